@@ -1,0 +1,156 @@
+"""Files and directories that appear complete or not at all.
+
+Everything is first written under a hidden temporary name beside its target, flushed to disk, and
+then renamed. A rename within one directory is atomic, so a reader, or a run resumed after a crash,
+sees the old content or the new content and never a mixture.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ccmac.errors import InputError
+
+__all__ = ["atomic_directory", "atomic_path", "atomic_write"]
+
+
+def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
+    """Write ``data`` to ``path`` in one step; text is encoded as UTF-8, newlines kept as given."""
+    content = data.encode("utf-8") if isinstance(data, str) else data
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; it takes the name ``path`` when the block succeeds.
+
+    The temporary name keeps the suffix of ``path``, because writers such as ``numpy.savez`` choose
+    their format, or append a suffix, by looking at it. If the block raises, ``path`` is untouched.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{target} is a directory: give the name of a file")
+    _make_parent(target)
+    descriptor, name = tempfile.mkstemp(
+        dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
+    )
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        yield temporary
+        # mkstemp makes private files; a result is as readable as any other file of the user.
+        temporary.chmod(_file_mode(target))
+        _flush(temporary)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _flush_directory(target.parent)
+
+
+@contextmanager
+def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
+    """Yield an empty sibling directory; it takes the name ``path`` when the block succeeds.
+
+    A ``path`` that holds anything is refused unless ``replace`` is true. The refusal comes before
+    the block runs, so that no work is lost to it, and is repeated before the rename. If the block
+    raises, ``path`` is untouched. With ``replace`` the old directory is moved aside first and
+    deleted last: a crash between the two renames leaves both versions on disk.
+    """
+    target = Path(path)
+    _check_free(target, replace)
+    _make_parent(target)
+    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        yield temporary
+        temporary.chmod(0o777 & ~_umask())
+        _flush_tree(temporary)
+        _check_free(target, replace)
+        _take_name(temporary, target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    _flush_directory(target.parent)
+
+
+def _check_free(target: Path, replace: bool) -> None:
+    if not os.path.lexists(target):
+        return
+    if target.is_symlink() or not target.is_dir():
+        raise InputError(f"{target} exists and is not a directory: choose another output name")
+    if not replace and any(target.iterdir()):
+        raise InputError(
+            f"directory {target} is not empty: choose another one, or allow it to be replaced"
+        )
+
+
+def _take_name(temporary: Path, target: Path) -> None:
+    """Rename ``temporary`` to ``target``, moving an existing directory out of the way."""
+    if not target.exists():
+        temporary.rename(target)
+        return
+    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
+    old = aside / target.name
+    target.rename(old)
+    try:
+        temporary.rename(target)
+    except BaseException:
+        old.rename(target)
+        aside.rmdir()
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _make_parent(target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(
+            f"cannot create {target}: a parent of it is a file; choose another place"
+        ) from None
+
+
+def _umask() -> int:
+    """Return the process's umask, which the system only tells by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _file_mode(target: Path) -> int:
+    """Return the mode of the file to be replaced, or that of a newly created file."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    return 0o666 & ~_umask()
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+
+
+def _flush_directory(path: Path) -> None:
+    """Make a rename durable. Systems that cannot open directories do without."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flush_tree(root: Path) -> None:
+    for folder, _, files in os.walk(root):
+        for name in files:
+            file = Path(folder, name)
+            if not file.is_symlink():
+                _flush(file)
+        _flush_directory(Path(folder))
