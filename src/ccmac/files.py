@@ -83,7 +83,9 @@ def _check_free(target: Path, replace: bool) -> None:
     if not os.path.lexists(target):
         return
     if target.is_symlink() or not target.is_dir():
-        raise InputError(f"{target} exists and is not a directory: choose another output name")
+        raise InputError(
+            f"{target} exists and is not a directory of its own: choose another output name"
+        )
     if not replace and any(target.iterdir()):
         raise InputError(
             f"directory {target} is not empty: choose another one, or allow it to be replaced"

@@ -1,0 +1,66 @@
+# make demo | test | lint | bench | docs | clean      needs only python3 (3.11 or newer) and make
+#
+# Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
+# a stamp file in it, so that pip runs again only after pyproject.toml changed.
+
+PYTHON ?= python3
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# Data kept beside the checkout are used unless the caller names another folder.
+ifeq ($(origin CCMAC_DATA),undefined)
+ifneq ($(wildcard ../shared/data/.),)
+export CCMAC_DATA := $(abspath ../shared/data)
+endif
+endif
+
+# Small dense blocks gain nothing from BLAS threads, and the workers would fight over the cores.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+# mpiexec of the mpich wheel lives here.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DELETE_ON_ERROR:
+.PHONY: demo test lint bench docs clean
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/ccmac demo
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python -m pytest benchmarks --benchmark-only
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) build dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache \
+		.pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed-demo: EXTRAS := plot
+$(VENV)/.installed-test: EXTRAS := test,lint,mpi,plot
+$(VENV)/.installed-docs: EXTRAS := docs
+
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --editable ".[$(EXTRAS)]"
+	touch $@
+
+# Upgrading pip is a courtesy to old interpreters: their pip can install the package as well.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "ccmac needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --upgrade pip || echo "pip was not upgraded; going on with the old one"
