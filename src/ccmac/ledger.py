@@ -1,0 +1,140 @@
+"""What a run cost, counted where the work is done.
+
+A :class:`Ledger` is charged by the operator leaves, the runtime's exchanges and reductions, the
+gradient wrapper and the normalized stack. Solvers never charge and nothing is estimated. An
+operator also declares a static :class:`Cost`; that it equals the measured charge is a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+UNITS: dict[str, str] = {
+    "gradients": "parallel local gradients (or subgradients)",
+    "argmins": "parallel local minimisations (never counted as gradients)",
+    "proxes": "parallel proximal maps of the local objectives",
+    "affine": "normalized stack applications, forward or adjoint",
+    "A": "block-parallel products with the A_i or their transposes",
+    "B": "block-parallel products with the B_i or their transposes",
+    "C": "block-parallel products with the C_i or their transposes",
+    "D": "block-parallel products with the D_i or their transposes",
+    "rounds": "synchronous neighbor rounds, executed",
+    "modelled_rounds": "neighbor rounds of the theorem's oracle, modelled and not executed",
+    "reductions": "scalar all-reduces",
+    "bytes": "bytes sent by the busiest agent",
+}
+PHASES = ("setup", "solve", "monitor")
+
+
+class Cost(Mapping[str, int]):
+    """An immutable bundle of ledger units; adds, and multiplies by whole numbers."""
+
+    __slots__ = ("_units",)
+
+    def __init__(self, units: Mapping[str, int] | None = None, /, **more: int) -> None:
+        merged = {**(units or {}), **more}
+        unknown = set(merged) - set(UNITS)
+        if unknown:
+            raise KeyError(f"unknown ledger unit {sorted(unknown)[0]!r}")
+        self._units = {u: int(k) for u, k in merged.items() if k}
+
+    def __getitem__(self, unit: str) -> int:
+        if unit not in UNITS:
+            raise KeyError(unit)
+        return self._units.get(unit, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._units)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def __add__(self, other: Mapping[str, int]) -> Cost:
+        return Cost({u: self._units.get(u, 0) + other.get(u, 0) for u in {*self, *other}})
+
+    def __sub__(self, other: Mapping[str, int]) -> Cost:
+        return Cost({u: self._units.get(u, 0) - other.get(u, 0) for u in {*self, *other}})
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost({u: k * times for u, k in self._units.items()})
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{u}={self._units[u]}" for u in UNITS if u in self._units)
+        return f"Cost({inner})"
+
+
+class Ledger:
+    """Counters of :data:`UNITS` in the phases ``setup``, ``solve`` and ``monitor``."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[str, int]] = {p: dict.fromkeys(UNITS, 0) for p in PHASES}
+        self._phase = "solve"
+        self._muted = 0
+
+    def charge(self, **units: int) -> None:
+        """Add to the current phase."""
+        if self._muted:
+            return
+        counts = self._counts[self._phase]
+        for unit, amount in units.items():
+            counts[unit] += amount
+
+    def charge_cost(self, cost: Mapping[str, int]) -> None:
+        """Add a whole :class:`Cost` to the current phase."""
+        self.charge(**dict(cost))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Charge to ``name`` inside the block."""
+        if name not in PHASES:
+            raise KeyError(name)
+        before, self._phase = self._phase, name
+        try:
+            yield
+        finally:
+            self._phase = before
+
+    @contextmanager
+    def observing(self) -> Iterator[None]:
+        """An observer's measurement (error to a known reference): charges nothing."""
+        self._muted += 1
+        try:
+            yield
+        finally:
+            self._muted -= 1
+
+    def __getitem__(self, unit: str) -> int:
+        """Count of ``unit`` in the solve phase."""
+        return self._counts["solve"][unit]
+
+    def of(self, phase: str) -> Cost:
+        """Everything charged in one phase."""
+        return Cost(self._counts[phase])
+
+    def total(self, unit: str) -> int:
+        """Count of ``unit`` over all phases."""
+        return sum(self._counts[p][unit] for p in PHASES)
+
+    def as_dict(self) -> dict[str, dict[str, int]]:
+        """All phases, all units that were used anywhere."""
+        used = [u for u in UNITS if self.total(u)]
+        return {p: {u: self._counts[p][u] for u in used} for p in PHASES}
+
+    def restore(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Continue from the counts of :meth:`as_dict` (a checkpoint)."""
+        for phase, units in counts.items():
+            for unit in UNITS:
+                self._counts[phase][unit] = int(units.get(unit, 0))
+
+    def __str__(self) -> str:
+        rows = [f"{'':16}" + "".join(f"{p:>12}" for p in PHASES)]
+        for unit in UNITS:
+            if self.total(unit):
+                row = "".join(f"{self._counts[p][unit]:>12,}" for p in PHASES)
+                rows.append(f"{unit:16}{row}")
+        return "\n".join(rows)
+
+    __repr__ = __str__

@@ -1,0 +1,112 @@
+"""What an objective f(x, z) tells about itself, and what can be asked of it.
+
+Curvature is declared per block (L_x, mu_x, L_z, mu_z: best constants of f in one block with the
+other fixed) and jointly (L, mu). ``capabilities`` says which oracles exist: ``gradient``,
+``subgradient``, ``prox``, ``quadratic`` (an explicit Hessian and linear term).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Smoothness (inf: not smooth) and strong convexity, per block and jointly.
+
+    ``separable`` means f(x, z) = g(x) + h(z); the joint constants then follow from the blocks for
+    every block scaling.
+    """
+
+    L_x: float
+    mu_x: float
+    L_z: float
+    mu_z: float
+    L: float
+    mu: float
+    separable: bool = False
+
+    def scaled(self, t: float, s: float) -> tuple[float, float]:
+        """(mu, L) of f(t x, s z): exact when separable, else the safe envelope."""
+        if self.separable:
+            return min(t * t * self.mu_x, s * s * self.mu_z), max(
+                t * t * self.L_x, s * s * self.L_z
+            )
+        low, high = min(t, s), max(t, s)
+        return low * low * self.mu, high * high * self.L
+
+
+def joint(L: float, mu: float) -> Curvature:
+    """Curvature of a function known only through its joint constants."""
+    return Curvature(L, mu, L, mu, L, mu)
+
+
+class Objective(ABC):
+    """A convex function f(x, z) of one agent."""
+
+    capabilities: frozenset[str] = frozenset()
+
+    @property
+    def dim(self) -> int | None:
+        """Size of (x, z) together if the data fix it, else None."""
+        return None
+
+    def check(self, d: int, q: int) -> None:  # noqa: B027 (a hook, empty on purpose)
+        """Raise InputError unless the objective fits x in R^d, z in R^q."""
+
+    @abstractmethod
+    def curvature(self, d: int, q: int) -> Curvature:
+        """Smoothness and strong convexity for x in R^d, z in R^q."""
+
+    def scaled_curvature(self, d: int, q: int, t: float, s: float) -> tuple[float, float]:
+        """(mu, L) of (x, z) -> f(t x, s z); override where the joint form is known better."""
+        return self.curvature(d, q).scaled(t, s)
+
+    @abstractmethod
+    def value(self, x: Array, z: Array) -> float:
+        """f(x, z); +inf outside the domain."""
+
+    def gradient(self, x: Array, z: Array) -> tuple[Array, Array]:
+        """(grad_x f, grad_z f), or one subgradient when f is not smooth."""
+        raise TypeError(f"{type(self).__name__} has no gradient")
+
+    def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
+        """argmin f(u, v) + ||u - x||^2/(2 step_x) + ||v - z||^2/(2 step_z)."""
+        raise TypeError(f"{type(self).__name__} has no prox")
+
+    def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
+        """(H, g, c) with f(u) = u'Hu/2 - g'u + c on u = (x, z), for capability ``quadratic``."""
+        raise TypeError(f"{type(self).__name__} is not quadratic")
+
+    def lipschitz(self, d: int, q: int) -> float:
+        """A bound on the norms of the subgradients (inf when there is none)."""
+        return math.inf
+
+    # -- saving without code ----------------------------------------------------------------
+    def state(self) -> Mapping[str, Any]:
+        """Constructor arguments: numbers, strings, arrays, sparse arrays, objectives, lists."""
+        raise TypeError(f"{type(self).__name__} cannot be saved")
+
+    # -- many agents at once ------------------------------------------------------------------
+    @classmethod
+    def fuse(cls, members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:
+        """A vectorised gradient over all agents of this class, or None to loop."""
+        return None
+
+
+class FusedGradient(ABC):
+    """gradient of sum_i f_i(x_i, z_i) for flat x and row-per-agent z, in one vectorised pass."""
+
+    @abstractmethod
+    def gradient(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:
+        """Write the gradient blocks into ``out_x`` (flat) and ``out_z`` (rows)."""

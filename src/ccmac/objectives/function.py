@@ -1,0 +1,93 @@
+"""Functions of one vector: usable as the x-part or z-part of a sum, or jointly on u = (x, z)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.objectives.base import Curvature, Objective, joint
+
+Array = NDArray[np.float64]
+
+
+class Function(Objective):
+    """g(v) for one vector v; as an objective it acts on v = (x, z)."""
+
+    @property
+    def size(self) -> int | None:
+        """Length of v if the data fix it, else None."""
+        return None
+
+    @abstractmethod
+    def constants(self, size: int) -> tuple[float, float]:
+        """(L, mu) on R^size; L = inf when g is not smooth."""
+
+    @abstractmethod
+    def value_at(self, v: Array) -> float:
+        """g(v)."""
+
+    def gradient_at(self, v: Array) -> Array:
+        """grad g(v), or one subgradient."""
+        raise TypeError(f"{type(self).__name__} has no gradient")
+
+    def prox_at(self, v: Array, step: float) -> Array:
+        """argmin_u g(u) + ||u - v||^2/(2 step)."""
+        raise TypeError(f"{type(self).__name__} has no prox")
+
+    def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
+        """(H, g, c) with g(v) = v'Hv/2 - g'v + c, for capability ``quadratic``."""
+        raise TypeError(f"{type(self).__name__} is not quadratic")
+
+    def lipschitz_at(self, size: int) -> float:
+        """A bound on subgradient norms."""
+        return float("inf")
+
+    # -- jointly on (x, z) --------------------------------------------------------------------
+    @property
+    def dim(self) -> int | None:
+        """Size of (x, z) together."""
+        return self.size
+
+    def check(self, d: int, q: int) -> None:
+        """The declared size must be d + q."""
+        check_size(self, d + q, "(x, z)")
+
+    def curvature(self, d: int, q: int) -> Curvature:
+        """Joint constants stand for the blocks as well."""
+        return joint(*self.constants(d + q))
+
+    def value(self, x: Array, z: Array) -> float:
+        """g((x, z))."""
+        return self.value_at(np.concatenate([x, z]))
+
+    def gradient(self, x: Array, z: Array) -> tuple[Array, Array]:
+        """Gradient split into its blocks."""
+        full = self.gradient_at(np.concatenate([x, z]))
+        return full[: len(x)], full[len(x) :]
+
+    def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
+        """Needs one common step: the blocks of (x, z) are not separated here."""
+        if step_x != step_z:
+            raise TypeError(f"{type(self).__name__}: a joint prox needs equal steps for x and z")
+        full = self.prox_at(np.concatenate([x, z]), step_x)
+        return full[: len(x)], full[len(x) :]
+
+    def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
+        """The quadratic form on (x, z)."""
+        return self.quadratic_at(d + q)
+
+    def lipschitz(self, d: int, q: int) -> float:
+        """Bound on the joint subgradient norm."""
+        return self.lipschitz_at(d + q)
+
+
+def check_size(function: Function, expected: int, what: str) -> None:
+    """Raise InputError unless ``function`` fits vectors of length ``expected``."""
+    if function.size is not None and function.size != expected:
+        raise InputError(
+            f"{type(function).__name__} acts on {function.size} entries but {what} has {expected}"
+        )

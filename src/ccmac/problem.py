@@ -1,0 +1,293 @@
+"""Agents and the problem they share.
+
+    min sum_i f_i(x_i, z)   s.t.   sum_i (A_i x_i + B_i z - b_i) = 0,  C_i x_i = c_i,  D_i z = e_i
+
+Shapes and finiteness are checked here, once, with errors that name the agent and the block. A
+process may hold only some of the agents (``Problem({3: agent}, n=8)``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.objectives.base import Objective
+
+Array = NDArray[np.float64]
+MATRICES = ("A", "B", "C", "D")
+RIGHT_HAND_SIDES = {"b": ("A", "B"), "c": ("C",), "e": ("D",)}
+
+
+@dataclass(frozen=True, eq=False)
+class Agent:
+    """One agent's private data; every block may be absent, dense, sparse or an operator."""
+
+    objective: Objective
+    A: Any = None
+    B: Any = None
+    b: Any = None
+    C: Any = None
+    c: Any = None
+    D: Any = None
+    e: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """n agents with one shared variable z in R^q and m coupled equations.
+
+    ``d``, ``p``, ``r`` are per-agent dimensions of x_i, C_i and D_i (of the agents held here).
+    """
+
+    agents: Mapping[int, Agent]
+    n: int
+    q: int = field(init=False)
+    m: int = field(init=False)
+    d: Mapping[int, int] = field(init=False)
+    p: Mapping[int, int] = field(init=False)
+    r: Mapping[int, int] = field(init=False)
+
+    def __init__(
+        self,
+        agents: Sequence[Agent] | Mapping[int, Agent],
+        n: int | None = None,
+        *,
+        q: int | None = None,
+        m: int | None = None,
+    ) -> None:
+        listed = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
+        if not listed:
+            raise InputError("problem: there are no agents; give at least one ccmac.Agent")
+        total = max(listed) + 1 if n is None else n
+        for i, agent in listed.items():
+            if not isinstance(agent, Agent):
+                raise InputError(
+                    f"agent {i}: expected a ccmac.Agent, got {type(agent).__name__}; "
+                    "wrap the objective and its blocks in ccmac.Agent(...)"
+                )
+            if not 0 <= i < total:
+                raise InputError(f"agent {i}: index outside 0..{total - 1}; check n")
+        if not isinstance(agents, Mapping) and n is not None and n != len(listed):
+            raise InputError(f"problem: n = {n} but {len(listed)} agents were given")
+        clean = {i: _clean_agent(i, agent) for i, agent in sorted(listed.items())}
+        shared = _shared_dimension(clean, q)
+        coupled = _coupled_dimension(clean, m)
+        put = object.__setattr__
+        put(self, "agents", clean)
+        put(self, "n", total)
+        put(self, "q", shared)
+        put(self, "m", coupled)
+        put(self, "d", {i: _local_dimension(i, a, shared) for i, a in clean.items()})
+        put(self, "p", {i: 0 if a.C is None else a.C.shape[0] for i, a in clean.items()})
+        put(self, "r", {i: 0 if a.D is None else a.D.shape[0] for i, a in clean.items()})
+        for i, agent in clean.items():
+            _check_agent(i, agent, self.d[i], shared, coupled)
+
+    # -- looking at it ----------------------------------------------------------------------
+    @property
+    def complete(self) -> bool:
+        """Whether all agents are here."""
+        return len(self.agents) == self.n
+
+    def blocks(self, name: str) -> list[Any]:
+        """The blocks ``name`` of the agents held here, in agent order (None where absent)."""
+        return [getattr(agent, name) for agent in self.agents.values()]
+
+    def restricted(self, agents: range) -> Problem:
+        """The same problem holding only ``agents``."""
+        return Problem({i: self.agents[i] for i in agents}, n=self.n, q=self.q, m=self.m)
+
+    def rebalanced(self, weights: Any = None) -> Problem:
+        """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (w uniform by default).
+
+        A change of representation: the solutions are the same, but agents must be allowed to
+        learn the sum of the B_j, and chi can only be compared across the two representations. With uniform weights
+        the deviation B_i - mean B vanishes, so c_F from heterogeneity is zero when C = D = 0.
+        """
+        from ccmac.pipeline.rebalance import rebalanced  # noqa: PLC0415 (pipeline sits above)
+
+        return rebalanced(self, weights)
+
+    def save(self, directory: str | Path) -> None:
+        """Write ``problem.yaml`` and one file per agent; no pickle."""
+        from ccmac.storage import save_problem  # noqa: PLC0415
+
+        save_problem(self, Path(directory))
+
+    @classmethod
+    def load(cls, directory: str | Path, agents: range | None = None) -> Problem:
+        """Read a directory written by :meth:`save`; only ``agents`` if given."""
+        from ccmac.storage import load_problem  # noqa: PLC0415
+
+        return load_problem(Path(directory), agents)
+
+    def __repr__(self) -> str:
+        held = "" if self.complete else f", holding {len(self.agents)}"
+        present = "".join(k for k in MATRICES if any(b is not None for b in self.blocks(k)))
+        return (
+            f"Problem(n={self.n}{held}, q={self.q}, m={self.m}, "
+            f"d={sum(self.d.values())}, blocks={present or 'none'})"
+        )
+
+
+# -- cleaning and checking ------------------------------------------------------------------
+def _clean_agent(i: int, agent: Agent) -> Agent:
+    if not isinstance(agent.objective, Objective):
+        raise InputError(
+            f"agent {i}, objective: {type(agent.objective).__name__} is not a ccmac objective; "
+            "use ccmac.objectives.* or ccmac.objectives.Custom(value, gradient, ...)"
+        )
+    fields: dict[str, Any] = {k: _matrix(i, k, getattr(agent, k)) for k in MATRICES}
+    fields |= {k: _vector(i, k, getattr(agent, k)) for k in RIGHT_HAND_SIDES}
+    for name, owners in RIGHT_HAND_SIDES.items():
+        if name != "b" and fields[name] is not None and fields[owners[0]] is None:
+            if fields[name].size and np.any(fields[name]):
+                raise InputError(
+                    f"agent {i}, block {name}: given without {owners[0]}; "
+                    f"add {owners[0]} or drop {name}"
+                )
+            fields[name] = None
+    return replace(agent, **fields)
+
+
+def _matrix(i: int, name: str, block: Any) -> Any:
+    """float64 ndarray, csr_array or an operator with matvec and rmatvec; None if absent."""
+    if block is None:
+        return None
+    where = f"agent {i}, block {name}"
+    if sp.issparse(block):
+        try:
+            clean: Any = sp.csr_array(block, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{where}: not numeric (dtype {block.dtype}); use floats") from None
+        clean.sum_duplicates()
+        entries = clean.data
+    elif hasattr(block, "matvec") and hasattr(block, "rmatvec") and hasattr(block, "shape"):
+        return block
+    else:
+        try:
+            clean = np.asarray(block, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{where}: not numeric; give numbers, not {type(block).__name__}") from None
+        if clean.ndim != 2:
+            raise InputError(f"{where}: has {clean.ndim} dimension(s); a matrix has two")
+        entries = clean
+    if np.iscomplexobj(block):
+        raise InputError(f"{where}: has complex entries; give real numbers")
+    if not np.isfinite(entries).all():
+        raise InputError(f"{where}: has entries that are NaN or infinite; clean the data")
+    return clean
+
+
+def _vector(i: int, name: str, block: Any) -> Array | None:
+    if block is None:
+        return None
+    where = f"agent {i}, block {name}"
+    try:
+        if np.iscomplexobj(block):
+            raise TypeError
+        clean = np.array(block, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: not numeric; give real numbers") from None
+    if clean.ndim == 0:
+        clean = clean[None]
+    if clean.ndim != 1:
+        raise InputError(f"{where}: has shape {clean.shape}; a right-hand side is a vector")
+    if not np.isfinite(clean).all():
+        raise InputError(f"{where}: has entries that are NaN or infinite; clean the data")
+    return clean
+
+
+def _shared_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
+    """q, from any B_i or D_i, else from an objective and its x-blocks."""
+    found, source = given, "the problem's q"
+    for i, agent in agents.items():
+        for name in ("B", "D"):
+            block = getattr(agent, name)
+            if block is None:
+                continue
+            if found is not None and block.shape[1] != found:
+                raise InputError(
+                    f"agent {i}, block {name}: has {block.shape[1]} columns but z has {found} "
+                    f"entries by {source}; every agent shares one z"
+                )
+            found, source = block.shape[1], f"agent {i}, block {name}"
+    for i, agent in agents.items():
+        x_block = agent.A if agent.A is not None else agent.C
+        if agent.objective.dim is None or x_block is None:
+            continue
+        implied = agent.objective.dim - x_block.shape[1]
+        if found is None:
+            found, source = implied, f"agent {i}, objective"
+        elif implied != found:
+            raise InputError(
+                f"agent {i}, objective: acts on {agent.objective.dim} entries, but x has "
+                f"{x_block.shape[1]} and z has {found} (by {source}); their sum must match"
+            )
+    if found is None or found < 0:
+        raise InputError(
+            "problem: the size of z cannot be told from B, D or the objectives; "
+            "give a B_i (zero if need be) or pass q="
+        )
+    return found
+
+
+def _coupled_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
+    found, source = given, "the problem's m"
+    for i, agent in agents.items():
+        for name in ("A", "B", "b"):
+            block = getattr(agent, name)
+            if block is None:
+                continue
+            if found is not None and block.shape[0] != found:
+                raise InputError(
+                    f"agent {i}, block {name}: has {block.shape[0]} rows but the coupled equation "
+                    f"has {found} by {source}; A_i, B_i and b_i have one common row count"
+                )
+            found, source = block.shape[0], f"agent {i}, block {name}"
+    return found or 0
+
+
+def _local_dimension(i: int, agent: Agent, q: int) -> int:
+    sizes = {k: getattr(agent, k).shape[1] for k in ("A", "C") if getattr(agent, k) is not None}
+    if len(set(sizes.values())) > 1:
+        raise InputError(
+            f"agent {i}, block C: has {sizes['C']} columns but A has {sizes['A']}; "
+            "both act on the same x"
+        )
+    if sizes:
+        return int(next(iter(sizes.values())))
+    dim = agent.objective.dim
+    if dim is None:
+        return 0
+    if dim < q:
+        raise InputError(f"agent {i}, objective: acts on {dim} entries but z alone has {q}")
+    return dim - q
+
+
+def _check_agent(i: int, agent: Agent, d: int, q: int, m: int) -> None:
+    expected = {"c": (agent.C, "C"), "e": (agent.D, "D")}
+    for name, (matrix, owner) in expected.items():
+        vector = getattr(agent, name)
+        if matrix is not None and vector is not None and len(vector) != matrix.shape[0]:
+            raise InputError(
+                f"agent {i}, block {name}: has {len(vector)} entries but {owner} has "
+                f"{matrix.shape[0]} rows; they must be equal"
+            )
+    dim = agent.objective.dim
+    if dim is not None and dim != d + q:
+        raise InputError(
+            f"agent {i}, objective: acts on {dim} entries but x has {d} and z has {q}; "
+            "their sum must match"
+        )
+    try:
+        agent.objective.check(d, q)
+    except InputError as error:
+        raise InputError(f"agent {i}, objective: {error}") from None

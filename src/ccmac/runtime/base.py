@@ -1,0 +1,127 @@
+"""The runtime: a contiguous range of agents and the only ways in which they communicate.
+
+A *block* is an array with one row per owned agent. A *replicated* array is something that every
+agent knows: it has one row per owned agent, or a single row when the simulation is fused
+(``replicas``), and NumPy's broadcasting makes the same code serve both.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.ledger import Cost, Ledger
+from ccmac.network import Network
+from ccmac.runtime.averaging import Averaging, cheapest, messages_sent
+
+Array = NDArray[np.float64]
+FLOAT_BYTES = 8
+
+
+class Runtime(ABC):
+    """Owns agents ``owned``; charges rounds, reductions and bytes as it executes them."""
+
+    fused: bool = False
+
+    def __init__(
+        self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | None = None
+    ) -> None:
+        self.network = network
+        self.ledger = ledger or Ledger()
+        self.averaging = averaging or cheapest(network)
+
+    # -- who ------------------------------------------------------------------------------
+    @property
+    @abstractmethod
+    def owned(self) -> range:
+        """The agents of this process."""
+
+    @property
+    def n(self) -> int:
+        """All agents, everywhere."""
+        return self.network.n
+
+    @property
+    def replicas(self) -> int:
+        """Rows of a replicated array."""
+        return 1 if self.fused else len(self.owned)
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this process prints and writes."""
+        return self.owned.start == 0
+
+    # -- talking --------------------------------------------------------------------------
+    @abstractmethod
+    def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
+        """Rows owned here of ``matrix @ block``; one neighbor round along its support."""
+
+    @abstractmethod
+    def _gather(self, values: Array) -> Array:
+        """All agents' rows of a small array (scalars per agent), in agent order."""
+
+    @abstractmethod
+    def collect(self, rows: list[Array]) -> list[Array] | None:
+        """All agents' vectors at the root (None elsewhere): the ``--gather`` of a result."""
+
+    def mix(self, block: Array, matrix: sp.csr_array | None = None) -> Array:
+        """(W (x) I) block, or any matrix supported on the graph. Cost: 1 round."""
+        matrix = self.network.weights if matrix is None else matrix
+        self.ledger.charge_cost(self.mix_cost(block.shape[1], matrix))
+        return self._mix(block, matrix)
+
+    def mix_cost(self, width: int, matrix: sp.csr_array | None = None) -> Cost:
+        """Static cost of :meth:`mix` for rows of ``width`` floats."""
+        if self.n == 1:
+            return Cost()
+        matrix = self.network.weights if matrix is None else matrix
+        return Cost(rounds=1, bytes=FLOAT_BYTES * width * int(messages_sent(matrix).max()))
+
+    def average(self, block: Array) -> Array:
+        """Replicated mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
+        self.charge_average(block.shape[1])
+        if self.fused:
+            return np.full(len(block), 1.0 / self.n)[None, :] @ block
+        for matrix in self.averaging.schedule:
+            block = self._mix(block, matrix)
+        return block
+
+    def average_cost(self, width: int) -> Cost:
+        """Static cost of averaging rows of ``width`` floats (nothing for one agent)."""
+        if self.n == 1 or width == 0:
+            return Cost()
+        sent = FLOAT_BYTES * width * self.averaging.floats_sent
+        return Cost(rounds=self.averaging.rounds, bytes=sent)
+
+    def charge_average(self, width: int) -> None:
+        """Charge an averaging that a fused product has already carried out."""
+        self.ledger.charge_cost(self.average_cost(width))
+
+    def total(self, values: Array, *, riding: bool = False) -> Array:
+        """Sum over all agents, in agent order, of per-agent scalars (rows of ``values``).
+
+        One reduction. Unless it rides on an averaging message that travels anyway, its rounds
+        are charged too.
+        """
+        self.ledger.charge_cost(self.total_cost(values.shape[1], riding=riding))
+        return np.add.reduce(self._gather(values), axis=0)
+
+    def total_cost(self, width: int = 1, *, riding: bool = False) -> Cost:
+        """Static cost of :meth:`total`."""
+        if self.n == 1:
+            return Cost()
+        cost = self.average_cost(width)
+        return Cost(reductions=1, bytes=cost["bytes"], rounds=0 if riding else cost["rounds"])
+
+    def agree(self, values: Array) -> Array:
+        """One common value of scalars each replica computed from replicated data.
+
+        The copies differ by rounding only; the mean over agents rides on the next message.
+        """
+        if self.fused:
+            self.ledger.charge_cost(self.total_cost(values.shape[1], riding=True))
+            return np.asarray(values[0], dtype=np.float64)
+        return self.total(values, riding=True) / self.n

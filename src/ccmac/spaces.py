@@ -1,0 +1,77 @@
+"""The execution space: plain flat arrays with named block views, and its only global operations.
+
+Layout of a vector: the x_i one after the other (ragged), then the copies z_i as rows, then (for
+the lift with an auxiliary variable) the y_i as rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.runtime.base import Runtime
+
+Array = NDArray[np.float64]
+
+
+class Space:
+    """Vectors (x, z[, y]) of the owned agents; ``d`` lists their local dimensions."""
+
+    def __init__(self, runtime: Runtime, d: Sequence[int], q: int, lift: int = 0) -> None:
+        self.runtime = runtime
+        self.d = tuple(d)
+        self.q = q
+        self.lift = lift
+        count = len(self.d)
+        self.offsets = np.concatenate([[0], np.cumsum(self.d, dtype=np.int64)]).astype(int)
+        self.x_size = int(self.offsets[-1])
+        self.z_end = self.x_size + count * q
+        self.size = self.z_end + count * lift
+        self.count = count
+
+    def zeros(self) -> Array:
+        """The origin."""
+        return np.zeros(self.size)
+
+    def x(self, w: Array) -> Array:
+        """View of the stacked local variables (flat, ragged)."""
+        return w[: self.x_size]
+
+    def z(self, w: Array) -> Array:
+        """View of the copies of the shared variable, one row an agent."""
+        return w[self.x_size : self.z_end].reshape(self.count, self.q)
+
+    def y(self, w: Array) -> Array:
+        """View of the lift's auxiliary variable, one row an agent."""
+        return w[self.z_end :].reshape(self.count, self.lift)
+
+    def x_of(self, w: Array, k: int) -> Array:
+        """Local variable of the k-th owned agent (a view)."""
+        return w[self.offsets[k] : self.offsets[k + 1]]
+
+    def split(self, w: Array) -> list[tuple[Array, Array]]:
+        """(x_i, z_i) views for every owned agent."""
+        z = self.z(w)
+        return [(self.x_of(w, k), z[k]) for k in range(self.count)]
+
+    def partial_dots(self, u: Array, v: Array) -> Array:
+        """Per-agent contributions to <u, v>, shape (agents, 1), summed in a fixed order."""
+        rows = np.einsum("ij,ij->i", self.z(u), self.z(v))
+        if self.lift:
+            rows += np.einsum("ij,ij->i", self.y(u), self.y(v))
+        for k in range(self.count):
+            rows[k] += np.einsum("i,i->", self.x_of(u, k), self.x_of(v, k))
+        return rows[:, None]
+
+    def dot(self, u: Array, v: Array, *, riding: bool = False) -> float:
+        """<u, v> over all agents: one reduction (with its rounds unless it rides)."""
+        if self.runtime.fused:
+            self.runtime.ledger.charge_cost(self.runtime.total_cost(riding=riding))
+            return float(np.dot(u, v))
+        return float(self.runtime.total(self.partial_dots(u, v), riding=riding)[0])
+
+    def norm(self, u: Array, *, riding: bool = False) -> float:
+        """||u|| over all agents: one reduction."""
+        return float(np.sqrt(max(self.dot(u, u, riding=riding), 0.0)))
