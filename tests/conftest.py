@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,8 +47,17 @@ def pytest_report_header() -> str:
     return data_note()
 
 
+def find_mpiexec() -> str | None:
+    """Return the launcher beside this interpreter (the mpich wheel's), else that of the PATH.
+
+    The wheel's comes first because mpi4py must be started by the launcher of the MPI it loads.
+    """
+    beside = Path(sys.executable).parent
+    return shutil.which("mpiexec", path=str(beside)) or shutil.which("mpiexec")
+
+
 def _has_mpi() -> bool:
-    return importlib.util.find_spec("mpi4py") is not None and shutil.which("mpiexec") is not None
+    return importlib.util.find_spec("mpi4py") is not None and find_mpiexec() is not None
 
 
 def _has_browser() -> bool:
@@ -55,7 +65,7 @@ def _has_browser() -> bool:
 
 
 NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
-    "mpi": (_has_mpi, "needs mpi4py and mpiexec: pip install 'ccmac[mpi]', activate the venv"),
+    "mpi": (_has_mpi, "needs mpi4py and mpiexec: pip install 'ccmac[mpi]'"),
     "data": (lambda: libsvm_folder() is not None, "needs LIBSVM files: set CCMAC_DATA"),
     "browser": (_has_browser, "needs chromium on the PATH"),
 }
@@ -77,3 +87,12 @@ def libsvm_data() -> Path:
     if folder is None:
         pytest.skip(NEEDS["data"][1])
     return folder
+
+
+@pytest.fixture(scope="session")
+def mpiexec() -> str:
+    """The MPI launcher; the test is skipped without one."""
+    launcher = find_mpiexec()
+    if launcher is None:
+        pytest.skip(NEEDS["mpi"][1])
+    return launcher
