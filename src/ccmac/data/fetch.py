@@ -19,7 +19,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from ccmac.data.locate import VARIABLE
 from ccmac.data.registry import Record
 from ccmac.data.text import read_text
-from ccmac.data.verify import check_digest
+from ccmac.data.verify import digest_fault
 from ccmac.errors import InputError
 
 __all__ = ["BASE_URL", "fetch"]
@@ -121,7 +121,12 @@ def _copy(
     total: int | None,
 ) -> None:
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=total, completed=offset)
         while True:
@@ -150,11 +155,15 @@ def _unavailable(url: str, reason: str) -> InputError:
 def _check(record: Record, part: Path) -> None:
     """Keep ``part`` only if it decompresses and has the checksum on record."""
     try:
-        text = read_text(part, compression=Path(record.remote).suffix)
-        check_digest(record, text, part)
+        fault = digest_fault(record, read_text(part, compression=Path(record.remote).suffix))
     except InputError:
+        fault = "it does not decompress"
+    if fault:
         part.unlink()
-        raise
+        raise InputError(
+            f"the download of {record.name} is not the set on record ({fault}) and was deleted: "
+            f"try again later, or set {VARIABLE} to a directory that holds the file"
+        )
 
 
 @contextmanager

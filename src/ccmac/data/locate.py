@@ -29,7 +29,7 @@ def data_directory() -> Path | None:
 
 def cache_directory() -> Path:
     """Return the directory that downloads go to; it need not exist yet."""
-    return platformdirs.user_cache_path("ccmac") / "data"
+    return platformdirs.user_cache_path("ccmac")
 
 
 def find(record: Record) -> Path | None:

@@ -11,15 +11,15 @@ from ccmac.data.svmlight import parse_svmlight
 from ccmac.data.text import digest, read_text
 from ccmac.errors import InputError
 
-__all__ = ["Status", "check_digest", "check_rows", "status", "verify"]
+__all__ = ["Status", "check_digest", "check_rows", "digest_fault", "status", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """One set as found on this machine.
 
-    ``state`` is ``absent``, ``present`` (not looked into), ``verified``, ``unverified`` (no checksum
-    is on record to compare with) or ``bad``; ``detail`` explains the last two.
+    ``state`` is ``absent``, ``present`` (not looked into), ``verified``, ``unverified`` (there is
+    no checksum on record to compare with) or ``bad``; ``detail`` explains the last two.
     """
 
     name: str
@@ -31,16 +31,19 @@ class Status:
     detail: str = ""
 
 
+def digest_fault(record: Record, text: bytes) -> str | None:
+    """Say how the checksum of ``text`` differs from the one on record; ``None`` if it does not."""
+    found = digest(text)
+    if record.sha256 is None or found == record.sha256:
+        return None
+    return f"sha256 {found[:12]}..., expected {record.sha256[:12]}..."
+
+
 def check_digest(record: Record, text: bytes, path: Path) -> None:
     """Raise :class:`InputError` unless ``text`` is the set on record, if its checksum is known."""
-    if record.sha256 is None:
-        return
-    found = digest(text)
-    if found != record.sha256:
-        raise InputError(
-            f"{path} is not {record.name}: sha256 {found[:12]}..., expected "
-            f"{record.sha256[:12]}...; delete the file to have it downloaded again"
-        )
+    fault = digest_fault(record, text)
+    if fault:
+        raise InputError(f"{path} is not {record.name} ({fault}): replace or remove the file")
 
 
 def status(record: Record) -> Status:

@@ -1,0 +1,73 @@
+"""``ccmac data``: which sets are here, are they intact, where is their file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ccmac.data import RECORDS, Status, locate, resolve, status, verify
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True, help="LIBSVM data sets: $CCMAC_DATA, then the cache, then a download."
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_sets(as_json: AsJson = False) -> None:
+    """Show every known set and where it is found; downloads nothing."""
+    _print([status(record) for record in RECORDS.values()], as_json)
+
+
+@app.command("verify")
+def verify_sets(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Sets to check; all by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the files found with the checksums on record; exit code 1 if one is bad."""
+    records = [resolve(name) for name in names] if names else list(RECORDS.values())
+    found = [verify(record) for record in records]
+    _print(found, as_json)
+    if any(one.state == "bad" for one in found):
+        raise typer.Exit(1)
+
+
+@app.command("path")
+def path_of(
+    name: Annotated[str, typer.Argument(help="Name of a set.")], as_json: AsJson = False
+) -> None:
+    """Print the path of a set's file, downloading it if it is not here."""
+    path = locate(name)
+    if as_json:
+        typer.echo(json.dumps({"name": resolve(name).name, "path": str(path)}))
+    else:
+        typer.echo(str(path))
+
+
+def _print(found: list[Status], as_json: bool) -> None:
+    if as_json:
+        rows = [asdict(one) | {"path": str(one.path) if one.path else None} for one in found]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    # A pipe has no width; without one the table would be cut at 80 columns.
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    table = Table("set", "rows", "features", "size", "status", "path", box=None, pad_edge=False)
+    for one in found:
+        size = f"{one.size:,}" if one.size is not None else ""
+        where = str(one.path) if one.path else "(not on this machine)"
+        table.add_row(one.name, f"{one.rows:,}", f"{one.features:,}", size, one.state, where)
+    console.print(table)
+    for one in found:
+        if one.detail:
+            console.print(f"{one.name}: {one.detail}", markup=False, highlight=False)
