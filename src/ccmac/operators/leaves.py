@@ -46,6 +46,11 @@ class LocalFamily:
             self._batched = _batch(self.blocks)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns) over the owned agents."""
+        return int(self._row_ends[-1]), int(self._column_ends[-1])
+
+    @property
     def cost(self) -> Cost:
         """One product, forward or adjoint."""
         return Cost() if self.empty else Cost({self.unit: 1})

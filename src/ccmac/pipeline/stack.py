@@ -1,0 +1,119 @@
+"""The J-channel form:  min f(w)  s.t.  M_j w = v_j,  j = 1..J.
+
+Any number of channel classes, each normalized by itself (Proposition multi-channel). There are no
+agents here: the geometry of CC-MAC's two channels, and any other grouping of equations, is stated
+with the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.objectives.base import Objective
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """An objective of one vector w in R^dim and its affine channels (M_j, v_j).
+
+    The objective is asked with x = w and an empty z. ``v_j`` may be None for a zero right side.
+    """
+
+    objective: Objective
+    channels: tuple[tuple[Any, Array], ...]
+    dim: int = field(init=False)
+
+    def __init__(self, objective: Objective, channels: Sequence[tuple[Any, Any]]) -> None:
+        if not isinstance(objective, Objective):
+            raise InputError(
+                f"stack, objective: {type(objective).__name__} is not a ccmac objective; "
+                "use ccmac.objectives.*"
+            )
+        clean = tuple(_channel(j, pair) for j, pair in enumerate(channels))
+        sizes = [matrix.shape[1] for matrix, _ in clean]
+        for j, size in enumerate(sizes):
+            if size != sizes[0]:
+                raise InputError(
+                    f"stack, channel {j}: M has {size} columns but channel 0 has {sizes[0]}; "
+                    "all channels act on one vector"
+                )
+        dim = sizes[0] if sizes else objective.dim
+        if dim is None:
+            raise InputError("stack: the size of w cannot be told; give at least one channel")
+        if objective.dim is not None and objective.dim != dim:
+            raise InputError(
+                f"stack, objective: acts on {objective.dim} entries but the channels have {dim} "
+                "columns; they must be equal"
+            )
+        try:
+            objective.check(dim, 0)
+        except InputError as error:
+            raise InputError(f"stack, objective: {error}") from None
+        put = object.__setattr__
+        put(self, "objective", objective)
+        put(self, "channels", clean)
+        put(self, "dim", dim)
+
+    def value_at(self, w: Array) -> float:
+        """f(w)."""
+        return self.objective.value(w, np.zeros(0))
+
+    def gradient_at(self, w: Array) -> Array:
+        """grad f(w)."""
+        return self.objective.gradient(w, np.zeros(0))[0]
+
+    def __repr__(self) -> str:
+        rows = ", ".join(str(matrix.shape[0]) for matrix, _ in self.channels)
+        return f"Stack(dim={self.dim}, channels={len(self.channels)}, rows=({rows}))"
+
+
+def _channel(j: int, pair: Any) -> tuple[Any, Array]:
+    where = f"stack, channel {j}"
+    try:
+        matrix, right = pair
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: expected a pair (M, v), got {type(pair).__name__}") from None
+    matrix = _matrix(where, matrix)
+    if right is None:
+        return matrix, np.zeros(matrix.shape[0])
+    try:
+        vector = np.atleast_1d(np.array(right, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: v is not numeric; give real numbers") from None
+    if vector.shape != (matrix.shape[0],):
+        raise InputError(
+            f"{where}: v has shape {vector.shape} but M has {matrix.shape[0]} rows; "
+            "give one entry a row"
+        )
+    if not np.isfinite(vector).all():
+        raise InputError(f"{where}: v has entries that are NaN or infinite; clean the data")
+    return matrix, vector
+
+
+def _matrix(where: str, block: Any) -> Any:
+    operator = all(hasattr(block, name) for name in ("matvec", "rmatvec", "shape"))
+    sparse = bool(sp.issparse(block))
+    if operator and not sparse:
+        return block
+    try:
+        if sparse:
+            matrix: Any = sp.csr_array(block, dtype=np.float64)
+        else:
+            matrix = np.array(block, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: M is not numeric; give a matrix of real numbers") from None
+    if matrix.ndim != 2:
+        raise InputError(f"{where}: M has {matrix.ndim} dimension(s); a matrix has two")
+    entries = matrix.data if sparse else matrix
+    if not np.isfinite(entries).all():
+        raise InputError(f"{where}: M has entries that are NaN or infinite; clean the data")
+    return matrix
