@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ccmac.data.checks import Status, status, verify
 from ccmac.data.dataset import Dataset
-from ccmac.data.load import load, locate
+from ccmac.data.loading import load, locate
 from ccmac.data.lookalike import generate
 from ccmac.data.registry import RECORDS, Record, resolve
 from ccmac.data.svmlight import parse_svmlight, read_svmlight
-from ccmac.data.verify import Status, status, verify
 
 __all__ = [
     "RECORDS",

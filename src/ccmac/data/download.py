@@ -16,10 +16,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from ccmac.data.locate import VARIABLE
+from ccmac.data.checks import digest_fault
+from ccmac.data.places import VARIABLE
 from ccmac.data.registry import Record
 from ccmac.data.text import read_text
-from ccmac.data.verify import digest_fault
 from ccmac.errors import InputError
 
 __all__ = ["BASE_URL", "fetch"]
@@ -64,14 +64,14 @@ def fetch(record: Record, directory: Path, *, base_url: str = BASE_URL) -> Path:
 def _transfer(url: str, part: Path, name: str) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            return _transfer_once(url, part, name)
+            _transfer_once(url, part, name)
+            return
         except _Interrupted as broken:
             if attempt == _ATTEMPTS:
                 raise InputError(
                     f"the download of {url} broke off ({broken}): run again to continue it"
                 ) from None
             time.sleep(_PAUSE * attempt)
-    return None
 
 
 def _transfer_once(url: str, part: Path, name: str) -> None:
@@ -102,8 +102,7 @@ def _transfer_once(url: str, part: Path, name: str) -> None:
             raise _Interrupted("the server sent another range than was asked for")
         resumed = response.status == 206
         offset = have if resumed else 0
-        length = response.headers.get("Content-Length")
-        total = offset + int(length) if length is not None else None
+        total = offset + response.length if response.length is not None else None
         with part.open("ab" if resumed else "wb") as sink:
             _copy(response, sink.write, name, offset, total)
             sink.flush()

@@ -21,7 +21,7 @@ def data_directory() -> Path | None:
     value = os.environ.get(VARIABLE, "")
     if not value:
         return None
-    directory = Path(value).expanduser()
+    directory = Path(value).expanduser().absolute()
     if not directory.is_dir():
         raise InputError(f"{VARIABLE}={value} is not a directory: create it or unset the variable")
     return directory

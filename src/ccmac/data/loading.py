@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
+from ccmac.data.checks import check_digest, check_rows
 from ccmac.data.dataset import Dataset
-from ccmac.data.fetch import fetch
-from ccmac.data.locate import cache_directory, find
+from ccmac.data.download import fetch
 from ccmac.data.lookalike import generate
+from ccmac.data.places import cache_directory, find
 from ccmac.data.registry import LIKE, Record, resolve
 from ccmac.data.svmlight import parse_svmlight
 from ccmac.data.text import read_text
-from ccmac.data.verify import check_digest, check_rows
 from ccmac.errors import InputError
 
 __all__ = ["load", "locate"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ccmac.data.locate import find
+from ccmac.data.places import find
 from ccmac.data.registry import Record
 from ccmac.data.svmlight import parse_svmlight
 from ccmac.data.text import digest, read_text
