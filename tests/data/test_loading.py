@@ -149,3 +149,4 @@ def test_the_published_counts(name: str) -> None:
     assert np.all(found.X.data == 1.0)
     assert (np.sum(found.y == -1), np.sum(found.y == 1)) == record.counts
     assert found.X.has_canonical_format
+    assert found.X.indices.dtype == found.X.indptr.dtype == np.int32

@@ -44,6 +44,7 @@ def test_size_and_sparsity(name: str, seed: int) -> None:
     assert made.X.shape == (record.rows, record.features)
     assert made.X.nnz == pytest.approx(record.nnz or RCV1_NNZ, rel=0.05)
     assert made.X.has_canonical_format
+    assert made.X.indices.dtype == made.X.indptr.dtype == np.int32
     assert set(np.unique(made.y)) == {-1.0, 1.0}
     if record.counts:
         assert np.sum(made.y == 1) == record.counts[1]

@@ -36,7 +36,8 @@ def _shuffle_columns(
     matrix: csr_array[np.float64], rng: np.random.Generator
 ) -> csr_array[np.float64]:
     place = rng.permutation(matrix.shape[1]).astype(np.int32)
-    shuffled = csr_array((matrix.data, place[matrix.indices], matrix.indptr), shape=matrix.shape)
+    ends = matrix.indptr.astype(np.int32)
+    shuffled = csr_array((matrix.data, place[matrix.indices], ends), shape=matrix.shape)
     shuffled.sort_indices()
     return shuffled
 
