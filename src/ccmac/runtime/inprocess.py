@@ -42,7 +42,8 @@ class InProcess(Runtime):
         return np.asarray(matrix @ block)
 
     def _gather(self, values: Array) -> Array:
-        return values
+        # One storage order: NumPy's order of summation depends on it.
+        return np.ascontiguousarray(values)
 
     def collect(self, rows: list[Array]) -> list[Array] | None:
         """Everything is here already."""

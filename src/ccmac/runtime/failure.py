@@ -1,0 +1,62 @@
+"""How a failing process ends the whole job: one line that names the rank and its agents."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ccmac.errors import CcmacError
+from ccmac.runtime.partition import describe
+
+# An error that every rank meets (a bad argument) is told by rank 0 alone: the others give it this
+# long to speak and to end the job before they speak themselves.
+GRACE_SECONDS = 1.0
+# The launcher forwards the line through a pipe of its own and drops what it has not yet read when
+# the job is aborted.
+FORWARDING_SECONDS = 0.3
+INTERRUPTED = 130
+
+
+def exit_code(error: BaseException) -> int:
+    """What the job returns to the shell."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    return error.exit_code if isinstance(error, CcmacError) else 1
+
+
+def message(error: BaseException, rank: int, agents: range | None) -> str:
+    """One line; an error that was not raised on purpose also tells where it comes from."""
+    who = f"rank {rank}" + (f" ({describe(agents)})" if agents is not None else "")
+    what = " ".join(str(error).split())
+    if isinstance(error, CcmacError):
+        return f"ccmac: {who}: {what}"
+    if isinstance(error, KeyboardInterrupt):
+        return f"ccmac: {who}: interrupted"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"ccmac: {who}: {type(error).__name__}{where}: {what}"
+
+
+@contextmanager
+def aborting(abort: Callable[[int], object], rank: int, agents: range | None) -> Iterator[None]:
+    """End the job by ``abort(exit code)`` when the block raises; no rank is left waiting.
+
+    SystemExit passes: it is the way in which all ranks leave together.
+    """
+    try:
+        yield
+    except SystemExit:
+        raise
+    except BaseException as error:
+        if rank:
+            time.sleep(GRACE_SECONDS)
+        sys.stdout.flush()
+        sys.stderr.write(message(error, rank, agents) + "\n")
+        sys.stderr.flush()
+        time.sleep(FORWARDING_SECONDS)
+        abort(exit_code(error))
+        raise

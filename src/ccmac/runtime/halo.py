@@ -1,0 +1,135 @@
+"""What one neighbor round moves between processes, worked out once per mixing matrix.
+
+For rank r with rows I_r of a matrix M the *halo* is the set of columns that M[I_r, :] touches
+outside I_r. A round sends exactly those rows of the block, once per pair of ranks, and multiplies.
+
+Every output row is a sum over the stored entries of M in their stored order, whichever columns are
+local: the sums are those of ``M @ block`` in one process, bit for bit. This is why the local
+columns of a row with a halo are not summed ahead of the arrival of the others; what overlaps with
+the communication are the rows without a halo (the *interior*).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.network import Network
+from ccmac.runtime.partition import Index, owners
+
+Array = NDArray[np.float64]
+
+# A second sparse product costs about as much as this many multiply-adds: below it, rows that
+# could be computed during the exchange are computed after it, together with the others.
+OVERLAP_WORK = 30_000
+
+
+@dataclass(frozen=True)
+class Halo:
+    """One rank's part of one round.
+
+    ``work`` rows of the outer product: first the ``own`` rows of the block, then the halo in
+    agent order, which is also the order of the ranks it comes from.
+    """
+
+    peers: tuple[int, ...]
+    send_rows: Index  # local rows to send, peer after peer
+    send_counts: tuple[int, ...]  # rows to each peer
+    receive_counts: tuple[int, ...]  # rows from each peer
+    own: Index  # local rows that the outer product reads
+    interior: Index  # local rows computed during the exchange
+    exterior: Index  # local rows computed after it
+    inner: sp.csr_array  # interior x local
+    outer: sp.csr_array  # exterior x (own, halo)
+
+
+def rank_neighbors(network: Network, ends: Index, rank: int) -> tuple[int, ...]:
+    """Ranks that hold a neighbor of an agent of ``rank``, ascending."""
+    columns = _columns(network.weights, ends, rank)
+    return tuple(int(r) for r in np.unique(owners(columns, ends)) if r != rank)
+
+
+def check_support(network: Network, matrix: sp.csr_array) -> None:
+    """Refuse a matrix that would carry data between agents that share no edge."""
+    n = network.n
+    if matrix.shape != (n, n):
+        raise InputError(f"mix: the matrix has shape {matrix.shape}; {n} agents need {(n, n)}")
+    entries, edges = matrix.tocoo(), network.weights.tocoo()
+    stray = ~np.isin(_keys(entries, n), _keys(edges, n)) & (entries.row != entries.col)
+    if stray.any():
+        k = int(np.argmax(stray))
+        raise InputError(
+            f"mix: entry ({entries.row[k]}, {entries.col[k]}) of the matrix joins agents that are "
+            f"not neighbors in {network.name}; keep its support on the edges"
+        )
+
+
+def plan(matrix: sp.csr_array, peers: tuple[int, ...], ends: Index, rank: int, width: int) -> Halo:
+    """Plan one round of ``matrix`` for rows of ``width`` floats; ``peers`` hold all neighbors."""
+    start, stop = int(ends[rank]), int(ends[rank + 1])
+    local = _rows(matrix, start, stop)
+    remote = (local.indices < start) | (local.indices >= stop)
+    row_of = np.repeat(np.arange(stop - start), np.diff(local.indptr))
+    has_halo = np.zeros(stop - start, dtype=bool)
+    has_halo[row_of[remote]] = True
+    inner_work = int(np.count_nonzero(~has_halo[row_of])) * width
+    if inner_work < OVERLAP_WORK and has_halo.any():
+        has_halo[:] = True
+    interior, exterior = np.flatnonzero(~has_halo), np.flatnonzero(has_halo)
+
+    read = np.unique(local.indices[has_halo[row_of]]).astype(np.int64)
+    inside = (read >= start) & (read < stop)
+    own, halo = read[inside], read[~inside]
+    position = np.zeros(matrix.shape[0], dtype=np.int64)
+    position[own], position[halo] = np.arange(len(own)), len(own) + np.arange(len(halo))
+
+    sent = [_sent_to(matrix, ends, rank, peer) for peer in peers]
+    received = np.bincount(owners(halo, ends), minlength=len(ends) - 1)
+    return Halo(
+        peers=peers,
+        send_rows=np.concatenate([*sent, np.zeros(0, dtype=np.int64)]) - start,
+        send_counts=tuple(len(rows) for rows in sent),
+        receive_counts=tuple(int(received[peer]) for peer in peers),
+        own=own - start,
+        interior=interior,
+        exterior=exterior,
+        inner=_renumber(local, interior, np.arange(matrix.shape[0]) - start, stop - start),
+        outer=_renumber(local, exterior, position, len(read)),
+    )
+
+
+def _rows(matrix: sp.csr_array, start: int, stop: int) -> sp.csr_array:
+    """Rows start..stop-1 with their entries in stored order."""
+    first, last = matrix.indptr[start], matrix.indptr[stop]
+    parts = matrix.data[first:last], matrix.indices[first:last]
+    indptr = matrix.indptr[start : stop + 1] - first
+    return sp.csr_array((*parts, indptr), shape=(stop - start, matrix.shape[1]))
+
+
+def _columns(matrix: sp.csr_array, ends: Index, rank: int) -> Index:
+    """Columns that the rows of ``rank`` touch, ascending."""
+    first, last = matrix.indptr[ends[rank]], matrix.indptr[ends[rank + 1]]
+    return np.asarray(np.unique(matrix.indices[first:last]), dtype=np.int64)
+
+
+def _sent_to(matrix: sp.csr_array, ends: Index, rank: int, peer: int) -> Index:
+    """Agents of ``rank`` whose rows ``peer`` reads, ascending."""
+    columns = _columns(matrix, ends, peer)
+    return np.compress((columns >= ends[rank]) & (columns < ends[rank + 1]), columns)
+
+
+def _renumber(local: sp.csr_array, rows: Index, position: Index, columns: int) -> sp.csr_array:
+    """The given rows with columns renumbered and the order of the entries kept."""
+    lengths = np.diff(local.indptr)[rows]
+    indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+    entries = np.repeat(local.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
+    indices = position[local.indices[entries]]
+    return sp.csr_array((local.data[entries], indices, indptr), shape=(len(rows), columns))
+
+
+def _keys(matrix: sp.coo_array, n: int) -> Index:
+    return matrix.row.astype(np.int64) * n + matrix.col.astype(np.int64)

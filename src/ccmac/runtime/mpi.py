@@ -1,0 +1,278 @@
+"""Agents spread over MPI processes: the only module that imports mpi4py.
+
+A round is one neighborhood collective on a communicator whose edges join ranks that hold
+neighboring agents; a scalar sum is one Allgatherv followed by the same sum in agent order
+everywhere. Results are bit-identical to ``InProcess(fused=False)`` on any number of ranks.
+Only NumPy buffers travel.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import weakref
+from collections import Counter
+from contextlib import AbstractContextManager
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.ledger import Ledger
+from ccmac.network import Network
+from ccmac.runtime import halo
+from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
+from ccmac.runtime.averaging import Averaging
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.failure import aborting
+from ccmac.runtime.partition import bounds
+
+try:
+    from mpi4py import MPI
+except (ImportError, RuntimeError) as error:
+    raise InputError(
+        f"runtime mpi cannot start ({error}); install it with: pip install 'ccmac[mpi]'"
+    ) from error
+
+Array = NDArray[np.float64]
+
+
+def guard(agents: range | None = None) -> AbstractContextManager[None]:
+    """End the whole job with one line naming rank and agents if the block raises here."""
+    return aborting(_abort, MPI.COMM_WORLD.Get_rank(), agents)
+
+
+class Mpi(Runtime):
+    """Owns a contiguous range of agents, one range a rank; there is no fused execution.
+
+    Construction is collective and refuses ranks that hold different networks or versions.
+    """
+
+    fused = False
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        ledger: Ledger | None = None,
+        averaging: Averaging | None = None,
+        comm: MPI.Intracomm | None = None,
+        audit: bool | Audit = False,
+    ) -> None:
+        super().__init__(network, ledger=ledger, averaging=averaging)
+        self._comm = (comm or MPI.COMM_WORLD).Dup()
+        self.rank, self.ranks = self._comm.Get_rank(), self._comm.Get_size()
+        self._ends = bounds(network.n, self.ranks)
+        self._sizes = np.diff(self._ends)
+        self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
+        self.check_consistent(_fingerprint(network, self.averaging))
+        self._peers = halo.rank_neighbors(network, self._ends, self.rank)
+        self._graph = self._comm.Create_dist_graph_adjacent(
+            list(self._peers), list(self._peers), reorder=False
+        )
+        self._rounds: dict[tuple[int, int], Round] = {}
+        # Persistent requests must be given back before MPI ends.
+        atexit.register(_close, weakref.ref(self))
+
+    @property
+    def owned(self) -> range:
+        """The agents of this rank."""
+        return range(int(self._ends[self.rank]), int(self._ends[self.rank + 1]))
+
+    def guard(self) -> AbstractContextManager[None]:
+        """End the whole job with one line naming this rank and its agents if the block raises."""
+        return guard(self.owned)
+
+    # -- talking --------------------------------------------------------------------------
+    def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
+        return self.round(matrix, block.shape[1]).mix(block)
+
+    def round(self, matrix: sp.csr_array, width: int) -> Round:
+        """The prepared round of ``matrix`` for rows of ``width`` floats (collective when new)."""
+        key = id(matrix), width
+        found = self._rounds.get(key)
+        if found is None:
+            halo.check_support(self.network, matrix)
+            plan = halo.plan(matrix, self._peers, self._ends, self.rank, width)
+            found = self._rounds[key] = Round(self._graph, plan, width, self.audit)
+            # An id may be used again once its matrix is gone.
+            weakref.finalize(matrix, _forget, weakref.ref(self), key)
+        return found
+
+    def _gather(self, values: Array) -> Array:
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        width = int(np.prod(values.shape[1:]))
+        if self.audit:
+            self.audit.record("gather", EVERYONE, values, len(values))
+        everything = np.empty((self.n, *values.shape[1:]))
+        self._comm.Allgatherv(values, [everything, self._sizes * width])
+        return everything
+
+    def collect(self, rows: list[Array]) -> list[Array] | None:
+        """All agents' vectors at the root, None elsewhere. Leaves the owners: ask for it."""
+        mine = np.concatenate([np.zeros(0), *(np.ravel(row) for row in rows)])
+        lengths = self._gather(np.array([[float(np.size(row))] for row in rows]))
+        lengths = lengths[:, 0].astype(np.int64)
+        if self.audit and not self.is_root:
+            self.audit.record("collect", 0, mine, len(rows))
+        per_rank = np.add.reduceat(lengths, self._ends[:-1])
+        everything = np.empty(int(lengths.sum())) if self.is_root else None
+        self._comm.Gatherv(mine, None if everything is None else [everything, per_rank], root=0)
+        return None if everything is None else np.split(everything, np.cumsum(lengths)[:-1])
+
+    # -- trust ----------------------------------------------------------------------------
+    def check_consistent(self, token: str) -> None:
+        """Refuse ranks that started from something else: all must present the same token."""
+        digest = np.frombuffer(hashlib.sha256(token.encode()).digest(), dtype=np.int64)
+        if self.audit:
+            self.audit.record("token", EVERYONE, digest, 0)
+        digests = np.empty((self.ranks, digest.size), dtype=np.int64)
+        self._comm.Allgather(digest.copy(), digests)
+        present = [row.tobytes() for row in digests]
+        common = Counter(present).most_common(1)[0][0]
+        strays = [r for r, row in enumerate(present) if row != common]
+        if strays:
+            names = ", ".join(map(str, strays))
+            raise InputError(
+                f"rank {names}: problem files, network, settings or version of ccmac differ from "
+                f"those of the other ranks; give all {self.ranks} ranks the same"
+            )
+
+    def audit_report(self) -> list[Entry] | None:
+        """Everything that every rank sent, at the root; None elsewhere (and without an audit)."""
+        if self.audit is None:
+            return None
+        rows = self.audit.as_rows()
+        counts = np.empty(self.ranks, dtype=np.int64)
+        self._comm.Allgather(np.array([rows.size]), counts)
+        everything = np.empty((int(counts.sum()) // 5, 5), dtype=np.int64)
+        self._comm.Gatherv(rows, [everything, counts] if self.is_root else None, root=0)
+        if not self.is_root:
+            return None
+        parts = np.split(everything, np.cumsum(counts // 5)[:-1])
+        return [e for rank, part in enumerate(parts) for e in entries(rank, part.tolist())]
+
+    def close(self) -> None:
+        """Give requests and communicators back; the runtime is of no use afterwards."""
+        for prepared in self._rounds.values():
+            prepared.close()
+        self._rounds.clear()
+        for comm in (self._graph, self._comm):
+            if comm != MPI.COMM_NULL:
+                comm.Free()
+
+
+class Round:
+    """One prepared neighbor round: fixed buffers and, where MPI 4 offers it, a fixed request."""
+
+    def __init__(
+        self, graph: MPI.Distgraphcomm, plan: halo.Halo, width: int, audit: Audit | None
+    ) -> None:
+        self.plan, self.width, self._audit = plan, width, audit
+        own, halo_rows = len(plan.own), sum(plan.receive_counts)
+        self._sent = np.empty((len(plan.send_rows), width))
+        self._work = np.empty((own + halo_rows, width))
+        self._received = self._work[own:]
+        self._send_ends = np.cumsum([0, *plan.send_counts])
+        arguments: tuple[Any, Any] = (
+            _message(self._sent, plan.send_counts, width),
+            _message(self._received, plan.receive_counts, width),
+        )
+        self._request: Any = None
+        self._graph, self._arguments = graph, arguments
+        if MPI.Get_version() >= (4, 0):
+            # Half the cost of a call is in describing it: describe it once.
+            self._request = graph.Neighbor_alltoallv_init(*arguments)
+
+    def start(self, block: Array) -> Any:
+        """Pack and send what the peers read."""
+        np.take(block, self.plan.send_rows, axis=0, out=self._sent, mode="clip")
+        if self._audit is not None:
+            self._record(self._audit)
+        if self._request is None:
+            return self._graph.Ineighbor_alltoallv(*self._arguments)
+        self._request.Start()
+        return self._request
+
+    def exchange(self, block: Array) -> Array:
+        """The halo rows, in agent order. The array is overwritten by the next round."""
+        self.start(block).Wait()
+        return self._received
+
+    def mix(self, block: Array) -> Array:
+        """Rows owned here of matrix @ block."""
+        plan = self.plan
+        request = self.start(block)
+        if len(plan.interior) == 0:
+            np.take(block, plan.own, axis=0, out=self._work[: len(plan.own)], mode="clip")
+            request.Wait()
+            return np.asarray(plan.outer @ self._work)
+        inner = plan.inner @ block
+        if len(plan.exterior) == 0:
+            request.Wait()
+            return np.asarray(inner)
+        np.take(block, plan.own, axis=0, out=self._work[: len(plan.own)], mode="clip")
+        out = np.empty((len(plan.interior) + len(plan.exterior), self.width))
+        out[plan.interior] = inner
+        request.Wait()
+        out[plan.exterior] = plan.outer @ self._work
+        return out
+
+    def _record(self, audit: Audit) -> None:
+        for k, peer in enumerate(self.plan.peers):
+            rows = self._sent[self._send_ends[k] : self._send_ends[k + 1]]
+            audit.record("halo", peer, rows, len(rows))
+
+    def close(self) -> None:
+        """Give the request back."""
+        if self._request is not None and self._request != MPI.REQUEST_NULL:
+            self._request.Free()
+
+
+def _abort(code: int) -> None:
+    MPI.COMM_WORLD.Abort(code)
+    # Some launchers let the call return before they end the job.
+    os._exit(code)
+
+
+def _message(buffer: Array, rows: tuple[int, ...], width: int) -> list[Any]:
+    """mpi4py's description of a buffer cut into consecutive pieces."""
+    counts = [width * k for k in rows]
+    return [buffer, counts, [int(k) for k in np.cumsum([0, *counts])[:-1]], MPI.DOUBLE]
+
+
+def _fingerprint(network: Network, averaging: Averaging) -> str:
+    """What all ranks must share before the first round, or the rounds would not match.
+
+    The weights enter by their bits; the schedule by its shape, because its entries come from an
+    eigenvalue solver and may differ in the last bit between unlike processors.
+    """
+    digest = hashlib.sha256()
+    for part in (network.weights.indptr, network.weights.indices, network.weights.data):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    stored = [matrix.nnz for matrix in averaging.schedule]
+    return f"{_version()} {network.n} {averaging.name} {stored} {digest.hexdigest()}"
+
+
+def _version() -> str:
+    try:
+        return metadata.version("ccmac")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _forget(runtime: weakref.ref[Mpi], key: tuple[int, int]) -> None:
+    living = runtime()
+    prepared = living._rounds.pop(key, None) if living is not None else None
+    if prepared is not None and not MPI.Is_finalized():
+        prepared.close()
+
+
+def _close(runtime: weakref.ref[Mpi]) -> None:
+    living = runtime()
+    if living is not None and not MPI.Is_finalized():
+        living.close()

@@ -1,0 +1,40 @@
+"""Which process holds which agents: contiguous ranges, as equal as whole numbers allow."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+
+Index = NDArray[np.int64]
+
+
+def bounds(n: int, ranks: int) -> Index:
+    """Ends of the ranges: rank r holds agents ``bounds[r] .. bounds[r + 1] - 1``.
+
+    The first ``n mod ranks`` ranks hold one agent more than the others.
+    """
+    if ranks < 1:
+        raise InputError(f"runtime: {ranks} processes cannot hold {n} agents; start at least one")
+    if ranks > n:
+        raise InputError(
+            f"runtime: {ranks} processes for {n} agents leave some without an agent; "
+            f"start at most {n} (mpiexec -n {n})"
+        )
+    small, larger = divmod(n, ranks)
+    sizes = np.full(ranks, small, dtype=np.int64)
+    sizes[:larger] += 1
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+
+
+def owners(agents: NDArray[np.integer], ends: Index) -> Index:
+    """Rank that holds each of ``agents``."""
+    return np.asarray(np.searchsorted(ends, agents, side="right") - 1, dtype=np.int64)
+
+
+def describe(agents: range) -> str:
+    """``agent 3`` or ``agents 4-7``."""
+    if len(agents) == 1:
+        return f"agent {agents.start}"
+    return f"agents {agents.start}-{agents.stop - 1}"

@@ -1,0 +1,18 @@
+"""MPI gives the bits of one process: mixing, every averaging scheme, sums, ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_rounds_averages_and_sums_are_bit_identical(
+    mpi_run: Callable[..., Any], ranks: int
+) -> None:
+    job = mpi_run(ranks, "equality.py")
+    assert job.stdout.strip() == f"checked {2 * 9 * 4 * 4}"
