@@ -84,6 +84,7 @@ def _parse_whole(
     colons = np.flatnonzero(kind == _COLON)
     is_label = np.concatenate(([True], row_of_token[1:] != row_of_token[:-1]))
     owner = np.searchsorted(starts, colons, side="right") - 1
+    index_starts = starts[~is_label]
     # Exactly the feature tokens own a colon, and each owns one.
     if not np.array_equal(owner, np.flatnonzero(~is_label)):
         return None
@@ -91,11 +92,10 @@ def _parse_whole(
     if colons.size and (colons[-1] + 1 == raw.size or not bool(filled[colons + 1].all())):
         return None
     # Left of a colon stand digits alone, at least one.
-    index_starts = starts[~is_label]
-    digits_before = np.concatenate(([0], np.cumsum(kind == _DIGIT)))
-    width = colons - index_starts
-    digits = digits_before[colons] - digits_before[index_starts]
-    if not bool(((width > 0) & (digits == width)).all()):
+    signs = np.flatnonzero(kind == _SIGN)
+    reached = np.searchsorted(index_starts, signs, side="right") - 1
+    in_index = (reached >= 0) & (signs < colons[reached]) if colons.size else reached >= 0
+    if bool((colons == index_starts).any()) or bool(in_index.any()):
         return None
 
     words = text.replace(b":", b" ").split()
