@@ -51,6 +51,13 @@ def joint(L: float, mu: float) -> Curvature:
     return Curvature(L, mu, L, mu, L, mu)
 
 
+def separated(x: tuple[float, float], z: tuple[float, float], d: int, q: int) -> Curvature:
+    """Curvature of g(x) + h(z) from (L, mu) of each part; a block of size 0 does not count."""
+    L_x, mu_x = x if d else (0.0, math.inf)
+    L_z, mu_z = z if q else (0.0, math.inf)
+    return Curvature(L_x, mu_x, L_z, mu_z, max(L_x, L_z), min(mu_x, mu_z), separable=True)
+
+
 class Objective(ABC):
     """A convex function f(x, z) of one agent."""
 
@@ -59,6 +66,16 @@ class Objective(ABC):
     @property
     def dim(self) -> int | None:
         """Size of (x, z) together if the data fix it, else None."""
+        return None
+
+    @property
+    def x_size(self) -> int | None:
+        """Length of x if the data fix it, else None."""
+        return None
+
+    @property
+    def z_size(self) -> int | None:
+        """Length of z if the data fix it, else None."""
         return None
 
     def check(self, d: int, q: int) -> None:  # noqa: B027 (a hook, empty on purpose)

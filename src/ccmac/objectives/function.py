@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.objectives.base import Curvature, Objective, joint
+from ccmac.objectives.base import Curvature, Objective, joint, separated
+
+if TYPE_CHECKING:
+    from ccmac.objectives.sum import Sum
 
 Array = NDArray[np.float64]
+Step = float | Array
+"""A proximal step: one number or, for functions with ``entrywise_steps``, one per entry."""
 
 
 class Function(Objective):
     """g(v) for one vector v; as an objective it acts on v = (x, z)."""
+
+    coordinatewise: bool = False
+    """g(v) is a sum of functions of single entries."""
+    entrywise_steps: bool = False
+    """``prox_at`` takes a vector of steps, so x and z may have their own."""
 
     @property
     def size(self) -> int | None:
@@ -34,7 +45,7 @@ class Function(Objective):
         """grad g(v), or one subgradient."""
         raise TypeError(f"{type(self).__name__} has no gradient")
 
-    def prox_at(self, v: Array, step: float) -> Array:
+    def prox_at(self, v: Array, step: Step) -> Array:
         """argmin_u g(u) + ||u - v||^2/(2 step)."""
         raise TypeError(f"{type(self).__name__} has no prox")
 
@@ -45,6 +56,18 @@ class Function(Objective):
     def lipschitz_at(self, size: int) -> float:
         """A bound on subgradient norms."""
         return float("inf")
+
+    def isotropic(self) -> tuple[float, Array | None] | None:
+        """(a, s) when the gradient is a v - s (s None: zero), else None."""
+        return None
+
+    def __add__(self, other: object) -> Sum:
+        """The sum of two functions of the same vector."""
+        from ccmac.objectives.sum import Sum
+
+        if not isinstance(other, Function):
+            return NotImplemented
+        return Sum(self, other)
 
     # -- jointly on (x, z) --------------------------------------------------------------------
     @property
@@ -58,7 +81,10 @@ class Function(Objective):
 
     def curvature(self, d: int, q: int) -> Curvature:
         """Joint constants stand for the blocks as well."""
-        return joint(*self.constants(d + q))
+        constants = self.constants(d + q)
+        if self.coordinatewise:
+            return separated(constants, constants, d, q)
+        return joint(*constants)
 
     def value(self, x: Array, z: Array) -> float:
         """g((x, z))."""
@@ -70,10 +96,13 @@ class Function(Objective):
         return full[: len(x)], full[len(x) :]
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
-        """Needs one common step: the blocks of (x, z) are not separated here."""
+        """Unequal steps need ``entrywise_steps``: elsewhere (x, z) cannot be taken apart."""
+        step: Step = step_x
         if step_x != step_z:
-            raise TypeError(f"{type(self).__name__}: a joint prox needs equal steps for x and z")
-        full = self.prox_at(np.concatenate([x, z]), step_x)
+            if not self.entrywise_steps:
+                raise TypeError(f"{type(self).__name__}: a joint prox needs equal steps")
+            step = np.repeat([step_x, step_z], [len(x), len(z)])
+        full = self.prox_at(np.concatenate([x, z]), step)
         return full[: len(x)], full[len(x) :]
 
     def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
@@ -89,5 +118,6 @@ def check_size(function: Function, expected: int, what: str) -> None:
     """Raise InputError unless ``function`` fits vectors of length ``expected``."""
     if function.size is not None and function.size != expected:
         raise InputError(
-            f"{type(function).__name__} acts on {function.size} entries but {what} has {expected}"
+            f"{type(function).__name__} acts on {function.size} entries but {what} has {expected}; "
+            "make them agree"
         )

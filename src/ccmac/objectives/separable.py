@@ -1,7 +1,8 @@
-"""f(x, z) = g(x) + h(z), and the squared distance that most such sums start from."""
+"""f(x, z) = g(x) + h(z)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,66 +11,24 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.objectives.base import Curvature, FusedGradient, Objective
+from ccmac.objectives.base import Curvature, FusedGradient, Objective, separated
 from ccmac.objectives.function import Function, check_size
+from ccmac.objectives.fused import fused_separable
+from ccmac.objectives.squared_distance import SquaredDistance
 
 Array = NDArray[np.float64]
-
-
-class SquaredDistance(Function):
-    """(weight/2) ||v - centre||^2; ``centre`` None means the origin, any length."""
-
-    capabilities = frozenset({"gradient", "prox", "quadratic"})
-
-    def __init__(self, weight: float = 1.0, centre: Any = None) -> None:
-        if not (np.isfinite(weight) and weight >= 0):
-            raise InputError(f"SquaredDistance: weight {weight} must be finite and not negative")
-        self.weight = float(weight)
-        self.centre = None if centre is None else np.asarray(centre, dtype=np.float64)
-        if self.centre is not None and not np.isfinite(self.centre).all():
-            raise InputError("SquaredDistance: centre has entries that are NaN or infinite")
-
-    @property
-    def size(self) -> int | None:
-        """Length of the centre."""
-        return None if self.centre is None else len(self.centre)
-
-    def constants(self, size: int) -> tuple[float, float]:
-        """L = mu = weight."""
-        return self.weight, self.weight
-
-    def _shifted(self, v: Array) -> Array:
-        return v if self.centre is None else v - self.centre
-
-    def value_at(self, v: Array) -> float:
-        """(weight/2) ||v - centre||^2."""
-        shifted = self._shifted(v)
-        return 0.5 * self.weight * float(shifted @ shifted)
-
-    def gradient_at(self, v: Array) -> Array:
-        """weight (v - centre)."""
-        return self.weight * self._shifted(v)
-
-    def prox_at(self, v: Array, step: float) -> Array:
-        """Closed form."""
-        right = v if self.centre is None else v + step * self.weight * self.centre
-        return right / (1.0 + step * self.weight)
-
-    def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
-        """(weight I, weight centre, weight ||centre||^2 / 2)."""
-        H = sp.csr_array(sp.diags_array(np.full(size, self.weight)))
-        centre = np.zeros(size) if self.centre is None else self.centre
-        return H, self.weight * centre, 0.5 * self.weight * float(centre @ centre)
-
-    def state(self) -> Mapping[str, Any]:
-        """weight and centre."""
-        return {"weight": self.weight, "centre": self.centre}
 
 
 class Separable(Objective):
     """g(x) + h(z); either part may be absent (zero)."""
 
     def __init__(self, x: Function | None = None, z: Function | None = None) -> None:
+        for name, part in (("x", x), ("z", z)):
+            if part is not None and not isinstance(part, Function):
+                raise InputError(
+                    f"Separable, {name}: {type(part).__name__} is not a function of one vector; "
+                    "use SquaredDistance, Logistic, ... (Custom stands alone, on x and z together)"
+                )
         self.x_part = x
         self.z_part = z
         parts = [part.capabilities for part in (x, z) if part is not None]
@@ -105,13 +64,9 @@ class Separable(Objective):
 
     def curvature(self, d: int, q: int) -> Curvature:
         """Blockwise constants; an empty block does not count."""
-        L_x, mu_x = self.x_part.constants(d) if self.x_part is not None else (0.0, 0.0)
-        L_z, mu_z = self.z_part.constants(q) if self.z_part is not None else (0.0, 0.0)
-        if d == 0:
-            L_x, mu_x = 0.0, float("inf")
-        if q == 0:
-            L_z, mu_z = 0.0, float("inf")
-        return Curvature(L_x, mu_x, L_z, mu_z, max(L_x, L_z), min(mu_x, mu_z), separable=True)
+        x = self.x_part.constants(d) if self.x_part is not None else (0.0, 0.0)
+        z = self.z_part.constants(q) if self.z_part is not None else (0.0, 0.0)
+        return separated(x, z, d, q)
 
     def value(self, x: Array, z: Array) -> float:
         """g(x) + h(z)."""
@@ -146,7 +101,7 @@ class Separable(Objective):
             0.0 if part is None else part.lipschitz_at(size)
             for part, size in ((self.x_part, d), (self.z_part, q))
         ]
-        return float(np.hypot(*parts))
+        return math.hypot(*parts)
 
     def state(self) -> Mapping[str, Any]:
         """The two parts."""
@@ -154,33 +109,5 @@ class Separable(Objective):
 
     @classmethod
     def fuse(cls, members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:
-        """Vectorised when every part is a squared distance (or absent)."""
-        parts = [p for m in members if isinstance(m, Separable) for p in (m.x_part, m.z_part)]
-        if any(p is not None and type(p) is not SquaredDistance for p in parts):
-            return None
-        return _SquaredDistances([m for m in members if isinstance(m, Separable)], d, q)
-
-
-class _SquaredDistances(FusedGradient):
-    """All agents at once: weights times (vector - centre)."""
-
-    def __init__(self, members: Sequence[Separable], d: Sequence[int], q: int) -> None:
-        x_parts = [m.x_part or SquaredDistance(0.0) for m in members]
-        z_parts = [m.z_part or SquaredDistance(0.0) for m in members]
-        self.x_weight = np.repeat([getattr(p, "weight") for p in x_parts], d)  # noqa: B009
-        self.x_shift = self.x_weight * np.concatenate([_centre(p, k) for p, k in zip(x_parts, d)])
-        self.z_weight = np.array([[getattr(p, "weight")] for p in z_parts])  # noqa: B009
-        shifts = [w * _centre(p, q) for w, p in zip(self.z_weight[:, 0], z_parts)]
-        same = all(np.array_equal(shifts[0], s) for s in shifts)
-        self.z_shift = shifts[0][None, :] if same else np.stack(shifts)
-
-    def gradient(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:
-        np.multiply(self.x_weight, x, out=out_x)
-        out_x -= self.x_shift
-        np.multiply(self.z_weight, z, out=out_z)
-        out_z -= self.z_shift
-
-
-def _centre(part: Function, size: int) -> Array:
-    centre = getattr(part, "centre", None)
-    return np.zeros(size) if centre is None else centre
+        """Vectorised when the x-parts are squared distances and the z-parts act entry by entry."""
+        return fused_separable([m for m in members if isinstance(m, Separable)], d, q)

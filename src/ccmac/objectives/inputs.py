@@ -1,0 +1,115 @@
+"""Data as the user gives it, turned into float64 arrays or one clear line of complaint.
+
+``where`` names the place ("agent 3, block A"; "LeastSquares, y") and opens every message.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether ``value`` is a SciPy sparse array or matrix."""
+    return bool(sp.issparse(value))
+
+
+def real_matrix(where: str, value: Any) -> Any:
+    """A float64 ndarray or csr_array in canonical format; finite entries, two dimensions."""
+    if is_sparse(value):
+        _check_kind(where, value.dtype)
+        clean: Any = sp.csr_array(value, dtype=np.float64)
+        if clean.ndim != 2:
+            raise InputError(f"{where}: has {clean.ndim} dimension(s); a matrix has two")
+        if not clean.has_canonical_format:
+            clean = clean.copy()  # the caller's own arrays are never reordered
+            clean.sum_duplicates()
+        _check_finite(where, clean.data)
+        return clean
+    array = _real(where, value)
+    if array.ndim != 2:
+        raise InputError(f"{where}: has {array.ndim} dimension(s); a matrix has two")
+    _check_finite(where, array)
+    return array
+
+
+def real_vector(where: str, value: Any, *, infinite: bool = False) -> Array:
+    """A float64 vector (a number counts as one entry); ``infinite`` allows +-inf, never NaN."""
+    array = _real(where, value)
+    if array.ndim == 0:
+        array = array[None]
+    if array.ndim != 1:
+        raise InputError(f"{where}: has shape {array.shape}; a vector has one dimension")
+    if infinite:
+        if np.isnan(array).any():
+            raise InputError(f"{where}: has entries that are NaN; clean the data")
+    else:
+        _check_finite(where, array)
+    return array
+
+
+def nonnegative(where: str, value: Any) -> float:
+    """A finite number that is not negative."""
+    number = _number(where, value)
+    if not (math.isfinite(number) and number >= 0):
+        raise InputError(f"{where}: is {number}; it must be finite and not negative")
+    return number
+
+
+def positive(where: str, value: Any) -> float:
+    """A finite number above zero."""
+    number = _number(where, value)
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(f"{where}: is {number}; it must be finite and positive")
+    return number
+
+
+def labels(where: str, value: Any) -> Array:
+    """A vector of -1 and +1."""
+    if value is None:
+        raise InputError(f"{where}: is missing; give one label, -1 or +1, for each row")
+    array = real_vector(where, value)
+    if not (np.abs(array) == 1.0).all():
+        raise InputError(f"{where}: labels must be -1 or +1; map 0/1 labels with 2*y - 1")
+    return array
+
+
+def _number(where: str, value: Any) -> float:
+    array = _real(where, value)
+    if array.ndim != 0:
+        raise InputError(f"{where}: has shape {array.shape}; give one number")
+    return float(array)
+
+
+def _real(where: str, value: Any) -> Array:
+    try:
+        # Some libraries' objects warn while they are turned into arrays; the dtype check below
+        # decides, not the warning.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            array = np.asarray(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: is ragged or not numeric; give real numbers") from None
+    _check_kind(where, array.dtype)
+    return np.asarray(array, dtype=np.float64)
+
+
+def _check_kind(where: str, dtype: Any) -> None:
+    if dtype.kind == "c":
+        raise InputError(f"{where}: has complex entries; give real numbers")
+    if dtype.kind not in "biuf":
+        raise InputError(f"{where}: is not numeric (dtype {dtype}); give real numbers")
+
+
+def _check_finite(where: str, entries: Array) -> None:
+    if not np.isfinite(entries).all():
+        raise InputError(f"{where}: has entries that are NaN or infinite; clean the data")
