@@ -21,6 +21,7 @@ class Launcher:
 
     def __init__(self, mpiexec: str) -> None:
         self.mpiexec = mpiexec
+        self.programs = PROGRAMS
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, ranks: int, *command: str) -> subprocess.Popen[str]:

@@ -29,7 +29,7 @@ from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.failure import aborting
-from ccmac.runtime.partition import bounds
+from ccmac.runtime.partition import bounds, describe
 
 try:
     from mpi4py import MPI
@@ -39,6 +39,7 @@ except (ImportError, RuntimeError) as error:
     ) from error
 
 Array = NDArray[np.float64]
+ROSTER_BYTES = 160
 
 
 def guard(agents: range | None = None) -> AbstractContextManager[None]:
@@ -141,6 +142,20 @@ class Mpi(Runtime):
                 f"rank {names}: problem files, network, settings or version of ccmac differ from "
                 f"those of the other ranks; give all {self.ranks} ranks the same"
             )
+
+    def roster(self) -> list[str] | None:
+        """Who runs where, at the root; None elsewhere.
+
+        A process that is killed cannot speak. The launcher then names a rank or a pid, and the
+        roster whose it was; MPICH's may name one that it ended itself while cleaning up.
+        """
+        here = f"{describe(self.owned)}, pid {os.getpid()} on {MPI.Get_processor_name()}"
+        line = np.frombuffer(here.encode()[:ROSTER_BYTES].ljust(ROSTER_BYTES), dtype=np.uint8)
+        lines = np.empty((self.ranks, ROSTER_BYTES), dtype=np.uint8) if self.is_root else None
+        self._comm.Gather(line.copy(), lines, root=0)
+        if lines is None:
+            return None
+        return [f"rank {r}: {row.tobytes().decode().rstrip()}" for r, row in enumerate(lines)]
 
     def audit_report(self) -> list[Entry] | None:
         """Everything that every rank sent, at the root; None elsewhere (and without an audit)."""

@@ -1,0 +1,52 @@
+"""Ways to fail: ``failing.py HOW`` on some ranks of a job that otherwise goes on for minutes."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.errors import GradientError, InputError
+from ccmac.network import Network
+from ccmac.runtime.mpi import MPI, Mpi, guard
+
+
+def work(runtime: Mpi, how: str) -> None:
+    block = np.ones((len(runtime.owned), 4))
+    roster = runtime.roster()
+    if roster is not None:
+        sys.stdout.write("\n".join(roster) + "\n")
+        sys.stdout.flush()
+    end = time.monotonic() + 120
+    for iteration in range(10**9):
+        if iteration == 10 and runtime.rank == 1:
+            if how == "input":
+                raise InputError("agent 3: C has 2 rows and c has 3; make them match")
+            if how == "nan":
+                raise GradientError("agent 2: gradient is not finite at iteration 10")
+            if how == "bug":
+                raise ZeroDivisionError("division by zero")
+            if how == "interrupt":
+                raise KeyboardInterrupt
+            if how == "stray":
+                runtime.mix(block, sp.csr_array(np.ones((runtime.n, runtime.n))))
+        if how == "everywhere" and iteration == 10:
+            raise InputError("method 'magic' is unknown; see ccmac.methods()")
+        runtime.total(runtime.average(block))
+        if time.monotonic() > end:
+            sys.exit("nothing ended the job")
+
+
+def main(how: str) -> None:
+    rank = MPI.COMM_WORLD.Get_rank()
+    with guard():
+        network = Network.ring(3 if how == "many" else 9 if how == "network" and rank == 2 else 8)
+        runtime = Mpi(network)
+    with runtime.guard():
+        runtime.check_consistent("other problem" if how == "token" and rank == 1 else "problem")
+        work(runtime, how)
+
+
+main(sys.argv[1])

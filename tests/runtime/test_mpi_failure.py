@@ -1,0 +1,72 @@
+"""A failing rank ends the job: soon, with one line that names it, and never with a zero code."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Launcher
+
+LIMIT = 30.0  # seconds within which a job must end
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.mark.parametrize(
+    ("how", "ranks", "code", "line"),
+    [
+        (
+            "input",
+            4,
+            2,
+            r"rank 1 \(agents 2-3\): agent 3: C has 2 rows and c has 3; make them match",
+        ),
+        ("nan", 3, 1, r"rank 1 \(agents 3-5\): agent 2: gradient is not finite at iteration 10"),
+        (
+            "bug",
+            2,
+            1,
+            r"rank 1 \(agents 4-7\): ZeroDivisionError at failing\.py:\d+: division by z.*",
+        ),
+        ("interrupt", 2, 130, r"rank 1 \(agents 4-7\): interrupted"),
+        (
+            "stray",
+            2,
+            2,
+            r"rank 1 \(agents 4-7\): mix: entry \(0, 2\) of the matrix joins agents .*",
+        ),
+        ("everywhere", 3, 2, r"rank 0 \(agents 0-2\): method 'magic' is unknown; see .*"),
+        ("many", 4, 2, r"rank 0: runtime: 4 processes for 3 agents .* start at most 3 .*"),
+        ("network", 3, 2, r"rank 0: rank 2: problem files, network, .* differ .* all 3 ranks .*"),
+        ("token", 3, 2, r"rank 0 \(agents 0-2\): rank 1: problem files, .* differ .*"),
+    ],
+)
+def test_an_error_ends_the_job(mpi: Launcher, how: str, ranks: int, code: int, line: str) -> None:
+    job = mpi.run(ranks, "failing.py", how, timeout=LIMIT)
+    said = [text for text in job.stderr.splitlines() if text.startswith("ccmac:")]
+    assert len(said) == 1, job.stderr
+    assert re.fullmatch("ccmac: " + line, said[0])
+    assert job.returncode == code
+    assert "Traceback" not in job.stderr
+
+
+@pytest.mark.parametrize(("ranks", "victim"), [(2, 0), (3, 1), (4, 3)])
+def test_a_killed_rank_ends_the_job(mpi: Launcher, ranks: int, victim: int) -> None:
+    job = mpi.start(ranks, str(mpi.programs / "failing.py"), "never")
+    assert job.stdout is not None
+    roster = [job.stdout.readline() for _ in range(ranks)]
+    pids = [int(re.search(r"pid (\d+) on ", line)[1]) for line in roster]  # type: ignore[index]
+    time.sleep(0.05 * victim)  # another moment of the iteration each time
+    os.kill(pids[victim], signal.SIGKILL)
+    ended = mpi.finish(job, LIMIT)
+    assert ended.returncode != 0
+    assert roster[victim].startswith(f"rank {victim}: agent")
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
