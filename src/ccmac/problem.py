@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.objectives.base import Objective
+from ccmac.objectives.inputs import is_sparse, real_matrix, real_vector
 
 Array = NDArray[np.float64]
 MATRICES = ("A", "B", "C", "D")
@@ -65,6 +65,9 @@ class Problem:
         listed = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
         if not listed:
             raise InputError("problem: there are no agents; give at least one ccmac.Agent")
+        for i in listed:
+            if not isinstance(i, int | np.integer):
+                raise InputError(f"agent {i!r}: agents are numbered 0, 1, ...; use such keys")
         total = max(listed) + 1 if n is None else n
         for i, agent in listed.items():
             if not isinstance(agent, Agent):
@@ -105,26 +108,30 @@ class Problem:
         return Problem({i: self.agents[i] for i in agents}, n=self.n, q=self.q, m=self.m)
 
     def rebalanced(self, weights: Any = None) -> Problem:
-        """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (w uniform by default).
+        """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (w = 1/n by default).
 
         A change of representation: the solutions are the same, but agents must be allowed to
-        learn the sum of the B_j, and chi can only be compared across the two representations. With uniform weights
-        the deviation B_i - mean B vanishes, so c_F from heterogeneity is zero when C = D = 0.
+        learn the sum of the B_j, and chi can only be compared across the two representations.
+        With uniform weights the deviation B_i - mean B vanishes, so c_F from heterogeneity is zero
+        when C = D = 0.
         """
-        from ccmac.pipeline.rebalance import rebalanced  # noqa: PLC0415 (pipeline sits above)
+        from ccmac.pipeline.rebalance import rebalanced
 
         return rebalanced(self, weights)
 
-    def save(self, directory: str | Path) -> None:
-        """Write ``problem.yaml`` and one file per agent; no pickle."""
-        from ccmac.storage import save_problem  # noqa: PLC0415
+    def save(self, directory: str | Path, *, replace: bool = False) -> None:
+        """Write ``problem.yaml`` and one file per agent; no pickle.
 
-        save_problem(self, Path(directory))
+        A directory that holds anything is refused unless ``replace`` is true.
+        """
+        from ccmac.storage import save_problem
+
+        save_problem(self, Path(directory), replace=replace)
 
     @classmethod
     def load(cls, directory: str | Path, agents: range | None = None) -> Problem:
         """Read a directory written by :meth:`save`; only ``agents`` if given."""
-        from ccmac.storage import load_problem  # noqa: PLC0415
+        from ccmac.storage import load_problem
 
         return load_problem(Path(directory), agents)
 
@@ -162,52 +169,23 @@ def _matrix(i: int, name: str, block: Any) -> Any:
     if block is None:
         return None
     where = f"agent {i}, block {name}"
-    if sp.issparse(block):
-        try:
-            clean: Any = sp.csr_array(block, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"{where}: not numeric (dtype {block.dtype}); use floats") from None
-        clean.sum_duplicates()
-        entries = clean.data
-    elif hasattr(block, "matvec") and hasattr(block, "rmatvec") and hasattr(block, "shape"):
+    if not is_sparse(block) and hasattr(block, "matvec") and hasattr(block, "rmatvec"):
+        if len(getattr(block, "shape", ())) != 2:
+            raise InputError(f"{where}: the operator has no shape (rows, columns); give it one")
         return block
-    else:
-        try:
-            clean = np.asarray(block, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"{where}: not numeric; give numbers, not {type(block).__name__}") from None
-        if clean.ndim != 2:
-            raise InputError(f"{where}: has {clean.ndim} dimension(s); a matrix has two")
-        entries = clean
-    if np.iscomplexobj(block):
-        raise InputError(f"{where}: has complex entries; give real numbers")
-    if not np.isfinite(entries).all():
-        raise InputError(f"{where}: has entries that are NaN or infinite; clean the data")
-    return clean
+    return real_matrix(where, block)
 
 
 def _vector(i: int, name: str, block: Any) -> Array | None:
-    if block is None:
-        return None
-    where = f"agent {i}, block {name}"
-    try:
-        if np.iscomplexobj(block):
-            raise TypeError
-        clean = np.array(block, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{where}: not numeric; give real numbers") from None
-    if clean.ndim == 0:
-        clean = clean[None]
-    if clean.ndim != 1:
-        raise InputError(f"{where}: has shape {clean.shape}; a right-hand side is a vector")
-    if not np.isfinite(clean).all():
-        raise InputError(f"{where}: has entries that are NaN or infinite; clean the data")
-    return clean
+    """A float64 copy; None if absent."""
+    return None if block is None else real_vector(f"agent {i}, block {name}", block).copy()
 
 
 def _shared_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
-    """q, from any B_i or D_i, else from an objective and its x-blocks."""
+    """q, from any B_i or D_i, else from an objective (its z-part, or its size less that of x)."""
     found, source = given, "the problem's q"
+    if given is not None and given < 0:
+        raise InputError(f"problem: q = {given} is negative; give the number of shared entries")
     for i, agent in agents.items():
         for name in ("B", "D"):
             block = getattr(agent, name)
@@ -220,23 +198,38 @@ def _shared_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
                 )
             found, source = block.shape[1], f"agent {i}, block {name}"
     for i, agent in agents.items():
-        x_block = agent.A if agent.A is not None else agent.C
-        if agent.objective.dim is None or x_block is None:
+        implied = _implied_by_objective(i, agent)
+        if implied is None:
             continue
-        implied = agent.objective.dim - x_block.shape[1]
-        if found is None:
-            found, source = implied, f"agent {i}, objective"
-        elif implied != found:
+        if found is not None and implied != found:
             raise InputError(
-                f"agent {i}, objective: acts on {agent.objective.dim} entries, but x has "
-                f"{x_block.shape[1]} and z has {found} (by {source}); their sum must match"
+                f"agent {i}, objective: fits z with {implied} entries but z has {found} "
+                f"by {source}; every agent shares one z"
             )
-    if found is None or found < 0:
+        found, source = implied, f"agent {i}, objective"
+    if found is None:
         raise InputError(
             "problem: the size of z cannot be told from B, D or the objectives; "
             "give a B_i (zero if need be) or pass q="
         )
     return found
+
+
+def _implied_by_objective(i: int, agent: Agent) -> int | None:
+    """The q that an agent's objective asks for, if it does."""
+    objective = agent.objective
+    x_block = agent.A if agent.A is not None else agent.C
+    if objective.z_size is not None:
+        return objective.z_size
+    if objective.dim is None or x_block is None:
+        return None
+    implied = objective.dim - int(x_block.shape[1])
+    if implied < 0:
+        raise InputError(
+            f"agent {i}, objective: acts on {objective.dim} entries but x alone has "
+            f"{x_block.shape[1]}; it must cover x and z"
+        )
+    return implied
 
 
 def _coupled_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
@@ -264,11 +257,16 @@ def _local_dimension(i: int, agent: Agent, q: int) -> int:
         )
     if sizes:
         return int(next(iter(sizes.values())))
+    if agent.objective.x_size is not None:
+        return agent.objective.x_size
     dim = agent.objective.dim
     if dim is None:
         return 0
     if dim < q:
-        raise InputError(f"agent {i}, objective: acts on {dim} entries but z alone has {q}")
+        raise InputError(
+            f"agent {i}, objective: acts on {dim} entries but z alone has {q}; "
+            "it must cover x and z"
+        )
     return dim - q
 
 
@@ -281,12 +279,6 @@ def _check_agent(i: int, agent: Agent, d: int, q: int, m: int) -> None:
                 f"agent {i}, block {name}: has {len(vector)} entries but {owner} has "
                 f"{matrix.shape[0]} rows; they must be equal"
             )
-    dim = agent.objective.dim
-    if dim is not None and dim != d + q:
-        raise InputError(
-            f"agent {i}, objective: acts on {dim} entries but x has {d} and z has {q}; "
-            "their sum must match"
-        )
     try:
         agent.objective.check(d, q)
     except InputError as error:

@@ -114,6 +114,11 @@ class Objective(ABC):
         """Constructor arguments: numbers, strings, arrays, sparse arrays, objectives, lists."""
         raise TypeError(f"{type(self).__name__} cannot be saved")
 
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Objective:
+        """The objective whose :meth:`state` was ``state``."""
+        return cls(**state)
+
     # -- many agents at once ------------------------------------------------------------------
     @classmethod
     def fuse(cls, members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:

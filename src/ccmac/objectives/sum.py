@@ -147,6 +147,11 @@ class Sum(Function):
         """The parts, in order."""
         return {"parts": list(self.parts)}
 
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Sum:
+        """From the parts."""
+        return cls(*state["parts"])
+
 
 def _plus(H: Any, other: Any) -> Any:
     if is_sparse(H) and is_sparse(other):

@@ -1,0 +1,87 @@
+"""``problem.yaml``: the dimensions, and for each agent its file with a checksum."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from ccmac.errors import InputError
+
+FILE_NAME = "problem.yaml"
+FORMAT = "ccmac-problem"
+VERSION = 1
+
+
+class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where an agent's data are, what they hash to, and the sizes of x_i, C_i x_i and D_i z."""
+
+    file: str
+    sha256: str
+    d: int
+    p: int
+    r: int
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of ``problem.yaml``."""
+
+    format: str
+    version: int
+    n: int
+    q: int
+    m: int
+    agents: list[AgentEntry]
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write ``problem.yaml`` into a directory under construction."""
+    text = yaml.safe_dump(msgspec.to_builtins(manifest), sort_keys=False)
+    (directory / FILE_NAME).write_text(text, encoding="utf-8")
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read and check ``problem.yaml``."""
+    path = directory / FILE_NAME
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; give a directory written by Problem.save") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({type(error).__name__})") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        problem = str(getattr(error, "problem", None) or type(error).__name__)
+        raise InputError(f"{path}: is not plain YAML ({problem}); save the problem again") from None
+    _check_header(path, content)
+    try:
+        manifest = msgspec.convert(content, Manifest)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: {error}; save the problem again") from None
+    _check_content(path, manifest)
+    return manifest
+
+
+def _check_header(path: Path, content: object) -> None:
+    """Format and version first: another version may differ in everything else."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path}: does not describe a problem (format: {FORMAT} is missing)")
+    if content.get("version") != VERSION:
+        raise InputError(
+            f"{path}: has format version {content.get('version')!r} but this program reads "
+            f"{VERSION}; save the problem again or update ccmac"
+        )
+
+
+def _check_content(path: Path, manifest: Manifest) -> None:
+    if manifest.n != len(manifest.agents) or manifest.n < 1:
+        raise InputError(
+            f"{path}: says n = {manifest.n} but lists {len(manifest.agents)} agents; "
+            "save the problem again"
+        )
+    if manifest.q < 0 or manifest.m < 0:
+        raise InputError(f"{path}: q and m must not be negative; save the problem again")
+    for i, entry in enumerate(manifest.agents):
+        # A plain name: a manifest cannot point outside its own directory.
+        if Path(entry.file).name != entry.file or "\\" in entry.file or "\0" in entry.file:
+            raise InputError(f"{path}: agent {i}: file {entry.file!r} must be a plain file name")
