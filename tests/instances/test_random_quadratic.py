@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import block_diag, subspace_angles
+from scipy.linalg import subspace_angles
 
 from ccmac.errors import InputError
 from ccmac.instances import infeasibility, infeasible, random_quadratic, solve_kkt
 from ccmac.instances.reference import constraints, dense
 from ccmac.problem import Problem
+from instances.dense_geometry import channels, row_basis
 
 FLAGS = st.fixed_dictionaries(
     {
@@ -94,23 +95,6 @@ def test_same_seed_same_problem_other_seed_other_problem():
     )
 
 
-def channels(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """K_1 and K_2 on (x, copies of z), with I - J for consensus."""
-    n, m, q = problem.n, problem.m, problem.q
-    of = {k: [] for k in "ABCD"}
-    rows = {"A": lambda i: m, "B": lambda i: m, "C": problem.p.get, "D": problem.r.get}
-    for i, a in problem.agents.items():
-        for k in "ABCD":
-            columns = problem.d[i] if k in "AC" else q
-            of[k].append(dense(getattr(a, k), (rows[k](i), columns)))
-    C, D = block_diag(*of["C"]), block_diag(*of["D"])
-    total = sum(problem.d.values())
-    K1 = np.block([[np.hstack([*of["A"], *of["B"]])], [C, np.zeros((C.shape[0], n * q))]])
-    consensus = np.kron(np.eye(n) - 1.0 / n, np.eye(q))
-    V = np.vstack([D, consensus])
-    return K1, np.hstack([np.zeros((V.shape[0], total)), V])
-
-
 @pytest.mark.parametrize("overlap", [False, True])
 def test_overlap_gives_the_channels_a_common_direction(overlap):
     problem = random_quadratic(2, 3, d=4, overlap=overlap)
@@ -125,7 +109,7 @@ def test_overlap_gives_the_channels_a_common_direction(overlap):
 
 def test_without_B_the_channels_are_orthogonal():
     K1, K2 = channels(random_quadratic(2, 3, B_zero=True))
-    assert np.cos(subspace_angles(K1.T, K2.T)).max() < 1e-12
+    assert np.cos(subspace_angles(row_basis(K1).T, row_basis(K2).T)).max() < 1e-12
 
 
 @pytest.mark.parametrize("conflict", ["coupled", "local", "shared", "cross"])
