@@ -1,6 +1,8 @@
 """Problems to learn from, to test with and to measure against."""
 
 from ccmac.instances.base import HardInstance, Instance, frontier
+from ccmac.instances.calibration import calibration
+from ccmac.instances.dispatch import dispatch
 from ccmac.instances.infeasible import infeasible
 from ccmac.instances.matching_path import matching_path
 from ccmac.instances.physical_path import physical_path, radius_explicit_rounds
@@ -20,8 +22,10 @@ __all__ = [
     "Instance",
     "KKTSolution",
     "bounded_angle",
+    "calibration",
     "communication_path",
     "complete_six",
+    "dispatch",
     "frontier",
     "infeasibility",
     "infeasible",
