@@ -2,6 +2,7 @@
 
 from ccmac.objectives.base import Curvature, FusedGradient, Objective
 from ccmac.objectives.box import Box
+from ccmac.objectives.custom import Custom
 from ccmac.objectives.function import Function
 from ccmac.objectives.hinge import Hinge
 from ccmac.objectives.huber import Huber
@@ -17,6 +18,7 @@ from ccmac.objectives.sum import Sum
 __all__ = [
     "Box",
     "Curvature",
+    "Custom",
     "ElasticNet",
     "Function",
     "FusedGradient",

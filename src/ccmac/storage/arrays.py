@@ -35,7 +35,8 @@ class ArraySink:
 
     def write(self, path: Path) -> str:
         """Write the file; return its SHA-256."""
-        np.savez(path, **self.arrays)  # plain numbers and text: nothing that would need pickle
+        members: dict[str, Any] = self.arrays
+        np.savez(path, **members)  # plain numbers and text: nothing that would need pickle
         return checksum(path)
 
 

@@ -1,0 +1,220 @@
+"""Checks that an objective keeps its word; for its author's tests and for ``Custom`` at run time.
+
+- :func:`gradient_slope`: the gradient belongs to the value (Taylor remainder of second order);
+- :func:`moreau`: the prox belongs to the value (Moreau's decomposition);
+- :func:`lipschitz_probe`: the declared smoothness and strong convexity hold where probed.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import AssumptionWarning
+from ccmac.objectives.base import Objective
+from ccmac.objectives.custom import Custom
+
+Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Probe(NamedTuple):
+    """The largest and smallest rates of change of the gradient seen, and the gradients spent."""
+
+    smoothness: float
+    strong_convexity: float
+    gradients: int
+
+
+class HasAgents(Protocol):
+    """What a problem shows of itself here."""
+
+    @property
+    def agents(self) -> Mapping[int, Any]: ...
+    @property
+    def d(self) -> Mapping[int, int]: ...
+    @property
+    def q(self) -> int: ...
+
+
+def gradient_slope(
+    objective: Objective, d: int, q: int, rng: np.random.Generator, *, scale: float = 1.0
+) -> float:
+    """Order of |f(u + hv) - f(u) - h <grad f(u), v>| in h: about 2 (or more) for a right gradient.
+
+    A wrong gradient gives 1. The median of the local orders over h = 10^-1 ... 10^-5 is returned;
+    inf when the remainder drowns in roundoff (f is affine there). Cost: 1 gradient.
+    """
+    u = scale * rng.standard_normal(d + q)
+    v = rng.standard_normal(d + q)
+    start = objective.value(u[:d], u[d:])
+    derivative = float(np.concatenate(objective.gradient(u[:d], u[d:])) @ v)
+    steps = 10.0 ** -np.arange(1.0, 5.25, 0.5)
+    remainders, noise = [], []
+    for h in steps:
+        moved = u + h * v
+        value = objective.value(moved[:d], moved[d:])
+        remainders.append(abs(value - start - h * derivative))
+        noise.append(100 * EPS * (abs(value) + abs(start) + abs(h * derivative)))
+    seen = np.array(remainders) > np.array(noise)
+    if np.count_nonzero(seen) < 2:
+        return math.inf
+    order = np.diff(np.log10(np.array(remainders)[seen])) / np.diff(np.log10(steps[seen]))
+    return float(np.median(order))
+
+
+def moreau(
+    objective: Objective,
+    d: int,
+    q: int,
+    rng: np.random.Generator,
+    *,
+    step_x: float = 1.0,
+    step_z: float = 1.0,
+    scale: float = 1.0,
+) -> float:
+    """How far the prox is from satisfying Moreau's decomposition v = p + t w; about 0 when right.
+
+    With p = prox_{tf}(v) the remainder w = (v - p)/t is the prox of the conjugate exactly when it
+    is a subgradient at p: f(u) >= f(p) + <w, u - p> for every u. The inequality is tried at points
+    near and far, firm nonexpansiveness between two proxes, and, for smooth f, w = grad f(p).
+    Returned is the largest violation, relative to the distance |u - p| (or to |w|).
+    """
+    steps = np.repeat([step_x, step_z], [d, q])
+    points = [scale * rng.standard_normal(d + q) for _ in range(2)]
+    proxes = [np.concatenate(objective.prox(v[:d], v[d:], step_x, step_z)) for v in points]
+    worst = 0.0
+    for v, p in zip(points, proxes, strict=True):
+        w = (v - p) / steps
+        base = objective.value(p[:d], p[d:])
+        near = [p + h * scale * rng.standard_normal(d + q) for h in (1e-1, 1e-3, 1e-5) * 4]
+        for u in [*near, *points, *proxes]:
+            value = objective.value(u[:d], u[d:])
+            if not math.isfinite(value):
+                continue
+            slope = float(w @ (u - p))
+            noise = 50 * EPS * (abs(base) + abs(value) + float(np.abs(w) @ np.abs(u - p)))
+            noise += 50 * EPS * float(np.abs(w) @ (np.abs(u) + np.abs(p)))
+            gap = base + slope - value - noise
+            worst = max(worst, gap / (1e-300 + float(np.linalg.norm(u - p))))
+        if not math.isfinite(base):
+            return math.inf
+        if "gradient" in objective.capabilities:
+            gradient = np.concatenate(objective.gradient(p[:d], p[d:]))
+            off = float(np.linalg.norm(gradient - w)) / (1.0 + float(np.linalg.norm(w)))
+            worst = max(worst, off)
+    moved, apart = proxes[0] - proxes[1], points[0] - points[1]
+    excess = float(moved @ ((moved - apart) / steps))
+    return max(worst, excess / (1e-300 + float(apart @ (apart / steps))) - 50 * EPS)
+
+
+def lipschitz_probe(
+    objective: Objective,
+    d: int,
+    q: int,
+    rng: np.random.Generator,
+    *,
+    agent: int | None = None,
+    probes: int = 4,
+    powers: int = 6,
+) -> Probe:
+    """Compare ||g(a) - g(b)|| with L ||a - b||, and <g(a) - g(b), a - b> with mu ||a - b||^2.
+
+    Besides random pairs, power iterations on differences of the gradient turn a - b towards the
+    directions of largest and smallest curvature. A rate beyond the declared constants is certain
+    proof against them (the converse is not) and is told by an ``AssumptionWarning``. Cost:
+    probes * (2 + 2 powers) gradients.
+    """
+    declared = objective.curvature(d, q)
+    high, low, spent = 0.0, math.inf, 0
+
+    def compare(a: Array, at_a: Array, b: Array) -> Array:
+        nonlocal high, low, spent
+        with np.errstate(all="ignore"):
+            at_b = np.concatenate(objective.gradient(b[:d], b[d:]))
+        spent += 1
+        apart, change = b - a, at_b - at_a
+        length = float(np.linalg.norm(apart))
+        noise = 8 * EPS * float(np.linalg.norm(at_a) + np.linalg.norm(at_b)) / length
+        rate = float(np.linalg.norm(change)) / length
+        if math.isfinite(rate):
+            high = max(high, rate - noise)
+            low = min(low, float(change @ apart) / length**2 + noise)
+        return change / length
+
+    for _ in range(probes if d + q else 0):
+        a = 10.0 ** rng.uniform(-1, 1) * rng.standard_normal(d + q)
+        with np.errstate(all="ignore"):
+            at_a = np.concatenate(objective.gradient(a[:d], a[d:]))
+        spent += 1
+        compare(a, at_a, 10.0 ** rng.uniform(-1, 1) * rng.standard_normal(d + q))
+        h = 1e-3 * (1.0 + float(np.linalg.norm(a)))
+        for largest in (True, False):
+            v = _unit(rng.standard_normal(d + q))
+            for _ in range(powers):
+                change = compare(a, at_a, a + h * v)
+                v = _unit(change if largest else high * v - change, otherwise=v)
+    _tell(agent, high, low, declared.L, declared.mu)
+    return Probe(high, low, spent)
+
+
+def _unit(v: Array, otherwise: Array | None = None) -> Array:
+    length = float(np.linalg.norm(v))
+    if not (math.isfinite(length) and length > 0):
+        return v if otherwise is None else otherwise
+    return v / length
+
+
+def _tell(agent: int | None, high: float, low: float, L: float, mu: float) -> None:
+    where = "objective" if agent is None else f"agent {agent}, objective"
+    if high > L * (1 + 1e-6):
+        warnings.warn(
+            AssumptionWarning(
+                f"{where}: the gradient changes at rate {high:.6g}, more than the declared "
+                f"smoothness {L:.6g}; declare at least that much"
+            ),
+            stacklevel=3,
+        )
+    reach = high if math.isinf(L) else L
+    if low < mu * (1 - 1e-6) - 1e-12 * reach:
+        remedy = "declare at most that" if low >= -1e-9 * reach else "f is not convex there"
+        warnings.warn(
+            AssumptionWarning(
+                f"{where}: curvature {low:.6g} was seen, less than the declared strong convexity "
+                f"{mu:.6g}; {remedy}"
+            ),
+            stacklevel=3,
+        )
+
+
+def check_problem(problem: HasAgents, seed: int = 0) -> int:
+    """Probe every ``Custom`` objective held here; warn where it breaks its word.
+
+    Returns how many parallel gradients were spent (0 without ``Custom``), for the ledger.
+    """
+    spent = 0
+    for i, agent in problem.agents.items():
+        objective = agent.objective
+        if not isinstance(objective, Custom) or not objective.capabilities - {"prox"}:
+            continue
+        rng = np.random.default_rng([seed, i])
+        d, q = problem.d[i], problem.q
+        probe = lipschitz_probe(objective, d, q, rng, agent=i)
+        spent = max(spent, probe.gradients)
+        if "gradient" in objective.capabilities:
+            spent = max(spent, probe.gradients + 1)
+            order = gradient_slope(objective, d, q, rng)
+            if order < 1.5:
+                warnings.warn(
+                    AssumptionWarning(
+                        f"agent {i}, objective: value and gradient disagree (Taylor remainder of "
+                        f"order {order:.2f} instead of 2); check the gradient's formula"
+                    ),
+                    stacklevel=2,
+                )
+    return spent

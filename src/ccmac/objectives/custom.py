@@ -1,0 +1,123 @@
+"""An objective given by the user's own functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.objectives.base import Curvature, Objective, joint
+from ccmac.objectives.inputs import nonnegative, real_vector
+
+Array = NDArray[np.float64]
+Blocks = Any
+"""(u_x, u_z), or both in one concatenated array."""
+
+
+class Custom(Objective):
+    """f(x, z) from callables, with declared constants.
+
+    ``value(x, z)`` returns a number and ``gradient(x, z)`` the pair (grad_x, grad_z) or one
+    concatenated array. ``smoothness`` is the Lipschitz constant of the whole gradient, and
+    ``math.inf`` says that f is not smooth: ``gradient`` then returns a subgradient, and
+    ``lipschitz`` may bound its norm. ``prox(x, z, step_x, step_z)`` is optional. The constants are
+    believed; :func:`ccmac.objectives.checks.check_problem` probes them and warns.
+    """
+
+    def __init__(
+        self,
+        value: Callable[[Array, Array], float],
+        gradient: Callable[[Array, Array], Blocks] | None,
+        smoothness: float,
+        strong_convexity: float = 0.0,
+        *,
+        prox: Callable[[Array, Array, float, float], Blocks] | None = None,
+        dim: int | None = None,
+        lipschitz: float = math.inf,
+    ) -> None:
+        if not callable(value):
+            raise InputError("Custom, value: is not a function; give value(x, z) -> float")
+        if gradient is None and prox is None:
+            raise InputError("Custom, gradient: is missing; give gradient(x, z) or prox")
+        self._value = value
+        self._gradient = gradient
+        self._prox = prox
+        self._dim = dim
+        self.smoothness = _bound("Custom, smoothness", smoothness)
+        self.strong_convexity = nonnegative("Custom, strong_convexity", strong_convexity)
+        if self.strong_convexity > self.smoothness:
+            raise InputError(
+                f"Custom, strong_convexity: {self.strong_convexity} exceeds smoothness "
+                f"{self.smoothness}; a function cannot bend more than its gradient moves"
+            )
+        self._lipschitz = _bound("Custom, lipschitz", lipschitz)
+        oracle = "gradient" if math.isfinite(self.smoothness) else "subgradient"
+        self.capabilities = frozenset(
+            name
+            for name, given in ((oracle, gradient is not None), ("prox", prox is not None))
+            if given
+        )
+
+    @property
+    def dim(self) -> int | None:
+        """As declared."""
+        return self._dim
+
+    def check(self, d: int, q: int) -> None:
+        """The declared ``dim`` must be d + q."""
+        if self._dim is not None and self._dim != d + q:
+            raise InputError(
+                f"Custom acts on {self._dim} entries but (x, z) has {d + q}; make them agree"
+            )
+
+    def curvature(self, d: int, q: int) -> Curvature:
+        """The declared constants."""
+        return joint(self.smoothness, self.strong_convexity)
+
+    def value(self, x: Array, z: Array) -> float:
+        """The user's value."""
+        return float(self._value(x, z))
+
+    def gradient(self, x: Array, z: Array) -> tuple[Array, Array]:
+        """The user's gradient, as a pair of fresh float64 arrays."""
+        if self._gradient is None:
+            return super().gradient(x, z)
+        return _blocks("gradient", self._gradient(x, z), len(x), len(z))
+
+    def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
+        """The user's prox, as a pair of fresh float64 arrays."""
+        if self._prox is None:
+            return super().prox(x, z, step_x, step_z)
+        return _blocks("prox", self._prox(x, z, step_x, step_z), len(x), len(z))
+
+    def lipschitz(self, d: int, q: int) -> float:
+        """The declared bound on subgradients."""
+        return self._lipschitz
+
+
+def _bound(where: str, value: Any) -> float:
+    """A number >= 0; infinity is allowed and means none."""
+    return math.inf if value == math.inf else nonnegative(where, value)
+
+
+def _blocks(name: str, result: Blocks, d: int, q: int) -> tuple[Array, Array]:
+    """Split what the user's function returned; copies, so that it may reuse its own buffers."""
+    if isinstance(result, tuple):
+        sizes = [np.size(part) for part in result]
+        if sizes != [d, q]:
+            raise InputError(
+                f"Custom, {name}: returned blocks of {sizes} entries; x has {d} and z has {q}"
+            )
+        x, z = (np.array(part, dtype=np.float64).reshape(-1) for part in result)
+        return x, z
+    full = real_vector(f"Custom, {name}", result, infinite=True)
+    if len(full) != d + q:
+        raise InputError(
+            f"Custom, {name}: returned {len(full)} entries but x has {d} and z has {q}; "
+            "return the pair (x-block, z-block) or both in one array"
+        )
+    return full[:d].copy(), full[d:].copy()
