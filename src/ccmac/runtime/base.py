@@ -8,6 +8,7 @@ agent knows: it has one row per owned agent, or a single row when the simulation
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -84,10 +85,25 @@ class Runtime(ABC):
         """Replicated mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
         self.charge_average(block.shape[1])
         if self.fused:
-            return np.full(len(block), 1.0 / self.n)[None, :] @ block
+            return self.contribution(block)
         for matrix in self.averaging.schedule:
             block = self._mix(block, matrix)
         return block
+
+    def contribution(self, block: Array) -> Array:
+        """Rows that go into an averaging; in the fused simulation their mean, at once."""
+        return np.full(len(block), 1.0 / self.n)[None, :] @ block if self.fused else block
+
+    def combine(self, parts: Sequence[Array]) -> list[Array]:
+        """Replicated means of several contributions, averaged in the same rounds."""
+        widths = [part.shape[1] for part in parts]
+        if self.fused:
+            self.charge_average(sum(widths))
+            return list(parts)
+        if sum(widths) == 0:
+            return list(parts)
+        mean = self.average(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
+        return np.split(mean, np.cumsum(widths)[:-1], axis=1)
 
     def average_cost(self, width: int) -> Cost:
         """Static cost of averaging rows of ``width`` floats (nothing for one agent)."""
@@ -97,7 +113,7 @@ class Runtime(ABC):
         return Cost(rounds=self.averaging.rounds, bytes=sent)
 
     def charge_average(self, width: int) -> None:
-        """Charge an averaging that a fused product has already carried out."""
+        """Charge one averaging of ``width`` floats."""
         self.ledger.charge_cost(self.average_cost(width))
 
     def total(self, values: Array, *, riding: bool = False) -> Array:
@@ -115,6 +131,11 @@ class Runtime(ABC):
             return Cost()
         cost = self.average_cost(width)
         return Cost(reductions=1, bytes=cost["bytes"], rounds=0 if riding else cost["rounds"])
+
+    def gather(self, values: Array) -> Array:
+        """All agents' rows of per-agent scalars, known to everybody. Cost: one reduction."""
+        self.ledger.charge_cost(self.total_cost(values.shape[1]))
+        return self._gather(values)
 
     def agree(self, values: Array) -> Array:
         """One common value of scalars each replica computed from replicated data.

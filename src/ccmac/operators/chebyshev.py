@@ -1,0 +1,124 @@
+"""Chebyshev polynomials of symmetric operators, evaluated by three-term recurrences only.
+
+Monomial coefficients are never formed: everything here is stable at degree 500.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Apply = Callable[[Array], Array]
+
+
+def growth(degree: int, a: float, b: float) -> float:
+    """T_degree((b + a)/(b - a)) > 1: how much a degree damps [a, b] against the origin."""
+    if b <= a:
+        return math.inf
+    argument = degree * math.acosh((b + a) / (b - a))
+    return math.cosh(argument) if argument < 700 else math.inf
+
+
+def smallest_degree(a: float, b: float, error: float) -> int:
+    """Least m >= 1 with 1/T_m((b+a)/(b-a)) <= error (slack 1e-9 against rounding)."""
+    if b <= a * (1 + 1e-14) or error >= 1:
+        return 1
+    per_step = math.acosh((b + a) / (b - a))
+    return max(1, math.ceil(math.acosh(1.0 / error) / per_step - 1e-9))
+
+
+# -- x^{-1/2}: the separate normalizer of Proposition poly-normalization -----------------------
+def paper_degree(ratio: float, accuracy: float) -> int:
+    """N with N + 1 = ceil(sqrt(ratio)/2 log(6/accuracy)) (Proposition poly-normalization)."""
+    return 0 if ratio <= 1 else max(math.ceil(math.sqrt(ratio) / 2 * math.log(6 / accuracy)) - 1, 0)
+
+
+def inverse_root(a: float, b: float, degree: int) -> Array:
+    """Chebyshev coefficients on [a, b] of the interpolant of x^{-1/2} at degree + 1 roots.
+
+    Relative error |sqrt(x) p(x) - 1| <= 1/T_{degree+1}((b+a)/(b-a)).
+    """
+    if b <= a or degree == 0:
+        return np.array([((a + b) / 2) ** -0.5])
+    nodes = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+    values = ((b + a) / 2 + (b - a) / 2 * nodes) ** -0.5
+    angles = np.arange(degree + 1)[:, None] * np.arccos(nodes)[None, :]
+    coefficients = 2.0 / (degree + 1) * np.cos(angles) @ values
+    coefficients[0] /= 2
+    return np.asarray(coefficients)
+
+
+def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[float, float]:
+    """Extremes of x p(x)^2 over [a, b]: the true spectrum of the normalized Gram matrix."""
+    degree = len(coefficients) - 1
+    grid = np.cos(np.linspace(0, np.pi, 64 * (degree + 2)))
+    x = (b + a) / 2 + (b - a) / 2 * grid
+    values = x * np.polynomial.chebyshev.chebval(grid, coefficients) ** 2
+    slack = 1e-3 * (values.max() - values.min()) + 1e-14
+    return float(values.min() - slack), float(values.max() + slack)
+
+
+def tight_degree(ratio: float, accuracy: float) -> int:
+    """Least degree whose computed interval lies within [1 - accuracy, 1 + accuracy]."""
+    for degree in range(paper_degree(ratio, accuracy) + 1):
+        if ratio <= 1:
+            return 0
+        low, high = inverse_root_interval(1.0, ratio, inverse_root(1.0, ratio, degree))
+        if low >= 1 - accuracy and high <= 1 + accuracy:
+            return degree
+    return paper_degree(ratio, accuracy)
+
+
+def clenshaw(coefficients: Array, a: float, b: float, apply: Apply, v: Array) -> Array:
+    """p(Q) v for p = sum c_k T_k on [a, b]; costs len(coefficients) - 1 products with Q."""
+    degree = len(coefficients) - 1
+    if degree == 0 or b <= a:
+        return np.asarray(float(np.sum(coefficients)) * v if b <= a else coefficients[0] * v)
+    scale, shift = 2.0 / (b - a), (b + a) / (b - a)
+    ahead, current = np.zeros_like(v), coefficients[degree] * v
+    for k in range(degree - 1, 0, -1):
+        image = scale * apply(current) - shift * current
+        ahead, current = current, coefficients[k] * v + 2.0 * image - ahead
+    return np.asarray(coefficients[0] * v + scale * apply(current) - shift * current - ahead)
+
+
+# -- 1/x: the semi-iteration -------------------------------------------------------------------
+def semi_iteration(apply: Apply, right: Array, a: float, b: float, steps: int) -> Array:
+    """q(Q) right with q ~ 1/x on [a, b]; spec(q(Q)Q) in 1 +- 1/T_steps; steps - 1 products."""
+    centre, half = (b + a) / 2, (b - a) / 2
+    x = right / centre
+    if steps == 1 or half <= 0:
+        return np.asarray(x)
+    previous, rho = np.zeros_like(right), half / centre
+    for _ in range(steps - 1):
+        residual = right - apply(x)
+        rho_next = 1.0 / (2.0 * centre / half - rho)
+        x, previous = x + rho_next * rho * (x - previous) + (2.0 * rho_next / half) * residual, x
+        rho = rho_next
+    return np.asarray(x)
+
+
+# -- graph filter ------------------------------------------------------------------------------
+def graph_filter_degree(ratio: float) -> int:
+    """nu = ceil(sqrt(ratio)/2 log 4) (eq. graph-cheb-filter); 1 when the interval is a point."""
+    return 1 if ratio <= 1 + 1e-12 else max(1, math.ceil(math.sqrt(ratio) / 2 * math.log(4)))
+
+
+def graph_filter(apply: Apply, v: Array, low: float, high: float, degree: int) -> Array:
+    """P_W(W) v = v - T_nu((c - W)/s) v / T_nu(c/s); P_W(x) = x/low when low = high. nu rounds."""
+    if high <= low * (1 + 1e-12):
+        return np.asarray(apply(v) / low)
+    centre, half = (high + low) / 2, (high - low) / 2
+    ratio = centre / half
+    # Recurrence on T_k(.)/T_k(ratio) with rho_k = T_{k-1}/T_k: never overflows.
+    previous, current, rho = v, (centre * v - apply(v)) / half / ratio, 1.0 / ratio
+    for _ in range(degree - 1):
+        rho_next = 1.0 / (2.0 * ratio - rho)
+        image = (centre * current - apply(current)) / half
+        current, previous = 2.0 * rho_next * image - rho_next * rho * previous, current
+        rho = rho_next
+    return np.asarray(v - current)

@@ -1,0 +1,101 @@
+"""Polynomial corrections towards the affine set {w : K w = v}, from its normal residual alone.
+
+``residual(w)`` is K'(K w - v) together with the price of the coupled equation that produced it (a
+second array that every linear recurrence carries along). Each residual is one forward and one
+adjoint call of the normalized stack.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Pair = tuple[Array, Array]
+Residual = Callable[[Array], Pair]
+
+
+def outer_degree(low: float, high: float) -> int:
+    """N = ceil(sqrt(high/low)) of Algorithm cross-apapc; rounding does not turn 1 into 2."""
+    return max(1, math.ceil(math.sqrt(high / low) - 1e-9))
+
+
+def minimal_degree(low: float, high: float) -> int:
+    """Least N whose correction has spectrum in [11/15, 19/15]."""
+    if high <= low * (1 + 1e-12):
+        return 1
+    return max(1, math.ceil(math.acosh(15 / 4) / math.acosh((high + low) / (high - low)) - 1e-9))
+
+
+def correction_interval(low: float, high: float, degree: int) -> tuple[float, float]:
+    """Spectrum of P = I - T_N(..)/T_N(..) on [low, high]: 1 -+ 1/T_N((high+low)/(high-low))."""
+    if high <= low * (1 + 1e-14):
+        return 1.0, 1.0
+    error = 1.0 / math.cosh(degree * math.acosh((high + low) / (high - low)))
+    return 1.0 - error, 1.0 + error
+
+
+def chebyshev_correction(residual: Residual, w: Array, low: float, high: float, degree: int) -> Pair:
+    """w - Cheb_N(w) (Algorithm cheb-correction) and its price; N residuals.
+
+    Equals P (w - w_ref) for every feasible w_ref, P = I - T_N(c - Q)/T_N(c) scaled to [low, high].
+    """
+    centre = (high + low) / 2
+    moved, price = residual(w)
+    moved /= centre
+    moved_price = price / centre
+    if degree == 1:
+        return moved, moved_price
+    rho, gamma = (high - low) ** 2 / 16, -centre / 2
+    step, step_price = -moved, -moved_price
+    point = w + step
+    for _ in range(degree - 1):
+        beta = rho / gamma
+        gamma = -(centre + beta)
+        gradient, price = residual(point)
+        step = (gradient + beta * step) / gamma
+        step_price = (price + beta * step_price) / gamma
+        point = point + step
+        moved_price = moved_price - step_price
+    return w - point, moved_price
+
+
+def first_kind_filter(residual: Residual, x: Array, low: float, high: float, degree: int) -> Pair:
+    """RF(x) = w_ref + r(Q)(x - w_ref), |r| < 1/2 on [low, high] (Algorithm cvx-rf), and its price.
+
+    The same map as the Chebyshev correction, written with the paper's recurrence.
+    """
+    gradient, price = residual(x)
+    if high <= low * (1 + 1e-14):
+        return x - gradient / high, -price / high
+    centre, half = (high + low) / 2, (high - low) / 2
+    ratio = centre / half
+    before, before_price = x, np.zeros_like(price)
+    now, now_price, rho = x - gradient / centre, -price / centre, 1.0 / ratio
+    for _ in range(degree - 1):
+        rho_next = 1.0 / (2.0 * ratio - rho)
+        gradient, price = residual(now)
+        following = now + rho_next * rho * (now - before) - (2.0 * rho_next / half) * gradient
+        following_price = (
+            now_price + rho_next * rho * (now_price - before_price) - (2.0 * rho_next / half) * price
+        )
+        before, now, before_price, now_price = now, following, now_price, following_price
+        rho = rho_next
+    return now, now_price
+
+
+def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -> Pair:
+    """UF(x) = w_ref + s(Q)(x - w_ref), |s| <= 1, sqrt(t)|s(t)| <= sqrt(low) (Algorithm cvx-uf)."""
+    gradient, price = residual(x)
+    before, before_price = x, np.zeros_like(price)
+    now, now_price = x - gradient / high, -price / high
+    for j in range(1, degree):
+        gradient, price = residual(now)
+        ahead, behind = 2.0 * (j + 1) / (j + 2), j / (j + 2)
+        following = ahead * (now - gradient / high) - behind * before
+        following_price = ahead * (now_price - price / high) - behind * before_price
+        before, now, before_price, now_price = now, following, now_price, following_price
+    return now, now_price

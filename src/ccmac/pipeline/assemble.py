@@ -1,0 +1,206 @@
+"""Build the averaged realization of a problem: setup, certificates, plan, system."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.costs import Costs
+from ccmac.pipeline.averaged import AveragedSystem
+from ccmac.pipeline.certificates import Certificates
+from ccmac.pipeline.coupling import Coupling
+from ccmac.pipeline.execution import ExecutionObjective
+from ccmac.pipeline.krylov import extreme_ritz, lanczos
+from ccmac.pipeline.local import LocalEquations
+from ccmac.pipeline.planner import Candidate, Choice, Planner, Spectrum
+from ccmac.pipeline.profile import build_profile
+from ccmac.pipeline.scaling import Constants, CurvatureTable
+from ccmac.pipeline.shared import SharedEquations
+from ccmac.pipeline.system import Interval
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+from ccmac.spaces import Space
+
+Array = NDArray[np.float64]
+LANCZOS_STEPS = 16
+SMALL = 40
+SMALL_STATE = 4000
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """Everything the averaged realization of one problem consists of."""
+
+    space: Space
+    objective: ExecutionObjective
+    system: AveragedSystem
+    table: CurvatureTable
+    choice: Choice
+    s: float
+
+
+def right_hand_sides(problem: Problem) -> list[Array]:
+    """The b_i of the agents held here (zeros where absent)."""
+    return [np.zeros(problem.m) if a.b is None else a.b for a in problem.agents.values()]
+
+
+def assemble(
+    problem: Problem,
+    runtime: Runtime,
+    *,
+    start: tuple[Array, Array] | None = None,
+    access: str = "factor",
+    certificates: Certificates | None = None,
+    costs: Costs | None = None,
+    target: float = 1e-6,
+    measure: tuple[float, float] = (1.0, 1.0),
+    pinned: dict[str, Any] | None = None,
+    seed: int = 0,
+    curvature: Constants | None = None,
+) -> Averaged:
+    """Execute the setup of the averaged realization (charged to the current phase).
+
+    ``start`` is (x flat, z rows) in the user's variables. ``pinned`` fixes any of scale, inner,
+    outer, normalizer. ``curvature`` overrides (mu, L) for regimes without strong convexity.
+    """
+    given = certificates or Certificates()
+    table = CurvatureTable(problem, runtime)
+    space = Space(runtime, list(problem.d.values()), problem.q)
+    interval_C = (given.l_C, given.u_C) if given.l_C and given.u_C else None
+    if access == "matvec" and interval_C is None:
+        interval_C = local_interval(problem, runtime)
+    local = LocalEquations(problem, runtime, access, interval_C)
+    shared = SharedEquations(problem, runtime, access)
+    s0 = table.balance() * math.sqrt(2.0)
+    system = AveragedSystem(space, Coupling(problem, runtime, 1.0, s0), local, shared)
+    system.prepare_target(right_hand_sides(problem))
+    rng = np.random.default_rng(seed)
+    if not shared.empty:
+        shared.prepare_target()
+        supplied_D = access == "matvec" and given.mu_D and given.d_D
+        bounds = (given.mu_D, given.d_D) if supplied_D else _shared_interval(shared, rng)
+        assert bounds[0] is not None and bounds[1] is not None
+        shared.fix((bounds[0], bounds[1]), 0.2)
+    system = system.at_scale(s0)
+    choice = _plan(
+        problem, system, table, start, given, costs or Costs(), target, measure, pinned or {}, rng
+    )
+    constants = curvature or choice.constants
+    final = system.at_scale(choice.candidate.s)
+    common = choice.cosine is None
+    cosine = choice.cosine if choice.cosine is not None else 0.0
+    if given.cross_factor is not None:
+        chi2 = given.cross_factor**2
+        cosine, common = (chi2 - 1) / (chi2 + 1), True
+    final.finish(choice.normalizer, cosine, choice.spectrum.source, common)
+    if choice.cosine is None and given.cross_factor is None and not final.empty:
+        final.interval = _joint_interval(final, rng)
+    objective = ExecutionObjective(
+        problem, space, s=choice.candidate.s,
+        augment=constants.augment, mu=constants.mu, L=constants.L,
+    )  # fmt: skip
+    return Averaged(space, objective, final, table, choice, choice.candidate.s)
+
+
+def structural_cosine(system: AveragedSystem, multiples_bound: float | None) -> float | None:
+    """A bound on c_F that needs no spectrum: 0 when B or V is absent, else from B_i = beta_i I."""
+    if system.coupling.B.empty or system.coupling.empty:
+        return 0.0
+    if not system.shared.empty:
+        return None
+    return 0.0 if system.runtime.n == 1 else multiples_bound
+
+
+def _plan(
+    problem: Problem,
+    system: AveragedSystem,
+    table: CurvatureTable,
+    start: tuple[Array, Array] | None,
+    given: Certificates,
+    costs: Costs,
+    target: float,
+    measure: tuple[float, float],
+    pinned: dict[str, Any],
+    rng: np.random.Generator,
+) -> Choice:
+    space, runtime = system.space, system.runtime
+    w0 = space.zeros()
+    if start is not None:
+        space.x(w0)[...], space.z(w0)[...] = start[0], start[1]
+    if system.coupling.empty:
+        s = table.balance() * math.sqrt(float(pinned.get("scale", 1.0)))
+        constants = table.at(s)
+        candidate = Candidate(1.0, s, "none", 0, int(pinned.get("outer", 1)), constants.condition, 1.0)
+        return Choice(candidate, constants, None, Spectrum(1.0, 1.0, "exact"), 0.0)
+    plain = ExecutionObjective(problem, space)
+    gradient = plain.gradient(w0) if table.smooth else np.zeros_like(w0)
+    space.z(w0)[...] /= system.coupling.s
+    steps = min(problem.m + 1, SMALL if problem.m <= SMALL else LANCZOS_STEPS)
+    profile = build_profile(system, w0, gradient, int(pinned.get("lanczos", steps)), rng)
+    supplied = None
+    if given.mu_HC is not None and given.h is not None:
+        supplied = Spectrum(given.mu_HC, given.h, "supplied")
+        pinned = {**pinned, "scale": 1.0 / table.balance() ** 2}
+    cosine = structural_cosine(system, profile.structure.cosine_bound())
+    planner = Planner(
+        system, profile, table, costs, target=target, measure=measure,
+        pinned=pinned, supplied=supplied, cosine=cosine,
+    )  # fmt: skip
+    return planner.choose()
+
+
+def local_interval(problem: Problem, runtime: Runtime) -> tuple[float, float]:
+    """[l_C, u_C] from each agent's own singular values (one reduction of two scalars)."""
+    from ccmac.pipeline.local import dense, row_space  # noqa: PLC0415
+
+    rows = []
+    for block in problem.blocks("C"):
+        s = np.zeros(0) if block is None else row_space(dense(block))[1]
+        rows.append([s.min() ** 2 if s.size else np.inf, s.max() ** 2 if s.size else 0.0])
+    values = runtime.gather(np.array(rows, dtype=np.float64))
+    if not np.isfinite(values[:, 0]).any():
+        return 1.0, 1.0
+    return float(values[:, 0].min()) * (1 - 1e-12), float(values[:, 1].max()) * (1 + 1e-12)
+
+
+def _shared_interval(shared: SharedEquations, rng: np.random.Generator) -> tuple[float, float]:
+    """[mu_D, top] of S_D by Lanczos from a random vector of its range."""
+    runtime, q = shared.runtime, shared.q
+
+    def apply(v: Array) -> Array:
+        return runtime.combine([shared.gram_contribution(v)])[0]
+
+    seed = np.broadcast_to(rng.standard_normal(q), (runtime.replicas, q)).copy()
+    krylov = lanczos(runtime, apply, apply(seed), min(q + 1, SMALL if q <= SMALL else LANCZOS_STEPS))
+    if not krylov.steps:
+        return 1.0, 1.0
+    values = np.linalg.eigvalsh(krylov.tridiagonal())
+    positive = values[values > 1e-10 * values[-1]]
+    margins = (1 - 1e-9, 1 + 1e-9) if krylov.exhausted else (0.5, 1.1)
+    return float(positive[0]) * margins[0], float(positive[-1]) * margins[1]
+
+
+def _joint_interval(system: AveragedSystem, rng: np.random.Generator) -> Interval:
+    """Positive spectrum of G by Lanczos on execution vectors, started in its range."""
+    linear, space = system.homogeneous(), system.space
+    owned = space.runtime.owned
+    # Every process draws the whole vector's stream agent by agent, so that splits agree.
+    start = space.zeros()
+    for k, agent in enumerate(owned):
+        stream = np.random.default_rng([agent, int(rng.integers(1)) + 7])
+        space.x_of(start, k)[...] = stream.standard_normal(space.d[k])
+        space.z(start)[k] = stream.standard_normal(space.q)
+    small = space.runtime.n * space.q + sum(space.d) <= SMALL_STATE
+    start, _ = linear.residual(start)
+    low, high, exhausted = extreme_ritz(
+        space, lambda w: linear.residual(w)[0], start,
+        3 * SMALL if small else LANCZOS_STEPS, 10**6 if small else 2,
+    )  # fmt: skip
+    ceiling = system.interval.high
+    if exhausted:
+        return Interval(low * (1 - 1e-6), min(high * (1 + 1e-6), ceiling), "exact")
+    return Interval(0.5 * low, ceiling, "estimated")

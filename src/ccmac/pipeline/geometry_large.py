@@ -1,0 +1,239 @@
+"""Geometry of problems and stacks too large for dense factorizations.
+
+The channels stay sparse (or operators). Projections are iterative, the angles come from Lanczos,
+and what an iteration cannot tell, such as a rank, is None.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from numpy.typing import NDArray
+
+from ccmac.network import Network
+from ccmac.operators.base import to_scipy
+from ccmac.pipeline.canonical import canonical_channels
+from ccmac.pipeline.geometry_angles import RANK_TOLERANCE, Angles, pair_geometry
+from ccmac.pipeline.geometry_heterogeneity import mean_block, transposed_product
+from ccmac.pipeline.geometry_identity import local_gram
+from ccmac.pipeline.geometry_projectors import (
+    LANCZOS_TOLERANCE,
+    LARGE_OVERLAP_TOLERANCE,
+    LargeAngles,
+    Projection,
+    projector,
+    ritz_vectors,
+    smallest_angles,
+)
+from ccmac.pipeline.geometry_report import Geometry
+from ccmac.pipeline.stack import Stack
+from ccmac.pipeline.structural import lanczos_spectrum, structural_parameters
+from ccmac.problem import Problem
+
+Array = NDArray[np.float64]
+
+
+def large_problem_geometry(
+    problem: Problem, network: Network | None, tolerance: float | None, dense_limit: int
+) -> Geometry:
+    """Angles of the canonical channels by Lanczos; chi is approached from below."""
+    limit = tolerance or LARGE_OVERLAP_TOLERANCE
+    n, q, d = problem.n, problem.q, sum(problem.d.values())
+    size = d + n * q
+    onto_D = shared_projection(problem, dense_limit)
+    P_V = consensus_projection(d, n, q, onto_D)
+    P_U = projector(coupled_channel(problem), dense_limit)
+    found = smallest_angles(P_U, P_V, size, limit)
+    shares: tuple[tuple[float, ...], float] = ((0.0,) * n, 0.0)
+    rebalanced: float | None = 1.0
+    if found is not None:
+        shares = _shares(found.direction[d:].reshape(n, q), onto_D)
+        if any(D is not None for D in problem.blocks("D")):
+            rebalanced = _rebalanced_factor(problem, onto_D, limit, dense_limit)
+    gram = local_gram(problem, dense_limit)
+
+    def S_HC(h: Array) -> Array:
+        total = gram(h)
+        for B in problem.blocks("B"):
+            if B is not None:
+                total = total + np.asarray(B @ transposed_product(B, h)).ravel()
+        return total / n
+
+    coupled = lanczos_spectrum(problem.m, S_HC)
+    fields = _fields(found, size, limit)
+    return Geometry(
+        **fields,
+        ranks=(None, None if onto_D is not None else (n - 1) * q),
+        structural=structural_parameters(problem, coupled, network, dense_limit),
+        agents=shares[0],
+        shared=shares[1],
+        rebalanced_cross_factor=rebalanced,
+    )
+
+
+def large_stack_geometry(stack: Stack, tolerance: float | None, dense_limit: int) -> Geometry:
+    """Pairwise angles by Lanczos; for three or more channels also the projector sum."""
+    limit = tolerance or LARGE_OVERLAP_TOLERANCE
+    count = len(stack.channels)
+    projections = [projector(M, dense_limit) for M, _ in stack.channels]
+    pairwise = np.eye(count)
+    worst: dict[str, Any] = _fields(None, stack.dim, limit)
+    for i, j in itertools.combinations(range(count), 2):
+        found = smallest_angles(projections[i], projections[j], stack.dim, limit)
+        fields = _fields(found, stack.dim, limit)
+        pairwise[i, j] = pairwise[j, i] = fields["friedrichs_cosine"]
+        if fields["friedrichs_cosine"] >= worst["friedrichs_cosine"]:
+            worst = fields
+    if count > 2:
+        factor = _sum_factor(stack, projections, dense_limit)
+        worst |= {"multi_channel_factor": factor, "cross_factor": factor}
+    return Geometry(**worst, ranks=(None,) * count, pairwise=pairwise)
+
+
+def coupled_channel(problem: Problem) -> Any:
+    """K_1: a sparse matrix when every block has entries, else an operator."""
+    blocks = [b for name in "ABC" for b in problem.blocks(name) if b is not None]
+    if not all(isinstance(b, np.ndarray) or hasattr(b, "tocsr") for b in blocks):
+        return to_scipy(canonical_channels(problem, Network.complete(problem.n)).K_1)
+    n, m, q = problem.n, problem.m, problem.q
+    d, p = list(problem.d.values()), list(problem.p.values())
+    A = [_sparse(b, m, k) for b, k in zip(problem.blocks("A"), d, strict=True)]
+    B = [_sparse(b, m, q) for b in problem.blocks("B")]
+    C = [_sparse(b, r, k) for b, r, k in zip(problem.blocks("C"), p, d, strict=True)]
+    coupled = sp.hstack([*A, *B], format="csr")
+    local = sp.hstack([sp.block_diag(C, format="csr"), sp.csr_array((sum(p), n * q))])
+    return sp.csr_array(sp.vstack([coupled, local], format="csr"))
+
+
+def shared_projection(problem: Problem, dense_limit: int) -> Projection | None:
+    """Onto Range(S_D); None without D."""
+    present = [D for D in problem.blocks("D") if D is not None and D.shape[0]]
+    if not present:
+        return None
+    return projector(sp.vstack([sp.csr_array(_entries(D)) for D in present]), dense_limit)
+
+
+def consensus_projection(d: int, n: int, q: int, onto_D: Projection | None) -> Projection:
+    """Onto Range(K_2'): disagreement, and 1 (x) Range(S_D)."""
+
+    def project(u: Array) -> Array:
+        result = np.zeros_like(u)
+        z = u[d:].reshape(n, q)
+        mean = z.mean(axis=0)
+        free = mean if onto_D is None else mean - onto_D(mean)
+        result[d:] = (z - free).ravel()
+        return result
+
+    return project
+
+
+def _shares(z: Array, onto_D: Projection | None) -> tuple[tuple[float, ...], float]:
+    """Energy of the worst direction inside Range(K_2'): each agent's part, and D's."""
+    mean = z.mean(axis=0)
+    own = np.sum((z - mean) ** 2, axis=1)
+    shared = 0.0 if onto_D is None else len(z) * float(np.sum(onto_D(mean) ** 2))
+    total = float(own.sum()) + shared
+    if total == 0:
+        return (0.0,) * len(z), 0.0
+    return tuple(float(e) for e in own / total), shared / total
+
+
+def _rebalanced_factor(
+    problem: Problem, onto_D: Projection | None, limit: float, dense_limit: int
+) -> float | None:
+    """chi after B_i -> mean B: copies move together, one z with sqrt(n) mean B stands for all."""
+    mean = mean_block(problem)
+    if mean is None or onto_D is None:
+        return 1.0
+    blocks = [b for name in "AC" for b in problem.blocks(name) if b is not None]
+    if not all(isinstance(b, np.ndarray) or hasattr(b, "tocsr") for b in blocks):
+        return None
+    n, m, q, d = problem.n, problem.m, problem.q, sum(problem.d.values())
+    sizes = zip(problem.blocks("A"), problem.d.values(), strict=True)
+    coupled = sp.hstack([*(_sparse(b, m, k) for b, k in sizes), sp.csr_array(np.sqrt(n) * mean)])
+    C = [_sparse(problem.agents[i].C, problem.p[i], problem.d[i]) for i in problem.agents]
+    local = sp.hstack([sp.block_diag(C), sp.csr_array((sum(problem.p.values()), q))])
+    P_U = projector(sp.csr_array(sp.vstack([coupled, local], format="csr")), dense_limit)
+
+    def P_V(u: Array) -> Array:
+        result = np.zeros_like(u)
+        result[d:] = onto_D(u[d:])
+        return result
+
+    fields = _fields(smallest_angles(P_U, P_V, d + q, limit), d + q, limit)
+    return float(fields["cross_factor"])
+
+
+def _fields(found: LargeAngles | None, size: int, limit: float) -> dict[str, Any]:
+    """Fields of a Geometry that two channels share, large or small."""
+    none = np.zeros(0)
+    angles = Angles(none, none) if found is None else found.angles
+    pair = pair_geometry(angles, (size, size), limit)
+    notes = [
+        f"Found by Lanczos with iterative projections (tolerance {LANCZOS_TOLERANCE:.0e}): chi is "
+        "approached from below, ranks are not computed, and only the smallest angles are listed."
+    ]
+    if found is not None and not found.complete:
+        notes.append(
+            f"The search stopped at {pair.common} common directions without reaching one that is "
+            "not common: chi is not known. Remove repeated equations, or raise dense_limit."
+        )
+    return {
+        "friedrichs_cosine": pair.cosine,
+        "friedrichs_angle": pair.angle,
+        "cross_factor": pair.cross_factor,
+        "multi_channel_factor": pair.multi_channel_factor,
+        "common_dimension": pair.common,
+        "principal_angles": angles.radians,
+        "method": "matrix-free",
+        "tolerance": limit,
+        "rank_tolerance": RANK_TOLERANCE,
+        "residual": 0.0 if found is None else found.residual,
+        "notes": tuple(notes),
+    }
+
+
+def _sum_factor(stack: Stack, projections: list[Projection], dense_limit: int) -> float | None:
+    """chi_{x,J}: both ends of sum_j P_j on the span of all rows.
+
+    The low end is the high end of (J - sum_j P_j) P_S, where the kernel cannot interfere.
+    """
+    matrices = [M for M, _ in stack.channels]
+    if not all(isinstance(M, np.ndarray) or hasattr(M, "tocsr") for M in matrices):
+        return None
+    onto_all = projector(
+        sp.csr_array(sp.vstack([sp.csr_array(M) for M in matrices], format="csr")), dense_limit
+    )
+    J, size = len(projections), stack.dim
+    start = onto_all(np.random.default_rng(1).standard_normal(size))
+    if not np.any(start):
+        return 1.0
+
+    def total(u: Array) -> Array:
+        return np.asarray(sum(P(u) for P in projections))
+
+    def flipped(u: Array) -> Array:
+        inside = onto_all(u)
+        return np.asarray(J * inside - onto_all(total(inside)))
+
+    ends = []
+    for action in (total, flipped):
+        operator = spla.LinearOperator((size, size), matvec=action, dtype=np.float64)
+        u = ritz_vectors(operator, 1, start)[:, -1]
+        u = onto_all(u)
+        ends.append(float(u @ total(u)) / float(u @ u))
+    return float(np.sqrt(ends[0] / ends[1]))
+
+
+def _sparse(block: Any, rows: int, columns: int) -> sp.csr_array:
+    return sp.csr_array((rows, columns)) if block is None else sp.csr_array(block)
+
+
+def _entries(block: Any) -> Any:
+    if isinstance(block, np.ndarray) or hasattr(block, "tocsr"):
+        return block
+    return np.stack([np.ravel(block.rmatvec(unit)) for unit in np.eye(block.shape[0])])

@@ -1,0 +1,121 @@
+"""Lanczos on replicated vectors: one averaging a step, scalars agreed upon by all agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from ccmac.runtime.base import Runtime
+from ccmac.spaces import Space
+
+Array = NDArray[np.float64]
+BREAKDOWN = 1e-9
+
+
+@dataclass(frozen=True)
+class Krylov:
+    """Orthonormal vectors w_1..w_k (k, replicas, m) with W'SW = tridiag(beta, alpha, beta).
+
+    ``exhausted``: the next vector vanished, so the Ritz values are eigenvalues. ``following`` is
+    w_{k+1} (zero when exhausted), which makes S W = W T + beta_k w_{k+1} e_k' available.
+    """
+
+    basis: Array
+    alpha: Array
+    beta: Array
+    exhausted: bool
+    following: Array
+
+    def images(self, count: int) -> Array:
+        """S w_1, ..., S w_count by the three-term relation; no products."""
+        extended = np.concatenate([self.basis, self.following[None]])
+        out = self.alpha[:count, None, None] * extended[:count]
+        out += self.beta[:count, None, None] * extended[1 : count + 1]
+        out[1:] += self.beta[: count - 1, None, None] * extended[: count - 1]
+        return np.asarray(out)
+
+    @property
+    def steps(self) -> int:
+        """Products with S."""
+        return len(self.alpha)
+
+    def tridiagonal(self) -> Array:
+        """T = W'SW."""
+        off = self.beta[: self.steps - 1]
+        return np.asarray(np.diag(self.alpha) + np.diag(off, 1) + np.diag(off, -1))
+
+
+def agreed_dots(runtime: Runtime, left: Array, right: Array) -> Array:
+    """Inner products of replicated vectors (k, replicas, m) x (replicas, m) -> (k,)."""
+    return runtime.agree(np.einsum("kij,ij->ik", left, right))
+
+
+def lanczos(
+    runtime: Runtime, apply: Callable[[Array], Array], start: Array, steps: int
+) -> Krylov:
+    """``steps`` Lanczos steps with full reorthogonalization; ``apply`` returns S v (replicated)."""
+    norm = float(np.sqrt(agreed_dots(runtime, start[None], start)[0]))
+    if norm == 0.0 or steps == 0:
+        return Krylov(np.zeros((0, *start.shape)), np.zeros(0), np.zeros(0), True, start)
+    basis, alpha, beta = [start / norm], [], []
+    exhausted = False
+    scale = 0.0
+    for _ in range(steps):
+        image = apply(basis[-1])
+        stacked = np.stack(basis)
+        alpha.append(float(agreed_dots(runtime, stacked[-1:], image)[0]))
+        for _ in range(2):
+            coefficients = np.einsum("kij,ij->ki", stacked, image)
+            image = image - np.einsum("ki,kij->ij", coefficients, stacked)
+        length = float(np.sqrt(max(agreed_dots(runtime, image[None], image)[0], 0.0)))
+        scale = max(scale, abs(alpha[-1]), length)
+        beta.append(length)
+        if length <= BREAKDOWN * scale:
+            exhausted, beta[-1] = True, 0.0
+            break
+        basis.append(image / length)
+    following = np.zeros_like(start) if exhausted else basis[-1]
+    return Krylov(
+        np.stack(basis[: len(alpha)]), np.array(alpha), np.array(beta), exhausted, following
+    )
+
+
+def extreme_ritz(
+    space: Space, apply: Callable[[Array], Array], start: Array, steps: int, keep: int
+) -> tuple[float, float, bool]:
+    """(smallest, largest) Ritz value of a symmetric map on execution vectors, and exhaustion.
+
+    Reorthogonalizes against the last ``keep`` vectors (all of them on small problems). Two scalar
+    reductions a step, riding on the averagings of the map.
+    """
+    norm = space.norm(start, riding=True)
+    if norm == 0.0:
+        return 1.0, 1.0, True
+    basis = [start / norm]
+    alpha: list[float] = []
+    beta: list[float] = []
+    exhausted = False
+    for _ in range(steps):
+        image = apply(basis[-1])
+        alpha.append(space.dot(basis[-1], image, riding=True))
+        image = image - alpha[-1] * basis[-1]
+        if beta:
+            image -= beta[-1] * basis[-2]
+        if keep > 2:
+            for vector in basis:
+                image -= space.dot(vector, image, riding=True) * vector
+        length = space.norm(image, riding=True)
+        if length <= 1e-8 * max(map(abs, alpha)):
+            exhausted = True
+            break
+        beta.append(length)
+        basis.append(image / length)
+        basis = basis[-keep:]
+    values = scipy.linalg.eigh_tridiagonal(
+        np.array(alpha), np.array(beta[: len(alpha) - 1]), eigvals_only=True
+    )
+    return float(values[0]), float(values[-1]), exhausted

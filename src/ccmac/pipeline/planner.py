@@ -1,0 +1,311 @@
+"""Choose scaling, normalizer and degrees of the averaged realization by the Ritz twin.
+
+Everything that needs the agents (curvature, one Lanczos run, intervals) is executed and charged to
+``setup``; ranking the candidates is local arithmetic that every agent repeats alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.costs import Costs
+from ccmac.ledger import Cost
+from ccmac.operators.chebyshev import growth
+from ccmac.pipeline.averaged import AveragedSystem, Deflation, Normalizer, SemiIteration
+from ccmac.pipeline.profile import Profile
+from ccmac.pipeline.scaling import Constants, CurvatureTable
+from ccmac.pipeline.system import weighted_extremes
+from ccmac.pipeline.twin import Modes, Setting, predict
+
+Array = NDArray[np.float64]
+SCALES = tuple(2.0 ** (0.5 * k) for k in range(-4, 9))
+INNER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
+DEFLATED = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24)
+TOP_MARGIN = 1.1
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One row of the plan: settings, and what the twin expects of them."""
+
+    scale: float  # s^2 in units of the balanced scale
+    s: float
+    normalizer: str  # "semi-iteration" or "deflation"
+    inner: int
+    outer: int
+    kappa_f: float
+    cross_factor: float
+    iterations: float = math.inf
+    rounds: float = math.inf
+    gradients: float = math.inf
+    products: float = math.inf
+    bill: float = math.inf
+
+    def label(self) -> str:
+        """Short name."""
+        return f"{self.normalizer} {self.inner}, outer {self.outer}"
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """[low, high] of S under a scaling and where it comes from."""
+
+    low: float
+    high: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The planner's answer: the chosen candidate, its ingredients, and everything considered."""
+
+    candidate: Candidate
+    constants: Constants
+    normalizer: Normalizer | None
+    spectrum: Spectrum
+    cosine: float | None
+    table: tuple[Candidate, ...] = field(repr=False, default=())
+
+
+def spectrum_at(profile: Profile, s: float) -> Spectrum:
+    """Interval of S(1, s): exact when the Krylov space is exhausted, else with margins."""
+    values, _ = profile.ritz(1.0, s)
+    positive = values[values > 1e-11 * values[-1]] if values.size else values
+    if not positive.size:
+        return Spectrum(1.0, 1.0, "exact")
+    exhausted = profile.krylov.exhausted
+    high = float(positive[-1]) * (1 + 1e-9 if exhausted else TOP_MARGIN)
+    floor = profile.structure.floor
+    if floor:
+        return Spectrum(s * s * floor, max(high, s * s * floor), "exact" if exhausted else "estimated")
+    low = float(positive[0]) * (1 - 1e-9 if exhausted else 0.5)
+    return Spectrum(low, high, "exact" if exhausted else "estimated")
+
+
+def deflation_top(profile: Profile, s: float, r: int) -> float:
+    """Largest Ritz value of S - S W_r T_r^{-1} W_r' S: what the deflation leaves of the top."""
+    M = profile.M_A + s * s * profile.M_B
+    left = M[:, :r]
+    rest = M - left @ np.linalg.solve(M[:r, :r], left.T)
+    return float(np.linalg.eigvalsh((rest + rest.T) / 2)[-1])
+
+
+def build_deflation(system: AveragedSystem, profile: Profile, s: float, r: int, spectrum: Spectrum) -> Deflation:
+    """The deflation at scale s; its images cost one averaging unless the structure gives them."""
+    krylov, s0 = profile.krylov, system.coupling.s
+    basis = krylov.basis[:r]
+    if s == s0 or profile.structure.multiples is not None:
+        images = krylov.images(r)
+        if s != s0:
+            floor = profile.structure.floor or 0.0
+            images += (s * s - s0 * s0) * floor * basis
+        T = (profile.M_A + s * s * profile.M_B)[:r, :r]
+    else:
+        scaled = system.at_scale(s)
+        parts = [scaled.gram_contribution(v) for v in basis]
+        images = np.stack(system.runtime.combine(parts))
+        flat = np.einsum("kij,lij->ikl", basis, images).reshape(system.runtime.replicas, r * r)
+        T = system.runtime.agree(flat).reshape(r, r)
+    full = r == system.coupling.m
+    top = deflation_top(profile, s, r) * TOP_MARGIN
+    low = spectrum.low
+    if full:
+        top = low = 1.0
+    elif krylov.exhausted:
+        top = spectrum.high
+    return Deflation(basis, images, np.linalg.inv((T + T.T) / 2), low, max(top, low))
+
+
+def semi_response(theta: Array, low: float, high: float, steps: int) -> Array:
+    """q(theta) of the semi-iteration."""
+    if high <= low:
+        return np.full_like(theta, 1.0 / low)
+    centre, half = (high + low) / 2, (high - low) / 2
+    x = (centre - theta) / half
+    inside = np.cos(steps * np.arccos(np.clip(x, -1, 1)))
+    outside = np.sign(x) ** steps * np.cosh(steps * np.arccosh(np.maximum(np.abs(x), 1.0)))
+    residual = np.where(np.abs(x) <= 1, inside, outside) / growth(steps, low, high)
+    return np.where(theta > 0, (1 - residual) / np.maximum(theta, 1e-300), 1.0 / centre)
+
+
+def deflation_response(profile: Profile, s: float, r: int, low: float, top: float, vectors: Array) -> Array:
+    """y' P y for every Ritz vector y, P the deflation written in the Krylov basis."""
+    M = profile.M_A + s * s * profile.M_B
+    k = len(M)
+    inverse = np.linalg.inv(M[:r, :r])
+    E = np.zeros((k, k))
+    E[:r] = inverse @ M[:r, :]
+    fine = np.eye(k) - E
+    P = 2.0 / (low + top) * fine @ fine.T
+    P[:r, :r] += inverse
+    return np.asarray(np.einsum("kj,kl,lj->j", vectors, P, vectors))
+
+
+class Planner:
+    """Enumerates candidates for one profile and ranks them."""
+
+    def __init__(
+        self,
+        system: AveragedSystem,
+        profile: Profile,
+        table: CurvatureTable,
+        costs: Costs,
+        *,
+        target: float,
+        measure: tuple[float, float],
+        pinned: dict[str, Any],
+        supplied: Spectrum | None,
+        cosine: float | None,
+    ) -> None:
+        self.system, self.profile, self.table, self.costs = system, profile, table, costs
+        self.target, self.measure, self.pinned = target, measure, pinned
+        self.supplied, self.cosine = supplied, cosine
+        self.balance = table.balance()
+        self.blocks = np.array(
+            [
+                min(table.block(1, "min"), table.block(0, "max")),
+                table.block(0, "max"),
+                max(float(np.mean(table.rows[:, 3])), 0.0),
+                table.block(2, "max"),
+            ]
+        )
+
+    def choose(self) -> Choice:
+        """The candidate of least predicted bill; all candidates, best first."""
+        rows: list[tuple[Candidate, Setting, Modes, Constants, Spectrum]] = []
+        for scale in self._scales():
+            s = self.balance * math.sqrt(scale)
+            constants = self.table.at(s)
+            if not math.isfinite(constants.condition):
+                continue
+            modes = Modes(self.profile, s, constants, self.blocks, self.system.runtime.n)
+            spectrum = self.supplied or spectrum_at(self.profile, s)
+            cosine = self._cosine(s)
+            rows += self._at_scale(scale, s, constants, modes, spectrum, cosine)
+        iterations = predict(
+            [row[2] for row in rows], [row[1] for row in rows], self.target, self.measure
+        )
+        scored = []
+        for (candidate, setting, _, constants, spectrum), count in zip(rows, iterations, strict=True):
+            cost = self._iteration_cost(candidate, constants)
+            times = float(count)
+            scored.append(
+                (
+                    _scored(candidate, times, cost, self.costs),
+                    constants,
+                    spectrum,
+                    setting,
+                )
+            )
+        scored.sort(key=lambda item: (item[0].bill, item[0].iterations, item[0].inner))
+        best, constants, spectrum, _ = scored[0]
+        normalizer: Normalizer
+        if best.normalizer == "deflation":
+            normalizer = build_deflation(self.system, self.profile, best.s, best.inner, spectrum)
+        else:
+            normalizer = SemiIteration(spectrum.low, spectrum.high, best.inner)
+        return Choice(
+            best, constants, normalizer, spectrum, self.cosine, tuple(row[0] for row in scored)
+        )
+
+    def _scales(self) -> tuple[float, ...]:
+        if "scale" in self.pinned:
+            return (float(self.pinned["scale"]),)
+        if not self.table.separable:
+            return (0.5, 1.0, 2.0)
+        return SCALES
+
+    def _cosine(self, s: float) -> float:
+        """Known bound, else the largest generalized Ritz cosine of the disagreement part."""
+        if self.cosine is not None:
+            return self.cosine
+        M = self.profile.M_A + s * s * self.profile.M_B
+        deviation = s * s * (self.profile.M_B - self.profile.M_mean)
+        values, vectors = np.linalg.eigh(M)
+        keep = values > 1e-10 * values[-1]
+        half = vectors[:, keep] / np.sqrt(values[keep])
+        top = float(np.linalg.eigvalsh(half.T @ deviation @ half)[-1]) if keep.any() else 0.0
+        return math.sqrt(min(max(top, 0.0), 0.9999))
+
+    def _at_scale(
+        self,
+        scale: float,
+        s: float,
+        constants: Constants,
+        modes: Modes,
+        spectrum: Spectrum,
+        cosine: float,
+    ) -> list[tuple[Candidate, Setting, Modes, Constants, Spectrum]]:
+        rows = []
+        for kind, inner, response, spread in self._normalizers(s, modes, spectrum):
+            low, _ = weighted_extremes(spread[0], 1.0, cosine)
+            _, high = weighted_extremes(spread[1], 1.0, cosine)
+            for outer in self._outers(low, high):
+                candidate = Candidate(
+                    scale, s, kind, inner, outer, constants.condition,
+                    math.sqrt((1 + cosine) / (1 - cosine)),
+                )  # fmt: skip
+                cost = self._iteration_cost(candidate, constants)
+                setting = Setting(
+                    s, constants, response, low, high, outer, cost["rounds"],
+                    max(self.costs.bill(cost), 1e-9),
+                )  # fmt: skip
+                rows.append((candidate, setting, modes, constants, spectrum))
+        return rows
+
+    def _normalizers(
+        self, s: float, modes: Modes, spectrum: Spectrum
+    ) -> list[tuple[str, int, Array, tuple[float, float]]]:
+        found: list[tuple[str, int, Array, tuple[float, float]]] = []
+        wanted = self.pinned.get("normalizer")
+        if wanted in (None, "semi-iteration"):
+            for inner in (self.pinned["inner"],) if "inner" in self.pinned else INNER:
+                response = semi_response(modes.theta, spectrum.low, spectrum.high, inner)
+                spread = SemiIteration(spectrum.low, spectrum.high, inner).spread
+                found.append(("semi-iteration", inner, response, spread))
+                if spread[1] - spread[0] < 1e-3:
+                    break
+        k, m = self.profile.krylov.steps, self.system.coupling.m
+        if wanted in (None, "deflation") and k and self.supplied is None:
+            _, vectors = self.profile.ritz(1.0, s)
+            ranks = [r for r in DEFLATED if r <= k - 4]
+            if self.profile.krylov.exhausted and k == m:
+                ranks.append(k)
+            for r in [self.pinned["inner"]] if "inner" in self.pinned else ranks:
+                if r == m:
+                    found.append(("deflation", r, 1.0 / np.maximum(modes.theta, 1e-300), (1.0, 1.0)))
+                    continue
+                if self.profile.krylov.exhausted:
+                    continue
+                top = max(deflation_top(self.profile, s, r) * TOP_MARGIN, spectrum.low)
+                response = deflation_response(self.profile, s, r, spectrum.low, top, vectors)
+                weight = 2.0 / (spectrum.low + top)
+                found.append(("deflation", r, response, (weight * spectrum.low, weight * top)))
+        return found
+
+    def _outers(self, low: float, high: float) -> list[int]:
+        if "outer" in self.pinned:
+            return [int(self.pinned["outer"])]
+        root = math.sqrt(high / low)
+        return sorted({1, 2, 3, *(max(1, math.ceil(f * root)) for f in (0.25, 0.5, 0.75, 1.0))})
+
+    def _iteration_cost(self, candidate: Candidate, constants: Constants) -> Cost:
+        system = self.system
+        averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
+        residual = system.cost_with(averagings)
+        augmented = system.runtime.average_cost(system.coupling.q) if constants.augment else Cost()
+        return Cost(gradients=1) + augmented + candidate.outer * residual
+
+
+def _scored(candidate: Candidate, iterations: float, cost: Cost, costs: Costs) -> Candidate:
+    products = sum(cost[u] for u in "ABCD")
+    return Candidate(
+        candidate.scale, candidate.s, candidate.normalizer, candidate.inner, candidate.outer,
+        candidate.kappa_f, candidate.cross_factor, iterations, iterations * cost["rounds"],
+        iterations, iterations * products, iterations * costs.bill(cost),
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+"""Block scaling x = t x~, z = s z~: what it does to curvature, and which scales are worth trying."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.pipeline.execution import best_augmentation
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+
+Array = NDArray[np.float64]
+AUGMENT_GAIN = 4.0
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Curvature of Phi under one scaling; ``augment`` is rho of the consensus augmentation."""
+
+    mu: float
+    L: float
+    augment: float
+
+    @property
+    def condition(self) -> float:
+        """kappa_f of the execution objective (inf when mu = 0)."""
+        return self.L / self.mu if self.mu > 0 else np.inf
+
+
+class CurvatureTable:
+    """Per-agent curvature, known to everybody after one reduction of scalars."""
+
+    def __init__(self, problem: Problem, runtime: Runtime) -> None:
+        self.problem, self.runtime = problem, runtime
+        rows = []
+        for i, agent in problem.agents.items():
+            c = agent.objective.curvature(problem.d[i], problem.q)
+            joint = 0.0 if c.separable else 1.0
+            rows.append([c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, joint])
+        self.rows = runtime.gather(np.array(rows, dtype=np.float64))
+        self._scaled: dict[float, tuple[float, float]] = {}
+
+    @property
+    def separable(self) -> bool:
+        """Every f_i is g(x) + h(z)."""
+        return not self.rows[:, 6].any()
+
+    @property
+    def smooth(self) -> bool:
+        """Every f_i has a Lipschitz gradient."""
+        return bool(np.isfinite(self.rows[:, 4]).all())
+
+    def block(self, column: int, reduce: str) -> float:
+        """min or max over agents of one column (L_x, mu_x, L_z, mu_z, L, mu)."""
+        values = self.rows[:, column]
+        return float(values.min() if reduce == "min" else values.max())
+
+    def balance(self) -> float:
+        """s at which both blocks have the same geometric-mean curvature (t = 1)."""
+        L_x, mu_x = self.block(0, "max"), self.block(1, "min")
+        L_z, mu_z = self.block(2, "max"), float(np.mean(self.rows[:, 3]))
+        if not self.separable:
+            mu_x, mu_z = max(mu_x, self.block(5, "min")), max(mu_z, self.block(5, "min"))
+        x, z = L_x * min(mu_x, L_x), L_z * min(mu_z, L_z)
+        if x <= 0 or z <= 0 or not np.isfinite(x) or not np.isfinite(z):
+            x, z = L_x**2, L_z**2
+        return float((x / z) ** 0.25) if x > 0 and z > 0 and np.isfinite(x / z) else 1.0
+
+    def at(self, s: float) -> Constants:
+        """mu, L (and augmentation) of sum_i f_i(x, s z)."""
+        if self.separable:
+            mu_x, L_x = self.block(1, "min"), self.block(0, "max")
+            h, L_z = s * s * self.rows[:, 3], s * s * self.block(2, "max")
+            mu_x = mu_x if np.isfinite(mu_x) else np.inf
+            plain = Constants(min(mu_x, float(h.min())), max(L_x, L_z), 0.0)
+            if self.runtime.n == 1 or not np.isfinite(h).all():
+                return plain
+            rho, mu, L = best_augmentation(h, L_z, mu_x, L_x)
+            better = mu > 0 and (plain.mu <= 0 or plain.condition > AUGMENT_GAIN * L / mu)
+            return Constants(mu, L, rho) if better else plain
+        if s not in self._scaled:
+            pairs = [
+                agent.objective.scaled_curvature(self.problem.d[i], self.problem.q, 1.0, s)
+                for i, agent in self.problem.agents.items()
+            ]
+            both = self.runtime.gather(np.array(pairs, dtype=np.float64))
+            self._scaled[s] = (float(both[:, 0].min()), float(both[:, 1].max()))
+        mu, L = self._scaled[s]
+        return Constants(mu, L, 0.0)

@@ -1,0 +1,1 @@
+"""Iterations: frozen hyperparameters, pure init/step, one driver loop."""
