@@ -37,7 +37,8 @@ def dispatch(
     """A dispatch day on a ring of areas with its exact solution.
 
     ``unequal_shares`` is the spread of the logarithms of the reserve shares s_i > 0, which sum to
-    one; at 0 all B_i are equal and balance does not see disagreement. Facts: the hourly mean price
+    one; at 0 all B_i are equal, balance does not see disagreement, and what is left of c_F comes
+    from the rules D_i. Facts: the hourly mean price
     (``mean_price``, minus the multiplier of the balance), total ``demand`` and ``reserve``.
     """
     if areas < 2 or hours < 2 or not unequal_shares >= 0:
