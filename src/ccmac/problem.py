@@ -108,12 +108,11 @@ class Problem:
         return Problem({i: self.agents[i] for i in agents}, n=self.n, q=self.q, m=self.m)
 
     def rebalanced(self, weights: Any = None) -> Problem:
-        """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (w = 1/n by default).
+        """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (w uniform by default).
 
         A change of representation: the solutions are the same, but agents must be allowed to
-        learn the sum of the B_j, and chi can only be compared across the two representations.
-        With uniform weights the deviation B_i - mean B vanishes, so c_F from heterogeneity is zero
-        when C = D = 0.
+        learn the sum of the B_j. Uniform weights give the least chi of all redistributions, and
+        chi = 1 when there is no D. Operator blocks are refused.
         """
         from ccmac.pipeline.rebalance import rebalanced
 

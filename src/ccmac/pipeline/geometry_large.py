@@ -173,15 +173,10 @@ def _fields(found: LargeAngles | None, size: int, limit: float) -> dict[str, Any
     none = np.zeros(0)
     angles = Angles(none, none) if found is None else found.angles
     pair = pair_geometry(angles, (size, size), limit)
-    notes = [
+    notes = (
         f"Found by Lanczos with iterative projections (tolerance {LANCZOS_TOLERANCE:.0e}): chi is "
-        "approached from below, ranks are not computed, and only the smallest angles are listed."
-    ]
-    if found is not None and not found.complete:
-        notes.append(
-            f"The search stopped at {pair.common} common directions without reaching one that is "
-            "not common: chi is not known. Remove repeated equations, or raise dense_limit."
-        )
+        "approached from below, ranks are not computed, and only the smallest angles are listed.",
+    )
     return {
         "friedrichs_cosine": pair.cosine,
         "friedrichs_angle": pair.angle,
@@ -193,7 +188,7 @@ def _fields(found: LargeAngles | None, size: int, limit: float) -> dict[str, Any
         "tolerance": limit,
         "rank_tolerance": RANK_TOLERANCE,
         "residual": 0.0 if found is None else found.residual,
-        "notes": tuple(notes),
+        "notes": notes,
     }
 
 

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
+from ccmac.errors import InputError
 from ccmac.pipeline.geometry_angles import Angles, paired, row_space
 
 Array = NDArray[np.float64]
@@ -34,15 +35,11 @@ SUBSPACES = (6, 24, 48, 96, 96, 96)
 
 @dataclass(frozen=True)
 class LargeAngles:
-    """The smallest principal angles; direction and residual of the first that is not common.
-
-    ``complete`` is false when the search for common directions was given up.
-    """
+    """The smallest principal angles; direction and residual of the first that is not common."""
 
     angles: Angles
     direction: Array
     residual: float
-    complete: bool = True
 
 
 def projector(M: Any, dense_limit: int) -> Projection:
@@ -91,7 +88,9 @@ def smallest_angles(
         onto = deflated(P_U, common)
         found = _search(onto, P_V, onto(random), min(count, size - 1))
         if found is None:
-            break
+            none = Angles(np.zeros(0), np.zeros(0))
+            zeros = _with_zeros(none, common.shape[1])
+            return LargeAngles(zeros, np.zeros(size), 0.0) if common.shape[1] else None
         X, angles = found
         fresh = angles.common(tolerance)
         if fresh == 0:
@@ -99,11 +98,10 @@ def smallest_angles(
             residual = float(np.linalg.norm(onto(P_V(u)) - c * c * u))
             return LargeAngles(_with_zeros(angles, common.shape[1]), u, residual)
         common = np.linalg.qr(np.hstack([common, X[:, :fresh]]))[0]
-    if common.shape[1] == 0:
-        return None
-    none = Angles(np.zeros(0), np.zeros(0))
-    rest = _with_zeros(none, common.shape[1])
-    return LargeAngles(rest, np.zeros(size), 0.0, complete=found is None)
+    raise InputError(
+        f"geometry: {common.shape[1]} common directions were found and more are left; remove "
+        "equations that both channels state, or raise dense_limit"
+    )
 
 
 def _search(
