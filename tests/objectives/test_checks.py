@@ -1,0 +1,161 @@
+"""The shipped checks notice what they are meant to notice."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.errors import AssumptionWarning, InputError
+from ccmac.objectives import L1, Custom, Huber, Quadratic, SquaredDistance
+from ccmac.objectives.checks import check_problem, gradient_slope, lipschitz_probe, moreau
+from ccmac.objectives.function import Step
+
+D, Q = 3, 4
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def quartic(factor: float = 1.0) -> Custom:
+    """A smooth f whose gradient is off by ``factor``."""
+    return Custom(
+        lambda x, z: float(np.sum(np.cosh(x)) + np.sum(np.cosh(z))),
+        lambda x, z: (factor * np.sinh(x), factor * np.sinh(z)),
+        smoothness=1e9,
+        strong_convexity=0.0,
+    )
+
+
+def test_slope_tells_a_wrong_gradient() -> None:
+    assert gradient_slope(quartic(), D, Q, rng()) == pytest.approx(2.0, abs=0.05)
+    assert gradient_slope(quartic(1.01), D, Q, rng()) < 1.5
+    assert gradient_slope(quartic(-1.0), D, Q, rng()) < 1.5
+
+
+def test_slope_of_an_affine_function_is_infinite() -> None:
+    zero = SquaredDistance(0.0)
+    assert gradient_slope(zero, D, Q, rng()) == math.inf
+
+
+class _ShortThreshold(L1):
+    """A prox with a slightly wrong threshold."""
+
+    def prox_at(self, v: np.ndarray, step: Step) -> np.ndarray:
+        return super().prox_at(v, 0.999 * step)
+
+
+class _ShortHuber(Huber):
+    def prox_at(self, v: np.ndarray, step: Step) -> np.ndarray:
+        return super().prox_at(v, 0.999 * step)
+
+
+def test_moreau_tells_a_wrong_prox() -> None:
+    assert moreau(L1(0.5), D, Q, rng()) < 1e-12
+    assert moreau(_ShortThreshold(0.5), D, Q, rng()) > 1e-4
+    assert moreau(_ShortHuber(delta=0.5), D, Q, rng()) > 1e-4
+
+
+def test_probe_finds_the_extreme_eigenvalues_of_a_quadratic() -> None:
+    values = np.array([0.1, 1.0, 2.0, 3.0, 4.0, 5.0, 20.0])
+    basis = np.linalg.qr(rng().standard_normal((7, 7)))[0]
+    H = basis @ np.diag(values) @ basis.T
+    seen = lipschitz_probe(Quadratic((H + H.T) / 2, np.ones(7)), D, Q, rng(), powers=100)
+    assert seen.smoothness == pytest.approx(20.0, rel=1e-6)
+    assert seen.strong_convexity == pytest.approx(0.1, rel=1e-2)
+    assert seen.gradients == 4 * (2 + 2 * 100)
+
+
+def _bowl(smoothness: float, strong_convexity: float, sign: float = 1.0) -> Custom:
+    curvature = sign * np.array([1.0, 2.0, 3.0])
+    return Custom(
+        lambda x, z: float(0.5 * curvature @ x**2 + z @ z),
+        lambda x, z: np.concatenate([curvature * x, 2 * z]),
+        smoothness,
+        strong_convexity,
+        dim=D + Q,
+    )
+
+
+def problem(objective: Custom) -> ccmac.Problem:
+    quiet = ccmac.Agent(SquaredDistance(1.0), A=np.zeros((1, D)))
+    return ccmac.Problem([quiet, ccmac.Agent(objective, A=np.ones((1, D)), B=np.ones((1, Q)))])
+
+
+def test_check_problem_names_the_agent_and_the_rate_seen() -> None:
+    assert check_problem(problem(_bowl(3.0, 1.0))) == 4 * (2 + 12) + 1
+    with pytest.warns(AssumptionWarning, match=r"^agent 1, objective: .* rate (2\.9|3).* 2\.5;"):
+        check_problem(problem(_bowl(2.5, 1.0)))
+    with pytest.warns(AssumptionWarning, match=r"^agent 1.*less than .*convexity 1\.8"):
+        check_problem(problem(_bowl(3.0, 1.8)))
+    with pytest.warns(AssumptionWarning, match=r"^agent 1.*not convex"):
+        check_problem(problem(_bowl(9.0, 0.0, sign=-1.0)))
+    with pytest.warns(AssumptionWarning, match=r"^agent 1.*value and gradient disagree"):
+        check_problem(problem(quartic(1.1)))
+
+
+def test_only_custom_objectives_are_probed() -> None:
+    agents = [ccmac.Agent(SquaredDistance(1.0), B=np.ones((1, 2)))]
+    assert check_problem(ccmac.Problem(agents)) == 0
+
+
+def test_nonsmooth_and_proximal_custom_objectives() -> None:
+    absolute = Custom(
+        lambda x, z: float(np.abs(x).sum() + np.abs(z).sum()),
+        lambda x, z: (np.sign(x), np.sign(z)),
+        smoothness=math.inf,
+        lipschitz=math.sqrt(D + Q),
+        prox=lambda x, z, t, s: (x - np.clip(x, -t, t), z - np.clip(z, -s, s)),
+    )
+    assert absolute.capabilities == {"subgradient", "prox"}
+    assert absolute.lipschitz(D, Q) == math.sqrt(D + Q)
+    assert moreau(absolute, D, Q, rng(), step_x=0.5, step_z=2.0) < 1e-12
+    assert check_problem(problem(absolute)) > 0
+    only_prox = Custom(lambda x, z: 0.0, None, math.inf, prox=lambda x, z, t, s: (x, z))
+    assert only_prox.capabilities == {"prox"}
+    assert check_problem(problem(only_prox)) == 0
+
+
+def test_custom_accepts_both_shapes_of_gradient_and_copies() -> None:
+    buffer = np.zeros(D + Q)
+    objective = Custom(lambda x, z: 0.0, lambda x, z: buffer, 1.0, 0.0)
+    gx, gz = objective.gradient(np.ones(D), np.ones(Q))
+    buffer += 1.0
+    assert not gx.any()
+    assert not gz.any()
+    assert (len(gx), len(gz)) == (D, Q)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (np.zeros(5), "returned 5 entries but x has 3 and z has 4"),
+        ((np.zeros(3), np.zeros(3)), r"blocks of \[3, 3\] entries; x has 3 and z has 4"),
+        ((np.zeros(3),), r"blocks of \[3\] entries"),
+        ("wrong", "not numeric"),
+    ],
+)
+def test_custom_refuses_a_gradient_of_wrong_shape(result: object, message: str) -> None:
+    objective = Custom(lambda x, z: 0.0, lambda x, z: result, 1.0, 0.0)
+    with pytest.raises(InputError, match=message):
+        objective.gradient(np.ones(D), np.ones(Q))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None, abs, 1.0, 0.0), "value"),
+        ((abs, None, 1.0, 0.0), "gradient"),
+        ((abs, abs, -1.0, 0.0), "smoothness"),
+        ((abs, abs, math.nan, 0.0), "smoothness"),
+        ((abs, abs, "1", 0.0), "smoothness"),
+        ((abs, abs, 1.0, math.inf), "strong_convexity"),
+        ((abs, abs, 1.0, 2.0), "strong_convexity"),
+    ],
+)
+def test_custom_refuses_bad_declarations(arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(InputError, match=f"Custom, {message}"):
+        Custom(*arguments)

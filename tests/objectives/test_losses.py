@@ -1,0 +1,204 @@
+"""Losses against textbook formulas, root finders and CVXPY."""
+
+from __future__ import annotations
+
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from ccmac.errors import InputError
+from ccmac.objectives import (
+    L1,
+    Box,
+    ElasticNet,
+    Function,
+    Hinge,
+    Huber,
+    LeastSquares,
+    Logistic,
+    MaxAffine,
+    Ridge,
+    SquaredDistance,
+    Sum,
+)
+
+Y = np.array([1.0, -1.0, 1.0, -1.0, -1.0])
+T = np.array([0.3, -1.0, 2.0, 0.0, 0.7])
+M = np.random.default_rng(0).standard_normal((5, 3))
+
+
+def cvxpy_form(function: Function, u: cp.Variable) -> cp.Expression:
+    """The same function, as CVXPY writes it."""
+    if isinstance(function, Sum):
+        return sum(cvxpy_form(part, u) for part in function.parts)
+    match function:
+        case Logistic():
+            return function.weight * cp.sum(
+                cp.logistic(cp.multiply(-Y, u))
+            ) + 0.5 * function.ridge * cp.sum_squares(u)
+        case Huber():
+            return 0.5 * function.weight * cp.sum(
+                cp.huber(u - T, function.delta)
+            ) + 0.5 * function.ridge * cp.sum_squares(u)
+        case Hinge():
+            return function.weight * cp.sum(cp.pos(1 - cp.multiply(Y, u)))
+        case L1():
+            return function.weight * cp.norm1(u - T)
+        case ElasticNet():
+            return function.l1 * cp.norm1(u) + 0.5 * function.l2 * cp.sum_squares(u)
+        case SquaredDistance():
+            return 0.5 * function.weight * cp.sum_squares(u - T)
+    raise AssertionError(function)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        Logistic(y=Y, weight=2.0, ridge=0.1),
+        Huber(y=T, delta=0.4, weight=1.5, ridge=0.2),
+        Hinge(y=Y, weight=0.8),
+        L1(0.6, T),
+        ElasticNet(0.3, 0.5),
+        L1(0.6, T) + SquaredDistance(0.7, T),
+        Logistic(y=Y) + SquaredDistance(0.7, T) + SquaredDistance(0.1, T),
+    ],
+    ids=lambda f: type(f).__name__,
+)
+def test_value_and_prox_agree_with_cvxpy(function: Function) -> None:
+    v = np.array([0.5, 2.0, -3.0, 0.1, -0.2])
+    u = cp.Variable(5)
+    form = cvxpy_form(function, u)
+    u.value = v
+    assert function.value_at(v) == pytest.approx(float(form.value), rel=1e-12)
+    step = 0.7
+    cp.Problem(cp.Minimize(form + cp.sum_squares(u - v) / (2 * step))).solve(
+        solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
+    )
+    np.testing.assert_allclose(function.prox_at(v, step), u.value, atol=1e-5)
+
+
+@given(
+    a=st.floats(-1e6, 1e6),
+    label=st.sampled_from([-1.0, 1.0]),
+    exponent=st.floats(-10, 10),
+)
+def test_logistic_prox_against_a_root_finder(a: float, label: float, exponent: float) -> None:
+    """Each entry solves s = a + step/(1 + e^s); the bracket is [a, a + step]."""
+    step = 10.0**exponent
+    found = label * Logistic(y=[label]).prox_at(np.array([label * a]), step)[0]
+
+    def residual(s: float) -> float:
+        return s - a - step * float(expit(-s))
+
+    exact = brentq(residual, a - 1e-9, a + step + 1e-9, xtol=1e-300, rtol=1e-15, maxiter=500)
+    assert found == pytest.approx(exact, rel=1e-12, abs=1e-12 * max(1e-3, abs(a)))
+
+
+def test_logistic_prox_where_plain_newton_cycles() -> None:
+    """A long step and a start far from the root: Newton alone overshoots back and forth."""
+    a = np.linspace(-2000.0, 20.0, 4001)
+    for step in (10.0, 1e3, 1e5):
+        s = Logistic(y=np.ones_like(a)).prox_at(a, step)
+        slope = 1.0 + step * expit(s) * expit(-s)
+        assert np.max(np.abs(s - a - step * expit(-s)) / slope / (np.abs(a) + 1)) < 1e-14
+
+
+def test_logistic_is_stable_in_both_tails() -> None:
+    loss = Logistic(y=[1.0, -1.0])
+    assert loss.value_at(np.array([-1e4, 1e4])) == 2e4
+    assert loss.value_at(np.array([700.0, -700.0])) == pytest.approx(2 * math.exp(-700.0))
+    np.testing.assert_allclose(
+        loss.gradient_at(np.array([700.0, -700.0])), [-math.exp(-700.0), math.exp(-700.0)]
+    )
+
+
+def test_logistic_smoothness_is_attained_at_the_origin() -> None:
+    loss = Logistic(M, Y, weight=0.4, ridge=0.1)
+    hessian = 0.4 * 0.25 * M.T @ M + 0.1 * np.eye(3)
+    h = 1e-5
+    columns = [(loss.gradient_at(h * e) - loss.gradient_at(-h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(np.array(columns), hessian, atol=1e-9)
+    assert loss.constants(3)[0] == pytest.approx(np.linalg.eigvalsh(hessian)[-1], rel=1e-12)
+    assert loss.constants(3)[1] == 0.1
+
+
+def test_ridge_is_least_squares_plus_a_squared_norm() -> None:
+    target = np.arange(5.0)
+    ridge = Ridge(M, target, regularization=0.3, weight=0.5)
+    parts = LeastSquares(M, target, 0.5) + SquaredDistance(0.3)
+    v = np.array([1.0, -2.0, 0.5])
+    assert ridge.value_at(v) == pytest.approx(parts.value_at(v))
+    np.testing.assert_allclose(ridge.gradient_at(v), parts.gradient_at(v))
+    np.testing.assert_allclose(ridge.prox_at(v, 0.4), parts.prox_at(v, 0.4), rtol=1e-12)
+    best = np.linalg.solve(0.5 * M.T @ M + 0.3 * np.eye(3), 0.5 * M.T @ target)
+    np.testing.assert_allclose(ridge.gradient_at(best), 0.0, atol=1e-13)
+
+
+def test_a_changed_step_is_not_served_from_the_kept_factor() -> None:
+    ridge = Ridge(M, np.ones(5), 0.1)
+    v = np.array([1.0, -2.0, 0.5])
+    for step in (0.5, 0.5, 2.0, 0.5):
+        u = ridge.prox_at(v, step)
+        np.testing.assert_allclose(step * ridge.gradient_at(u) + u, v, rtol=1e-12)
+
+
+def test_max_affine() -> None:
+    function = MaxAffine(np.array([[1.0, 0.0], [0.0, 3.0]]), [0.0, -1.0])
+    assert function.value_at(np.array([1.0, 0.0])) == 1.0
+    np.testing.assert_array_equal(function.gradient_at(np.array([1.0, 5.0])), [0.0, 3.0])
+    assert function.lipschitz_at(2) == 3.0
+    assert MaxAffine(np.eye(3)).value_at(np.array([1.0, 4.0, 2.0])) == 4.0
+
+
+def test_sum_offers_a_prox_only_where_it_has_one() -> None:
+    assert "prox" in (L1(1.0) + Box(0, 1)).capabilities
+    assert "prox" in (LeastSquares(M, T) + SquaredDistance(1.0)).capabilities
+    assert "prox" not in (L1(1.0) + Hinge(y=Y)).capabilities
+    assert "prox" not in (LeastSquares(M, T) + L1(1.0)).capabilities
+    assert "prox" not in (LeastSquares(M, T) + Box(0, 1)).capabilities
+    assert "prox" not in (Logistic(M, Y) + SquaredDistance(1.0)).capabilities
+    assert (Logistic(y=Y) + L1(1.0)).capabilities == {"subgradient"}
+    assert (Logistic(y=Y) + Box(0, 1)).capabilities == {"prox"}
+    assert (LeastSquares(M, T) + SquaredDistance(1.0)).capabilities >= {"gradient", "quadratic"}
+    assert len((L1(1.0) + Box(0, 1) + SquaredDistance(1.0)).parts) == 3
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: LeastSquares(M, np.ones(4)), "LeastSquares, y: has 4 entries but M has 5 rows"),
+        (lambda: LeastSquares(M, None), "LeastSquares, y: is missing"),
+        (lambda: Ridge(M), "Ridge, y: is missing"),
+        (lambda: Ridge(M, T, -1.0), "Ridge, regularization"),
+        (lambda: Logistic(M), "Logistic, y: is missing"),
+        (lambda: Logistic(y=[0.0, 1.0]), "Logistic, y: labels must be -1 or \\+1; map 0/1"),
+        (lambda: Logistic(y=["a", "b"]), "Logistic, y: is not numeric"),
+        (lambda: Logistic(M, [1.0]), "Logistic, y: has 1 entries"),
+        (lambda: Hinge(y=[2.0]), "Hinge, y: labels"),
+        (lambda: Huber(delta=0.0), "Huber, delta: is 0.0; it must be finite and positive"),
+        (lambda: Huber(y=[math.nan]), "Huber, y: has entries that are NaN"),
+        (lambda: L1([1.0, 2.0]), "L1, weight: has shape"),
+        (lambda: L1(math.inf), "L1, weight: is inf"),
+        (lambda: ElasticNet(1.0, -1.0), "ElasticNet, l2"),
+        (lambda: Box(1.0, 0.0), "Box, low: exceeds high"),
+        (lambda: Box(math.nan, 0.0), "Box, low: has entries that are NaN"),
+        (lambda: Box([0.0, 0.0], [1.0]), "Box, high: has 1 entries but low has 2"),
+        (lambda: MaxAffine(M, [1.0]), "MaxAffine, c"),
+        (lambda: MaxAffine(np.zeros((0, 2))), "MaxAffine, M: has no rows"),
+        (lambda: SquaredDistance(1.0, [[1.0]]), "SquaredDistance, centre: has shape"),
+        (lambda: LeastSquares(M * 1j, T), "LeastSquares, M: has complex entries"),
+        (lambda: LeastSquares([[1.0], [1.0, 2.0]], T), "LeastSquares, M: is ragged"),
+        (Sum, "Sum: has no parts"),
+        (lambda: SquaredDistance(1.0, T) + LeastSquares(M, T), "Sum: the parts act on different"),
+    ],
+)
+def test_bad_arguments_are_named(build: object, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        build()  # type: ignore[operator]
+    assert "\n" not in str(caught.value)
