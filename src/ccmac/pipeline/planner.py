@@ -27,6 +27,7 @@ SCALES = tuple(2.0 ** (0.5 * k) for k in range(-4, 9))
 INNER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 DEFLATED = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24)
 TOP_MARGIN = 1.1
+TWIN_UNCERTAINTY = 1.15
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,15 @@ class Planner:
                 )
             )
         scored.sort(key=lambda item: (item[0].bill, item[0].iterations, item[0].inner))
-        best, constants, spectrum, _ = scored[0]
+        # Within the twin's uncertainty, the best conditioned normalizer is the safest bet.
+        first = scored[0][0]
+        close = [
+            row
+            for row in scored
+            if row[0].bill <= TWIN_UNCERTAINTY * first.bill
+            and (row[0].scale, row[0].outer) == (first.scale, first.outer)
+        ]
+        best, constants, spectrum, _ = min(close, key=lambda row: row[3].high / row[3].low)
         normalizer: Normalizer
         if best.normalizer == "deflation":
             normalizer = build_deflation(self.system, self.profile, best.s, best.inner, spectrum)
