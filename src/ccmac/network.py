@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import real_matrix
 
 Array = NDArray[np.float64]
 
@@ -32,33 +33,41 @@ class Network:
     @classmethod
     def ring(cls, n: int) -> Network:
         """Cycle on n agents."""
+        _check_counts(n)
         graph = nx.cycle_graph(n) if n > 2 else nx.path_graph(n)
         return cls.from_graph(graph, name=f"ring({n})")
 
     @classmethod
     def path(cls, n: int) -> Network:
         """Path on n agents; kappa_W = cot^2(pi/2n)."""
+        _check_counts(n)
         return cls.from_graph(nx.path_graph(n), name=f"path({n})")
 
     @classmethod
     def grid(cls, rows: int, cols: int) -> Network:
         """Two-dimensional grid, agents numbered row by row."""
+        _check_counts(rows, cols)
         graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, cols), ordering="sorted")
         return cls.from_graph(graph, name=f"grid({rows},{cols})")
 
     @classmethod
     def star(cls, n: int) -> Network:
         """Agent 0 in the middle."""
+        _check_counts(n)
         return cls.from_graph(nx.star_graph(n - 1), name=f"star({n})")
 
     @classmethod
     def complete(cls, n: int) -> Network:
         """Everybody talks to everybody."""
+        _check_counts(n)
         return cls.from_graph(nx.complete_graph(n), name=f"complete({n})")
 
     @classmethod
     def erdos_renyi(cls, n: int, p: float, seed: int) -> Network:
         """Random graph; a disconnected draw is redrawn with seed + 1000 (at most 100 times)."""
+        _check_counts(n)
+        if not 0.0 <= p <= 1.0:
+            raise InputError(f"network: edge probability p = {p} lies outside 0..1")
         return cls._redrawn(
             lambda s: nx.gnp_random_graph(n, p, seed=s), seed, f"erdos_renyi({n},{p},{seed})"
         )
@@ -66,7 +75,8 @@ class Network:
     @classmethod
     def random_regular(cls, n: int, degree: int, seed: int) -> Network:
         """Random regular graph; a disconnected draw is redrawn with seed + 1000."""
-        if degree >= n or (n * degree) % 2:
+        _check_counts(n)
+        if not 0 <= degree < n or (n * degree) % 2:
             raise InputError(
                 f"network: no {degree}-regular graph on {n} agents exists; "
                 "take degree < n with n*degree even"
@@ -95,6 +105,11 @@ class Network:
         ``weights``: ``"laplacian"`` (unweighted L) or ``"metropolis"`` (I - M, with M the
         Metropolis matrix M_ij = 1 / (1 + max(deg i, deg j))).
         """
+        if not isinstance(graph, nx.Graph):
+            raise InputError(
+                f"network: expected a networkx graph, got {type(graph).__name__}; "
+                "for a matrix use Network.from_weights"
+            )
         if graph.is_directed():
             raise InputError("network: the graph is directed; gossip needs undirected edges")
         n = graph.number_of_nodes()
@@ -125,20 +140,19 @@ class Network:
     @classmethod
     def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
         """From a gossip matrix: symmetric, positive semidefinite, kernel exactly span{1}."""
-        try:
-            matrix = _canonical(W)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"network: W is not a numeric matrix ({error})") from None
+        matrix = _canonical(real_matrix("network, W", W))
         n, columns = matrix.shape
         if n != columns or n == 0:
-            raise InputError(f"network: W has shape {matrix.shape}; it must be square, one row an agent")
-        if not np.isfinite(matrix.data).all():
-            raise InputError("network: W has entries that are not finite")
-        scale = max(1.0, float(abs(matrix).max()) if matrix.nnz else 0.0)
+            raise InputError(
+                f"network: W has shape {matrix.shape}; it must be square, one row an agent"
+            )
+        scale = float(abs(matrix).max()) if matrix.nnz else 1.0
         gap = abs(matrix - matrix.T)
         if gap.nnz and gap.max() > 1e-10 * scale:
             i, j = (int(k) for k in np.unravel_index(int(gap.toarray().argmax()), gap.shape))
-            raise InputError(f"network: W is not symmetric (W[{i},{j}] != W[{j},{i}]); symmetrize it")
+            raise InputError(
+                f"network: W is not symmetric (W[{i},{j}] != W[{j},{i}]); symmetrize it"
+            )
         row_sums = np.abs(matrix @ np.ones(n))
         if row_sums.max() > 1e-8 * scale:
             worst = int(row_sums.argmax())
@@ -151,15 +165,21 @@ class Network:
         components = sp.csgraph.connected_components(off_diagonal, directed=False)[0]
         if components > 1:
             raise InputError(
-                f"network: W is disconnected ({components} components); its kernel must be span{{1}}"
+                f"network: W is disconnected ({components} components); "
+                "its kernel must be span{1}: add edges"
             )
         network = cls(matrix, name=name or f"weights({n})")
         if n > 1:
             values = network.eigenvalues
             if values[0] < -1e-9 * scale:
-                raise InputError(f"network: W is not positive semidefinite (eigenvalue {values[0]:.3g})")
+                raise InputError(
+                    f"network: W is not positive semidefinite (eigenvalue {values[0]:.3g}); "
+                    "use a Laplacian, or I - M for a mixing matrix M"
+                )
             if values[1] <= 1e-12 * values[-1]:
-                raise InputError("network: the kernel of W is larger than span{1}; change the weights")
+                raise InputError(
+                    "network: the kernel of W is larger than span{1}; change the weights"
+                )
         return network
 
     # -- facts ----------------------------------------------------------------------------
@@ -189,7 +209,10 @@ class Network:
             return float(self.eigenvalues[1]), float(self.eigenvalues[-1])
         top = sp.linalg.eigsh(self.weights, k=1, which="LA", return_eigenvectors=False)[0]
         low = sp.linalg.eigsh(
-            self.weights + sp.eye_array(self.n) * (1e-8 * top), k=2, sigma=0.0, return_eigenvectors=False
+            self.weights + sp.eye_array(self.n) * (1e-8 * top),
+            k=2,
+            sigma=0.0,
+            return_eigenvectors=False,
         )
         return float(np.max(low) - 1e-8 * top), float(top)
 
@@ -236,10 +259,17 @@ class Network:
         return f"Network({self.name}, n={self.n}, kappa_W={self.condition:.4g})"
 
 
+def _check_counts(*counts: int) -> None:
+    for count in counts:
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise InputError(f"network: {count!r} agents are asked for; give a whole number >= 1")
+
+
 def _canonical(matrix: Any) -> sp.csr_array:
     """CSR with sorted indices and float64 data: one fixed order of summation everywhere."""
     result = sp.csr_array(matrix, dtype=np.float64)
     result.sum_duplicates()
+    result.eliminate_zeros()  # a stored zero is not an edge
     result.sort_indices()
     return result
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import is_sparse, real_matrix, real_vector
 from ccmac.objectives.base import Objective
-from ccmac.objectives.inputs import is_sparse, real_matrix, real_vector
 
 Array = NDArray[np.float64]
 MATRICES = ("A", "B", "C", "D")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import real_vector
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.inputs import real_vector
 
 Array = NDArray[np.float64]
 

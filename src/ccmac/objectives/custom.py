@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import nonnegative, real_vector
 from ccmac.objectives.base import Curvature, Objective, joint
-from ccmac.objectives.inputs import nonnegative, real_vector
 
 Array = NDArray[np.float64]
 Blocks = Any

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
-from ccmac.objectives.inputs import is_sparse
+from ccmac.inputs import is_sparse
 from ccmac.objectives.spectrum import diagonal_matrix
 
 Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.inputs import nonnegative, real_vector
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.inputs import nonnegative, real_vector
 
 Array = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.inputs import is_sparse
 from ccmac.objectives.base import Curvature
-from ccmac.objectives.inputs import is_sparse
 from ccmac.objectives.spectrum import diagonal_matrix, gram_extremes
 
 Array = NDArray[np.float64]

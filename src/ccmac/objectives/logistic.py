@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from ccmac.inputs import labels
 from ccmac.objectives.function import Step
-from ccmac.objectives.inputs import labels
 from ccmac.objectives.loss import Loss
 
 Array = NDArray[np.float64]

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import is_sparse, real_matrix, real_vector
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.factor import FactorCache, factorized
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.inputs import is_sparse, real_matrix, real_vector
 from ccmac.objectives.spectrum import (
     DENSE_LIMIT,
     MARGIN,

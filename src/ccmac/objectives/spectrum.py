@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
-from ccmac.objectives.inputs import is_sparse
+from ccmac.inputs import is_sparse
 
 Array = NDArray[np.float64]
 DENSE_LIMIT = 1500

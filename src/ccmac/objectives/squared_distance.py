@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.inputs import nonnegative, real_vector
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.inputs import nonnegative, real_vector
 from ccmac.objectives.spectrum import diagonal_matrix
 
 Array = NDArray[np.float64]

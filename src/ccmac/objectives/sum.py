@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import is_sparse
 from ccmac.objectives.box import Box
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.inputs import is_sparse
 from ccmac.objectives.quadratic import Quadratic
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.objectives.inputs import is_sparse
+from ccmac.inputs import is_sparse
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
+from ccmac.inputs import is_sparse
 from ccmac.objectives.base import Objective
-from ccmac.objectives.inputs import is_sparse
 from ccmac.objectives.registry import KINDS
 from ccmac.storage.arrays import ArraySink, ArraySource
 

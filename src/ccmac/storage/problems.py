@@ -9,7 +9,7 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.files import atomic_directory
-from ccmac.objectives.inputs import is_sparse
+from ccmac.inputs import is_sparse
 from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Agent, Problem
 from ccmac.storage.arrays import ArraySink, ArraySource
 from ccmac.storage.manifest import (
