@@ -207,11 +207,13 @@ class Network:
             return 1.0, 1.0
         if self.n <= 2000:
             return float(self.eigenvalues[1]), float(self.eigenvalues[-1])
-        top = sp.linalg.eigsh(self.weights, k=1, which="LA", return_eigenvectors=False)[0]
+        start = np.random.default_rng(0).standard_normal(self.n)  # the same answer every time
+        top = sp.linalg.eigsh(self.weights, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
         low = sp.linalg.eigsh(
             self.weights + sp.eye_array(self.n) * (1e-8 * top),
             k=2,
             sigma=0.0,
+            v0=start,
             return_eigenvectors=False,
         )
         return float(np.max(low) - 1e-8 * top), float(top)

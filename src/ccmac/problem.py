@@ -108,7 +108,7 @@ class Problem:
         return Problem({i: self.agents[i] for i in agents}, n=self.n, q=self.q, m=self.m)
 
     def rebalanced(self, weights: Any = None) -> Problem:
-        """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (w uniform by default).
+        """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (default w = 1/n).
 
         A change of representation: the solutions are the same, but agents must be allowed to
         learn the sum of the B_j. Uniform weights give the least chi of all redistributions, and

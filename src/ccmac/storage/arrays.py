@@ -57,14 +57,17 @@ class ArraySource:
                 "restore it or save the problem again"
             )
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            loaded = np.load(path, allow_pickle=False)
+            if not isinstance(loaded, np.lib.npyio.NpzFile):
+                raise InputError(f"{where}: holds a single array; save the problem again")
+            with loaded as archive:
                 self.arrays = {name: archive[name] for name in archive.files}
+        except InputError:
+            raise
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
             raise InputError(
                 f"{where}: is not a plain array file; save the problem again"
             ) from None
-        except AttributeError:  # a lone .npy array has no ``files``
-            raise InputError(f"{where}: holds a single array; save the problem again") from None
 
     def has(self, name: str) -> bool:
         """Whether a dense or sparse array of that name is there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -83,5 +84,5 @@ def _check_content(path: Path, manifest: Manifest) -> None:
         raise InputError(f"{path}: q and m must not be negative; save the problem again")
     for i, entry in enumerate(manifest.agents):
         # A plain name: a manifest cannot point outside its own directory.
-        if Path(entry.file).name != entry.file or "\\" in entry.file or "\0" in entry.file:
+        if not re.fullmatch(r"\w[\w.-]*", entry.file):
             raise InputError(f"{path}: agent {i}: file {entry.file!r} must be a plain file name")

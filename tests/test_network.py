@@ -1,0 +1,192 @@
+"""Networks: closed-form spectra, refusals, and the Metropolis matrix."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccmac import Network
+from ccmac.errors import InputError
+
+
+@given(n=st.integers(2, 40))
+def test_path(n: int) -> None:
+    network = Network.path(n)
+    assert network.condition == pytest.approx(1 / math.tan(math.pi / (2 * n)) ** 2, rel=1e-9)
+    assert network.diameter == n - 1
+    assert len(network.distinct_eigenvalues) == n - 1
+    assert network.centre == ((n - 1) // 2, n // 2)
+
+
+@given(n=st.integers(3, 40))
+def test_ring(n: int) -> None:
+    network = Network.ring(n)
+    exact = 2 - 2 * np.cos(2 * np.pi * np.arange(1, n // 2 + 1) / n)
+    assert network.condition == pytest.approx(exact.max() / exact.min(), rel=1e-9)
+    np.testing.assert_allclose(network.distinct_eigenvalues, exact, rtol=1e-9)
+    assert network.diameter == n // 2
+
+
+@given(n=st.integers(3, 30))
+def test_star_and_complete(n: int) -> None:
+    star = Network.star(n)
+    assert star.condition == pytest.approx(n)
+    np.testing.assert_allclose(star.distinct_eigenvalues, [1.0, n])
+    assert star.diameter == 2
+    assert star.centre == (0, 1)
+    complete = Network.complete(n)
+    assert complete.condition == pytest.approx(1.0)
+    np.testing.assert_allclose(complete.distinct_eigenvalues, [n])
+    assert complete.diameter == 1
+
+
+def test_grid_spectrum_is_the_sum_of_two_paths() -> None:
+    rows, cols = 3, 5
+    network = Network.grid(rows, cols)
+    line = [2 - 2 * np.cos(np.pi * np.arange(k) / k) for k in (rows, cols)]
+    exact = np.sort(np.add.outer(*line).ravel())
+    np.testing.assert_allclose(network.eigenvalues, exact, atol=1e-12)
+    assert network.diameter == rows + cols - 2
+    assert list(network.neighbors(0)) == [1, 5]
+
+
+@pytest.mark.parametrize("make", ["ring", "path", "star", "complete"])
+@pytest.mark.parametrize("n", [1, 2])
+def test_smallest_networks(make: str, n: int) -> None:
+    network = getattr(Network, make)(n)
+    assert network.n == n
+    assert network.condition == pytest.approx(1.0)
+    assert network.diameter == n - 1
+    assert len(network.distinct_eigenvalues) == n - 1
+
+
+def test_random_families_repeat_and_are_connected() -> None:
+    for make in (
+        lambda seed: Network.erdos_renyi(12, 0.3, seed),
+        lambda seed: Network.random_regular(12, 3, seed),
+    ):
+        first, again, other = make(1), make(1), make(2)
+        assert (first.weights != again.weights).nnz == 0
+        assert (first.weights != other.weights).nnz > 0
+        assert nx.is_connected(first.graph)
+    degrees = dict(Network.random_regular(12, 3, 1).graph.degree).values()
+    assert set(degrees) == {3}
+
+
+@given(seed=st.integers(0, 50), n=st.integers(2, 12))
+def test_metropolis_is_doubly_stochastic_on_the_edges(seed: int, n: int) -> None:
+    network = Network.erdos_renyi(n, 0.6, seed)
+    M = network.metropolis().toarray()
+    assert (M >= -1e-15).all()
+    np.testing.assert_allclose(M.sum(axis=0), 1.0)
+    np.testing.assert_array_equal(M, M.T)
+    degree = dict(network.graph.degree)
+    for i, j in network.graph.edges:
+        assert M[i, j] == pytest.approx(1 / (1 + max(degree[i], degree[j])))
+    edges = {frozenset(e) for e in network.graph.edges}
+    off = {frozenset((i, j)) for i, j in zip(*np.nonzero(M), strict=True) if i != j}
+    assert off == edges
+    mixing = Network.from_graph(network.graph, weights="metropolis")
+    np.testing.assert_allclose(mixing.weights.toarray(), np.eye(n) - M, atol=1e-15)
+
+
+@given(seed=st.integers(0, 50), scale=st.sampled_from([1e-9, 1.0, 1e9]))
+def test_from_weights_accepts_any_weighted_laplacian(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    adjacency = np.triu(rng.uniform(0.5, 2.0, (6, 6)), 1)
+    adjacency = scale * (adjacency + adjacency.T)
+    W = np.diag(adjacency.sum(axis=1)) - adjacency
+    network = Network.from_weights(W)
+    values = np.linalg.eigvalsh(W)
+    assert network.condition == pytest.approx(values[-1] / values[1], rel=1e-8)
+    tilted = W.copy()
+    tilted[0, 1] += 0.1 * scale
+    with pytest.raises(InputError, match=r"not symmetric \(W\[0,1\] != W\[1,0\]\)"):
+        Network.from_weights(tilted)
+
+
+LAPLACIAN = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+TWO_PAIRS = np.kron(np.eye(2), [[1.0, -1.0], [-1.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("W", "message"),
+    [
+        (TWO_PAIRS, "disconnected"),
+        (np.zeros((2, 2)), "disconnected"),
+        (np.eye(3), "does not vanish on the constant vector"),
+        (np.eye(3) - LAPLACIAN / 4, "does not vanish .* I - M"),
+        (-LAPLACIAN, "not positive semidefinite"),
+        (
+            np.array([[1.0, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]]),
+            "kernel of W is larger",
+        ),
+        (np.ones((2, 3)), "must be square"),
+        (np.zeros((0, 0)), "must be square"),
+        (np.ones(3), "1 dimension"),
+        (LAPLACIAN * np.nan, "NaN"),
+        (LAPLACIAN * 1j, "complex"),
+        (sp.csr_array(LAPLACIAN * 1j), "complex"),
+        ([["a", "b"], ["c", "d"]], "not numeric"),
+        (None, "not numeric"),
+    ],
+)
+def test_bad_weights(W: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^network.*{message}") as caught:
+        Network.from_weights(W)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Network.from_graph(nx.Graph([(0, 1), (2, 3)])), r"disconnected .*\[2, 2\]"),
+        (lambda: Network.from_graph(nx.DiGraph([(0, 1)])), "directed"),
+        (lambda: Network.from_graph(nx.Graph()), "no agents"),
+        (lambda: Network.from_graph(LAPLACIAN), "expected a networkx graph, got ndarray"),
+        (lambda: Network.from_graph(nx.path_graph(3), weights="other"), "unknown weights 'other'"),
+        (lambda: Network.ring(0), "0 agents"),
+        (lambda: Network.path(-1), "-1 agents"),
+        (lambda: Network.grid(2, 0), "0 agents"),
+        (lambda: Network.star(0), "0 agents"),
+        (lambda: Network.complete(2.5), "2.5 agents"),
+        (lambda: Network.erdos_renyi(5, 1.5, 0), "p = 1.5"),
+        (lambda: Network.erdos_renyi(5, 0.0, 0), "disconnected in 100 draws"),
+        (lambda: Network.random_regular(5, 3, 0), "no 3-regular graph on 5 agents"),
+        (lambda: Network.random_regular(4, 4, 0), "no 4-regular graph"),
+        (lambda: Network.random_regular(4, -1, 0), "no -1-regular graph"),
+    ],
+)
+def test_bad_graphs(build: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^network: .*{message}") as caught:
+        build()
+    assert "\n" not in str(caught.value)
+
+
+def test_stored_zeros_and_loops_are_not_edges() -> None:
+    W = sp.coo_array(
+        (
+            np.array([1.0, -1.0, 0.0, -1.0, 2.0, -1.0, 0.0, -1.0, 1.0]),
+            (np.repeat([0, 1, 2], 3), np.tile([0, 1, 2], 3)),
+        )
+    )
+    network = Network.from_weights(W)
+    assert network.neighbors(0) == [1]
+    assert network.diameter == 2
+    graph = nx.path_graph(3)
+    graph.add_edge(1, 1)
+    np.testing.assert_array_equal(Network.from_graph(graph).weights.toarray(), LAPLACIAN)
+
+
+def test_large_networks_use_sparse_eigenvalues() -> None:
+    network = Network.path(2500)
+    low, high = network.extremes
+    assert low == pytest.approx(2 - 2 * math.cos(math.pi / 2500), rel=1e-4)
+    assert high == pytest.approx(2 + 2 * math.cos(math.pi / 2500), rel=1e-9)
