@@ -34,7 +34,6 @@ pytestmark = pytest.mark.mpi
             1,
             r"rank 1 \(agents 4-7\): ZeroDivisionError at failing\.py:\d+: division by z.*",
         ),
-        ("interrupt", 2, 130, r"rank 1 \(agents 4-7\): interrupted"),
         (
             "stray",
             2,
@@ -56,7 +55,7 @@ def test_an_error_ends_the_job(mpi: Launcher, how: str, ranks: int, code: int, l
     assert "Traceback" not in job.stderr
 
 
-@pytest.mark.parametrize(("ranks", "victim"), [(2, 0), (3, 1), (4, 3)])
+@pytest.mark.parametrize(("ranks", "victim"), [(2, 0), (4, 3)])
 def test_a_killed_rank_ends_the_job(mpi: Launcher, ranks: int, victim: int) -> None:
     job = mpi.start(ranks, str(mpi.programs / "failing.py"), "never")
     assert job.stdout is not None

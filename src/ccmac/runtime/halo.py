@@ -23,9 +23,9 @@ from ccmac.runtime.partition import Index, owners
 
 Array = NDArray[np.float64]
 
-# A second sparse product costs about as much as this many multiply-adds: below it, rows that
-# could be computed during the exchange are computed after it, together with the others.
-OVERLAP_WORK = 30_000
+# Multiply-adds of the interior from which it is computed during the exchange. Below, the second
+# product and the assembly of the two results cost more than an exchange that they could hide.
+OVERLAP_WORK = 300_000
 
 
 @dataclass(frozen=True)

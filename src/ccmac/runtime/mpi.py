@@ -13,6 +13,7 @@ import hashlib
 import os
 import weakref
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib import metadata
 from typing import Any
@@ -27,7 +28,7 @@ from ccmac.network import Network
 from ccmac.runtime import halo
 from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging
-from ccmac.runtime.base import Runtime
+from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.runtime.failure import aborting
 from ccmac.runtime.partition import bounds, describe
 
@@ -40,6 +41,7 @@ except (ImportError, RuntimeError) as error:
 
 Array = NDArray[np.float64]
 ROSTER_BYTES = 160
+WIDE = 768  # floats in a row from which copying costs more than describing a message
 
 
 def guard(agents: range | None = None) -> AbstractContextManager[None]:
@@ -182,34 +184,50 @@ class Mpi(Runtime):
 
 
 class Round:
-    """One prepared neighbor round: fixed buffers and, where MPI 4 offers it, a fixed request."""
+    """One prepared neighbor round with fixed buffers.
+
+    Narrow rows are packed and sent by a persistent request (MPI 4): half the cost of a small
+    exchange lies in describing it. Wide rows go straight from the block by derived types: there
+    the cost lies in copying. The width alone decides, so that all ranks make the same call.
+    """
 
     def __init__(
         self, graph: MPI.Distgraphcomm, plan: halo.Halo, width: int, audit: Audit | None
     ) -> None:
-        self.plan, self.width, self._audit = plan, width, audit
-        own, halo_rows = len(plan.own), sum(plan.receive_counts)
-        self._sent = np.empty((len(plan.send_rows), width))
-        self._work = np.empty((own + halo_rows, width))
-        self._received = self._work[own:]
-        self._send_ends = np.cumsum([0, *plan.send_counts])
-        arguments: tuple[Any, Any] = (
-            _message(self._sent, plan.send_counts, width),
-            _message(self._received, plan.receive_counts, width),
-        )
+        self.plan, self.width, self._audit, self._graph = plan, width, audit, graph
+        own = len(plan.own)
+        self._work = np.empty((own + sum(plan.receive_counts), width))
+        self._own, self._received = self._work[:own], self._work[own:]
+        pieces = np.split(plan.send_rows, np.cumsum(plan.send_counts)[:-1])
+        self._rows = pieces[: len(plan.peers)]
+        self._wide = width >= WIDE
+        self._sent = np.empty((0 if self._wide else len(plan.send_rows), width))
+        self._types = [_rows_type(rows, width) for rows in self._rows] if self._wide else []
+        self._send = _layout(plan.send_counts, width)
+        self._receive = [self._received, *_layout(plan.receive_counts, width), MPI.DOUBLE]
+        if self._wide:
+            self._send = [int(k > 0) for k in plan.send_counts], [0] * len(plan.peers)
+            counts, starts = _layout(plan.receive_counts, width)
+            in_bytes = [FLOAT_BYTES * k for k in starts]
+            self._receive = [self._received, counts, in_bytes, [MPI.DOUBLE] * len(plan.peers)]
         self._request: Any = None
-        self._graph, self._arguments = graph, arguments
-        if MPI.Get_version() >= (4, 0):
-            # Half the cost of a call is in describing it: describe it once.
-            self._request = graph.Neighbor_alltoallv_init(*arguments)
+        if not self._wide and MPI.Get_version() >= (4, 0):
+            send = [self._sent, *self._send, MPI.DOUBLE]
+            self._request = graph.Neighbor_alltoallv_init(send, self._receive)
 
     def start(self, block: Array) -> Any:
-        """Pack and send what the peers read."""
-        np.take(block, self.plan.send_rows, axis=0, out=self._sent, mode="clip")
+        """Send what the peers read; ``block`` must not change before the request is done."""
         if self._audit is not None:
-            self._record(self._audit)
+            for peer, sent in zip(self.plan.peers, self._rows, strict=True):
+                self._audit.record("halo", peer, block[sent], len(sent))
+        if self._wide:
+            rows = block if block.flags.c_contiguous else np.ascontiguousarray(block)
+            send = [rows, *self._send, self._types]
+            return self._graph.Ineighbor_alltoallw(send, self._receive)
+        block.take(self.plan.send_rows, axis=0, out=self._sent, mode="clip")
         if self._request is None:
-            return self._graph.Ineighbor_alltoallv(*self._arguments)
+            send = [self._sent, *self._send, MPI.DOUBLE]
+            return self._graph.Ineighbor_alltoallv(send, self._receive)
         self._request.Start()
         return self._request
 
@@ -222,30 +240,23 @@ class Round:
         """Rows owned here of matrix @ block."""
         plan = self.plan
         request = self.start(block)
-        if len(plan.interior) == 0:
-            np.take(block, plan.own, axis=0, out=self._work[: len(plan.own)], mode="clip")
-            request.Wait()
-            return np.asarray(plan.outer @ self._work)
-        inner = plan.inner @ block
-        if len(plan.exterior) == 0:
-            request.Wait()
-            return np.asarray(inner)
-        np.take(block, plan.own, axis=0, out=self._work[: len(plan.own)], mode="clip")
-        out = np.empty((len(plan.interior) + len(plan.exterior), self.width))
-        out[plan.interior] = inner
+        inner = plan.inner @ block if len(plan.interior) else None
+        if len(plan.own):
+            block.take(plan.own, axis=0, out=self._own, mode="clip")
         request.Wait()
-        out[plan.exterior] = plan.outer @ self._work
+        outer = plan.outer @ self._work if len(plan.exterior) else None
+        if inner is None or outer is None:
+            return np.asarray(outer if inner is None else inner)
+        out = np.empty((len(block), self.width))
+        out[plan.interior], out[plan.exterior] = inner, outer
         return out
 
-    def _record(self, audit: Audit) -> None:
-        for k, peer in enumerate(self.plan.peers):
-            rows = self._sent[self._send_ends[k] : self._send_ends[k + 1]]
-            audit.record("halo", peer, rows, len(rows))
-
     def close(self) -> None:
-        """Give the request back."""
+        """Give request and types back."""
         if self._request is not None and self._request != MPI.REQUEST_NULL:
             self._request.Free()
+        while self._types:
+            self._types.pop().Free()
 
 
 def _abort(code: int) -> None:
@@ -254,10 +265,16 @@ def _abort(code: int) -> None:
     os._exit(code)
 
 
-def _message(buffer: Array, rows: tuple[int, ...], width: int) -> list[Any]:
-    """mpi4py's description of a buffer cut into consecutive pieces."""
+def _layout(rows: Sequence[int], width: int) -> tuple[list[int], list[int]]:
+    """Counts and displacements, in floats, of consecutive pieces of so many rows each."""
     counts = [width * k for k in rows]
-    return [buffer, counts, [int(k) for k in np.cumsum([0, *counts])[:-1]], MPI.DOUBLE]
+    return counts, [sum(counts[:k]) for k in range(len(counts))]
+
+
+def _rows_type(rows: NDArray[np.int64], width: int) -> MPI.Datatype:
+    """The given rows of a block as one message."""
+    offsets = [FLOAT_BYTES * width * int(row) for row in rows]
+    return MPI.DOUBLE.Create_hindexed_block(width, offsets).Commit()
 
 
 def _fingerprint(network: Network, averaging: Averaging) -> str:

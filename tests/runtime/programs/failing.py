@@ -6,7 +6,6 @@ import sys
 import time
 
 import numpy as np
-import scipy.sparse as sp
 
 from ccmac.errors import GradientError, InputError
 from ccmac.network import Network
@@ -28,10 +27,6 @@ def work(runtime: Mpi, how: str) -> None:
                 raise GradientError("agent 2: gradient is not finite at iteration 10")
             if how == "bug":
                 raise ZeroDivisionError("division by zero")
-            if how == "interrupt":
-                raise KeyboardInterrupt
-            if how == "stray":
-                runtime.mix(block, sp.csr_array(np.ones((runtime.n, runtime.n))))
         if how == "everywhere" and iteration == 10:
             raise InputError("method 'magic' is unknown; see ccmac.methods()")
         runtime.total(runtime.average(block))
