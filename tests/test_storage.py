@@ -291,9 +291,9 @@ class Bomb:
 @pytest.mark.parametrize("place", ["A", "b", "objective", "unused"])
 def test_pickles_are_never_opened(saved: Path, place: str) -> None:
     edit_agent(saved, lambda arrays: arrays.update({place: np.array([Bomb()], dtype=object)}))
-    assert refusal(saved).startswith("agent 1, file agent-0001.npz: is not a plain array file")
+    assert refusal(saved).startswith("agent 1, file agent-0001.npz: is not a file of plain arrays")
     replace_agent(saved, lambda path: path.write_bytes(pickle.dumps(Bomb())))
-    assert refusal(saved).startswith("agent 1, file agent-0001.npz: is not a plain array file")
+    assert refusal(saved).startswith("agent 1, file agent-0001.npz: is not a file of plain arrays")
     assert not hasattr(sys.modules["builtins"], "ccmac_was_unpickled")
 
 
@@ -304,10 +304,12 @@ def _lone_array(path: Path) -> None:
 
 def test_other_files_in_an_agents_place(saved: Path) -> None:
     replace_agent(saved, _lone_array)
-    assert refusal(saved).startswith("agent 1, file agent-0001.npz: holds a single array")
+    assert refusal(saved).startswith("agent 1, file agent-0001.npz: is not a file of plain arrays")
     for content in (b"", b"PK\x03\x04 nonsense", b"\x93NUMPY\x01\x00"):
         replace_agent(saved, lambda path, content=content: path.write_bytes(content))
-        assert refusal(saved).startswith("agent 1, file agent-0001.npz: is not a plain array file")
+        assert refusal(saved).startswith(
+            "agent 1, file agent-0001.npz: is not a file of plain arrays"
+        )
 
 
 SEPARABLE = {"kind": "Separable", "state": {"x": None, "z": None}}

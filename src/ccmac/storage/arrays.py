@@ -6,7 +6,7 @@ import hashlib
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,28 +46,13 @@ class ArraySource:
     def __init__(self, where: str, path: Path, sha256: str) -> None:
         self.where = where
         try:
-            found = checksum(path)
+            with path.open("rb") as stream:
+                _check(where, stream, sha256)
+                self.arrays = _arrays(where, stream)
         except FileNotFoundError:
             raise InputError(f"{where}: the file is missing; restore it or save again") from None
         except OSError as error:
             raise InputError(f"{where}: cannot be read ({type(error).__name__})") from None
-        if found != sha256.lower():
-            raise InputError(
-                f"{where}: the content does not match its checksum (changed or cut short); "
-                "restore it or save the problem again"
-            )
-        try:
-            loaded = np.load(path, allow_pickle=False)
-            if not isinstance(loaded, np.lib.npyio.NpzFile):
-                raise InputError(f"{where}: holds a single array; save the problem again")
-            with loaded as archive:
-                self.arrays = {name: archive[name] for name in archive.files}
-        except InputError:
-            raise
-        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
-            raise InputError(
-                f"{where}: is not a plain array file; save the problem again"
-            ) from None
 
     def has(self, name: str) -> bool:
         """Whether a dense or sparse array of that name is there."""
@@ -108,3 +93,26 @@ def checksum(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _check(where: str, stream: BinaryIO, sha256: str) -> None:
+    """Compare the checksum, and go back to the beginning: what was hashed is what is read."""
+    if hashlib.file_digest(stream, "sha256").hexdigest() != sha256.lower():
+        raise InputError(
+            f"{where}: the content does not match its checksum (changed or cut short); "
+            "restore it or save the problem again"
+        )
+    stream.seek(0)
+
+
+def _arrays(where: str, stream: BinaryIO) -> dict[str, NDArray[Any]]:
+    try:
+        archive = np.load(stream, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise ValueError
+        with archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+        raise InputError(
+            f"{where}: is not a file of plain arrays; save the problem again"
+        ) from None
