@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import zipfile
 import zlib
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -95,7 +96,7 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _check(where: str, stream: BinaryIO, sha256: str) -> None:
+def _check(where: str, stream: BufferedReader, sha256: str) -> None:
     """Compare the checksum, and go back to the beginning: what was hashed is what is read."""
     if hashlib.file_digest(stream, "sha256").hexdigest() != sha256.lower():
         raise InputError(
@@ -105,7 +106,7 @@ def _check(where: str, stream: BinaryIO, sha256: str) -> None:
     stream.seek(0)
 
 
-def _arrays(where: str, stream: BinaryIO) -> dict[str, NDArray[Any]]:
+def _arrays(where: str, stream: BufferedReader) -> dict[str, NDArray[Any]]:
     try:
         archive = np.load(stream, allow_pickle=False)
         if isinstance(archive, np.ndarray):
