@@ -25,7 +25,6 @@ WIDTH = 6
     [
         (Network.ring(8), "minimal-polynomial", 4),
         (Network.grid(2, 4), "spanning-tree", 3),
-        (Network.star(8), "chebyshev-3", 3),
     ],
     ids=lambda value: value.name if isinstance(value, Network) else str(value),
 )

@@ -17,7 +17,7 @@ WIDTH = 6
 
 
 def main(name: str, scheme: str, folder: Path) -> None:
-    network = {"ring": Network.ring(8), "grid": Network.grid(2, 4), "star": Network.star(8)}[name]
+    network = {"ring": Network.ring(8), "grid": Network.grid(2, 4)}[name]
     sent: list[tuple[str, int, np.ndarray]] = []
     audit = Audit(lambda kind, peer, payload: sent.append((kind, peer, payload.copy())))
     runtime = Mpi(network, averaging=averaging.by_name(network, scheme), audit=audit)
