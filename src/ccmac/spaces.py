@@ -58,10 +58,14 @@ class Space:
 
     def partial_dots(self, u: Array, v: Array) -> Array:
         """Per-agent contributions to <u, v>, shape (agents, 1), summed in a fixed order."""
-        rows = np.einsum("ij,ij->i", self.z(u), self.z(v))
-        if self.lift:
-            rows += np.einsum("ij,ij->i", self.y(u), self.y(v))
+        # Agent by agent: one einsum over all rows cuts long rows at places that depend on how
+        # many rows there are, and the bits with them.
+        rows = np.array(
+            [np.einsum("i,i->", a, b) for a, b in zip(self.z(u), self.z(v), strict=True)]
+        )
         for k in range(self.count):
+            if self.lift:
+                rows[k] += np.einsum("i,i->", self.y(u)[k], self.y(v)[k])
             rows[k] += np.einsum("i,i->", self.x_of(u, k), self.x_of(v, k))
         return rows[:, None]
 
