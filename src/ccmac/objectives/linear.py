@@ -25,13 +25,16 @@ def gram_curvature(
 
 def _block(M: Any, high: float, low: float, ridge: float) -> tuple[float, float]:
     """(L, mu) in one block; a block without columns does not count."""
-    L, mu = gram_extremes(M).bounds()
+    L, mu = gram_extremes(M, both=low > 0).bounds()
     if M.shape[1] == 0:
         return L, mu
     return high * L + ridge, low * mu + ridge
 
 
-def scaled_gram_bounds(M: Any, d: int, t: float, s: float) -> tuple[float, float]:
-    """(largest, smallest) squared singular value of [t M_x, s M_z]."""
+def scaled_gram_bounds(
+    M: Any, d: int, t: float, s: float, *, both: bool = True
+) -> tuple[float, float]:
+    """(largest, smallest) squared singular value of [t M_x, s M_z]; 0 for the latter if unasked."""
     scale = np.repeat([t, s], [d, M.shape[1] - d])
-    return gram_extremes(M @ diagonal_matrix(scale) if is_sparse(M) else M * scale).bounds()
+    scaled = M @ diagonal_matrix(scale) if is_sparse(M) else M * scale
+    return gram_extremes(scaled, both=both).bounds()

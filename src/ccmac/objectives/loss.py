@@ -86,7 +86,7 @@ class Loss(Function):
 
     @cached_property
     def _norm_squared(self) -> float:
-        return 1.0 if self.M is None else gram_extremes(self.M).bounds()[0]
+        return 1.0 if self.M is None else gram_extremes(self.M, both=False).bounds()[0]
 
     @property
     def _bend(self) -> float:
@@ -111,7 +111,7 @@ class Loss(Function):
         """From the norm of [t M_x, s M_z]."""
         if self.M is None or math.isinf(self._bend):
             return super().scaled_curvature(d, q, t, s)
-        norm_squared, _ = scaled_gram_bounds(self.M, d, t, s)
+        norm_squared, _ = scaled_gram_bounds(self.M, d, t, s, both=False)
         low, high = min(t, s) ** 2, max(t, s) ** 2
         return low * self.ridge, self._bend * norm_squared + high * self.ridge
 

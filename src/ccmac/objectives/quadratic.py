@@ -30,7 +30,8 @@ class Quadratic(Function):
     """0.5 u'Hu - g'u; ``H`` may be a matrix, a sparse matrix or a vector (its diagonal).
 
     L and mu are the extreme eigenvalues of H: exact up to 1,500 entries or when H is diagonal,
-    else Lanczos estimates widened by a relative 1e-6. The prox solves with diag(1/step) + H and
+    else Lanczos estimates widened by a relative 1e-6 (and mu = 0, convexity being taken on trust,
+    where they do not settle). The prox solves with diag(1/step) + H and
     keeps the last factorization.
     """
 

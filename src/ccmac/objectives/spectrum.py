@@ -20,6 +20,7 @@ from ccmac.inputs import is_sparse
 Array = NDArray[np.float64]
 DENSE_LIMIT = 1500
 MARGIN = 1e-6
+RESTARTS = 300
 
 
 class Extremes(NamedTuple):
@@ -48,15 +49,19 @@ def eigenvalue_extremes(H: Any) -> Extremes:
         diagonal = H.diagonal()
         if H.nnz == np.count_nonzero(diagonal):
             return Extremes(float(diagonal.min()), float(diagonal.max()))
-        if size > DENSE_LIMIT:
-            return _lanczos(spla.aslinearoperator(H), float(abs(H).sum(axis=1).max()))
+    if size > DENSE_LIMIT:
+        return _lanczos(spla.aslinearoperator(H), float(abs(H).sum(axis=1).max()))
+    if is_sparse(H):
         H = H.toarray()
     values = np.linalg.eigvalsh(H)
     return Extremes(float(values[0]), float(values[-1]))
 
 
-def gram_extremes(M: Any) -> Extremes:
-    """Of M'M: squares of the singular values of M, zero included when M has a kernel."""
+def gram_extremes(M: Any, *, both: bool = True) -> Extremes:
+    """Of M'M: squares of the singular values of M, zero included when M has a kernel.
+
+    ``both`` false spares a large matrix the search for the smallest, and gives 0 for it.
+    """
     rows, columns = M.shape
     if columns == 0:
         return EMPTY
@@ -75,17 +80,19 @@ def gram_extremes(M: Any) -> Extremes:
     )
     magnitude = abs(M)
     norm_1, norm_inf = magnitude.sum(axis=0).max(), magnitude.sum(axis=1).max()
-    found = _lanczos(operator, float(norm_1 * norm_inf))
-    return found._replace(low=0.0 if rows < columns else max(found.low, 0.0))
+    found = _lanczos(operator, float(norm_1 * norm_inf), both=both and rows >= columns)
+    return found._replace(low=max(found.low, 0.0))
 
 
-def _lanczos(operator: Any, ceiling: float) -> Extremes:
-    """Both ends of the spectrum; ``ceiling`` bounds its modulus and stands in on failure."""
+def _lanczos(operator: Any, ceiling: float, *, both: bool = True) -> Extremes:
+    """Ends of the spectrum; ``ceiling`` bounds its modulus and stands in on failure."""
     size = operator.shape[0]
     start = np.random.default_rng(0).standard_normal(size)
     high = _largest(operator, start)
     if high is None:
         return Extremes(0.0, ceiling, exact=False)
+    if not both:
+        return Extremes(0.0, high, exact=False)
     mirrored = spla.LinearOperator(
         (size, size), matvec=lambda v: high * v - operator.matvec(v), dtype=np.dtype(np.float64)
     )
@@ -95,7 +102,9 @@ def _lanczos(operator: Any, ceiling: float) -> Extremes:
 
 def _largest(operator: Any, start: Array) -> float | None:
     try:
-        found = spla.eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)
+        found = spla.eigsh(
+            operator, k=1, which="LA", v0=start, maxiter=RESTARTS, return_eigenvectors=False
+        )
     except spla.ArpackNoConvergence:
         return None
     return float(found[0])
