@@ -38,29 +38,30 @@ def correction_interval(low: float, high: float, degree: int) -> tuple[float, fl
     return 1.0 - error, 1.0 + error
 
 
-def chebyshev_correction(residual: Residual, w: Array, low: float, high: float, degree: int) -> Pair:
-    """w - Cheb_N(w) (Algorithm cheb-correction) and its price; N residuals.
+def chebyshev_correction(
+    residual: Residual, w: Array, low: float, high: float, degree: int
+) -> Array:
+    """w - Cheb_N(w) (Algorithm cheb-correction); N residuals.
 
     Equals P (w - w_ref) for every feasible w_ref, P = I - T_N(c - Q)/T_N(c) scaled to [low, high].
     """
     centre = (high + low) / 2
-    moved, price = residual(w)
+    moved = residual(w)[0]
     moved /= centre
-    moved_price = price / centre
     if degree == 1:
-        return moved, moved_price
+        return moved
     rho, gamma = (high - low) ** 2 / 16, -centre / 2
-    step, step_price = -moved, -moved_price
+    step = -moved
     point = w + step
     for _ in range(degree - 1):
         beta = rho / gamma
         gamma = -(centre + beta)
-        gradient, price = residual(point)
-        step = (gradient + beta * step) / gamma
-        step_price = (price + beta * step_price) / gamma
-        point = point + step
-        moved_price = moved_price - step_price
-    return w - point, moved_price
+        gradient = residual(point)[0]
+        step *= beta
+        step += gradient
+        step /= gamma
+        point += step
+    return np.subtract(w, point, out=point)
 
 
 def first_kind_filter(residual: Residual, x: Array, low: float, high: float, degree: int) -> Pair:

@@ -38,6 +38,10 @@ class Normalizer(ABC):
     def chain(self, system: AveragedSystem, right: Array) -> Chain:
         """q(S) right."""
 
+    @abstractmethod
+    def widened(self) -> Normalizer:
+        """The same, trusting the top of the spectrum of S four times less."""
+
 
 @dataclass(frozen=True)
 class SemiIteration(Normalizer):
@@ -57,6 +61,10 @@ class SemiIteration(Normalizer):
         """1 -+ 1/T_steps."""
         error = 1.0 / growth(self.steps, self.low, self.high)
         return 1.0 - error, 1.0 + error
+
+    def widened(self) -> SemiIteration:
+        """[low/2, 4 high]."""
+        return SemiIteration(0.5 * self.low, 4.0 * self.high, self.steps)
 
     def chain(self, system: AveragedSystem, right: Array) -> Chain:
         """The semi-iteration."""
@@ -90,6 +98,10 @@ class Deflation(Normalizer):
     def spread(self) -> tuple[float, float]:  # type: ignore[override]
         """m0 low, m0 top (they enclose 1)."""
         return self.weight * self.low, self.weight * self.top
+
+    def widened(self) -> Deflation:
+        """top x 4, low / 2."""
+        return Deflation(self.basis, self.images, self.inverse, 0.5 * self.low, 4.0 * self.top)
 
     def chain(self, system: AveragedSystem, right: Array) -> Chain:
         """Dense work on what every agent holds."""
@@ -151,6 +163,16 @@ class AveragedSystem(AffineSystem):
         low, _ = weighted_extremes(first[0], second[0], cosine)
         _, high = weighted_extremes(first[1], second[1], 1.0 if common else cosine)
         self.interval = Interval(low, high, source)
+
+    def widen(self) -> None:
+        """After a blow-up: trust the normalizer's upper end less, and the lower end too."""
+        if self.normalizer is not None:
+            self.normalizer = self.normalizer.widened()
+            first = self.normalizer.spread
+            high = max(first[1], 1.0) + max(self.interval.high - first[1], 1.0)
+            self.interval = Interval(0.25 * self.interval.low, max(high, 2.0), "widened")
+        else:
+            self.interval = Interval(0.25 * self.interval.low, 2 * self.interval.high, "widened")
 
     def at_scale(self, s: float) -> AveragedSystem:
         """The same equations in z = s z~ (targets are in the user's units and stay)."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from ccmac.network import Network
@@ -20,13 +19,14 @@ from ccmac.pipeline.canonical import canonical_channels
 from ccmac.pipeline.geometry_angles import RANK_TOLERANCE, Angles, pair_geometry
 from ccmac.pipeline.geometry_heterogeneity import mean_block, transposed_product
 from ccmac.pipeline.geometry_identity import local_gram
+from ccmac.pipeline.geometry_lanczos import top_ritz
 from ccmac.pipeline.geometry_projectors import (
     LANCZOS_TOLERANCE,
     LARGE_OVERLAP_TOLERANCE,
     LargeAngles,
     Projection,
+    columnwise,
     projector,
-    ritz_vectors,
     smallest_angles,
 )
 from ccmac.pipeline.geometry_report import Geometry
@@ -204,7 +204,7 @@ def _sum_factor(stack: Stack, projections: list[Projection], dense_limit: int) -
         sp.csr_array(sp.vstack([sp.csr_array(M) for M in matrices], format="csr")), dense_limit
     )
     J, size = len(projections), stack.dim
-    start = onto_all(np.random.default_rng(1).standard_normal(size))
+    start = columnwise(onto_all, np.random.default_rng(1).standard_normal((size, min(4, size))))
     if not np.any(start):
         return 1.0
 
@@ -217,10 +217,8 @@ def _sum_factor(stack: Stack, projections: list[Projection], dense_limit: int) -
 
     ends = []
     for action in (total, flipped):
-        operator = spla.LinearOperator((size, size), matvec=action, dtype=np.float64)
-        u = ritz_vectors(operator, 1, start)[:, -1]
-        u = onto_all(u)
-        ends.append(float(u @ total(u)) / float(u @ u))
+        u = top_ritz(action, start, onto_all, tolerance=LANCZOS_TOLERANCE).vectors[:, 0]
+        ends.append(float(u @ total(u)))
     return float(np.sqrt(ends[0] / ends[1]))
 
 

@@ -1,7 +1,7 @@
 """Row-space projectors of large sparse channels, and the angles between two of them by Lanczos.
 
-P_U P_V is symmetric on U with the squared cosines as its spectrum. Lanczos (ARPACK) started in U
-finds the largest; the angles are then read off the Ritz subspace X through the singular values of
+P_U P_V is symmetric on U with the squared cosines as its spectrum. Block Lanczos started in U finds
+the largest; the angles are then read off the Ritz subspace X through the singular values of
 X - P_V X (sines) and P_V X (cosines), so a small angle keeps its digits.
 """
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.pipeline.geometry_angles import Angles, paired, row_space
+from ccmac.pipeline.geometry_lanczos import top_ritz
 
 Array = NDArray[np.float64]
 Projection = Callable[[Array], Array]
@@ -27,10 +28,8 @@ LSMR_TOLERANCE = 1e-13
 LANCZOS_TOLERANCE = 1e-8
 LARGE_OVERLAP_TOLERANCE = 1e-7
 """Angles (rad) below this are taken as common when projections are iterative."""
-SMALL = 40
-"""Sizes up to this are solved directly: an iteration would have no room."""
-SUBSPACES = (6, 24, 48, 96, 96, 96)
-"""Ritz vectors asked for in turn, while new common directions keep turning up."""
+BLOCKS = (4, 8, 16, 32, 64, 64, 64)
+"""Block sizes taken in turn, while new common directions keep turning up."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,7 @@ def projector(M: Any, dense_limit: int) -> Projection:
         dense = M.toarray() if hasattr(M, "toarray") else np.asarray(M)
         Q = row_space(dense).basis
         return lambda u: np.asarray(Q @ (Q.T @ u))
-    flat = equilibrated(M)
-    transposed = flat.T
+    transposed = _transposed(equilibrated(M))
 
     def project(u: Array) -> Array:
         if not np.any(u):
@@ -63,6 +61,17 @@ def projector(M: Any, dense_limit: int) -> Projection:
         return np.asarray(transposed @ solution)
 
     return project
+
+
+def _transposed(M: Any) -> Any:
+    """M' as an operator; SciPy would copy a sparse matrix in every adjoint product."""
+    if not hasattr(M, "tocsr"):
+        return spla.aslinearoperator(M).T
+    rows, columns = M.shape
+    M_T = sp.csr_array(M.T)
+    return spla.LinearOperator(
+        (columns, rows), matvec=lambda y: M_T @ y, rmatvec=lambda u: M @ u, dtype=np.float64
+    )
 
 
 def equilibrated(M: Any) -> Any:
@@ -79,14 +88,15 @@ def smallest_angles(
 ) -> LargeAngles | None:
     """The smallest angles between U and V; None when they are orthogonal.
 
-    Common directions are taken out as they are found, until a search finds no more: a single
-    Lanczos run does not see how often an eigenvalue is repeated.
+    Common directions are taken out as they are found, until a search finds no more: a block of k
+    vectors does not see an eigenvalue repeated more than k times.
     """
     common = np.zeros((size, 0))
-    random = np.random.default_rng(0).standard_normal(size)
-    for count in SUBSPACES:
+    random = np.random.default_rng(0)
+    for width in BLOCKS:
         onto = deflated(P_U, common)
-        found = _search(onto, P_V, onto(random), min(count, size - 1))
+        start = columnwise(onto, random.standard_normal((size, min(width, size))))
+        found = _search(onto, P_V, start)
         if found is None:
             none = Angles(np.zeros(0), np.zeros(0))
             zeros = _with_zeros(none, common.shape[1])
@@ -104,23 +114,16 @@ def smallest_angles(
     )
 
 
-def _search(
-    P_U: Projection, P_V: Projection, start: Array, k: int
-) -> tuple[Array, Angles] | None:
-    """Principal vectors in U of the smallest angles, ascending; None if there are none below 90."""
-    size = len(start)
-    norm = float(np.linalg.norm(start))
-    if norm <= 1e-10 * np.sqrt(size) or np.linalg.norm(P_U(P_V(start))) <= 1e-12 * norm:
+def _search(P_U: Projection, P_V: Projection, start: Array) -> tuple[Array, Angles] | None:
+    """Principal vectors in U of the smallest angles, ascending; None if all are right angles."""
+    # A random vector keeps a share of about sqrt(dim U / size) in U; far less means nothing left.
+    start = start[:, np.linalg.norm(start, axis=0) > 1e-8]
+    if start.shape[1] == 0 or np.linalg.norm(P_U(P_V(start[:, 0]))) <= 1e-12 * np.linalg.norm(
+        start[:, 0]
+    ):
         return None
-
-    def apply(u: Array) -> Array:
-        # Iterates of a Lanczos run started in U stay there; unit vectors do not.
-        return P_U(P_V(P_U(u) if size <= SMALL else u))
-
-    operator = spla.LinearOperator((size, size), matvec=apply, dtype=np.float64)
-    X = columnwise(P_U, ritz_vectors(operator, k, start))
-    # What is not in U is what is left over when U has fewer dimensions than were asked for.
-    X = np.linalg.qr(X[:, np.linalg.norm(X, axis=0) > 0.5])[0]
+    ritz = top_ritz(lambda u: P_U(P_V(u)), start, P_U, tolerance=LANCZOS_TOLERANCE)
+    X = np.linalg.qr(columnwise(P_U, ritz.vectors))[0]
     inside = columnwise(P_V, X)
     _, sines, right = np.linalg.svd(X - inside, full_matrices=False)
     return X @ right[::-1].T, paired(sines, sla.svdvals(inside))
@@ -146,25 +149,3 @@ def deflated(projection: Projection, common: Array) -> Projection:
 def columnwise(projection: Projection, X: Array) -> Array:
     """The projection of every column."""
     return np.stack([projection(x) for x in X.T], axis=1)
-
-
-def ritz_vectors(operator: Any, k: int, start: Array) -> Array:
-    """Vectors of the k largest eigenvalues; a run that stalls is repeated less strictly."""
-    size = len(start)
-    if size <= SMALL:
-        return np.asarray(np.linalg.eigh(as_matrix(operator))[1][:, -k:])
-    options: Any = {"which": "LA", "v0": start, "ncv": min(size, max(2 * k + 1, 40))}
-    for tol, restarts in ((LANCZOS_TOLERANCE, 40), (1e-3, 40)):
-        try:
-            _, vectors = spla.eigsh(operator, k=k, tol=tol, maxiter=restarts, **options)
-        except spla.ArpackNoConvergence as stalled:
-            vectors = stalled.eigenvectors
-        if vectors.shape[1]:
-            return np.asarray(vectors, dtype=np.float64)
-    return start[:, None] / np.linalg.norm(start)
-
-
-def as_matrix(operator: Any) -> Array:
-    """A small symmetric operator as a matrix."""
-    dense = np.stack([operator.matvec(unit) for unit in np.eye(operator.shape[0])], axis=1)
-    return np.asarray((dense + dense.T) / 2)

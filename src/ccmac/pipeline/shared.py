@@ -112,7 +112,11 @@ class SharedEquations:
     def multipliers(self, direction: Array) -> list[Array]:
         """delta_i = D_i direction in the user's rows: sum_i D_i' delta_i = n S_D direction."""
         images = self.family.forward(np.broadcast_to(direction, (len(self.problem.agents), self.q)))
-        pieces = np.split(images, np.cumsum(self.family.rows)[:-1])
+        return self.in_user_rows(images)
+
+    def in_user_rows(self, flat: Array) -> list[Array]:
+        """Multipliers of the (possibly orthonormal) rows, as multipliers of the user's D_i."""
+        pieces = np.split(flat, np.cumsum(self.family.rows)[:-1])
         if self._maps is None:
             return pieces
         # Orthonormal rows V' = S^{-1} U' D: V v = D' (U S^{-1} v).

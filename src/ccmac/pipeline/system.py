@@ -66,6 +66,10 @@ class AffineSystem(ABC):
     def channel_residuals(self, w: Array) -> list[Array]:
         """G_j w - g_j channel by channel (a diagnosis; costs one residual)."""
 
+    @abstractmethod
+    def homogeneous(self) -> AffineSystem:
+        """The same operator with zero right-hand sides: its residual is G w."""
+
     def zero_price(self) -> Array:
         """A price of the right shape."""
         return np.zeros((self.space.runtime.replicas, 0))

@@ -48,10 +48,10 @@ class Apapc(Solver):
         low, high = correction_interval(interval.low, interval.high, self.degree)
         return apapc_steps(mu, L, low, high)
 
-    def init(self, model: Model, w0: Array, dual: tuple[Array, Array] | None = None) -> State:
+    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
         """w = w_f = w0, p = 0 (or the warm dual, which must lie in Range K')."""
-        p, price = dual or (np.zeros_like(w0), model.system.zero_price())
-        return State({"w": w0.copy(), "w_f": w0.copy(), "p": p.copy()}, {"p": price.copy()})
+        dual = np.zeros_like(w0) if p is None else p.copy()
+        return State({"w": w0.copy(), "w_f": w0.copy(), "p": dual})
 
     def step(self, model: Model, state: State) -> State:
         """One iteration."""
@@ -69,12 +69,11 @@ class Apapc(Solver):
         half *= 1.0 / (1.0 + eta * mu)
         if not system.empty:
             interval = system.interval
-            moved, price = chebyshev_correction(
+            moved = chebyshev_correction(
                 system.residual, half, interval.low, interval.high, self.degree
             )
             moved *= theta
             p += moved
-            state.prices["p"] = state.prices["p"] + theta * price
             moved *= eta / (1.0 + eta * mu)
             half -= moved
         # w_f+ = w_g + 2 tau/(2 - tau) (w+ - w); the array of w becomes free.

@@ -1,24 +1,25 @@
-"""What a solver is: hyperparameters, an initial state, a step. It never loops and never charges."""
+"""What the driver runs: an iteration with a start, a step and a point. It never loops or charges."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
 from ccmac.pipeline.execution import ExecutionObjective
+from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.system import AffineSystem
+from ccmac.spaces import Space
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a solver works on: Phi and the normalized constraints."""
+    """Phi and the normalized constraints."""
 
     objective: ExecutionObjective
     system: AffineSystem
@@ -26,37 +27,96 @@ class Model:
 
 @dataclass
 class State:
-    """Named execution vectors (``w`` is the iterate), prices, and a few scalars."""
+    """Everything an iteration carries, in forms that split by agent for a checkpoint.
 
-    vectors: dict[str, Array]
-    prices: dict[str, Array] = field(default_factory=dict)
+    ``vectors``: execution vectors (layout of the iteration's space); ``rows``: arrays with one row an
+    owned agent (or a single replicated row in the fused simulation); ``scalars``: common numbers.
+    """
+
+    vectors: dict[str, Array] = field(default_factory=dict)
+    rows: dict[str, Array] = field(default_factory=dict)
     scalars: dict[str, float] = field(default_factory=dict)
 
+
+class Iteration(ABC):
+    """One method on one realized problem.
+
+    ``space`` lays out the vectors of the state; ``point`` gives the iterate in the user's variables.
+    """
+
+    name: str
+    space: Space
+
+    @abstractmethod
+    def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
+        """State at user variables (flat x, rows z); ``dual`` is K'lambda in user units (or None)."""
+
+    @abstractmethod
+    def step(self, state: State) -> State:
+        """One iteration; may reuse the arrays of ``state``."""
+
+    @abstractmethod
+    def point(self, state: State) -> tuple[Array, Array]:
+        """(flat x, rows of z copies) in the user's units."""
+
     @property
-    def w(self) -> Array:
-        """The current iterate."""
-        return self.vectors["w"]
+    @abstractmethod
+    def cost(self) -> Cost:
+        """Static cost of one step."""
+
+    def finished(self, state: State) -> bool:
+        """Whether the method's own schedule is over."""
+        return False
 
 
 class Solver(ABC):
-    """Pure init and step over a :class:`Model`."""
+    """Frozen hyperparameters with pure init and step over a :class:`Model`."""
 
     @abstractmethod
-    def init(self, model: Model, w0: Array, dual: tuple[Array, Array] | None = None) -> State:
-        """State at w0; ``dual`` is a warm (p, price) pair with p in Range K'."""
+    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
+        """State at w0; ``p`` is a warm dual state in Range K'."""
 
     @abstractmethod
     def step(self, model: Model, state: State) -> State:
-        """One iteration (may reuse the arrays of ``state``)."""
+        """One iteration."""
 
     @abstractmethod
     def iteration_cost(self, model: Model) -> Cost:
         """Static cost of one step."""
 
-    def dual(self, state: State) -> tuple[Array, Array]:
-        """(p, price): p = K'lambda approaches -grad Phi(w*), price its coupled part."""
-        return state.vectors["p"], state.prices["p"]
+    def output(self, state: State) -> Array:
+        """The execution vector to report."""
+        return state.vectors["w"]
 
-    def describe(self) -> dict[str, Any]:
-        """Hyperparameters for the record."""
-        return {k: v for k, v in vars(self).items() if not k.startswith("_")}
+
+class ModelIteration(Iteration):
+    """A :class:`Solver` on a :class:`Realized` problem, in the user's variables."""
+
+    def __init__(self, name: str, solver: Solver, realized: Realized) -> None:
+        self.name, self.solver, self.realized = name, solver, realized
+        self.space = realized.space
+        self.model = Model(realized.objective, realized.system)
+
+    def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
+        """Embed the user's variables; the dual scales like a gradient."""
+        w0 = self.realized.embed(x, z)
+        p = None
+        if dual is not None:
+            p = np.zeros_like(w0)
+            p[: self.space.z_end] = dual[: self.space.z_end]
+            self.space.z(p)[...] *= self.realized.s
+        return self.solver.init(self.model, w0, p)
+
+    def step(self, state: State) -> State:
+        """One step of the solver."""
+        return self.solver.step(self.model, state)
+
+    def point(self, state: State) -> tuple[Array, Array]:
+        """Local variables and copies."""
+        w = self.solver.output(state)
+        return self.space.x(w), self.realized.copies(w)
+
+    @property
+    def cost(self) -> Cost:
+        """Static cost of one step."""
+        return self.solver.iteration_cost(self.model)

@@ -1,0 +1,282 @@
+"""From execution back to the user's problem: violations, multipliers, certificates of infeasibility.
+
+Works with the user's own blocks and any point (x, copies of z), whatever method produced it. Signs:
+grad_x f_i + A_i'y + C_i'kappa_i = 0 and grad_z f_i + B_i'y + D_i'delta_i + nu_i = 0, sum nu_i = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.operators.leaves import LocalFamily
+from ccmac.pipeline.certify import Infeasibility
+from ccmac.pipeline.coupling import Coupling
+from ccmac.pipeline.krylov import agreed_dots
+from ccmac.pipeline.local import LocalEquations
+from ccmac.pipeline.shared import SharedEquations
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+from ccmac.spaces import Space
+
+Array = NDArray[np.float64]
+CONFLICT = 1e-7
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """Prices: coupled y (m,), local kappa_i and shared delta_i of the agents owned here."""
+
+    coupled: Array
+    local: list[Array]
+    shared: list[Array]
+    consensus: Array  # nu, one row an owned agent
+
+
+class Recovery:
+    """The user's equations on the agents owned here."""
+
+    def __init__(self, problem: Problem, runtime: Runtime) -> None:
+        self.problem, self.runtime = problem, runtime
+        self.coupling = Coupling(problem, runtime)
+        self.local = LocalEquations(problem, runtime, "factor")
+        self.shared = SharedEquations(problem, runtime, "factor")
+        self.space = Space(runtime, list(problem.d.values()), problem.q)
+        count, d = len(problem.agents), list(problem.d.values())
+        self.C = LocalFamily("C", problem.blocks("C"), list(problem.p.values()), d, runtime.ledger)
+        self.D = LocalFamily(
+            "D", problem.blocks("D"), list(problem.r.values()), [problem.q] * count, runtime.ledger
+        )
+        self.b = np.stack(
+            [np.zeros(problem.m) if a.b is None else a.b for a in problem.agents.values()]
+        )
+        self.c, self.e = self.local.right, _stacked_right(problem)
+
+    # -- how far a point is from satisfying the equations ------------------------------------------
+    def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array, Array]:
+        """(norms of the violations, mean of z, mean coupled misfit); one averaging, one reduction."""
+        runtime, n = self.runtime, self.problem.n
+        parts = self.coupling.contributions(x, z, with_z=True)
+        right = runtime.contribution(self.b[:, : self.coupling.width])
+        coupled, mean_z = runtime.combine([parts[0] - right, parts[1]])
+        rows = np.broadcast_to(mean_z, z.shape)
+        local = (self.C.forward(x) - self.c) ** 2
+        shared = (self.D.forward(np.ascontiguousarray(rows)) - self.e) ** 2
+        squares = np.stack(
+            [
+                _per_agent(local, self.C.rows),
+                _per_agent(shared, self.D.rows),
+                np.sum((z - rows) ** 2, axis=1),
+            ],
+            axis=1,
+        )
+        local_sq, shared_sq, consensus_sq = runtime.total(squares, riding=True)
+        coupled_sq = float(agreed_dots(runtime, coupled[None], coupled)[0]) if coupled.size else 0.0
+        norms = {
+            "coupled": n * float(np.sqrt(coupled_sq)),
+            "local": float(np.sqrt(local_sq)),
+            "shared": float(np.sqrt(shared_sq)),
+            "consensus": float(np.sqrt(consensus_sq)),
+        }
+        return norms, mean_z, coupled
+
+    def scale(self) -> float:
+        """Size of the right-hand sides: what a violation is compared with. One reduction."""
+        rows = np.stack(
+            [
+                np.sum(self.b**2, axis=1),
+                _per_agent(self.c**2, self.C.rows),
+                _per_agent(self.e**2, self.D.rows),
+            ],
+            axis=1,
+        )
+        return float(np.sqrt(np.sum(self.runtime.total(rows, riding=True))))
+
+    # -- prices ------------------------------------------------------------------------------------
+    def multipliers(self, gradient_x: Array, gradient_z: Array, price: Array) -> Multipliers:
+        """kappa, delta and nu that go with a coupled price (least squares where not unique)."""
+        gx, gz = gradient_x.copy(), gradient_z.copy()
+        if not self.coupling.empty:
+            ax, bz = self.coupling.adjoint(price)
+            gx += ax
+            gz += bz
+        local = self.local.multipliers(gx)
+        shared = [np.zeros(k) for k in self.problem.r.values()]
+        if not self.shared.empty:
+            [mean] = self.runtime.combine([self.runtime.contribution(gz)])
+            direction = self._solve_shared(-mean)
+            shared = self.shared.multipliers(direction)
+            gz += self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
+        [mean] = self.runtime.combine([self.runtime.contribution(gz)])
+        coupled = np.zeros(self.problem.m)
+        coupled[: price.shape[1]] = price[0]
+        return Multipliers(coupled, local, shared, mean - gz)
+
+    def dual_vector(self, multipliers: Multipliers) -> Array:
+        """K'lambda in the user's units (a warm start for p); local products only."""
+        out = self.space.zeros()
+        price = np.broadcast_to(multipliers.coupled, (self.runtime.replicas, self.problem.m))
+        x, z = self.space.x(out), self.space.z(out)
+        z += multipliers.consensus
+        if not self.coupling.empty:
+            ax, bz = self.coupling.adjoint(np.ascontiguousarray(price))
+            x += ax
+            z += bz
+        if not self.C.empty:
+            x += self.C.adjoint(np.concatenate(multipliers.local))
+        if not self.D.empty:
+            z += self.D.adjoint(np.concatenate(multipliers.shared)).reshape(z.shape)
+        return out
+
+    def _solve_shared(self, right: Array) -> Array:
+        """S_D^+ right by conjugate gradients on replicated vectors; one averaging a step."""
+        runtime = self.runtime
+        x, r = np.zeros_like(right), right.copy()
+        direction = r.copy()
+        rho = float(agreed_dots(runtime, r[None], r)[0])
+        stop = 1e-28 * rho
+        for _ in range(2 * self.problem.q):
+            if rho <= stop or rho == 0.0:
+                break
+            [image] = runtime.combine([self.shared.gram_contribution(direction)])
+            curvature = float(agreed_dots(runtime, direction[None], image)[0])
+            if curvature <= 0:
+                break
+            step = rho / curvature
+            x, r = x + step * direction, r - step * image
+            new = float(agreed_dots(runtime, r[None], r)[0])
+            direction = r + (new / rho) * direction
+            rho = new
+        return x
+
+    # -- infeasibility -------------------------------------------------------------------------------
+    def own_conflicts(self) -> Infeasibility | None:
+        """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one reduction."""
+        agents = list(self.problem.agents)
+        rows = np.zeros((len(agents), 2))
+        for column, found in enumerate((self.local.conflict, self.shared.conflict)):
+            for agent, gap in found:
+                rows[agents.index(agent), column] = gap
+        gaps = self.runtime.gather(rows)
+        for column, block in enumerate("CD"):
+            if gaps[:, column].any():
+                agent = int(np.argmax(gaps[:, column]))
+                right = "c" if block == "C" else "e"
+                return Infeasibility(
+                    f"infeasible: agent {agent}'s own equations {block} contradict each other "
+                    f"(right-hand side {right} is {gaps[agent, column]:.3g} away from the range); "
+                    f"correct {block} or {right} of agent {agent}",
+                    np.zeros(self.problem.m),
+                    value=float(gaps[agent, column]),
+                )
+        return None
+
+    def conflict(self, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
+        """The certificate at a least-squares point (repaired as far as it goes), or None.
+
+        ``price`` is q(S) times the coupled misfit there: lambda = (price, kappa, delta, nu) then has
+        K'lambda = 0 and lambda'v = -(sum of squared misfits in the normalizers' metric) < 0.
+        """
+        size = self.scale()
+        violation = max(norms["coupled"], norms["shared"])
+        if violation <= CONFLICT * max(1.0, size):
+            return None
+        runtime = self.runtime
+        zeros_x = np.zeros(self.space.x_size)
+        zeros_z = np.zeros((self.space.count, self.problem.q))
+        gx, gz = zeros_x, zeros_z
+        if not self.coupling.empty:
+            gx, gz = self.coupling.adjoint(price)
+        local = self.local.multipliers(gx)
+        shared = [np.zeros(k) for k in self.problem.r.values()]
+        if not self.shared.empty:
+            [mean] = runtime.combine([runtime.contribution(z)])
+            shared = self._shared_conflict(mean, gz)
+        total_x = gx + self.C.adjoint(np.concatenate(local)) if not self.C.empty else gx
+        total_z = gz + self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
+        [mean] = runtime.combine([runtime.contribution(total_z)])
+        values = np.stack(
+            [
+                _per_agent(total_x**2, self.space.d),
+                np.sum(np.broadcast_to(mean, total_z.shape) ** 2, axis=1),
+                self.b[:, : price.shape[1]] @ price[0],
+                [float(k @ c) for k, c in zip(local, _split(self.c, self.C.rows), strict=True)],
+                [float(k @ e) for k, e in zip(shared, _split(self.e, self.D.rows), strict=True)],
+            ],
+            axis=1,
+        )
+        defect_x, defect_z, *parts = runtime.total(values, riding=True)
+        coupled = np.zeros(self.problem.m)
+        coupled[: price.shape[1]] = price[0]
+        agents = list(self.problem.agents)
+        weights = self._weights(agents, local, shared, coupled)
+        return Infeasibility(
+            _describe(weights, norms),
+            coupled,
+            {i: v for i, v in zip(agents, local, strict=True) if v.size},
+            {i: v for i, v in zip(agents, shared, strict=True) if v.size},
+            float(np.sqrt(defect_x + defect_z)),
+            float(sum(parts)),
+        )
+
+    def _shared_conflict(self, mean: Array, gz: Array) -> list[Array]:
+        """delta with mean(D'delta) = -mean(B'y): the misfit of D plus what balances the price."""
+        runtime, family = self.runtime, self.shared.family
+        count = len(self.problem.agents)
+        rows = np.ascontiguousarray(np.broadcast_to(mean, (count, self.problem.q)))
+        misfit = family.forward(rows) - self.shared.right
+        back = family.adjoint(misfit).reshape(count, self.problem.q)
+        [target] = runtime.combine([runtime.contribution(gz + back)])
+        direction = self._solve_shared(-target)
+        wide = np.ascontiguousarray(np.broadcast_to(direction, rows.shape))
+        return self.shared.in_user_rows(misfit + family.forward(wide))
+
+    def _weights(
+        self, agents: list[int], local: list[Array], shared: list[Array], coupled: Array
+    ) -> dict[str, list[int]]:
+        rows = np.array(
+            [
+                [float(np.linalg.norm(k)), float(np.linalg.norm(d))]
+                for k, d in zip(local, shared, strict=True)
+            ]
+        )
+        gathered = self.runtime.gather(rows)
+        top = max(float(gathered.max(initial=0.0)), float(np.linalg.norm(coupled)), 1e-300)
+        return {
+            "coupled": [0] if np.linalg.norm(coupled) > 1e-6 * top else [],
+            "C": [int(i) for i in np.flatnonzero(gathered[:, 0] > 1e-6 * top)],
+            "D": [int(i) for i in np.flatnonzero(gathered[:, 1] > 1e-6 * top)],
+        }
+
+
+def _describe(weights: dict[str, list[int]], norms: dict[str, float]) -> str:
+    parts = []
+    if weights["coupled"]:
+        parts.append("the coupled equation sum(A x + B z - b) = 0")
+    for block, text in (("C", "local equations C"), ("D", "shared equations D")):
+        if weights[block]:
+            shown = ", ".join(map(str, weights[block][:6])) + (", ..." if len(weights[block]) > 6 else "")
+            parts.append(f"the {text} of agents {shown}")
+    worst = max(("coupled", "shared"), key=lambda k: norms[k])
+    return (
+        f"infeasible: {' and '.join(parts) or 'the equations'} cannot hold together "
+        f"({worst} violation {norms[worst]:.3g} at the closest point); "
+        "correct the right-hand sides or drop one of these blocks"
+    )
+
+
+def _stacked_right(problem: Problem) -> Array:
+    pieces = [
+        np.zeros(problem.r[i]) if agent.e is None else agent.e for i, agent in problem.agents.items()
+    ]
+    return np.concatenate(pieces) if pieces else np.zeros(0)
+
+
+def _split(flat: Array, sizes: tuple[int, ...]) -> list[Array]:
+    return np.split(flat, np.cumsum(sizes)[:-1])
+
+
+def _per_agent(flat: Array, sizes: tuple[int, ...]) -> Array:
+    return np.array([float(np.sum(piece)) for piece in _split(flat, sizes)])

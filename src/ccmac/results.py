@@ -1,0 +1,159 @@
+"""What a solve returns: the solution, how good it provably is, and what it cost."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.ledger import PHASES, Ledger
+from ccmac.plan import Plan
+from ccmac.trace import Trace
+
+Array = NDArray[np.float64]
+
+ADVICE = {
+    "optimal": "the tolerance is reached",
+    "max_iterations": "stopped by the iteration or time limit; raise it or loosen tol",
+    "infeasible": "the equations contradict each other; see .infeasibility",
+    "interrupted": "stopped by the user; the iterate is usable and can warm-start a new run",
+    "diverged": "the iterates grew without bound; supply certificates or check the objective's constants",
+}
+
+
+@dataclass
+class Solution:
+    """A point (x_i, z), accepted wherever a reference or a warm start is."""
+
+    x: list[Array]
+    z: Array
+    multipliers: Any = None
+
+
+@dataclass
+class Result(Solution):
+    """The outcome of :func:`ccmac.solve`.
+
+    ``error_bound`` is a certified bound on ||(x, z) - (x*, z*)|| computed without knowing the
+    solution (NaN where a method offers none). Under MPI ``x`` holds the agents of this process.
+    """
+
+    status: str = "max_iterations"
+    objective: float = float("nan")
+    residuals: dict[str, float] = field(default_factory=dict)
+    error_bound: float = float("nan")
+    iterations: int = 0
+    seconds: float = 0.0
+    relative_error: float = float("nan")
+    ledger: Ledger = field(default_factory=Ledger)
+    trace: Trace = field(default_factory=Trace)
+    plan: Plan | None = None
+    certificates: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    infeasibility: Any = None
+    warnings: list[str] = field(default_factory=list)
+    agents: range = range(0)
+    _problem: Any = field(default=None, repr=False)
+    _geometry: Any = field(default=None, repr=False)
+
+    @property
+    def geometry(self) -> Any:
+        """The geometry of the user's problem (computed when first asked for)."""
+        if self._geometry is None and self._problem is not None:
+            from ccmac.pipeline.geometry import geometry  # noqa: PLC0415 (heavy, on demand)
+
+            self._geometry = geometry(self._problem)
+        return self._geometry
+
+    @property
+    def message(self) -> str:
+        """The status in words."""
+        if self.infeasibility is not None:
+            return str(self.infeasibility.message)
+        return ADVICE.get(self.status, self.status)
+
+    def as_dict(self, *, solution: bool = False) -> dict[str, Any]:
+        """Everything but the trace, ready for JSON."""
+        record: dict[str, Any] = {
+            "status": self.status,
+            "message": self.message,
+            "objective": self.objective,
+            "error_bound": self.error_bound,
+            "relative_error": self.relative_error,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "residuals": self.residuals,
+            "ledger": self.ledger.as_dict(),
+            "plan": self.plan.as_dict() if self.plan is not None else None,
+            "certificates": self.certificates,
+            "provenance": self.provenance,
+            "warnings": self.warnings,
+        }
+        if self.infeasibility is not None:
+            record["infeasibility"] = self.infeasibility.as_dict()
+        if solution:
+            record["x"] = [block.tolist() for block in self.x]
+            record["z"] = np.asarray(self.z).tolist()
+        return record
+
+    def __str__(self) -> str:
+        head = self.plan.method if self.plan is not None else "solve"
+        lines = [f"{head}: {self.status} after {self.iterations} iterations ({self.message})"]
+        if np.isfinite(self.objective):
+            lines.append(f"objective     {self.objective:.10g}")
+        if np.isfinite(self.error_bound):
+            lines.append(f"error bound   {self.error_bound:.3g}  (certified, in your variables)")
+        if np.isfinite(self.relative_error):
+            lines.append(f"relative err  {self.relative_error:.3g}  (to the reference)")
+        shown = ", ".join(f"{k} {v:.1e}" for k, v in self.residuals.items())
+        if shown:
+            lines.append(f"residuals     {shown}")
+        lines += [f"warning       {text}" for text in self.warnings]
+        lines += ["", str(self.ledger)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(unit)}</th>"
+            + "".join(f"<td>{self.ledger.of(p)[unit]:,}</td>" for p in PHASES)
+            + "</tr>"
+            for unit in self.ledger.as_dict()["solve"]
+        )
+        head = "".join(f"<th>{p}</th>" for p in PHASES)
+        method = html.escape(self.plan.method if self.plan is not None else "")
+        return (
+            f"<div><b>{method}: {html.escape(self.status)}</b> after {self.iterations} iterations"
+            f"<br>objective {self.objective:.8g}, certified error bound {self.error_bound:.3g}"
+            f"<br>{html.escape(self.message)}"
+            f"<table><tr><th></th>{head}</tr>{rows}</table></div>"
+        )
+
+    def plot(self, against: str = "rounds", ax: Any = None) -> Any:
+        """Error against a resource of the trace (needs matplotlib); returns the axes."""
+        import matplotlib.pyplot as plt  # noqa: PLC0415 (optional)
+
+        axes = ax if ax is not None else plt.subplots(figsize=(6, 4))[1]
+        x = self.trace[against]
+        for column, label in (("relative_error", "relative squared error"), ("error_bound", "certified bound")):
+            y = self.trace[column]
+            known = np.isfinite(y) & (y > 0)
+            if known.any():
+                axes.semilogy(x[known], y[known], "-o" if known.sum() < 40 else "-", ms=3, label=label)
+        axes.set_xlabel(f"{against} (solve phase)")
+        axes.set_ylabel("error")
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
+        return axes
+
+
+def plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping with NumPy scalars turned into Python numbers."""
+    out: dict[str, Any] = {}
+    for key, item in value.items():
+        out[key] = item.item() if isinstance(item, np.generic) else item
+    return out

@@ -1,0 +1,123 @@
+"""A method: a named composition of realization, normalization and iteration.
+
+A new method is one file that defines a :class:`Method`; ``ccmac.methods`` lists it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.costs import Costs
+from ccmac.pipeline.certificates import Certificates
+from ccmac.pipeline.scaling import CurvatureTable
+from ccmac.pipeline.stack import Stack
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+from ccmac.solvers.base import Iteration
+from ccmac.solvers.stopping import Stopping
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything a method may look at while it prepares (inside the ``setup`` phase).
+
+    ``target`` is the relative squared error the planner aims at, ``measure`` which blocks count in
+    it. ``x0``/``z0`` is the start in user variables (flat x, one z for all agents).
+    """
+
+    problem: Problem
+    runtime: Runtime
+    tol: float
+    x0: Array
+    z0: Array
+    reference: bool = False
+    target: float = 1e-6
+    measure: tuple[float, float] = (1.0, 1.0)
+    realization: str | None = None
+    costs: Costs = field(default_factory=Costs)
+    certificates: Certificates | None = None
+    access: str = "factor"
+    schedule: str | None = None
+    tune: str | None = None
+    reduction: str | None = None
+    pinned: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    stack: Stack | None = None
+
+    def facts(self) -> Facts:
+        """What the objectives declare, over all agents; one reduction."""
+        return Facts.of(self.problem, self.runtime)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Regime and structure: what a method's needs are compared with."""
+
+    smooth: bool
+    strongly_convex: bool
+    quadratic: bool
+    prox: bool
+    has_B: bool
+    table: CurvatureTable
+
+    @classmethod
+    def of(cls, problem: Problem, runtime: Runtime) -> Facts:
+        """Gather the declarations of all agents."""
+        table = CurvatureTable(problem, runtime)
+        rows = [
+            [
+                float("quadratic" in agent.objective.capabilities),
+                float("prox" in agent.objective.capabilities),
+                float(agent.B is not None),
+            ]
+            for agent in problem.agents.values()
+        ]
+        both = runtime.gather(np.array(rows, dtype=np.float64))
+        smooth = table.smooth
+        strongly = table.at(table.balance()).mu > 0
+        return cls(
+            smooth, strongly, bool(both[:, 0].all()), bool(both[:, 1].all()),
+            bool(both[:, 2].any()), table,
+        )  # fmt: skip
+
+
+@dataclass
+class Prepared:
+    """A method ready to run.
+
+    ``widen`` rebuilds it with wider spectral intervals after a blow-up (None: it cannot).
+    ``finish`` may replace the final point (a repair) before the result is made.
+    """
+
+    iteration: Iteration
+    stopping: Stopping | None
+    realization: str
+    why: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    predicted: float | None = None
+    candidates: tuple[Any, ...] = ()
+    certificates: dict[str, Any] = field(default_factory=dict)
+    widen: Callable[[], Prepared] | None = None
+    horizon: int | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """Name, one line, what it needs, and how it prepares.
+
+    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox", "B = 0"}.
+    """
+
+    name: str
+    summary: str
+    needs: frozenset[str]
+    prepare: Callable[[Context], Prepared]
+    realizations: tuple[str, ...] = ("averaged",)
+    suggestion: str = "cross-apapc"

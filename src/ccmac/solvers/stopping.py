@@ -1,0 +1,112 @@
+"""When to stop: a certified bound checked now and then, or an observer's error to a reference.
+
+Checks are charged to ``monitor``. The quick bound (the method's own dual state) is cheap; only when
+it comes near the goal is the tight bound taken at the repaired point.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.pipeline.certify import Bound, Certifier
+from ccmac.solvers.base import Iteration, State
+
+Array = NDArray[np.float64]
+FIRST_CHECK = 8
+GROWTH = 1.2
+NEAR = 300.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check found: a bound in user units, and whether the goal is met."""
+
+    bound: float
+    done: bool
+    next_check: int
+    certificate: Bound | None = None
+
+
+class Stopping(ABC):
+    """Decides, at chosen iterations, whether a run may end."""
+
+    @abstractmethod
+    def due(self, iteration: int) -> bool:
+        """Whether to check after this iteration."""
+
+    @abstractmethod
+    def check(self, iteration: Iteration, state: State, count: int) -> Check:
+        """Look at the state after ``count`` iterations."""
+
+    @abstractmethod
+    def final(self, iteration: Iteration, state: State) -> Check:
+        """The best statement about the last state, whatever ended the run."""
+
+
+class CertifiedStop(Stopping):
+    """||error|| <= tol max(1, ||(x, z)||), proved by a :class:`Certifier`.
+
+    Works for any method: its point is embedded in the certifier's realization; a method that shares
+    that realization lends its dual state for the quick bound.
+    """
+
+    def __init__(self, certifier: Certifier, tol: float, *, own_dual: bool) -> None:
+        self.certifier, self.tol, self.own_dual = certifier, tol, own_dual
+        self._next = FIRST_CHECK
+        self._history: list[tuple[int, float]] = []
+
+    def due(self, iteration: int) -> bool:
+        """By schedule."""
+        return iteration >= self._next
+
+    def _embed(self, iteration: Iteration, state: State) -> Array:
+        if self.own_dual:
+            return state.vectors["w"]
+        x, z = iteration.point(state)
+        return self.certifier.realized.embed(x, z)
+
+    def goal(self, w: Array) -> float:
+        """tol max(1, ||(x, z)||) in user units."""
+        realized = self.certifier.realized
+        space = realized.space
+        user = np.zeros(space.size)
+        space.x(user)[...] = space.x(w)
+        space.z(user)[...] = realized.copies(w) / math.sqrt(space.runtime.n)
+        return self.tol * max(1.0, space.norm(user, riding=True))
+
+    def check(self, iteration: Iteration, state: State, count: int) -> Check:
+        """Quick bound; the tight one when the quick one is near, or always without a dual."""
+        w = self._embed(iteration, state)
+        goal = self.goal(w)
+        if self.own_dual:
+            bound = self.certifier.quick(w, state.vectors["p"])
+            if bound.error > NEAR * goal and bound.error > 1e-12:
+                return self._later(count, bound.error, goal, None)
+        bound = self.certifier.tight(w, goal)
+        if bound.error <= goal:
+            return Check(bound.error, True, count, bound)
+        return self._later(count, bound.error, goal, bound)
+
+    def _later(self, count: int, error: float, goal: float, bound: Bound | None) -> Check:
+        """Next check by the observed linear rate, never far."""
+        self._history.append((count, error))
+        ahead = max(3, math.ceil((GROWTH - 1) * count))
+        if len(self._history) >= 2 and math.isfinite(error) and error > 0:
+            (k0, e0), (k1, e1) = self._history[-2], self._history[-1]
+            if e1 < e0:
+                rate = math.log(e0 / e1) / (k1 - k0)
+                ahead = min(max(3, math.ceil(0.8 * math.log(max(error / goal, 1.01)) / rate)), 2 * ahead)
+        self._next = count + ahead
+        return Check(error, False, self._next, bound)
+
+    def final(self, iteration: Iteration, state: State) -> Check:
+        """One tight bound."""
+        w = self._embed(iteration, state)
+        goal = self.goal(w)
+        bound = self.certifier.tight(w, goal)
+        return Check(bound.error, bound.error <= goal, 0, bound)
