@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from ccmac.baselines.condat_vu import CONDAT_VU
+from ccmac.baselines.papc import PAPC
+from ccmac.baselines.pdhg import PDHG
 from ccmac.errors import InputError, MethodRefused
 from ccmac.solvers.cross_apapc import CROSS, JOINT
 from ccmac.solvers.method import Context, Facts, Method
 
-REGISTRY: dict[str, Method] = {method.name: method for method in (CROSS, JOINT)}
+REGISTRY: dict[str, Method] = {
+    method.name: method for method in (CROSS, JOINT, CONDAT_VU, PDHG, PAPC)
+}
 
 
 def find(name: str) -> Method:

@@ -1,0 +1,89 @@
+"""PDHG (Chambolle-Pock): proximal maps of the local objectives instead of gradients.
+
+    w+ = prox_{tau Phi}(w - tau p),     p+ = p + sigma K'(K (2 w+ - w) - v),     p = K'y
+
+Converges for tau sigma ||K||^2 <= 1; linearly when Phi is smooth and strongly convex. Rule:
+tau = (mu L kappa(K'K))^{-1/2} / ``balance``, which makes the contraction of primal and dual alike.
+The prox is that of sum_i f_i: a consensus augmentation plays no part in it.
+Cost: 1 prox, 1 residual (2 affine calls, one averaging).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.baselines.unnormalized import prepare
+from ccmac.ledger import Cost
+from ccmac.pipeline.execution import ExecutionObjective
+from ccmac.pipeline.realized import Realized
+from ccmac.solvers.base import Model, Solver, State
+from ccmac.solvers.method import Context, Method, Prepared
+
+Array = NDArray[np.float64]
+
+
+def local_prox(objective: ExecutionObjective, w: Array, step: float) -> Array:
+    """prox of step sum_i f_i(t x~, s z~), agent by agent. Cost: 1 prox.
+
+    In x = t x~ the step is t^2 step, in z = s z~ it is s^2 step.
+    """
+    objective.ledger.charge(proxes=1)
+    space, t, s = objective.space, objective.t, objective.s
+    out = np.zeros_like(w)
+    for k, agent in enumerate(objective.problem.agents.values()):
+        x, z = agent.objective.prox(
+            t * space.x_of(w, k), s * space.z(w)[k], t * t * step, s * s * step
+        )
+        space.x_of(out, k)[...] = x / t
+        space.z(out)[k] = z / s
+    return out
+
+
+@dataclass(frozen=True)
+class Pdhg(Solver):
+    """Primal step ``tau``, dual step ``sigma``."""
+
+    tau: float
+    sigma: float
+
+    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
+        """w = w0, p = 0 or the warm dual."""
+        return State({"w": w0.copy(), "p": np.zeros_like(w0) if p is None else p.copy()})
+
+    def step(self, model: Model, state: State) -> State:
+        """One iteration."""
+        w, p = state.vectors["w"], state.vectors["p"]
+        ahead = local_prox(model.objective, w - self.tau * p, self.tau)
+        if not model.system.empty:
+            p += self.sigma * model.system.residual(2.0 * ahead - w)[0]
+        state.vectors["w"] = ahead
+        return state
+
+    def iteration_cost(self, model: Model) -> Cost:
+        """1 prox and 1 residual."""
+        return Cost(proxes=1) + (Cost() if model.system.empty else model.system.cost)
+
+
+def pdhg(realized: Realized, balance: float) -> Pdhg:
+    """Steps from the constants and the interval of the stack."""
+    mu, L, interval = realized.objective.mu, realized.objective.L, realized.system.interval
+    tau = 1.0 / (balance * math.sqrt(mu * L * interval.ratio))
+    return Pdhg(tau, 1.0 / (tau * interval.high))
+
+
+def prepare_pdhg(ctx: Context) -> Prepared:
+    """PDHG on the plain averaged stack."""
+    return prepare("pdhg", ctx, "proximal maps of the local objectives", pdhg)
+
+
+PDHG = Method(
+    "pdhg",
+    "primal-dual hybrid gradients: proximal maps of the local objectives, no normalization",
+    frozenset({"smooth", "strongly convex", "prox"}),
+    prepare_pdhg,
+    suggestion="condat-vu (smooth), cross-continuation or cross-sliding",
+)

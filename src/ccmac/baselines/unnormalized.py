@@ -1,0 +1,74 @@
+"""What the classical primal-dual methods run on: the stack without normalizers.
+
+K = [(2/(a+b))^{1/2} Pi H P_kerC; P_C; I - Pi; ...] of the averaged realization: the coupled row is
+only divided by a number, so every residual costs one averaging. The block scale of z is the one the
+planner finds best at this normalization (``pinned={"scale": ...}`` fixes it). The methods need K only
+through K'(K w - v), and keep p = K'y instead of the dual variable y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ccmac.baselines.tuning import tuned
+from ccmac.pipeline.certify import Certifier
+from ccmac.pipeline.realized import Realized
+from ccmac.solvers.base import ModelIteration, Solver
+from ccmac.solvers.cross_apapc import averaged_realization
+from ccmac.solvers.method import Context, Prepared
+from ccmac.solvers.stopping import CertifiedStop
+
+PLAIN = {"normalizer": "semi-iteration", "inner": 1, "outer": 1}
+OWN = ("balance",)
+GRID = (1.0, 0.1, 0.3, 3.0, 10.0)
+WIDEN_LIMIT = 8
+
+
+def unnormalized(ctx: Context) -> Realized:
+    """The plain stack of the averaged realization (setup: one Lanczos run)."""
+    ours = {k: v for k, v in ctx.pinned.items() if k not in OWN}
+    return averaged_realization(replace(ctx, pinned=ours), PLAIN)
+
+
+def prepare(
+    name: str, ctx: Context, why: str, solver: Callable[[Realized, float], Solver]
+) -> Prepared:
+    """``solver(realized, balance)`` on the plain stack; ``balance`` scales the step rule.
+
+    ``tune="grid"`` tries :data:`GRID` for some iterations each and keeps the one of least
+    certified error; the trials are charged to setup.
+    """
+    realized = unnormalized(ctx)
+    balance = float(ctx.pinned.get("balance", 1.0))
+    if ctx.tune is not None and "balance" not in ctx.pinned:
+        balance = tuned(ctx, GRID, lambda b: ModelIteration(name, solver(realized, b), realized))
+    return _prepared(name, ctx, why, solver, realized, balance, 0)
+
+
+def _prepared(
+    name: str, ctx: Context, why: str, solver: Callable[[Realized, float], Solver],
+    realized: Realized, balance: float, widened: int,
+) -> Prepared:  # fmt: skip
+    chosen = solver(realized, balance)
+    interval = realized.system.interval
+    stopping = None
+    if not ctx.reference:
+        stopping = CertifiedStop(Certifier(realized), ctx.tol, own_dual=True)
+    settings = {
+        "scale": realized.s, "balance": balance, "interval": (interval.low, interval.high),
+        **vars(chosen),
+    }  # fmt: skip
+    found = {
+        "interval": [interval.low, interval.high], "source": interval.source,
+        "mu": realized.objective.mu, "L": realized.objective.L, "widened": widened,
+    }  # fmt: skip
+
+    def widen() -> Prepared:
+        realized.system.widen()  # type: ignore[attr-defined]
+        return _prepared(name, ctx, why, solver, realized, balance, widened + 1)
+
+    return Prepared(
+        ModelIteration(name, chosen, realized), stopping, "averaged", why, settings,
+        certificates=found, widen=widen if widened < WIDEN_LIMIT else None,
+    )  # fmt: skip
