@@ -61,14 +61,17 @@ def assemble(
     pinned: dict[str, Any] | None = None,
     seed: int = 0,
     curvature: Constants | None = None,
+    stand_in: float | None = None,
 ) -> Averaged:
     """Execute the setup of the averaged realization (charged to the current phase).
 
     ``start`` is (x flat, z rows) in the user's variables. ``pinned`` fixes any of scale, inner,
-    outer, normalizer. ``curvature`` overrides (mu, L) for regimes without strong convexity.
+    outer, normalizer. ``curvature`` overrides (mu, L). ``stand_in`` plans with a strongly convex
+    problem of that condition number in place of one that is not (its constants stay true).
     """
     given = certificates or Certificates()
-    table = CurvatureTable(problem, runtime)
+    true_table = CurvatureTable(problem, runtime)
+    table = true_table if stand_in is None else true_table.regularized(stand_in)
     space = Space(runtime, list(problem.d.values()), problem.q)
     interval_C = (given.l_C, given.u_C) if given.l_C and given.u_C else None
     if access == "matvec" and interval_C is None:
@@ -90,6 +93,8 @@ def assemble(
         problem, system, table, start, given, costs or Costs(), target, measure, pinned or {}, rng
     )
     constants = curvature or choice.constants
+    if stand_in is not None and curvature is None:
+        constants = true_table.at(choice.candidate.s)
     final = system.at_scale(choice.candidate.s)
     common = choice.cosine is None
     cosine = choice.cosine if choice.cosine is not None else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,16 +42,13 @@ class CurvatureTable:
             rows.append([c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, joint])
         self.rows = runtime.gather(np.array(rows, dtype=np.float64))
         self._scaled: dict[float, tuple[float, float]] = {}
+        self.smooth = bool(np.isfinite(self.rows[:, 4]).all())  # every f_i has a Lipschitz gradient
+        self.floor = 0.0
 
     @property
     def separable(self) -> bool:
         """Every f_i is g(x) + h(z)."""
         return not self.rows[:, 6].any()
-
-    @property
-    def smooth(self) -> bool:
-        """Every f_i has a Lipschitz gradient."""
-        return bool(np.isfinite(self.rows[:, 4]).all())
 
     def block(self, column: int, reduce: str) -> float:
         """min or max over agents of one column (L_x, mu_x, L_z, mu_z, L, mu)."""
@@ -67,6 +65,23 @@ class CurvatureTable:
         if x <= 0 or z <= 0 or not np.isfinite(x) or not np.isfinite(z):
             x, z = L_x**2, L_z**2
         return float((x / z) ** 0.25) if x > 0 and z > 0 and np.isfinite(x / z) else 1.0
+
+    def regularized(self, condition: float) -> CurvatureTable:
+        """The table of a strongly convex stand-in, for planning where curvature is missing.
+
+        Blocks without strong convexity get L/condition; kinks count as curvature 1 where no other
+        agent's block has a finite one.
+        """
+        other = copy.copy(self)
+        other.rows, other._scaled = self.rows.copy(), {}
+        for high, low in ((0, 1), (2, 3), (4, 5)):
+            L = other.rows[:, high]
+            known = L[np.isfinite(L) & (L > 0)]
+            L[~np.isfinite(L)] = float(known.max()) if known.size else 1.0
+            floor = np.full_like(L, (float(L.max()) or 1.0) / condition)
+            other.rows[:, low] = np.maximum(other.rows[:, low], floor)
+        other.floor = 1.0 / condition
+        return other
 
     def at(self, s: float) -> Constants:
         """mu, L (and augmentation) of sum_i f_i(x, s z)."""
@@ -88,4 +103,7 @@ class CurvatureTable:
             both = self.runtime.gather(np.array(pairs, dtype=np.float64))
             self._scaled[s] = (float(both[:, 0].min()), float(both[:, 1].max()))
         mu, L = self._scaled[s]
+        if self.floor:
+            L = L if np.isfinite(L) else max(1.0, s * s) * self.block(4, "max")
+            mu = max(mu, self.floor * L)
         return Constants(mu, L, 0.0)
