@@ -28,6 +28,7 @@ from ccmac.solvers.checkpoints import Checkpoints
 from ccmac.solvers.driver import Observer, Settings, drive
 from ccmac.solvers.method import Context, Prepared
 from ccmac.trace import Trace
+from ccmac.vfl import VflProblem
 
 Array = NDArray[np.float64]
 DEFAULT_ITERATIONS = 200_000
@@ -122,14 +123,8 @@ class _Run:
                 "build the network for the problem's n"
             )
         self.runtime = make_runtime(runtime, self.network, fused)
-        owned = self.runtime.owned
-        if list(self.problem.agents) != list(owned):
-            if not set(owned) <= set(self.problem.agents):
-                raise InputError(
-                    f"problem: this process needs agents {owned.start}..{owned.stop - 1} but "
-                    f"holds {sorted(self.problem.agents)}"
-                )
-            self.problem = self.problem.restricted(owned)
+        self.whole = self.problem
+        self.problem = _owned_part(self.problem, self.runtime)
         self.method_name, self.tol, self.seed = method, float(tol), seed
         self.reference, self.warm = reference, warm_start
         x0, z0 = self._start()
@@ -174,9 +169,8 @@ class _Run:
             z = np.asarray(self.reference.z, dtype=np.float64)
             return Observer(prepared.iteration, np.concatenate(blocks), z, self.tol)
         array = np.asarray(self.reference, dtype=np.float64).ravel()
-        whole = getattr(self.problem, "blocks_of", None)
-        if whole is not None and len(array) == sum(len(p) for p in self.problem.partition):  # type: ignore[attr-defined]
-            blocks = whole(array)
+        if isinstance(self.whole, VflProblem) and len(array) == self.whole.features:
+            blocks = self.whole.blocks_of(array)
             mine = [blocks[i] for i in self.runtime.owned]
             return Observer(prepared.iteration, np.concatenate(mine), None, self.tol)
         if len(array) == d and self.problem.complete:
@@ -275,6 +269,24 @@ def make_runtime(runtime: Runtime | str | None, network: Network, fused: bool) -
 
         return Mpi(network)
     raise InputError(f"runtime {runtime!r} is unknown; take 'inprocess' or 'mpi'")
+
+
+def _owned_part(problem: Problem, runtime: Runtime) -> Problem:
+    """The agents of this process; which block families exist anywhere is agreed upon."""
+    owned = runtime.owned
+    if not set(owned) <= set(problem.agents):
+        raise InputError(
+            f"problem: this process needs agents {owned.start}..{owned.stop - 1} but "
+            f"holds {sorted(problem.agents)}"
+        )
+    if problem.complete:
+        return problem if len(owned) == problem.n else problem.restricted(owned)
+    rows = np.array([[float(k in problem.present) for k in "ABCD"]] * len(owned))
+    with runtime.ledger.phase("setup"):
+        seen = runtime.gather(rows).any(axis=0)
+    held = {i: problem.agents[i] for i in owned}
+    present = [k for k, there in zip("ABCD", seen, strict=True) if there]
+    return Problem(held, n=problem.n, q=problem.q, m=problem.m, present=present)
 
 
 def _as_problem(problem: Problem | Stack) -> Problem:

@@ -8,7 +8,7 @@ process may hold only some of the agents (``Problem({3: agent}, n=8)``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,8 @@ class Agent:
 class Problem:
     """n agents with one shared variable z in R^q and m coupled equations.
 
-    ``d``, ``p``, ``r`` are per-agent dimensions of x_i, C_i and D_i (of the agents held here).
+    ``d``, ``p``, ``r`` are per-agent dimensions of x_i, C_i and D_i (of the agents held here);
+    ``present`` names the families A, B, C, D that some agent, here or elsewhere, has.
     """
 
     agents: Mapping[int, Agent]
@@ -53,6 +54,7 @@ class Problem:
     d: Mapping[int, int] = field(init=False)
     p: Mapping[int, int] = field(init=False)
     r: Mapping[int, int] = field(init=False)
+    present: frozenset[str] = field(init=False)
 
     def __init__(
         self,
@@ -61,6 +63,7 @@ class Problem:
         *,
         q: int | None = None,
         m: int | None = None,
+        present: Collection[str] = (),
     ) -> None:
         listed = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
         if not listed:
@@ -90,6 +93,8 @@ class Problem:
         put(self, "d", {i: _local_dimension(i, a, shared) for i, a in clean.items()})
         put(self, "p", {i: 0 if a.C is None else a.C.shape[0] for i, a in clean.items()})
         put(self, "r", {i: 0 if a.D is None else a.D.shape[0] for i, a in clean.items()})
+        here = {k for k in MATRICES if any(has(getattr(a, k)) for a in clean.values())}
+        put(self, "present", frozenset(here | set(present)))
         for i, agent in clean.items():
             _check_agent(i, agent, self.d[i], shared, coupled)
 
@@ -105,7 +110,8 @@ class Problem:
 
     def restricted(self, agents: range) -> Problem:
         """The same problem holding only ``agents``."""
-        return Problem({i: self.agents[i] for i in agents}, n=self.n, q=self.q, m=self.m)
+        held = {i: self.agents[i] for i in agents}
+        return Problem(held, n=self.n, q=self.q, m=self.m, present=self.present)
 
     def rebalanced(self, weights: Any = None) -> Problem:
         """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (default w = 1/n).
@@ -141,6 +147,11 @@ class Problem:
             f"Problem(n={self.n}{held}, q={self.q}, m={self.m}, "
             f"d={sum(self.d.values())}, blocks={present or 'none'})"
         )
+
+
+def has(block: Any) -> bool:
+    """Whether a block is there and not empty."""
+    return block is not None and 0 not in block.shape
 
 
 # -- cleaning and checking ------------------------------------------------------------------

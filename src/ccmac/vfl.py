@@ -36,10 +36,15 @@ class VflProblem(Problem):
     alpha: Array
     prediction_scale: float
 
+    @property
+    def features(self) -> int:
+        """Columns of X."""
+        return sum(len(p) for p in self.partition)
+
     def weights(self, result: Any) -> Array:
         """w in the order of the columns of X, from a Result (or a list of x_i)."""
         blocks = result.x if hasattr(result, "x") else result
-        w = np.zeros(sum(len(p) for p in self.partition))
+        w = np.zeros(self.features)
         for columns, block in zip(self.partition, blocks, strict=True):
             w[columns] = block
         return w

@@ -30,13 +30,17 @@ class LocalFamily:
         rows: Sequence[int],
         columns: Sequence[int],
         ledger: Ledger,
+        *,
+        present: bool | None = None,
     ) -> None:
         self.unit = unit
         self.blocks = list(blocks)
         self.rows = tuple(rows)
         self.columns = tuple(columns)
         self.ledger = ledger
-        self.empty = all(b is None or 0 in b.shape for b in self.blocks)
+        # Whether any agent anywhere has the block decides the charge, not who lives here.
+        mine = any(b is not None and 0 not in b.shape for b in self.blocks)
+        self.empty = not (mine if present is None else present)
         self._row_ends = np.concatenate([[0], np.cumsum(self.rows)]).astype(int)
         self._column_ends = np.concatenate([[0], np.cumsum(self.columns)]).astype(int)
         self._identity = _identity_multiples(self.blocks)

@@ -81,7 +81,7 @@ class Deflation(Normalizer):
     and m0 = 2/(low + top).
     """
 
-    basis: Array  # (vectors, replicas, m)
+    basis: Array  # (replicas, vectors, m)
     images: Array  # S basis
     inverse: Array  # T^{-1}
     low: float
@@ -110,12 +110,16 @@ class Deflation(Normalizer):
 
     def apply(self, right: Array) -> Array:
         """P right."""
-        inner = self.inverse @ np.einsum("kij,ij->ki", self.basis, right)
-        coarse = np.einsum("ki,kij->ij", inner, self.basis)
-        fine = right - np.einsum("ki,kij->ij", inner, self.images)
-        again = self.inverse @ np.einsum("kij,ij->ki", self.images, fine)
-        fine -= np.einsum("ki,kij->ij", again, self.basis)
-        return np.asarray(coarse + self.weight * fine)
+        out = np.empty_like(right)
+        # One replica at a time: the bits must not depend on how many agents live here.
+        for k, (W, SW) in enumerate(zip(self.basis, self.images, strict=True)):
+            inner = self.inverse @ (W @ right[k])
+            fine = right[k] - inner @ SW
+            again = self.inverse @ (SW @ fine)
+            fine -= again @ W
+            out[k] = inner @ W
+            out[k] += self.weight * fine
+        return out
 
 
 class AveragedSystem(AffineSystem):

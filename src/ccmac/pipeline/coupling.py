@@ -30,8 +30,9 @@ class Coupling:
         self.m, self.q = problem.m, problem.q
         count, d = len(problem.agents), list(problem.d.values())
         ledger = runtime.ledger
-        self.A = LocalFamily("A", problem.blocks("A"), [self.m] * count, d, ledger)
-        self.B = LocalFamily("B", problem.blocks("B"), [self.m] * count, [self.q] * count, ledger)
+        rows, q, present = [self.m] * count, [self.q] * count, problem.present
+        self.A = LocalFamily("A", problem.blocks("A"), rows, d, ledger, present="A" in present)
+        self.B = LocalFamily("B", problem.blocks("B"), rows, q, ledger, present="B" in present)
         self.empty = self.A.empty and self.B.empty
         self._fused = _Stacked(problem, self.A, self.B) if runtime.fused else None
 

@@ -18,7 +18,7 @@ BREAKDOWN = 1e-9
 
 @dataclass(frozen=True)
 class Krylov:
-    """Orthonormal vectors w_1..w_k (k, replicas, m) with W'SW = tridiag(beta, alpha, beta).
+    """Orthonormal vectors w_1..w_k (replicas, k, m) with W'SW = tridiag(beta, alpha, beta).
 
     ``exhausted``: the next vector vanished, so the Ritz values are eigenvalues. ``following`` is
     w_{k+1} (zero when exhausted), which makes S W = W T + beta_k w_{k+1} e_k' available.
@@ -32,10 +32,10 @@ class Krylov:
 
     def images(self, count: int) -> Array:
         """S w_1, ..., S w_count by the three-term relation; no products."""
-        extended = np.concatenate([self.basis, self.following[None]])
-        out = self.alpha[:count, None, None] * extended[:count]
-        out += self.beta[:count, None, None] * extended[1 : count + 1]
-        out[1:] += self.beta[: count - 1, None, None] * extended[: count - 1]
+        extended = np.concatenate([self.basis, self.following[:, None, :]], axis=1)
+        out = self.alpha[:count, None] * extended[:, :count]
+        out += self.beta[:count, None] * extended[:, 1 : count + 1]
+        out[:, 1:] += self.beta[: count - 1, None] * extended[:, : count - 1]
         return np.asarray(out)
 
     @property
@@ -50,37 +50,47 @@ class Krylov:
 
 
 def agreed_dots(runtime: Runtime, left: Array, right: Array) -> Array:
-    """Inner products of replicated vectors (k, replicas, m) x (replicas, m) -> (k,)."""
-    return runtime.agree(np.einsum("kij,ij->ik", left, right))
+    """Inner products of replicated vectors (replicas, k, m) or (replicas, m) with (replicas, m).
+
+    One product per replica, whose bits do not depend on how many replicas live here.
+    """
+    stacked = left if left.ndim == 3 else left[:, None, :]
+    return runtime.agree(np.stack([v @ u for v, u in zip(stacked, right, strict=True)]))
+
+
+def orthogonalized(basis: Array, vector: Array) -> Array:
+    """``vector`` minus its components along ``basis`` (replicas, k, m), replica by replica."""
+    return np.stack([u - (v @ u) @ v for v, u in zip(basis, vector, strict=True)])
 
 
 def lanczos(
     runtime: Runtime, apply: Callable[[Array], Array], start: Array, steps: int
 ) -> Krylov:
     """``steps`` Lanczos steps with full reorthogonalization; ``apply`` returns S v (replicated)."""
-    norm = float(np.sqrt(agreed_dots(runtime, start[None], start)[0]))
+    norm = float(np.sqrt(agreed_dots(runtime, start, start)[0]))
+    replicas, m = start.shape
     if norm == 0.0 or steps == 0:
-        return Krylov(np.zeros((0, *start.shape)), np.zeros(0), np.zeros(0), True, start)
-    basis, alpha, beta = [start / norm], [], []
-    exhausted = False
-    scale = 0.0
-    for _ in range(steps):
-        image = apply(basis[-1])
-        stacked = np.stack(basis)
-        alpha.append(float(agreed_dots(runtime, stacked[-1:], image)[0]))
+        return Krylov(np.zeros((replicas, 0, m)), np.zeros(0), np.zeros(0), True, start)
+    vectors = np.empty((replicas, steps + 1, m))
+    vectors[:, 0] = start / norm
+    alpha: list[float] = []
+    beta: list[float] = []
+    exhausted, scale = False, 0.0
+    for k in range(steps):
+        image = apply(np.ascontiguousarray(vectors[:, k]))
+        alpha.append(float(agreed_dots(runtime, vectors[:, k], image)[0]))
         for _ in range(2):
-            coefficients = np.einsum("kij,ij->ki", stacked, image)
-            image = image - np.einsum("ki,kij->ij", coefficients, stacked)
-        length = float(np.sqrt(max(agreed_dots(runtime, image[None], image)[0], 0.0)))
+            image = orthogonalized(vectors[:, : k + 1], image)
+        length = float(np.sqrt(max(agreed_dots(runtime, image, image)[0], 0.0)))
         scale = max(scale, abs(alpha[-1]), length)
-        beta.append(length)
-        if length <= BREAKDOWN * scale:
-            exhausted, beta[-1] = True, 0.0
+        exhausted = length <= BREAKDOWN * scale
+        beta.append(0.0 if exhausted else length)
+        vectors[:, k + 1] = 0.0 if exhausted else image / length
+        if exhausted:
             break
-        basis.append(image / length)
-    following = np.zeros_like(start) if exhausted else basis[-1]
+    count = len(alpha)
     return Krylov(
-        np.stack(basis[: len(alpha)]), np.array(alpha), np.array(beta), exhausted, following
+        vectors[:, :count], np.array(alpha), np.array(beta), exhausted, vectors[:, count]
     )
 
 

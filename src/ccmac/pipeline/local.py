@@ -59,10 +59,10 @@ class LocalEquations:
         blocks = problem.blocks("C")
         d, p = list(problem.d.values()), list(problem.p.values())
         self.ledger = runtime.ledger
-        self.empty = all(b is None or 0 in b.shape for b in blocks)
+        self.empty = "C" not in problem.present
         self.access = access
         self.conflict: list[tuple[int, float]] = []
-        self._family = LocalFamily("C", blocks, p, d, self.ledger)
+        self._family = LocalFamily("C", blocks, p, d, self.ledger, present=not self.empty)
         self._steps = 1
         right = [
             np.zeros(k) if agent.c is None else agent.c
@@ -96,7 +96,7 @@ class LocalEquations:
                 self.conflict.append((i, gap))
         self.point = np.concatenate(point)
         ranks = [len(s) for s in self.singular]
-        self._projector = LocalFamily("C", self.bases, ranks, d, self.ledger)
+        self._projector = LocalFamily("C", self.bases, ranks, d, self.ledger, present=True)
 
     def _find_conflicts(self, problem: Problem, image: Array, right: list[Array]) -> None:
         start = 0

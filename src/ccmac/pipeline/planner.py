@@ -27,6 +27,7 @@ SCALES = tuple(2.0 ** (0.5 * k) for k in range(-4, 9))
 INNER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 DEFLATED = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24)
 TOP_MARGIN = 1.1
+KERNEL = 1e-10
 TWIN_UNCERTAINTY = 1.15
 
 
@@ -76,7 +77,7 @@ class Choice:
 def spectrum_at(profile: Profile, s: float) -> Spectrum:
     """Interval of S(1, s): exact when the Krylov space is exhausted, else with margins."""
     values, _ = profile.ritz(1.0, s)
-    positive = values[values > 1e-11 * values[-1]] if values.size else values
+    positive = values[values > KERNEL * values[-1]] if values.size else values
     if not positive.size:
         return Spectrum(1.0, 1.0, "exact")
     exhausted = profile.krylov.exhausted
@@ -96,30 +97,54 @@ def deflation_top(profile: Profile, s: float, r: int) -> float:
     return float(np.linalg.eigvalsh((rest + rest.T) / 2)[-1])
 
 
-def build_deflation(system: AveragedSystem, profile: Profile, s: float, r: int, spectrum: Spectrum) -> Deflation:
+def build_deflation(
+    system: AveragedSystem, profile: Profile, s: float, r: int, spectrum: Spectrum
+) -> Deflation:
     """The deflation at scale s; its images cost one averaging unless the structure gives them."""
     krylov, s0 = profile.krylov, system.coupling.s
-    basis = krylov.basis[:r]
+    if krylov.exhausted:
+        return _whole_deflation(system, profile, s, spectrum)
+    basis = np.ascontiguousarray(krylov.basis[:, :r])
     if s == s0 or profile.structure.multiples is not None:
         images = krylov.images(r)
         if s != s0:
-            floor = profile.structure.floor or 0.0
-            images += (s * s - s0 * s0) * floor * basis
+            images += (s * s - s0 * s0) * (profile.structure.floor or 0.0) * basis
         T = (profile.M_A + s * s * profile.M_B)[:r, :r]
     else:
-        scaled = system.at_scale(s)
-        parts = [scaled.gram_contribution(v) for v in basis]
-        images = np.stack(system.runtime.combine(parts))
-        flat = np.einsum("kij,lij->ikl", basis, images).reshape(system.runtime.replicas, r * r)
-        T = system.runtime.agree(flat).reshape(r, r)
-    full = r == system.coupling.m
-    top = deflation_top(profile, s, r) * TOP_MARGIN
-    low = spectrum.low
-    if full:
-        top = low = 1.0
-    elif krylov.exhausted:
-        top = spectrum.high
-    return Deflation(basis, images, np.linalg.inv((T + T.T) / 2), low, max(top, low))
+        images, T = _images(system.at_scale(s), basis)
+    top = max(deflation_top(profile, s, r) * TOP_MARGIN, spectrum.low)
+    return Deflation(basis, images, np.linalg.inv((T + T.T) / 2), spectrum.low, top)
+
+
+def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
+    """S W and W'SW at the system's scaling: one averaging of k m floats."""
+    k = basis.shape[1]
+    vectors = [np.ascontiguousarray(basis[:, j]) for j in range(k)]
+    images = np.stack(system.runtime.combine([system.gram_contribution(v) for v in vectors]), axis=1)
+    images = np.ascontiguousarray(images)
+    flat = np.stack([(W @ SW.T).ravel() for W, SW in zip(basis, images, strict=True)])
+    return images, system.runtime.agree(flat).reshape(k, k)
+
+
+def _whole_deflation(
+    system: AveragedSystem, profile: Profile, s: float, spectrum: Spectrum
+) -> Deflation:
+    """All positive Ritz vectors of an exhausted Krylov space: the inverse on what they span.
+
+    When they span R^m together with the kernel, nothing is left; otherwise repeated eigenvalues
+    may be, and those lie in the spectrum's interval.
+    """
+    krylov = profile.krylov
+    images, T = _images(system.at_scale(s), krylov.basis)
+    values, vectors = np.linalg.eigh((T + T.T) / 2)
+    keep = values > KERNEL * values[-1]
+    rotate = np.ascontiguousarray(vectors[:, keep].T)
+    basis = np.stack([rotate @ W for W in krylov.basis])
+    images = np.stack([rotate @ SW for SW in images])
+    inverse = np.diag(1.0 / values[keep])
+    if krylov.steps == system.coupling.m:
+        return Deflation(basis, images, inverse, 1.0, 1.0)
+    return Deflation(basis, images, inverse, spectrum.low, spectrum.high)
 
 
 def semi_response(theta: Array, low: float, high: float, steps: int) -> Array:
@@ -282,15 +307,15 @@ class Planner:
         k, m = self.profile.krylov.steps, self.system.coupling.m
         if wanted in (None, "deflation") and k and self.supplied is None:
             _, vectors = self.profile.ritz(1.0, s)
+            if self.profile.krylov.exhausted:
+                positive = modes.theta > KERNEL * modes.theta.max(initial=0.0)
+                response = np.where(positive, 1.0 / np.where(positive, modes.theta, 1.0), 0.0)
+                weight = 2.0 / (spectrum.low + spectrum.high)
+                left = (weight * spectrum.low, weight * spectrum.high)
+                found.append(("deflation", k, response, (1.0, 1.0) if k == m else left))
+                return found
             ranks = [r for r in DEFLATED if r <= k - 4]
-            if self.profile.krylov.exhausted and k == m:
-                ranks.append(k)
             for r in [self.pinned["inner"]] if "inner" in self.pinned else ranks:
-                if r == m:
-                    found.append(("deflation", r, 1.0 / np.maximum(modes.theta, 1e-300), (1.0, 1.0)))
-                    continue
-                if self.profile.krylov.exhausted:
-                    continue
                 top = max(deflation_top(self.profile, s, r) * TOP_MARGIN, spectrum.low)
                 response = deflation_response(self.profile, s, r, spectrum.low, top, vectors)
                 weight = 2.0 / (spectrum.low + top)

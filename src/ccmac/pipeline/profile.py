@@ -121,7 +121,7 @@ def build_profile(
 
 def _unit(runtime: Runtime, vector: Array) -> Array:
     """A replicated vector divided by its norm (agreed upon), or zero."""
-    norm = float(np.sqrt(agreed_dots(runtime, vector[None], vector)[0]))
+    norm = float(np.sqrt(agreed_dots(runtime, vector, vector)[0]))
     return vector / norm if norm > 0 else vector
 
 
@@ -142,11 +142,11 @@ def _shared_grams(
     for row, block in enumerate(coupling.problem.blocks("B")):
         if block is None:
             continue
-        replica = 0 if runtime.fused else row
-        image = np.stack([multiply(block, v[replica], adjoint=True) for v in krylov.basis])
+        vectors = krylov.basis[0 if runtime.fused else row]
+        image = np.stack([multiply(block, v, adjoint=True) for v in vectors])
         images[row] = image.ravel()
         grams[row] = (image @ image.T).ravel()
     total = runtime.total(grams, riding=True).reshape(k, k) / runtime.n
     mean = runtime.average(images).reshape(runtime.replicas, k, q)
-    agreed = runtime.agree(np.einsum("rkq,rlq->rkl", mean, mean).reshape(runtime.replicas, k * k))
+    agreed = runtime.agree(np.stack([(rows @ rows.T).ravel() for rows in mean]))
     return total, agreed.reshape(k, k)

@@ -45,10 +45,10 @@ class Recovery:
         self.shared = SharedEquations(problem, runtime, "factor")
         self.space = Space(runtime, list(problem.d.values()), problem.q)
         count, d = len(problem.agents), list(problem.d.values())
-        self.C = LocalFamily("C", problem.blocks("C"), list(problem.p.values()), d, runtime.ledger)
-        self.D = LocalFamily(
-            "D", problem.blocks("D"), list(problem.r.values()), [problem.q] * count, runtime.ledger
-        )
+        ledger, q = runtime.ledger, [problem.q] * count
+        p, r, present = list(problem.p.values()), list(problem.r.values()), problem.present
+        self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger, present="C" in present)
+        self.D = LocalFamily("D", problem.blocks("D"), r, q, ledger, present="D" in present)
         self.b = np.stack(
             [np.zeros(problem.m) if a.b is None else a.b for a in problem.agents.values()]
         )
@@ -73,7 +73,7 @@ class Recovery:
             axis=1,
         )
         local_sq, shared_sq, consensus_sq = runtime.total(squares, riding=True)
-        coupled_sq = float(agreed_dots(runtime, coupled[None], coupled)[0]) if coupled.size else 0.0
+        coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
         norms = {
             "coupled": n * float(np.sqrt(coupled_sq)),
             "local": float(np.sqrt(local_sq)),
@@ -106,7 +106,7 @@ class Recovery:
         shared = [np.zeros(k) for k in self.problem.r.values()]
         if not self.shared.empty:
             [mean] = self.runtime.combine([self.runtime.contribution(gz)])
-            direction = self._solve_shared(-mean)
+            direction = self._solve_shared(-mean, self._size(gz))
             shared = self.shared.multipliers(direction)
             gz += self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
         [mean] = self.runtime.combine([self.runtime.contribution(gz)])
@@ -130,26 +130,37 @@ class Recovery:
             z += self.D.adjoint(np.concatenate(multipliers.shared)).reshape(z.shape)
         return out
 
-    def _solve_shared(self, right: Array) -> Array:
-        """S_D^+ right by conjugate gradients on replicated vectors; one averaging a step."""
+    def _solve_shared(self, right: Array, size: float) -> Array:
+        """S_D^+ right by conjugate gradients on replicated vectors; one averaging a step.
+
+        ``size`` is the norm of what ``right`` was computed from: below 1e-13 of it is rounding. The
+        rows of the D_i are orthonormal here, so curvature below 1e-10 means the kernel of S_D.
+        """
         runtime = self.runtime
         x, r = np.zeros_like(right), right.copy()
         direction = r.copy()
-        rho = float(agreed_dots(runtime, r[None], r)[0])
-        stop = 1e-28 * rho
+        rho = float(agreed_dots(runtime, r, r)[0])
+        stop = max(1e-28 * rho, (1e-13 * size) ** 2)
         for _ in range(2 * self.problem.q):
-            if rho <= stop or rho == 0.0:
+            if rho <= stop:
                 break
             [image] = runtime.combine([self.shared.gram_contribution(direction)])
-            curvature = float(agreed_dots(runtime, direction[None], image)[0])
-            if curvature <= 0:
+            curvature, length = agreed_dots(
+                runtime, np.stack([image, direction], axis=1), direction
+            )
+            if curvature <= 1e-10 * length:
                 break
             step = rho / curvature
             x, r = x + step * direction, r - step * image
-            new = float(agreed_dots(runtime, r[None], r)[0])
+            new = float(agreed_dots(runtime, r, r)[0])
             direction = r + (new / rho) * direction
             rho = new
         return x
+
+    def _size(self, rows: Array) -> float:
+        """Norm of a row-per-agent array over all agents."""
+        squares = np.sum(rows * rows, axis=1)[:, None]
+        return float(np.sqrt(self.runtime.total(squares, riding=True)[0]))
 
     # -- infeasibility -------------------------------------------------------------------------------
     def own_conflicts(self) -> Infeasibility | None:
@@ -171,7 +182,22 @@ class Recovery:
                     np.zeros(self.problem.m),
                     value=float(gaps[agent, column]),
                 )
-        return None
+        return self._empty_conflict()
+
+    def _empty_conflict(self) -> Infeasibility | None:
+        """A = B = 0 leaves the coupled equation 0 = sum b."""
+        if not (self.coupling.empty and self.problem.m):
+            return None
+        mean = self.runtime.average(self.b)
+        total = self.problem.n * np.sqrt(agreed_dots(self.runtime, mean, mean)[0])
+        if total <= CONFLICT * max(1.0, self.scale()):
+            return None
+        return Infeasibility(
+            f"infeasible: no agent has A or B, but the b_i add up to {total:.3g}, not to zero; "
+            "correct the b_i or give the coupled equation its A and B",
+            mean[0],
+            value=float(total**2 / self.problem.n),
+        )
 
     def conflict(self, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
         """The certificate at a least-squares point (repaired as far as it goes), or None.
@@ -229,7 +255,7 @@ class Recovery:
         misfit = family.forward(rows) - self.shared.right
         back = family.adjoint(misfit).reshape(count, self.problem.q)
         [target] = runtime.combine([runtime.contribution(gz + back)])
-        direction = self._solve_shared(-target)
+        direction = self._solve_shared(-target, self._size(gz) + self._size(back))
         wide = np.ascontiguousarray(np.broadcast_to(direction, rows.shape))
         return self.shared.in_user_rows(misfit + family.forward(wide))
 

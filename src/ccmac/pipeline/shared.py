@@ -31,7 +31,7 @@ class SharedEquations:
         self.runtime, self.problem, self.q = runtime, problem, problem.q
         blocks, count = problem.blocks("D"), len(problem.agents)
         rows = list(problem.r.values())
-        self.empty = all(b is None or 0 in b.shape for b in blocks)
+        self.empty = "D" not in problem.present
         self.conflict: list[tuple[int, float]] = []
         right = [
             np.zeros(k) if agent.e is None else agent.e
@@ -40,7 +40,9 @@ class SharedEquations:
         self._maps: list[tuple[Array, Array]] | None = None
         if access == "factor" and not self.empty:
             blocks, right, rows = self._orthonormal(blocks, right)
-        self.family = LocalFamily("D", blocks, rows, [self.q] * count, runtime.ledger)
+        self.family = LocalFamily(
+            "D", blocks, rows, [self.q] * count, runtime.ledger, present=not self.empty
+        )
         self.right = np.concatenate(right) if right else np.zeros(0)
         self.interval = (1.0, 1.0)
         self.steps = 1

@@ -33,6 +33,7 @@ class Runtime(ABC):
         self.network = network
         self.ledger = ledger or Ledger()
         self.averaging = averaging or cheapest(network)
+        self._sent: dict[int, tuple[sp.csr_array, int]] = {}
 
     # -- who ------------------------------------------------------------------------------
     @property
@@ -79,7 +80,10 @@ class Runtime(ABC):
         if self.n == 1:
             return Cost()
         matrix = self.network.weights if matrix is None else matrix
-        return Cost(rounds=1, bytes=FLOAT_BYTES * width * int(messages_sent(matrix).max()))
+        if id(matrix) not in self._sent:
+            # The matrix is kept with its count, so that its id stays its own.
+            self._sent[id(matrix)] = (matrix, int(messages_sent(matrix).max()))
+        return Cost(rounds=1, bytes=FLOAT_BYTES * width * self._sent[id(matrix)][1])
 
     def average(self, block: Array) -> Array:
         """Replicated mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
