@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 class CoupledLocal(Channel):
-    """K_1 and v_1 = (E_m b, c); without ``coupled`` or ``local`` the respective rows are dropped."""
+    """K_1 and v_1 = (E_m b, c); without ``coupled`` or ``local`` those rows are dropped."""
 
     def __init__(
         self, problem: Problem, space: Space, *, coupled: bool = True, local: bool = True
@@ -63,7 +63,7 @@ class CoupledLocal(Channel):
     def _sum(self, contributions: Array) -> Array:
         """E_m of what :meth:`Coupling.contributions` gives: a mean (fused), or the agents' rows."""
         if self.runtime.fused:
-            return self.root * contributions[0]
+            return np.asarray(self.root * contributions[0])
         return np.asarray(contributions.sum(axis=0) / self.root)
 
     def adjoint(self, rows: Array) -> Array:
