@@ -185,7 +185,7 @@ class _Run:
     # -- preparation -------------------------------------------------------------------------------
     def prepare(self) -> Prepared:
         with self.runtime.ledger.phase("setup"):
-            facts = self.context.facts()
+            facts = self.context.facts
             if self.method_name == "auto":
                 chosen, why = registry.choose(self.context, facts)
                 self.why = why

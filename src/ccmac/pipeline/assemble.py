@@ -17,7 +17,7 @@ from ccmac.pipeline.execution import ExecutionObjective
 from ccmac.pipeline.krylov import extreme_ritz, lanczos
 from ccmac.pipeline.local import LocalEquations
 from ccmac.pipeline.planner import Candidate, Choice, Planner, Spectrum
-from ccmac.pipeline.profile import build_profile
+from ccmac.pipeline.profile import Structure, build_profile
 from ccmac.pipeline.scaling import Constants, CurvatureTable
 from ccmac.pipeline.shared import SharedEquations
 from ccmac.pipeline.system import Interval
@@ -145,7 +145,8 @@ def _plan(
     gradient = plain.gradient(w0) if table.smooth else np.zeros_like(w0)
     space.z(w0)[...] /= system.coupling.s
     steps = min(problem.m + 1, SMALL if problem.m <= SMALL else LANCZOS_STEPS)
-    profile = build_profile(system, w0, gradient, int(pinned.get("lanczos", steps)), rng)
+    steps = int(pinned.get("lanczos", steps))
+    profile = build_profile(system, w0, gradient, steps, Structure(table.multiples), rng)
     supplied = None
     if given.mu_HC is not None and given.h is not None:
         supplied = Spectrum(given.mu_HC, given.h, "supplied")

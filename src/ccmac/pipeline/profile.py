@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ccmac.operators.leaves import identity_multiple, multiply
+from ccmac.operators.leaves import multiply
 from ccmac.pipeline.averaged import AveragedSystem
 from ccmac.pipeline.krylov import Krylov, agreed_dots, lanczos
 from ccmac.runtime.base import Runtime
@@ -64,21 +64,13 @@ class Profile:
         return np.maximum(values, 0.0), vectors
 
 
-def known_structure(system: AveragedSystem) -> Structure:
-    """One scalar reduction: every agent tells whether B_i is a multiple of the identity."""
-    blocks = system.coupling.problem.blocks("B")
-    rows = []
-    for block in blocks:
-        multiple = 0.0 if block is None else identity_multiple(block)
-        rows.append([np.nan if multiple is None else multiple])
-    values = system.runtime.gather(np.array(rows, dtype=np.float64))[:, 0]
-    if np.isnan(values).any() or not values.any() or system.coupling.m != system.coupling.q:
-        return Structure(None)
-    return Structure(values)
-
-
 def build_profile(
-    system: AveragedSystem, w0: Array, gradient: Array, steps: int, rng: np.random.Generator
+    system: AveragedSystem,
+    w0: Array,
+    gradient: Array,
+    steps: int,
+    structure: Structure,
+    rng: np.random.Generator,
 ) -> Profile:
     """Lanczos on S at the system's scaling; ``steps`` + 2 averagings (setup).
 
@@ -95,7 +87,6 @@ def build_profile(
     mean_start, along_x, along_z = runtime.combine([at_start, part_x, part_z])
     misfit = mean_start - system.target
     t, s = coupling.t, coupling.s
-    structure = known_structure(system)
     noise = rng.standard_normal(coupling.width)
     noise /= np.linalg.norm(noise)
     # Directions the data do not excite still have to be seen when nothing else bounds S below.

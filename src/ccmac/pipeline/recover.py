@@ -170,7 +170,7 @@ class Recovery:
         for column, found in enumerate((self.local.conflict, self.shared.conflict)):
             for agent, gap in found:
                 rows[agents.index(agent), column] = gap
-        gaps = self.runtime.gather(rows)
+        gaps = self.runtime.gather(rows, riding=True)  # with the agents' other declarations
         for column, block in enumerate("CD"):
             if gaps[:, column].any():
                 agent = int(np.argmax(gaps[:, column]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.operators.leaves import identity_multiple
 from ccmac.pipeline.execution import best_augmentation
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -31,15 +32,23 @@ class Constants:
 
 
 class CurvatureTable:
-    """Per-agent curvature, known to everybody after one reduction of scalars."""
+    """What the agents declare of themselves, known to everybody after one reduction of scalars:
+    curvature, capabilities of the objective, and c when B_i = c I.
+    """
 
     def __init__(self, problem: Problem, runtime: Runtime) -> None:
         self.problem, self.runtime = problem, runtime
         rows = []
         for i, agent in problem.agents.items():
             c = agent.objective.curvature(problem.d[i], problem.q)
-            joint = 0.0 if c.separable else 1.0
-            rows.append([c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, joint])
+            able = [float(name in agent.objective.capabilities) for name in ("quadratic", "prox")]
+            multiple = 0.0 if agent.B is None else identity_multiple(agent.B)
+            rows.append(
+                [
+                    c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), *able,
+                    np.nan if multiple is None else multiple,
+                ]
+            )  # fmt: skip
         self.rows = runtime.gather(np.array(rows, dtype=np.float64))
         self._scaled: dict[float, tuple[float, float]] = {}
         self.smooth = bool(np.isfinite(self.rows[:, 4]).all())  # every f_i has a Lipschitz gradient

@@ -136,9 +136,12 @@ class Runtime(ABC):
         cost = self.average_cost(width)
         return Cost(reductions=1, bytes=cost["bytes"], rounds=0 if riding else cost["rounds"])
 
-    def gather(self, values: Array) -> Array:
-        """All agents' rows of per-agent scalars, known to everybody. Cost: one reduction."""
-        self.ledger.charge_cost(self.total_cost(values.shape[1]))
+    def gather(self, values: Array, *, riding: bool = False) -> Array:
+        """All agents' rows of per-agent scalars, known to everybody.
+
+        One reduction whose message has a slot for every agent.
+        """
+        self.ledger.charge_cost(self.total_cost(values.shape[1] * self.n, riding=riding))
         return self._gather(values)
 
     def agree(self, values: Array) -> Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,9 @@ class Context:
     seed: int = 0
     stack: Stack | None = None
 
+    @cached_property
     def facts(self) -> Facts:
-        """What the objectives declare, over all agents; one reduction."""
+        """What the objectives declare, over all agents; one reduction, once."""
         return Facts.of(self.problem, self.runtime)
 
 
@@ -71,21 +73,10 @@ class Facts:
     def of(cls, problem: Problem, runtime: Runtime) -> Facts:
         """Gather the declarations of all agents."""
         table = CurvatureTable(problem, runtime)
-        rows = [
-            [
-                float("quadratic" in agent.objective.capabilities),
-                float("prox" in agent.objective.capabilities),
-                float(agent.B is not None),
-            ]
-            for agent in problem.agents.values()
-        ]
-        both = runtime.gather(np.array(rows, dtype=np.float64))
-        smooth = table.smooth
         strongly = table.at(table.balance()).mu > 0
         return cls(
-            smooth, strongly, bool(both[:, 0].all()), bool(both[:, 1].all()),
-            bool(both[:, 2].any()), table,
-        )  # fmt: skip
+            table.smooth, strongly, table.quadratic, table.prox, "B" in problem.present, table
+        )
 
 
 @dataclass
