@@ -59,6 +59,23 @@ class CurvatureTable:
         """Every f_i is g(x) + h(z)."""
         return not self.rows[:, 6].any()
 
+    @property
+    def quadratic(self) -> bool:
+        """Every objective gives its Hessian and linear term."""
+        return bool(self.rows[:, 7].all())
+
+    @property
+    def prox(self) -> bool:
+        """Every objective has a prox."""
+        return bool(self.rows[:, 8].all())
+
+    @property
+    def multiples(self) -> Array | None:
+        """The beta_i when B_i = beta_i I for all agents (absent counts as 0), else None."""
+        values = self.rows[:, 9]
+        known = not np.isnan(values).any() and values.any() and self.problem.m == self.problem.q
+        return values if known else None
+
     def block(self, column: int, reduce: str) -> float:
         """min or max over agents of one column (L_x, mu_x, L_z, mu_z, L, mu)."""
         values = self.rows[:, column]
