@@ -62,15 +62,17 @@ def assemble(
     seed: int = 0,
     curvature: Constants | None = None,
     stand_in: float | None = None,
+    table: CurvatureTable | None = None,
 ) -> Averaged:
     """Execute the setup of the averaged realization (charged to the current phase).
 
     ``start`` is (x flat, z rows) in the user's variables. ``pinned`` fixes any of scale, inner,
     outer, normalizer. ``curvature`` overrides (mu, L). ``stand_in`` plans with a strongly convex
     problem of that condition number in place of one that is not (its constants stay true).
+    ``table`` reuses declarations that were gathered before.
     """
     given = certificates or Certificates()
-    true_table = CurvatureTable(problem, runtime)
+    true_table = table or CurvatureTable(problem, runtime)
     table = true_table if stand_in is None else true_table.regularized(stand_in)
     space = Space(runtime, list(problem.d.values()), problem.q)
     interval_C = (given.l_C, given.u_C) if given.l_C and given.u_C else None
