@@ -145,6 +145,9 @@ def _plan(
         return Choice(candidate, constants, None, Spectrum(1.0, 1.0, "exact"), 0.0)
     plain = ExecutionObjective(problem, space)
     gradient = plain.gradient(w0) if table.smooth else np.zeros_like(w0)
+    blocks = None
+    if table.smooth and not table.quadratic:
+        blocks = probed_curvature(plain, w0, gradient)
     space.z(w0)[...] /= system.coupling.s
     steps = min(problem.m + 1, SMALL if problem.m <= SMALL else LANCZOS_STEPS)
     steps = int(pinned.get("lanczos", steps))
@@ -156,9 +159,31 @@ def _plan(
     cosine = structural_cosine(system, profile.structure.cosine_bound())
     planner = Planner(
         system, profile, table, costs, target=target, measure=measure,
-        pinned=pinned, supplied=supplied, cosine=cosine,
+        pinned=pinned, supplied=supplied, cosine=cosine, probed=blocks,
     )  # fmt: skip
     return planner.choose()
+
+
+def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> tuple[float, float]:
+    """Curvature of F at w0 along its own gradient, per block: one gradient, one reduction.
+
+    Objectives that are not quadratic seldom live at their worst constants; the twin plans with
+    what it sees. (The steps of the method keep the declared constants.)
+    """
+    space = plain.space
+    step = 1e-4 * (1.0 + space.norm(w0, riding=True)) / max(space.norm(gradient, riding=True), 1e-300)
+    change = plain.gradient(w0 - step * gradient) - gradient
+    squares = []
+    for u, v in ((gradient, gradient), (change, gradient)):
+        only_x, only_z = u.copy(), u.copy()
+        space.z(only_x)[...] = 0.0
+        space.x(only_z)[...] = 0.0
+        squares += [space.partial_dots(only_x, v), space.partial_dots(only_z, v)]
+    xx, zz, hx, hz = space.runtime.total(np.concatenate(squares, axis=1), riding=True)
+    return (
+        float(-hx / (step * xx)) if xx > 0 else 0.0,
+        float(-hz / (step * zz)) if zz > 0 else 0.0,
+    )
 
 
 def local_interval(problem: Problem, runtime: Runtime) -> tuple[float, float]:

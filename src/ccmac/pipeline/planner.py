@@ -23,7 +23,7 @@ from ccmac.pipeline.system import weighted_extremes
 from ccmac.pipeline.twin import Modes, Setting, predict
 
 Array = NDArray[np.float64]
-SCALES = tuple(2.0 ** (0.5 * k) for k in range(-4, 9))
+SCALES = tuple(2.0 ** (0.5 * k) for k in range(-8, 9))
 INNER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 DEFLATED = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24)
 TOP_MARGIN = 1.1
@@ -187,6 +187,7 @@ class Planner:
         pinned: dict[str, Any],
         supplied: Spectrum | None,
         cosine: float | None,
+        probed: tuple[float, float] | None = None,
     ) -> None:
         self.system, self.profile, self.table, self.costs = system, profile, table, costs
         self.target, self.measure, self.pinned = target, measure, pinned
@@ -200,6 +201,13 @@ class Planner:
                 table.block(2, "max"),
             ]
         )
+        if probed is not None:
+            # A block the start does not excite keeps its declared constants.
+            for first, seen in ((0, probed[0]), (2, probed[1])):
+                low, high = self.blocks[first : first + 2]
+                if seen > 0:
+                    top = min(max(seen, low), high)
+                    self.blocks[first : first + 2] = math.sqrt(max(low, 1e-3 * top) * top), top
 
     def choose(self) -> Choice:
         """The candidate of least predicted bill; all candidates, best first."""
