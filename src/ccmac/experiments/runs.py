@@ -1,0 +1,106 @@
+"""One run of a suite: everything that determines its outcome, and the name made from that."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ccmac.errors import InputError
+from ccmac.network import Network
+
+FORMAT = 1
+"""Version of the record format; part of every run's name."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Problem, network, method and stopping rule, all of plain values.
+
+    ``problem`` are keyword arguments of :func:`ccmac.vfl.problem`, ``options`` of
+    :func:`ccmac.solve`; ``stop`` is ``reference`` (RelErr of the weights) or ``certificate``.
+    """
+
+    suite: str
+    profile: str
+    data: str
+    agents: int
+    partition_seed: int
+    alpha: Any
+    network: dict[str, Any]
+    method: str
+    label: str
+    tol: float
+    stop: str = "reference"
+    problem: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    max_iterations: int | None = None
+    max_seconds: float | None = None
+
+    @property
+    def id(self) -> str:
+        """Readable words and a digest of the content: equal runs have equal names."""
+        words = (self.data, f"n{self.agents}", network_name(self.network), self.label)
+        slug = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(words)).strip("-").lower()
+        return f"{slug[:60]}-{digest({'format': FORMAT, **self.as_dict()})}"
+
+    @property
+    def solve_key(self) -> str:
+        """Equal for runs with the same iterates.
+
+        The canonical realization does not look at the graph (Proposition lift-invariance): only the
+        modelled rounds of a call depend on it, so one solve serves all graphs.
+        """
+        content = self.as_dict()
+        if self.graph_free:
+            content["network"] = "any"
+        return digest(content)
+
+    @property
+    def graph_free(self) -> bool:
+        """Whether the iterates are the same on every graph."""
+        return self.options.get("realization") == "canonical"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Run:
+        """Inverse of :meth:`as_dict`."""
+        return replace(cls(**content))
+
+
+def digest(content: dict[str, Any]) -> str:
+    """Twelve hexadecimal digits of the SHA-256 of the canonical JSON text."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def build_network(network: dict[str, Any], n: int) -> Network:
+    """The graph a run names, on n agents."""
+    family = network["family"]
+    if family == "grid":
+        rows, cols = network["rows"], network["cols"]
+        if rows * cols != n:
+            raise InputError(f"network: a {rows} x {cols} grid has {rows * cols} agents, not {n}")
+        return Network.grid(rows, cols)
+    if family == "erdos_renyi":
+        return Network.erdos_renyi(n, network["p"], network["seed"])
+    if family == "random_regular":
+        return Network.random_regular(n, network["degree"], network["seed"])
+    make = {
+        "path": Network.path, "ring": Network.ring, "star": Network.star,
+        "complete": Network.complete,
+    }  # fmt: skip
+    return make[family](n)
+
+
+def network_name(network: dict[str, Any]) -> str:
+    """``ring``, ``grid-2x4``, ``erdos_renyi-3`` ..."""
+    family = str(network["family"])
+    if family == "grid":
+        return f"grid-{network['rows']}x{network['cols']}"
+    return f"{family}-{network['seed']}" if "seed" in network else family
