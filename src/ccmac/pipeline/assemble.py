@@ -67,7 +67,8 @@ def assemble(
     """Execute the setup of the averaged realization (charged to the current phase).
 
     ``start`` is (x flat, z rows) in the user's variables. ``pinned`` fixes any of scale, inner,
-    outer, normalizer. ``curvature`` overrides (mu, L). ``stand_in`` plans with a strongly convex
+    outer, normalizer; ``floor`` takes the scale at which B's part of S has that share of A's (for
+    objectives whose curvature says nothing). ``curvature`` overrides (mu, L). ``stand_in`` plans with a strongly convex
     problem of that condition number in place of one that is not (its constants stay true).
     ``table`` reuses declarations that were gathered before.
     """
@@ -156,6 +157,11 @@ def _plan(
     if given.mu_HC is not None and given.h is not None:
         supplied = Spectrum(given.mu_HC, given.h, "supplied")
         pinned = {**pinned, "scale": 1.0 / table.balance() ** 2}
+    if "floor" in pinned and "scale" not in pinned:
+        tops = [float(np.linalg.eigvalsh(M)[-1]) if len(M) else 0.0 for M in (profile.M_A, profile.M_B)]
+        if min(tops) > 0:
+            square = float(pinned["floor"]) * tops[0] / tops[1]
+            pinned = {**pinned, "scale": square / table.balance() ** 2}
     cosine = structural_cosine(system, profile.structure.cosine_bound())
     planner = Planner(
         system, profile, table, costs, target=target, measure=measure,

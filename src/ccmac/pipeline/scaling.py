@@ -117,7 +117,7 @@ class CurvatureTable:
             mu_x = mu_x if np.isfinite(mu_x) else np.inf
             plain = Constants(min(mu_x, float(h.min())), max(L_x, L_z), 0.0)
             # The augmentation lifts mu to the mean of the h_i at most: nothing to lift, no gain.
-            if self.runtime.n == 1 or not np.isfinite(h).all() or h.max() <= 0:
+            if self.runtime.n == 1 or not np.isfinite([*h, L_x, L_z]).all() or h.max() <= 0:
                 return plain
             rho, mu, L = best_augmentation(h, L_z, mu_x, L_x)
             better = mu > 0 and (plain.mu <= 0 or plain.condition > AUGMENT_GAIN * L / mu)
