@@ -19,7 +19,7 @@ from ccmac.pipeline.local import LocalEquations
 from ccmac.pipeline.planner import Candidate, Choice, Planner, Spectrum
 from ccmac.pipeline.profile import Structure, build_profile
 from ccmac.pipeline.scaling import Constants, CurvatureTable
-from ccmac.pipeline.shared import SharedEquations
+from ccmac.pipeline.shared import KERNEL, SharedEquations
 from ccmac.pipeline.system import Interval
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 LANCZOS_STEPS = 16
 SMALL = 40
 SMALL_STATE = 4000
+SHARED_ERROR = 0.2
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,10 @@ def assemble(
     rng = np.random.default_rng(seed)
     if not shared.empty:
         shared.prepare_target()
-        supplied_D = access == "matvec" and given.mu_D and given.d_D
-        bounds = (given.mu_D, given.d_D) if supplied_D else _shared_interval(shared, rng)
-        assert bounds[0] is not None and bounds[1] is not None
-        shared.fix((bounds[0], bounds[1]), 0.2)
+        if access == "matvec" and given.mu_D is not None and given.d_D is not None:
+            shared.fix((given.mu_D, given.d_D), SHARED_ERROR)
+        else:
+            _explore_shared(shared, rng)
     system = system.at_scale(s0)
     choice = _plan(
         problem, system, table, start, given, costs or Costs(), target, measure, pinned or {}, rng
@@ -150,9 +151,10 @@ def _plan(
     if table.smooth and not table.quadratic:
         blocks = probed_curvature(plain, w0, gradient)
     space.z(w0)[...] /= system.coupling.s
-    steps = min(problem.m + 1, SMALL if problem.m <= SMALL else LANCZOS_STEPS)
-    steps = int(pinned.get("lanczos", steps))
-    profile = build_profile(system, w0, gradient, steps, Structure(table.multiples), rng)
+    small = problem.m <= SMALL
+    steps = int(pinned.get("lanczos", problem.m + 1 if small else LANCZOS_STEPS))
+    structure = Structure(table.multiples)
+    profile = build_profile(system, w0, gradient, steps, structure, rng, exhaust=small)
     supplied = None
     if given.mu_HC is not None and given.h is not None:
         supplied = Spectrum(given.mu_HC, given.h, "supplied")
@@ -206,21 +208,24 @@ def local_interval(problem: Problem, runtime: Runtime) -> tuple[float, float]:
     return float(values[:, 0].min()) * (1 - 1e-12), float(values[:, 1].max()) * (1 + 1e-12)
 
 
-def _shared_interval(shared: SharedEquations, rng: np.random.Generator) -> tuple[float, float]:
-    """[mu_D, top] of S_D by Lanczos from a random vector of its range."""
+def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
+    """Lanczos on S_D: its whole range when q is small, else its interval with margins."""
     runtime, q = shared.runtime, shared.q
 
     def apply(v: Array) -> Array:
         return runtime.combine([shared.gram_contribution(v)])[0]
 
-    seed = np.broadcast_to(rng.standard_normal(q), (runtime.replicas, q)).copy()
-    krylov = lanczos(runtime, apply, apply(seed), min(q + 1, SMALL if q <= SMALL else LANCZOS_STEPS))
-    if not krylov.steps:
-        return 1.0, 1.0
-    values = np.linalg.eigvalsh(krylov.tridiagonal())
-    positive = values[values > 1e-10 * values[-1]]
+    small = q <= SMALL
+    seed = np.tile(rng.standard_normal(q), (runtime.replicas, 1))
+    steps = q + 1 if small else LANCZOS_STEPS
+    krylov = lanczos(runtime, apply, apply(seed), steps, rng=rng if small else None)
+    if krylov.complete and krylov.steps:
+        shared.fix_span(krylov)
+        return
+    values = np.linalg.eigvalsh(krylov.tridiagonal()) if krylov.steps else np.ones(1)
+    positive = values[values > KERNEL * values[-1]]
     margins = (1 - 1e-9, 1 + 1e-9) if krylov.exhausted else (0.5, 1.1)
-    return float(positive[0]) * margins[0], float(positive[-1]) * margins[1]
+    shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), SHARED_ERROR)
 
 
 def _joint_interval(system: AveragedSystem, rng: np.random.Generator) -> Interval:

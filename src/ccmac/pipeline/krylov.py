@@ -20,8 +20,9 @@ BREAKDOWN = 1e-9
 class Krylov:
     """Orthonormal vectors w_1..w_k (replicas, k, m) with W'SW = tridiag(beta, alpha, beta).
 
-    ``exhausted``: the next vector vanished, so the Ritz values are eigenvalues. ``following`` is
-    w_{k+1} (zero when exhausted), which makes S W = W T + beta_k w_{k+1} e_k' available.
+    ``exhausted``: the next vector vanished, so the Ritz values are eigenvalues. ``complete``: the
+    vectors span all of Range(S). ``following`` is w_{k+1} (zero when exhausted), which makes
+    S W = W T + beta_k w_{k+1} e_k' available.
     """
 
     basis: Array
@@ -29,6 +30,7 @@ class Krylov:
     beta: Array
     exhausted: bool
     following: Array
+    complete: bool = False
 
     def images(self, count: int) -> Array:
         """S w_1, ..., S w_count by the three-term relation; no products."""
@@ -64,9 +66,19 @@ def orthogonalized(basis: Array, vector: Array) -> Array:
 
 
 def lanczos(
-    runtime: Runtime, apply: Callable[[Array], Array], start: Array, steps: int
+    runtime: Runtime,
+    apply: Callable[[Array], Array],
+    start: Array,
+    steps: int,
+    *,
+    rng: np.random.Generator | None = None,
 ) -> Krylov:
-    """``steps`` Lanczos steps with full reorthogonalization; ``apply`` returns S v (replicated)."""
+    """``steps`` Lanczos steps with full reorthogonalization; ``apply`` returns S v (replicated).
+
+    With ``rng`` an exhausted run starts again outside what it has spanned, so that repeated
+    eigenvalues are seen with all their vectors, until Range(S) is complete (one averaging more for
+    every new start).
+    """
     norm = float(np.sqrt(agreed_dots(runtime, start, start)[0]))
     replicas, m = start.shape
     if norm == 0.0 or steps == 0:
@@ -75,23 +87,44 @@ def lanczos(
     vectors[:, 0] = start / norm
     alpha: list[float] = []
     beta: list[float] = []
-    exhausted, scale = False, 0.0
+    exhausted, complete, scale = False, False, 0.0
     for k in range(steps):
         image = apply(np.ascontiguousarray(vectors[:, k]))
         alpha.append(float(agreed_dots(runtime, vectors[:, k], image)[0]))
-        for _ in range(2):
-            image = orthogonalized(vectors[:, : k + 1], image)
-        length = float(np.sqrt(max(agreed_dots(runtime, image, image)[0], 0.0)))
+        image, length = _remainder(runtime, vectors[:, : k + 1], image)
         scale = max(scale, abs(alpha[-1]), length)
         exhausted = length <= BREAKDOWN * scale
         beta.append(0.0 if exhausted else length)
+        if exhausted and rng is not None:
+            image, length = _fresh(runtime, apply, vectors[:, : k + 1], rng)
+            complete = length <= BREAKDOWN * max(scale, 1e-300)
+            exhausted = complete
         vectors[:, k + 1] = 0.0 if exhausted else image / length
         if exhausted:
             break
     count = len(alpha)
     return Krylov(
-        vectors[:, :count], np.array(alpha), np.array(beta), exhausted, vectors[:, count]
-    )
+        vectors[:, :count], np.array(alpha), np.array(beta), exhausted, vectors[:, count],
+        complete or (exhausted and count == m),
+    )  # fmt: skip
+
+
+def _remainder(runtime: Runtime, basis: Array, vector: Array) -> tuple[Array, float]:
+    """What is left of ``vector`` outside the basis, and its norm."""
+    for _ in range(2):
+        vector = orthogonalized(basis, vector)
+    return vector, float(np.sqrt(max(agreed_dots(runtime, vector, vector)[0], 0.0)))
+
+
+def _fresh(
+    runtime: Runtime, apply: Callable[[Array], Array], basis: Array, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """S times a random unit vector outside an invariant basis: zero when Range(S) is spanned."""
+    if basis.shape[1] >= basis.shape[2]:
+        return np.zeros((basis.shape[0], basis.shape[2])), 0.0
+    noise = np.tile(rng.standard_normal(basis.shape[2]), (basis.shape[0], 1))
+    noise, length = _remainder(runtime, basis, noise)
+    return _remainder(runtime, basis, apply(noise / length))
 
 
 def extreme_ritz(

@@ -131,8 +131,8 @@ def _whole_deflation(
 ) -> Deflation:
     """All positive Ritz vectors of an exhausted Krylov space: the inverse on what they span.
 
-    When they span R^m together with the kernel, nothing is left; otherwise repeated eigenvalues
-    may be, and those lie in the spectrum's interval.
+    When they span Range(S), nothing is left; otherwise repeated eigenvalues may be, and those lie
+    in the spectrum's interval.
     """
     krylov = profile.krylov
     images, T = _images(system.at_scale(s), krylov.basis)
@@ -142,7 +142,7 @@ def _whole_deflation(
     basis = np.stack([rotate @ W for W in krylov.basis])
     images = np.stack([rotate @ SW for SW in images])
     inverse = np.diag(1.0 / values[keep])
-    if krylov.steps == system.coupling.m:
+    if krylov.complete:
         return Deflation(basis, images, inverse, 1.0, 1.0)
     return Deflation(basis, images, inverse, spectrum.low, spectrum.high)
 
@@ -312,7 +312,7 @@ class Planner:
                 found.append(("semi-iteration", inner, response, spread))
                 if spread[1] - spread[0] < 1e-3:
                     break
-        k, m = self.profile.krylov.steps, self.system.coupling.m
+        k = self.profile.krylov.steps
         if wanted in (None, "deflation") and k and self.supplied is None:
             _, vectors = self.profile.ritz(1.0, s)
             if self.profile.krylov.exhausted:
@@ -320,7 +320,8 @@ class Planner:
                 response = np.where(positive, 1.0 / np.where(positive, modes.theta, 1.0), 0.0)
                 weight = 2.0 / (spectrum.low + spectrum.high)
                 left = (weight * spectrum.low, weight * spectrum.high)
-                found.append(("deflation", k, response, (1.0, 1.0) if k == m else left))
+                whole = self.profile.krylov.complete
+                found.append(("deflation", k, response, (1.0, 1.0) if whole else left))
                 return found
             ranks = [r for r in DEFLATED if r <= k - 4]
             for r in [self.pinned["inner"]] if "inner" in self.pinned else ranks:

@@ -71,10 +71,13 @@ def build_profile(
     steps: int,
     structure: Structure,
     rng: np.random.Generator,
+    *,
+    exhaust: bool = False,
 ) -> Profile:
     """Lanczos on S at the system's scaling; ``steps`` + 2 averagings (setup).
 
-    ``gradient`` is the unscaled gradient of F at w0 in the execution layout.
+    ``gradient`` is the unscaled gradient of F at w0 in the execution layout. ``exhaust`` goes on
+    until all of Range(S) is spanned.
     """
     runtime, coupling, space = system.runtime, system.coupling, system.space
     gx, gz = space.x(gradient), space.z(gradient)
@@ -97,7 +100,7 @@ def build_profile(
     def apply(price: Array) -> Array:
         return runtime.combine([system.gram_contribution(price)])[0]
 
-    krylov = lanczos(runtime, apply, data, steps)
+    krylov = lanczos(runtime, apply, data, steps, rng=rng if exhaust else None)
     T = krylov.tridiagonal()
     M_B, M_mean = _shared_grams(system, krylov, structure)
     M_A = (T - s * s * M_B) / (t * t)

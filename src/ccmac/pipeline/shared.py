@@ -17,11 +17,13 @@ from ccmac.ledger import Cost
 from ccmac.operators.chebyshev import smallest_degree
 from ccmac.operators.leaves import LocalFamily
 from ccmac.pipeline.chains import Chain, semi_iteration_chain
+from ccmac.pipeline.krylov import Krylov
 from ccmac.pipeline.local import CONSISTENCY, dense, row_space
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 
 Array = NDArray[np.float64]
+KERNEL = 1e-10
 
 
 class SharedEquations:
@@ -48,6 +50,9 @@ class SharedEquations:
         self.steps = 1
         self.target: Array = np.zeros((runtime.replicas, self.q))
         self.scale = 1.0
+        # Orthonormal vectors spanning Range(S_D), known to all, and S_D^+ target; None: semi-iterate.
+        self.span: Array | None = None
+        self.point: Array = self.target
 
     def _orthonormal(
         self, blocks: list[Any], right: list[Array]
@@ -91,14 +96,32 @@ class SharedEquations:
         other = object.__new__(SharedEquations)
         other.__dict__.update(self.__dict__)
         other.target = np.zeros_like(self.target)
+        other.point = np.zeros_like(self.point)
         return other
 
     def fix(self, interval: tuple[float, float], error: float) -> None:
         """The interval of S_D and the least degree whose error is at most ``error``."""
         self.interval, self.steps = interval, smallest_degree(*interval, error)
 
+    def fix_span(self, krylov: Krylov) -> None:
+        """Range(S_D) is spanned completely: the channel becomes an exact projection of the mean.
+
+        No products and no rounds remain, only work on what every agent holds.
+        """
+        values, vectors = np.linalg.eigh(krylov.tridiagonal())
+        keep = values > KERNEL * values[-1]
+        rotate = np.ascontiguousarray(vectors[:, keep].T)
+        self.span = np.stack([rotate @ W for W in krylov.basis])
+        inverse = 1.0 / values[keep]
+        pairs = zip(self.span, self.target, strict=True)
+        self.point = np.stack([(inverse * (W @ u)) @ W for W, u in pairs])
+        self.interval, self.steps = (1.0, 1.0), 0
+
     def chain(self, mean: Array) -> Chain:
         """q(S_D)(S_D mean - target). Cost: ``steps`` averagings of q floats, 2 D each."""
+        if self.span is not None:
+            rows = [(W @ u) @ W for W, u in zip(self.span, mean, strict=True)]
+            return np.stack(rows) - self.point / self.scale
         image = yield self.gram_contribution(mean)
         right = image - self.target / self.scale
         result = yield from semi_iteration_chain(
