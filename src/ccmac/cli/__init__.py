@@ -1,0 +1,1 @@
+"""The command line: ``ccmac demo | geometry | complexity | plan | solve | data | ...``."""

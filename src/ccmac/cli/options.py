@@ -1,0 +1,65 @@
+"""Arguments and options that several commands share, and how they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ccmac.cli.network import HELP, parse_network
+from ccmac.costs import Costs
+from ccmac.errors import InputError
+from ccmac.network import Network
+from ccmac.problem import Problem
+
+ProblemDir = Annotated[
+    Path, typer.Argument(metavar="PROBLEM_DIR", help="A directory written by problem.save(...).")
+]
+NetworkSpec = Annotated[str, typer.Option("--network", metavar="SPEC", help=HELP)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Tolerance = Annotated[
+    float,
+    typer.Option("--tol", help="Certified error of (x, z), relative to max(1, its norm)."),
+]
+MethodName = Annotated[
+    str, typer.Option("--method", help="auto, or a name that ccmac.methods() lists.")
+]
+Realization = Annotated[
+    str | None,
+    typer.Option("--realization", help="averaged (default), certified or canonical."),
+]
+Access = Annotated[
+    str, typer.Option("--access", help="factor: C_i, D_i may be factorized; matvec: products only.")
+]
+Prices = Annotated[
+    str | None,
+    typer.Option(
+        "--costs", metavar="PRICES", help="What the plan minimizes: gradient=1,product=0,round=1."
+    ),
+]
+
+
+def load(directory: Path, network: str) -> tuple[Problem, Network]:
+    """The whole problem and a network of its size."""
+    problem = Problem.load(directory)
+    return problem, parse_network(network, problem.n)
+
+
+def parse_costs(text: str | None) -> Costs | None:
+    """``gradient=1,product=0,round=5``; what is not named keeps its default price."""
+    if text is None:
+        return None
+    prices: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        try:
+            prices[name.strip()] = float(value)
+        except ValueError:
+            raise InputError(f"costs: {part!r} is not NAME=NUMBER, such as round=5") from None
+    unknown = set(prices) - {"gradient", "product", "round"}
+    if unknown:
+        raise InputError(
+            f"costs: {sorted(unknown)[0]!r} is unknown; price gradient, product, round"
+        )
+    return Costs(**prices)

@@ -1,0 +1,248 @@
+"""``ccmac solve``: a solution with a guarantee and a bill, on one machine or on many."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ccmac.api import solve
+from ccmac.cli.network import parse_network
+from ccmac.cli.options import (
+    Access,
+    AsJson,
+    MethodName,
+    NetworkSpec,
+    Prices,
+    ProblemDir,
+    Realization,
+    Tolerance,
+    parse_costs,
+)
+from ccmac.cli.output import dumps, fitted, print_json
+from ccmac.cli.solution import (
+    arrays_of,
+    part_name,
+    prepare,
+    read_solution,
+    remove_old,
+    write_solution,
+    write_summary,
+)
+from ccmac.errors import InputError
+from ccmac.problem import Problem
+from ccmac.results import Result
+from ccmac.runtime import Runtime
+from ccmac.storage.manifest import read_manifest
+
+EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
+RESCUE = Path("ccmac-interrupted")
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+EPILOG = (
+    "Example: `ccmac solve my-problem --network ring --tol 1e-6 --out result`\n\n"
+    "On four processes: `mpiexec -n 4 ccmac solve my-problem --network ring --runtime mpi "
+    "--out result`\n\n"
+    "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted."
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of one call that do not change with the runtime."""
+
+    directory: Path
+    network: str
+    out: Path | None
+    warm_start: Path | None
+    as_json: bool
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def settings(self) -> dict[str, Any]:
+        """What was asked for, for the record."""
+        return {"network": self.network, **self.options}
+
+
+def run(
+    problem_dir: ProblemDir,
+    *,
+    network: NetworkSpec = "complete",
+    method: MethodName = "auto",
+    tol: Tolerance = 1e-6,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there."),
+    ] = None,
+    realization: Realization = None,
+    access: Access = "factor",
+    costs: Prices = None,
+    max_iterations: Annotated[
+        int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option("--max-seconds", help="Stop after so many seconds.")
+    ] = None,
+    warm_start: Annotated[
+        Path | None, typer.Option("--warm-start", help="Start from the --out of an earlier solve.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", help="Save the state there; continue from it if it exists."),
+    ] = None,
+    every: Annotated[
+        int | None, typer.Option("--every", help="Iterations between checkpoints (50).", min=1)
+    ] = None,
+    runtime: Annotated[
+        str, typer.Option("--runtime", help="inprocess, or mpi under mpiexec.")
+    ] = "inprocess",
+    audit: Annotated[
+        bool, typer.Option("--audit", help="With mpi: list every kind of message that was sent.")
+    ] = False,
+    gather: Annotated[
+        bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")
+    ] = False,
+    fused: Annotated[
+        bool, typer.Option("--fused/--no-fused", help="--no-fused: the very sums of an mpi run.")
+    ] = True,
+    seed: Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Solve a saved problem; print the solution's certified error and what it cost.
+
+    Ctrl-C stops after the current iteration and keeps the iterate: continue with --checkpoint, or
+    from --out with --warm-start.
+    """
+    if every is not None and checkpoint is None:
+        raise InputError(
+            "--every: counts iterations between checkpoints; give --checkpoint DIR too"
+        )
+    stored = None if checkpoint is None else {"path": str(checkpoint), "every": every or 50}
+    options = {
+        "method": method, "tol": tol, "max_iterations": max_iterations,
+        "max_seconds": max_seconds, "realization": realization, "access": access,
+        "costs": costs, "checkpoint": stored, "seed": seed,
+    }  # fmt: skip
+    request = Request(problem_dir, network, out, warm_start, as_json, options)
+    if runtime == "mpi":
+        code = _on_ranks(request, audit, gather)
+    elif runtime == "inprocess":
+        _refuse_copies(audit)
+        code = _in_process(request, fused)
+    else:
+        raise InputError(f"--runtime {runtime}: is unknown; take inprocess or mpi")
+    raise typer.Exit(code)
+
+
+def _in_process(request: Request, fused: bool) -> int:
+    problem = Problem.load(request.directory)
+    result = _solve(request, problem, "inprocess", range(problem.n), fused)
+    out = request.out
+    if out is None and result.status == "interrupted" and not request.options["checkpoint"]:
+        out = RESCUE  # an interruption never loses the work
+    if out is not None:
+        prepare(out)
+        write_solution(out, part_name(result.agents, problem.n), arrays_of(result, result.agents))
+        remove_old(out, {part_name(result.agents, problem.n)})
+        write_summary(out, result, _record(request, problem))
+    return _report(request, problem, result, out)
+
+
+def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
+    """The same under MPI: every rank opens its own agents' files; rank 0 prints."""
+    from ccmac.runtime.audit import table  # (optional dependency)
+    from ccmac.runtime.mpi import Mpi, guard
+
+    with guard():
+        manifest = read_manifest(request.directory)
+        network = parse_network(request.network, manifest.n)
+        runtime = Mpi(network, audit=audit)
+        with runtime.guard():
+            token = {"manifest": repr(manifest), **request.settings(), "gather": gather}
+            runtime.check_consistent(dumps(token))
+            problem = Problem.load(request.directory, agents=runtime.owned)
+            result = _solve(request, problem, runtime, runtime.owned, False)
+            if request.out is not None:
+                _write_ranks(request, problem, result, runtime, gather)
+            sent = runtime.audit_report()
+            code = EXIT_CODES.get(result.status, 1)
+            if runtime.is_root:
+                code = _report(request, problem, result, request.out)
+                if sent is not None:
+                    typer.echo("\n" + table(sent), err=request.as_json)
+    return code
+
+
+def _solve(
+    request: Request, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
+) -> Result:
+    network = parse_network(request.network, problem.n)
+    warm = None if request.warm_start is None else read_solution(request.warm_start, owned)
+    options = request.options | {"costs": parse_costs(request.options["costs"])}
+    return solve(problem, network, runtime=runtime, fused=fused, warm_start=warm, **options)
+
+
+def _write_ranks(
+    request: Request, problem: Problem, result: Result, runtime: Any, gather: bool
+) -> None:
+    """Rank 0 writes the record; the x_i are written by their owners, or by rank 0 if gathered."""
+    assert request.out is not None
+    mine = arrays_of(result, result.agents)
+    prepare(request.out)
+    name = part_name(result.agents, problem.n)
+    if not gather:
+        write_solution(request.out, name, mine)
+    else:
+        name = part_name(range(problem.n), problem.n)
+        whole = {k: v for k, v in mine.items() if k in ("z", "coupled")}
+        kinds = [
+            k for k in ("x", "local", "shared", "consensus") if f"{k}{result.agents[0]}" in mine
+        ]
+        for kind in kinds:
+            rows = runtime.collect([mine[f"{kind}{i}"] for i in result.agents])
+            whole |= {} if rows is None else {f"{kind}{i}": row for i, row in enumerate(rows)}
+        if runtime.is_root:
+            write_solution(request.out, name, whole)
+            remove_old(request.out, {name})
+    if runtime.is_root:
+        write_summary(request.out, result, _record(request, problem))
+
+
+def _record(request: Request, problem: Problem) -> dict[str, Any]:
+    return {
+        "problem": str(request.directory),
+        "size": {"n": problem.n, "q": problem.q, "m": problem.m},
+        "asked": request.settings(),
+    }
+
+
+def _report(request: Request, problem: Problem, result: Result, out: Path | None) -> int:
+    """Print the result; the exit code says how it ended."""
+    if request.as_json:
+        print_json({**_record(request, problem), **result.as_dict()})
+    else:
+        typer.echo(fitted(str(result)))
+    if out is not None:
+        typer.echo(f"\nwritten to {out}", err=request.as_json)
+    if result.status == "interrupted":
+        how = f"--warm-start {out}" if out is not None else "the same --checkpoint"
+        typer.echo(f"interrupted; continue with {how}", err=True)
+    return EXIT_CODES.get(result.status, 1)
+
+
+def _refuse_copies(audit: bool) -> None:
+    """Under mpiexec without --runtime mpi every process would do the same work."""
+    if audit:
+        raise InputError("--audit: counts messages between processes; add --runtime mpi")
+    count = next((os.environ[k] for k in LAUNCHERS if k in os.environ), "1")
+    if count.isdecimal() and int(count) > 1:
+        raise InputError(
+            f"solve: was started as {count} processes, each of which would solve all of it; "
+            "add --runtime mpi"
+        )
+
+
+def register(app: typer.Typer) -> None:
+    """Mount on the main command."""
+    app.command("solve", epilog=EPILOG)(run)
