@@ -7,10 +7,12 @@ from ccmac.baselines.papc import PAPC
 from ccmac.baselines.pdhg import PDHG
 from ccmac.errors import InputError, MethodRefused
 from ccmac.solvers.cross_apapc import CROSS, JOINT
+from ccmac.solvers.cross_cg import CROSS_CG
+from ccmac.solvers.local_inverse import affordable
 from ccmac.solvers.method import Context, Facts, Method
 
 REGISTRY: dict[str, Method] = {
-    method.name: method for method in (CROSS, JOINT, CONDAT_VU, PDHG, PAPC)
+    method.name: method for method in (CROSS, JOINT, CROSS_CG, CONDAT_VU, PDHG, PAPC)
 }
 
 
@@ -41,12 +43,25 @@ def refuse_unless_fit(method: Method, facts: Facts) -> None:
 
 def choose(ctx: Context, facts: Facts) -> tuple[Method, str]:
     """The method ``auto`` takes, and why."""
+    if _prefers_cg(ctx, facts):
+        return REGISTRY["cross-cg"], "quadratic with cheap local solves: fewest averagings"
     if facts.smooth and facts.strongly_convex:
         return REGISTRY["cross-apapc"], "smooth and strongly convex objectives"
     raise MethodRefused(
         "no registered method fits: the objectives are not smooth and strongly convex; "
         "add a small ridge term to every block"
     )
+
+
+def _prefers_cg(ctx: Context, facts: Facts) -> bool:
+    """CG reaches the goal before cross-apapc has its plan, unless solves are dear or not allowed.
+
+    It needs one averaging and one local solve an iteration, and no spectral estimates; settings
+    that only cross-apapc knows (a realization, pinned degrees, certificates) decide for that.
+    """
+    asked = ctx.realization or ctx.pinned or ctx.certificates is not None or ctx.stack is not None
+    fit = facts.smooth and facts.strongly_convex and facts.quadratic
+    return fit and not asked and ctx.access == "factor" and affordable(ctx.problem, ctx.runtime)
 
 
 def methods() -> dict[str, dict[str, object]]:

@@ -1,7 +1,7 @@
 """A bounded tuner: short trials of every setting of a grid, the best certified error wins.
 
-The trials start where the solve starts, are executed like a solve (every product and round), and are
-charged to ``setup``, as the tuner runs while a method is prepared.
+The trials start where the solve starts, are executed like a solve (every product and round), and
+are charged to ``setup``, as the tuner runs while a method is prepared.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ T = TypeVar("T")
 def tuned(ctx: Context, grid: Sequence[T], build: Callable[[T], Iteration]) -> T:
     """The setting whose iteration has the least error bound after :data:`TRIAL` steps.
 
-    Needs smooth strongly convex objectives (for the bound). Cost, in setup: ``TRIAL`` iterations and
-    one tight bound for each setting, one averaged realization for all of them.
+    Needs smooth strongly convex objectives (for the bound). Cost, in setup: ``TRIAL`` iterations
+    and one tight bound for each setting, one averaged realization for all of them.
     """
     if ctx.tune != "grid":
         raise InputError(f"tune = {ctx.tune!r} is unknown; take 'grid' or leave it out")

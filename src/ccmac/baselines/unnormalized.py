@@ -2,14 +2,15 @@
 
 K = [(2/(a+b))^{1/2} Pi H P_kerC; P_C; I - Pi; ...] of the averaged realization: the coupled row is
 only divided by a number, so every residual costs one averaging. The block scale of z is the one the
-planner finds best at this normalization (``pinned={"scale": ...}`` fixes it). The methods need K only
-through K'(K w - v), and keep p = K'y instead of the dual variable y.
+planner finds best at this normalization (``pinned={"scale": ...}`` fixes it). The methods need K
+only through K'(K w - v), and keep p = K'y instead of the dual variable y.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from ccmac.baselines.tuning import tuned
 from ccmac.pipeline.certify import Certifier
@@ -40,35 +41,52 @@ def prepare(
     certified error; the trials are charged to setup.
     """
     realized = unnormalized(ctx)
+    builder = _Builder(name, ctx, why, solver, realized)
     balance = float(ctx.pinned.get("balance", 1.0))
     if ctx.tune is not None and "balance" not in ctx.pinned:
-        balance = tuned(ctx, GRID, lambda b: ModelIteration(name, solver(realized, b), realized))
-    return _prepared(name, ctx, why, solver, realized, balance, 0)
+        balance = tuned(ctx, GRID, builder.iteration)
+    return builder.prepared(balance)
 
 
-def _prepared(
-    name: str, ctx: Context, why: str, solver: Callable[[Realized, float], Solver],
-    realized: Realized, balance: float, widened: int,
-) -> Prepared:  # fmt: skip
-    chosen = solver(realized, balance)
-    interval = realized.system.interval
-    stopping = None
-    if not ctx.reference:
-        stopping = CertifiedStop(Certifier(realized), ctx.tol, own_dual=True)
-    settings = {
-        "scale": realized.s, "balance": balance, "interval": (interval.low, interval.high),
-        **vars(chosen),
-    }  # fmt: skip
-    found = {
-        "interval": [interval.low, interval.high], "source": interval.source,
-        "mu": realized.objective.mu, "L": realized.objective.L, "widened": widened,
-    }  # fmt: skip
+@dataclass(frozen=True)
+class _Builder:
+    """Iterations on one realized stack, for every ``balance`` and after every widening."""
 
-    def widen() -> Prepared:
-        realized.system.widen()  # type: ignore[attr-defined]
-        return _prepared(name, ctx, why, solver, realized, balance, widened + 1)
+    name: str
+    ctx: Context
+    why: str
+    solver: Callable[[Realized, float], Solver]
+    realized: Realized
 
-    return Prepared(
-        ModelIteration(name, chosen, realized), stopping, "averaged", why, settings,
-        certificates=found, widen=widen if widened < WIDEN_LIMIT else None,
-    )  # fmt: skip
+    def iteration(self, balance: float) -> ModelIteration:
+        """The method with its rule multiplied by ``balance``."""
+        return ModelIteration(self.name, self.solver(self.realized, balance), self.realized)
+
+    def prepared(self, balance: float, widened: int = 0) -> Prepared:
+        """Stopped by the stack's own certificate."""
+        realized, interval = self.realized, self.realized.system.interval
+        stopping = None
+        if not self.ctx.reference:
+            stopping = CertifiedStop(Certifier(realized), self.ctx.tol, own_dual=True)
+        iteration = self.iteration(balance)
+        settings = {
+            "scale": realized.s,
+            "balance": balance,
+            "interval": (interval.low, interval.high),
+            **vars(iteration.solver),
+        }
+        found = {
+            "interval": [interval.low, interval.high],
+            "source": interval.source,
+            "mu": realized.objective.mu,
+            "L": realized.objective.L,
+            "widened": widened,
+        }
+        widen = partial(self._wider, balance, widened) if widened < WIDEN_LIMIT else None
+        return Prepared(
+            iteration, stopping, "averaged", self.why, settings, certificates=found, widen=widen
+        )
+
+    def _wider(self, balance: float, widened: int) -> Prepared:
+        self.realized.system.widen()  # type: ignore[attr-defined]
+        return self.prepared(balance, widened + 1)
