@@ -43,7 +43,9 @@ def _load(path: Path) -> None:
         raise InputError(f"plugin {path}: defines neither METHODS nor DATASETS")
     for method in found:
         if not isinstance(method, Method):
-            raise InputError(f"plugin {path}: METHODS holds a {type(method).__name__}, not a Method")
+            raise InputError(
+                f"plugin {path}: METHODS holds a {type(method).__name__}, not a Method"
+            )
         REGISTRY[method.name] = method
     for name, make in sets.items():
         if name in RECORDS or not callable(make):

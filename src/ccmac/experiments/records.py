@@ -14,7 +14,6 @@ import io
 import json
 import math
 import shutil
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -202,19 +201,11 @@ def pending(folder: Path, suite: Suite) -> list[Run]:
     return [run for run in suite.runs if run.id not in done]
 
 
-def clean(folder: Path, suite: Suite) -> list[str]:
-    """Remove what a killed runner left behind, and runs that no longer belong; names them."""
+def clean(folder: Path) -> None:
+    """Remove what a killed runner left half-written (hidden names only)."""
     runs = folder / "runs"
-    known = {run.id for run in suite.runs}
-    removed = []
-    for place in _entries(runs):
-        if place.name not in known:
-            removed.append(place.name)
-            shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink()
+    for place in sorted(runs.iterdir()) if runs.is_dir() else ():
+        if place.name.startswith(".") and place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
     for stray in folder.glob(".suite.*.json"):
         stray.unlink(missing_ok=True)
-    return removed
-
-
-def _entries(folder: Path) -> Iterable[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else ()

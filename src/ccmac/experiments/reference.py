@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
+import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
@@ -72,12 +73,10 @@ def logistic(X: Any, y: Array, lam: float, rho: float = 0.0, steps: int = 100) -
         p = np.asarray(X @ w)
         s = np.exp(-np.logaddexp(0.0, y * p))
         gradient = np.asarray(X.T @ (rho * p - y * s)) / rows + lam * w
-        if np.linalg.norm(gradient) <= 1e-15 * max(1.0, np.linalg.norm(w)):
+        if float(np.linalg.norm(gradient)) <= 1e-15 * max(1.0, float(np.linalg.norm(w))):
             break
-        curved = X.multiply((s * (1.0 - s) + rho)[:, None]) if hasattr(X, "multiply") else (
-            X * (s * (1.0 - s) + rho)[:, None]
-        )  # fmt: skip
-        hessian = _dense(X.T @ curved) / rows + lam * np.eye(columns)
+        weight = sp.diags_array(s * (1.0 - s) + rho)
+        hessian = _dense(X.T @ (weight @ X)) / rows + lam * np.eye(columns)
         step = sla.solve(hessian, gradient, assume_a="pos")
         length, start = 1.0, value(w)
         while value(w - length * step) > start and length > 1e-10:

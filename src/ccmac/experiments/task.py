@@ -22,8 +22,8 @@ from ccmac.api import solve
 from ccmac.data import load, read_svmlight
 from ccmac.errors import CcmacError
 from ccmac.experiments.plugins import DATASETS
-from ccmac.experiments.reference import reference_weights
 from ccmac.experiments.records import thinned, write_record
+from ccmac.experiments.reference import reference_weights
 from ccmac.experiments.runs import Run, build_network
 from ccmac.network import Network
 from ccmac.pipeline.canonical_system import modelled_rounds
