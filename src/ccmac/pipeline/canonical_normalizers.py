@@ -23,7 +23,7 @@ from ccmac.spaces import Space
 
 DENSE_ROWS = 1500
 DENSE_ENTRIES = 4_000_000
-ROUNDING = 1e-9
+ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)

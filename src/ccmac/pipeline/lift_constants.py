@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
@@ -79,7 +78,7 @@ def _nonzero(block: Any) -> bool:
         return False
     if isinstance(block, np.ndarray):
         return bool(np.any(block))
-    return bool(sp.csr_array(block).count_nonzero()) if sp.issparse(block) else True
+    return bool(abs(block).sum() > 0) if hasattr(block, "tocsr") else True
 
 
 def _from_geometry(problem: Problem, runtime: Runtime) -> LiftConstants:
