@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+LANCZOS_TOLERANCE = 1e-5
+"""Residual at which to stop, relative to the distance from the largest value there can be."""
 FRESH = 1e-13
 DRIFT = 1e-10
 
@@ -32,13 +34,17 @@ def top_ritz(
     start: Array,
     project: Callable[[Array], Array],
     *,
-    tolerance: float,
+    ceiling: float = 1.0,
+    tolerance: float = LANCZOS_TOLERANCE,
     columns: int = 48,
     products: int = 4000,
 ) -> Ritz:
     """Largest eigenpairs, as many as ``start`` has columns, until the first has converged.
 
-    ``project`` maps onto the subspace on which the operator is symmetric; start lies in it.
+    ``project`` maps onto the subspace on which the operator is symmetric; start lies in it. An
+    eigenvalue lies within the residual of each value, and usually much closer (the error of a
+    separated one is about residual^2 / gap). ``ceiling`` bounds the eigenvalues: what matters is
+    the distance to it.
     Cost: at most ``products`` applications; 2 max(columns, 4 blocks) vectors of memory.
     """
     block = orthonormal(start)[0]
@@ -58,7 +64,8 @@ def top_ritz(
         Y = V @ turn[:, :keep]
         residuals = np.linalg.norm(AV @ turn[:, :keep] - Y * values[:keep], axis=0)
         block, drift = extend(V, image, project, drift)
-        if residuals[0] <= tolerance or used >= products or block.shape[1] == 0:
+        enough = tolerance * max(ceiling - float(values[0]), 1e-4 * ceiling)
+        if residuals[0] <= enough or used >= products or block.shape[1] == 0:
             return Ritz(values[:keep], Y, residuals)
         if V.shape[1] + width > room:
             kept = turn[:, : 2 * width]

@@ -19,9 +19,8 @@ from ccmac.pipeline.canonical import canonical_channels
 from ccmac.pipeline.geometry_angles import RANK_TOLERANCE, Angles, pair_geometry
 from ccmac.pipeline.geometry_heterogeneity import mean_block, transposed_product
 from ccmac.pipeline.geometry_identity import local_gram
-from ccmac.pipeline.geometry_lanczos import top_ritz
+from ccmac.pipeline.geometry_lanczos import LANCZOS_TOLERANCE, top_ritz
 from ccmac.pipeline.geometry_projectors import (
-    LANCZOS_TOLERANCE,
     LARGE_OVERLAP_TOLERANCE,
     LargeAngles,
     Projection,
@@ -174,8 +173,9 @@ def _fields(found: LargeAngles | None, size: int, limit: float) -> dict[str, Any
     angles = Angles(none, none) if found is None else found.angles
     pair = pair_geometry(angles, (size, size), limit)
     notes = (
-        f"Found by Lanczos with iterative projections (tolerance {LANCZOS_TOLERANCE:.0e}): chi is "
-        "approached from below, ranks are not computed, and only the smallest angles are listed.",
+        "Found by Lanczos with iterative projections (residual at most "
+        f"{LANCZOS_TOLERANCE:.0e} of 1 - c_F^2): chi is approached from below, ranks are not "
+        "computed, and only the smallest angles are listed.",
     )
     return {
         "friedrichs_cosine": pair.cosine,
@@ -217,7 +217,7 @@ def _sum_factor(stack: Stack, projections: list[Projection], dense_limit: int) -
 
     ends = []
     for action in (total, flipped):
-        u = top_ritz(action, start, onto_all, tolerance=LANCZOS_TOLERANCE).vectors[:, 0]
+        u = top_ritz(action, start, onto_all, ceiling=J).vectors[:, 0]
         ends.append(float(u @ total(u)))
     return float(np.sqrt(ends[0] / ends[1]))
 

@@ -25,7 +25,6 @@ Array = NDArray[np.float64]
 Projection = Callable[[Array], Array]
 
 LSMR_TOLERANCE = 1e-13
-LANCZOS_TOLERANCE = 1e-8
 LARGE_OVERLAP_TOLERANCE = 1e-7
 """Angles (rad) below this are taken as common when projections are iterative."""
 BLOCKS = (4, 8, 16, 32, 64, 64, 64)
@@ -122,7 +121,7 @@ def _search(P_U: Projection, P_V: Projection, start: Array) -> tuple[Array, Angl
         start[:, 0]
     ):
         return None
-    ritz = top_ritz(lambda u: P_U(P_V(u)), start, P_U, tolerance=LANCZOS_TOLERANCE)
+    ritz = top_ritz(lambda u: P_U(P_V(u)), start, P_U)
     X = np.linalg.qr(columnwise(P_U, ritz.vectors))[0]
     inside = columnwise(P_V, X)
     _, sines, right = np.linalg.svd(X - inside, full_matrices=False)
