@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ccmac.pipeline.certify import Bound, Certifier, Infeasibility
+from ccmac.pipeline.certify import Bound, Certifier, Dual, Infeasibility
 from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.recover import CONFLICT, Multipliers, Recovery
 from ccmac.plan import Plan
@@ -64,6 +64,9 @@ def finish(
         objective = _objective(problem, runtime, x, mean) if status != "diverged" else math.nan
     if infeasibility is not None:
         status = "infeasible"
+    warnings = warnings + prepared.notes
+    if prepared.stopping is not None:
+        warnings = warnings + prepared.stopping.notes
     blocks = _split(problem, x)
     return Result(
         blocks, np.array(mean[0]), multipliers, status,
@@ -94,11 +97,11 @@ def _certificate(prepared: Prepared, outcome: Outcome, check: Check | None) -> B
         return check.certificate
     realized: Realized | None = getattr(prepared.iteration, "realized", None)
     vectors = outcome.state.vectors
-    if outcome.status == "diverged" or realized is None or "p" not in vectors:
+    if outcome.status == "diverged" or realized is None or "price" not in outcome.state.rows:
         return None
     if not 0 < realized.objective.mu < math.inf:
         return None
-    return Certifier(realized).quick(vectors["w"], vectors["p"])
+    return Certifier(realized).quick(vectors["w"], Dual(vectors["p"], outcome.state.rows["price"]))
 
 
 def _diagnose(
@@ -113,7 +116,7 @@ def _diagnose(
         return recovery.conflict(realized.copies(bound.w), zero, norms)
     if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
         return None
-    repaired, _, _ = Certifier(realized).repair(bound.w)
+    repaired = Certifier(realized).repair(bound.w)
     space = realized.space
     norms, _, _ = recovery.violations(space.x(repaired), realized.copies(repaired))
     price = realized.system.residual(repaired)[1]

@@ -40,28 +40,32 @@ def correction_interval(low: float, high: float, degree: int) -> tuple[float, fl
 
 def chebyshev_correction(
     residual: Residual, w: Array, low: float, high: float, degree: int
-) -> Array:
-    """w - Cheb_N(w) (Algorithm cheb-correction); N residuals.
+) -> Pair:
+    """w - Cheb_N(w) (Algorithm cheb-correction) and its price; N residuals.
 
-    Equals P (w - w_ref) for every feasible w_ref, P = I - T_N(c - Q)/T_N(c) scaled to [low, high].
+    Equals P (w - w_ref) for every feasible w_ref, P = I - T_N(c - Q)/T_N(c) scaled to [low, high];
+    it lies in Range K' and the price is its coupled multiplier.
     """
     centre = (high + low) / 2
-    moved = residual(w)[0]
+    moved, price = residual(w)
     moved /= centre
+    price = price / centre
     if degree == 1:
-        return moved
+        return moved, price
     rho, gamma = (high - low) ** 2 / 16, -centre / 2
-    step = -moved
+    step, step_price = -moved, -price
     point = w + step
     for _ in range(degree - 1):
         beta = rho / gamma
         gamma = -(centre + beta)
-        gradient = residual(point)[0]
+        gradient, more = residual(point)
         step *= beta
         step += gradient
         step /= gamma
         point += step
-    return np.subtract(w, point, out=point)
+        step_price = (more + beta * step_price) / gamma
+        price = price - step_price
+    return np.subtract(w, point, out=point), price
 
 
 def first_kind_filter(residual: Residual, x: Array, low: float, high: float, degree: int) -> Pair:

@@ -30,6 +30,7 @@ LANCZOS_STEPS = 16
 SMALL = 40
 SMALL_STATE = 4000
 SHARED_ERROR = 0.2
+WIDEN_LIMIT = 12
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Averaged:
     table: CurvatureTable
     choice: Choice
     s: float
+    notes: tuple[str, ...] = ()
 
 
 def right_hand_sides(problem: Problem) -> list[Array]:
@@ -96,6 +98,7 @@ def assemble(
     choice = _plan(
         problem, system, table, start, given, costs or Costs(), target, measure, pinned or {}, rng
     )
+    notes: list[str] = []
     constants = curvature or choice.constants
     if stand_in is not None and curvature is None:
         constants = true_table.at(choice.candidate.s)
@@ -107,12 +110,12 @@ def assemble(
         cosine, common = (chi2 - 1) / (chi2 + 1), True
     final.finish(choice.normalizer, cosine, choice.spectrum.source, common)
     if choice.cosine is None and given.cross_factor is None and not final.empty:
-        final.interval = _joint_interval(final, rng)
+        final.interval = _joint_interval(final, rng, notes)
     objective = ExecutionObjective(
         problem, space, s=choice.candidate.s,
         augment=constants.augment, mu=constants.mu, L=constants.L,
     )  # fmt: skip
-    return Averaged(space, objective, final, table, choice, choice.candidate.s)
+    return Averaged(space, objective, final, table, choice, choice.candidate.s, tuple(notes))
 
 
 def structural_cosine(system: AveragedSystem, multiples_bound: float | None) -> float | None:
@@ -228,23 +231,38 @@ def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
     shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), SHARED_ERROR)
 
 
-def _joint_interval(system: AveragedSystem, rng: np.random.Generator) -> Interval:
-    """Positive spectrum of G by Lanczos on execution vectors, started in its range."""
-    linear, space = system.homogeneous(), system.space
-    owned = space.runtime.owned
-    # Every process draws the whole vector's stream agent by agent, so that splits agree.
-    start = space.zeros()
-    for k, agent in enumerate(owned):
-        stream = np.random.default_rng([agent, int(rng.integers(1)) + 7])
-        space.x_of(start, k)[...] = stream.standard_normal(space.d[k])
-        space.z(start)[k] = stream.standard_normal(space.q)
+def _joint_interval(
+    system: AveragedSystem, rng: np.random.Generator, notes: list[str]
+) -> Interval:
+    """Positive spectrum of G by Lanczos on execution vectors, started in its range.
+
+    A normalizer built on a wrong interval shows here (G beyond its ceiling, or not positive): it is
+    widened until it does not.
+    """
+    space = system.space
     small = space.runtime.n * space.q + sum(space.d) <= SMALL_STATE
-    start, _ = linear.residual(start)
-    low, high, exhausted = extreme_ritz(
-        space, lambda w: linear.residual(w)[0], start,
-        3 * SMALL if small else LANCZOS_STEPS, 10**6 if small else 2,
-    )  # fmt: skip
-    ceiling = system.interval.high
-    if exhausted:
-        return Interval(low * (1 - 1e-6), min(high * (1 + 1e-6), ceiling), "exact")
-    return Interval(0.5 * low, ceiling, "estimated")
+    seed = int(rng.integers(2**31))
+    for _ in range(WIDEN_LIMIT):
+        linear = system.homogeneous()
+        # Every agent draws its own stream, so that all splits of the agents agree.
+        start = space.zeros()
+        for k, agent in enumerate(space.runtime.owned):
+            stream = np.random.default_rng([seed, agent])
+            space.x_of(start, k)[...] = stream.standard_normal(space.d[k])
+            space.z(start)[k] = stream.standard_normal(space.q)
+        start, _ = linear.residual(start)
+        low, high, exhausted = extreme_ritz(
+            space, lambda w: linear.residual(w)[0], start,
+            3 * SMALL if small else LANCZOS_STEPS, 10**6 if small else 2,
+        )  # fmt: skip
+        ceiling = system.interval.high
+        if low > 0 and high <= 1.01 * ceiling:
+            if exhausted:
+                return Interval(low * (1 - 1e-6), max(high * (1 + 1e-6), low), "exact")
+            return Interval(0.5 * low, ceiling, "estimated")
+        notes.append(
+            f"the certified interval of S was too narrow (normal operator in [{low:.3g}, "
+            f"{high:.3g}] instead of below {ceiling:.3g}); widened"
+        )
+        system.widen()
+    return system.interval

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.operators.filters import first_kind_filter, outer_degree
+from ccmac.operators.chebyshev import growth, smallest_degree
+from ccmac.operators.filters import first_kind_filter
 from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.system import AffineSystem
 
@@ -31,7 +32,8 @@ FLOOR = 1e-13
 class Bound:
     """A certified bound on ||(x, z) - (x*, z*)|| in the user's variables.
 
-    ``w`` is the point it holds for, ``gradient`` grad Phi there, ``price`` the coupled multiplier.
+    ``w`` is the point it holds for, ``gradient`` grad Phi there, ``price`` the coupled multiplier
+    of the dual state it was taken with.
     """
 
     error: float
@@ -40,7 +42,14 @@ class Bound:
     w: Array
     gradient: Array | None = None
     price: Array | None = None
-    slow: float = 1.0  # how much slower than certified the repair contracted (1: as promised)
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A dual state: p = K'lambda in execution coordinates and lambda's coupled part."""
+
+    p: Array
+    price: Array
 
 
 def distance_bound(r: float, delta: float, mu: float, L: float) -> float:
@@ -50,91 +59,101 @@ def distance_bound(r: float, delta: float, mu: float, L: float) -> float:
 
 
 class Certifier:
-    """Bounds for points of one realized problem (smooth, strongly convex)."""
+    """Bounds for points of one realized problem (smooth, strongly convex).
+
+    ``notes`` collects what was found wrong with the certified interval, and mended.
+    """
 
     def __init__(self, realized: Realized) -> None:
         self.realized = realized
         self.space = realized.space
+        self.notes: list[str] = []
 
     @property
     def _system(self) -> AffineSystem:
         return self.realized.system
 
-    def quick(self, w: Array, p: Array) -> Bound:
+    def quick(self, w: Array, dual: Dual) -> Bound:
         """The bound at w with the method's own dual state: 1 gradient, 1 residual, 2 reductions."""
         objective, space = self.realized.objective, self.space
         gradient = objective.gradient(w)
-        r = space.norm(gradient + p)
+        r = space.norm(gradient + dual.p)
         delta = 0.0
         if not self._system.empty:
             delta = space.norm(self._system.residual(w)[0], riding=True) / self._system.interval.low
         error = distance_bound(r, delta, objective.mu, objective.L) * self.realized.error_scale
-        return Bound(error, r, delta, w, gradient)
+        return Bound(error, r, delta, w, gradient, dual.price)
 
-    def tight(self, w: Array, goal: float) -> Bound:
+    def tight(self, w: Array, goal: float, dual: Dual | None = None) -> Bound:
         """The bound at the repaired point; ``goal`` is the accuracy wanted (user units).
 
-        Repairs until the distance to feasibility is far below the goal, then removes from the
-        gradient what multipliers cancel.
+        Repairs until the distance to feasibility is small against the goal, then removes from
+        grad Phi + p what multipliers cancel.
         """
         objective, space, system = self.realized.objective, self.space, self._system
+        wanted = 0.05 * goal / self.realized.error_scale * objective.mu / objective.L
+        delta = 0.0
+        if not system.empty:
+            w, delta = self._repair(w, wanted)
+        gradient = objective.gradient(w)
         if system.empty:
-            gradient = objective.gradient(w)
-            r = space.norm(gradient)
-            error = distance_bound(r, 0.0, objective.mu, objective.L) * self.realized.error_scale
-            return Bound(error, r, 0.0, w, gradient, system.zero_price())
-        wanted = 1e-3 * goal / self.realized.error_scale * objective.mu / objective.L
-        repaired, delta, slow = self._repair(system, w, wanted)
-        gradient = objective.gradient(repaired)
-        kernel, price = self._project(gradient, wanted * objective.L)
-        r = space.norm(kernel)
+            left, price = gradient, system.zero_price()
+        else:
+            start = gradient if dual is None else gradient + dual.p
+            left, price = self._project(start, wanted * objective.L)
+            if dual is not None:
+                price = price + dual.price
+        r = space.norm(left)
         error = distance_bound(r, delta, objective.mu, objective.L) * self.realized.error_scale
-        return Bound(error, r, delta, repaired, gradient, price, slow)
+        return Bound(error, r, delta, w, gradient, price)
 
-    def repair(self, w: Array) -> tuple[Array, float, float]:
-        """RF^k(w) as far as rounding allows, its distance bound, and the contraction seen."""
-        return self._repair(self._system, w, 0.0)
+    def repair(self, w: Array) -> Array:
+        """w moved to the feasible set (or to where the equations conflict least)."""
+        return self._repair(w, 0.0)[0]
 
-    def _filter(self) -> tuple[float, float, int, float]:
+    def _degree(self, factor: float) -> int:
+        """Chebyshev degree that contracts the disturbance by ``factor`` (0.25 at best)."""
         interval = self._system.interval
-        degree = outer_degree(interval.low, interval.high)
-        if interval.high <= interval.low * (1 + 1e-14):
-            return interval.low, interval.high, 1, 0.0
-        ratio = (interval.high + interval.low) / (interval.high - interval.low)
-        return interval.low, interval.high, degree, 1.0 / math.cosh(degree * math.acosh(ratio))
+        return smallest_degree(interval.low, interval.high, min(max(factor, 1e-12), 0.25))
 
-    def _repair(self, system: AffineSystem, w: Array, wanted: float) -> tuple[Array, float, float]:
-        """(RF^k(w), distance bound, worst contraction relative to the certified one)."""
-        low, high, degree, contraction = self._filter()
-        floor = FLOOR * (1.0 + self.space.norm(w, riding=True))
-        before = self.space.norm(system.residual(w)[0], riding=True)
-        slow = 1.0
-        for _ in range(60):
-            if before / low <= max(wanted, floor):
+    def _repair(self, w: Array, wanted: float) -> tuple[Array, float]:
+        """(repaired w, distance bound): Chebyshev filters, each checked against its promise."""
+        system, space = self._system, self.space
+        floor = FLOOR * (1.0 + space.norm(w, riding=True))
+        before = space.norm(system.residual(w)[0], riding=True)
+        for _ in range(40):
+            interval = system.interval
+            goal = max(wanted, floor) * interval.low
+            if before <= goal:
                 break
-            w, _ = first_kind_filter(system.residual, w, low, high, degree)
-            after = self.space.norm(system.residual(w)[0], riding=True)
-            if before > 1e3 * floor and contraction > 0:
-                slow = max(slow, (after / before) / max(contraction, 1e-3))
-            if after > 0.9 * before:
+            degree = self._degree(0.5 * goal / before)
+            promised = 1.0 / growth(degree, interval.low, interval.high)
+            w, _ = first_kind_filter(system.residual, w, interval.low, interval.high, degree)
+            after = space.norm(system.residual(w)[0], riding=True)
+            if after > 3.0 * promised * before + interval.high * floor:
+                self._distrust(after / before, promised)
+            if after > 0.9 * before and interval.low == system.interval.low:
                 before = after
                 break
             before = after
-        return w, before / low, slow
+        return w, before / system.interval.low
 
-    def _project(self, gradient: Array, wanted: float) -> tuple[Array, Array]:
-        """(r(Q)^k gradient, price): gradient + K'lambda with lambda's coupled part."""
-        system = self._system.homogeneous()
-        low, high, degree, contraction = self._filter()
-        kernel, price = gradient, self._system.zero_price()
-        size = self.space.norm(gradient)
-        times = 1
-        if 0 < contraction < 1 and size > wanted:
-            times = max(1, math.ceil(math.log(max(wanted, FLOOR * size) / size) / math.log(contraction)))
-        for _ in range(min(times, 60)):
-            kernel, more = first_kind_filter(system.residual, kernel, low, high, degree)
-            price = price + more
-        return kernel, price
+    def _distrust(self, seen: float, promised: float) -> None:
+        """The repair contracted less than certified: the lower end of the interval is too high."""
+        self._system.interval = self._system.interval.widened(low=0.5)
+        self.notes.append(
+            f"a repair contracted by {seen:.1e} where the interval promised {promised:.1e}: its "
+            f"lower end was halved to {self._system.interval.low:.3g}"
+        )
+
+    def _project(self, vector: Array, wanted: float) -> tuple[Array, Array]:
+        """(vector + K'lambda with little of Range K' left, lambda's coupled part)."""
+        system, interval = self._system.homogeneous(), self._system.interval
+        size = self.space.norm(vector)
+        if size <= wanted:
+            return vector, self._system.zero_price()
+        degree = self._degree(0.5 * wanted / size)
+        return first_kind_filter(system.residual, vector, interval.low, interval.high, degree)
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,7 @@ def _chebyshev(degree: int, x: Array) -> Array:
     return np.asarray(np.where(np.abs(x) <= 1, inside, outside))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # candidates may diverge; those are dropped
 def predict(
     modes: list[Modes], settings: list[Setting], target: float, measure: tuple[float, float]
 ) -> Array:

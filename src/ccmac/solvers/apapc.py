@@ -51,7 +51,8 @@ class Apapc(Solver):
     def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
         """w = w_f = w0, p = 0 (or the warm dual, which must lie in Range K')."""
         dual = np.zeros_like(w0) if p is None else p.copy()
-        return State({"w": w0.copy(), "w_f": w0.copy(), "p": dual})
+        price = model.system.zero_price()
+        return State({"w": w0.copy(), "w_f": w0.copy(), "p": dual}, {"price": price})
 
     def step(self, model: Model, state: State) -> State:
         """One iteration."""
@@ -69,11 +70,12 @@ class Apapc(Solver):
         half *= 1.0 / (1.0 + eta * mu)
         if not system.empty:
             interval = system.interval
-            moved = chebyshev_correction(
+            moved, price = chebyshev_correction(
                 system.residual, half, interval.low, interval.high, self.degree
             )
             moved *= theta
             p += moved
+            state.rows["price"] = state.rows["price"] + theta * price
             moved *= eta / (1.0 + eta * mu)
             half -= moved
         # w_f+ = w_g + 2 tau/(2 - tau) (w+ - w); the array of w becomes free.

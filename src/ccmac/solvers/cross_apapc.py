@@ -41,6 +41,7 @@ def as_realized(built: Averaged) -> Realized:
         "interval source": interval.source,
         "augmentation": built.objective.augment,
         "predicted": c.iterations,
+        "notes": built.notes,
     }
     return Realized(
         "averaged", built.space, built.objective, built.system, built.s, c.outer, "interval",
@@ -89,6 +90,7 @@ def prepared(name: str, realized: Realized, ctx: Context, why: str, widened: int
         stopping = CertifiedStop(Certifier(realized), ctx.tol, own_dual=True)
     details = dict(realized.details)
     predicted = details.pop("predicted", None)
+    notes = list(details.pop("notes", ()))
     interval = realized.system.interval
     found = {
         "interval": [interval.low, interval.high], "source": interval.source,
@@ -108,7 +110,7 @@ def prepared(name: str, realized: Realized, ctx: Context, why: str, widened: int
     can_widen = hasattr(realized.system, "widen") and widened < WIDEN_LIMIT
     return Prepared(
         iteration, stopping, realized.realization, why, details, predicted, realized.candidates,
-        found, widen if can_widen else None, horizon,
+        found, widen if can_widen else None, horizon, notes,
     )  # fmt: skip
 
 

@@ -97,6 +97,7 @@ class Prepared:
     certificates: dict[str, Any] = field(default_factory=dict)
     widen: Callable[[], Prepared] | None = None
     horizon: int | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.pipeline.certify import Bound, Certifier
+from ccmac.pipeline.certify import Bound, Certifier, Dual
 from ccmac.solvers.base import Iteration, State
 
 Array = NDArray[np.float64]
 FIRST_CHECK = 8
 GROWTH = 1.2
-NEAR = 300.0
+NEAR = 30.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Check:
 
 class Stopping(ABC):
     """Decides, at chosen iterations, whether a run may end."""
+
+    notes: list[str] = []  # noqa: RUF012 (a default for rules without notes; never mutated)
 
     @abstractmethod
     def due(self, iteration: int) -> bool:
@@ -70,6 +72,14 @@ class CertifiedStop(Stopping):
         x, z = iteration.point(state)
         return self.certifier.realized.embed(x, z)
 
+    def _dual(self, state: State) -> Dual | None:
+        return Dual(state.vectors["p"], state.rows["price"]) if self.own_dual else None
+
+    @property
+    def notes(self) -> list[str]:
+        """What the checks found wrong with the certified interval."""
+        return self.certifier.notes
+
     def goal(self, w: Array) -> float:
         """tol max(1, ||(x, z)||) in user units."""
         realized = self.certifier.realized
@@ -81,13 +91,13 @@ class CertifiedStop(Stopping):
 
     def check(self, iteration: Iteration, state: State, count: int) -> Check:
         """Quick bound; the tight one when the quick one is near, or always without a dual."""
-        w = self._embed(iteration, state)
+        w, dual = self._embed(iteration, state), self._dual(state)
         goal = self.goal(w)
-        if self.own_dual:
-            bound = self.certifier.quick(w, state.vectors["p"])
+        if dual is not None:
+            bound = self.certifier.quick(w, dual)
             if bound.error > NEAR * goal and bound.error > 1e-12:
                 return self._later(count, bound.error, goal, None)
-        bound = self.certifier.tight(w, goal)
+        bound = self.certifier.tight(w, goal, dual)
         if bound.error <= goal:
             return Check(bound.error, True, count, bound)
         return self._later(count, bound.error, goal, bound)
@@ -108,5 +118,5 @@ class CertifiedStop(Stopping):
         """One tight bound."""
         w = self._embed(iteration, state)
         goal = self.goal(w)
-        bound = self.certifier.tight(w, goal)
+        bound = self.certifier.tight(w, goal, self._dual(state))
         return Check(bound.error, bound.error <= goal, 0, bound)
