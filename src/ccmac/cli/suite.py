@@ -56,6 +56,7 @@ def list_suites(as_json: AsJson = False) -> None:
 def run(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A bundled suite or a file.")],
     out: Annotated[Path, typer.Option("--out", help="Directory of the records.")],
+    *,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes, one thread each.")] = 1,
     profile: Profile = None,
     resume: Annotated[

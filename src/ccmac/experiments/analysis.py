@@ -206,6 +206,6 @@ def band(curves: Sequence[tuple[Array, Array]], points: int = 300) -> Band:
     """
     end = max(float(x[-1]) for x, _ in curves)
     start = min(float(x[0]) for x, _ in curves)
-    grid = np.linspace(start, end, points)
+    grid = np.geomspace(start, end, points)  # the figures' axes are logarithmic
     logs = np.array([np.interp(grid, x, np.log10(np.maximum(e, 1e-300))) for x, e in curves])
     return Band(grid, 10 ** logs.min(axis=0), 10 ** np.median(logs, axis=0), 10 ** logs.max(axis=0))

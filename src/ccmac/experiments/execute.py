@@ -51,9 +51,8 @@ def run_suite(
         show = display or Display(sys.stderr)
         tasks = grouped(todo)
         with show.running(suite, tally.skipped, tasks, jobs):
-            for task, outcome in Pool(jobs, folder, plugins).map(tasks, show.tick):
-                if outcome is None:
-                    outcome = _lost(task, folder)
+            for task, reported in Pool(jobs, folder, plugins).map(tasks, show.tick):
+                outcome = _lost(task, folder) if reported is None else reported
                 for name, status, _ in outcome:
                     tally.statuses[name] = status
                 show.done(task, outcome)

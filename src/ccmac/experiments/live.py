@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
@@ -110,7 +111,7 @@ class Display:
 
 def clock(seconds: float) -> str:
     """``1:02:03`` or ``2:03``; ``?`` when unknown."""
-    if seconds != seconds:
+    if math.isnan(seconds):
         return "?"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
