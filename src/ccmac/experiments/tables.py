@@ -69,6 +69,11 @@ def _plain_error(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.2e}"
 
 
+def cells(records: Sequence[Record]) -> list[list[str]]:
+    """The rows of the table as texts under :data:`HEAD`."""
+    return [_cells(row, _plain_quartiles, _plain_error, " mod.") for row in rows(records)]
+
+
 def _markdown(found: Sequence[Row]) -> str:
     align = ["---" if name in TEXT_COLUMNS else "---:" for name in HEAD]
     lines = [f"| {' | '.join(HEAD)} |", f"|{'|'.join(align)}|"]
