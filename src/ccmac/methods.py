@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from ccmac.baselines.condat_vu import CONDAT_VU
+from ccmac.baselines.dpmm import DPMM
 from ccmac.baselines.papc import PAPC
 from ccmac.baselines.pdhg import PDHG
+from ccmac.baselines.tracking_admm import TRACKING_ADMM
 from ccmac.errors import InputError, MethodRefused
+from ccmac.solvers.continuation_method import CONTINUATION
 from ccmac.solvers.cross_apapc import CROSS, JOINT
 from ccmac.solvers.cross_cg import CROSS_CG
 from ccmac.solvers.local_inverse import affordable
 from ccmac.solvers.method import Context, Facts, Method
 
 REGISTRY: dict[str, Method] = {
-    method.name: method for method in (CROSS, JOINT, CROSS_CG, CONDAT_VU, PDHG, PAPC)
+    method.name: method
+    for method in (CROSS, JOINT, CROSS_CG, CONTINUATION, DPMM, TRACKING_ADMM, CONDAT_VU, PDHG, PAPC)
 }
 
 
