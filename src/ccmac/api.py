@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from ccmac.solvers.checkpoints import Checkpoints
 from ccmac.solvers.driver import Observer, Settings, drive
 from ccmac.solvers.method import Context, Prepared
 from ccmac.trace import Trace
-from ccmac.vfl import VflProblem
 
 Array = NDArray[np.float64]
 DEFAULT_ITERATIONS = 200_000
@@ -61,21 +61,23 @@ def solve(
     """Solve a CC-MAC problem (or a J-channel Stack) over a network.
 
     ``tol``: the certified Euclidean error of (x, z) is at most tol max(1, ||(x, z)||). With
-    ``reference`` (an array or a Solution; the weights for vertical federated problems) the run stops
-    instead when RelErr = ||w - w*||^2 / ||w0 - w*||^2 <= tol. ``pinned`` fixes planner settings
-    (scale, normalizer, inner, outer) or passes options to a realization. See ``ccmac.methods()``.
+    ``reference`` (an array or a Solution; the weights for vertical federated problems) the run
+    stops instead when RelErr = ||w - w*||^2 / ||w0 - w*||^2 <= tol. ``pinned`` fixes planner
+    settings (scale, normalizer, inner, outer) or passes options to a realization. See
+    ``ccmac.methods()``.
     """
-    run = _Run(
-        problem, network, method, tol, reference, realization, costs, certificates, access,
-        schedule, tune, reduction, warm_start, fused, runtime, seed, pinned or {},
-    )  # fmt: skip
     if max_iterations is not None and max_iterations < 1:
         raise InputError(f"max_iterations = {max_iterations} must be at least 1")
+    options = Options(
+        method, tol, reference, realization, costs or Costs(), certificates, access, schedule,
+        tune, reduction, warm_start, fused, runtime, seed, pinned or {},
+    )  # fmt: skip
+    run = _Run(problem, network, options)
     return run.solve(max_iterations, max_seconds, checkpoint, callback, progress)
 
 
 def plan(
-    problem: Problem,
+    problem: Problem | Stack,
     network: Network | None = None,
     method: str = "auto",
     tol: float = 1e-6,
@@ -83,37 +85,45 @@ def plan(
     **options: Any,
 ) -> Plan:
     """What :func:`solve` would do and its predicted ledger; executes the setup only."""
-    known = {
-        "reference": None, "realization": None, "certificates": None, "access": "factor",
-        "schedule": None, "tune": None, "reduction": None, "warm_start": None, "fused": True,
-        "runtime": None, "seed": 0, "pinned": {},
-    }  # fmt: skip
-    unknown = set(options) - set(known)
+    unknown = set(options) - {f.name for f in fields(Options)}
     if unknown:
         raise InputError(f"plan: unknown option {sorted(unknown)[0]!r}")
-    o = {**known, **options}
-    run = _Run(
-        problem, network, method, tol, o["reference"], o["realization"], costs,
-        o["certificates"], o["access"], o["schedule"], o["tune"], o["reduction"],
-        o["warm_start"], o["fused"], o["runtime"], o["seed"], o["pinned"],
-    )  # fmt: skip
+    run = _Run(problem, network, Options(method, tol, costs=costs or Costs(), **options))
     return run.plan(run.prepare())
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices of a solve that do not depend on how long it runs."""
+
+    method: str = "auto"
+    tol: float = 1e-6
+    reference: Any = None
+    realization: str | None = None
+    costs: Costs = field(default_factory=Costs)
+    certificates: Certificates | None = None
+    access: str = "factor"
+    schedule: str | None = None
+    tune: str | None = None
+    reduction: str | None = None
+    warm_start: Solution | None = None
+    fused: bool = True
+    runtime: Runtime | str | None = None
+    seed: int = 0
+    pinned: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.tol, int | float) and 0 < self.tol < math.inf):
+            raise InputError(f"tol = {self.tol!r} must be a positive number, such as 1e-6")
+        if self.access not in ("factor", "matvec"):
+            raise InputError(f"access = {self.access!r}; take 'factor' or 'matvec'")
 
 
 class _Run:
     """One call of solve: inputs checked, a runtime, a context."""
 
-    def __init__(
-        self, problem: Problem | Stack, network: Network | None, method: str, tol: float,
-        reference: Any, realization: str | None, costs: Costs | None,
-        certificates: Certificates | None, access: str, schedule: str | None, tune: str | None,
-        reduction: str | None, warm_start: Solution | None, fused: bool,
-        runtime: Runtime | str | None, seed: int, pinned: dict[str, Any],
-    ) -> None:  # fmt: skip
-        if not (isinstance(tol, int | float) and 0 < tol < math.inf):
-            raise InputError(f"tol = {tol!r} must be a positive number, such as 1e-6")
-        if access not in ("factor", "matvec"):
-            raise InputError(f"access = {access!r}; take 'factor' or 'matvec'")
+    def __init__(self, problem: Problem | Stack, network: Network | None, options: Options) -> None:
+        self.options = options
         self.stack = problem if isinstance(problem, Stack) else None
         self.problem = _as_problem(problem)
         self.network = network or Network.complete(self.problem.n)
@@ -122,18 +132,33 @@ class _Run:
                 f"network: has {self.network.n} agents but the problem has {self.problem.n}; "
                 "build the network for the problem's n"
             )
-        self.runtime = make_runtime(runtime, self.network, fused)
+        self.runtime = make_runtime(options.runtime, self.network, options.fused)
         self.whole = self.problem
         self.problem = _owned_part(self.problem, self.runtime)
-        self.method_name, self.tol, self.seed = method, float(tol), seed
-        self.reference, self.warm = reference, warm_start
+        self.reference, self.warm = options.reference, options.warm_start
+        self.tol, self.seed = float(options.tol), options.seed
         x0, z0 = self._start()
+        observed = self.reference is not None
         self.context = Context(
-            self.problem, self.runtime, self.tol, x0, z0, reference is not None,
-            self.tol if reference is not None else self.tol**2,
-            (1.0, 0.0) if self._weights_only() else (1.0, 1.0), realization, costs or Costs(),
-            certificates, access, schedule, tune, reduction, pinned, seed, self.stack,
-        )  # fmt: skip
+            self.problem,
+            self.runtime,
+            self.tol,
+            x0,
+            z0,
+            reference=observed,
+            target=self.tol if observed else self.tol**2,
+            measure=(1.0, 0.0) if self._weights_only() else (1.0, 1.0),
+            realization=options.realization,
+            costs=options.costs,
+            certificates=options.certificates,
+            access=options.access,
+            schedule=options.schedule,
+            tune=options.tune,
+            reduction=options.reduction,
+            pinned=options.pinned,
+            seed=options.seed,
+            stack=self.stack,
+        )
         self.warnings: list[str] = []
 
     # -- start and reference -----------------------------------------------------------------------
@@ -169,10 +194,10 @@ class _Run:
             z = np.asarray(self.reference.z, dtype=np.float64)
             return Observer(prepared.iteration, np.concatenate(blocks), z, self.tol)
         array = np.asarray(self.reference, dtype=np.float64).ravel()
-        if isinstance(self.whole, VflProblem) and len(array) == self.whole.features:
-            blocks = self.whole.blocks_of(array)
-            mine = [blocks[i] for i in self.runtime.owned]
-            return Observer(prepared.iteration, np.concatenate(mine), None, self.tol)
+        mine = self.whole.reference_blocks(array)
+        if mine is not None:
+            owned = [mine[i] for i in self.runtime.owned]
+            return Observer(prepared.iteration, np.concatenate(owned), None, self.tol)
         if len(array) == d and self.problem.complete:
             return Observer(prepared.iteration, array, None, self.tol)
         if len(array) == d + self.problem.q and self.problem.complete:
@@ -186,11 +211,11 @@ class _Run:
     def prepare(self) -> Prepared:
         with self.runtime.ledger.phase("setup"):
             facts = self.context.facts
-            if self.method_name == "auto":
+            if self.options.method == "auto":
                 chosen, why = registry.choose(self.context, facts)
                 self.why = why
             else:
-                chosen = registry.find(self.method_name)
+                chosen = registry.find(self.options.method)
                 self.why = "asked for"
             registry.refuse_unless_fit(chosen, facts)
             self.method = chosen
@@ -230,11 +255,15 @@ class _Run:
             state = prepared.iteration.start(x0, z0, dual)
             if observer is not None:
                 observer.begin(*prepared.iteration.point(state))
-            saver = Checkpoints.of(checkpoint, self.problem, self.runtime, prepared.iteration, trace)
+            saver = Checkpoints.of(
+                checkpoint, self.problem, self.runtime, prepared.iteration, trace
+            )
             first = 0
             if saver is not None:
                 first, state = saver.resume(state)
-            with reporter(progress, self.runtime.is_root, self.method.name, prepared.predicted) as report:
+            with reporter(
+                progress, self.runtime.is_root, self.method.name, prepared.predicted
+            ) as report:
                 outcome = drive(
                     prepared.iteration, state,
                     Settings(
@@ -253,7 +282,9 @@ class _Run:
             with ledger.phase("setup"):
                 prepared = prepared.widen()
             plan = self.plan(prepared)
-        return finish(self.problem, prepared, outcome, plan, trace, recovery, self.warnings, self.seed)
+        return finish(
+            self.problem, prepared, outcome, plan, trace, recovery, self.warnings, self.seed
+        )
 
 
 def make_runtime(runtime: Runtime | str | None, network: Network, fused: bool) -> Runtime:
@@ -265,7 +296,7 @@ def make_runtime(runtime: Runtime | str | None, network: Network, fused: bool) -
     if runtime in (None, "inprocess"):
         return InProcess(network, fused=fused)
     if runtime == "mpi":
-        from ccmac.runtime.mpi import Mpi  # noqa: PLC0415 (optional dependency)
+        from ccmac.runtime.mpi import Mpi
 
         return Mpi(network)
     raise InputError(f"runtime {runtime!r} is unknown; take 'inprocess' or 'mpi'")
@@ -283,7 +314,7 @@ def _owned_part(problem: Problem, runtime: Runtime) -> Problem:
         return problem if len(owned) == problem.n else problem.restricted(owned)
     rows = np.array([[float(k in problem.present) for k in "ABCD"]] * len(owned))
     with runtime.ledger.phase("setup"):
-        seen = runtime.gather(rows).any(axis=0)
+        seen = np.atleast_1d(runtime.gather(rows).any(axis=0))
     held = {i: problem.agents[i] for i in owned}
     present = [k for k, there in zip("ABCD", seen, strict=True) if there]
     return Problem(held, n=problem.n, q=problem.q, m=problem.m, present=present)

@@ -128,7 +128,11 @@ def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers
         return None
     space = realized.space
     width = recovery.coupling.width
-    price = bound.price[:, :width] if bound.price.shape[1] else np.zeros((recovery.runtime.replicas, width))
+    price = (
+        bound.price[:, :width]
+        if bound.price.shape[1]
+        else np.zeros((recovery.runtime.replicas, width))
+    )
     return recovery.multipliers(
         space.x(bound.gradient), space.z(bound.gradient) / realized.s, price
     )

@@ -63,11 +63,14 @@ class Plan:
         lines.append(f"per iteration {per}")
         if self.predicted is not None and self.iterations is not None:
             total = ", ".join(
-                f"{self.predicted[u]:,.0f} {u}" for u in ("gradients", "argmins", "affine", "rounds")
+                f"{self.predicted[u]:,.0f} {u}"
+                for u in ("gradients", "argmins", "affine", "rounds")
                 if self.predicted.get(u)
             )  # fmt: skip
             lines.append(f"predicted     {self.iterations:.0f} iterations: {total}")
-        spent = ", ".join(f"{k:,} {u}" for u, k in self.setup.items() if u in ("gradients", "rounds"))
+        spent = ", ".join(
+            f"{k:,} {u}" for u, k in self.setup.items() if u in ("gradients", "rounds")
+        )
         lines.append(f"setup         {spent or 'nothing'} spent to make this plan")
         if self.candidates:
             lines += ["", *_table(self.candidates[:8])]
@@ -79,7 +82,8 @@ def _row(candidate: Any) -> dict[str, Any]:
 
 
 def _table(candidates: tuple[Any, ...]) -> list[str]:
-    head = f"{'normalizer':<20}{'outer':>6}{'scale':>8}{'kappa_f':>9}{'iters':>8}{'rounds':>9}{'bill':>9}"
+    head = f"{'normalizer':<20}{'outer':>6}{'scale':>8}{'kappa_f':>9}"
+    head += f"{'iters':>8}{'rounds':>9}{'bill':>9}"
     rows = [head]
     for c in candidates:
         name = f"{c.normalizer} {c.inner}"

@@ -113,6 +113,10 @@ class Problem:
         held = {i: self.agents[i] for i in agents}
         return Problem(held, n=self.n, q=self.q, m=self.m, present=self.present)
 
+    def reference_blocks(self, reference: Array) -> list[Array] | None:
+        """x_i of a reference given in an order that only the problem knows; None if it is not."""
+        return None
+
     def rebalanced(self, weights: Any = None) -> Problem:
         """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (default w = 1/n).
 

@@ -21,8 +21,8 @@ def reporter(
     if not (show and root):
         yield None
         return
-    from rich.console import Console  # noqa: PLC0415 (only when shown)
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
         TextColumn("[bold]{task.description}"),

@@ -21,7 +21,7 @@ ADVICE = {
     "max_iterations": "stopped by the iteration or time limit; raise it or loosen tol",
     "infeasible": "the equations contradict each other; see .infeasibility",
     "interrupted": "stopped by the user; the iterate is usable and can warm-start a new run",
-    "diverged": "the iterates grew without bound; supply certificates or check the objective's constants",
+    "diverged": "the iterates grew without bound; check the constants of the objectives",
 }
 
 
@@ -64,7 +64,7 @@ class Result(Solution):
     def geometry(self) -> Any:
         """The geometry of the user's problem (computed when first asked for)."""
         if self._geometry is None and self._problem is not None:
-            from ccmac.pipeline.geometry import geometry  # noqa: PLC0415 (heavy, on demand)
+            from ccmac.pipeline.geometry import geometry
 
             self._geometry = geometry(self._problem)
         return self._geometry
@@ -134,15 +134,20 @@ class Result(Solution):
 
     def plot(self, against: str = "rounds", ax: Any = None) -> Any:
         """Error against a resource of the trace (needs matplotlib); returns the axes."""
-        import matplotlib.pyplot as plt  # noqa: PLC0415 (optional)
+        import matplotlib.pyplot as plt
 
         axes = ax if ax is not None else plt.subplots(figsize=(6, 4))[1]
         x = self.trace[against]
-        for column, label in (("relative_error", "relative squared error"), ("error_bound", "certified bound")):
+        for column, label in (
+            ("relative_error", "relative squared error"),
+            ("error_bound", "certified bound"),
+        ):
             y = self.trace[column]
             known = np.isfinite(y) & (y > 0)
             if known.any():
-                axes.semilogy(x[known], y[known], "-o" if known.sum() < 40 else "-", ms=3, label=label)
+                axes.semilogy(
+                    x[known], y[known], "-o" if known.sum() < 40 else "-", ms=3, label=label
+                )
         axes.set_xlabel(f"{against} (solve phase)")
         axes.set_ylabel("error")
         axes.grid(alpha=0.3)

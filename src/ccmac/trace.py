@@ -59,7 +59,7 @@ class Trace:
 
     def to_pandas(self) -> Any:
         """A DataFrame (needs pandas)."""
-        import pandas as pd  # noqa: PLC0415 (optional)
+        import pandas as pd
 
         return pd.DataFrame(self.as_dict())
 

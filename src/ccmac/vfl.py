@@ -1,7 +1,7 @@
 """Vertical federated learning as a CC-MAC problem.
 
-Agents own column blocks X_i of one N x d data matrix and their weights w_i; the shared variable is the
-prediction. With the coupled row scaled by 1/sqrt(N),
+Agents own column blocks X_i of one N x d data matrix and their weights w_i; the shared variable
+is the prediction. With the coupled row scaled by 1/sqrt(N),
 
     sum_i (X_i w_i - alpha_i p) / sqrt(N) = 0,   sum_i alpha_i = 1,
 
@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import is_sparse
 from ccmac.objectives import L1, Function, Hinge, Huber, Logistic, Separable, SquaredDistance
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent, Problem
@@ -30,7 +31,10 @@ ZERO_SUM_SEED = 307
 
 
 class VflProblem(Problem):
-    """A Problem that knows its partition: ``weights(result)`` is w in the original feature order."""
+    """A Problem that knows its partition.
+
+    ``weights(result)`` is w in the original feature order.
+    """
 
     partition: tuple[NDArray[np.int64], ...]
     alpha: Array
@@ -56,6 +60,10 @@ class VflProblem(Problem):
     def blocks_of(self, weights: Array) -> list[Array]:
         """The x_i of given weights."""
         return [np.asarray(weights)[columns] for columns in self.partition]
+
+    def reference_blocks(self, reference: Array) -> list[Array] | None:
+        """Weights in the order of the columns of X."""
+        return self.blocks_of(reference) if len(reference) == self.features else None
 
 
 def problem(
@@ -98,9 +106,7 @@ def problem(
         x_part: Function = SquaredDistance(regularization)
         if l1:
             x_part = Sum(L1(l1), x_part) if regularization else L1(l1)
-        agents.append(
-            Agent(Separable(x=x_part, z=z_part), A=blocks[i], B=-weights[i] * identity)
-        )
+        agents.append(Agent(Separable(x=x_part, z=z_part), A=blocks[i], B=-weights[i] * identity))
     built = VflProblem(agents)
     for name, value in (
         ("partition", tuple(partition)), ("alpha", weights), ("prediction_scale", float(scale)),
@@ -123,13 +129,13 @@ def cross_factor_weights(n: int, chi: float, seed: int = ZERO_SUM_SEED) -> Array
 
 
 def _checked(X: Any, y: Any, n_agents: int) -> tuple[Any, Array, int]:
-    X = sp.csr_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    X = X if is_sparse(X) else np.asarray(X, dtype=np.float64)
     y = np.asarray(y, dtype=np.float64)
     if X.ndim != 2 or y.ndim != 1 or X.shape[0] != len(y):
         raise InputError(f"vfl: X has shape {X.shape} and y {y.shape}; give N x d and N")
     if not 1 <= n_agents <= X.shape[1]:
         raise InputError(f"vfl: {n_agents} agents for {X.shape[1]} columns; give each at least one")
-    return sp.csr_array(X), y, n_agents
+    return sp.csr_array(X, dtype=np.float64), y, n_agents
 
 
 def _alpha(alpha: Any, blocks: list[Any], n: int) -> Array:

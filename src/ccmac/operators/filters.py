@@ -85,7 +85,9 @@ def first_kind_filter(residual: Residual, x: Array, low: float, high: float, deg
         gradient, price = residual(now)
         following = now + rho_next * rho * (now - before) - (2.0 * rho_next / half) * gradient
         following_price = (
-            now_price + rho_next * rho * (now_price - before_price) - (2.0 * rho_next / half) * price
+            now_price
+            + rho_next * rho * (now_price - before_price)
+            - (2.0 * rho_next / half) * price
         )
         before, now, before_price, now_price = now, following, now_price, following_price
         rho = rho_next

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.inputs import is_sparse
 from ccmac.ledger import Cost, Ledger
 
 Array = NDArray[np.float64]
@@ -70,9 +71,7 @@ class LocalFamily:
         if self._sparse is not None:
             return np.asarray(self._sparse @ flat)
         if self._batched is not None:
-            return np.asarray(
-                np.matmul(self._batched, flat.reshape(len(self.rows), -1, 1)).ravel()
-            )
+            return np.asarray(np.matmul(self._batched, flat.reshape(len(self.rows), -1, 1)).ravel())
         return self._loop(flat, self._column_ends, self._row_ends, adjoint=False)
 
     def adjoint(self, v: Array) -> Array:
@@ -101,14 +100,14 @@ class LocalFamily:
 
 def multiply(block: Any, vector: Array, *, adjoint: bool = False) -> Array:
     """M v or M' v for a dense, sparse or operator block."""
-    if isinstance(block, np.ndarray) or sp.issparse(block):
+    if isinstance(block, np.ndarray) or is_sparse(block):
         return np.asarray((block.T if adjoint else block) @ vector)
     return np.asarray(block.rmatvec(vector) if adjoint else block.matvec(vector)).ravel()
 
 
 def identity_multiple(block: Any) -> float | None:
     """c if the block is c I (square, sparse diagonal storage with one constant), else None."""
-    if not sp.issparse(block) or block.shape[0] != block.shape[1] or block.shape[0] == 0:
+    if not is_sparse(block) or block.shape[0] != block.shape[1] or block.shape[0] == 0:
         return None
     if block.nnz != block.shape[0]:
         return None
@@ -127,7 +126,7 @@ def _block_diagonal(
     blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
 ) -> sp.csr_array | None:
     """One CSR matrix for the family when every present block is sparse."""
-    if not all(b is None or sp.issparse(b) for b in blocks):
+    if not all(b is None or is_sparse(b) for b in blocks):
         return None
     filled = [
         sp.csr_array((r, c)) if b is None else sp.csr_array(b)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,9 @@ def assemble(
 
     ``start`` is (x flat, z rows) in the user's variables. ``pinned`` fixes any of scale, inner,
     outer, normalizer; ``floor`` takes the scale at which B's part of S has that share of A's (for
-    objectives whose curvature says nothing). ``curvature`` overrides (mu, L). ``stand_in`` plans with a strongly convex
-    problem of that condition number in place of one that is not (its constants stay true).
-    ``table`` reuses declarations that were gathered before.
+    objectives whose curvature says nothing). ``curvature`` overrides (mu, L). ``stand_in`` plans
+    with a strongly convex problem of that condition number in place of one that is not (its
+    constants stay true). ``table`` reuses declarations that were gathered before.
     """
     given = certificates or Certificates()
     true_table = table or CurvatureTable(problem, runtime)
@@ -139,14 +140,16 @@ def _plan(
     pinned: dict[str, Any],
     rng: np.random.Generator,
 ) -> Choice:
-    space, runtime = system.space, system.runtime
+    space = system.space
     w0 = space.zeros()
     if start is not None:
         space.x(w0)[...], space.z(w0)[...] = start[0], start[1]
     if system.coupling.empty:
         s = table.balance() * math.sqrt(float(pinned.get("scale", 1.0)))
         constants = table.at(s)
-        candidate = Candidate(1.0, s, "none", 0, int(pinned.get("outer", 1)), constants.condition, 1.0)
+        candidate = Candidate(
+            1.0, s, "none", 0, int(pinned.get("outer", 1)), constants.condition, 1.0
+        )
         return Choice(candidate, constants, None, Spectrum(1.0, 1.0, "exact"), 0.0)
     plain = ExecutionObjective(problem, space)
     gradient = plain.gradient(w0) if table.smooth else np.zeros_like(w0)
@@ -163,7 +166,9 @@ def _plan(
         supplied = Spectrum(given.mu_HC, given.h, "supplied")
         pinned = {**pinned, "scale": 1.0 / table.balance() ** 2}
     if "floor" in pinned and "scale" not in pinned:
-        tops = [float(np.linalg.eigvalsh(M)[-1]) if len(M) else 0.0 for M in (profile.M_A, profile.M_B)]
+        tops = [
+            float(np.linalg.eigvalsh(M)[-1]) if len(M) else 0.0 for M in (profile.M_A, profile.M_B)
+        ]
         if min(tops) > 0:
             square = float(pinned["floor"]) * tops[0] / tops[1]
             pinned = {**pinned, "scale": square / table.balance() ** 2}
@@ -182,7 +187,9 @@ def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> t
     what it sees. (The steps of the method keep the declared constants.)
     """
     space = plain.space
-    step = 1e-4 * (1.0 + space.norm(w0, riding=True)) / max(space.norm(gradient, riding=True), 1e-300)
+    step = (
+        1e-4 * (1.0 + space.norm(w0, riding=True)) / max(space.norm(gradient, riding=True), 1e-300)
+    )
     change = plain.gradient(w0 - step * gradient) - gradient
     squares = []
     for u, v in ((gradient, gradient), (change, gradient)):
@@ -199,7 +206,7 @@ def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> t
 
 def local_interval(problem: Problem, runtime: Runtime) -> tuple[float, float]:
     """[l_C, u_C] from each agent's own singular values (one reduction of two scalars)."""
-    from ccmac.pipeline.local import dense, row_space  # noqa: PLC0415
+    from ccmac.pipeline.local import dense, row_space
 
     rows = []
     for block in problem.blocks("C"):
@@ -231,9 +238,12 @@ def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
     shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), SHARED_ERROR)
 
 
-def _joint_interval(
-    system: AveragedSystem, rng: np.random.Generator, notes: list[str]
-) -> Interval:
+def _normal(linear: AveragedSystem, w: Array) -> Array:
+    """G w."""
+    return linear.residual(w)[0]
+
+
+def _joint_interval(system: AveragedSystem, rng: np.random.Generator, notes: list[str]) -> Interval:
     """Positive spectrum of G by Lanczos on execution vectors, started in its range.
 
     A normalizer built on a wrong interval shows here (G beyond its ceiling, or not positive): it is
@@ -252,7 +262,7 @@ def _joint_interval(
             space.z(start)[k] = stream.standard_normal(space.q)
         start, _ = linear.residual(start)
         low, high, exhausted = extreme_ritz(
-            space, lambda w: linear.residual(w)[0], start,
+            space, partial(_normal, linear), start,
             3 * SMALL if small else LANCZOS_STEPS, 10**6 if small else 2,
         )  # fmt: skip
         ceiling = system.interval.high

@@ -1,11 +1,11 @@
 """The averaged realization: copies kept by exact gossip averaging, composite normal operator.
 
-Channel 1 is  P_C + P_kerC H' q(S) Pi H P_kerC  with  S = (1/n) sum_i H_i P_kerC H_i'  on vectors that
-every agent holds; channel 2 is  (I - Pi) + 1 (x) q(S_D) S_D.  Pi is executed by an exact schedule of
-neighbor rounds, and both channels' messages travel in the same rounds. Only K^'K^ enters the
-methods, so q ~ 1/x replaces the square of a polynomial for x^{-1/2}: m averagings instead of
-2(deg + 1). Same row spaces, hence the same cross factor, as the canonical channels of the scaled
-problem.
+Channel 1 is  P_C + P_kerC H' q(S) Pi H P_kerC  with  S = (1/n) sum_i H_i P_kerC H_i'  on vectors
+that every agent holds; channel 2 is  (I - Pi) + 1 (x) q(S_D) S_D.  Pi is executed by an exact
+schedule of neighbor rounds, and both channels' messages travel in the same rounds. Only K^'K^
+enters the methods, so q ~ 1/x replaces the square of a polynomial for x^{-1/2}: m averagings
+instead of 2(deg + 1). Same row spaces, hence the same cross factor, as the canonical channels of
+the scaled problem.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ class AveragedSystem(AffineSystem):
             block = block - shift
         [self.target] = self.runtime.combine([block])
 
-    def finish(self, normalizer: Normalizer | None, cosine: float, source: str, common: bool) -> None:
+    def finish(
+        self, normalizer: Normalizer | None, cosine: float, source: str, common: bool
+    ) -> None:
         """Fix the normalizer and the joint interval: weighted projectors at cosine c."""
         self.normalizer = normalizer
         first = (1.0, 1.0) if normalizer is None else normalizer.spread
@@ -170,13 +172,13 @@ class AveragedSystem(AffineSystem):
 
     def widen(self) -> None:
         """After a blow-up: trust the normalizer's upper end less, and the lower end too."""
-        if self.normalizer is not None:
-            self.normalizer = self.normalizer.widened()
-            first = self.normalizer.spread
-            high = max(first[1], 1.0) + max(self.interval.high - first[1], 1.0)
-            self.interval = Interval(0.25 * self.interval.low, max(high, 2.0), "widened")
-        else:
-            self.interval = Interval(0.25 * self.interval.low, 2 * self.interval.high, "widened")
+        if self.normalizer is None:
+            super().widen()
+            return
+        self.normalizer = self.normalizer.widened()
+        first = self.normalizer.spread
+        high = max(first[1], 1.0) + max(self.interval.high - first[1], 1.0)
+        self.interval = Interval(0.25 * self.interval.low, max(high, 2.0), "widened")
 
     def at_scale(self, s: float) -> AveragedSystem:
         """The same equations in z = s z~ (targets are in the user's units and stay)."""

@@ -32,7 +32,9 @@ class Certificates:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value is not None and not (isinstance(value, int | float) and 0 < value < float("inf")):
+            if value is not None and not (
+                isinstance(value, int | float) and 0 < value < float("inf")
+            ):
                 raise InputError(f"certificates: {name} = {value!r} must be a positive number")
         for low, high in (("mu_HC", "h"), ("mu_D", "d_D"), ("l_C", "u_C"), ("l_W", "u_W")):
             a, b = getattr(self, low), getattr(self, high)

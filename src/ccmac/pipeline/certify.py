@@ -5,8 +5,8 @@ distance of w to the feasible set, D = ||w - w*|| obeys
 
     mu D^2 <= ||r|| D + (L D + ||r||) delta.
 
-The bound is tightest at the repaired point w = RF^k(w) with p = -(I - r(Q)^k) grad Phi(w), where r is
-the part of the gradient that no multiplier can cancel. Charged to whatever phase is current
+The bound is tightest at the repaired point w = RF^k(w) with p = -(I - r(Q)^k) grad Phi(w), where
+r is the part of the gradient that no multiplier can cancel. Charged to whatever phase is current
 (``monitor``).
 """
 

@@ -1,6 +1,7 @@
 """Computations that need several averagings, run in lockstep so that their messages share rounds.
 
-A chain is a generator: it yields a contribution, receives its replicated mean, and returns a result.
+A chain is a generator: it yields a contribution, receives its replicated mean, and returns a
+result.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def semi_iteration_chain(
     for _ in range(steps - 1):
         image = yield contribution(x)
         rho_next = 1.0 / (2.0 * centre / half - rho)
-        following = x + (rho_next * rho) * (x - previous) + (2.0 * rho_next / half) * (right - image)
+        following = (
+            x + (rho_next * rho) * (x - previous) + (2.0 * rho_next / half) * (right - image)
+        )
         previous, x, rho = x, following, rho_next
     return x

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.inputs import is_sparse
 from ccmac.ledger import Cost
 from ccmac.operators.leaves import LocalFamily, identity_multiple
 from ccmac.problem import Problem
@@ -129,9 +130,7 @@ class _Stacked:
         self.A, self.B = A, B
         self.d = list(problem.d.values())
         self.A_row = None if A.empty else _side_by_side(problem.blocks("A"), self.m, self.d)
-        multiples = [
-            0.0 if b is None else identity_multiple(b) for b in problem.blocks("B")
-        ]
+        multiples = [0.0 if b is None else identity_multiple(b) for b in problem.blocks("B")]
         self.multiples: Array | None = None
         self.B_row: Any = None
         if not B.empty:
@@ -176,14 +175,15 @@ class _Stacked:
 
 def _side_by_side(blocks: list[Any], rows: int, columns: list[int]) -> Any:
     """[M_1 ... M_n] as one CSR or dense matrix; None when some block is an operator."""
-    if all(b is None or sp.issparse(b) for b in blocks):
+    if all(b is None or is_sparse(b) for b in blocks):
         filled = [
-            sp.csr_array((rows, c)) if b is None else b for b, c in zip(blocks, columns, strict=True)
+            sp.csr_array((rows, c)) if b is None else b
+            for b, c in zip(blocks, columns, strict=True)
         ]
         return sp.csr_array(sp.hstack(filled, format="csr"))
-    if all(b is None or sp.issparse(b) or isinstance(b, np.ndarray) for b in blocks):
+    if all(b is None or is_sparse(b) or isinstance(b, np.ndarray) for b in blocks):
         dense = [
-            np.zeros((rows, c)) if b is None else (b.toarray() if sp.issparse(b) else b)
+            np.zeros((rows, c)) if b is None else (b.toarray() if is_sparse(b) else b)
             for b, c in zip(blocks, columns, strict=True)
         ]
         return np.hstack(dense)

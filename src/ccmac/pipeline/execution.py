@@ -1,9 +1,9 @@
 """The objective on execution variables: F(t x~, s z~), plus an augmentation where z needs it.
 
 When only the sum of the f_i is strongly convex in z (one agent owns the labels, say), adding
-(rho/2) ||(I - Pi) z~||^2, which vanishes on the feasible set, recovers it: with per-agent bounds h_i
-the z block of the Hessian is at least diag(h_i) + rho (I - 11'/n), whose smallest eigenvalue tends
-to the mean of the h_i. The extra gradient term costs one averaging of q floats.
+(rho/2) ||(I - Pi) z~||^2, which vanishes on the feasible set, recovers it: with per-agent bounds
+h_i the z block of the Hessian is at least diag(h_i) + rho (I - 11'/n), whose smallest eigenvalue
+tends to the mean of the h_i. The extra gradient term costs one averaging of q floats.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The agents' own equations C_i x_i = c_i, handled without communication.
 
 ``access="factor"``: an orthonormal basis of Range(C_i') from one local factorization.
-``access="matvec"``: only products with C_i, through a Chebyshev polynomial on the certified interval
-[l_C, u_C] accurate to rounding. Either way the agent holds P_{C_i}, the projector onto Range(C_i'),
-and the least-norm point C_i^+ c_i.
+``access="matvec"``: only products with C_i, through a Chebyshev polynomial on the certified
+interval [l_C, u_C] accurate to rounding. Either way the agent holds P_{C_i}, the projector onto
+Range(C_i'), and the least-norm point C_i^+ c_i.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.inputs import is_sparse
 from ccmac.ledger import Cost
 from ccmac.operators.chebyshev import semi_iteration, smallest_degree
 from ccmac.operators.leaves import LocalFamily, multiply
@@ -31,7 +31,7 @@ def dense(block: Any) -> Array:
     """A block as an ndarray (operators are probed column by column)."""
     if isinstance(block, np.ndarray):
         return block
-    if sp.issparse(block):
+    if is_sparse(block):
         return np.asarray(block.toarray())
     columns = [multiply(block, e) for e in np.eye(block.shape[1])]
     return np.stack(columns, axis=1) if columns else np.zeros(block.shape)

@@ -84,7 +84,9 @@ def spectrum_at(profile: Profile, s: float) -> Spectrum:
     high = float(positive[-1]) * (1 + 1e-9 if exhausted else TOP_MARGIN)
     floor = profile.structure.floor
     if floor:
-        return Spectrum(s * s * floor, max(high, s * s * floor), "exact" if exhausted else "estimated")
+        return Spectrum(
+            s * s * floor, max(high, s * s * floor), "exact" if exhausted else "estimated"
+        )
     low = float(positive[0]) * (1 - 1e-9 if exhausted else 0.5)
     return Spectrum(low, high, "exact" if exhausted else "estimated")
 
@@ -113,14 +115,17 @@ def build_deflation(
     else:
         images, T = _images(system.at_scale(s), basis)
     top = max(deflation_top(profile, s, r) * TOP_MARGIN, spectrum.low)
-    return Deflation(basis, images, np.linalg.inv((T + T.T) / 2), spectrum.low, top)
+    inverse = np.asarray(np.linalg.inv((T + T.T) / 2), dtype=np.float64)
+    return Deflation(basis, images, inverse, spectrum.low, top)
 
 
 def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
     """S W and W'SW at the system's scaling: one averaging of k m floats."""
     k = basis.shape[1]
     vectors = [np.ascontiguousarray(basis[:, j]) for j in range(k)]
-    images = np.stack(system.runtime.combine([system.gram_contribution(v) for v in vectors]), axis=1)
+    images = np.stack(
+        system.runtime.combine([system.gram_contribution(v) for v in vectors]), axis=1
+    )
     images = np.ascontiguousarray(images)
     flat = np.stack([(W @ SW.T).ravel() for W, SW in zip(basis, images, strict=True)])
     return images, system.runtime.agree(flat).reshape(k, k)
@@ -159,7 +164,9 @@ def semi_response(theta: Array, low: float, high: float, steps: int) -> Array:
     return np.where(theta > 0, (1 - residual) / np.maximum(theta, 1e-300), 1.0 / centre)
 
 
-def deflation_response(profile: Profile, s: float, r: int, low: float, top: float, vectors: Array) -> Array:
+def deflation_response(
+    profile: Profile, s: float, r: int, low: float, top: float, vectors: Array
+) -> Array:
     """y' P y for every Ritz vector y, P the deflation written in the Krylov basis."""
     M = profile.M_A + s * s * profile.M_B
     k = len(M)
@@ -225,7 +232,9 @@ class Planner:
             [row[2] for row in rows], [row[1] for row in rows], self.target, self.measure
         )
         scored = []
-        for (candidate, setting, _, constants, spectrum), count in zip(rows, iterations, strict=True):
+        for (candidate, setting, _, constants, spectrum), count in zip(
+            rows, iterations, strict=True
+        ):
             cost = self._iteration_cost(candidate, constants)
             times = float(count)
             scored.append(

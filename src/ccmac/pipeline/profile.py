@@ -2,7 +2,7 @@
 
 On a Krylov basis W of S = (1/n) sum H_i P_kerC H_i', started at the data, the projections
 
-    M_A = W' (1/n sum A_i P_kerC A_i') W,   M_B = W' (1/n sum B_i B_i') W,   M_mean = W' (Bbar Bbar') W
+    M_A = W' (1/n sum A_i P_kerC A_i') W,  M_B = W' (1/n sum B_i B_i') W,  M_mean = W' Bbar Bbar' W
 
 describe S under every block scaling, S(t, s) ~ t^2 M_A + s^2 M_B, and split each direction into its
 x part, its mean z part and its disagreement part M_B - M_mean.
@@ -109,8 +109,13 @@ def build_profile(
         rows = [[float(g @ g), float(h @ h)] for g, h in space.split(gradient)]
         squares = np.array(rows)
     whole = runtime.total(squares, riding=True)
-    dots = [agreed_dots(runtime, krylov.basis, v) for v in (misfit, along_x, along_z)]
-    return Profile(krylov, M_A, M_B, M_mean, *dots, float(whole[0]), float(whole[1]), structure)
+    return Profile(
+        krylov, M_A, M_B, M_mean,
+        agreed_dots(runtime, krylov.basis, misfit),
+        agreed_dots(runtime, krylov.basis, along_x),
+        agreed_dots(runtime, krylov.basis, along_z),
+        float(whole[0]), float(whole[1]), structure,
+    )  # fmt: skip
 
 
 def _unit(runtime: Runtime, vector: Array) -> Array:

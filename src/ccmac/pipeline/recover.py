@@ -1,4 +1,4 @@
-"""From execution back to the user's problem: violations, multipliers, certificates of infeasibility.
+"""From execution back to the user's problem: violations, multipliers, infeasibility.
 
 Works with the user's own blocks and any point (x, copies of z), whatever method produced it. Signs:
 grad_x f_i + A_i'y + C_i'kappa_i = 0 and grad_z f_i + B_i'y + D_i'delta_i + nu_i = 0, sum nu_i = 0.
@@ -56,7 +56,10 @@ class Recovery:
 
     # -- how far a point is from satisfying the equations ------------------------------------------
     def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array, Array]:
-        """(norms of the violations, mean of z, mean coupled misfit); one averaging, one reduction."""
+        """(norms of the violations, mean of z, mean coupled misfit).
+
+        One averaging, one reduction.
+        """
         runtime, n = self.runtime, self.problem.n
         parts = self.coupling.contributions(x, z, with_z=True)
         right = runtime.contribution(self.b[:, : self.coupling.width])
@@ -162,7 +165,7 @@ class Recovery:
         squares = np.sum(rows * rows, axis=1)[:, None]
         return float(np.sqrt(self.runtime.total(squares, riding=True)[0]))
 
-    # -- infeasibility -------------------------------------------------------------------------------
+    # -- infeasibility ---------------------------------------------------------------------------
     def own_conflicts(self) -> Infeasibility | None:
         """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one reduction."""
         agents = list(self.problem.agents)
@@ -202,7 +205,7 @@ class Recovery:
     def conflict(self, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
         """The certificate at a least-squares point (repaired as far as it goes), or None.
 
-        ``price`` is q(S) times the coupled misfit there: lambda = (price, kappa, delta, nu) then has
+        ``price`` is q(S) times the coupled misfit there: lambda = (price, kappa, delta, nu) has
         K'lambda = 0 and lambda'v = -(sum of squared misfits in the normalizers' metric) < 0.
         """
         size = self.scale()
@@ -283,7 +286,9 @@ def _describe(weights: dict[str, list[int]], norms: dict[str, float]) -> str:
         parts.append("the coupled equation sum(A x + B z - b) = 0")
     for block, text in (("C", "local equations C"), ("D", "shared equations D")):
         if weights[block]:
-            shown = ", ".join(map(str, weights[block][:6])) + (", ..." if len(weights[block]) > 6 else "")
+            shown = ", ".join(map(str, weights[block][:6])) + (
+                ", ..." if len(weights[block]) > 6 else ""
+            )
             parts.append(f"the {text} of agents {shown}")
     worst = max(("coupled", "shared"), key=lambda k: norms[k])
     return (
@@ -295,7 +300,8 @@ def _describe(weights: dict[str, list[int]], norms: dict[str, float]) -> str:
 
 def _stacked_right(problem: Problem) -> Array:
     pieces = [
-        np.zeros(problem.r[i]) if agent.e is None else agent.e for i, agent in problem.agents.items()
+        np.zeros(problem.r[i]) if agent.e is None else agent.e
+        for i, agent in problem.agents.items()
     ]
     return np.concatenate(pieces) if pieces else np.zeros(0)
 

@@ -1,4 +1,4 @@
-"""Block scaling x = t x~, z = s z~: what it does to curvature, and which scales are worth trying."""
+"""Block scaling x = t x~, z = s z~: what it does to curvature, and how to balance it."""
 
 from __future__ import annotations
 

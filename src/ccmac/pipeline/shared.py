@@ -50,7 +50,8 @@ class SharedEquations:
         self.steps = 1
         self.target: Array = np.zeros((runtime.replicas, self.q))
         self.scale = 1.0
-        # Orthonormal vectors spanning Range(S_D), known to all, and S_D^+ target; None: semi-iterate.
+        # Orthonormal vectors spanning Range(S_D), known to all, and S_D^+ target; None: semi-
+        # iterate.
         self.span: Array | None = None
         self.point: Array = self.target
 

@@ -39,7 +39,10 @@ class Interval:
 
 
 def weighted_extremes(a: float, b: float, cosine: float) -> tuple[float, float]:
-    """Extreme positive eigenvalues of a P_U + b P_V at Friedrichs cosine c (eq. projector-spectrum)."""
+    """Extreme positive eigenvalues of a P_U + b P_V at Friedrichs cosine c (eq.
+
+    Projector-spectrum).
+    """
     root = math.sqrt((a - b) ** 2 + 4 * a * b * cosine * cosine)
     high = (a + b + root) / 2
     # (a + b - root)/2 without cancellation.
@@ -69,6 +72,10 @@ class AffineSystem(ABC):
     @abstractmethod
     def homogeneous(self) -> AffineSystem:
         """The same operator with zero right-hand sides: its residual is G w."""
+
+    def widen(self) -> None:
+        """After a blow-up: trust both ends of the interval less."""
+        self.interval = Interval(0.25 * self.interval.low, 2.0 * self.interval.high, "widened")
 
     def zero_price(self) -> Array:
         """A price of the right shape."""

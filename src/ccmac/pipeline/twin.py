@@ -1,9 +1,10 @@
 """The Ritz twin: APAPC itself, run without communication on a spectral model of the problem.
 
-Each Ritz vector of S gives one mode with three coordinates (x part, mean of z, disagreement of z), one
-coupled row (a, b, c) with a^2 + b^2 + c^2 = theta, and the consensus row (0, 0, 1). All candidates run
-at once; the iteration at which a candidate's error passes the target is its prediction. The rate
-formula of the theory ranks settings badly because it knows only the ends of the spectrum.
+Each Ritz vector of S gives one mode with three coordinates (x part, mean of z, disagreement of
+z), one coupled row (a, b, c) with a^2 + b^2 + c^2 = theta, and the consensus row (0, 0, 1). All
+candidates run at once; the iteration at which a candidate's error passes the target is its
+prediction. The rate formula of the theory ranks settings badly because it knows only the ends of
+the spectrum.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ class Setting:
 
 
 def apapc_steps(mu: float, L: float, low: float, high: float) -> tuple[float, float, float]:
-    """(tau, eta, theta) of APAPC for a correction with spectrum in [low, high] (Salim et al. 2022)."""
+    """(tau, eta, theta) of APAPC for a correction with spectrum in [low, high] (Salim et al.
+
+    2022).
+    """
     tau = min(1.0, 0.5 * math.sqrt(high / low * mu / L))
     eta = 1.0 / (4.0 * tau * L)
     return tau, eta, 1.0 / (eta * high)
@@ -102,16 +106,23 @@ def _ratio(top: Array, bottom: Array) -> Array:
 
 
 def correction_matrices(modes: Modes, setting: Setting) -> tuple[Array, Array]:
-    """(P, offset): the correction of each mode is P w - offset, P = poly(G), G = q k k' + e3 e3'."""
+    """(P, offset).
+
+    The correction of each mode is P w - offset, P = poly(G), G = q k k' + e3 e3'.
+    """
     k = modes.rows
     q = np.concatenate([np.concatenate([setting.response, [0.0, 0.0]])] * modes.copies)
     gram = q[:, None, None] * k[:, :, None] * k[:, None, :]
     gram[:, 2, 2] += 1.0
     values, vectors = np.linalg.eigh(gram)
     centre, half = (setting.high + setting.low) / 2, (setting.high - setting.low) / 2
-    poly = 1.0 - _chebyshev(setting.outer, (centre - values) / half) / _chebyshev(
-        setting.outer, np.array(centre / half)
-    ) if half > 1e-14 * centre else np.minimum(values / centre, 1.0)
+    poly = (
+        1.0
+        - _chebyshev(setting.outer, (centre - values) / half)
+        / _chebyshev(setting.outer, np.array(centre / half))
+        if half > 1e-14 * centre
+        else np.minimum(values / centre, 1.0)
+    )
     poly = np.where(values > 1e-13, poly, 0.0)
     P = np.einsum("mij,mj,mkj->mik", vectors, poly, vectors)
     return P, np.einsum("mij,mj->mi", P, modes.solutions)
@@ -168,6 +179,12 @@ def predict(
                 break
             alive, bill, start = alive[keep], bill[keep], start[keep]
             P, offset, h, g, solution = P[keep], offset[keep], h[keep], g[keep], solution[keep]
-            weights, tau, eta, theta, mu = weights[keep], tau[keep], eta[keep], theta[keep], mu[keep]
+            weights, tau, eta, theta, mu = (
+                weights[keep],
+                tau[keep],
+                eta[keep],
+                theta[keep],
+                mu[keep],
+            )
             w, wf, p = w[keep], wf[keep], p[keep]
     return result

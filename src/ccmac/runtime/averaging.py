@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -116,8 +117,8 @@ def spanning_tree(network: Network) -> Averaging:
     return Averaging("spanning-tree", tuple(schedule), error)
 
 
-def _clean(matrix: sp.sparray) -> sp.csr_array:
-    result = sp.csr_array(matrix)
+def _clean(matrix: Any) -> sp.csr_array:
+    result: sp.csr_array = sp.csr_array(matrix)
     result.eliminate_zeros()
     result.sort_indices()
     return result

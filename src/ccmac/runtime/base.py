@@ -127,7 +127,7 @@ class Runtime(ABC):
         are charged too.
         """
         self.ledger.charge_cost(self.total_cost(values.shape[1], riding=riding))
-        return np.add.reduce(self._gather(values), axis=0)
+        return np.asarray(np.add.reduce(self._gather(values), axis=0))
 
     def total_cost(self, width: int = 1, *, riding: bool = False) -> Cost:
         """Static cost of :meth:`total`."""

@@ -6,9 +6,10 @@
     w_f   = w_g + 2 tau/(2 - tau) (w+ - w)
 
 Needs Phi smooth and strongly convex. ``steps="paper"`` takes tau, eta, theta for the correction's
-spectrum [11/15, 19/15]; ``steps="interval"`` takes them from the interval of the polynomial that is
-really applied, so that every degree is safe. Cost: 1 gradient, 2N affine calls. The energy contracts
-by (1 + min(1/sqrt(kappa chi), 1/chi)/4)^{-1}, chi the ratio of the correction's interval.
+spectrum [11/15, 19/15]; ``steps="interval"`` takes them from the interval of the polynomial that
+is really applied, so that every degree is safe. Cost: 1 gradient, 2N affine calls. The energy
+contracts by (1 + min(1/sqrt(kappa chi), 1/chi)/4)^{-1}, chi the ratio of the correction's
+interval.
 """
 
 from __future__ import annotations

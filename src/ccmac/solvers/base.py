@@ -1,4 +1,4 @@
-"""What the driver runs: an iteration with a start, a step and a point. It never loops or charges."""
+"""What the driver runs: an iteration with a start, a step and a point; it never loops."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class Model:
 class State:
     """Everything an iteration carries, in forms that split by agent for a checkpoint.
 
-    ``vectors``: execution vectors (layout of the iteration's space); ``rows``: arrays with one row an
-    owned agent (or a single replicated row in the fused simulation); ``scalars``: common numbers.
+    ``vectors``: execution vectors (layout of the iteration's space); ``rows``: arrays with one
+    row an owned agent (or a single replicated row in the fused simulation); ``scalars``: common
+    numbers.
     """
 
     vectors: dict[str, Array] = field(default_factory=dict)
@@ -41,7 +42,8 @@ class State:
 class Iteration(ABC):
     """One method on one realized problem.
 
-    ``space`` lays out the vectors of the state; ``point`` gives the iterate in the user's variables.
+    ``space`` lays out the vectors of the state; ``point`` gives the iterate in the user's
+    variables.
     """
 
     name: str
@@ -49,7 +51,10 @@ class Iteration(ABC):
 
     @abstractmethod
     def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
-        """State at user variables (flat x, rows z); ``dual`` is K'lambda in user units (or None)."""
+        """State at user variables (flat x, rows z).
+
+        ``dual`` is K'lambda in user units (or None).
+        """
 
     @abstractmethod
     def step(self, state: State) -> State:

@@ -67,7 +67,7 @@ class Checkpoints:
         """From solve's ``checkpoint=``: a directory, or {"path", "every", "seconds"}."""
         if wanted is None:
             return None
-        options = dict(wanted) if isinstance(wanted, Mapping) else {"path": wanted}
+        options: dict[str, Any] = dict(wanted) if isinstance(wanted, Mapping) else {"path": wanted}
         unknown = set(options) - {"path", "every", "seconds"}
         if unknown or "path" not in options:
             raise InputError("checkpoint: give a directory, or a mapping with path, every, seconds")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from ccmac.errors import MethodRefused
@@ -53,31 +52,31 @@ def prepare_cross(ctx: Context) -> Prepared:
     """Cross-APAPC on the realization asked for (averaged by default)."""
     name = ctx.realization or "averaged"
     if ctx.stack is not None:
-        from ccmac.pipeline.stack_system import stack_system  # noqa: PLC0415
+        from ccmac.pipeline.stack_system import stack_system
 
         return prepared("cross-apapc", stack_system(ctx.stack, ctx.runtime), ctx, "J channels")
     if name == "averaged":
         return prepared("cross-apapc", averaged_realization(ctx), ctx, "smooth and strongly convex")
     if name == "canonical":
-        from ccmac.pipeline.canonical_system import canonical  # noqa: PLC0415
+        from ccmac.pipeline.canonical_system import canonical
 
         realized = canonical(ctx.problem, ctx.runtime, certificates=ctx.certificates, **ctx.pinned)
         return prepared("cross-apapc", realized, ctx, "the theorem's oracle")
     if name == "certified":
-        from ccmac.pipeline.certified import certified  # noqa: PLC0415
+        from ccmac.pipeline.certified import certified
 
         realized = certified(ctx.problem, ctx.runtime, certificates=ctx.certificates, **ctx.pinned)
         return prepared("cross-apapc", realized, ctx, "the paper's certified lift")
-    raise MethodRefused(
-        f"realization {name!r} is unknown; take averaged, canonical or certified"
-    )
+    raise MethodRefused(f"realization {name!r} is unknown; take averaged, canonical or certified")
 
 
 def prepare_joint(ctx: Context) -> Prepared:
     """Joint normalization: the unnormalized stack with its exact interval and eta* balance."""
-    from ccmac.pipeline.joint import joint  # noqa: PLC0415
+    from ccmac.pipeline.joint import joint
 
-    realized = joint(ctx.problem, ctx.runtime, realization=ctx.realization or "averaged", **ctx.pinned)
+    realized = joint(
+        ctx.problem, ctx.runtime, realization=ctx.realization or "averaged", **ctx.pinned
+    )
     return prepared("joint-apapc", realized, ctx, "joint normalization, for comparison")
 
 
@@ -103,11 +102,10 @@ def prepared(name: str, realized: Realized, ctx: Context, why: str, widened: int
         found["horizon"] = horizon
 
     def widen() -> Prepared:
-        wider = replace(realized, degree=realized.degree, candidates=realized.candidates)
-        wider.system.widen()
-        return prepared(name, wider, ctx, why, widened + 1)
+        realized.system.widen()
+        return prepared(name, realized, ctx, why, widened + 1)
 
-    can_widen = hasattr(realized.system, "widen") and widened < WIDEN_LIMIT
+    can_widen = widened < WIDEN_LIMIT
     return Prepared(
         iteration, stopping, realized.realization, why, details, predicted, realized.candidates,
         found, widen if can_widen else None, horizon, notes,

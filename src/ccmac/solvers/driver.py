@@ -48,18 +48,16 @@ class Observer:
         runtime, space = self.space.runtime, self.space
         gap = x - self.x
         with runtime.ledger.observing():
-            mean = None
-            if self.z is not None:
-                [mean] = runtime.combine([runtime.contribution(z)])
             if runtime.fused:
                 value = float(gap @ gap)
-                return value + (float(np.sum((mean[0] - self.z) ** 2)) if mean is not None else 0.0)
-            rows = [
-                [float(np.sum(gap[space.offsets[k] : space.offsets[k + 1]] ** 2))]
-                for k in range(space.count)
-            ]
-            value = float(runtime.total(np.array(rows))[0])
-            if mean is not None:
+            else:
+                rows = [
+                    [float(np.sum(gap[space.offsets[k] : space.offsets[k + 1]] ** 2))]
+                    for k in range(space.count)
+                ]
+                value = float(runtime.total(np.array(rows))[0])
+            if self.z is not None:
+                [mean] = runtime.combine([runtime.contribution(z)])
                 squares = np.sum((mean - self.z) ** 2, axis=1)[:, None]
                 value += float(runtime.agree(squares)[0])
             return value
@@ -124,9 +122,7 @@ def drive(iteration: Iteration, state: State, settings: Settings) -> Outcome:
                 with ledger.phase("monitor"):
                     check = settings.stopping.check(iteration, state, count)
                 bound = check.bound
-            settings.trace.record(
-                count, time.perf_counter() - begun, ledger, relative_error, bound
-            )
+            settings.trace.record(count, time.perf_counter() - begun, ledger, relative_error, bound)
             if settings.report is not None:
                 settings.report(count, bound, relative_error, ledger)
             if settings.observer is not None and relative_error <= settings.observer.tol:
@@ -176,7 +172,12 @@ class _Health:
                 size = float(x @ x) + float(np.sum(z * z))
             else:
                 rows = [
-                    [float(np.sum(x[space.offsets[k] : space.offsets[k + 1]] ** 2) + np.sum(z[k] ** 2))]
+                    [
+                        float(
+                            np.sum(x[space.offsets[k] : space.offsets[k + 1]] ** 2)
+                            + np.sum(z[k] ** 2)
+                        )
+                    ]
                     for k in range(space.count)
                 ]
                 size = float(runtime.total(np.array(rows), riding=True)[0])

@@ -35,7 +35,10 @@ class Check:
 class Stopping(ABC):
     """Decides, at chosen iterations, whether a run may end."""
 
-    notes: list[str] = []  # noqa: RUF012 (a default for rules without notes; never mutated)
+    @property
+    def notes(self) -> list[str]:
+        """What the checks found wrong and mended."""
+        return []
 
     @abstractmethod
     def due(self, iteration: int) -> bool:
@@ -110,7 +113,9 @@ class CertifiedStop(Stopping):
             (k0, e0), (k1, e1) = self._history[-2], self._history[-1]
             if e1 < e0:
                 rate = math.log(e0 / e1) / (k1 - k0)
-                ahead = min(max(3, math.ceil(0.8 * math.log(max(error / goal, 1.01)) / rate)), 2 * ahead)
+                ahead = min(
+                    max(3, math.ceil(0.8 * math.log(max(error / goal, 1.01)) / rate)), 2 * ahead
+                )
         self._next = count + ahead
         return Check(error, False, self._next, bound)
 
