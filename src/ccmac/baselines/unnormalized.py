@@ -88,5 +88,5 @@ class _Builder:
         )
 
     def _wider(self, balance: float, widened: int) -> Prepared:
-        self.realized.system.widen()  # type: ignore[attr-defined]
+        self.realized.system.widen()
         return self.prepared(balance, widened + 1)

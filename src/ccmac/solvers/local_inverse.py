@@ -34,10 +34,11 @@ LEAST_SHARE = 0.25
 DENSE = 3000
 
 
-def constrained_inverse(H: Any, E: Array) -> Callable[[Array], Array]:
-    """v -> T v for H positive definite and E with orthonormal rows (possibly none)."""
-    size = H.shape[0]
-    solve = factorized(H, np.zeros(size))
+Solve = Callable[[Array], Array]
+
+
+def constrained_inverse(solve: Solve, E: Array) -> Solve:
+    """v -> T v for solve = H^{-1} and E with orthonormal rows (possibly none)."""
     if not len(E):
         return solve
     images = np.stack([solve(row) for row in E], axis=1)
@@ -89,7 +90,7 @@ class LocalInverses:
         shift = curvature_shift(table)
         ends = np.cumsum(shared.family.rows)[:-1]
         sides = np.split(shared.right, ends)
-        self._apply: list[Callable[[Array], Array]] = []
+        self._apply: list[Solve] = []
         self._origin: list[tuple[Array, Array]] = []
         for k, (i, agent) in enumerate(problem.agents.items()):
             d = problem.d[i]
@@ -105,7 +106,7 @@ class LocalInverses:
                 point[:d] = local.point[space.offsets[k] : space.offsets[k + 1]]
                 if len(V_D):
                     point[d:] = V_D.T @ sides[k]
-            self._apply.append(constrained_inverse(H, E))
+            self._apply.append(constrained_inverse(factorized(H, np.zeros(d + q)), E))
             self._origin.append((point, np.asarray(g - H @ point)))
 
     def minimisers(self, h: Array) -> Array:

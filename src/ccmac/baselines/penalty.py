@@ -1,0 +1,36 @@
+"""The penalty that ADMM-type methods start from.
+
+The dual Hessian of a coupled problem is sum_i A'_i H_i^{-1} A'_i'; a penalty near the inverse of
+its typical eigenvalue balances primal and dual progress:
+
+    c = m' / sum_i [ ||A'_i,x||_F^2 / h_x + ||A'_i,z||_F^2 / h_z ],   h = (L mu)^{1/2} per block
+
+(h = L where mu = 0). Cost: two reductions, in setup.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ccmac.baselines.reductions import CoupledForm
+
+
+def balanced_penalty(form: CoupledForm) -> float:
+    """c of the module text (1 when there is nothing to balance)."""
+    rows = []
+    for k, f in enumerate(form.objectives):
+        d = form.space.d[k]
+        c = f.curvature(d, form.space.q if form.held[k].any() else 0)
+        squares = form.local_matrix(k).power(2).sum(axis=0)
+        on_x, on_z = float(np.sum(squares[:d])), float(np.sum(squares[d:]))
+        rows.append([_ratio(on_x, c.L_x, c.mu_x) + _ratio(on_z, c.L_z, c.mu_z)])
+    total = float(form.runtime.total(np.array(rows))[0])
+    return form.width / total if total > 0 else 1.0
+
+
+def _ratio(square: float, L: float, mu: float) -> float:
+    if square == 0.0 or not (math.isfinite(L) and L > 0):
+        return 0.0
+    return square / math.sqrt(L * mu) if 0 < mu <= L else square / L
