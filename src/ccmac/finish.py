@@ -57,7 +57,9 @@ def finish(
         if recovery is not None and status != "diverged":
             residuals, mean, _ = recovery.violations(x, z)
             if bound is not None and realized is not None:
-                infeasibility = _diagnose(recovery, realized, bound, residuals)
+                # A point that was not repaired proves nothing about the equations.
+                if check is not None and check.certificate is bound:
+                    infeasibility = _diagnose(recovery, realized, bound, residuals)
                 multipliers = _prices(recovery, realized, bound)
         if bound is not None:
             residuals["stationarity"] = bound.stationarity
