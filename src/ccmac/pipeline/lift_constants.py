@@ -130,11 +130,9 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
         C = _filled(agent.C, problem.p[i], problem.d[i])
         _, s, basis = row_space(C)
         kernel = A - (A @ basis.T) @ basis
-        rows.append(np.concatenate([(g).ravel() for g in (kernel @ kernel.T, B @ B.T, B, D.T @ D)]))
-        squares = s**2 if s.size else np.array([np.inf, 0.0])
-        scalars.append(
-            [_top(A @ A.T + B @ B.T), _top(D.T @ D), float(squares.min()), float(squares.max())]
-        )
+        rows.append(np.concatenate([g.ravel() for g in (kernel @ kernel.T, B @ B.T, B, D.T @ D)]))
+        local_ends = (s[-1] ** 2, s[0] ** 2) if s.size else (np.inf, 0.0)
+        scalars.append([_top(A @ A.T + B @ B.T), _top(D.T @ D), *local_ends])
     mean = runtime.average(np.stack(rows))[0]
     S_A, S_B, Bm, S_D = (
         part.reshape(shape)
