@@ -81,7 +81,7 @@ def read_solution(out: Path, agents: range) -> Solution:
         raise InputError(f"--warm-start {out}: holds no solution.npz; give the --out of a solve")
     found: dict[str, Array] = {}
     for path in paths:
-        found |= _read(path)
+        found = _read(path) | found  # z and prices that all agents know: those of the first
     missing = [i for i in agents if f"x{i}" not in found]
     if missing or "z" not in found:
         raise InputError(
@@ -93,7 +93,8 @@ def read_solution(out: Path, agents: range) -> Solution:
 
 def _read(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here: np.load leaves the file of a broken archive open.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: np.asarray(archive[name], dtype=np.float64) for name in archive.files}
     except (OSError, ValueError, BadZipFile, EOFError, KeyError):
         raise InputError(f"{path}: is damaged or not a solution; solve again") from None

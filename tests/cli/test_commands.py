@@ -1,0 +1,263 @@
+"""Commands as a user meets them: output, files, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ccmac.cli import main as entry
+from ccmac.cli.solution import read_solution
+from ccmac.complexity import complexity
+from ccmac.instances import dispatch
+from ccmac.network import Network
+from ccmac.problem import Problem
+from ccmac.version import __version__
+from cli.conftest import Run
+
+COMMANDS = ("demo", "geometry", "complexity", "plan", "solve", "data")
+
+
+def test_help_names_every_command_and_teaches(run: Run) -> None:
+    shown = run("--help")
+    assert shown.code == 0
+    assert all(name in shown.out for name in COMMANDS)
+    for name in COMMANDS[:-1]:
+        told = run(name, "--help")
+        assert told.code == 0
+        assert f"ccmac {name}" in told.out.split("Example:")[1]
+        assert max(map(len, told.out.splitlines())) <= 80
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").out == f"ccmac {__version__}\n"
+
+
+def test_no_command_shows_help_and_fails(run: Run) -> None:
+    told = run()
+    assert told.code == 2
+    assert "Commands" in told.out
+
+
+def test_geometry(run: Run, saved: Path) -> None:
+    text = run("geometry", saved / "dispatch", "--network", "ring")
+    assert text.code == 0
+    assert "cross factor chi" in text.out
+    assert max(map(len, text.out.splitlines())) <= 80
+    found = json.loads(run("geometry", saved / "dispatch", "--json").out)
+    assert found["n"] == 6
+    assert found["cross_factor"] > 1
+
+
+def test_plan_shows_candidates_in_eighty_columns(run: Run, saved: Path) -> None:
+    arguments = ("plan", saved / "dispatch", "--network", "ring", "--method", "cross-apapc")
+    text = run(*arguments)
+    assert text.code == 0
+    assert "kappa_f" in text.out
+    assert "…" not in text.out
+    assert max(map(len, text.out.splitlines())) <= 80
+    found = json.loads(run(*arguments, "--rows", "3", "--json").out)
+    assert len(found["candidates"]) == 3
+    bills = [candidate["bill"] for candidate in found["candidates"]]
+    assert bills == sorted(bills)
+
+
+def test_dear_rounds_change_the_plan(run: Run, saved: Path) -> None:
+    arguments = ("plan", saved / "calibration", "--method", "cross-apapc", "--network", "path")
+    cheap, dear = (
+        json.loads(run(*arguments, "--json", "--costs", prices).out)
+        for prices in ("gradient=1,round=0", "gradient=0,round=1")
+    )
+    assert cheap["predicted"]["gradients"] <= dear["predicted"]["gradients"]
+    assert dear["predicted"]["rounds"] <= cheap["predicted"]["rounds"]
+
+
+def test_solve_writes_what_it_prints(run: Run, saved: Path, tmp_path: Path) -> None:
+    exact = dispatch(hours=2)
+    told = run("solve", saved / "dispatch", "--network", "ring", "--tol", "1e-8", "--out", "out")
+    assert told.code == 0
+    assert "optimal" in told.out
+    assert "written to out" in told.out
+    assert max(map(len, told.out.splitlines())) <= 80
+    out = tmp_path / "out"
+    assert sorted(p.name for p in out.iterdir()) == ["solution.npz", "summary.json", "trace.csv"]
+    found = read_solution(out, range(6))
+    assert np.allclose(found.z, exact.z, atol=1e-7)
+    assert all(np.allclose(a, b, atol=1e-7) for a, b in zip(found.x, exact.x, strict=True))
+    record = json.loads((out / "summary.json").read_text())
+    assert record["status"] == "optimal"
+    assert record["asked"]["network"] == "ring"
+    with (out / "trace.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == record["iterations"]
+    assert int(rows[-1]["rounds"]) == record["ledger"]["solve"]["rounds"]
+
+
+def test_json_is_strict_and_alone_on_standard_output(run: Run, saved: Path) -> None:
+    told = run("solve", saved / "dispatch", "--json", "--out", "out")
+    record = json.loads(told.out, parse_constant=pytest.fail)
+    assert record["relative_error"] is None  # there is no reference: NaN is not JSON
+    assert "written to out" in told.err
+
+
+def test_a_warm_start_is_shorter(run: Run, saved: Path) -> None:
+    common = ("solve", saved / "calibration", "--method", "cross-apapc", "--tol", "1e-6", "--json")
+    cold = json.loads(run(*common, "--out", "first").out)
+    warm = json.loads(run(*common, "--warm-start", "first").out)
+    assert warm["status"] == "optimal"
+    assert warm["iterations"] < cold["iterations"] / 3
+
+
+def test_a_checkpoint_is_continued(run: Run, saved: Path) -> None:
+    common = (
+        "solve", saved / "calibration", "--method", "cross-apapc", "--no-fused", "--json",
+        "--checkpoint", "state", "--every", "5",
+    )  # fmt: skip
+    assert run(*common, "--max-iterations", "12").code == 1
+    limit = ("--max-iterations", "40", "--out")
+    resumed = json.loads(run(*common, *limit, "resumed").out)
+    whole = json.loads(run(*common[:6], *limit, "whole").out)
+    assert resumed["iterations"] == whole["iterations"] == 40
+    assert resumed["ledger"]["solve"] == whole["ledger"]["solve"]
+    first, second = (read_solution(Path(name), range(8)) for name in ("resumed", "whole"))
+    assert np.array_equal(first.z, second.z)
+
+
+def test_too_few_iterations_exit_one(run: Run, saved: Path) -> None:
+    told = run("solve", saved / "calibration", "--method", "cross-apapc", "--max-iterations", "3")
+    assert told.code == 1
+    assert "max_iterations" in told.out
+
+
+def test_a_contradiction_exits_three(run: Run, saved: Path) -> None:
+    told = run("solve", saved / "contradiction", "--out", "out")
+    assert told.code == 3
+    assert "cannot hold together" in " ".join(told.out.split())
+    record = json.loads(Path("out/summary.json").read_text())
+    assert record["infeasibility"]["shared"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("solve", "nowhere"), "problem.yaml: not found"),
+        (("geometry", "nowhere"), "problem.yaml: not found"),
+        (("solve", "{}", "--tol", "0"), "tol"),
+        (("solve", "{}", "--tol", "tiny"), "--tol"),
+        (("solve", "{}", "--network", "grid:2x2"), "4 agents but the problem has 6"),
+        (("solve", "{}", "--method", "magic"), "unknown"),
+        (("solve", "{}", "--realization", "magic"), "realization"),
+        (("solve", "{}", "--access", "magic"), "access"),
+        (("solve", "{}", "--runtime", "magic"), "runtime"),
+        (("solve", "{}", "--max-iterations", "0"), "max_iterations"),
+        (("solve", "{}", "--every", "3"), "--checkpoint"),
+        (("solve", "{}", "--audit"), "--runtime mpi"),
+        (("solve", "{}", "--warm-start", "nowhere"), "solution.npz"),
+        (("solve", "{}", "--out", "file/below"), "cannot be a directory"),
+        (("solve", "{}", "--costs", "round"), "NAME=NUMBER"),
+        (("solve", "{}", "--costs", "rounds=1"), "rounds"),
+        (("solve",), "PROBLEM_DIR"),
+        (("solve", "{}", "--frobnicate"), "--frobnicate"),
+        (("complexity", "{}", "--radius", "-1"), "radius"),
+        (("solv",), "solve"),
+        (("data", "path", "a7a"), "a7a"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_two(
+    run: Run, saved: Path, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    told = run(*(a.format(saved / "dispatch") for a in arguments))
+    assert told.code == 2
+    assert told.err.startswith("error: ")
+    assert told.err.count("\n") == 1
+    assert words in told.err
+    assert told.out == ""
+
+
+def test_a_damaged_solution_is_no_start(run: Run, saved: Path, tmp_path: Path) -> None:
+    out = tmp_path / "old"
+    out.mkdir()
+    (out / "solution.npz").write_bytes(b"PK\x03\x04 but no archive")
+    told = run("solve", saved / "dispatch", "--warm-start", "old")
+    assert told.code == 2
+    assert "damaged" in told.err
+
+
+def test_copies_under_a_launcher_are_refused(
+    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PMI_SIZE", "4")
+    told = run("solve", saved / "dispatch")
+    assert told.code == 2
+    assert "--runtime mpi" in told.err
+
+
+def test_an_interruption_keeps_the_iterate(run: Run, saved: Path, tmp_path: Path) -> None:
+    """Ctrl-C during the loop: exit 130, and the iterate starts the next run."""
+    done = threading.Event()
+
+    def press() -> None:
+        while not (tmp_path / "state" / "checkpoint.json").exists() and not done.is_set():
+            time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    told = run(
+        "solve", saved / "calibration", "--method", "cross-apapc", "--tol", "1e-10",
+        "--checkpoint", "state", "--every", "1", "--out", "out",
+    )  # fmt: skip
+    done.set()
+    presser.join()
+    assert told.code == 130
+    assert "interrupted; continue with --warm-start out" in told.err
+    assert len(read_solution(tmp_path / "out", range(8)).x) == 8
+
+
+def test_the_installed_command_ends_without_traceback(saved: Path) -> None:
+    program = "from ccmac.cli.main import run; run()"
+    told = subprocess.run(
+        [sys.executable, "-c", program, "solve", str(saved / "dispatch"), "--tol", "-1"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert told.returncode == 2
+    assert told.stderr.startswith("error: tol")
+    assert "Traceback" not in told.stderr
+
+
+def test_optional_commands_are_mounted_when_present(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry, "OPTIONAL", ("absent",))
+    assert run("absent").code == 2
+    monkeypatch.setattr(entry, "OPTIONAL", ("data",))
+    assert entry._mounted("data").name == "data"
+
+
+def test_complexity(run: Run, saved: Path) -> None:
+    arguments = ("complexity", saved / "dispatch", "--network", "ring")
+    text = run(*arguments, "--measure")
+    assert text.code == 0
+    assert "measured by" in text.out
+    assert max(map(len, text.out.splitlines())) <= 80
+    found = json.loads(run(*arguments, "--radius", "2", "--json").out)
+    direct = complexity(Problem.load(saved / "dispatch"), Network.ring(6), radius=2.0)
+    assert found["primitive"]["rounds"] == pytest.approx(direct.primitive["rounds"])
+    assert found["measured"] is None
+
+
+def test_complexity_refuses_nothing_it_can_tell(run: Run, saved: Path) -> None:
+    """Without smoothness there is no T_sc; the geometry is still worth showing."""
+    found = json.loads(run("complexity", saved / "kinked", "--json").out)
+    assert found["numbers"]["T_sc"] is None
+    assert found["numbers"]["cross_factor"] == pytest.approx(1.0)
