@@ -93,9 +93,11 @@ def _bootstrap(
     gram = np.array([design[b].T @ design[b] for b in blocks])
     right = np.array([design[b].T @ target[b] for b in blocks])
     rng = np.random.default_rng(seed)
-    picks = rng.integers(len(blocks), size=(draws, len(blocks)))
-    out = [np.linalg.lstsq(gram[p].sum(axis=0), right[p].sum(axis=0), rcond=None)[0] for p in picks]
-    return np.array(out)
+    picks = rng.multinomial(len(blocks), np.full(len(blocks), 1 / len(blocks)), size=draws)
+    summed = np.tensordot(picks, gram, axes=1)
+    # A draw of few graphs may not vary in a factor: the least-norm solution then.
+    inverse = np.linalg.pinv(summed, hermitian=True)
+    return np.asarray(np.einsum("kij,kj->ki", inverse, picks @ right))
 
 
 def _residual(design: Array, target: Array, best: Array) -> Array:

@@ -64,6 +64,14 @@ def _targets(records: list[Record]) -> Finding:
     return Finding(f"{text}: not in {wrong[0]}" if wrong else text, not wrong)
 
 
+def _told(fit: Fit) -> str:
+    low, high = fit.residual[0]
+    return (
+        f"{fit.text()} over {fit.graphs} graphs as blocks "
+        f"(least squares [{low:.3f}, {high:.3f}], {fit.runs} runs)"
+    )
+
+
 def _slopes(records: list[Record], expect: dict[str, Any]) -> list[Finding]:
     out = []
     for key, fit in (("alpha_aff", affine_fit), ("alpha_comm", communication_fit)):
@@ -71,7 +79,7 @@ def _slopes(records: list[Record], expect: dict[str, Any]) -> list[Finding]:
             continue
         found: Fit | None = fit(records)
         low, high = expect[key]
-        text = "cannot be fitted" if found is None else found.text()
+        text = "cannot be fitted" if found is None else _told(found)
         holds = found is not None and low <= found.exponents[0] <= high
         out.append(Finding(f"{key} = {text}, expected in [{low:g}, {high:g}]", holds))
     both = two_factor_fit(records) if out else None
