@@ -256,7 +256,7 @@ class _Run:
             if observer is not None:
                 observer.begin(*prepared.iteration.point(state))
             saver = Checkpoints.of(
-                checkpoint, self.problem, self.runtime, prepared.iteration, trace
+                checkpoint, self.problem, self.runtime, prepared.iteration, prepared.stopping, trace
             )
             first = 0
             if saver is not None:

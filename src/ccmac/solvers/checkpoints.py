@@ -17,6 +17,7 @@ from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Problem
 from ccmac.runtime import checkpoint as store
 from ccmac.runtime.base import Runtime
 from ccmac.solvers.base import Iteration, State
+from ccmac.solvers.stopping import Stopping
 from ccmac.trace import Trace
 from ccmac.version import __version__
 
@@ -48,10 +49,12 @@ class Checkpoints:
 
     def __init__(
         self, directory: Path, every: int | None, seconds: float | None,
-        problem: Problem, runtime: Runtime, iteration: Iteration, trace: Trace,
+        problem: Problem, runtime: Runtime, iteration: Iteration, stopping: Stopping | None,
+        trace: Trace,
     ) -> None:  # fmt: skip
         self.directory, self.every, self.seconds = directory, every, seconds
         self.runtime, self.iteration, self.trace = runtime, iteration, trace
+        self.stopping = stopping
         self.identity = {
             "problem": fingerprint(problem, runtime),
             "version": __version__,
@@ -62,7 +65,8 @@ class Checkpoints:
     @classmethod
     def of(
         cls, wanted: str | Path | Mapping[str, Any] | None,
-        problem: Problem, runtime: Runtime, iteration: Iteration, trace: Trace,
+        problem: Problem, runtime: Runtime, iteration: Iteration, stopping: Stopping | None,
+        trace: Trace,
     ) -> Checkpoints | None:  # fmt: skip
         """From solve's ``checkpoint=``: a directory, or {"path", "every", "seconds"}."""
         if wanted is None:
@@ -74,7 +78,9 @@ class Checkpoints:
         every, seconds = options.get("every"), options.get("seconds")
         if every is None and seconds is None:
             every = 50
-        return cls(Path(options["path"]), every, seconds, problem, runtime, iteration, trace)
+        return cls(
+            Path(options["path"]), every, seconds, problem, runtime, iteration, stopping, trace
+        )
 
     def due(self, count: int) -> bool:
         """By count, or by the root's clock."""
@@ -101,6 +107,7 @@ class Checkpoints:
         manifest = {
             **self.identity,
             "scalars": dict(state.scalars),
+            "stopping": self.stopping.memory() if self.stopping is not None else {},
             "ledger": self.runtime.ledger.as_dict(),
             "fused": self.runtime.fused,
             "network": self.runtime.network.name,
@@ -129,6 +136,8 @@ class Checkpoints:
             stacked = np.stack(found.agents[f"rows:{name}"])
             state.rows[name] = stacked[: rows.shape[0]].copy()
         state.scalars.update(found.manifest["scalars"])
+        if self.stopping is not None and found.manifest["stopping"]:
+            self.stopping.recall(found.manifest["stopping"])
         self.runtime.ledger.restore(found.manifest["ledger"])
         if "trace" in found.replicated:
             self.trace.restore(json.loads(found.replicated["trace"].tobytes().decode()))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.pipeline.certify import Bound, Certifier, Dual
+from ccmac.pipeline.system import Interval
 from ccmac.solvers.base import Iteration, State
 
 Array = NDArray[np.float64]
@@ -40,6 +42,13 @@ class Stopping(ABC):
         """What the checks found wrong and mended."""
         return []
 
+    def memory(self) -> dict[str, Any]:
+        """What the rule remembers between checks, for a checkpoint."""
+        return {}
+
+    def recall(self, memory: dict[str, Any]) -> None:  # noqa: B027 (rules without memory)
+        """Continue with a stored memory."""
+
     @abstractmethod
     def due(self, iteration: int) -> bool:
         """Whether to check after this iteration."""
@@ -64,6 +73,22 @@ class CertifiedStop(Stopping):
         self.certifier, self.tol, self.own_dual = certifier, tol, own_dual
         self._next = FIRST_CHECK
         self._history: list[tuple[int, float]] = []
+
+    def memory(self) -> dict[str, Any]:
+        """The schedule, the errors seen, and the interval as it stands."""
+        interval = self.certifier.realized.system.interval
+        return {
+            "next": self._next,
+            "history": [list(pair) for pair in self._history],
+            "interval": [interval.low, interval.high, interval.source],
+        }
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Continue the schedule."""
+        self._next = int(memory["next"])
+        self._history = [(int(k), float(e)) for k, e in memory["history"]]
+        low, high, source = memory["interval"]
+        self.certifier.realized.system.interval = Interval(low, high, source)
 
     def due(self, iteration: int) -> bool:
         """By schedule."""
