@@ -98,8 +98,11 @@ def _fits(problem: Problem, limit: int) -> bool:
     )
     rows_D = sum(problem.r.values())
     shared = min(rows_D, q) <= limit and rows_D * q <= 50 * limit**2
-    return side <= limit and m * q <= 50 * limit**2 and columns * side**2 <= 50 * limit**3 and (
-        local and shared and (m <= columns or m * columns <= 50 * limit**2)
+    return (
+        side <= limit
+        and m * q <= 50 * limit**2
+        and columns * side**2 <= 50 * limit**3
+        and (local and shared and (m <= columns or m * columns <= 50 * limit**2))
     )
 
 

@@ -11,7 +11,7 @@ in the stored entries. With B = 0 the channels are orthogonal whatever C and D a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ccmac.pipeline.geometry_angles import (
     Angles,
     pair_geometry,
 )
+from ccmac.pipeline.geometry_channels import local_projections
 from ccmac.pipeline.geometry_heterogeneity import Triangle, entries, transposed_product
 from ccmac.pipeline.geometry_projectors import Projection, projector
 from ccmac.pipeline.geometry_report import Geometry
@@ -51,7 +52,7 @@ def identity_geometry(
     d = sum(problem.d.values())
     balance = np.sqrt(n) * abs(mean) / np.sqrt(norm2)
     cancels = balance < limit
-    gram = local_gram(problem, dense_limit)
+    gram = local_gram(problem, local_projections(problem, dense_limit))
     if d < m and not cancels:
         spectrum = Spectrum(0.0, top(problem, gram, dense_limit), None)
         low, common, multiplicity = 0.0, 0, m - d
@@ -110,17 +111,8 @@ def identity_multiples(problem: Problem) -> Array | None:
     return np.array(values, dtype=np.float64)
 
 
-def local_projections(problem: Problem, dense_limit: int) -> list[Projection | None]:
-    """Onto Range(C_i') for every agent; None where there is no C_i."""
-    return [
-        None if C is None or 0 in C.shape else projector(C, dense_limit)
-        for C in problem.blocks("C")
-    ]
-
-
-def local_gram(problem: Problem, dense_limit: int) -> Callable[[Array], Array]:
-    """h -> sum_i A_i P_{Ker C_i} A_i' h, matrix-free."""
-    onto = local_projections(problem, dense_limit)
+def local_gram(problem: Problem, onto: Sequence[Projection | None]) -> Callable[[Array], Array]:
+    """h -> sum_i A_i P_{Ker C_i} A_i' h, matrix-free; ``onto`` projects on the Range(C_i')."""
     blocks = problem.blocks("A")
 
     def apply(h: Array) -> Array:

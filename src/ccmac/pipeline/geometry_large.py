@@ -14,9 +14,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.network import Network
-from ccmac.operators.base import to_scipy
-from ccmac.pipeline.canonical import canonical_channels
 from ccmac.pipeline.geometry_angles import RANK_TOLERANCE, Angles, pair_geometry
+from ccmac.pipeline.geometry_channels import (
+    consensus_projection,
+    coupled_projection,
+    local_projections,
+    shared_projection,
+)
 from ccmac.pipeline.geometry_heterogeneity import mean_block, transposed_product
 from ccmac.pipeline.geometry_identity import local_gram
 from ccmac.pipeline.geometry_lanczos import LANCZOS_TOLERANCE, top_ritz
@@ -45,15 +49,16 @@ def large_problem_geometry(
     size = d + n * q
     onto_D = shared_projection(problem, dense_limit)
     P_V = consensus_projection(d, n, q, onto_D)
-    P_U = projector(coupled_channel(problem), dense_limit)
+    onto_C = local_projections(problem, dense_limit)
+    P_U = coupled_projection(problem, problem.blocks("B"), onto_C)
     found = smallest_angles(P_U, P_V, size, limit)
     shares: tuple[tuple[float, ...], float] = ((0.0,) * n, 0.0)
-    rebalanced: float | None = 1.0
+    rebalanced = 1.0
     if found is not None:
         shares = _shares(found.direction[d:].reshape(n, q), onto_D)
         if any(D is not None for D in problem.blocks("D")):
-            rebalanced = _rebalanced_factor(problem, onto_D, limit, dense_limit)
-    gram = local_gram(problem, dense_limit)
+            rebalanced = _rebalanced_factor(problem, onto_C, onto_D, limit)
+    gram = local_gram(problem, onto_C)
 
     def S_HC(h: Array) -> Array:
         total = gram(h)
@@ -93,43 +98,6 @@ def large_stack_geometry(stack: Stack, tolerance: float | None, dense_limit: int
     return Geometry(**worst, ranks=(None,) * count, pairwise=pairwise)
 
 
-def coupled_channel(problem: Problem) -> Any:
-    """K_1: a sparse matrix when every block has entries, else an operator."""
-    blocks = [b for name in "ABC" for b in problem.blocks(name) if b is not None]
-    if not all(isinstance(b, np.ndarray) or hasattr(b, "tocsr") for b in blocks):
-        return to_scipy(canonical_channels(problem, Network.complete(problem.n)).K_1)
-    n, m, q = problem.n, problem.m, problem.q
-    d, p = list(problem.d.values()), list(problem.p.values())
-    A = [_sparse(b, m, k) for b, k in zip(problem.blocks("A"), d, strict=True)]
-    B = [_sparse(b, m, q) for b in problem.blocks("B")]
-    C = [_sparse(b, r, k) for b, r, k in zip(problem.blocks("C"), p, d, strict=True)]
-    coupled = sp.hstack([*A, *B], format="csr")
-    local = sp.hstack([sp.block_diag(C, format="csr"), sp.csr_array((sum(p), n * q))])
-    return sp.csr_array(sp.vstack([coupled, local], format="csr"))
-
-
-def shared_projection(problem: Problem, dense_limit: int) -> Projection | None:
-    """Onto Range(S_D); None without D."""
-    present = [D for D in problem.blocks("D") if D is not None and D.shape[0]]
-    if not present:
-        return None
-    return projector(sp.vstack([sp.csr_array(_entries(D)) for D in present]), dense_limit)
-
-
-def consensus_projection(d: int, n: int, q: int, onto_D: Projection | None) -> Projection:
-    """Onto Range(K_2'): disagreement, and 1 (x) Range(S_D)."""
-
-    def project(u: Array) -> Array:
-        result = np.zeros_like(u)
-        z = u[d:].reshape(n, q)
-        mean = z.mean(axis=0)
-        free = mean if onto_D is None else mean - onto_D(mean)
-        result[d:] = (z - free).ravel()
-        return result
-
-    return project
-
-
 def _shares(z: Array, onto_D: Projection | None) -> tuple[tuple[float, ...], float]:
     """Energy of the worst direction inside Range(K_2'): each agent's part, and D's."""
     mean = z.mean(axis=0)
@@ -142,21 +110,17 @@ def _shares(z: Array, onto_D: Projection | None) -> tuple[tuple[float, ...], flo
 
 
 def _rebalanced_factor(
-    problem: Problem, onto_D: Projection | None, limit: float, dense_limit: int
-) -> float | None:
+    problem: Problem,
+    onto_C: list[Projection | None],
+    onto_D: Projection | None,
+    limit: float,
+) -> float:
     """chi after B_i -> mean B: copies move together, one z with sqrt(n) mean B stands for all."""
     mean = mean_block(problem)
     if mean is None or onto_D is None:
         return 1.0
-    blocks = [b for name in "AC" for b in problem.blocks(name) if b is not None]
-    if not all(isinstance(b, np.ndarray) or hasattr(b, "tocsr") for b in blocks):
-        return None
-    n, m, q, d = problem.n, problem.m, problem.q, sum(problem.d.values())
-    sizes = zip(problem.blocks("A"), problem.d.values(), strict=True)
-    coupled = sp.hstack([*(_sparse(b, m, k) for b, k in sizes), sp.csr_array(np.sqrt(n) * mean)])
-    C = [_sparse(problem.agents[i].C, problem.p[i], problem.d[i]) for i in problem.agents]
-    local = sp.hstack([sp.block_diag(C), sp.csr_array((sum(problem.p.values()), q))])
-    P_U = projector(sp.csr_array(sp.vstack([coupled, local], format="csr")), dense_limit)
+    d, q = sum(problem.d.values()), problem.q
+    P_U = coupled_projection(problem, [np.sqrt(problem.n) * mean], onto_C)
 
     def P_V(u: Array) -> Array:
         result = np.zeros_like(u)
@@ -220,13 +184,3 @@ def _sum_factor(stack: Stack, projections: list[Projection], dense_limit: int) -
         u = top_ritz(action, start, onto_all, ceiling=J).vectors[:, 0]
         ends.append(float(u @ total(u)))
     return float(np.sqrt(ends[0] / ends[1]))
-
-
-def _sparse(block: Any, rows: int, columns: int) -> sp.csr_array:
-    return sp.csr_array((rows, columns)) if block is None else sp.csr_array(block)
-
-
-def _entries(block: Any) -> Any:
-    if isinstance(block, np.ndarray) or hasattr(block, "tocsr"):
-        return block
-    return np.stack([np.ravel(block.rmatvec(unit)) for unit in np.eye(block.shape[0])])

@@ -19,15 +19,16 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.pipeline.geometry_angles import Angles, paired, row_space
+from ccmac.pipeline.geometry_heterogeneity import entries
 from ccmac.pipeline.geometry_lanczos import top_ritz
 
 Array = NDArray[np.float64]
 Projection = Callable[[Array], Array]
 
-LSMR_TOLERANCE = 1e-13
+LSMR_TOLERANCE = 1e-12
 LARGE_OVERLAP_TOLERANCE = 1e-7
 """Angles (rad) below this are taken as common when projections are iterative."""
-BLOCKS = (4, 8, 16, 32, 64, 64, 64)
+BLOCKS = (2, 8, 32, 64, 64, 64)
 """Block sizes taken in turn, while new common directions keep turning up."""
 
 
@@ -41,42 +42,60 @@ class LargeAngles:
 
 
 def projector(M: Any, dense_limit: int) -> Projection:
-    """u -> P u onto Range(M'): a basis when one side is small, else LSMR on equilibrated rows."""
+    """u -> P u onto Range(M'): a dense basis, a sparse factorization, or LSMR, by size and fill."""
     rows, columns = M.shape
     if rows == 0 or columns == 0:
         return np.zeros_like
     if min(rows, columns) <= dense_limit and rows * columns <= 50 * dense_limit**2:
-        dense = M.toarray() if hasattr(M, "toarray") else np.asarray(M)
-        Q = row_space(dense).basis
+        Q = row_space(entries(M)).basis
         return lambda u: np.asarray(Q @ (Q.T @ u))
-    transposed = _transposed(equilibrated(M))
+    if not isinstance(M, np.ndarray) and not hasattr(M, "tocsr"):
+        transposed = spla.aslinearoperator(M).T
+        return lambda u: least_squares(transposed, u)
+    flat = equilibrated(M)
+    M_T = sp.csr_array(flat.T)
+    # SciPy would copy a sparse matrix in every adjoint product.
+    operator = spla.LinearOperator(
+        M_T.shape, matvec=lambda y: M_T @ y, rmatvec=lambda u: flat @ u, dtype=np.float64
+    )
+    return _factored(flat, M_T) or (lambda u: least_squares(operator, u))
+
+
+def least_squares(transposed: Any, u: Array) -> Array:
+    """The point of Range(M') nearest to u, given M' as an operator, by LSMR."""
+    if not np.any(u):
+        return np.zeros_like(u)
+    y = spla.lsmr(
+        transposed, u, atol=LSMR_TOLERANCE, btol=LSMR_TOLERANCE, conlim=0.0, maxiter=20_000
+    )[0]
+    return np.asarray(transposed.matvec(y))
+
+
+def _factored(M: Any, M_T: Any) -> Projection | None:
+    """M' (M M' + shift)^{-1} M with refinement, if M M' is so sparse that its factor is too.
+
+    The shift lets dependent rows pass; three sweeps undo its effect on the rest, and a trial tells
+    whether they did.
+    """
+    gram = sp.csc_array(M @ M_T)
+    if gram.nnz > 6 * gram.shape[0]:
+        return None
+    factor = spla.splu(sp.csc_array(gram + 1e-13 * sp.eye_array(gram.shape[0])))
 
     def project(u: Array) -> Array:
-        if not np.any(u):
-            return np.zeros_like(u)
-        solution = spla.lsmr(
-            transposed, u, atol=LSMR_TOLERANCE, btol=LSMR_TOLERANCE, conlim=0.0, maxiter=20_000
-        )[0]
-        return np.asarray(transposed @ solution)
+        rest = u.copy()
+        for _ in range(3):
+            rest -= M_T @ factor.solve(M @ rest)
+        return u - rest
 
-    return project
-
-
-def _transposed(M: Any) -> Any:
-    """M' as an operator; SciPy would copy a sparse matrix in every adjoint product."""
-    if not hasattr(M, "tocsr"):
-        return spla.aslinearoperator(M).T
-    rows, columns = M.shape
-    M_T = sp.csr_array(M.T)
-    return spla.LinearOperator(
-        (columns, rows), matvec=lambda y: M_T @ y, rmatvec=lambda u: M @ u, dtype=np.float64
-    )
+    trial = np.random.default_rng(0).standard_normal(M.shape[1])
+    once = project(trial)
+    left = float(np.linalg.norm(M @ (trial - once)))
+    return project if left <= 1e-11 * float(np.linalg.norm(trial)) else None
 
 
 def equilibrated(M: Any) -> Any:
-    """M with rows of unit length (sparse or dense); operators stay as they are."""
-    if not hasattr(M, "toarray") and not isinstance(M, np.ndarray):
-        return M
+    """M, dense or sparse, as a sparse matrix with rows of unit length."""
     matrix = sp.csr_array(M)
     lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
     return sp.csr_array(sp.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ matrix)
