@@ -224,6 +224,21 @@ def test_an_interruption_keeps_the_iterate(run: Run, saved: Path, tmp_path: Path
     assert len(read_solution(tmp_path / "out", range(8)).x) == 8
 
 
+def test_an_interruption_without_a_place_finds_one(
+    run: Run, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = entry.solve.solve
+    monkeypatch.setattr(
+        entry.solve,
+        "solve",
+        lambda *given, **named: real(*given, callback=lambda count, _: count >= 3, **named),
+    )
+    told = run("solve", saved / "calibration", "--method", "cross-apapc")
+    assert told.code == 130
+    assert "--warm-start ccmac-interrupted" in told.err
+    assert len(read_solution(tmp_path / "ccmac-interrupted", range(8)).x) == 8
+
+
 def test_the_installed_command_ends_without_traceback(saved: Path) -> None:
     program = "from ccmac.cli.main import run; run()"
     told = subprocess.run(

@@ -151,7 +151,9 @@ def tell(story: Story) -> list[str]:
         f"The certified lift of the theory needs {lift:,} rounds for one iteration of this "
         f"problem; with no more iterations than here that is {lift * s.result.iterations:,} "
         f"rounds, against {rounds:,}. The other way, auto takes {auto} for this objective: "
-        f"{s.krylov.iterations} iterations, {s.krylov.ledger['rounds']:,} rounds.",
+        f"{s.krylov.iterations} iterations and {s.krylov.ledger['rounds']:,} rounds, with setup "
+        f"and certificate {s.krylov.ledger.total('rounds'):,} (against "
+        f"{ledger.total('rounds'):,}).",
         f"Done in {s.seconds:.1f} s on one machine.",
     ]  # fmt: skip
 

@@ -19,7 +19,7 @@ body { margin: 0 auto; max-width: 46rem; padding: 1.5rem 1rem 3rem; background: 
 h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 1.6rem 0 .2rem; }
 p { margin: .2rem 0; } .soft { color: var(--soft); font-size: .9rem; }
 figure { margin: 1.5rem 0; } img { width: 100%; height: auto; border-radius: 6px; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; margin-top: 1.4rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
 caption { text-align: left; font-weight: 600; padding: .4rem 0; }
 th, td { padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line); text-align: right; }
