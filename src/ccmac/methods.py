@@ -13,10 +13,13 @@ from ccmac.solvers.cross_apapc import CROSS, JOINT
 from ccmac.solvers.cross_cg import CROSS_CG
 from ccmac.solvers.local_inverse import affordable
 from ccmac.solvers.method import Context, Facts, Method
+from ccmac.solvers.sliding_method import SLIDING
 
 REGISTRY: dict[str, Method] = {
     method.name: method
-    for method in (CROSS, JOINT, CROSS_CG, CONTINUATION, DPMM, TRACKING_ADMM, CONDAT_VU, PDHG, PAPC)
+    for method in (
+        CROSS, JOINT, CROSS_CG, CONTINUATION, SLIDING, DPMM, TRACKING_ADMM, CONDAT_VU, PDHG, PAPC,
+    )  # fmt: skip
 }
 
 
@@ -51,10 +54,12 @@ def choose(ctx: Context, facts: Facts) -> tuple[Method, str]:
         return REGISTRY["cross-cg"], "quadratic with cheap local solves: fewest averagings"
     if facts.smooth and facts.strongly_convex:
         return REGISTRY["cross-apapc"], "smooth and strongly convex objectives"
-    raise MethodRefused(
-        "no registered method fits: the objectives are not smooth and strongly convex; "
-        "add a small ridge term to every block"
-    )
+    if facts.prox:
+        kind = "smooth but not strongly convex" if facts.smooth else "not smooth"
+        return REGISTRY["cross-sliding"], f"{kind}, and every objective has a prox"
+    if facts.smooth:
+        return REGISTRY["cross-continuation"], "smooth but not strongly convex, without a prox"
+    return REGISTRY["cross-sliding"], "not smooth: subgradients"
 
 
 def _prefers_cg(ctx: Context, facts: Facts) -> bool:

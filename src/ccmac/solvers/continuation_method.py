@@ -60,7 +60,7 @@ def prepare_continuation(ctx: Context) -> Prepared:
     realized, goal = realize(ctx), goal_of(ctx)
     if not realized.objective.L > 0:
         raise MethodRefused(
-            "cross-continuation needs curvature: all objectives are linear (L = 0); use cross-sliding"
+            "cross-continuation needs curvature: F is linear (L = 0); use cross-sliding"
         )
     found: dict[str, Any] = {
         "interval": [realized.system.interval.low, realized.system.interval.high],

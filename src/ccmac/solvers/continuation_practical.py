@@ -2,11 +2,11 @@
 
 Opening: plain primal-dual gradient steps on the normalized stack,
 
-    w+ = w - tau (grad F(w) + p),   p+ = p + sigma (G (2 w+ - w) - g),   1/tau - sigma lambda_+ >= L/2,
+    w+ = w - tau (grad F(w) + p),   p+ = p + sigma (G (2 w+ - w) - g),   1/tau - sigma l_+ >= L/2,
 
-for as long as the proved gap falls at least like 1/k^2 (they win on well-conditioned problems). Then
-stages: an inexact proximal point method whose subproblems F + (nu/2) ||w - c||^2 are solved by the
-steps of Algorithm cvx-stage until
+for as long as the proved gap falls at least like 1/k^2 (they win on well-conditioned problems).
+Then stages: an inexact proximal point method whose subproblems F + (nu/2) ||w - c||^2 are solved by
+the steps of Algorithm cvx-stage (without its augmentation, unless asked) until
 
     ||grad phi_nu(g) + p|| <= 0.8 nu ||g - c||   and   ||violation|| <= 0.8 (nu/L)^{1/2} ||g - c||;
 
@@ -69,7 +69,7 @@ class PracticalContinuation(Solver):
         state.scalars["inner"] += 1.0
         return (self._stage if state.scalars["stages"] else self._open)(model, state)
 
-    # -- opening -------------------------------------------------------------------------------------
+    # -- opening -------------------------------------------------------------------
     def _open(self, model: Model, state: State) -> State:
         v, s, L = state.vectors, state.scalars, model.objective.L
         weight, w = s["weight"], v["w"]
@@ -103,7 +103,7 @@ class PracticalContinuation(Solver):
         v.pop("p_centre")
         state.scalars.update(stages=1.0, inner=0.0)
 
-    # -- stages --------------------------------------------------------------------------------------
+    # -- stages -------------------------------------------------------------------
     def _stage(self, model: Model, state: State) -> State:
         v, s, L, space = state.vectors, state.scalars, model.objective.L, self.certifier.space
         correct, nu = Correction.of(model.system), s["nu"]
@@ -144,7 +144,7 @@ class PracticalContinuation(Solver):
         v["w"], v["x"], v["centre"] = point, point.copy(), point.copy()
         s["inner"] = 0.0
 
-    # -- the bound -----------------------------------------------------------------------------------
+    # -- the bound -------------------------------------------------------------------
     def _store(self, state: State, found: Gap) -> None:
         s = state.scalars
         s.update({name: getattr(found, name) for name in GAP})
@@ -156,10 +156,10 @@ class PracticalContinuation(Solver):
     def stored(self, state: State) -> Gap:
         """The latest bound (its point is the iterate it was taken at)."""
         s, w = state.scalars, state.vectors["w"]
-        L, scale = self.certifier.realized.objective.L, execution_radius(self.certifier.realized, 1.0)
+        realized = self.certifier.realized
         return Gap(
             w, w, state.vectors["p"], s["value"], s["base"], s["slope"], s["distance"],
-            s["travelled"], L, True, scale,
+            s["travelled"], realized.objective.L, True, execution_radius(realized, 1.0),
         )  # fmt: skip
 
     def iteration_cost(self, model: Model) -> Cost:

@@ -43,6 +43,7 @@ class Gap:
     smooth: bool
     scale: float  # execution radius per user radius
     price: Array | None = None
+    source: str = "last"  # last iterate or average
 
     def bound(self, radius: float) -> float:
         """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
@@ -79,7 +80,7 @@ class Gap:
         return {
             "epsilon": epsilon, "radius": required, "radius_source": source,
             "radius_proved": self.radius(epsilon), "gap": self.bound(required),
-            "feasibility": self.feasibility(required), "value": self.value,
+            "feasibility": self.feasibility(required), "value": self.value, "point": self.source,
         }  # fmt: skip
 
 

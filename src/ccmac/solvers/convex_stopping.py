@@ -74,6 +74,7 @@ class GapStop(Stopping):
     def note(self, found: Gap) -> None:
         """Write what is proved now."""
         self.record.update(found.record(self.goal))
+        self.record.update(getattr(self.prover, "found", {}))
 
     def final(self, iteration: Iteration, state: State) -> Check:
         """One tight bound; a completed schedule needs none."""
