@@ -15,12 +15,10 @@ from ccmac.solvers.local_inverse import affordable
 from ccmac.solvers.method import Context, Facts, Method
 from ccmac.solvers.sliding_method import SLIDING
 
-REGISTRY: dict[str, Method] = {
-    method.name: method
-    for method in (
-        CROSS, JOINT, CROSS_CG, CONTINUATION, SLIDING, DPMM, TRACKING_ADMM, CONDAT_VU, PDHG, PAPC,
-    )  # fmt: skip
-}
+ALL = (
+    CROSS, JOINT, CROSS_CG, CONTINUATION, SLIDING, DPMM, TRACKING_ADMM, CONDAT_VU, PDHG, PAPC,
+)  # fmt: skip
+REGISTRY: dict[str, Method] = {method.name: method for method in ALL}
 
 
 def find(name: str) -> Method:

@@ -96,7 +96,10 @@ def _doubling(ctx: Context, goal: Goal) -> Prepared:
     w0 = realized.embed(ctx.x0, ctx.z0)
     certifier = GapCertifier(realized, w0)
     feasible, _ = certifier.repaired(w0, 0.0)
-    guess = max(1.0, realized.space.norm(feasible - w0))
+    steep = max(realized.space.norm(realized.objective.gradient(w0)), 1e-12)
+    # R is at least (F(w0) - F*)/M; doubling does the rest.
+    guess = max(0.25 * max(abs(certifier.value(w0)), ctx.tol) / steep, 1e-6)
+    guess = max(guess, realized.space.norm(feasible - w0))
     if goal.radius is not None:
         guess = execution_radius(realized, goal.radius)
     iteration = SubgradientIteration(NAME, DoublingSliding(guess, feasible), certifier, goal)

@@ -1,7 +1,7 @@
 """Sliding without known constants: subgradients only, for objectives that have no prox.
 
 Phases like those of the certified schedule, without balls, with M the largest subgradient seen, R
-learned from the distance a phase travels (doubled when the guess was short), and the target halved
+doubled when a phase travels further than half the guess, and the target halved
 from phase to phase. The dual is kept. Each phase ends with a bound on the gap at the average of the
 points where subgradients were taken; the run ends when the bound proves the criterion.
 """
@@ -73,7 +73,7 @@ class DoublingSliding(Solver):
         moved = space.norm(average - v["centre"], riding=True)
         steep = space.norm(model.objective.gradient(average), riding=True)
         s["lipschitz"] = max(s["lipschitz"], steep)
-        s["radius"] = min(max(2.0 * moved, 0.5 * s["radius"]), 2.0 * s["radius"])
+        s["radius"] = max(s["radius"], min(2.0 * moved, 2.0 * s["radius"]))
         s["target"] *= 0.5
         s["fresh"] = 1.0
         v["w"] = average
