@@ -310,11 +310,12 @@ def _owned_part(problem: Problem, runtime: Runtime) -> Problem:
             f"problem: this process needs agents {owned.start}..{owned.stop - 1} but "
             f"holds {sorted(problem.agents)}"
         )
-    if problem.complete:
-        return problem if len(owned) == problem.n else problem.restricted(owned)
     rows = np.array([[float(k in problem.present) for k in "ABCD"]] * len(owned))
     with runtime.ledger.phase("setup"):
-        seen = np.atleast_1d(runtime.gather(rows).any(axis=0))
+        # Travels with the agents' other declarations.
+        seen = np.atleast_1d(runtime.gather(rows, riding=True).any(axis=0))
+    if problem.complete:
+        return problem if len(owned) == problem.n else problem.restricted(owned)
     held = {i: problem.agents[i] for i in owned}
     present = [k for k, there in zip("ABCD", seen, strict=True) if there]
     return Problem(held, n=problem.n, q=problem.q, m=problem.m, present=present)

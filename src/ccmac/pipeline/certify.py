@@ -84,6 +84,13 @@ class Certifier:
         error = distance_bound(r, delta, objective.mu, objective.L) * self.realized.error_scale
         return Bound(error, r, delta, w, gradient, dual.price)
 
+    def infeasibility(self, w: Array) -> float:
+        """The distance to the feasible set, at most, in user units: 1 residual, 1 reduction."""
+        if self._system.empty:
+            return 0.0
+        size = self.space.norm(self._system.residual(w)[0], riding=True)
+        return size / self._system.interval.low * self.realized.error_scale
+
     def tight(self, w: Array, goal: float, dual: Dual | None = None) -> Bound:
         """The bound at the repaired point; ``goal`` is the accuracy wanted (user units).
 

@@ -19,9 +19,9 @@ from ccmac.pipeline.system import Interval
 from ccmac.solvers.base import Iteration, State
 
 Array = NDArray[np.float64]
-FIRST_CHECK = 8
+FIRST_CHECK = 5
 GROWTH = 1.2
-NEAR = 30.0
+NEAR = 1000.0  # how pessimistic the cheap look is taken to be before the first tight bound
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class CertifiedStop(Stopping):
 
     def __init__(self, certifier: Certifier, tol: float, *, own_dual: bool) -> None:
         self.certifier, self.tol, self.own_dual = certifier, tol, own_dual
-        self._next = FIRST_CHECK
+        self._next, self._ratio = FIRST_CHECK, NEAR
         self._history: list[tuple[int, float]] = []
 
     def memory(self) -> dict[str, Any]:
@@ -79,13 +79,14 @@ class CertifiedStop(Stopping):
         interval = self.certifier.realized.system.interval
         return {
             "next": self._next,
+            "ratio": self._ratio,
             "history": [list(pair) for pair in self._history],
             "interval": [interval.low, interval.high, interval.source],
         }
 
     def recall(self, memory: dict[str, Any]) -> None:
         """Continue the schedule."""
-        self._next = int(memory["next"])
+        self._next, self._ratio = int(memory["next"]), float(memory["ratio"])
         self._history = [(int(k), float(e)) for k, e in memory["history"]]
         low, high, source = memory["interval"]
         self.certifier.realized.system.interval = Interval(low, high, source)
@@ -118,31 +119,35 @@ class CertifiedStop(Stopping):
         return self.tol * max(1.0, space.norm(user, riding=True))
 
     def check(self, iteration: Iteration, state: State, count: int) -> Check:
-        """Quick bound; the tight one when the quick one is near, or always without a dual."""
+        """A cheap look first; the tight bound only when that is near the goal.
+
+        The cheap look is the quick bound, or without a dual state the distance to feasibility.
+        """
         w, dual = self._embed(iteration, state), self._dual(state)
         goal = self.goal(w)
-        if dual is not None:
-            bound = self.certifier.quick(w, dual)
-            if bound.error > NEAR * goal and bound.error > 1e-12:
-                return self._later(count, bound.error, goal, None)
+        near = max(self._ratio * goal, 1e-13)
+        cheap = self.certifier.quick(w, dual).error if dual else self.certifier.infeasibility(w)
+        self._history.append((count, cheap))
+        if cheap > near:
+            self._schedule(count, cheap / near)
+            return Check(cheap if dual else math.nan, False, self._next, None)
         bound = self.certifier.tight(w, goal, dual)
         if bound.error <= goal:
             return Check(bound.error, True, count, bound)
-        return self._later(count, bound.error, goal, bound)
+        self._ratio = min(max(cheap / bound.error, 1.0), NEAR)
+        self._schedule(count, bound.error / goal)
+        return Check(bound.error, False, self._next, bound)
 
-    def _later(self, count: int, error: float, goal: float, bound: Bound | None) -> Check:
-        """Next check by the observed linear rate, never far."""
-        self._history.append((count, error))
+    def _schedule(self, count: int, factor: float) -> None:
+        """Check again when the rate seen so far should have gained ``factor``; never far ahead."""
         ahead = max(3, math.ceil((GROWTH - 1) * count))
-        if len(self._history) >= 2 and math.isfinite(error) and error > 0:
-            (k0, e0), (k1, e1) = self._history[-2], self._history[-1]
-            if e1 < e0:
+        if len(self._history) >= 2 and math.isfinite(factor):
+            (k0, e0), (k1, e1) = self._history[-2:]
+            if 0 < e1 < e0:
                 rate = math.log(e0 / e1) / (k1 - k0)
-                ahead = min(
-                    max(3, math.ceil(0.8 * math.log(max(error / goal, 1.01)) / rate)), 2 * ahead
-                )
+                wait = math.ceil(math.log(max(factor, 1.01)) / rate)
+                ahead = min(max(2, wait), 2 * ahead)
         self._next = count + ahead
-        return Check(error, False, self._next, bound)
 
     def final(self, iteration: Iteration, state: State) -> Check:
         """One tight bound."""
