@@ -96,6 +96,21 @@ def test_the_price_multiplies_the_coupled_blocks(fused: bool) -> None:
 
 
 @pytest.mark.parametrize("name", FLAVOURS)
+def test_materialised_equals_executed(name: str) -> None:
+    problem, network = instance(name)
+    found = []
+    for materialise in (True, False):
+        runtime = InProcess(network)
+        realized = canonical(problem, runtime, materialise=materialise, interval="minimal")
+        w = np.random.default_rng(3).standard_normal(realized.space.size)
+        out, price = realized.system.residual(w)
+        assert runtime.ledger.of("solve") == realized.system.cost
+        found.append((out, price, *realized.system.channel_residuals(w)))
+    for one, two in zip(*found, strict=True):
+        assert np.allclose(one, two, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", FLAVOURS)
 @pytest.mark.parametrize("model", ["channel-2", "paper-6"])
 def test_measured_ledger_is_the_predicted_one(name: str, model: str) -> None:
     problem, network = instance(name)

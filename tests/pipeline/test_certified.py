@@ -222,7 +222,7 @@ def test_coupled_rows_within_the_local_ones_lift_the_lower_end() -> None:
     assert channel_intervals(bounds)[0] == (bounds.h, 37 * bounds.h)
     low, _ = positive_ends((M := dense_channels(realized)[0]) @ M.T)
     assert bounds.h <= low
-    iterate(realized, solve_kkt(problem).vector, tol=1e-8)
+    iterate(certified(problem, InProcess(Network.ring(3))), solve_kkt(problem).vector, tol=1e-8)
 
 
 def test_without_D_gamma_is_one() -> None:
@@ -291,9 +291,12 @@ def test_constants_from_averaged_grams_agree_with_the_geometry(name: str) -> Non
 
 def test_materialising_is_for_small_problems() -> None:
     problem, network = instance("all blocks")
-    system = certified(problem, InProcess(network)).system
-    assert isinstance(system, NormalizedStack)
-    assert all(isinstance(c, MaterialisedChannel) for c in system.channels)
+    for options in ({"fused": False}, {"fused": True}):
+        # Executed round by round unless the simulation is fused.
+        system = certified(problem, InProcess(network, **options)).system
+        assert isinstance(system, NormalizedStack)
+        kind = MaterialisedChannel if options["fused"] else PolynomialChannel
+        assert all(isinstance(c, kind) for c in system.channels)
     large = random_quadratic(0, n=3, d=150, q=60, m=20)
     system = certified(large, InProcess(Network.ring(3))).system
     assert isinstance(system, NormalizedStack)

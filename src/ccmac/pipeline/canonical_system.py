@@ -31,6 +31,7 @@ from ccmac.pipeline.certificates import Certificates
 from ccmac.pipeline.execution import ExecutionObjective
 from ccmac.pipeline.geometry import geometry
 from ccmac.pipeline.geometry_report import Geometry
+from ccmac.pipeline.materialised import materialised
 from ccmac.pipeline.normalized import (
     RULES,
     NormalizedChannel,
@@ -77,6 +78,7 @@ def canonical(
     interval: str = "certificate",
     cross_factor: float | None = None,
     model: str = "channel-2",
+    materialise: bool | None = None,
 ) -> Realized:
     """Cross-APAPC's system as the theorem states it.
 
@@ -86,7 +88,8 @@ def canonical(
     the true spread [a, b] of the polynomials (``certificate-delta``: 1 -+ accuracy), ``tight`` the
     extremes of weighted projectors at the exact angle, ``minimal`` the same with the least safe
     outer degree. Cost of a residual: 2 affine calls, 2 (2N_j + 1) products of channel j's families,
-    modelled rounds. Setup (right-hand sides) is charged to ``setup``.
+    modelled rounds. Setup (right-hand sides) is charged to ``setup``. ``materialise`` turns small
+    channels into matrices (default: up to 600 variables, fused) at an unchanged charge.
     """
     _check(problem, runtime, rule, interval, model)
     given = certificates or Certificates()
@@ -108,10 +111,11 @@ def canonical(
         second = second_channel(problem, space, given, structural, choice)
     channels = [c for c in (first, second) if c is not None]
     common = facts is None or bool(facts.common_dimension) or facts.common_dimension is None
+    executed = materialised(channels, space, materialise)
     bounds = joint_interval(interval, [c.spread for c in channels], chi, common, accuracy)
     calls = len(channels) if model == "paper-6" else int(second is not None)
     system = NormalizedStack(
-        space, channels, bounds, width=problem.m if couples(problem) else 0,
+        space, executed, bounds, width=problem.m if couples(problem) else 0,
         charge=Cost(affine=2, modelled_rounds=2 * per_call * calls),
     )  # fmt: skip
     objective = OracleObjective(

@@ -32,7 +32,7 @@ from ccmac.pipeline.lift_channels import (
     PenaltyObjective,
 )
 from ccmac.pipeline.lift_constants import LiftConstants, lift_constants
-from ccmac.pipeline.materialised import MaterialisedChannel
+from ccmac.pipeline.materialised import materialised
 from ccmac.pipeline.normalized import (
     Channel,
     NormalizedChannel,
@@ -49,7 +49,6 @@ from ccmac.spaces import Space
 
 Array = NDArray[np.float64]
 LOCAL_ACCURACY = 0.5
-MATERIALISED = 600
 
 
 def certified(
@@ -65,15 +64,12 @@ def certified(
     Absent blocks drop out: H = 0 leaves no coupled row, no y and Phi = F; S_HC = 0 lifts the lower
     end of channel 1 to h; C = 0 drops its rows; D = 0 leaves W~ with gamma = 1 on [1/4, 9/4]; one
     agent has no graph rows. ``materialise`` replaces the channels by dense matrices
-    (default: up to 600 execution variables, all in one process) at an unchanged charge.
+    (default: up to 600 execution variables in a fused simulation) at an unchanged charge.
     """
     if runtime.n != problem.n:
         raise InputError(f"network: has {runtime.n} agents but the problem has {problem.n}")
     if not 0 < delta < 1:
         raise InputError(f"certified: delta = {delta} must lie between 0 and 1")
-    alone = len(runtime.owned) == runtime.n
-    if materialise and not alone:
-        raise InputError("certified: materialise needs all agents in one process; drop it")
     with runtime.ledger.phase("setup"):
         constants = CurvatureTable(problem, runtime).at(1.0)
         bounds = lift_constants(problem, runtime, certificates or Certificates())
@@ -92,12 +88,7 @@ def certified(
                 p = inverse_root_polynomial(*ends, accuracy=delta)
                 channels.append(PolynomialChannel(channel, p))
         degrees = [c.polynomial.degree for c in channels if isinstance(c, PolynomialChannel)]
-        if materialise or (materialise is None and alone and space.size <= MATERIALISED):
-            channels = [
-                MaterialisedChannel(c, runtime.ledger)
-                for c in channels
-                if isinstance(c, PolynomialChannel)
-            ]
+        channels = materialised(channels, space, materialise)
     chi = bounds.cross_factor
     interval = Interval((1 - delta) / (3 * chi * chi), 2 * (1 + delta), bounds.source)
     weight = constants.mu / (2 * bounds.h) if coupling is not None else 0.0
