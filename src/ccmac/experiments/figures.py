@@ -162,6 +162,7 @@ def scaling_figure(records: Sequence[Record]) -> Any:
             _draw_fit(ax, done, abscissa, count, found.exponents[0])
             ax.set_title(f"${symbol}$ = {found.text()}", fontsize=11)
         ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+        _few_ticks(ax)
         ax.grid(alpha=0.25, which="both")
     _scaling_legend(axes[0], sets, done)
     both = two_factor_fit(done)
@@ -172,6 +173,16 @@ def scaling_figure(records: Sequence[Record]) -> Any:
             fontsize=9,
         )  # fmt: skip
     return figure
+
+
+def _few_ticks(ax: Any) -> None:
+    """Plain numbers at 1, 2 and 5: axes of one or two decades are otherwise crowded or bare."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_locator(NullLocator())
 
 
 def _draw_fit(ax: Any, done: Sequence[Record], abscissa: Any, count: Any, slope: float) -> None:
