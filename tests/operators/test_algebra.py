@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmac.ledger import Cost, Ledger
@@ -18,11 +18,14 @@ from ccmac.operators.leaves import LocalFamily
 from ccmac.runtime import InProcess
 
 
-def family(rng: np.random.Generator, unit: str, ledger: Ledger, rows: int, columns: int) -> LocalFamily:
+def family(
+    rng: np.random.Generator, unit: str, ledger: Ledger, rows: int, columns: int
+) -> LocalFamily:
     blocks = [rng.standard_normal((rows, columns)) for _ in range(3)]
     return LocalFamily(unit, blocks, [rows] * 3, [columns] * 3, ledger)
 
 
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), rows=st.integers(1, 4), columns=st.integers(1, 4))
 def test_expressions_equal_their_matrices(seed: int, rows: int, columns: int) -> None:
     rng = np.random.default_rng(seed)

@@ -54,7 +54,7 @@ def violation(problem: Problem, x: list[np.ndarray], z: np.ndarray) -> float:
     return max(worst, np.abs(coupled).max())
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 4), present=st.sets(st.sampled_from(BLOCKS)))
 def test_feasible_iff_the_channels_hold(seed: int, n: int, present: set[str]) -> None:
     """Theorem equivalence, both ways, for every pattern of absent blocks and for one agent."""

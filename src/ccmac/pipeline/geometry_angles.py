@@ -45,9 +45,13 @@ def row_space(M: Array, tolerance: float = RANK_TOLERANCE) -> RowSpace:
     rows = M[lengths > 0] / lengths[lengths > 0, None]
     if rows.size == 0:
         return RowSpace(np.zeros((M.shape[1], 0)), 1.0)
-    _, singular, right = np.linalg.svd(rows, full_matrices=False)
+    # Unknowns that no row touches stay exactly out of the row space: B = 0 gives chi = 1 exactly.
+    touched = np.any(rows != 0, axis=0)
+    _, singular, right = np.linalg.svd(rows[:, touched], full_matrices=False)
     rank = int(np.count_nonzero(singular > tolerance * singular[0]))
-    return RowSpace(right[:rank].T, float(singular[0] / singular[rank - 1]))
+    basis = np.zeros((M.shape[1], rank))
+    basis[touched] = right[:rank].T
+    return RowSpace(basis, float(singular[0] / singular[rank - 1]))
 
 
 def row_space_basis(M: Array, tolerance: float = RANK_TOLERANCE) -> Array:

@@ -60,7 +60,8 @@ def coupled_projection(
     reduced = spla.LinearOperator(
         (H.shape[1], H.shape[0]),
         matvec=lambda y: outside(H.rmatvec(y)),
-        rmatvec=lambda u: H.matvec(outside(u)),
+        # LSMR only hands back what it got from matvec and from a right side outside already.
+        rmatvec=H.matvec,
         dtype=np.float64,
     )
 

@@ -20,6 +20,11 @@ FRESH = 1e-13
 DRIFT = 1e-10
 
 
+def below(ceiling: float) -> Callable[[float], float]:
+    """Stop when the distance to ``ceiling``, which bounds the eigenvalues, is known well enough."""
+    return lambda value: LANCZOS_TOLERANCE * max(ceiling - value, 1e-4 * ceiling)
+
+
 @dataclass(frozen=True)
 class Ritz:
     """Values (descending), orthonormal vectors (columns), and the residual norms."""
@@ -34,8 +39,7 @@ def top_ritz(
     start: Array,
     project: Callable[[Array], Array],
     *,
-    ceiling: float = 1.0,
-    tolerance: float = LANCZOS_TOLERANCE,
+    enough: Callable[[float], float],
     columns: int = 48,
     products: int = 4000,
 ) -> Ritz:
@@ -43,8 +47,7 @@ def top_ritz(
 
     ``project`` maps onto the subspace on which the operator is symmetric; start lies in it. An
     eigenvalue lies within the residual of each value, and usually much closer (the error of a
-    separated one is about residual^2 / gap). ``ceiling`` bounds the eigenvalues: what matters is
-    the distance to it.
+    separated one is about residual^2 / gap). ``enough`` says which residual will do.
     Cost: at most ``products`` applications; 2 max(columns, 4 blocks) vectors of memory.
     """
     block = orthonormal(start)[0]
@@ -64,8 +67,7 @@ def top_ritz(
         Y = V @ turn[:, :keep]
         residuals = np.linalg.norm(AV @ turn[:, :keep] - Y * values[:keep], axis=0)
         block, drift = extend(V, image, project, drift)
-        enough = tolerance * max(ceiling - float(values[0]), 1e-4 * ceiling)
-        if residuals[0] <= enough or used >= products or block.shape[1] == 0:
+        if residuals[0] <= enough(float(values[0])) or used >= products or block.shape[1] == 0:
             return Ritz(values[:keep], Y, residuals)
         if V.shape[1] + width > room:
             kept = turn[:, : 2 * width]

@@ -23,7 +23,7 @@ from ccmac.pipeline.geometry_channels import (
 )
 from ccmac.pipeline.geometry_heterogeneity import mean_block, transposed_product
 from ccmac.pipeline.geometry_identity import local_gram
-from ccmac.pipeline.geometry_lanczos import LANCZOS_TOLERANCE, top_ritz
+from ccmac.pipeline.geometry_lanczos import LANCZOS_TOLERANCE, below, top_ritz
 from ccmac.pipeline.geometry_projectors import (
     LARGE_OVERLAP_TOLERANCE,
     LargeAngles,
@@ -181,6 +181,6 @@ def _sum_factor(stack: Stack, projections: list[Projection], dense_limit: int) -
 
     ends = []
     for action in (total, flipped):
-        u = top_ritz(action, start, onto_all, ceiling=J).vectors[:, 0]
+        u = top_ritz(action, start, onto_all, enough=below(J)).vectors[:, 0]
         ends.append(float(u @ total(u)))
     return float(np.sqrt(ends[0] / ends[1]))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ccmac.errors import InputError
 from ccmac.pipeline.geometry_angles import Angles, paired, row_space
 from ccmac.pipeline.geometry_heterogeneity import entries
-from ccmac.pipeline.geometry_lanczos import top_ritz
+from ccmac.pipeline.geometry_lanczos import below, top_ritz
 
 Array = NDArray[np.float64]
 Projection = Callable[[Array], Array]
@@ -74,7 +74,7 @@ def least_squares(transposed: Any, u: Array) -> Array:
 def _factored(M: Any, M_T: Any) -> Projection | None:
     """M' (M M' + shift)^{-1} M with refinement, if M M' is so sparse that its factor is too.
 
-    The shift lets dependent rows pass; three sweeps undo its effect on the rest, and a trial tells
+    The shift lets dependent rows pass; two sweeps undo its effect on the rest, and a trial tells
     whether they did.
     """
     gram = sp.csc_array(M @ M_T)
@@ -84,7 +84,7 @@ def _factored(M: Any, M_T: Any) -> Projection | None:
 
     def project(u: Array) -> Array:
         rest = u.copy()
-        for _ in range(3):
+        for _ in range(2):
             rest -= M_T @ factor.solve(M @ rest)
         return u - rest
 
@@ -140,7 +140,7 @@ def _search(P_U: Projection, P_V: Projection, start: Array) -> tuple[Array, Angl
         start[:, 0]
     ):
         return None
-    ritz = top_ritz(lambda u: P_U(P_V(u)), start, P_U)
+    ritz = top_ritz(lambda u: P_U(P_V(u)), start, P_U, enough=below(1.0))
     X = np.linalg.qr(columnwise(P_U, ritz.vectors))[0]
     inside = columnwise(P_V, X)
     _, sines, right = np.linalg.svd(X - inside, full_matrices=False)

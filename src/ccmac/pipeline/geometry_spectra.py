@@ -42,7 +42,7 @@ def condition_envelope(
     Theorem angle: the stack's condition is at most Lambda/delta. ``common`` says that the two row
     spaces share an exact direction, where the weights add up.
     """
-    _positive(*mu, *L)
+    _positive(mu[0], L[0], mu[1], L[1])
     if not 0 <= c < 1 or not eta > 0:
         raise InputError(f"envelope: need 0 <= c < 1 and eta > 0, got c = {c}, eta = {eta}")
     theta = math.acos(c)

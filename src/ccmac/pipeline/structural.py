@@ -18,17 +18,16 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
-import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from ccmac.network import Network
 from ccmac.operators.leaves import identity_multiple
 from ccmac.pipeline.geometry_angles import RANK_TOLERANCE
 from ccmac.pipeline.geometry_heterogeneity import entries, transposed_product
+from ccmac.pipeline.geometry_lanczos import below, top_ritz
 from ccmac.problem import Problem
 
 Array = NDArray[np.float64]
-LANCZOS_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -127,32 +126,27 @@ def lanczos_spectrum(
 ) -> Spectrum:
     """Both ends (or only the high one) of a positive semidefinite operator by Lanczos.
 
-    The low end is None when it cannot be told from zero, and with it the rank.
-    A Ritz value lies inside the spectrum: the low end is approached from above, the high end from
-    below, both to about 1e-9 of the high end when the iteration converges.
+    The high end is approached from below and good to about 1e-9; the low end, approached from
+    above, is None (and with it the rank) when it cannot be told from zero or did not converge.
     """
     if size <= 40:
         values = sla.eigvalsh(np.stack([gram(unit) for unit in np.eye(size)], axis=1))
         rank = int(np.count_nonzero(values > RANK_TOLERANCE * values[-1])) if size else 0
         return Spectrum(float(values[-rank]), float(values[-1]), rank) if rank else _ZERO
-    operator = spla.LinearOperator((size, size), matvec=gram, dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(size)
-    high = _extreme(operator, "LA", start)
-    if high is None:
-        high = 0.0
-    low = _extreme(operator, "SA", start) if low_end else None
-    if low is None or low <= 1e-7 * high:
+    start = np.random.default_rng(0).standard_normal((size, 2))
+    top = top_ritz(gram, start, np.asarray, enough=lambda value: 1e-5 * value)
+    high = float(top.values[0])
+    if high <= 0:
+        return _ZERO
+    if not low_end:
+        return Spectrum(None, high, None, estimated=True)
+    # The residual is added: no eigenvalue may end up below zero in the flipped operator.
+    ceiling = high + float(top.residuals[0])
+    flipped = top_ritz(lambda v: ceiling * v - gram(v), start, np.asarray, enough=below(ceiling))
+    low, residual = ceiling - float(flipped.values[0]), float(flipped.residuals[0])
+    if low <= 1e-7 * high or residual > 1e-2 * low:
         return Spectrum(None, high, None, estimated=True)
     return Spectrum(low, high, size, estimated=True)
-
-
-def _extreme(operator: Any, which: str, start: Array) -> float | None:
-    options: Any = {"which": which, "v0": start, "ncv": min(40, len(start)), "maxiter": 60}
-    try:
-        values, _ = spla.eigsh(operator, k=1, tol=LANCZOS_TOLERANCE, **options)
-    except spla.ArpackNoConvergence:
-        return None
-    return float(values[0])
 
 
 def _top(blocks: Sequence[Any], dense_limit: int) -> tuple[float, bool]:
