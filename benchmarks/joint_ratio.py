@@ -43,9 +43,8 @@ def run(realized: Realized, target: np.ndarray) -> tuple[int, int]:
 
 def main(names: list[str]) -> None:
     network = Network.ring(AGENTS)
-    print(
-        f"{'data':<10} {'interval':<12} {'cross: N grad calls':>22} {'joint: N grad calls':>22} ratio"
-    )
+    heads = f"{'cross: N grad calls':>22} {'joint: N grad calls':>22}"
+    print(f"{'data':<10} {'interval':<12} {heads} ratio")
     for name in names:
         table = data.load(name)
         problem = vfl.problem(table.X, table.y, AGENTS, regularization=REGULARIZATION)
