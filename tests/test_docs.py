@@ -15,7 +15,7 @@ BLOCK = re.compile(r"```python\n(.*?)```(?:\s+(?:prints\s+)?```text\n(.*?)```)?"
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/geometry.md"])
 def test_page_prints_what_it_says(name: str) -> None:
     names: dict[str, object] = {}
     blocks = BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))

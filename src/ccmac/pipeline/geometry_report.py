@@ -150,7 +150,11 @@ def _agent_rows(geometry: Geometry) -> list[str]:
 
 
 def _row(name: str, value: str, remark: str = "") -> str:
-    return f"  {name:<22}{value}" + (f"  ({remark})" if remark else "")
+    whole = value + (f"  ({remark})" if remark else "")
+    lines = textwrap.wrap(whole, WIDTH - 24) or [""]
+    return "\n".join(
+        f"  {head:<22}{line}" for head, line in zip([name, *[""] * len(lines)], lines, strict=False)
+    )
 
 
 def _number(value: float | None) -> str:
