@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ccmac.baselines.condat_vu import CONDAT_VU
+from ccmac.baselines.coupled import COUPLED
 from ccmac.baselines.dpmm import DPMM
+from ccmac.baselines.mixed import MIXED
 from ccmac.baselines.papc import PAPC
 from ccmac.baselines.pdhg import PDHG
 from ccmac.baselines.tracking_admm import TRACKING_ADMM
@@ -16,7 +18,8 @@ from ccmac.solvers.method import Context, Facts, Method
 from ccmac.solvers.sliding_method import SLIDING
 
 ALL = (
-    CROSS, JOINT, CROSS_CG, CONTINUATION, SLIDING, DPMM, TRACKING_ADMM, CONDAT_VU, PDHG, PAPC,
+    CROSS, JOINT, CROSS_CG, CONTINUATION, SLIDING,
+    COUPLED, MIXED, DPMM, TRACKING_ADMM, CONDAT_VU, PDHG, PAPC,
 )  # fmt: skip
 REGISTRY: dict[str, Method] = {method.name: method for method in ALL}
 

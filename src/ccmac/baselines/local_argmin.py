@@ -5,7 +5,7 @@
 under C_i x = c_i and D_i z = e_i. Quadratic f'_i: H + c A''A' + rho I is factorized once; a
 diagonal z block is eliminated first, so that nothing of the size of z is ever dense. Other smooth
 f'_i: Newton steps when f' acts entry by entry beyond its quadratic parts (second derivatives by
-central differences of the slope, accurate enough for fast convergence), else L-BFGS. Inner gradients
+central differences of the slope, accurate enough for speed), else L-BFGS. Inner gradients
 are counted in ``inner_gradients`` (the most over agents, summed over calls), never charged.
 """
 

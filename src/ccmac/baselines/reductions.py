@@ -7,7 +7,8 @@ R2  z at one agent only (the first with a loss of z), losses and B_i pooled ther
 R3  z cut into n slices, one an agent: A'_i = [A_i, beta I_{:,S_i}]; messages of m floats.
 
 C_i x = c_i (and D_i z = e_i in R1) stay local sets, or become rows of A'_i in places of their own
-(``rows=True``) for methods that know no local sets. Vectors keep the layout (x, z) with the entries
+(``rows=True``) for methods that know no local sets. "none" leaves A'_i = [A_i B_i] for a method
+that sees to the copies of z itself. Vectors keep the layout (x, z) with the entries
 of z that an agent does not hold at zero.
 """
 
@@ -40,7 +41,7 @@ class CoupledForm:
     def __init__(
         self, problem: Problem, runtime: Runtime, name: str = "R1", *, rows: bool = False
     ) -> None:
-        if name not in REDUCTIONS:
+        if name not in (*REDUCTIONS, "none"):
             raise InputError(f"reduction {name!r} is unknown; take R1, R2 or R3")
         self.problem, self.runtime, self.name = problem, runtime, name
         self.space = Space(runtime, list(problem.d.values()), problem.q)
@@ -50,7 +51,7 @@ class CoupledForm:
         self.held = np.ones((count, q), dtype=bool)
         self.objectives: list[Objective] = [a.objective for a in problem.agents.values()]
         self.B_blocks: list[Any] = problem.blocks("B")
-        if name != "R1":
+        if name in ("R2", "R3"):
             beta = pooled_multiple(problem, runtime, name)
             holder, losses = pooled_loss(problem, runtime, name)
             slices = np.array_split(np.arange(q), runtime.n)
@@ -103,7 +104,7 @@ class CoupledForm:
 
     def masked(self, w: Array) -> Array:
         """``w`` with zeros where an agent holds no entry of z (in place)."""
-        if self.name != "R1":
+        if self.name in ("R2", "R3"):
             self.space.z(w)[~self.held] = 0.0
         return w
 
@@ -145,7 +146,7 @@ class CoupledForm:
 
     def point(self, w: Array) -> tuple[Array, Array]:
         """(x, copies of z). In R2 and R3 telling everybody z is one averaging, in ``monitor``."""
-        if self.name == "R1":
+        if self.name in ("R1", "none"):
             return self.space.x(w), self.space.z(w)
         with self.runtime.ledger.phase("monitor"):
             mean = self.runtime.average(self.space.z(w)) * self.runtime.n
