@@ -52,14 +52,15 @@ def power_law(
     count: Callable[[Record], float],
     factors: Sequence[Callable[[Record], float]],
     *,
+    least: float = PLATEAU,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Fit | None:
-    """Fit  count ~ prod_k factor_k^exponent_k  on runs that reached their target.
+    """Fit  count ~ prod_k factor_k^exponent_k  on runs that reached their target with chi >= least.
 
     None when fewer than three runs are left, or the factors do not vary.
     """
-    used = [r for r in records if r.reached and r.cross_factor >= PLATEAU * (1 - 1e-9)]
+    used = [r for r in records if r.reached and r.cross_factor >= least * (1 - 1e-9)]
     names = sorted({r.run.data for r in used})
     columns = len(factors) + len(names)
     if len(used) < max(3, columns):
@@ -126,6 +127,11 @@ def two_factor_fit(records: Sequence[Record]) -> Fit | None:
         records, lambda r: r.rounds,
         [lambda r: r.cross_factor, lambda r: math.sqrt(r.kappa_W)],
     )  # fmt: skip
+
+
+def accuracy_fit(records: Sequence[Record]) -> Fit | None:
+    """N_grad ~ (1/eps)^p over runs to different tolerances."""
+    return power_law(records, lambda r: r.count("gradients"), [lambda r: 1 / r.run.tol], least=1.0)
 
 
 @dataclass(frozen=True)

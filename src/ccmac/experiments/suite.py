@@ -117,8 +117,9 @@ def _expand(top: dict[str, Located], name: str, profile: str) -> Iterator[Run]:
                         for graph in graphs:
                             for method, label, options in entries:
                                 own = dict(options)
+                                named = f"{label} {tol:g}" if len(tolerances) > 1 else label
                                 yield Run(
-                                    name, profile, data_name, n, seed, alpha, graph, method, label,
+                                    name, profile, data_name, n, seed, alpha, graph, method, named,
                                     tol, stop, problem,
                                     max_iterations=own.pop("max_iterations", iterations),
                                     max_seconds=own.pop("max_seconds", seconds), options=own,

@@ -6,7 +6,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ccmac.experiments.analysis import Fit, affine_fit, communication_fit, two_factor_fit
+from ccmac.experiments.analysis import (
+    Fit,
+    accuracy_fit,
+    affine_fit,
+    communication_fit,
+    two_factor_fit,
+)
 from ccmac.experiments.records import Record, read_records, read_suite
 
 TRUE_ERROR_SLACK = 1 + 1e-12
@@ -42,6 +48,9 @@ def findings(folder: Path) -> list[Finding]:
         need = len(suite.runs) if wanted == "all" else int(wanted)
         out.append(Finding(f"{reached} runs reached the target, {need} expected", reached >= need))
     out += _slopes(records, suite.expect)
+    sweep = accuracy_fit(records)
+    if sweep is not None:
+        out.append(Finding(f"gradients grow as (1/eps)^p, p = {_told(sweep)}", True))
     return out
 
 
