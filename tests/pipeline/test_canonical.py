@@ -51,7 +51,7 @@ def violation(problem: Problem, x: list[np.ndarray], z: np.ndarray) -> float:
             worst = max(worst, np.abs(agent.C @ x[i] - agent.c).max())
         if agent.D is not None:
             worst = max(worst, np.abs(agent.D @ z - agent.e).max())
-    return max(worst, np.abs(coupled).max())
+    return float(max(worst, np.abs(coupled).max()))
 
 
 @settings(max_examples=30)

@@ -44,10 +44,8 @@ def random_problem(
 def projector_spectrum(problem: Problem) -> np.ndarray:
     """Eigenvalues of P_U + P_V from pseudo-inverses: independent of any angle code."""
     channels = canonical_channels(problem, Network.complete(problem.n))
-    total = 0
-    for K in channels.to_dense():
-        total = total + np.linalg.pinv(K, rcond=1e-11) @ K
-    return np.linalg.eigvalsh(total)
+    projectors = [np.linalg.pinv(K, rcond=1e-11) @ K for K in channels.to_dense()]
+    return np.linalg.eigvalsh(projectors[0] + projectors[1])
 
 
 def two_agents(t: float) -> Problem:
@@ -155,6 +153,7 @@ def test_methods_agree_with_explicit_projectors(
         assert found.common_dimension == common, method
         assert found.multi_channel_factor == pytest.approx(factor, rel=1e-5), method
         chi = found.cross_factor
+        assert found.multi_channel_factor is not None
         assert chi * (1 - 1e-12) <= found.multi_channel_factor <= np.sqrt(2) * chi * (1 + 1e-12)
     dense, reduced = (geometry(problem, method=name) for name in METHODS[:2])
     assert dense.ranks == reduced.ranks
@@ -249,6 +248,8 @@ def test_a_large_three_channel_stack_without_dense_bases() -> None:
     exact = geometry(stack, method="dense")
     found = geometry(stack, method="matrix-free", dense_limit=1)
     assert found.multi_channel_factor == pytest.approx(exact.multi_channel_factor, rel=1e-6)
+    assert found.pairwise is not None
+    assert exact.pairwise is not None
     np.testing.assert_allclose(found.pairwise, exact.pairwise, atol=1e-8)
 
 

@@ -135,10 +135,10 @@ def test_structural_parameters(seed: int, n: int, p: int, r: int) -> None:
     for a in problem.agents.values():
         P = np.eye(3) if a.C is None else np.eye(3) - np.linalg.pinv(a.C) @ a.C
         S_HC += (a.A @ P @ a.A.T + a.B @ a.B.T) / n
-        h = max(h, np.linalg.eigvalsh(a.A @ a.A.T + a.B @ a.B.T)[-1])
+        h = max(h, float(np.linalg.eigvalsh(a.A @ a.A.T + a.B @ a.B.T)[-1]))
         if a.D is not None:
             S_D += a.D.T @ a.D / n
-            d_D = max(d_D, np.linalg.norm(a.D, 2) ** 2)
+            d_D = max(d_D, float(np.linalg.norm(a.D, 2) ** 2))
     values = np.linalg.eigvalsh(S_HC)
     mu = values[values > 1e-10 * values[-1]][0]
     assert (found.h, found.mu_HC) == pytest.approx((h, mu), rel=1e-7)
@@ -191,7 +191,7 @@ def test_rebalancing_keeps_structure_and_refuses_operators() -> None:
     eye = sp.csr_array(sp.eye_array(4))
     problem = Problem([Agent(OBJECTIVE, A=np.eye(4), B=k * eye) for k in (1.0, 3.0)])
     for agent in problem.rebalanced().agents.values():
-        assert sp.issparse(agent.B)
+        assert isinstance(agent.B, sp.csr_array)
         np.testing.assert_array_equal(agent.B.toarray(), 2.0 * np.eye(4))
     one = problem.rebalanced([1.0, 0.0])
     assert one.agents[1].B is None

@@ -45,7 +45,8 @@ def identity_geometry(
     beta = identity_multiples(problem)
     if beta is None:
         return None
-    n, m, limit = problem.n, problem.m, tolerance or OVERLAP_TOLERANCE
+    n, m = problem.n, problem.m
+    limit = OVERLAP_TOLERANCE if tolerance is None else tolerance
     norm2, mean = float(beta @ beta), float(beta.mean())
     deviation = beta - mean
     spread2 = float(deviation @ deviation)
@@ -176,7 +177,12 @@ def rank_of_C(problem: Problem) -> int:
 def _estimate_note(spectrum: Spectrum) -> tuple[str, ...]:
     if not spectrum.estimated:
         return ()
+    if spectrum.low is None:
+        return (
+            "The least eigenvalue of sum_i A_i A_i' could not be told from zero and was taken as "
+            "zero; chi is at most what is reported.",
+        )
     return (
-        "The least eigenvalue of sum_i A_i A_i' was estimated by Lanczos (relative tolerance "
-        "1e-9 of the largest, from above); chi can only be a little larger than reported.",
+        "The least eigenvalue of sum_i A_i A_i' was estimated by Lanczos (from above); "
+        "chi can only be a little larger than reported.",
     )

@@ -44,7 +44,7 @@ def large_problem_geometry(
     problem: Problem, network: Network | None, tolerance: float | None, dense_limit: int
 ) -> Geometry:
     """Angles of the canonical channels by Lanczos; chi is approached from below."""
-    limit = tolerance or LARGE_OVERLAP_TOLERANCE
+    limit = LARGE_OVERLAP_TOLERANCE if tolerance is None else tolerance
     n, q, d = problem.n, problem.q, sum(problem.d.values())
     size = d + n * q
     onto_D = shared_projection(problem, dense_limit)
@@ -81,7 +81,7 @@ def large_problem_geometry(
 
 def large_stack_geometry(stack: Stack, tolerance: float | None, dense_limit: int) -> Geometry:
     """Pairwise angles by Lanczos; for three or more channels also the projector sum."""
-    limit = tolerance or LARGE_OVERLAP_TOLERANCE
+    limit = LARGE_OVERLAP_TOLERANCE if tolerance is None else tolerance
     count = len(stack.channels)
     projections = [projector(M, dense_limit) for M, _ in stack.channels]
     pairwise = np.eye(count)
