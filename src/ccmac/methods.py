@@ -55,11 +55,11 @@ def choose(ctx: Context, facts: Facts) -> tuple[Method, str]:
         return REGISTRY["cross-cg"], "quadratic with cheap local solves: fewest averagings"
     if facts.smooth and facts.strongly_convex:
         return REGISTRY["cross-apapc"], "smooth and strongly convex objectives"
-    if facts.prox:
+    if facts.prox and (facts.table.separable or not facts.smooth):
         kind = "smooth but not strongly convex" if facts.smooth else "not smooth"
         return REGISTRY["cross-sliding"], f"{kind}, and every objective has a prox"
     if facts.smooth:
-        return REGISTRY["cross-continuation"], "smooth but not strongly convex, without a prox"
+        return REGISTRY["cross-continuation"], "smooth but not strongly convex"
     return REGISTRY["cross-sliding"], "not smooth: subgradients"
 
 

@@ -86,7 +86,7 @@ class PracticalContinuation(Solver):
         v["w"] = ahead
         if s["inner"] >= s["adapt"]:
             s["weight"] = adapted_weight(
-                self.certifier.space, weight, v["p"] - v["p_centre"], ahead - v["centre"]
+                self.certifier.space, weight, 0.3 * L, v["p"] - v["p_centre"], ahead - v["centre"]
             )
             s["adapt"] = next_adaptation(s["adapt"])
         return state

@@ -168,6 +168,9 @@ class GapCertifier(Certifier):
         p, price = self.project(gradient, 1e-2 * epsilon / max(radius, 1e-300))
         found = replace(self.gap(w, gradient, p, value=value, slack=slack), price=price)
         steep = max(self.space.norm(gradient, riding=True), 1e-300)
+        if math.isfinite(self.realized.objective.L):
+            reach = execution_radius(self.realized, radius)
+            steep = max(steep, self.realized.objective.L * reach)
         repaired, distance = self.repaired(w, 1e-2 * epsilon / steep)
         there = self.value(repaired)
         if not math.isfinite(there):

@@ -17,6 +17,7 @@ from ccmac.spaces import Space
 Array = NDArray[np.float64]
 GROWTH = 1.5
 FACTOR = 3.0
+SPREAD = 30.0
 
 
 def next_adaptation(count: float) -> float:
@@ -24,9 +25,15 @@ def next_adaptation(count: float) -> float:
     return float(math.ceil(GROWTH * count))
 
 
-def adapted_weight(space: Space, weight: float, moved_p: Array, moved_w: Array) -> float:
-    """Geometric mean of the weight and 3 ||moved_p|| / ||moved_w||."""
+def adapted_weight(
+    space: Space, weight: float, first: float, moved_p: Array, moved_w: Array
+) -> float:
+    """Geometric mean of the weight and 3 ||moved_p|| / ||moved_w||, within 30 times the first.
+
+    The bounds matter where the multiplier vanishes: the ratio would send the weight to zero.
+    """
     dual, primal = space.norm(moved_p, riding=True), space.norm(moved_w, riding=True)
     if not (0 < dual < math.inf and 0 < primal < math.inf):
         return weight
-    return math.sqrt(weight * FACTOR * dual / primal)
+    wanted = math.sqrt(weight * FACTOR * dual / primal)
+    return min(max(wanted, first / SPREAD), first * SPREAD)

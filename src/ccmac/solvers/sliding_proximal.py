@@ -68,7 +68,11 @@ class ProximalPrimalDual(Solver):
         s["adapt"] = next_adaptation(s["adapt"])
         if self.adapt and not model.system.empty:
             s["weight"] = adapted_weight(
-                model.objective.space, s["weight"], v["p"] - v["p_start"], v["w"] - v["w_start"]
+                model.objective.space,
+                s["weight"],
+                self.weight,
+                v["p"] - v["p_start"],
+                v["w"] - v["w_start"],
             )
         v["w_sum"], v["slope_sum"] = np.zeros_like(v["w"]), np.zeros_like(v["w"])
         s["terms"] = s["products"] = 0.0

@@ -1,0 +1,123 @@
+"""Random problems of the regimes without strong convexity, and their solutions by Clarabel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cvxpy
+import numpy as np
+from numpy.typing import NDArray
+
+import ccmac
+from ccmac.objectives import L1, Box, Hinge, LeastSquares, Logistic, Separable, Sum
+
+Array = NDArray[np.float64]
+Term = Callable[[Any, Any], Any]
+
+
+class Case:
+    """A problem, its network, and the same written for CVXPY."""
+
+    def __init__(self, objectives: list[Any], terms: list[Term], d: int, q: int, seed: int) -> None:
+        rng = np.random.default_rng([seed, 77])
+        n, m = len(objectives), 3
+        x = [rng.standard_normal(d) for _ in range(n)]
+        z = rng.standard_normal(q)
+        agents, constraints = [], []
+        X = [cvxpy.Variable(d) for _ in range(n)]
+        Z = cvxpy.Variable(q)
+        coupled: Any = 0
+        for i, objective in enumerate(objectives):
+            A, B, C = (rng.standard_normal(shape) for shape in ((m, d), (m, q), (1, d)))
+            b, c = A @ x[i] + B @ z, C @ x[i]
+            agents.append(ccmac.Agent(objective, A=A, B=B, b=b, C=C, c=c))
+            coupled = coupled + A @ X[i] + B @ Z - b
+            constraints.append(C @ X[i] == c)
+        total = sum(term(X[i], Z) for i, term in enumerate(terms))
+        reference = cvxpy.Problem(cvxpy.Minimize(total), [coupled == 0, *constraints])
+        reference.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        self.problem = ccmac.Problem(agents)
+        self.network = ccmac.Network.ring(n) if n > 2 else ccmac.Network.path(n)
+        self.value = float(reference.value)
+        self.radius = float(np.sqrt(sum(np.sum(v.value**2) for v in [*X, Z])))
+
+
+def case(kind: str, seed: int) -> Case:
+    """One random problem; ``kind`` names the loss."""
+    rng = np.random.default_rng(seed)
+    n, d, q = int(rng.integers(2, 5)), 5, 3
+    objectives: list[Any] = []
+    terms: list[Term] = []
+    for _ in range(n):
+        objective, term = KINDS[kind](rng, d, q)
+        objectives.append(objective)
+        terms.append(term)
+    return Case(objectives, terms, d, q, seed)
+
+
+def least_squares(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
+    """Rank deficient: fewer rows than unknowns."""
+    M, y = rng.standard_normal((4, d + q)), rng.standard_normal(4)
+    return LeastSquares(M, y), lambda x, z: 0.5 * cvxpy.sum_squares(M[:, :d] @ x + M[:, d:] @ z - y)
+
+
+def logistic(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
+    """No ridge; contradictory labels keep the minimum attained."""
+    M = rng.standard_normal((6, d + q))
+    M = np.vstack([M, 0.7 * M[:3]])
+    y = np.concatenate([np.sign(rng.standard_normal(6)), np.zeros(3)])
+    y[6:] = -y[:3]
+    return Logistic(M, y, weight=0.5), lambda x, z: 0.5 * cvxpy.sum(
+        cvxpy.logistic(-cvxpy.multiply(y, M[:, :d] @ x + M[:, d:] @ z))
+    )
+
+
+def absolute(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
+    """L1 regression with targets on x and z."""
+    a, b = rng.standard_normal(d), rng.standard_normal(q)
+    return Separable(x=L1(1.0, a), z=L1(0.5, b)), lambda x, z: (
+        cvxpy.norm1(x - a) + 0.5 * cvxpy.norm1(z - b)
+    )
+
+
+def hinge(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
+    """An SVM's loss on z, a ridge on x."""
+    y = np.sign(rng.standard_normal(q))
+    return Separable(x=ccmac.objectives.SquaredDistance(0.5), z=Hinge(y=y)), lambda x, z: (
+        0.25 * cvxpy.sum_squares(x) + cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(y, z)))
+    )
+
+
+def lasso(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
+    """A lasso penalty on x, a squared loss on z."""
+    y = rng.standard_normal(q)
+    return Separable(x=L1(0.3), z=ccmac.objectives.SquaredDistance(1.0, y)), lambda x, z: (
+        0.3 * cvxpy.norm1(x) + 0.5 * cvxpy.sum_squares(z - y)
+    )
+
+
+def box(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
+    """Simple sets on x and a linear-quadratic cost; the feasible point lies inside."""
+    y = rng.standard_normal(d)
+    objective = Separable(
+        x=Sum(ccmac.objectives.SquaredDistance(1.0, y), Box(-4.0, 4.0)),
+        z=ccmac.objectives.SquaredDistance(0.1),
+    )
+    slack = cvxpy.transforms.indicator
+
+    def term(x: Any, z: Any) -> Any:
+        inside = slack([x <= 4.0, x >= -4.0])
+        return 0.5 * cvxpy.sum_squares(x - y) + 0.05 * cvxpy.sum_squares(z) + inside
+
+    return objective, term
+
+
+KINDS = {
+    "least-squares": least_squares,
+    "logistic": logistic,
+    "absolute": absolute,
+    "hinge": hinge,
+    "lasso": lasso,
+    "box": box,
+}
