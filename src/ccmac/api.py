@@ -17,6 +17,7 @@ from ccmac.errors import InputError
 from ccmac.finish import finish, infeasible_result
 from ccmac.network import Network
 from ccmac.pipeline.certificates import Certificates
+from ccmac.pipeline.coupling import Coupling
 from ccmac.pipeline.recover import Recovery
 from ccmac.pipeline.stack import Stack
 from ccmac.plan import Plan
@@ -158,6 +159,7 @@ class _Run:
             pinned=options.pinned,
             seed=options.seed,
             stack=self.stack,
+            coupling=Coupling(self.problem, self.runtime) if self.stack is None else None,
         )
         self.warnings: list[str] = []
 
@@ -238,7 +240,11 @@ class _Run:
     ) -> Result:  # fmt: skip
         ledger = self.runtime.ledger
         with ledger.phase("setup"):
-            recovery = Recovery(self.problem, self.runtime) if self.stack is None else None
+            recovery = (
+                Recovery(self.problem, self.runtime, self.context.coupling)
+                if self.stack is None
+                else None
+            )
             conflict = recovery.own_conflicts() if recovery is not None else None
         if conflict is not None:
             return infeasible_result(self.problem, self.runtime, conflict, self.seed)
@@ -248,7 +254,7 @@ class _Run:
         trace = Trace()
         while True:
             observer = self._observer(prepared)
-            x0, z0 = self.context.x0, np.tile(self.context.z0, (len(self.problem.agents), 1))
+            x0, z0 = self.context.x0, np.broadcast_to(self.context.z0, (len(self.problem.agents), self.problem.q))
             dual = None
             if self.warm is not None and self.warm.multipliers is not None and recovery is not None:
                 dual = recovery.dual_vector(self.warm.multipliers)

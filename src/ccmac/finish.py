@@ -50,6 +50,8 @@ def finish(
         realized: Realized | None = getattr(prepared.iteration, "realized", None)
         if bound is not None and realized is not None:
             x, z = realized.space.x(bound.w), realized.copies(bound.w)
+        # From here on only the point and its certificate are needed.
+        outcome.state.vectors.clear()
         residuals: dict[str, float] = {}
         multipliers: Multipliers | None = None
         infeasibility: Infeasibility | None = None
@@ -136,7 +138,7 @@ def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers
         else np.zeros((recovery.runtime.replicas, width))
     )
     return recovery.multipliers(
-        space.x(bound.gradient), space.z(bound.gradient) / realized.s, price
+        space.x(bound.gradient).copy(), space.z(bound.gradient) / realized.s, price
     )
 
 

@@ -9,6 +9,7 @@ in the same process.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,15 +46,21 @@ class LocalFamily:
         self._row_ends = np.concatenate([[0], np.cumsum(self.rows)]).astype(int)
         self._column_ends = np.concatenate([[0], np.cumsum(self.columns)]).astype(int)
         self._identity = _identity_multiples(self.blocks)
-        self._sparse = self._batched = None
-        if self._identity is None and not self.empty:
-            self._sparse = _block_diagonal(self.blocks, self.rows, self.columns)
-            self._batched = _batch(self.blocks)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(rows, columns) over the owned agents."""
         return int(self._row_ends[-1]), int(self._column_ends[-1])
+
+    # Joined copies of the blocks are made at the first product: a fused simulation, which
+    # multiplies by the blocks side by side, never needs them.
+    @cached_property
+    def _sparse(self) -> sp.csr_array | None:
+        return _block_diagonal(self.blocks, self.rows, self.columns)
+
+    @cached_property
+    def _batched(self) -> Array | None:
+        return _batch(self.blocks)
 
     @property
     def cost(self) -> Cost:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ccmac.costs import Costs
 from ccmac.pipeline.averaged import AveragedSystem
 from ccmac.pipeline.certificates import Certificates
-from ccmac.pipeline.coupling import Coupling
+from ccmac.pipeline.coupling import Coupling, right_hand_sides
 from ccmac.pipeline.execution import ExecutionObjective
 from ccmac.pipeline.krylov import extreme_ritz, lanczos
 from ccmac.pipeline.local import LocalEquations
@@ -47,11 +47,6 @@ class Averaged:
     notes: tuple[str, ...] = ()
 
 
-def right_hand_sides(problem: Problem) -> list[Array]:
-    """The b_i of the agents held here (zeros where absent)."""
-    return [np.zeros(problem.m) if a.b is None else a.b for a in problem.agents.values()]
-
-
 def assemble(
     problem: Problem,
     runtime: Runtime,
@@ -67,6 +62,7 @@ def assemble(
     curvature: Constants | None = None,
     stand_in: float | None = None,
     table: CurvatureTable | None = None,
+    coupling: Coupling | None = None,
 ) -> Averaged:
     """Execute the setup of the averaged realization (charged to the current phase).
 
@@ -74,7 +70,8 @@ def assemble(
     outer, normalizer; ``floor`` takes the scale at which B's part of S has that share of A's (for
     objectives whose curvature says nothing). ``curvature`` overrides (mu, L). ``stand_in`` plans
     with a strongly convex problem of that condition number in place of one that is not (its
-    constants stay true). ``table`` reuses declarations that were gathered before.
+    constants stay true). ``table`` and ``coupling`` reuse what
+    was gathered and stacked before.
     """
     given = certificates or Certificates()
     true_table = table or CurvatureTable(problem, runtime)
@@ -86,7 +83,8 @@ def assemble(
     local = LocalEquations(problem, runtime, access, interval_C)
     shared = SharedEquations(problem, runtime, access)
     s0 = table.balance() * math.sqrt(2.0)
-    system = AveragedSystem(space, Coupling(problem, runtime, 1.0, s0), local, shared)
+    blocks = coupling or Coupling(problem, runtime)
+    system = AveragedSystem(space, blocks.rescaled(1.0, s0), local, shared)
     system.prepare_target(right_hand_sides(problem))
     rng = np.random.default_rng(seed)
     if not shared.empty:

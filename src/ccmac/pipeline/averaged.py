@@ -142,11 +142,11 @@ class AveragedSystem(AffineSystem):
         self.local_point = local.point / coupling.t
         self.target = np.zeros((self.runtime.replicas, coupling.width))
 
-    def prepare_target(self, right: list[Array]) -> None:
+    def prepare_target(self, right: Array) -> None:
         """mean_i (b_i - A_i C_i^+ c_i): one averaging (setup)."""
         if self.coupling.empty:
             return
-        block = self.runtime.contribution(np.stack(right))
+        block = self.runtime.contribution(right)
         if not self.local.empty:
             shift, _ = self.coupling.contributions(self.local_point, None)
             block = block - shift
@@ -244,8 +244,7 @@ class AveragedSystem(AffineSystem):
 
     def _first(self, price: Array, projected: Array, out_x: Array, out_z: Array) -> None:
         if self.normalizer is not None:
-            gx, gz = self.coupling.adjoint(price)
-            out_z[...] = gz
+            gx, _ = self.coupling.adjoint(price, out_z)
             if self.local.empty:
                 out_x[...] = gx
             else:

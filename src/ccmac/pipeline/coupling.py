@@ -99,27 +99,35 @@ class Coupling:
         return (self.A.cost if x else Cost()) + (self.B.cost if z else Cost())
 
     # -- local adjoints -------------------------------------------------------------------------
-    def adjoint(self, price: Array, *, x: bool = True, z: bool = True) -> tuple[Array, Array]:
+    def adjoint(
+        self, price: Array, out: Array | None = None, *, z: bool = True
+    ) -> tuple[Array, Array]:
         """(t A_i' price, s B_i' price) for a replicated price; flat x part, row-per-agent z part.
 
-        Cost: one product with each family asked for; no communication.
+        ``out`` may take the z part; without ``z`` it is left out (no columns). Cost: one product
+        with each family; no communication.
         """
         count = len(self.problem.agents)
         if self._fused is not None:
-            ledger = self.runtime.ledger
-            gx = np.zeros(0)
-            gz = np.zeros((count, 0))
-            if x:
-                ledger.charge_cost(self.A.cost)
-                gx = self._fused.adjoint_A(self.t * price[0])
-            if z:
-                ledger.charge_cost(self.B.cost)
-                gz = self._fused.adjoint_B(self.s * price[0])
-            return gx, gz
+            self.runtime.ledger.charge_cost(self.product_cost(z=z))
+            gx = self._fused.adjoint_A(self.t * price[0])
+            return gx, self._fused.adjoint_B(self.s * price[0], out) if z else np.zeros((count, 0))
         rows = np.broadcast_to(price, (count, self.m))
-        gx = self.A.adjoint(self.t * rows) if x else np.zeros(0)
-        gz = self.B.adjoint(self.s * rows).reshape(count, self.q) if z else np.zeros((count, 0))
-        return gx, gz
+        if not z:
+            return self.A.adjoint(self.t * rows), np.zeros((count, 0))
+        gz = self.B.adjoint(self.s * rows).reshape(count, self.q)
+        if out is not None:
+            out[...] = gz
+            gz = out
+        return self.A.adjoint(self.t * rows), gz
+
+
+def right_hand_sides(problem: Problem) -> Array:
+    """The b_i of the agents held here, one row each (zeros where absent; no copies if all are)."""
+    blocks = problem.blocks("b")
+    if all(b is None for b in blocks):
+        return np.broadcast_to(0.0, (len(blocks), problem.m))
+    return np.stack([np.zeros(problem.m) if b is None else b for b in blocks])
 
 
 class _Stacked:
@@ -161,16 +169,19 @@ class _Stacked:
         with self.A.ledger.observing():
             return self.A.adjoint(np.broadcast_to(price, (self.n, self.m)))
 
-    def adjoint_B(self, price: Array) -> Array:
+    def adjoint_B(self, price: Array, out: Array | None = None) -> Array:
+        out = np.empty((self.n, self.q)) if out is None else out
         if self.B.empty:
-            return np.zeros((self.n, self.q))
-        if self.multiples is not None:
-            return np.multiply.outer(self.multiples, price)
-        if self.B_row is not None:
-            return np.asarray(self.B_row.T @ price).reshape(self.n, self.q)
-        with self.B.ledger.observing():
-            rows = np.broadcast_to(price, (self.n, self.m))
-            return self.B.adjoint(rows).reshape(self.n, self.q)
+            out[...] = 0.0
+        elif self.multiples is not None:
+            np.multiply.outer(self.multiples, price, out=out)
+        elif self.B_row is not None:
+            out[...] = (self.B_row.T @ price).reshape(self.n, self.q)
+        else:
+            with self.B.ledger.observing():
+                rows = np.broadcast_to(price, (self.n, self.m))
+                out[...] = self.B.adjoint(rows).reshape(self.n, self.q)
+        return out
 
 
 def _side_by_side(blocks: list[Any], rows: int, columns: list[int]) -> Any:

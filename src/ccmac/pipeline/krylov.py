@@ -18,27 +18,31 @@ BREAKDOWN = 1e-9
 
 @dataclass(frozen=True)
 class Krylov:
-    """Orthonormal vectors w_1..w_k (replicas, k, m) with W'SW = tridiag(beta, alpha, beta).
+    """Orthonormal vectors w_1..w_k with W'SW = tridiag(beta, alpha, beta), and w_{k+1}.
 
-    ``exhausted``: the next vector vanished, so the Ritz values are eigenvalues. ``complete``: the
-    vectors span all of Range(S). ``following`` is w_{k+1} (zero when exhausted), which makes
-    S W = W T + beta_k w_{k+1} e_k' available.
+    ``vectors`` has shape (replicas, k + 1, m). ``exhausted``: w_{k+1} vanished, so the Ritz values
+    are eigenvalues. ``complete``: the vectors span all of Range(S).
     """
 
-    basis: Array
+    vectors: Array
     alpha: Array
     beta: Array
     exhausted: bool
-    following: Array
     complete: bool = False
+
+    @property
+    def basis(self) -> Array:
+        """w_1..w_k, shape (replicas, k, m)."""
+        return self.vectors[:, : self.steps]
 
     def images(self, count: int) -> Array:
         """S w_1, ..., S w_count by the three-term relation; no products."""
-        extended = np.concatenate([self.basis, self.following[:, None, :]], axis=1)
-        out = self.alpha[:count, None] * extended[:, :count]
-        out += self.beta[:count, None] * extended[:, 1 : count + 1]
-        out[:, 1:] += self.beta[: count - 1, None] * extended[:, : count - 1]
-        return np.asarray(out)
+        v, out = self.vectors, np.empty_like(self.vectors[:, :count])
+        for k in range(count):
+            out[:, k] = self.alpha[k] * v[:, k] + self.beta[k] * v[:, k + 1]
+            if k:
+                out[:, k] += self.beta[k - 1] * v[:, k - 1]
+        return out
 
     @property
     def steps(self) -> int:
@@ -82,7 +86,7 @@ def lanczos(
     norm = float(np.sqrt(agreed_dots(runtime, start, start)[0]))
     replicas, m = start.shape
     if norm == 0.0 or steps == 0:
-        return Krylov(np.zeros((replicas, 0, m)), np.zeros(0), np.zeros(0), True, start)
+        return Krylov(np.zeros((replicas, 1, m)), np.zeros(0), np.zeros(0), True)
     vectors = np.empty((replicas, steps + 1, m))
     vectors[:, 0] = start / norm
     alpha: list[float] = []
@@ -103,10 +107,8 @@ def lanczos(
         if exhausted:
             break
     count = len(alpha)
-    return Krylov(
-        vectors[:, :count], np.array(alpha), np.array(beta), exhausted, vectors[:, count],
-        complete or (exhausted and count == m),
-    )  # fmt: skip
+    complete = complete or (exhausted and count == m)
+    return Krylov(vectors[:, : count + 1], np.array(alpha), np.array(beta), exhausted, complete)
 
 
 def _remainder(runtime: Runtime, basis: Array, vector: Array) -> tuple[Array, float]:

@@ -106,7 +106,7 @@ def build_deflation(
     krylov, s0 = profile.krylov, system.coupling.s
     if krylov.exhausted:
         return _whole_deflation(system, profile, s, spectrum)
-    basis = np.ascontiguousarray(krylov.basis[:, :r])
+    basis = krylov.basis[:, :r].copy()  # lets the other Krylov vectors go
     if s == s0 or profile.structure.multiples is not None:
         images = krylov.images(r)
         if s != s0:

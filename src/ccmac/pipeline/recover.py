@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ccmac.operators.leaves import LocalFamily
 from ccmac.pipeline.certify import Infeasibility
-from ccmac.pipeline.coupling import Coupling
+from ccmac.pipeline.coupling import Coupling, right_hand_sides
 from ccmac.pipeline.krylov import agreed_dots
 from ccmac.pipeline.local import LocalEquations
 from ccmac.pipeline.shared import SharedEquations
@@ -38,9 +38,11 @@ class Multipliers:
 class Recovery:
     """The user's equations on the agents owned here."""
 
-    def __init__(self, problem: Problem, runtime: Runtime) -> None:
+    def __init__(
+        self, problem: Problem, runtime: Runtime, coupling: Coupling | None = None
+    ) -> None:
         self.problem, self.runtime = problem, runtime
-        self.coupling = Coupling(problem, runtime)
+        self.coupling = coupling or Coupling(problem, runtime)
         self.local = LocalEquations(problem, runtime, "factor")
         self.shared = SharedEquations(problem, runtime, "factor")
         self.space = Space(runtime, list(problem.d.values()), problem.q)
@@ -49,9 +51,7 @@ class Recovery:
         p, r, present = list(problem.p.values()), list(problem.r.values()), problem.present
         self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger, present="C" in present)
         self.D = LocalFamily("D", problem.blocks("D"), r, q, ledger, present="D" in present)
-        self.b = np.stack(
-            [np.zeros(problem.m) if a.b is None else a.b for a in problem.agents.values()]
-        )
+        self.b = right_hand_sides(problem)
         self.c, self.e = self.local.right, _stacked_right(problem)
 
     # -- how far a point is from satisfying the equations ------------------------------------------
@@ -66,12 +66,14 @@ class Recovery:
         coupled, mean_z = runtime.combine([parts[0] - right, parts[1]])
         rows = np.broadcast_to(mean_z, z.shape)
         local = (self.C.forward(x) - self.c) ** 2
-        shared = (self.D.forward(np.ascontiguousarray(rows)) - self.e) ** 2
+        shared = np.zeros(0)
+        if not self.D.empty:
+            shared = (self.D.forward(np.ascontiguousarray(rows)) - self.e) ** 2
         squares = np.stack(
             [
                 _per_agent(local, self.C.rows),
                 _per_agent(shared, self.D.rows),
-                np.sum((z - rows) ** 2, axis=1),
+                [float(np.sum((copy - mean) ** 2)) for copy, mean in zip(z, rows, strict=True)],
             ],
             axis=1,
         )
@@ -99,8 +101,11 @@ class Recovery:
 
     # -- prices ------------------------------------------------------------------------------------
     def multipliers(self, gradient_x: Array, gradient_z: Array, price: Array) -> Multipliers:
-        """kappa, delta and nu that go with a coupled price (least squares where not unique)."""
-        gx, gz = gradient_x.copy(), gradient_z.copy()
+        """kappa, delta and nu that go with a coupled price (least squares where not unique).
+
+        The gradients (user units) are used up.
+        """
+        gx, gz = gradient_x, gradient_z
         if not self.coupling.empty:
             ax, bz = self.coupling.adjoint(price)
             gx += ax
@@ -115,7 +120,7 @@ class Recovery:
         [mean] = self.runtime.combine([self.runtime.contribution(gz)])
         coupled = np.zeros(self.problem.m)
         coupled[: price.shape[1]] = price[0]
-        return Multipliers(coupled, local, shared, mean - gz)
+        return Multipliers(coupled, local, shared, np.subtract(mean, gz, out=gz))
 
     def dual_vector(self, multipliers: Multipliers) -> Array:
         """K'lambda in the user's units (a warm start for p); local products only."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ccmac.costs import Costs
 from ccmac.pipeline.certificates import Certificates
+from ccmac.pipeline.coupling import Coupling
 from ccmac.pipeline.scaling import CurvatureTable
 from ccmac.pipeline.stack import Stack
 from ccmac.problem import Problem
@@ -51,6 +52,7 @@ class Context:
     pinned: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     stack: Stack | None = None
+    coupling: Coupling | None = None
 
     @cached_property
     def facts(self) -> Facts:
