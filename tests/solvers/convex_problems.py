@@ -68,33 +68,33 @@ def logistic(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     M = np.vstack([M, 0.7 * M[:3]])
     y = np.concatenate([np.sign(rng.standard_normal(6)), np.zeros(3)])
     y[6:] = -y[:3]
-    return Logistic(M, y, weight=0.5), lambda x, z: 0.5 * cvxpy.sum(
-        cvxpy.logistic(-cvxpy.multiply(y, M[:, :d] @ x + M[:, d:] @ z))
-    )
+    return Logistic(
+        M, y, weight=0.5
+    ), lambda x, z: 0.5 * cvxpy.sum(cvxpy.logistic(-cvxpy.multiply(y, M[:, :d] @ x + M[:, d:] @ z)))
 
 
 def absolute(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     """L1 regression with targets on x and z."""
     a, b = rng.standard_normal(d), rng.standard_normal(q)
-    return Separable(x=L1(1.0, a), z=L1(0.5, b)), lambda x, z: (
-        cvxpy.norm1(x - a) + 0.5 * cvxpy.norm1(z - b)
-    )
+    return Separable(
+        x=L1(1.0, a), z=L1(0.5, b)
+    ), lambda x, z: cvxpy.norm1(x - a) + 0.5 * cvxpy.norm1(z - b)
 
 
 def hinge(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     """An SVM's loss on z, a ridge on x."""
     y = np.sign(rng.standard_normal(q))
-    return Separable(x=ccmac.objectives.SquaredDistance(0.5), z=Hinge(y=y)), lambda x, z: (
-        0.25 * cvxpy.sum_squares(x) + cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(y, z)))
-    )
+    return Separable(
+        x=ccmac.objectives.SquaredDistance(0.5), z=Hinge(y=y)
+    ), lambda x, z: 0.25 * cvxpy.sum_squares(x) + cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(y, z)))
 
 
 def lasso(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     """A lasso penalty on x, a squared loss on z."""
     y = rng.standard_normal(q)
-    return Separable(x=L1(0.3), z=ccmac.objectives.SquaredDistance(1.0, y)), lambda x, z: (
-        0.3 * cvxpy.norm1(x) + 0.5 * cvxpy.sum_squares(z - y)
-    )
+    return Separable(
+        x=L1(0.3), z=ccmac.objectives.SquaredDistance(1.0, y)
+    ), lambda x, z: 0.3 * cvxpy.norm1(x) + 0.5 * cvxpy.sum_squares(z - y)
 
 
 def box(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:

@@ -66,7 +66,8 @@ def realize(ctx: Context, pinned: dict[str, Any] | None = None) -> Realized:
         built = assemble(
             ctx.problem, ctx.runtime, start=(ctx.x0, ctx.z0), access=ctx.access,
             certificates=ctx.certificates, costs=ctx.costs, target=max(ctx.tol, 1e-12),
-            pinned=options, seed=ctx.seed, stand_in=STAND_IN, table=ctx.facts.table, coupling=ctx.coupling,
+            pinned=options, seed=ctx.seed, stand_in=STAND_IN, table=ctx.facts.table,
+            coupling=ctx.coupling,
         )  # fmt: skip
         realized = as_realized(built)
         details = {k: v for k, v in realized.details.items() if k not in ("predicted", "kappa_f")}
