@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
-from ccmac.ledger import Cost
+from ccmac.ledger import UNITS, Cost
 
 
 @dataclass(frozen=True)
@@ -52,29 +52,38 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [
-            f"method        {self.method} ({self.realization})",
-            f"why           {self.why}",
-            f"averaging     {self.averaging}: {self.averaging_rounds} rounds each",
+            f"method          {self.method} ({self.realization})",
+            f"why             {self.why}",
+            f"averaging       {self.averaging}: {self.averaging_rounds} rounds each",
         ]
         for name, value in self.settings.items():
-            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-            lines.append(f"{name:<13} {shown}")
-        per = ", ".join(f"{k} {u}" for u, k in self.iteration.items() if u != "bytes")
-        lines.append(f"per iteration {per}")
+            lines.append(f"{name:<15} {_shown(value)}")
+        per = ", ".join(
+            f"{self.iteration[u]} {u}" for u in UNITS if self.iteration[u] and u != "bytes"
+        )
+        lines.append(f"per iteration   {per}")
         if self.predicted is not None and self.iterations is not None:
             total = ", ".join(
                 f"{self.predicted[u]:,.0f} {u}"
                 for u in ("gradients", "argmins", "affine", "rounds")
                 if self.predicted.get(u)
             )  # fmt: skip
-            lines.append(f"predicted     {self.iterations:.0f} iterations: {total}")
+            lines.append(f"predicted       {self.iterations:.0f} iterations: {total}")
         spent = ", ".join(
-            f"{k:,} {u}" for u, k in self.setup.items() if u in ("gradients", "rounds")
+            f"{self.setup[u]:,} {u}" for u in ("gradients", "rounds") if self.setup[u]
         )
-        lines.append(f"setup         {spent or 'nothing'} spent to make this plan")
+        lines.append(f"setup           {spent or 'nothing'} spent to make this plan")
         if self.candidates:
             lines += ["", *_table(self.candidates[:8])]
         return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, tuple):
+        return ", ".join(_shown(item) for item in value)
+    return str(value)
 
 
 def _row(candidate: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ from ccmac.runtime.base import Runtime
 from ccmac.spaces import Space
 
 Array = NDArray[np.float64]
-INTERVALS = ("certificate", "certificate-delta", "tight", "minimal")
+INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
 MODELS = ("channel-2", "paper-6")
 
 
@@ -85,9 +85,10 @@ def canonical(
     ``rule``: degree of the normalizers from the paper's formula, the least degree computed to reach
     ``accuracy`` (``tight``), or exact whitening by a dense factorization (small problems);
     ``degree_1`` fixes channel 1's degree. ``interval``: ``certificate`` is [a/(3 chi^2), 2b] with
-    the true spread [a, b] of the polynomials (``certificate-delta``: 1 -+ accuracy), ``tight`` the
-    extremes of weighted projectors at the exact angle, ``minimal`` the same with the least safe
-    outer degree. Cost of a residual: 2 affine calls, 2 (2N_j + 1) products of channel j's families,
+    what is promised of the polynomials, 1 -+ accuracy (eq. normalized-joint-certificate), or with
+    their true spread when ``degree_1`` or exact whitening fixes them (``certificate-delta``: the
+    former always, ``certificate-spread``: the latter); ``tight`` the extremes of weighted projectors
+    at the exact angle, ``minimal`` the same with the least safe outer degree. Cost of a residual: 2 affine calls, 2 (2N_j + 1) products of channel j's families,
     modelled rounds. Setup (right-hand sides) is charged to ``setup``. ``materialise`` turns small
     channels into matrices (default: up to 600 variables, fused) at an unchanged charge.
     """
@@ -112,7 +113,9 @@ def canonical(
     channels = [c for c in (first, second) if c is not None]
     common = facts is None or bool(facts.common_dimension) or facts.common_dimension is None
     executed = materialised(channels, space, materialise)
-    bounds = joint_interval(interval, [c.spread for c in channels], chi, common, accuracy)
+    promised = interval == "certificate" and degree_1 is None and rule != "exact"
+    kind = "certificate-delta" if promised else interval
+    bounds = joint_interval(kind, [c.spread for c in channels], chi, common, accuracy)
     calls = len(channels) if model == "paper-6" else int(second is not None)
     system = NormalizedStack(
         space, executed, bounds, width=problem.m if couples(problem) else 0,

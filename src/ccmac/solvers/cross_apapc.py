@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from ccmac.errors import MethodRefused
-from ccmac.operators.filters import correction_interval
+from ccmac.operators.filters import correction_interval, outer_degree
 from ccmac.pipeline.assemble import Averaged, assemble
 from ccmac.pipeline.certify import Certifier
 from ccmac.pipeline.realized import Realized
@@ -103,7 +104,11 @@ def prepared(name: str, realized: Realized, ctx: Context, why: str, widened: int
 
     def widen() -> Prepared:
         realized.system.widen()
-        return prepared(name, realized, ctx, why, widened + 1)
+        interval = realized.system.interval
+        # The paper's steps hold for the degree that belongs to the interval.
+        paper = realized.steps == "paper"
+        degree = outer_degree(interval.low, interval.high) if paper else realized.degree
+        return prepared(name, replace(realized, degree=degree), ctx, why, widened + 1)
 
     can_widen = widened < WIDEN_LIMIT
     return Prepared(
