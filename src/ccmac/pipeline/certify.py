@@ -135,8 +135,15 @@ class Certifier:
                 break
             degree = self._degree(0.5 * goal / before)
             promised = 1.0 / growth(degree, interval.low, interval.high)
-            w, _ = first_kind_filter(system.residual, w, interval.low, interval.high, degree)
-            after = space.norm(system.residual(w)[0], riding=True)
+            with np.errstate(over="ignore", invalid="ignore"):
+                moved, _ = first_kind_filter(
+                    system.residual, w, interval.low, interval.high, degree
+                )
+                after = space.norm(system.residual(moved)[0], riding=True)
+            if not after <= before:
+                self._distrust_top(after / before)
+                continue
+            w = moved
             if after > 3.0 * promised * before + interval.high * floor:
                 self._distrust(after / before, promised)
             if after > 0.9 * before and interval.low == system.interval.low:
@@ -144,6 +151,14 @@ class Certifier:
                 break
             before = after
         return w, before / system.interval.low
+
+    def _distrust_top(self, seen: float) -> None:
+        """The repair made it worse: the upper end of the interval is too low."""
+        self._system.interval = self._system.interval.widened(high=1.1)
+        self.notes.append(
+            f"a repair grew the residual {seen:.1e} times: the interval's upper end was raised to "
+            f"{self._system.interval.high:.3g}"
+        )
 
     def _distrust(self, seen: float, promised: float) -> None:
         """The repair contracted less than certified: the lower end of the interval is too high."""
