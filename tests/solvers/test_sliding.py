@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import cvxpy
 import numpy as np
 import pytest
@@ -39,7 +41,7 @@ def absolute_stack(seed: int) -> tuple[ccmac.Stack, float, Array, Array]:
 def test_halving_eps_doubles_calls_and_quadruples_subgradients() -> None:
     """Orders of Theorem nonsmooth-upper, over the schedule."""
     phases = [balanced_phase(1.4, 0.5, 3.0, 2.0, 0.05 / 2**k) for k in range(5)]
-    for before, after in zip(phases, phases[1:], strict=False):
+    for before, after in itertools.pairwise(phases):
         assert after.affine / before.affine == pytest.approx(2.0, rel=0.05)
         assert after.subgradients / before.subgradients == pytest.approx(4.0, rel=0.08)
 

@@ -100,7 +100,6 @@ class PracticalContinuation(Solver):
     def _begin_stages(self, state: State) -> None:
         v = state.vectors
         v["x"], v["centre"] = v["w"].copy(), v["w"].copy()
-        v.pop("p_centre")
         state.scalars.update(stages=1.0, inner=0.0)
 
     # -- stages -------------------------------------------------------------------

@@ -65,7 +65,7 @@ class Gap:
 
     def required(self, goal: Goal) -> float:
         """The radius the criterion must hold for: given, else estimated."""
-        return goal.radius if goal.radius is not None else ESTIMATE * self.travelled
+        return goal.radius if goal.radius is not None else estimated_radius(self.travelled)
 
     def met(self, goal: Goal) -> bool:
         """Whether the criterion is proved for the required radius."""
@@ -74,7 +74,7 @@ class Gap:
     def record(self, goal: Goal) -> dict[str, Any]:
         """For Result.certificates."""
         epsilon, required = goal.epsilon(self.value), self.required(goal)
-        source = "estimated: twice the distance travelled"
+        source = "estimated: twice the distance travelled, at least 1"
         if goal.radius is not None:
             source = "supplied"
         return {
@@ -82,6 +82,11 @@ class Gap:
             "radius_proved": self.radius(epsilon), "gap": self.bound(required),
             "feasibility": self.feasibility(required), "value": self.value, "point": self.source,
         }  # fmt: skip
+
+
+def estimated_radius(travelled: float) -> float:
+    """max(1, 2 ||w - w0||): a point that has hardly moved must not prove itself optimal."""
+    return max(1.0, ESTIMATE * travelled)
 
 
 class GapCertifier(Certifier):
@@ -180,4 +185,4 @@ class GapCertifier(Certifier):
         )
 
     def _radius(self, w: Array, goal: Goal) -> float:
-        return goal.radius if goal.radius is not None else ESTIMATE * self.travelled(w)
+        return goal.radius if goal.radius is not None else estimated_radius(self.travelled(w))
