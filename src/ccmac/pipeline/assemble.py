@@ -17,7 +17,8 @@ from ccmac.pipeline.coupling import Coupling, right_hand_sides
 from ccmac.pipeline.execution import ExecutionObjective
 from ccmac.pipeline.krylov import extreme_ritz, lanczos
 from ccmac.pipeline.local import LocalEquations
-from ccmac.pipeline.planner import Candidate, Choice, Planner, Spectrum
+from ccmac.pipeline.normalizers import Spectrum
+from ccmac.pipeline.planner import Candidate, Choice, Planner
 from ccmac.pipeline.profile import Structure, build_profile
 from ccmac.pipeline.scaling import Constants, CurvatureTable
 from ccmac.pipeline.shared import KERNEL, SharedEquations
