@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ccmac.pipeline.certify import Bound, Certifier, Dual, Infeasibility
+from ccmac.pipeline.conflicts import Conflicts
 from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.recover import CONFLICT, Multipliers, Recovery
 from ccmac.plan import Plan
@@ -117,14 +118,14 @@ def _diagnose(
         if not (violated and realized.system.empty):
             return None
         zero = np.zeros((recovery.runtime.replicas, recovery.coupling.width))
-        return recovery.conflict(realized.copies(bound.w), zero, norms)
+        return Conflicts(recovery).at(realized.copies(bound.w), zero, norms)
     if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
         return None
     repaired = Certifier(realized).repair(bound.w)
     space = realized.space
     norms, _, _ = recovery.violations(space.x(repaired), realized.copies(repaired))
     price = realized.system.residual(repaired)[1]
-    return recovery.conflict(realized.copies(repaired), price, norms)
+    return Conflicts(recovery).at(realized.copies(repaired), price, norms)
 
 
 def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:

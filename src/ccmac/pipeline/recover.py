@@ -1,4 +1,4 @@
-"""From execution back to the user's problem: violations, multipliers, infeasibility.
+"""From execution back to the user's problem: violations and multipliers.
 
 Works with the user's own blocks and any point (x, copies of z), whatever method produced it. Signs:
 grad_x f_i + A_i'y + C_i'kappa_i = 0 and grad_z f_i + B_i'y + D_i'delta_i + nu_i = 0, sum nu_i = 0.
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.operators.leaves import LocalFamily
-from ccmac.pipeline.certify import Infeasibility
 from ccmac.pipeline.coupling import Coupling, right_hand_sides
 from ccmac.pipeline.krylov import agreed_dots
 from ccmac.pipeline.local import LocalEquations
@@ -71,8 +70,8 @@ class Recovery:
             shared = (self.D.forward(np.ascontiguousarray(rows)) - self.e) ** 2
         squares = np.stack(
             [
-                _per_agent(local, self.C.rows),
-                _per_agent(shared, self.D.rows),
+                per_agent(local, self.C.rows),
+                per_agent(shared, self.D.rows),
                 [float(np.sum((copy - mean) ** 2)) for copy, mean in zip(z, rows, strict=True)],
             ],
             axis=1,
@@ -92,8 +91,8 @@ class Recovery:
         rows = np.stack(
             [
                 np.sum(self.b**2, axis=1),
-                _per_agent(self.c**2, self.C.rows),
-                _per_agent(self.e**2, self.D.rows),
+                per_agent(self.c**2, self.C.rows),
+                per_agent(self.e**2, self.D.rows),
             ],
             axis=1,
         )
@@ -114,7 +113,7 @@ class Recovery:
         shared = [np.zeros(k) for k in self.problem.r.values()]
         if not self.shared.empty:
             [mean] = self.runtime.combine([self.runtime.contribution(gz)])
-            direction = self._solve_shared(-mean, self._size(gz))
+            direction = self.solve_shared(-mean, self.size(gz))
             shared = self.shared.multipliers(direction)
             gz += self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
         [mean] = self.runtime.combine([self.runtime.contribution(gz)])
@@ -138,7 +137,7 @@ class Recovery:
             z += self.D.adjoint(np.concatenate(multipliers.shared)).reshape(z.shape)
         return out
 
-    def _solve_shared(self, right: Array, size: float) -> Array:
+    def solve_shared(self, right: Array, size: float) -> Array:
         """S_D^+ right by conjugate gradients on replicated vectors; one averaging a step.
 
         ``size`` is the norm of what ``right`` was computed from: below 1e-13 of it is rounding. The
@@ -165,142 +164,10 @@ class Recovery:
             rho = new
         return x
 
-    def _size(self, rows: Array) -> float:
+    def size(self, rows: Array) -> float:
         """Norm of a row-per-agent array over all agents."""
         squares = np.sum(rows * rows, axis=1)[:, None]
         return float(np.sqrt(self.runtime.total(squares, riding=True)[0]))
-
-    # -- infeasibility ---------------------------------------------------------------------------
-    def own_conflicts(self) -> Infeasibility | None:
-        """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one reduction."""
-        agents = list(self.problem.agents)
-        rows = np.zeros((len(agents), 2))
-        for column, found in enumerate((self.local.conflict, self.shared.conflict)):
-            for agent, gap in found:
-                rows[agents.index(agent), column] = gap
-        gaps = self.runtime.gather(rows, riding=True)  # with the agents' other declarations
-        for column, block in enumerate("CD"):
-            if gaps[:, column].any():
-                agent = int(np.argmax(gaps[:, column]))
-                right = "c" if block == "C" else "e"
-                return Infeasibility(
-                    f"infeasible: agent {agent}'s own equations {block} contradict each other "
-                    f"(right-hand side {right} is {gaps[agent, column]:.3g} away from the range); "
-                    f"correct {block} or {right} of agent {agent}",
-                    np.zeros(self.problem.m),
-                    value=float(gaps[agent, column]),
-                )
-        return self._empty_conflict()
-
-    def _empty_conflict(self) -> Infeasibility | None:
-        """A = B = 0 leaves the coupled equation 0 = sum b."""
-        if not (self.coupling.empty and self.problem.m):
-            return None
-        mean = self.runtime.average(self.b)
-        total = self.problem.n * np.sqrt(agreed_dots(self.runtime, mean, mean)[0])
-        if total <= CONFLICT * max(1.0, self.scale()):
-            return None
-        return Infeasibility(
-            f"infeasible: no agent has A or B, but the b_i add up to {total:.3g}, not to zero; "
-            "correct the b_i or give the coupled equation its A and B",
-            mean[0],
-            value=float(total**2 / self.problem.n),
-        )
-
-    def conflict(self, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
-        """The certificate at a least-squares point (repaired as far as it goes), or None.
-
-        ``price`` is q(S) times the coupled misfit there: lambda = (price, kappa, delta, nu) has
-        K'lambda = 0 and lambda'v = -(sum of squared misfits in the normalizers' metric) < 0.
-        """
-        size = self.scale()
-        violation = max(norms["coupled"], norms["shared"])
-        if violation <= CONFLICT * max(1.0, size):
-            return None
-        runtime = self.runtime
-        zeros_x = np.zeros(self.space.x_size)
-        zeros_z = np.zeros((self.space.count, self.problem.q))
-        gx, gz = zeros_x, zeros_z
-        if not self.coupling.empty:
-            gx, gz = self.coupling.adjoint(price)
-        local = self.local.multipliers(gx)
-        shared = [np.zeros(k) for k in self.problem.r.values()]
-        if not self.shared.empty:
-            [mean] = runtime.combine([runtime.contribution(z)])
-            shared = self._shared_conflict(mean, gz)
-        total_x = gx + self.C.adjoint(np.concatenate(local)) if not self.C.empty else gx
-        total_z = gz + self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
-        [mean] = runtime.combine([runtime.contribution(total_z)])
-        values = np.stack(
-            [
-                _per_agent(total_x**2, self.space.d),
-                np.sum(np.broadcast_to(mean, total_z.shape) ** 2, axis=1),
-                self.b[:, : price.shape[1]] @ price[0],
-                [float(k @ c) for k, c in zip(local, _split(self.c, self.C.rows), strict=True)],
-                [float(k @ e) for k, e in zip(shared, _split(self.e, self.D.rows), strict=True)],
-            ],
-            axis=1,
-        )
-        defect_x, defect_z, *parts = runtime.total(values, riding=True)
-        coupled = np.zeros(self.problem.m)
-        coupled[: price.shape[1]] = price[0]
-        agents = list(self.problem.agents)
-        weights = self._weights(agents, local, shared, coupled)
-        return Infeasibility(
-            _describe(weights, norms),
-            coupled,
-            {i: v for i, v in zip(agents, local, strict=True) if v.size},
-            {i: v for i, v in zip(agents, shared, strict=True) if v.size},
-            float(np.sqrt(defect_x + defect_z)),
-            float(sum(parts)),
-        )
-
-    def _shared_conflict(self, mean: Array, gz: Array) -> list[Array]:
-        """delta with mean(D'delta) = -mean(B'y): the misfit of D plus what balances the price."""
-        runtime, family = self.runtime, self.shared.family
-        count = len(self.problem.agents)
-        rows = np.ascontiguousarray(np.broadcast_to(mean, (count, self.problem.q)))
-        misfit = family.forward(rows) - self.shared.right
-        back = family.adjoint(misfit).reshape(count, self.problem.q)
-        [target] = runtime.combine([runtime.contribution(gz + back)])
-        direction = self._solve_shared(-target, self._size(gz) + self._size(back))
-        wide = np.ascontiguousarray(np.broadcast_to(direction, rows.shape))
-        return self.shared.in_user_rows(misfit + family.forward(wide))
-
-    def _weights(
-        self, agents: list[int], local: list[Array], shared: list[Array], coupled: Array
-    ) -> dict[str, list[int]]:
-        rows = np.array(
-            [
-                [float(np.linalg.norm(k)), float(np.linalg.norm(d))]
-                for k, d in zip(local, shared, strict=True)
-            ]
-        )
-        gathered = self.runtime.gather(rows)
-        top = max(float(gathered.max(initial=0.0)), float(np.linalg.norm(coupled)), 1e-300)
-        return {
-            "coupled": [0] if np.linalg.norm(coupled) > 1e-6 * top else [],
-            "C": [int(i) for i in np.flatnonzero(gathered[:, 0] > 1e-6 * top)],
-            "D": [int(i) for i in np.flatnonzero(gathered[:, 1] > 1e-6 * top)],
-        }
-
-
-def _describe(weights: dict[str, list[int]], norms: dict[str, float]) -> str:
-    parts = []
-    if weights["coupled"]:
-        parts.append("the coupled equation sum(A x + B z - b) = 0")
-    for block, text in (("C", "local equations C"), ("D", "shared equations D")):
-        if weights[block]:
-            shown = ", ".join(map(str, weights[block][:6])) + (
-                ", ..." if len(weights[block]) > 6 else ""
-            )
-            parts.append(f"the {text} of agents {shown}")
-    worst = max(("coupled", "shared"), key=lambda k: norms[k])
-    return (
-        f"infeasible: {' and '.join(parts) or 'the equations'} cannot hold together "
-        f"({worst} violation {norms[worst]:.3g} at the closest point); "
-        "correct the right-hand sides or drop one of these blocks"
-    )
 
 
 def _stacked_right(problem: Problem) -> Array:
@@ -311,9 +178,11 @@ def _stacked_right(problem: Problem) -> Array:
     return np.concatenate(pieces) if pieces else np.zeros(0)
 
 
-def _split(flat: Array, sizes: tuple[int, ...]) -> list[Array]:
+def split(flat: Array, sizes: tuple[int, ...]) -> list[Array]:
+    """Pieces of a flat array, one an agent."""
     return np.split(flat, np.cumsum(sizes)[:-1])
 
 
-def _per_agent(flat: Array, sizes: tuple[int, ...]) -> Array:
-    return np.array([float(np.sum(piece)) for piece in _split(flat, sizes)])
+def per_agent(flat: Array, sizes: tuple[int, ...]) -> Array:
+    """Sums over the agents' pieces of a flat array."""
+    return np.array([float(np.sum(piece)) for piece in split(flat, sizes)])
