@@ -2,9 +2,10 @@
 
     python benchmarks/convex_real.py [--data a9a mushrooms] [--problems lasso svm logistic]
 
-For each problem: rounds until the primal objective P(w) = loss(Xw) + penalty(w) is within the target
-of the reference (Clarabel), for ``auto`` and for the best of a grid of settings of Condat-Vu and
-PDHG on the stack without normalization (their tuning is not charged). Prints a Markdown table.
+For each problem: rounds until the primal objective P(w) = loss(Xw) + penalty(w) is within the
+target of the reference (Clarabel), for ``auto`` and for the best of a grid of settings of
+Condat-Vu and PDHG on the stack without normalization (their tuning is not charged). Prints a
+Markdown table.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from ccmac.baselines.condat_vu import CondatVu
 from ccmac.baselines.pdhg import Pdhg
 from ccmac.data import load
 from ccmac.pipeline.realized import Realized
+from ccmac.runtime import InProcess
 from ccmac.solvers.base import ModelIteration, Solver, State
 from ccmac.solvers.convex_realization import realize
 from ccmac.solvers.method import Context
-from ccmac.runtime import InProcess
 
 Array = NDArray[np.float64]
 AGENTS = 8
@@ -97,9 +98,7 @@ def with_auto(instance: Instance) -> tuple[str, float, ccmac.Result]:
         return gaps[-1] <= instance.target
 
     network = ccmac.Network.ring(AGENTS)
-    result = ccmac.solve(
-        instance.problem, network, tol=1e-9, callback=watch, max_iterations=LIMIT
-    )
+    result = ccmac.solve(instance.problem, network, tol=1e-9, callback=watch, max_iterations=LIMIT)
     rounds = result.ledger["rounds"] if gaps[-1] <= instance.target else math.inf
     return result.plan.method if result.plan else "", rounds, result
 

@@ -55,7 +55,7 @@ def test_unknown_names(problem: ccmac.Problem) -> None:
 def test_flat_objectives_are_refused_with_a_suggestion() -> None:
     flat = objectives.Quadratic(np.diag([1.0, 0.0]), np.ones(2))
     agents = [ccmac.Agent(flat, A=np.eye(1), B=np.eye(1)) for _ in range(4)]
-    with pytest.raises(MethodRefused, match="strongly convex.*cross-continuation"):
+    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-continuation"):
         ccmac.solve(ccmac.Problem(agents), NETWORK, method="cross-apapc")
 
 
@@ -176,7 +176,9 @@ def test_ctrl_c_returns_the_iterate(problem: ccmac.Problem) -> None:
 
 
 def test_callback_may_stop(problem: ccmac.Problem) -> None:
-    result = ccmac.solve(problem, NETWORK, tol=1e-12, method="cross-apapc", callback=lambda k, s: k == 4)
+    result = ccmac.solve(
+        problem, NETWORK, tol=1e-12, method="cross-apapc", callback=lambda k, s: k == 4
+    )
     assert result.iterations == 4
 
 

@@ -115,7 +115,7 @@ def test_infeasibility_certificate(conflict: str, n: int, fused: bool) -> None:
             (agent.C, found.local.get(i), agent.c, gx), (agent.D, found.shared.get(i), agent.e, gz),
         ):  # fmt: skip
             if block is not None and price is not None:
-                into += block.T @ price
+                into[...] += block.T @ price
             if right is not None and price is not None:
                 value += float(price @ right)
         np.testing.assert_allclose(gx, 0.0, atol=1e-8)

@@ -82,15 +82,16 @@ def canonical(
 ) -> Realized:
     """Cross-APAPC's system as the theorem states it.
 
-    ``rule``: degree of the normalizers from the paper's formula, the least degree computed to reach
-    ``accuracy`` (``tight``), or exact whitening by a dense factorization (small problems);
+    ``rule``: degree of the normalizers from the paper's formula, the least degree computed to
+    reach ``accuracy`` (``tight``), or exact whitening by a dense factorization (small problems);
     ``degree_1`` fixes channel 1's degree. ``interval``: ``certificate`` is [a/(3 chi^2), 2b] with
     what is promised of the polynomials, 1 -+ accuracy (eq. normalized-joint-certificate), or with
     their true spread when ``degree_1`` or exact whitening fixes them (``certificate-delta``: the
-    former always, ``certificate-spread``: the latter); ``tight`` the extremes of weighted projectors
-    at the exact angle, ``minimal`` the same with the least safe outer degree. Cost of a residual: 2 affine calls, 2 (2N_j + 1) products of channel j's families,
-    modelled rounds. Setup (right-hand sides) is charged to ``setup``. ``materialise`` turns small
-    channels into matrices (default: up to 600 variables, fused) at an unchanged charge.
+    former always, ``certificate-spread``: the latter); ``tight`` the extremes of weighted
+    projectors at the exact angle, ``minimal`` the same with the least safe outer degree. Cost of
+    a residual: 2 affine calls, 2 (2N_j + 1) products of channel j's families, modelled rounds.
+    Setup (right-hand sides) is charged to ``setup``. ``materialise`` turns small channels into
+    matrices (default: up to 600 variables, fused) at an unchanged charge.
     """
     _check(problem, runtime, rule, interval, model)
     given = certificates or Certificates()

@@ -1,7 +1,7 @@
 """Stopping by a proved gap: F - F* <= eps and scaled feasibility <= eps for a stated radius.
 
 What was proved last is written to Result.certificates: eps, the radius asked for (supplied, or
-estimated as twice the distance travelled, at least 1), the largest radius it holds for, the bound itself.
+estimated as twice the distance travelled, at least 1), the largest radius it holds for, the bound.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ def averaged_realization(ctx: Context, pinned: dict[str, Any] | None = None) -> 
     built = assemble(
         ctx.problem, ctx.runtime, start=(ctx.x0, ctx.z0), access=ctx.access,
         certificates=ctx.certificates, costs=ctx.costs, target=ctx.target, measure=ctx.measure,
-        pinned={**ctx.pinned, **(pinned or {})}, seed=ctx.seed, table=ctx.facts.table, coupling=ctx.coupling,
+        pinned={**ctx.pinned, **(pinned or {})}, seed=ctx.seed, table=ctx.facts.table,
+        coupling=ctx.coupling,
     )  # fmt: skip
     return as_realized(built)
 

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
-from ccmac.pipeline.assemble import right_hand_sides
-from ccmac.pipeline.coupling import Coupling
+from ccmac.pipeline.coupling import Coupling, right_hand_sides
 from ccmac.pipeline.scaling import CurvatureTable
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -51,7 +50,7 @@ class DualConjugateGradients(BorrowingIteration):
         self.space = Space(runtime, list(problem.d.values()), problem.q)
         self.coupling = Coupling(problem, runtime)
         self.local = LocalInverses(problem, self.space, CurvatureTable(problem, runtime))
-        right = np.stack(right_hand_sides(problem))[:, : self.coupling.width]
+        right = right_hand_sides(problem)[:, : self.coupling.width]
         self._right = runtime.contribution(right)
         self.omega = self._scale(seed)
 
