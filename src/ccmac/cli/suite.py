@@ -62,6 +62,9 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip finished runs, redo broken ones.")
     ] = False,
+    only: Annotated[
+        str, typer.Option("--only", help="Only runs whose name contains this text.")
+    ] = "",
     plugin: Annotated[
         list[str] | None,
         typer.Option("--plugin", help="Python file with METHODS or DATASETS of your own."),
@@ -71,7 +74,7 @@ def run(
     plugins = [str(Path(file).resolve()) for file in plugin or ()]
     load_plugins(plugins)
     suite = suites.load(name, profile)
-    tally = run_suite(suite, out, jobs=jobs, resume=resume, plugins=plugins)
+    tally = run_suite(suite, out, jobs=jobs, resume=resume, only=only, plugins=plugins)
     typer.echo(
         f"{len(tally.statuses)} runs, {len(tally.missed)} missed the target, "
         f"{tally.skipped} were done before"

@@ -192,7 +192,8 @@ def _row(data: str, agents: int, label: str, group: Sequence[Record]) -> Row:
         sum(r.reached for r in group), quartiles(lambda r: r.count("gradients")),
         quartiles(lambda r: r.count("argmins")), quartiles(lambda r: r.count("affine")),
         quartiles(lambda r: r.count("raw")), quartiles(lambda r: r.rounds),
-        quartiles(lambda r: r.count("rounds", "setup")), any(r.modelled for r in done),
+        quartiles(lambda r: math.nan if r.modelled else r.count("rounds", "setup")),
+        any(r.modelled for r in done),
         max(known, default=math.nan),
     )  # fmt: skip
 

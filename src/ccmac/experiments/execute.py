@@ -32,12 +32,12 @@ class Tally:
 
 def run_suite(
     suite: Suite, folder: Path, *, jobs: int = 1, resume: bool = False,
-    plugins: Sequence[str] = (), display: Display | None = None,
+    only: str = "", plugins: Sequence[str] = (), display: Display | None = None,
 ) -> Tally:  # fmt: skip
     """Execute the runs of a suite that have no finished record in ``folder``.
 
     A failing run is recorded and does not stop the others. ``resume`` is needed to continue in a
-    directory that already belongs to the suite.
+    directory that already belongs to the suite. ``only`` takes the runs whose name contains it.
     """
     if jobs < 1:
         raise InputError(f"jobs = {jobs} must be at least 1")
@@ -46,8 +46,9 @@ def run_suite(
     with _locked(folder):
         clean(folder)
         write_suite(folder, suite)
-        todo = pending(folder, suite)
-        tally = Tally(skipped=len(suite.runs) - len(todo))
+        left = pending(folder, suite)
+        todo = [run for run in left if only in run.id]
+        tally = Tally(skipped=len(suite.runs) - len(left))
         show = display or Display(sys.stderr)
         tasks = grouped(todo)
         with show.running(suite, tally.skipped, tasks, jobs):
