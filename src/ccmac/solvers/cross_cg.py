@@ -134,12 +134,14 @@ class DualConjugateGradients(BorrowingIteration):
         scalars["least"] = min(scalars["least"], float(g))
         scalars["first"] = scalars["first"] or float(g)
         # g never exceeds kappa times an earlier g, but for rounding or equations in conflict.
-        settled = g <= SETTLED * scalars["first"] or d <= 0
+        beta = g / scalars["g"] if scalars["g"] else 0.0
+        # Curvature along the new direction: it vanishes where equations in conflict pull.
+        curvature = d - beta * g / scalars["alpha"] if beta else d
+        settled = g <= SETTLED * scalars["first"] or curvature <= SETTLED * d
         if settled or g > GROWTH * scalars["least"]:
             scalars["over"] = 1.0
             return
-        beta = g / scalars["g"] if scalars["g"] else 0.0
-        alpha = g / (d - beta * g / scalars["alpha"]) if beta else g / d
+        alpha = g / curvature
         rows["s_l"], rows["s_n"] = q_l + beta * rows["s_l"], q_n + beta * rows["s_n"]
         direction = t + beta * state.vectors["t"]
         state.vectors["t"] = direction
