@@ -36,7 +36,7 @@ class Case:
             constraints.append(C @ X[i] == c)
         total = sum(term(X[i], Z) for i, term in enumerate(terms))
         reference = cvxpy.Problem(cvxpy.Minimize(total), [coupled == 0, *constraints])
-        reference.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        reference.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
         self.problem = ccmac.Problem(agents)
         self.network = ccmac.Network.ring(n) if n > 2 else ccmac.Network.path(n)
         self.value = float(reference.value)
@@ -63,11 +63,10 @@ def least_squares(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
 
 
 def logistic(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
-    """No ridge; contradictory labels keep the minimum attained."""
-    M = rng.standard_normal((6, d + q))
-    M = np.vstack([M, 0.7 * M[:3]])
-    y = np.concatenate([np.sign(rng.standard_normal(6)), np.zeros(3)])
-    y[6:] = -y[:3]
+    """No ridge, fewer rows than unknowns; every row contradicts another: a minimum exists."""
+    rows = rng.standard_normal((5, d + q))
+    labels = np.sign(rng.standard_normal(5))
+    M, y = np.vstack([rows, 0.6 * rows]), np.concatenate([labels, -labels])
     return Logistic(
         M, y, weight=0.5
     ), lambda x, z: 0.5 * cvxpy.sum(cvxpy.logistic(-cvxpy.multiply(y, M[:, :d] @ x + M[:, d:] @ z)))
