@@ -39,9 +39,9 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "logistic": {"loss": "logistic", "regularization": 1e-2, "l1": 0.0, "target": 1e-6},
 }
 PLAIN = {"normalizer": "semi-iteration", "inner": 1, "outer": 1}
-FLOORS = (0.002, 0.02, 0.2, 2.0)
-WEIGHTS = tuple(10.0**k for k in np.arange(-3, 1.01, 0.5))
-LIMIT = 1500
+FLOORS = (0.005, 0.05, 0.5)
+WEIGHTS = tuple(10.0**k for k in np.arange(-2.5, 0.01, 0.5))
+LIMIT = 600
 
 
 class Instance:
