@@ -71,7 +71,8 @@ class Dpmm(BorrowingIteration):
 
 def prepare_dpmm(ctx: Context) -> Prepared:
     """On the reduction asked for (R1 by default)."""
-    form = CoupledForm(ctx.problem, ctx.runtime, ctx.reduction or "R1")
+    name = ctx.reduction or "R1"
+    form = CoupledForm(ctx.problem, ctx.runtime, name, by_curvature=True)
     unit = balanced_penalty(form)
     mu, L = form.curvature()
     weight = float(ctx.pinned.get("proximal", PROXIMAL)) * (mu if mu > 0 else L)

@@ -164,10 +164,13 @@ class _NewtonAgent(_SmoothAgent):
         u = self.feasible(start)
         gradient = self.gradient(u, linear)
         scale = 1.0 + float(np.linalg.norm(linear)) + float(np.linalg.norm(gradient))
-        count = 1
+        count, least = 1, np.inf
         for _ in range(NEWTON_STEPS):
-            if np.linalg.norm(self.tangent(gradient)) <= NEWTON_TOLERANCE * scale:
+            size = float(np.linalg.norm(self.tangent(gradient)))
+            # Rounding may forbid the tolerance: near the solution a step that gains nothing is last.
+            if size <= NEWTON_TOLERANCE * scale or (size >= 0.5 * least and size < 1e-8 * scale):
                 break
+            least = min(least, size)
             M = sp.csr_array(self.penalty + self._hessian(u))
             step = -constrained_inverse(block_solve(M, self.d), self.E)(gradient)
             slope, now, t = float(gradient @ step), self.value(u, linear), 1.0

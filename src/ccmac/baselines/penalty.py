@@ -10,11 +10,9 @@ its typical eigenvalue balances primal and dual progress:
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from ccmac.baselines.reductions import CoupledForm
+from ccmac.baselines.reductions import CoupledForm, typical
 
 
 def balanced_penalty(form: CoupledForm) -> float:
@@ -25,12 +23,6 @@ def balanced_penalty(form: CoupledForm) -> float:
         c = f.curvature(d, form.space.q if form.held[k].any() else 0)
         squares = form.local_matrix(k).power(2).sum(axis=0)
         on_x, on_z = float(np.sum(squares[:d])), float(np.sum(squares[d:]))
-        rows.append([_ratio(on_x, c.L_x, c.mu_x) + _ratio(on_z, c.L_z, c.mu_z)])
+        rows.append([on_x / typical(c.L_x, c.mu_x) + on_z / typical(c.L_z, c.mu_z)])
     total = float(form.runtime.total(np.array(rows))[0])
     return form.width / total if total > 0 else 1.0
-
-
-def _ratio(square: float, L: float, mu: float) -> float:
-    if square == 0.0 or not (math.isfinite(L) and L > 0):
-        return 0.0
-    return square / math.sqrt(L * mu) if 0 < mu <= L else square / L

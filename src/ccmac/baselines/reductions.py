@@ -1,7 +1,8 @@
 """Reductions of a CC-MAC problem to coupled constraints: min sum f'_i(u_i), sum_i A'_i u_i = b'.
 
-R1  u_i = (x_i, z_i), A'_i = [A_i B_i; 0 W_{:,i} (x) I], b'_i = (b_i, 0): any problem; messages of
-    m + nq floats. Keeps the geometry of the B_i.
+R1  u_i = (x_i, z_i), A'_i = [A_i B_i; 0 w W_{:,i} (x) I], b'_i = (b_i, 0): any problem; messages
+    of m + nq floats. Keeps the geometry of the B_i. The weight w balances coupled and consensus rows: one
+    mean square, of A' or (``by_curvature``) of A' H^{-1/2} (one reduction).
 R2  z at one agent only (the first with a loss of z), losses and B_i pooled there: A'_1 =
     [A_1, beta I], A'_i = A_i; messages of m floats. No consensus: the cross factor disappears.
 R3  z cut into n slices, one an agent: A'_i = [A_i, beta I_{:,S_i}]; messages of m floats.
@@ -39,7 +40,13 @@ class CoupledForm:
     """A'_i, b'_i and f'_i of the agents here; ``width`` is m', ``held`` marks entries of z."""
 
     def __init__(
-        self, problem: Problem, runtime: Runtime, name: str = "R1", *, rows: bool = False
+        self,
+        problem: Problem,
+        runtime: Runtime,
+        name: str = "R1",
+        *,
+        rows: bool = False,
+        by_curvature: bool = False,
     ) -> None:
         if name not in (*REDUCTIONS, "none"):
             raise InputError(f"reduction {name!r} is unknown; take R1, R2 or R3")
@@ -65,6 +72,7 @@ class CoupledForm:
         self.B = LocalFamily("B", self.B_blocks, [m] * count, [q] * count, ledger)
         self.W = np.asarray(runtime.network.weights[:, list(owned)].toarray())
         self.copies = runtime.n if name == "R1" and runtime.n > 1 else 0
+        self.W *= self._consensus_weight(by_curvature)
         self.own = _OwnRows(problem, runtime, start=m + self.copies * q) if rows else None
         self.width = m + self.copies * q + (self.own.total if self.own else 0)
         self.right = np.zeros((count, self.width))
@@ -73,6 +81,24 @@ class CoupledForm:
                 self.right[k, :m] = agent.b
         if self.own is not None:
             self.own.write_right(self.right)
+
+    def _consensus_weight(self, by_curvature: bool) -> float:
+        """w: equal mean squares of coupled and consensus rows, divided by (L mu)^{1/2} if asked."""
+        if not self.copies or not self.problem.m:
+            return 1.0
+        m, q = self.problem.m, self.space.q
+        squares = []
+        for k, d in enumerate(self.space.d):
+            h_x = h_z = 1.0
+            if by_curvature:
+                c = self.objectives[k].curvature(d, q)
+                h_x, h_z = typical(c.L_x, c.mu_x), typical(c.L_z, c.mu_z)
+            coupled = float(np.sum(_matrix(self.A.blocks[k], (m, d)).data ** 2)) / h_x
+            coupled += float(np.sum(_matrix(self.B_blocks[k], (m, q)).data ** 2)) / h_z
+            own = float(np.sum(self.W[:, k] ** 2)) / (self.copies * h_z)
+            squares.append([coupled / m, own])
+        coupled, consensus = self.runtime.total(np.array(squares))
+        return float(np.sqrt(coupled / consensus)) if coupled > 0 else 1.0
 
     def forward(self, w: Array) -> Array:
         """(A'_i u_i)_i, one row an agent. Cost: 1 A, 1 B (and C, D as rows)."""
@@ -200,6 +226,13 @@ class _OwnRows:
         shared = [rows[k, b:c] for k, (_, b, c) in enumerate(self.places)]
         x += self.C.adjoint(np.concatenate(local))
         z += self.D.adjoint(np.concatenate(shared)).reshape(z.shape)
+
+
+def typical(L: float, mu: float) -> float:
+    """(L mu)^{1/2} of a block, L where mu = 0, 1 where there is no curvature at all."""
+    if not (np.isfinite(L) and L > 0):
+        return 1.0
+    return float(np.sqrt(L * mu)) if 0 < mu <= L else L
 
 
 def _matrix(block: Any, shape: tuple[int, int]) -> sp.csr_array:

@@ -76,7 +76,8 @@ class TrackingAdmm(BorrowingIteration):
 
 def prepare_tracking(ctx: Context) -> Prepared:
     """On the reduction asked for (R1 by default)."""
-    form = CoupledForm(ctx.problem, ctx.runtime, ctx.reduction or "R1")
+    name = ctx.reduction or "R1"
+    form = CoupledForm(ctx.problem, ctx.runtime, name, by_curvature=True)
     unit = balanced_penalty(form)
 
     def build(penalty: float) -> TrackingAdmm:
