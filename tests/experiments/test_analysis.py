@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ccmac.errors import InputError
 from ccmac.experiments.analysis import (
     Quartiles,
+    accuracy_fit,
     affine_fit,
     band,
     communication_fit,
@@ -101,6 +102,7 @@ def test_runs_that_missed_or_lie_on_the_plateau_are_left_out() -> None:
     assert fit is not None
     assert fit.exponents[0] == pytest.approx(1.0, abs=1e-6)
     assert affine_fit(records[:2]) is None
+    assert accuracy_fit(records) is None
     same = [r for r in records if r.cross_factor == 3.0]
     assert affine_fit(same) is None
 

@@ -109,6 +109,7 @@ def test_the_page_is_complete_escaped_and_asks_for_nothing(suite_folder: Path) -
     assert len(content["runs"]) == 16
     assert content["runs"][-1]["message"].startswith("</script>")
     assert content["records"] == "runs"
+    assert "failed: &lt;/script&gt;&lt;img src=x onerror=alert(1)&gt; &amp;" in text
     assert "1.000<small> [1.000, 1.000]</small>" in text
 
 

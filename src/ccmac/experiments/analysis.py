@@ -60,7 +60,8 @@ def power_law(
 
     None when fewer than three runs are left, or the factors do not vary.
     """
-    used = [r for r in records if r.reached and r.cross_factor >= least * (1 - 1e-9)]
+    wide = [r for r in records if r.reached and r.cross_factor >= least * (1 - 1e-9)]
+    used = [r for r in wide if count(r) > 0]  # a method without gradients has no law for them
     names = sorted({r.run.data for r in used})
     columns = len(factors) + len(names)
     if len(used) < max(3, columns):

@@ -47,7 +47,7 @@ def page(folder: Path, beside: Path) -> str:
     return Template(_part("report.html")).substitute(
         title=title, css=_part("report.css"), script=_part("report.js"), data=_embedded(content),
         subtitle=html.escape(f"suite {suite.name}, profile {suite.profile}"),
-        cards=_cards(suite, records), findings=_findings(folder),
+        cards=_cards(suite, records), findings=_findings(folder) + _misses(records),
         summary=_summary(records), geometry=_geometry(records), advice=_advice(records),
         footer=f"ccmac {html.escape(__version__)} · {_machine(records)}",
     )  # fmt: skip
@@ -159,6 +159,19 @@ def _findings(folder: Path) -> str:
         for f in findings(folder)
     )
     return f'<ul class="findings">{items}</ul>'
+
+
+def _misses(records: Sequence[Record]) -> str:
+    missed = [r for r in records if not r.reached]
+    if not missed:
+        return ""
+    items = "".join(
+        f"<li>{html.escape(r.run.id)}: {html.escape(r.status)}: "
+        f"{html.escape(str(r.summary.get('message', '')))}</li>"
+        for r in missed
+    )
+    head = f"<summary>{len(missed)} runs missed the target</summary>"
+    return f"<details>{head}<ul>{items}</ul></details>"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[str]) -> str:

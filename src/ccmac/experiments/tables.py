@@ -45,7 +45,8 @@ def _cells(row: Row, quartiles: Callable[[Quartiles], str], error: Callable[[flo
     work = row.gradients if row.gradients.high > 0 else row.argmins
     kind = "" if row.gradients.high > 0 or not row.argmins.high > 0 else " argmins"
     return [
-        row.data, f"{row.samples:,}", f"{row.features:,}", str(row.agents), row.label,
+        row.data, _number(row.samples or math.nan), _number(row.features or math.nan),
+        str(row.agents), row.label,
         f"{row.reached}/{row.runs}", quartiles(work) + kind, quartiles(row.affine),
         quartiles(row.raw), quartiles(row.rounds) + (mark if row.modelled else ""),
         quartiles(row.setup_rounds), error(row.worst_error),
