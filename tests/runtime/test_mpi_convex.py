@@ -1,0 +1,15 @@
+"""Continuation and sliding under MPI give the bits of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.mpi
+
+
+def test_convex_methods_are_bit_identical(mpi_run: Callable[..., Any]) -> None:
+    job = mpi_run(2, "convex.py")
+    assert job.stdout.strip() == "checked 3"
