@@ -55,7 +55,8 @@ def findings(folder: Path) -> list[Finding]:
 
 
 def _no_strays(folder: Path, known: set[str]) -> Finding:
-    names = {place.name for place in (folder / "runs").iterdir()} if known else set()
+    runs = folder / "runs"
+    names = {place.name for place in runs.iterdir()} if runs.is_dir() else set()
     strays = sorted(names - known)
     text = "no foreign or half-written directories"
     return Finding(f"{text}: {strays[0]}" if strays else text, not strays)
