@@ -16,6 +16,7 @@ from ccmac.costs import Costs
 from ccmac.errors import InputError
 from ccmac.finish import finish, infeasible_result
 from ccmac.network import Network
+from ccmac.objectives.checks import check_problem
 from ccmac.pipeline.certificates import Certificates
 from ccmac.pipeline.conflicts import Conflicts
 from ccmac.pipeline.coupling import Coupling
@@ -155,6 +156,7 @@ class Run:
     # -- preparation -------------------------------------------------------------------------------
     def prepare(self) -> Prepared:
         with self.runtime.ledger.phase("setup"):
+            self._probe()
             facts = self.context.facts
             if self.options.method == "auto":
                 chosen, why = registry.choose(self.context, facts)
@@ -165,6 +167,13 @@ class Run:
             registry.refuse_unless_fit(chosen, facts)
             self.method = chosen
             return chosen.prepare(self.context)
+
+    def _probe(self) -> None:
+        """Try the declared constants of users' own objectives; warns where they do not hold."""
+        spent = check_problem(self.problem, self.seed)
+        rows = np.full((len(self.problem.agents), 1), float(spent))
+        everybody = self.runtime.gather(rows, riding=True)  # with the other declarations
+        self.runtime.ledger.charge(gradients=int(everybody.max()))
 
     def plan(self, prepared: Prepared) -> Plan:
         averaging = self.runtime.averaging

@@ -12,7 +12,7 @@ import pytest
 
 import ccmac
 from ccmac import objectives
-from ccmac.errors import GradientError, InputError, MethodRefused
+from ccmac.errors import AssumptionWarning, GradientError, InputError, MethodRefused
 from ccmac.instances import random_quadratic
 from ccmac.instances.reference import solve_kkt
 
@@ -79,6 +79,21 @@ def test_a_gradient_that_turns_nan_names_agent_and_iteration() -> None:
     ]  # fmt: skip
     with pytest.raises(GradientError, match=r"agent 2.*iteration \d+"):
         ccmac.solve(ccmac.Problem(agents), NETWORK, tol=1e-300, max_iterations=500)
+
+
+def test_a_smoothness_declared_too_small_is_noticed() -> None:
+    def value(x: np.ndarray, z: np.ndarray) -> float:
+        return 5.0 * float(x @ x + z @ z)
+
+    def gradient(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return 10.0 * x, 10.0 * z
+
+    agents = [
+        ccmac.Agent(objectives.Custom(value, gradient, 2.0, 1.0), A=np.eye(1), B=np.eye(1), b=[1.0])
+        for _ in range(4)
+    ]
+    with pytest.warns(AssumptionWarning, match="agent 0"):
+        ccmac.solve(ccmac.Problem(agents), NETWORK, max_iterations=3)
 
 
 # -- certificates ---------------------------------------------------------------------------------

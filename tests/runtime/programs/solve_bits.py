@@ -1,0 +1,106 @@
+"""Solve one named case and write, for the agents of this process, the bits and the ledger.
+
+    solve_bits.py CASE NETWORK RUNTIME OUT [CHECKPOINT]
+
+RUNTIME is ``mpi`` or ``alone`` (one process that sums in agent order). The last line of a long run
+is printed by the root only.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ccmac
+from ccmac import objectives
+from ccmac.instances import random_quadratic
+
+N = 8
+
+
+def network(name: str) -> ccmac.Network:
+    """The graphs of the comparison."""
+    graphs = {
+        "ring": lambda: ccmac.Network.ring(N),
+        "grid": lambda: ccmac.Network.grid(2, N // 2),
+        "regular": lambda: ccmac.Network.random_regular(N, 4, 0),
+    }
+    return graphs[name]()
+
+
+def flat_problem() -> ccmac.Problem:
+    """Rank-deficient least squares: smooth, convex, not strongly."""
+    rng = np.random.default_rng(3)
+    agents = []
+    for _ in range(N):
+        M = rng.standard_normal((3, 7))
+        agents.append(
+            ccmac.Agent(
+                objectives.LeastSquares(M, rng.standard_normal(3)),
+                A=rng.standard_normal((2, 4)), B=rng.standard_normal((2, 3)),
+                b=0.1 * rng.standard_normal(2),
+            )
+        )  # fmt: skip
+    return ccmac.Problem(agents)
+
+
+def kinked_problem() -> ccmac.Problem:
+    """Absolute losses: not smooth."""
+    rng = np.random.default_rng(4)
+    agents = []
+    for _ in range(N):
+        f = objectives.Separable(
+            x=objectives.L1(1.0, centre=rng.standard_normal(4)),
+            z=objectives.L1(0.5, centre=rng.standard_normal(3)),
+        )
+        blocks = {"A": rng.standard_normal((2, 4)), "B": rng.standard_normal((2, 3))}
+        agents.append(ccmac.Agent(f, b=0.1 * rng.standard_normal(2), **blocks))
+    return ccmac.Problem(agents)
+
+
+def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
+    """Problem and options of solve."""
+    if name == "averaged":
+        return random_quadratic(5, n=N, q=6, m=5), {"method": "cross-apapc"}
+    if name == "certified":
+        options = {"method": "cross-apapc", "realization": "certified", "max_iterations": 3}
+        return random_quadratic(6, n=N, d=2, q=2, m=1), options
+    if name == "cg":
+        return random_quadratic(5, n=N, q=6, m=5), {"method": "cross-cg"}
+    if name == "joint":
+        return random_quadratic(5, n=N, q=6, m=5), {"method": "joint-apapc", "max_iterations": 40}
+    if name == "convex":
+        return flat_problem(), {"method": "cross-continuation", "tol": 1e-3}
+    if name == "nonsmooth":
+        return kinked_problem(), {"method": "cross-sliding", "tol": 0.1, "max_iterations": 60}
+    problem = random_quadratic(9, n=N, q=6, m=5, kappa_f=300.0)
+    return problem, {"method": "cross-apapc", "tol": 1e-10}
+
+
+def main() -> None:
+    """Run and write ``OUT/part-START.json``."""
+    name, graph, runtime, out, *place = sys.argv[1:]
+    problem, options = case(name)
+    if place:
+        options["checkpoint"] = {"path": place[0], "every": 10}
+        options["callback"] = lambda count, state: time.sleep(0.01)
+    if runtime == "mpi":
+        options["runtime"] = "mpi"
+    result = ccmac.solve(problem, network(graph), fused=False, **options)
+    record = {
+        "status": result.status,
+        "iterations": result.iterations,
+        "ledger": result.ledger.as_dict(),
+        "x": {str(i): x.tobytes().hex() for i, x in zip(result.agents, result.x, strict=True)},
+    }
+    target = Path(out) / f"part-{result.agents.start}.json"
+    target.write_text(json.dumps(record))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Whole solves under MPI: the bits, the iteration counts and the ledgers of one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.conftest import Launcher
+
+pytestmark = pytest.mark.mpi
+PROGRAM = Path(__file__).parent / "programs" / "solve_bits.py"
+
+
+def merged(folder: Path) -> dict[str, Any]:
+    """One record of all agents; the parts must agree on everything else."""
+    parts = [json.loads(path.read_text()) for path in sorted(folder.glob("part-*.json"))]
+    whole = dict(parts[0])
+    whole["x"] = {}
+    for part in parts:
+        assert part["iterations"] == whole["iterations"]
+        assert part["ledger"] == whole["ledger"]
+        whole["x"] |= part["x"]
+    return whole
+
+
+def alone(case: str, network: str, folder: Path) -> dict[str, Any]:
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, str(PROGRAM), case, network, "alone", str(folder)]
+    subprocess.run(command, check=True, timeout=120)
+    return merged(folder)
+
+
+@pytest.mark.parametrize(
+    ("case", "network", "ranks"),
+    [
+        ("averaged", "ring", 3),
+        ("averaged", "grid", 2),
+        ("averaged", "regular", 2),
+        ("certified", "ring", 2),
+        ("cg", "grid", 3),
+        ("joint", "ring", 2),
+        ("convex", "ring", 2),
+        ("nonsmooth", "regular", 2),
+    ],
+)
+def test_bits_and_ledgers_of_one_process(
+    mpi: Launcher, tmp_path: Path, case: str, network: str, ranks: int
+) -> None:
+    parts = tmp_path / "mpi"
+    parts.mkdir()
+    job = mpi.run(ranks, "solve_bits.py", case, network, "mpi", str(parts), timeout=120)
+    assert job.returncode == 0, job.stderr
+    assert merged(parts) == alone(case, network, tmp_path / "alone")
+
+
+def test_a_killed_job_continues_to_the_same_bits(mpi: Launcher, tmp_path: Path) -> None:
+    """kill -9 of a random rank at random moments, then a restart on another number of ranks."""
+    expected = alone("long", "ring", tmp_path / "alone")
+    rng = random.Random(5)
+    for attempt, ranks in enumerate((2, 3)):
+        place, parts = tmp_path / f"state-{attempt}", tmp_path / f"parts-{attempt}"
+        parts.mkdir()
+        arguments = ("long", "ring", "mpi", str(parts), str(place))
+        job = mpi.start(ranks, str(PROGRAM), *arguments)
+        while not (place / "checkpoint.json").exists() and job.poll() is None:
+            time.sleep(0.02)
+        time.sleep(rng.uniform(0.0, 0.5))
+        victims = children(job.pid)
+        if victims and job.poll() is None:
+            os.kill(rng.choice(victims), signal.SIGKILL)
+            ended = mpi.finish(job, timeout=30)
+            assert ended.returncode != 0
+        resumed = mpi.run(5 - ranks, "solve_bits.py", *arguments, timeout=120)
+        assert resumed.returncode == 0, resumed.stderr
+        assert merged(parts)["x"] == expected["x"]
+        assert merged(parts)["iterations"] == expected["iterations"]
+
+
+def children(pid: int) -> list[int]:
+    """The ranks below the launcher: python processes of this job."""
+    found, queue = [], [pid]
+    while queue:
+        current = queue.pop()
+        path = Path(f"/proc/{current}/task/{current}/children")
+        below = [int(k) for k in path.read_text().split()] if path.exists() else []
+        queue += below
+        for child in below:
+            command = Path(f"/proc/{child}/cmdline")
+            if command.exists() and b"solve_bits" in command.read_bytes():
+                name = Path(f"/proc/{child}/comm").read_text()
+                if "python" in name:
+                    found.append(child)
+    return found
