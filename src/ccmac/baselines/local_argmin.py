@@ -167,7 +167,7 @@ class _NewtonAgent(_SmoothAgent):
         count, least = 1, np.inf
         for _ in range(NEWTON_STEPS):
             size = float(np.linalg.norm(self.tangent(gradient)))
-            # Rounding may forbid the tolerance: near the solution a step that gains nothing is last.
+            # Rounding may forbid the tolerance: near the end a step that gains nothing is last.
             if size <= NEWTON_TOLERANCE * scale or (size >= 0.5 * least and size < 1e-8 * scale):
                 break
             least = min(least, size)

@@ -1,8 +1,8 @@
 """Reductions of a CC-MAC problem to coupled constraints: min sum f'_i(u_i), sum_i A'_i u_i = b'.
 
 R1  u_i = (x_i, z_i), A'_i = [A_i B_i; 0 w W_{:,i} (x) I], b'_i = (b_i, 0): any problem; messages
-    of m + nq floats. Keeps the geometry of the B_i. The weight w balances coupled and consensus rows: one
-    mean square, of A' or (``by_curvature``) of A' H^{-1/2} (one reduction).
+    of m + nq floats. Keeps the geometry of the B_i. The weight w balances coupled and consensus
+    rows: one mean square, of A' or (``by_curvature``) of A' H^{-1/2} (one reduction).
 R2  z at one agent only (the first with a loss of z), losses and B_i pooled there: A'_1 =
     [A_1, beta I], A'_i = A_i; messages of m floats. No consensus: the cross factor disappears.
 R3  z cut into n slices, one an agent: A'_i = [A_i, beta I_{:,S_i}]; messages of m floats.
