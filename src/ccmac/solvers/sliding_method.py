@@ -82,7 +82,8 @@ def _proximal(ctx: Context, goal: Goal) -> Prepared:
     w0 = realized.embed(ctx.x0, ctx.z0)
     weight = first_weight(realized.objective, w0)
     certifier = GapCertifier(realized, w0)
-    iteration = ProximalIteration(NAME, ProximalPrimalDual(weight), certifier, goal)
+    solver = ProximalPrimalDual(weight, anchored=not ctx.facts.smooth)
+    iteration = ProximalIteration(NAME, solver, certifier, goal)
     found = _found(realized, schedule="practical", mode="proximal", first_weight=weight)
     stopping = None if ctx.reference else GapStop(iteration, goal, found)
     return Prepared(

@@ -1,15 +1,20 @@
 """Proximal primal-dual steps on the normalized stack: the practical mode where F has a prox.
 
-    w+ = prox_{F/S}(w - p/S),     p+ = p + (S/lambda_+) (G (2 w+ - w) - g),     p = K'y
+    w = prox_{F/S}(x - q/S),     p = q + (S/lambda_+) (G (2 w - x) - g),     q = K'y
+    (x, q) <- j/(j+1) (2 (w, p) - (x, q)) + 1/(j+1) anchor
 
-(PDHG; with an exactly normalized stack it is Douglas-Rachford). S is learned from the distances
-that the two sequences travel (see ``primal_dual``). Every step knows a subgradient of F at its own
-point, S (w - w+) - p, so that the gap is bounded without further oracle calls, at the last iterate
-and at the average since the last change of S. Cost: 1 prox, 1 residual; one scalar that rides.
+PDHG steps (with an exactly normalized stack: Douglas-Rachford), reflected and drawn to an anchor as
+in Halpern's iteration; the anchor moves and S is renewed when the length of a step has fallen
+enough since the last time. Kinks profit from that, several times over; a smooth F does better with
+the plain steps, (x, q) <- (w, p). S is learned from the distances that the two sequences have
+travelled (see ``primal_dual``). Every step knows a subgradient of F at its own point,
+S (x - w) - q, so that the gap is bounded without further oracle calls, at the last point and at the
+average since the last restart. Cost: 1 prox, 1 residual; three scalars that ride.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,69 +24,90 @@ from ccmac.ledger import Cost
 from ccmac.solvers.base import Model, ModelIteration, Solver, State
 from ccmac.solvers.convex_certificate import Gap, GapCertifier
 from ccmac.solvers.convex_realization import Goal
-from ccmac.solvers.primal_dual import adapted_weight, next_adaptation
+from ccmac.solvers.primal_dual import adapted_weight
 from ccmac.solvers.proximal import proximal
 
 Array = NDArray[np.float64]
+SUFFICIENT, NECESSARY, LONG = 0.2, 0.8, 0.4
 
 
 @dataclass(frozen=True)
 class ProximalPrimalDual(Solver):
-    """``weight`` is the first S; ``adapt`` False keeps it."""
+    """``weight`` is the first S (``adapt`` False keeps it); plain steps unless ``anchored``."""
 
     weight: float
     adapt: bool = True
+    anchored: bool = True
 
     def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
-        """w = w0, p = 0 or the warm dual."""
+        """w = w0, p = 0 or the warm dual; the anchor is there."""
         dual = np.zeros_like(w0) if p is None else p.copy()
-        zero = np.zeros_like(w0)
-        vectors = {
-            "w": w0.copy(), "p": dual, "w_start": w0.copy(), "p_start": dual.copy(),
-            "slope": zero, "w_sum": zero.copy(), "slope_sum": zero.copy(),
-        }  # fmt: skip
-        scalars = {"weight": self.weight, "count": 0.0, "adapt": 4.0, "terms": 0.0, "products": 0.0}
-        return State(vectors, scalars=scalars)
+        vectors = {"w": w0.copy(), "p": dual, "slope": np.zeros_like(w0)}
+        vectors.update(w_start=w0.copy(), p_start=dual.copy())
+        scalars = {"weight": self.weight, "count": 0.0}
+        state = State(vectors, scalars=scalars)
+        self._anchor(state)
+        return state
+
+    def _anchor(self, state: State) -> None:
+        """Start anew from (w, p)."""
+        v = state.vectors
+        v["x"], v["q"] = v["w"].copy(), v["p"].copy()
+        v["w_anchor"], v["p_anchor"] = v["w"].copy(), v["p"].copy()
+        v["w_sum"], v["slope_sum"] = np.zeros_like(v["w"]), np.zeros_like(v["w"])
+        state.scalars.update(inner=0.0, first=math.inf, length=math.inf, products=0.0)
 
     def step(self, model: Model, state: State) -> State:
         """One iteration."""
-        v, s, system = state.vectors, state.scalars, model.system
-        weight, w, p = s["weight"], v["w"], v["p"]
-        if s["count"] >= s["adapt"]:
-            self._adapt(model, state)
-            weight = s["weight"]
-        ahead = proximal(model.objective, w - p / weight, weight)
-        v["slope"] = weight * (w - ahead) - p
+        v, s, system, space = state.vectors, state.scalars, model.system, model.objective.space
+        weight, x, q = s["weight"], v["x"], v["q"]
+        w = proximal(model.objective, x - q / weight, weight)
+        high, p = 1.0, q
         if not system.empty:
-            p += (weight / system.interval.high) * system.residual(2.0 * ahead - w)[0]
-        v["w"] = ahead
-        v["w_sum"] += ahead
+            high = system.interval.high
+            p = q + (weight / high) * system.residual(2.0 * w - x)[0]
+        v["slope"], v["w"], v["p"] = weight * (x - w) - q, w, p
+        v["w_sum"] += w
         v["slope_sum"] += v["slope"]
-        s["products"] += model.objective.space.dot(v["slope"], ahead, riding=True)
-        s["terms"] += 1.0
+        s["products"] += space.dot(v["slope"], w, riding=True)
         s["count"] += 1.0
+        s["inner"] += 1.0
+        moved, priced = space.norm(w - x, riding=True), space.norm(p - q, riding=True)
+        before, s["length"] = s["length"], math.hypot(moved * weight, priced * math.sqrt(high))
+        if s["inner"] == 1.0:
+            s["first"] = s["length"]
+        if self._restarts(s, before):
+            if self.adapt and not system.empty:
+                s["weight"] = adapted_weight(
+                    space, weight, self.weight, p - v["p_start"], w - v["w_start"]
+                )
+            self._anchor(state)
+            return state
+        if not self.anchored:
+            v["x"], v["q"] = w, p
+            return state
+        share = s["inner"] / (s["inner"] + 1.0)
+        v["x"] = share * (2.0 * w - x) + (1.0 - share) * v["w_anchor"]
+        v["q"] = share * (2.0 * p - q) + (1.0 - share) * v["p_anchor"]
         return state
 
-    def _adapt(self, model: Model, state: State) -> None:
-        """A new weight; the average starts anew."""
-        v, s = state.vectors, state.scalars
-        s["adapt"] = next_adaptation(s["adapt"])
-        if self.adapt and not model.system.empty:
-            s["weight"] = adapted_weight(
-                model.objective.space,
-                s["weight"],
-                self.weight,
-                v["p"] - v["p_start"],
-                v["w"] - v["w_start"],
-            )
-        v["w_sum"], v["slope_sum"] = np.zeros_like(v["w"]), np.zeros_like(v["w"])
-        s["terms"] = s["products"] = 0.0
+    def _restarts(self, s: dict[str, float], before: float) -> bool:
+        """A step a fifth as long as the first, one that grows again, or a long time."""
+        if s["inner"] < 3.0:
+            return False
+        if not self.anchored:
+            return s["inner"] >= s["count"] / 3.0
+        if s["length"] <= SUFFICIENT * s["first"]:
+            return True
+        if s["length"] <= NECESSARY * s["first"] and s["length"] > before:
+            return True
+        return s["inner"] >= LONG * s["count"] and s["count"] > 20.0
 
     def iteration_cost(self, model: Model) -> Cost:
-        """1 prox, 1 residual, one scalar that rides."""
+        """1 prox, 1 residual, three scalars that ride."""
         residual = Cost() if model.system.empty else model.system.cost
         riding = model.objective.space.runtime.total_cost(riding=True)
-        return Cost(proxes=1) + residual + riding
+        return Cost(proxes=1) + residual + 3 * riding
 
 
 class ProximalIteration(ModelIteration):
@@ -96,9 +122,9 @@ class ProximalIteration(ModelIteration):
         """(point, subgradient, slack) of the last iterate and of the average."""
         v, s = state.vectors, state.scalars
         found = {"last": (v["w"], v["slope"], 0.0)}
-        if s["terms"] > 1:
-            point, slope = v["w_sum"] / s["terms"], v["slope_sum"] / s["terms"]
-            slack = s["products"] / s["terms"] - self.space.dot(slope, point, riding=True)
+        if s["inner"] > 1:
+            point, slope = v["w_sum"] / s["inner"], v["slope_sum"] / s["inner"]
+            slack = s["products"] / s["inner"] - self.space.dot(slope, point, riding=True)
             found["average"] = (point, slope, max(slack, 0.0))
         return found
 
