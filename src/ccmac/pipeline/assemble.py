@@ -110,7 +110,8 @@ def assemble(
         cosine, common = (chi2 - 1) / (chi2 + 1), True
     final.finish(choice.normalizer, cosine, choice.spectrum.source, common)
     if choice.cosine is None and given.cross_factor is None and not final.empty:
-        final.interval = _joint_interval(final, rng, notes)
+        small = true_table.size <= SMALL_STATE
+        final.interval = _joint_interval(final, rng, notes, small=small)
     objective = ExecutionObjective(
         problem, space, s=choice.candidate.s,
         augment=constants.augment, mu=constants.mu, L=constants.L,
@@ -242,14 +243,15 @@ def _normal(linear: AveragedSystem, w: Array) -> Array:
     return linear.residual(w)[0]
 
 
-def _joint_interval(system: AveragedSystem, rng: np.random.Generator, notes: list[str]) -> Interval:
+def _joint_interval(
+    system: AveragedSystem, rng: np.random.Generator, notes: list[str], *, small: bool
+) -> Interval:
     """Positive spectrum of G by Lanczos on execution vectors, started in its range.
 
     A normalizer built on a wrong interval shows here (G beyond its ceiling, or not positive): it is
     widened until it does not.
     """
     space = system.space
-    small = space.runtime.n * space.q + sum(space.d) <= SMALL_STATE
     seed = int(rng.integers(2**31))
     for _ in range(WIDEN_LIMIT):
         linear = system.homogeneous()

@@ -126,8 +126,8 @@ def joint_spectrum(
 ) -> JointSpectrum:
     """The cheapest of: closed form, dense, Lanczos (charged to the current phase)."""
     space = system.space
-    whole = problem.complete and len(space.runtime.owned) == space.runtime.n
-    if whole:
+    # An execution agent by agent learns it the way any split of the agents can.
+    if space.runtime.fused:
         special = _identity_spectrum(problem, system)
         if special is not None:
             return special
@@ -197,7 +197,7 @@ def _ritz(
     system: JointSystem, rng: np.random.Generator
 ) -> Callable[[float, float], tuple[float, float, bool]]:
     space, seed = system.space, int(rng.integers(2**31))
-    small = space.runtime.n * (space.q + max(space.d, default=0)) <= 4000
+    small = space.runtime.n * space.q <= 4000
 
     def ends(first: float, second: float) -> tuple[float, float, bool]:
         linear = system.homogeneous().weighted(first, second)

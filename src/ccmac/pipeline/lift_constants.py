@@ -56,8 +56,8 @@ def lift_constants(problem: Problem, runtime: Runtime, given: Certificates) -> L
     missing = {name for name in wanted if getattr(given, name) is None}
     found = LiftConstants(0, 0, 0, 0, 0, 0, *runtime.network.extremes, 1.0)
     if missing:
-        whole = problem.complete and len(runtime.owned) == runtime.n
-        found = _from_geometry(problem, runtime) if whole else _from_grams(problem, runtime)
+        # An execution agent by agent learns them the way any split of the agents can.
+        found = (_from_geometry if runtime.fused else _from_grams)(problem, runtime)
     supplied: dict[str, float] = {
         name: value
         for name in (*wanted, "l_W", "u_W")

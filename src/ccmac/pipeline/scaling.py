@@ -46,7 +46,7 @@ class CurvatureTable:
             rows.append(
                 [
                     c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), *able,
-                    np.nan if multiple is None else multiple,
+                    np.nan if multiple is None else multiple, problem.d[i],
                 ]
             )  # fmt: skip
         self.rows = runtime.gather(np.array(rows, dtype=np.float64))
@@ -58,6 +58,11 @@ class CurvatureTable:
     def separable(self) -> bool:
         """Every f_i is g(x) + h(z)."""
         return not self.rows[:, 6].any()
+
+    @property
+    def size(self) -> int:
+        """Execution variables of all agents: sum of d_i + q."""
+        return int(self.rows[:, 10].sum()) + len(self.rows) * self.problem.q
 
     @property
     def quadratic(self) -> bool:
