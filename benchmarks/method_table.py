@@ -20,7 +20,7 @@ from ccmac import data, vfl
 CASES = {"a9a": 8, "mushrooms": 8, "w8a": 8, "a8a": 16}
 BALANCES: list[dict[str, Any]] = [{"pinned": {"balance": b}} for b in (0.5, 1.0, 2.0)]
 PENALTIES: list[dict[str, Any]] = [
-    {"reduction": "R2", "pinned": {"penalty": p}} for p in (0.1, 0.15, 0.2)
+    {"reduction": "R2", "pinned": {"penalty": p}} for p in (0.1, 0.15, 0.2, 0.4, 0.7)
 ]
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "cross-apapc": [{}],
