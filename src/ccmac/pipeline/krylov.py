@@ -163,6 +163,6 @@ def extreme_ritz(
     values = scipy.linalg.eigh_tridiagonal(
         np.array(alpha), np.array(beta[: len(alpha) - 1]), eigvals_only=True
     )
-    # The start lies in the range of the map: a Ritz value of rounding size is its kernel, seeping in.
+    # The start lies in the range of the map: a Ritz value of rounding size is its kernel.
     values = values[values > 1e-10 * values[-1]]
     return float(values[0]), float(values[-1]), exhausted
