@@ -21,6 +21,7 @@ from ccmac.pipeline.scaling import Constants
 
 Array = NDArray[np.float64]
 LONGEST = 20000
+ROUNDING = 1e-24  # squared relative error that double precision can still reach
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ def predict(
     z). Candidates that can no longer win are dropped (their prediction is inf).
     """
     count = len(settings)
+    target = max(target, ROUNDING)
     P, offset = (np.stack(v) for v in zip(*map(correction_matrices, modes, settings), strict=True))
     h = np.stack([m.hessians for m in modes])
     g = np.stack([m.gradients for m in modes])
