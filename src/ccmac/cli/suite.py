@@ -111,7 +111,10 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
     for record in broken[:20]:
         typer.echo(f"  {record.run.id}: {record.summary.get('message', '')}")
     if absent or broken:
-        typer.echo(f"continue with: ccmac suite run {suite.name} --out {folder} --resume")
+        typer.echo(
+            f"continue with: ccmac suite run {suite.name} --profile {suite.profile} "
+            f"--out {folder} --resume"
+        )
 
 
 @app.command("verify")
