@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,13 @@ class Trace:
         self._rows: list[tuple[float, ...]] = []
 
     def record(
-        self, iteration: int, seconds: float, ledger: Ledger, relative_error: float, bound: float
+        self,
+        iteration: int,
+        seconds: float,
+        ledger: Ledger,
+        relative_error: float,
+        bound: float,
+        energy: float = math.nan,
     ) -> None:
         """Append one row."""
         products = sum(ledger[unit] for unit in "ABCD")
@@ -32,7 +39,7 @@ class Trace:
             (
                 iteration, seconds, ledger["gradients"], ledger["argmins"], ledger["affine"],
                 products, ledger["rounds"], ledger["modelled_rounds"], ledger["bytes"],
-                relative_error, bound,
+                relative_error, bound, energy,
             )
         )  # fmt: skip
 

@@ -28,7 +28,7 @@ from ccmac.runtime.base import Runtime
 from ccmac.spaces import Space
 
 Array = NDArray[np.float64]
-LANCZOS_STEPS = 16
+LANCZOS_STEPS = 18
 SMALL = 40
 SMALL_STATE = 4000
 SHARED_ERROR = 0.2
