@@ -44,7 +44,8 @@ def measure(name: str, n: int = 8) -> None:
 
     result = ccmac.solve(problem, network, **options)  # type: ignore[arg-type]
     solve_time = min(
-        ccmac.solve(problem, network, **options).seconds for _ in range(REPEATS)  # type: ignore[arg-type]
+        ccmac.solve(problem, network, **options).seconds
+        for _ in range(REPEATS)  # type: ignore[arg-type]
     )
     agents = list(problem.agents.values())
     x = [np.ones(a.A.shape[1]) for a in agents]
