@@ -30,6 +30,7 @@ from ccmac.runtime import InProcess, Runtime
 from ccmac.solvers.base import State
 from ccmac.solvers.checkpoints import Checkpoints
 from ccmac.solvers.driver import Observer, Settings, drive
+from ccmac.solvers.energy import Energy
 from ccmac.solvers.method import Context, Prepared
 from ccmac.trace import Trace
 
@@ -228,8 +229,9 @@ class Run:
                 outcome = drive(
                     prepared.iteration, state,
                     Settings(
-                        limit, max_seconds, prepared.stopping, observer, callback, report, saver,
-                        first, trace,
+                        limit, max_seconds, prepared.stopping, observer,
+                        energy=_energy(prepared, observer), callback=callback, report=report,
+                        saver=saver, first=first, trace=trace,
                     ),
                 )  # fmt: skip
             if saver is not None and outcome.status in ("interrupted", "max_iterations"):
@@ -246,6 +248,13 @@ class Run:
         return finish(
             self.problem, prepared, outcome, plan, trace, recovery, self.warnings, self.seed
         )
+
+
+def _energy(prepared: Prepared, observer: Observer | None) -> Energy | None:
+    """The energy along the run, when the whole solution is known."""
+    if observer is None or observer.z is None:
+        return None
+    return Energy.of(prepared.iteration, observer.x, observer.z)
 
 
 def make_runtime(runtime: Runtime | str | None, network: Network, fused: bool) -> Runtime:

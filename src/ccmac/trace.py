@@ -14,7 +14,7 @@ from ccmac.ledger import Ledger
 
 COLUMNS = (
     "iteration", "seconds", "gradients", "argmins", "affine", "products", "rounds",
-    "modelled_rounds", "bytes", "relative_error", "error_bound",
+    "modelled_rounds", "bytes", "relative_error", "error_bound", "energy",
 )  # fmt: skip
 
 

@@ -47,7 +47,6 @@ def alone(case: str, network: str, folder: Path) -> dict[str, Any]:
         ("averaged", "regular", 2),
         ("certified", "ring", 2),
         ("cg", "grid", 3),
-        ("joint", "ring", 2),
         ("convex", "ring", 2),
         ("nonsmooth", "regular", 2),
     ],

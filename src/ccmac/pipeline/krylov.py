@@ -164,5 +164,6 @@ def extreme_ritz(
         np.array(alpha), np.array(beta[: len(alpha) - 1]), eigvals_only=True
     )
     # The start lies in the range of the map: a Ritz value of rounding size is its kernel.
-    values = values[values > 1e-10 * values[-1]]
+    # Values below zero stay: they tell that the map is not positive.
+    values = values[np.abs(values) > 1e-10 * np.abs(values).max()]
     return float(values[0]), float(values[-1]), exhausted

@@ -93,6 +93,7 @@ class Settings:
     max_seconds: float | None = None
     stopping: Stopping | None = None
     observer: Observer | None = None
+    energy: Callable[[State], float] | None = None
     callback: Callable[[int, State], object] | None = None
     report: Callable[[int, float, float, Ledger], None] | None = None
     saver: Saver | None = None
@@ -122,7 +123,9 @@ def drive(iteration: Iteration, state: State, settings: Settings) -> Outcome:
                 with ledger.phase("monitor"):
                     check = settings.stopping.check(iteration, state, count)
                 bound = check.bound
-            settings.trace.record(count, time.perf_counter() - begun, ledger, relative_error, bound)
+            energy = settings.energy(state) if settings.energy is not None else math.nan
+            seconds = time.perf_counter() - begun
+            settings.trace.record(count, seconds, ledger, relative_error, bound, energy)
             if settings.report is not None:
                 settings.report(count, bound, relative_error, ledger)
             if settings.observer is not None and relative_error <= settings.observer.tol:

@@ -72,8 +72,6 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
         return random_quadratic(6, n=N, d=2, q=2, m=1), options
     if name == "cg":
         return random_quadratic(5, n=N, q=6, m=5), {"method": "cross-cg"}
-    if name == "joint":
-        return random_quadratic(5, n=N, q=6, m=5), {"method": "joint-apapc", "max_iterations": 40}
     if name == "convex":
         return flat_problem(), {"method": "cross-continuation", "tol": 1e-3}
     if name == "nonsmooth":
