@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import Launcher
 
 LIMIT = 30.0  # seconds within which a job must end
@@ -51,3 +53,10 @@ def test_a_killed_rank_ends_the_job(mpi: Launcher, ranks: int, victim: int) -> N
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_a_killed_rank_is_named_by_the_watcher(mpi: Launcher, tmp_path: Path) -> None:
+    """kill -9 leaves no last word to the rank itself."""
+    job = mpi.run(2, "watched.py", str(tmp_path), timeout=30)
+    assert job.returncode != 0
+    assert "error: rank 1 (agents 3-4) was killed" in job.stderr

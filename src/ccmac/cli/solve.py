@@ -158,7 +158,7 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
         manifest = read_manifest(request.directory)
         network = parse_network(request.network, manifest.n)
         runtime = Mpi(network, audit=audit)
-        with runtime.guard():
+        with runtime.guard(), runtime.watched():
             token = {"manifest": repr(manifest), **request.settings(), "gather": gather}
             runtime.check_consistent(dumps(token))
             problem = Problem.load(request.directory, agents=runtime.owned)
