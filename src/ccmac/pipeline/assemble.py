@@ -161,6 +161,7 @@ def _plan(
     steps = int(pinned.get("lanczos", problem.m + 1 if small else LANCZOS_STEPS))
     structure = Structure(table.multiples)
     profile = build_profile(system, w0, gradient, steps, structure, rng, exhaust=small)
+    del w0, gradient  # execution vectors: planning needs only their projections
     supplied = None
     if given.mu_HC is not None and given.h is not None:
         supplied = Spectrum(given.mu_HC, given.h, "supplied")
