@@ -21,7 +21,8 @@ from ccmac.solvers.base import Iteration, State
 Array = NDArray[np.float64]
 FIRST_CHECK = 5
 GROWTH = 1.2
-NEAR = 1000.0  # how pessimistic the cheap look is taken to be before the first tight bound
+MISS = 1.5  # after a tight bound that fell short, wait for this much more than it lacked
+NEAR = 100.0  # how pessimistic the cheap look is taken to be before the first tight bound
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,8 @@ class CertifiedStop(Stopping):
         bound = self.certifier.tight(w, goal, dual)
         if bound.error <= goal:
             return Check(bound.error, True, count, bound)
-        self._ratio = min(max(cheap / bound.error, 1.0), NEAR)
-        self._schedule(count, bound.error / goal)
+        self._ratio = min(max(cheap / bound.error, 1.0), 1e4)
+        self._schedule(count, MISS * bound.error / goal)
         return Check(bound.error, False, self._next, bound)
 
     def _schedule(self, count: int, factor: float) -> None:
