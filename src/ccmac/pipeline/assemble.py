@@ -239,11 +239,6 @@ def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
     shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), SHARED_ERROR)
 
 
-def _short(value: float) -> float:
-    """Nine digits, well inside the margins: rounding in the sums does not reach the steps."""
-    return float(f"{value:.9g}")
-
-
 def _normal(linear: AveragedSystem, w: Array) -> Array:
     """G w."""
     return linear.residual(w)[0]
@@ -275,8 +270,8 @@ def _joint_interval(
         ceiling = system.interval.high
         if low > 0 and high <= 1.01 * ceiling:
             if exhausted:
-                return Interval(_short(low * (1 - 1e-6)), _short(high * (1 + 1e-6)), "exact")
-            return Interval(_short(0.5 * low), _short(ceiling), "estimated")
+                return Interval(low * (1 - 1e-6), max(high * (1 + 1e-6), low), "exact")
+            return Interval(0.5 * low, ceiling, "estimated")
         notes.append(
             f"the certified interval of S was too narrow (normal operator in [{low:.3g}, "
             f"{high:.3g}] instead of below {ceiling:.3g}); widened"
