@@ -11,6 +11,7 @@ are counted in ``inner_gradients`` (the most over agents, summed over calls), ne
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,10 +114,10 @@ def _entrywise(part: Function | None) -> bool:
     return part is None or "quadratic" in part.capabilities or part.coordinatewise
 
 
-class _Agent:
+class _Agent(ABC):
+    @abstractmethod
     def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
         """(minimiser, inner gradients)."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
