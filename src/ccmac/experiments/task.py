@@ -30,7 +30,7 @@ from ccmac.pipeline.canonical_system import modelled_rounds
 from ccmac.pipeline.geometry import geometry
 from ccmac.results import Result
 from ccmac.runtime import InProcess
-from ccmac.version import __version__
+from ccmac.version import __version__, source_digest
 
 Array = NDArray[np.float64]
 
@@ -164,6 +164,7 @@ def _geometry(
 def machine() -> dict[str, Any]:
     """Where and with what a run was made."""
     return {
-        "ccmac": __version__, "python": platform.python_version(), "numpy": np.__version__,
-        "system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count(),
+        "ccmac": __version__, "source": source_digest(), "python": platform.python_version(),
+        "numpy": np.__version__, "system": platform.system(), "machine": platform.machine(),
+        "cores": os.cpu_count(),
     }  # fmt: skip

@@ -1,0 +1,317 @@
+"""Run every suite of the reproduction and write its tables into docs/reproduction.md.
+
+    python benchmarks/reproduction.py run OUT --profile practical --jobs 2 [--resume]
+    python benchmarks/reproduction.py tables OUT --write docs/reproduction.md
+
+``run`` puts each suite in OUT/<suite>-<profile> and its wall-clock seconds in OUT/times.json;
+``tables`` is a pure function of OUT and of paper_reports.yaml: it replaces what stands between
+``<!-- table: NAME -->`` and ``<!-- end -->``. A suite that has not been run leaves its place alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import yaml
+
+from ccmac.experiments.analysis import (
+    Quartiles,
+    Row,
+    affine_fit,
+    communication_fit,
+    rows,
+    two_factor_fit,
+)
+from ccmac.experiments.records import Record, read_records, read_suite
+
+PROFILES = ("paper", "practical")
+COUNTED = ("scaling", "robustness", "comparison", "a8a")  # the 302 runs
+SUITES = {
+    "paper": (*COUNTED, "scaling-tight", "ablation"),
+    "practical": (*COUNTED, "ablation", "convex-sweep"),
+}
+PAPER = yaml.safe_load(Path(__file__).with_name("paper_reports.yaml").read_text(encoding="utf-8"))
+CHIS = (1, 1.25, 1.5, 2, 3, 5, 8)
+
+
+# -- running ---------------------------------------------------------------------------------------
+def run(out: Path, profile: str, jobs: int, only: Sequence[str], *, resume: bool) -> int:
+    """Run the suites of a profile one after the other; the largest exit code."""
+    worst = 0
+    for suite in only or SUITES[profile]:
+        command = ["ccmac", "suite", "run", suite, "--profile", profile, "--jobs", str(jobs)]
+        command += ["--out", str(out / f"{suite}-{profile}"), *(["--resume"] if resume else [])]
+        print("$", " ".join(command), flush=True)
+        begun = time.perf_counter()
+        worst = max(worst, subprocess.run(command, check=False).returncode)
+        note_time(out / "times.json", f"{suite}-{profile}", time.perf_counter() - begun, jobs)
+    return worst
+
+
+def note_time(path: Path, key: str, seconds: float, jobs: int) -> None:
+    """Add one suite's wall-clock time, with the machine."""
+    times = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    times[key] = {"seconds": round(seconds, 1), "jobs": jobs, "machine": machine}
+    path.write_text(json.dumps(times, indent=1) + "\n", encoding="utf-8")
+
+
+# -- tables ----------------------------------------------------------------------------------------
+def records(out: Path, suite: str, profile: str) -> list[Record]:
+    """What has been recorded of a suite; empty when it was not run."""
+    folder = out / f"{suite}-{profile}"
+    return read_records(folder) if (folder / "suite.json").exists() else []
+
+
+def number(value: float) -> str:
+    """1,595 or 44.5; nothing for zero."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def quartiles(q: Quartiles) -> str:
+    """Median, with quartiles where they differ."""
+    if q.median != q.median:
+        return "–"
+    if q.low == q.high:
+        return number(q.median)
+    return f"{number(q.median)} [{number(q.low)}, {number(q.high)}]"
+
+
+def rounds(row: Row) -> str:
+    """Modelled rounds are marked; executed ones have their setup beside them."""
+    if row.modelled:
+        return quartiles(row.rounds) + " modelled"
+    return f"{quartiles(row.rounds)} + {quartiles(row.setup_rounds)} setup"
+
+
+def markdown(head: Sequence[str], body: Sequence[Sequence[str]], text_columns: int = 1) -> str:
+    """A Markdown table; the first columns are text, the others numbers."""
+    align = ["---" if k < text_columns else "---:" for k in range(len(head))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, align, *body))
+
+
+def slopes(out: Path) -> str:
+    """Exponents of the scaling suite beside the paper's."""
+    columns = [
+        records(out, "scaling", "paper"), records(out, "scaling-tight", "paper"),
+        records(out, "scaling", "practical"),
+    ]  # fmt: skip
+
+    def line(name: str, key: str, tell: Callable[[list[Record]], str]) -> list[str]:
+        return [name, PAPER["slopes"][key], *(tell(c) if c else "not run" for c in columns)]
+
+    def both(index: int) -> Callable[[list[Record]], str]:
+        return lambda c: getattr(two_factor_fit(c), "text", lambda _: "–")(index)
+
+    return markdown(
+        ["", "paper reports", "paper profile", "tight interval", "practical"],
+        [
+            line("runs that reach 1e-6", "reached", lambda c: f"{reached(c)}/{len(c)}"),
+            line("alpha_aff, chi >= 1.5", "alpha_aff", lambda c: told(affine_fit(c))),
+            line("alpha_comm", "alpha_comm", lambda c: told(communication_fit(c))),
+            line("two factors: chi", "chi", both(0)),
+            line("two factors: sqrt(kappa_W)", "kappa", both(1)),
+        ],
+    )
+
+
+def told(fit: object) -> str:
+    """An exponent with its block interval."""
+    return "–" if fit is None else str(fit.text())  # type: ignore[attr-defined]
+
+
+def reached(found: Sequence[Record]) -> int:
+    """How many runs met their target."""
+    return sum(r.reached for r in found)
+
+
+def scaling_counts(out: Path) -> str:
+    """Gradients and calls against chi on both sets, ring of 8."""
+    body = []
+    for data in ("a9a", "w8a"):
+        for suite, profile, name in (
+            ("scaling", "paper", "certificate"), ("scaling-tight", "paper", "tight"),
+            ("scaling", "practical", "practical"),
+        ):  # fmt: skip
+            by_chi = {
+                round(r.cross_factor, 6): r for r in records(out, suite, profile)
+                if r.run.data == data and r.run.network["family"] == "ring"
+            }  # fmt: skip
+            if by_chi:
+                found = [by_chi[chi] for chi in CHIS]
+                word = "modelled rounds" if found[0].modelled else "rounds, without setup"
+                counts: dict[str, Callable[[Record], int]] = {
+                    "gradients": lambda r: r.count("gradients"),
+                    "calls": lambda r: r.count("affine"),
+                    word: lambda r: r.rounds,
+                }
+                for unit, count in counts.items():
+                    body.append([data, f"{name}: {unit}", *(number(count(r)) for r in found)])
+    return markdown(["data", "chi", *map(str, CHIS)], body, 2)
+
+
+def robustness(out: Path) -> str:
+    """Every row of the paper's table, then ours."""
+    ours = {p: {plain(r): r for r in rows(records(out, "robustness", p))} for p in PROFILES}
+    body = []
+    for key, (gradients, affine, raw, told_rounds, error) in PAPER["robustness"].items():
+        data, agents = key.split()
+        body.append([data, agents, "paper reports", "6/6", gradients, affine, raw,
+                     f"{told_rounds} modelled", error])  # fmt: skip
+        for profile in PROFILES:
+            row = ours[profile].get(key)
+            if row is not None:
+                body.append([
+                    row.data, agents, f"{profile} profile", f"{row.reached}/{row.runs}",
+                    quartiles(row.gradients), quartiles(row.affine), quartiles(row.raw),
+                    rounds(row), f"{row.worst_error:.2e}",
+                ])  # fmt: skip
+    head = ["data", "agents", "source", "runs", "gradients", "norm. affine", "raw", "rounds",
+            "max error"]  # fmt: skip
+    return markdown(head, body, 3)
+
+
+def plain(row: Row) -> str:
+    """Data and agents; a generated look-alike stands for its model."""
+    return f"{row.data.removesuffix('-like')} {row.agents}"
+
+
+def methods(*suites: str) -> Callable[[Path], str]:
+    """One row a set, method and profile, after the paper's own where it gives one."""
+
+    def table(out: Path) -> str:
+        body = []
+        for suite in suites:
+            ours = {p: {(plain(r), r.label): r for r in rows(records(out, suite, p))}
+                    for p in PROFILES}  # fmt: skip
+            for key in dict.fromkeys(k for p in PROFILES for k in ours[p]):
+                (data, agents), label = key[0].split(), key[1]
+                said = PAPER["comparison"].get(f"{key[0]} {label}")
+                if said is not None:
+                    body.append(paper_row(data, agents, label, *said))
+                body += [method_row(ours[p][key], p) for p in PROFILES if key in ours[p]]
+        head = ["data", "agents", "method", "source", "runs", "gradients", "argmins",
+                "norm. affine", "raw", "rounds"]  # fmt: skip
+        return markdown(head, body, 4)
+
+    return table
+
+
+def paper_row(
+    data: str, agents: str, label: str, work: str, affine: str, rounds_: str
+) -> list[str]:
+    """What the paper says of one method; its outer iterations are argmins for the ADMM kind."""
+    by_argmin = label in ("tracking-admm", "dpmm")
+    units = ["", work] if by_argmin else [work, ""]
+    shown = f"{rounds_} modelled" if rounds_ != "–" else "–"
+    return [data, agents, label, "paper reports", "", *units, affine, "–", shown]
+
+
+def method_row(row: Row, profile: str) -> list[str]:
+    """Counts of one method; units it does not use stay empty."""
+    work = [quartiles(q) if q.high > 0 else "" for q in (row.gradients, row.argmins, row.affine)]
+    return [row.data, str(row.agents), row.label, profile, f"{row.reached}/{row.runs}", *work,
+            quartiles(row.raw), rounds(row)]  # fmt: skip
+
+
+def times(out: Path) -> str:
+    """Wall-clock minutes of the suites."""
+    path = out / "times.json"
+    noted = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def cell(suite: str, profile: str) -> str:
+        entry = noted.get(f"{suite}-{profile}")
+        return "" if entry is None else clock(entry["seconds"])
+
+    body = [
+        [suite, *(cell(suite, p) for p in PROFILES)]
+        for suite in dict.fromkeys((*SUITES["paper"], *SUITES["practical"]))
+    ]
+    totals = [[noted.get(f"{s}-{p}", {}).get("seconds") for s in COUNTED] for p in PROFILES]
+    body.append(["**the 302 runs**", *(clock(sum(t)) if None not in t else "" for t in totals)])
+    used = sorted({f"{e['jobs']} processes, {e['machine']}" for e in noted.values()})
+    return markdown(["suite", *(f"{p} profile" for p in PROFILES)], body) + "\n\n" + "; ".join(used)
+
+
+def clock(seconds: float) -> str:
+    """3 min 14 s."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def source(out: Path) -> str:
+    """Which code made the records."""
+    made: dict[str, set[str]] = {}
+    for folder in sorted(out.iterdir()):
+        if (folder / "suite.json").exists():
+            for record in read_records(folder, read_suite(folder)):
+                told_by = record.summary["provenance"]
+                key = f"ccmac {told_by['ccmac']}, source {told_by.get('source', 'unknown')}"
+                made.setdefault(key, set()).add(folder.name)
+    return "\n".join(f"- {key}: {', '.join(sorted(names))}" for key, names in made.items())
+
+
+TABLES: dict[str, Callable[[Path], str]] = {
+    "source": source,
+    "slopes": slopes,
+    "scaling": scaling_counts,
+    "robustness": robustness,
+    "comparison": methods("comparison", "a8a"),
+    "ablation": methods("ablation"),
+    "times": times,
+}
+
+
+def replaced(text: str, out: Path) -> str:
+    """The page with every marked table made again."""
+
+    def again(match: re.Match[str]) -> str:
+        name = match["name"]
+        return f"<!-- table: {name} -->\n\n{TABLES[name](out)}\n\n<!-- end -->"
+
+    return re.sub(r"<!-- table: (?P<name>\w+) -->.*?<!-- end -->", again, text, flags=re.DOTALL)
+
+
+def printed(out: Path) -> Iterator[str]:
+    """All tables, for a look."""
+    for name, table in TABLES.items():
+        yield f"## {name}\n\n{table(out)}\n"
+
+
+def main() -> int:
+    """Run or tabulate."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    runner = commands.add_parser("run", help="run the suites of a profile")
+    runner.add_argument("out", type=Path)
+    runner.add_argument("--profile", choices=PROFILES, default="practical")
+    runner.add_argument("--jobs", type=int, default=2)
+    runner.add_argument("--suites", default="", help="only these, separated by commas")
+    runner.add_argument("--resume", action="store_true")
+    tables = commands.add_parser("tables", help="print or write the tables")
+    tables.add_argument("out", type=Path)
+    tables.add_argument("--write", type=Path, metavar="PAGE")
+    chosen = parser.parse_args()
+    if chosen.command == "run":
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        only = [name for name in chosen.suites.split(",") if name]
+        return run(chosen.out, chosen.profile, chosen.jobs, only, resume=chosen.resume)
+    if chosen.write is None:
+        print("\n".join(printed(chosen.out)))
+    else:
+        page = chosen.write.read_text(encoding="utf-8")
+        chosen.write.write_text(replaced(page, chosen.out), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
