@@ -21,17 +21,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.baselines.accelerated import (
+    HIGH,
+    LOW,
+    AcceleratedIteration,
+    Penalized,
+    graph_degree,
+    row_correction,
+)
+from ccmac.baselines.graph_rows import GraphRows
 from ccmac.baselines.reductions import CoupledForm
 from ccmac.baselines.spectra import largest_norm, least_eigenvalue
 from ccmac.errors import MethodRefused
 from ccmac.ledger import Cost
-from ccmac.operators.filters import chebyshev_correction, outer_degree
-from ccmac.solvers.base import State
-from ccmac.solvers.borrowed import BorrowingIteration, certified_stop
+from ccmac.operators.filters import outer_degree
+from ccmac.solvers.borrowed import certified_stop
 from ccmac.solvers.method import Context, Method, Prepared
 
 Array = NDArray[np.float64]
-LOW, HIGH = 11 / 15, 19 / 15
 
 
 @dataclass(frozen=True)
@@ -72,86 +79,27 @@ class Constants:
         return low, max(self.L_f + self.mu_f, self.mu_f * (HIGH / LOW) ** 2 * ratio)
 
 
-class CoupledIteration(BorrowingIteration):
-    """State: u, u_f and the dual p (vectors), and the same for y (rows)."""
+class CoupledIteration(AcceleratedIteration):
+    """The correction of degree n_B towards B(u, y) = b'."""
 
     name = "coupled-yarmoshik"
 
     def __init__(self, form: CoupledForm, constants: Constants) -> None:
-        self.form, self.space, self.constants = form, form.space, constants
-        self.graph = form.runtime.network.extremes if form.runtime.n > 1 else (1.0, 1.0)
+        mu, L = constants.curvature
+        coupled = GraphRows(form, constants.gamma, constants.graph_degree)
+        super().__init__(coupled, Penalized(constants.r, mu, L, HIGH / LOW))
+        self.constants = constants
 
-    def _filter(self, rows: Array) -> Array:
-        """W' rows: n_W rounds."""
-        runtime = self.form.runtime
-        if runtime.n == 1:
-            return np.zeros_like(rows)
-
-        def laplacian(v: Array) -> tuple[Array, Array]:
-            return runtime.mix(v), v[:0]
-
-        degree = self.constants.graph_degree
-        return chebyshev_correction(laplacian, rows, *self.graph, degree)[0]
-
-    def _normal(self, v: Array) -> tuple[Array, Array]:
-        """B'(B v - b'): 2 n_W rounds, 2 products."""
-        u, y = self._parts(v)
-        gamma = self.constants.gamma
-        misfit = self.form.forward(u) + gamma * self._filter(y) - self.form.right
-        image = np.concatenate([self.form.adjoint(misfit), gamma * self._filter(misfit).ravel()])
-        return image, v[:0]
-
-    def _parts(self, v: Array) -> tuple[Array, Array]:
-        size = self.space.size
-        return v[:size], v[size:].reshape(self.form.right.shape)
-
-    def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
-        """u at the user's point; y and the dual start at zero."""
-        u, zero = self.form.start(x, z), np.zeros_like(self.form.right)
-        return State(
-            {"u": u, "u_f": u.copy(), "p": np.zeros_like(u)},
-            {"u": zero, "u_f": zero.copy(), "p": zero.copy()},
-        )
-
-    def step(self, state: State) -> State:
-        """One iteration of APAPC on (u, y)."""
-        v, v_f, p = (
-            np.concatenate([state.vectors[name], state.rows[name].ravel()])
-            for name in ("u", "u_f", "p")
-        )
-        mu, L = self.constants.curvature
-        tau = min(1.0, 0.5 * math.sqrt(HIGH / LOW * mu / L))
-        eta = 1.0 / (4 * tau * L)
-        ahead = tau * v + (1 - tau) * v_f
-        gradient = self.constants.r * self._normal(ahead)[0] - mu * ahead
-        gradient[: self.space.size] += self.form.gradient(self._parts(ahead)[0])
-        half = (v - eta * (gradient + p)) / (1 + eta * mu)
+    def correction(self, v: Array) -> Array:
+        """n_B misfits and adjoints of B."""
         interval, degree = self.constants.interval, self.constants.degree
-        moved = chebyshev_correction(self._normal, half, *interval, degree)[0]
-        p = p + moved / (HIGH * eta)
-        new = (v - eta * (gradient + p)) / (1 + eta * mu)
-        v_f = ahead + 2 * tau / (2 - tau) * (new - v)
-        for name, value in (("u", new), ("u_f", v_f), ("p", p)):
-            state.vectors[name], state.rows[name] = self._parts(value)
-        return state
-
-    def point(self, state: State) -> tuple[Array, Array]:
-        """Through the reduction."""
-        return self.form.point(state.vectors["u"])
+        rows = row_correction(self.coupled.gram, self.coupled.misfit(v), interval, degree)
+        return self.coupled.adjoint(rows)
 
     @property
-    def cost(self) -> Cost:
-        """1 gradient, n_B + 1 products and adjoints, each pair with 2 n_W rounds."""
-        times = 2 * (self.constants.degree + 1)
-        one = self.form.product_cost
-        if self.form.runtime.n > 1:
-            one = one + self.constants.graph_degree * self.form.runtime.mix_cost(self.form.width)
-        return Cost(gradients=1) + times * one
-
-
-def graph_degree(ctx: Context) -> int:
-    """n_W = ceil(kappa_W^{1/2})."""
-    return outer_degree(*ctx.runtime.network.extremes) if ctx.runtime.n > 1 else 0
+    def correction_cost(self) -> Cost:
+        """2 n_B products with A', 2 n_W n_B rounds."""
+        return 2 * self.constants.degree * self.coupled.cost
 
 
 def prepare_coupled(ctx: Context) -> Prepared:

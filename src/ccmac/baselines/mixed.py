@@ -20,17 +20,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.baselines.coupled import graph_degree
+from ccmac.baselines.accelerated import (
+    HIGH,
+    AcceleratedIteration,
+    Penalized,
+    graph_degree,
+    row_correction,
+)
+from ccmac.baselines.graph_rows import GraphRows
 from ccmac.baselines.reductions import CoupledForm
 from ccmac.baselines.spectra import largest_norm, least_eigenvalue
 from ccmac.errors import MethodRefused
 from ccmac.ledger import Cost
 from ccmac.operators.filters import chebyshev_correction, outer_degree
-from ccmac.operators.leaves import LocalFamily
 from ccmac.pipeline.local import LocalEquations
 from ccmac.pipeline.shared import SharedEquations
-from ccmac.solvers.base import State
-from ccmac.solvers.borrowed import BorrowingIteration, certified_stop
+from ccmac.solvers.borrowed import certified_stop
 from ccmac.solvers.method import Context, Method, Prepared
 
 Array = NDArray[np.float64]
@@ -64,8 +69,8 @@ class Constants:
         return math.sqrt(8 * self.d_D) if self.d_D else 1.0
 
 
-class MixedIteration(BorrowingIteration):
-    """State: (x, z), its extrapolation and the dual p (vectors), and the same for y (rows)."""
+class MixedIteration(AcceleratedIteration):
+    """The corrections towards L1 and, where z is copied, towards L2, added."""
 
     name = "mixed-yarmoshik"
 
@@ -76,104 +81,72 @@ class MixedIteration(BorrowingIteration):
         shared: SharedEquations,
         constants: Constants,
     ) -> None:
-        self.form, self.space, self.constants = form, form.space, constants
-        self.local, self.shared = local, shared
-        self.alpha, self.beta = math.sqrt(12 * constants.h), math.sqrt(6 * constants.h)
-        self.graph = form.runtime.network.extremes if form.runtime.n > 1 else (1.0, 1.0)
+        c = constants
+        coupled = GraphRows(form, math.sqrt(12 * c.h), c.graph_degree)
+        super().__init__(
+            coupled, Penalized(c.mu_f / (2 * c.h), c.mu_f / 2, c.L_f + 14 * c.mu_f, HIGH)
+        )
+        self.local, self.shared, self.constants = local, shared, constants
+        self.beta = math.sqrt(6 * c.h)
         self.copied = form.name == "none"
-        self.family: LocalFamily = shared.family
 
-    def _filter(self, rows: Array) -> Array:
-        """W~ rows: nu rounds."""
-        runtime = self.form.runtime
-        if runtime.n == 1 or rows.shape[1] == 0:
-            return np.zeros_like(rows)
+    def correction(self, v: Array) -> Array:
+        """Both displacements."""
+        c = self.constants
+        degree = outer_degree(*c.first)
+        moved = self._first_adjoint(
+            row_correction(self._first_gram, self._first_misfit(v), c.first, degree)
+        )
+        if self.copied:
+            degree = outer_degree(*c.second)
+            moved += chebyshev_correction(self._second, v, *c.second, degree)[0]
+        return moved
 
-        def laplacian(v: Array) -> tuple[Array, Array]:
-            return runtime.mix(v), v[:0]
+    # Rows of L1: those of the coupled equation, then b P_C x in the places of x.
+    def _first_misfit(self, v: Array) -> Array:
+        """L1 v - right."""
+        x = self.space.x(v)
+        own = self.beta * (self.local.project(x) - self.local.point)
+        return np.concatenate([self.coupled.misfit(v).ravel(), own])
 
-        degree = self.constants.graph_degree
-        return chebyshev_correction(laplacian, rows, *self.graph, degree)[0]
+    def _first_adjoint(self, rows: Array) -> Array:
+        """L1'rows; the second part lies in Range P_C."""
+        on_coupled, own = self._split(rows)
+        v = self.coupled.adjoint(on_coupled)
+        self.space.x(v)[...] += self.beta * own
+        return v
 
-    def _parts(self, v: Array) -> tuple[Array, Array]:
-        size = self.space.size
-        return v[:size], v[size:].reshape(self.form.right.shape)
+    def _first_gram(self, rows: Array) -> Array:
+        """L1 L1'rows: twice the coupled cost and one projector."""
+        on_coupled, own = self._split(rows)
+        u = self.form.adjoint(on_coupled)
+        x = self.space.x(u)
+        x += self.beta * own
+        image = self.coupled.weight**2 * self.coupled.filter(on_coupled, times=2)
+        image += self.form.forward(u)
+        return np.concatenate([image.ravel(), self.beta * self.local.project(x)])
 
-    def _coupled(self, v: Array) -> Array:
-        """[A, a W~]'([A, a W~] v - b)."""
-        u, y = self._parts(v)
-        misfit = self.form.forward(u) + self.alpha * self._filter(y) - self.form.right
-        dual = self.alpha * self._filter(misfit).ravel()
-        return np.concatenate([self.form.adjoint(misfit), dual])
-
-    def _first(self, v: Array) -> tuple[Array, Array]:
-        """L1'(L1 v - right)."""
-        image = self._coupled(v)
-        if not self.local.empty:
-            x = self.space.x(v)
-            image[: self.space.x_size] += self.beta**2 * (self.local.project(x) - self.local.point)
-        return image, v[:0]
+    def _split(self, rows: Array) -> tuple[Array, Array]:
+        size = self.form.right.size
+        return rows[:size].reshape(self.form.right.shape), rows[size:]
 
     def _second(self, v: Array) -> tuple[Array, Array]:
         """L2'(L2 v - right) on z; zero elsewhere."""
         image, z = np.zeros_like(v), self.space.z(v)
-        out = self.space.z(image)
-        out[...] = self.constants.g**2 * self._filter(self._filter(z))
+        out, family = self.space.z(image), self.shared.family
+        out[...] = self.constants.g**2 * self.coupled.filter(z, times=2)
         if not self.shared.empty:
-            out += self.family.adjoint(self.family.forward(z) - self.shared.right).reshape(z.shape)
+            out += family.adjoint(family.forward(z) - self.shared.right).reshape(z.shape)
         return image, v[:0]
 
-    def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
-        """(x, z) at the user's point; y and the dual start at zero."""
-        u, zero = self.form.start(x, z), np.zeros_like(self.form.right)
-        return State(
-            {"u": u, "u_f": u.copy(), "p": np.zeros_like(u)},
-            {"u": zero, "u_f": zero.copy(), "p": zero.copy()},
-        )
-
-    def step(self, state: State) -> State:
-        """One iteration of APAPC with two corrections."""
-        v, v_f, p = (
-            np.concatenate([state.vectors[name], state.rows[name].ravel()])
-            for name in ("u", "u_f", "p")
-        )
-        c = self.constants
-        mu, L, r = c.mu_f / 2, c.L_f + 14 * c.mu_f, c.mu_f / (2 * c.h)
-        tau = min(1.0, 0.5 * math.sqrt(19 / 15 * mu / L))
-        eta = 1.0 / (4 * tau * L)
-        ahead = tau * v + (1 - tau) * v_f
-        gradient = r * self._coupled(ahead) - mu * ahead
-        gradient[: self.space.size] += self.form.gradient(self._parts(ahead)[0])
-        half = (v - eta * (gradient + p)) / (1 + eta * mu)
-        moved = chebyshev_correction(self._first, half, *c.first, outer_degree(*c.first))[0]
-        if self.copied:
-            degree = outer_degree(*c.second)
-            moved = moved + chebyshev_correction(self._second, half, *c.second, degree)[0]
-        p = p + 15 / (19 * eta) * moved
-        new = (v - eta * (gradient + p)) / (1 + eta * mu)
-        v_f = ahead + 2 * tau / (2 - tau) * (new - v)
-        for name, value in (("u", new), ("u_f", v_f), ("p", p)):
-            state.vectors[name], state.rows[name] = self._parts(value)
-        return state
-
-    def point(self, state: State) -> tuple[Array, Array]:
-        """Through the reduction, if there is one."""
-        return self.form.point(state.vectors["u"])
-
     @property
-    def cost(self) -> Cost:
-        """1 gradient, N_1 + 1 coupled residuals, N_2 residuals on z."""
-        runtime, nu, c = self.form.runtime, self.constants.graph_degree, self.constants
-
-        def filtered(width: int) -> Cost:
-            return nu * runtime.mix_cost(width) if runtime.n > 1 and width else Cost()
-
-        N_1, N_2 = outer_degree(*c.first), outer_degree(*c.second)
-        coupled = 2 * self.form.product_cost + 2 * filtered(self.form.width)
-        total = Cost(gradients=1) + (N_1 + 1) * coupled + N_1 * self.local.cost
+    def correction_cost(self) -> Cost:
+        """N_1 residuals of L1, N_2 of L2."""
+        N_1, N_2 = outer_degree(*self.constants.first), outer_degree(*self.constants.second)
+        total = N_1 * (2 * self.coupled.cost + self.local.cost)
         if self.copied:
-            on_z = 2 * filtered(self.space.q)
-            total = total + N_2 * (on_z + 2 * self.family.cost)
+            on_z = 2 * self.coupled.filter.cost(self.space.q)
+            total = total + N_2 * (on_z + 2 * self.shared.family.cost)
         return total
 
 

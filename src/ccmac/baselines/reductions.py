@@ -54,12 +54,14 @@ class CoupledForm:
         self.space = Space(runtime, list(problem.d.values()), problem.q)
         count, q, m = self.space.count, problem.q, problem.m
         owned, ledger = runtime.owned, runtime.ledger
-        self.A = LocalFamily("A", problem.blocks("A"), [m] * count, list(self.space.d), ledger)
+        there, d = problem.present, list(self.space.d)
+        self.A = LocalFamily("A", problem.blocks("A"), [m] * count, d, ledger, present="A" in there)
         self.held = np.ones((count, q), dtype=bool)
         self.objectives: list[Objective] = [a.objective for a in problem.agents.values()]
         self.B_blocks: list[Any] = problem.blocks("B")
+        self.beta: float | None = None
         if name in ("R2", "R3"):
-            beta = pooled_multiple(problem, runtime, name)
+            self.beta = pooled_multiple(problem, runtime, name)
             holder, losses = pooled_loss(problem, runtime, name)
             slices = np.array_split(np.arange(q), runtime.n)
             for k, i in enumerate(owned):
@@ -67,13 +69,16 @@ class CoupledForm:
                 self.held[k] = np.isin(np.arange(q), mine)
                 x_part = problem.agents[i].objective.x_part  # type: ignore[attr-defined]
                 self.objectives[k] = Separable(x_part, losses[k] if len(mine) else None)
-            identity = sp.eye_array(q, format="csr") * beta
-            self.B_blocks = [identity] * count
-        self.B = LocalFamily("B", self.B_blocks, [m] * count, [q] * count, ledger)
+            identity = sp.eye_array(q, format="csr") * self.beta
+            self.B_blocks = [identity if held.any() else None for held in self.held]
+        self.B = LocalFamily(
+            "B", self.B_blocks, [m] * count, [q] * count, ledger, present="B" in there
+        )
         self.W = np.asarray(runtime.network.weights[:, list(owned)].toarray())
         self.copies = runtime.n if name == "R1" and runtime.n > 1 else 0
         self.W *= self._consensus_weight(by_curvature)
-        self.own = _OwnRows(problem, runtime, start=m + self.copies * q) if rows else None
+        wanted = rows and not {"C", "D"}.isdisjoint(there)
+        self.own = _OwnRows(problem, runtime, start=m + self.copies * q) if wanted else None
         self.width = m + self.copies * q + (self.own.total if self.own else 0)
         self.right = np.zeros((count, self.width))
         for k, agent in enumerate(problem.agents.values()):
@@ -104,8 +109,12 @@ class CoupledForm:
         """(A'_i u_i)_i, one row an agent. Cost: 1 A, 1 B (and C, D as rows)."""
         m, q = self.problem.m, self.space.q
         x, z = self.space.x(w), self.space.z(w)
+        head = self.A.forward(x).reshape(-1, m)
+        head += self.B.forward(z).reshape(-1, m)
+        if self.width == m:
+            return head
         out = np.zeros((self.space.count, self.width))
-        out[:, :m] = self.A.forward(x).reshape(-1, m) + self.B.forward(z).reshape(-1, m)
+        out[:, :m] = head
         for k in range(self.space.count if self.copies else 0):
             for j in np.flatnonzero(self.W[:, k]):
                 out[k, m + j * q : m + (j + 1) * q] = self.W[j, k] * z[k]
@@ -128,10 +137,23 @@ class CoupledForm:
             self.own.adjoint(rows, x, z)
         return self.masked(out)
 
+    def gram(self, rows: Array) -> Array:
+        """(A'_i A'_i' y_i)_i. Cost: forward and adjoint."""
+        if self.beta is None or self.own is not None:
+            return self.forward(self.adjoint(rows))
+        self.runtime.ledger.charge_cost(2 * self.B.cost)
+        image = self.A.forward(self.A.adjoint(rows)).reshape(rows.shape)
+        for k in np.flatnonzero(self.held.any(axis=1)):
+            image[k] += self.beta**2 * np.where(self.held[k], rows[k], 0.0)
+        return image
+
     def masked(self, w: Array) -> Array:
         """``w`` with zeros where an agent holds no entry of z (in place)."""
-        if self.name in ("R2", "R3"):
-            self.space.z(w)[~self.held] = 0.0
+        for z, held in zip(self.space.z(w), self.held, strict=True):
+            if not held.any():
+                z[...] = 0.0
+            elif not held.all():
+                z[~held] = 0.0
         return w
 
     @property
@@ -193,8 +215,9 @@ class _OwnRows:
         d, q = list(problem.d.values()), problem.q
         p, r = list(problem.p.values()), list(problem.r.values())
         ledger = runtime.ledger
-        self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger)
-        self.D = LocalFamily("D", problem.blocks("D"), r, [q] * len(d), ledger)
+        there, copies = problem.present, [q] * len(d)
+        self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger, present="C" in there)
+        self.D = LocalFamily("D", problem.blocks("D"), r, copies, ledger, present="D" in there)
         sizes = runtime.gather(np.array([p, r], dtype=np.float64).T).astype(int)
         ends = start + np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
         self.total = int(sizes.sum())

@@ -32,7 +32,7 @@ GRID = (1.0, 0.1, 0.3, 3.0, 10.0)
 
 
 class TrackingAdmm(BorrowingIteration):
-    """State: u (vector), its image A'u, the tracked violation d and the prices lam (rows)."""
+    """State: u (vector), its image A'u and the pair (d, lam) that travels (rows)."""
 
     name = "tracking-admm"
 
@@ -45,23 +45,21 @@ class TrackingAdmm(BorrowingIteration):
         """u at the user's point; the first image is one product, charged where it is made."""
         u = self.form.start(x, z)
         image = self.form.forward(u)
-        rows = {"image": image, "d": image - self.form.right, "lam": np.zeros_like(image)}
-        return State({"u": u}, rows)
+        pair = np.concatenate([image - self.form.right, np.zeros_like(image)], axis=1)
+        return State({"u": u}, {"image": image, "pair": pair})
 
     def step(self, state: State) -> State:
         """One iteration."""
-        form, rows, width = self.form, state.rows, self.form.width
-        both = np.concatenate([rows["d"], rows["lam"]], axis=1)
-        if form.runtime.n > 1:
-            both = form.runtime.mix(both, self.mixing)
-        d, lam = both[:, :width], both[:, width:]
-        h = form.adjoint(lam + self.c * (d - rows["image"]))
-        u = self.argmin(h, state.vectors["u"])
+        form, image, width = self.form, state.rows["image"], self.form.width
+        pair = state.rows["pair"]
+        mixed = form.runtime.mix(pair, self.mixing) if form.runtime.n > 1 else pair.copy()
+        d, lam = mixed[:, :width], mixed[:, width:]
+        d -= image
+        u = self.argmin(form.adjoint(lam + self.c * d), state.vectors["u"])
         image = form.forward(u)
-        d = d + image - rows["image"]
-        state.vectors["u"] = u
-        state.rows = {"image": image, "d": d, "lam": lam + self.c * d}
-        return state
+        d += image
+        lam += self.c * d
+        return State({"u": u}, {"image": image, "pair": mixed})
 
     def point(self, state: State) -> tuple[Array, Array]:
         """Through the reduction."""

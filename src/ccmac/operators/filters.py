@@ -39,15 +39,17 @@ def correction_interval(low: float, high: float, degree: int) -> tuple[float, fl
 
 
 def chebyshev_correction(
-    residual: Residual, w: Array, low: float, high: float, degree: int
+    residual: Residual, w: Array, low: float, high: float, degree: int, first: Pair | None = None
 ) -> Pair:
     """w - Cheb_N(w) (Algorithm cheb-correction) and its price; N residuals.
+
+    ``first`` is the residual at ``w`` where it is known already (its array is overwritten).
 
     Equals P (w - w_ref) for every feasible w_ref, P = I - T_N(c - Q)/T_N(c) scaled to [low, high];
     it lies in Range K' and the price is its coupled multiplier.
     """
     centre = (high + low) / 2
-    moved, price = residual(w)
+    moved, price = residual(w) if first is None else first
     moved /= centre
     price = price / centre
     if degree == 1:
