@@ -1,9 +1,8 @@
 """Agents spread over MPI processes: the only module that imports mpi4py.
 
-A round is one neighborhood collective on a communicator whose edges join ranks that hold
-neighboring agents; a scalar sum is one Allgatherv followed by the same sum in agent order
-everywhere. Results are bit-identical to ``InProcess(fused=False)`` on any number of ranks.
-Only NumPy buffers travel.
+A round is a message between any two ranks that hold neighboring agents, set up once and started
+again; a scalar sum is one Allgatherv followed by the same sum in agent order everywhere. Results
+are bit-identical to ``InProcess(fused=False)`` on any number of ranks. Only NumPy buffers travel.
 """
 
 from __future__ import annotations
@@ -43,7 +42,8 @@ except (ImportError, RuntimeError) as error:
 
 Array = NDArray[np.float64]
 ROSTER_BYTES = 160
-WIDE = 768  # floats in a row from which copying costs more than describing a message
+LARGE = 8192  # bytes of a message from which copying it costs more than describing it
+NOTHING = np.zeros(0, dtype=np.int64)
 
 
 def guard(agents: range | None = None) -> AbstractContextManager[None]:
@@ -76,9 +76,6 @@ class Mpi(Runtime):
         self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
         self.check_consistent(_fingerprint(network, self.averaging))
         self._peers = halo.rank_neighbors(network, self._ends, self.rank)
-        self._graph = self._comm.Create_dist_graph_adjacent(
-            list(self._peers), list(self._peers), reorder=False
-        )
         self._rounds: dict[tuple[int, int], Round] = {}
         # Persistent requests must be given back before MPI ends.
         atexit.register(_close, weakref.ref(self))
@@ -97,13 +94,13 @@ class Mpi(Runtime):
         return self.round(matrix, block.shape[1]).mix(block)
 
     def round(self, matrix: sp.csr_array, width: int) -> Round:
-        """The prepared round of ``matrix`` for rows of ``width`` floats (collective when new)."""
+        """The prepared round of ``matrix`` for rows of ``width`` floats."""
         key = id(matrix), width
         found = self._rounds.get(key)
         if found is None:
             halo.check_support(self.network, matrix)
             plan = halo.plan(matrix, self._peers, self._ends, self.rank, width)
-            found = self._rounds[key] = Round(self._graph, plan, width, self.audit)
+            found = self._rounds[key] = Round(self._comm, plan, width, self.audit)
             # An id may be used again once its matrix is gone.
             weakref.finalize(matrix, _forget, weakref.ref(self), key)
         return found
@@ -197,76 +194,78 @@ class Mpi(Runtime):
         return [e for rank, part in enumerate(parts) for e in entries(rank, part.tolist())]
 
     def close(self) -> None:
-        """Give requests and communicators back; the runtime is of no use afterwards."""
+        """Give requests and communicator back; the runtime is of no use afterwards."""
         for prepared in self._rounds.values():
             prepared.close()
         self._rounds.clear()
-        for comm in (self._graph, self._comm):
-            if comm != MPI.COMM_NULL:
-                comm.Free()
+        if self._comm != MPI.COMM_NULL:
+            self._comm.Free()
 
 
 class Round:
-    """One prepared neighbor round with fixed buffers.
+    """One prepared neighbor round with fixed buffers: a message to every rank that reads a row.
 
-    Narrow rows are packed and sent by a persistent request (MPI 4): half the cost of a small
-    exchange lies in describing it. Wide rows go straight from the block by derived types: there
-    the cost lies in copying. The width alone decides, so that all ranks make the same call.
+    Receives are persistent requests. Small messages are packed and persistent too: most of their
+    cost lies in describing them. Large ones go straight from the block by derived types: there the
+    cost lies in copying. Each sender chooses for itself. Rounds happen in the same order everywhere
+    and messages of two ranks do not overtake one another, so one tag serves all.
     """
 
     def __init__(
-        self, graph: MPI.Distgraphcomm, plan: halo.Halo, width: int, audit: Audit | None
+        self, comm: MPI.Intracomm, plan: halo.Halo, width: int, audit: Audit | None
     ) -> None:
-        self.plan, self.width, self._audit, self._graph = plan, width, audit, graph
+        self.plan, self.width, self._audit, self._comm = plan, width, audit, comm
         own = len(plan.own)
         self._work = np.empty((own + sum(plan.receive_counts), width))
         self._own, self._received = self._work[:own], self._work[own:]
-        pieces = np.split(plan.send_rows, np.cumsum(plan.send_counts)[:-1])
-        self._rows = pieces[: len(plan.peers)]
-        self._wide = width >= WIDE
-        self._sent = np.empty((0 if self._wide else len(plan.send_rows), width))
-        self._types = [_rows_type(rows, width) for rows in self._rows] if self._wide else []
-        self._send = _layout(plan.send_counts, width)
-        self._receive = [self._received, *_layout(plan.receive_counts, width), MPI.DOUBLE]
-        if self._wide:
-            self._send = [int(k > 0) for k in plan.send_counts], [0] * len(plan.peers)
-            counts, starts = _layout(plan.receive_counts, width)
-            in_bytes = [FLOAT_BYTES * k for k in starts]
-            self._receive = [self._received, counts, in_bytes, [MPI.DOUBLE] * len(plan.peers)]
-        self._request: Any = None
-        if not self._wide and MPI.Get_version() >= (4, 0):
-            send = [self._sent, *self._send, MPI.DOUBLE]
-            self._request = graph.Neighbor_alltoallv_init(send, self._receive)
+        self._sent = [
+            (peer, rows)
+            for peer, rows in zip(
+                plan.peers, _pieces(plan.send_rows, plan.send_counts), strict=True
+            )
+            if rows.size * width
+        ]
+        self._straight, packed = [], []
+        for peer, rows in self._sent:
+            if FLOAT_BYTES * width * len(rows) < LARGE:
+                packed.append((peer, rows))
+            else:
+                self._straight.append((_rows_type(rows, width), peer))
+        self._rows = np.concatenate([NOTHING, *(rows for _, rows in packed)])
+        self._packed = np.empty((len(self._rows), width))
+        parts = _pieces(self._packed, [len(rows) for _, rows in packed])
+        arriving = _pieces(self._received, plan.receive_counts)
+        self._requests: list[MPI.Request] = [
+            *(comm.Recv_init(a, p) for p, a in zip(plan.peers, arriving, strict=True) if a.size),
+            *(comm.Send_init(part, peer) for (peer, _), part in zip(packed, parts, strict=True)),
+        ]
 
-    def start(self, block: Array) -> Any:
-        """Send what the peers read; ``block`` must not change before the request is done."""
+    def start(self, block: Array) -> list[MPI.Request]:
+        """Send what the peers read; ``block`` must not change before the requests are done."""
         if self._audit is not None:
-            for peer, sent in zip(self.plan.peers, self._rows, strict=True):
-                self._audit.record("halo", peer, block[sent], len(sent))
-        if self._wide:
-            rows = block if block.flags.c_contiguous else np.ascontiguousarray(block)
-            send = [rows, *self._send, self._types]
-            return self._graph.Ineighbor_alltoallw(send, self._receive)
-        block.take(self.plan.send_rows, axis=0, out=self._sent, mode="clip")
-        if self._request is None:
-            send = [self._sent, *self._send, MPI.DOUBLE]
-            return self._graph.Ineighbor_alltoallv(send, self._receive)
-        self._request.Start()
-        return self._request
+            for peer, rows in self._sent:
+                self._audit.record("halo", peer, block[rows], len(rows))
+        if len(self._rows):
+            block.take(self._rows, axis=0, out=self._packed, mode="clip")
+        MPI.Prequest.Startall(self._requests)  # type: ignore[arg-type]
+        if not self._straight:
+            return self._requests
+        block, send = np.ascontiguousarray(block), self._comm.Isend
+        return self._requests + [send((block, 1, rows), peer) for rows, peer in self._straight]
 
     def exchange(self, block: Array) -> Array:
         """The halo rows, in agent order. The array is overwritten by the next round."""
-        self.start(block).Wait()
+        MPI.Request.Waitall(self.start(block))
         return self._received
 
     def mix(self, block: Array) -> Array:
         """Rows owned here of matrix @ block."""
         plan = self.plan
-        request = self.start(block)
+        requests = self.start(block)
         inner = plan.inner @ block if len(plan.interior) else None
         if len(plan.own):
             block.take(plan.own, axis=0, out=self._own, mode="clip")
-        request.Wait()
+        MPI.Request.Waitall(requests)
         outer = plan.outer @ self._work if len(plan.exterior) else None
         if inner is None or outer is None:
             return np.asarray(outer if inner is None else inner)
@@ -275,11 +274,11 @@ class Round:
         return out
 
     def close(self) -> None:
-        """Give request and types back."""
-        if self._request is not None and self._request != MPI.REQUEST_NULL:
-            self._request.Free()
-        while self._types:
-            self._types.pop().Free()
+        """Give requests and types back."""
+        while self._requests:
+            self._requests.pop().Free()
+        while self._straight:
+            self._straight.pop()[0].Free()
 
 
 def _abort(code: int) -> None:
@@ -288,16 +287,17 @@ def _abort(code: int) -> None:
     os._exit(code)
 
 
-def _layout(rows: Sequence[int], width: int) -> tuple[list[int], list[int]]:
-    """Counts and displacements, in floats, of consecutive pieces of so many rows each."""
-    counts = [width * k for k in rows]
-    return counts, [sum(counts[:k]) for k in range(len(counts))]
+def _pieces(rows: NDArray[Any], counts: Sequence[int]) -> list[NDArray[Any]]:
+    """Consecutive pieces of so many rows each."""
+    return np.split(rows, np.cumsum(counts)[:-1]) if counts else []
 
 
 def _rows_type(rows: NDArray[np.int64], width: int) -> MPI.Datatype:
-    """The given rows of a block as one message."""
-    offsets = [FLOAT_BYTES * width * int(row) for row in rows]
-    return MPI.DOUBLE.Create_hindexed_block(width, offsets).Commit()
+    """The given rows of a block as one message; adjacent rows are one piece of it."""
+    runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
+    lengths = [width * len(run) for run in runs]
+    offsets = [FLOAT_BYTES * width * int(run[0]) for run in runs]
+    return MPI.DOUBLE.Create_hindexed(lengths, offsets).Commit()
 
 
 def _fingerprint(network: Network, averaging: Averaging) -> str:
