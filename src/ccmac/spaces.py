@@ -51,6 +51,15 @@ class Space:
         """Local variable of the k-th owned agent (a view)."""
         return w[self.offsets[k] : self.offsets[k + 1]]
 
+    def read(self, w: Array, k: int) -> Array:
+        """(x_i, z_i) of the k-th owned agent in one new vector."""
+        return np.concatenate([self.x_of(w, k), self.z(w)[k]])
+
+    def write(self, w: Array, k: int, u: Array) -> None:
+        """Put u = (x_i, z_i) in the k-th owned agent's place."""
+        self.x_of(w, k)[...] = u[: self.d[k]]
+        self.z(w)[k] = u[self.d[k] :]
+
     def split(self, w: Array) -> list[tuple[Array, Array]]:
         """(x_i, z_i) views for every owned agent."""
         z = self.z(w)

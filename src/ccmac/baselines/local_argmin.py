@@ -4,20 +4,18 @@
 
 under C_i x = c_i and D_i z = e_i. Quadratic f'_i: H + c A''A' + rho I is factorized once; a
 diagonal z block is eliminated first, so that nothing of the size of z is ever dense. Other smooth
-f'_i: Newton steps when f' acts entry by entry beyond its quadratic parts (second derivatives by
-central differences of the slope, accurate enough for speed), else L-BFGS. Inner gradients
-are counted in ``inner_gradients`` (the most over agents, summed over calls), never charged.
+f'_i: Newton steps when f' acts entry by entry beyond its quadratic parts, else L-BFGS. Inner
+gradients are counted in ``inner_gradients`` (the most over agents, summed over calls), never
+charged.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
@@ -28,12 +26,12 @@ from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
 from ccmac.pipeline.local import LocalEquations
 from ccmac.pipeline.shared import SharedEquations
+from ccmac.solvers.hessians import hessian_at
 from ccmac.solvers.local_inverse import Solve, constrained_inverse
+from ccmac.solvers.newton import Smooth
 
 Array = NDArray[np.float64]
 DENSE = 3000
-NEWTON_STEPS = 60
-NEWTON_TOLERANCE = 1e-13
 
 
 class LocalArgmin:
@@ -104,7 +102,7 @@ def _agent(piece: _Piece) -> _Agent:
             H, g = sp.csr_array(H)[keep][:, keep], g[keep]
         M = sp.csr_array(piece.penalty + sp.csr_array(H))
         inverse = constrained_inverse(block_solve(M, d), piece.E)
-        return _QuadraticAgent(inverse, M, g, piece.point)
+        return _QuadraticAgent(inverse, g - M @ piece.point, piece.point)
     if isinstance(f, Separable) and all(_entrywise(part) for part in (f.x_part, f.z_part)):
         return _NewtonAgent(piece)
     return _GeneralAgent(piece)
@@ -122,17 +120,17 @@ class _Agent(ABC):
 
 @dataclass(frozen=True)
 class _QuadraticAgent(_Agent):
+    """Its minimiser is point + inverse(descent - linear), descent = -f'(point)."""
+
     inverse: Solve
-    matrix: Any
-    g: Array
+    descent: Array
     point: Array
 
     def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
-        slope = self.g - linear - self.matrix @ self.point
-        return np.asarray(self.point + self.inverse(slope)), 0
+        return np.asarray(self.point + self.inverse(self.descent - linear)), 0
 
 
-class _SmoothAgent(_Agent):
+class _SmoothAgent(_Agent, Smooth):
     def __init__(self, piece: _Piece) -> None:
         self.f, self.d, self.held, self.q = piece.f, piece.d, piece.held, piece.q
         self.penalty, self.E, self.point = piece.penalty, piece.E, piece.point
@@ -150,71 +148,25 @@ class _SmoothAgent(_Agent):
         gx, gz = self.f.gradient(*self._full(u))
         return np.asarray(np.concatenate([gx, gz[self.held]]) + linear + self.penalty @ u)
 
-    def feasible(self, u: Array) -> Array:
-        """The point of {E u = r} nearest to u."""
-        return np.asarray(u + self.E.T @ (self.E @ (self.point - u)))
-
-    def tangent(self, v: Array) -> Array:
-        """v without its components along the equations."""
-        return np.asarray(v - self.E.T @ (self.E @ v))
-
 
 class _NewtonAgent(_SmoothAgent):
     def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
-        """Damped Newton steps (Armijo) down to rounding."""
-        u = self.feasible(start)
-        gradient = self.gradient(u, linear)
-        scale = 1.0 + float(np.linalg.norm(linear)) + float(np.linalg.norm(gradient))
-        count, least = 1, np.inf
-        for _ in range(NEWTON_STEPS):
-            size = float(np.linalg.norm(self.tangent(gradient)))
-            # Rounding may forbid the tolerance: near the end a step that gains nothing is last.
-            if size <= NEWTON_TOLERANCE * scale or (size >= 0.5 * least and size < 1e-8 * scale):
-                break
-            least = min(least, size)
-            M = sp.csr_array(self.penalty + self._hessian(u))
-            step = -constrained_inverse(block_solve(M, self.d), self.E)(gradient)
-            slope, now, t = float(gradient @ step), self.value(u, linear), 1.0
-            while t > 1e-6 and self.value(
-                u + t * step, linear
-            ) > now + 1e-4 * t * slope + 1e-15 * abs(now):
-                t *= 0.5
-            u = u + t * step
-            gradient = self.gradient(u, linear)
-            count += 3
-        return u, count
+        return self.newton(linear, start)
 
-    def _hessian(self, u: Array) -> sp.csr_array:
+    def inverse(self, u: Array) -> Solve:
         assert isinstance(self.f, Separable)
-        x, z = self._full(u)
-        blocks = []
-        for part, v in ((self.f.x_part, x), (self.f.z_part, z)):
-            if part is None:
-                blocks.append(sp.csr_array((len(v), len(v))))
-            elif "quadratic" in part.capabilities:
-                blocks.append(sp.csr_array(part.quadratic_at(len(v))[0]))
-            else:
-                h = 1e-5 * (1.0 + np.abs(v))
-                rise = part.gradient_at(v + h) - part.gradient_at(v - h)
-                blocks.append(sp.csr_array(sp.diags_array(np.maximum(rise / (2 * h), 0.0))))
+        blocks = [
+            sp.csr_array((len(v), len(v))) if part is None else sp.csr_array(hessian_at(part, v))
+            for part, v in zip((self.f.x_part, self.f.z_part), self._full(u), strict=True)
+        ]
         blocks[1] = blocks[1][self.held][:, self.held]
-        return sp.csr_array(sp.block_diag(blocks, format="csr"))
+        M = sp.csr_array(self.penalty + sp.block_diag(blocks, format="csr"))
+        return constrained_inverse(block_solve(M, self.d), self.E)
 
 
 class _GeneralAgent(_SmoothAgent):
     def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
-        """L-BFGS along the equations."""
-        base = self.feasible(start)
-
-        def both(v: Array) -> tuple[float, Array]:
-            u = base + self.tangent(v)
-            return self.value(u, linear), self.tangent(self.gradient(u, linear))
-
-        found = scipy.optimize.minimize(
-            both, np.zeros_like(base), jac=True, method="L-BFGS-B",
-            options={"maxcor": 30, "maxiter": 2000, "ftol": 1e-18, "gtol": 1e-12},
-        )  # fmt: skip
-        return np.asarray(base + self.tangent(found.x)), int(found.nfev)
+        return self.quasi_newton(linear, start)
 
 
 def block_solve(M: sp.csr_array, d: int) -> Solve:

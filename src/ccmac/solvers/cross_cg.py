@@ -30,12 +30,12 @@ from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.solvers.base import State
 from ccmac.solvers.borrowed import BorrowingIteration, certified_stop
+from ccmac.solvers.dual_channels import channel_curvatures, split_vector
 from ccmac.solvers.local_inverse import LocalInverses
 from ccmac.solvers.method import Context, Method, Prepared
 from ccmac.spaces import Space
 
 Array = NDArray[np.float64]
-PROBES = 8
 GROWTH = 1e8
 SETTLED = 1e-30
 
@@ -52,41 +52,11 @@ class DualConjugateGradients(BorrowingIteration):
         self.local = LocalInverses(problem, self.space, CurvatureTable(problem, runtime))
         right = right_hand_sides(problem)[:, : self.coupling.width]
         self._right = runtime.contribution(right)
-        self.omega = self._scale(seed)
+        coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
+        self.omega = coupled / shared
 
-    def _scale(self, seed: int) -> float:
-        """omega from random probes of both diagonal blocks of the dual: one reduction (setup)."""
-        space, width = self.space, self.coupling.width
-        if self.coupling.empty or not space.q:
-            return 1.0
-        common = np.random.default_rng(seed)
-        traces = np.zeros((space.count, 2))
-        for _ in range(PROBES):
-            price = np.broadcast_to(
-                common.choice([-1.0, 1.0], width), (self.runtime.replicas, width)
-            )
-            traces[:, 0] += self._energies(*self.coupling.adjoint(price))
-        copies = np.stack(
-            [
-                np.random.default_rng([seed, i]).choice([-1.0, 1.0], space.q)
-                for i in self.runtime.owned
-            ]
-        )
-        traces[:, 1] = self._energies(np.zeros(space.x_size), copies)
-        coupled, shared = self.runtime.total(traces)
-        if min(coupled, shared) <= 0:
-            return 1.0
-        return float((coupled / (PROBES * width)) / (shared / (self.problem.n * space.q)))
-
-    def _energies(self, hx: Array, hz: Array) -> Array:
-        h = self._vector(hx, hz)
+    def _energies(self, h: Array) -> Array:
         return self.space.partial_dots(h, self.local.apply(h))[:, 0]
-
-    def _vector(self, x: Array, z: Array) -> Array:
-        w = self.space.zeros()
-        self.space.x(w)[...] = x
-        self.space.z(w)[...] = z
-        return w
 
     def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
         """The user's point; the prices of a warm start enter the first iteration."""
@@ -95,7 +65,7 @@ class DualConjugateGradients(BorrowingIteration):
         replicated = np.zeros((self.runtime.replicas, width))
         copies = np.zeros((space.count, space.q))
         return State(
-            {"u": self._vector(x, z), "t": first},
+            {"u": split_vector(space, x, z), "t": first},
             {"r_l": replicated, "s_l": replicated.copy(), "r_n": copies, "s_n": copies.copy()},
             {"g": 0.0, "alpha": 0.0, "first": 0.0, "least": np.inf, "count": 0.0, "over": 0.0},
         )
@@ -126,7 +96,7 @@ class DualConjugateGradients(BorrowingIteration):
         r_l, r_n = rows["r_l"], rows["r_n"]
         h = self.space.zeros()
         if not self.coupling.empty:
-            h = self._vector(*self.coupling.adjoint(r_l))
+            h = split_vector(self.space, *self.coupling.adjoint(r_l))
         self.space.z(h)[...] += self.omega * r_n
         t = self.local.apply(h)
         q_l, q_n = self._image(t)

@@ -79,33 +79,44 @@ def affordable(problem: Problem, runtime: Runtime) -> bool:
     return bool(runtime.gather(np.array(rows)).all())
 
 
+class OwnEquations:
+    """Of the agents owned here: orthonormal rows of C_i and D_i, a point that satisfies them."""
+
+    def __init__(self, problem: Problem, space: Space) -> None:
+        self._space = space
+        self._local = LocalEquations(problem, space.runtime, "factor")
+        self._shared = SharedEquations(problem, space.runtime, "factor")
+        self._sides = np.split(self._shared.right, np.cumsum(self._shared.family.rows)[:-1])
+
+    def of(self, k: int) -> tuple[Array, Array, Array]:
+        """(V_C, V_D, point) of the k-th agent; no rows where there are no equations."""
+        space, local, shared = self._space, self._local, self._shared
+        d, q = space.d[k], space.q
+        V_C = np.zeros((0, d)) if local.empty else local.bases[k]
+        V_D = np.zeros((0, q)) if shared.empty else shared.family.blocks[k]
+        point = np.zeros(d + q)
+        if len(V_C):
+            point[:d] = local.point[space.offsets[k] : space.offsets[k + 1]]
+        if len(V_D):
+            point[d:] = V_D.T @ self._sides[k]
+        return V_C, V_D, point
+
+
 class LocalInverses:
     """T_i and u_i(h) of the agents owned here; one call over all agents is one argmin."""
 
     def __init__(self, problem: Problem, space: Space, table: CurvatureTable) -> None:
         self.space, self.ledger = space, space.runtime.ledger
-        runtime, q = space.runtime, space.q
-        local = LocalEquations(problem, runtime, "factor")
-        shared = SharedEquations(problem, runtime, "factor")
+        q, own = space.q, OwnEquations(problem, space)
         shift = curvature_shift(table)
-        ends = np.cumsum(shared.family.rows)[:-1]
-        sides = np.split(shared.right, ends)
         self._apply: list[Solve] = []
         self._origin: list[tuple[Array, Array]] = []
         for k, (i, agent) in enumerate(problem.agents.items()):
             d = problem.d[i]
             H, g, _ = agent.objective.quadratic(d, q)
-            if shift[i]:
-                H = _plus_diagonal(H, np.repeat([0.0, shift[i]], [d, q]))
-            V_C = np.zeros((0, d)) if local.empty else local.bases[k]
-            V_D = np.zeros((0, q)) if shared.empty else shared.family.blocks[k]
-            point = np.zeros(d + q)
-            E = np.zeros((0, d + q))
-            if len(V_C) or len(V_D):
-                E = scipy.linalg.block_diag(V_C, V_D)
-                point[:d] = local.point[space.offsets[k] : space.offsets[k + 1]]
-                if len(V_D):
-                    point[d:] = V_D.T @ sides[k]
+            H = plus_diagonal(H, np.repeat([0.0, shift[i]], [d, q]))
+            V_C, V_D, point = own.of(k)
+            E = scipy.linalg.block_diag(V_C, V_D)
             self._apply.append(constrained_inverse(factorized(H, np.zeros(d + q)), E))
             self._origin.append((point, np.asarray(g - H @ point)))
 
@@ -114,7 +125,7 @@ class LocalInverses:
         self.ledger.charge(argmins=1)
         out = self.space.zeros()
         for k, (point, slope) in enumerate(self._origin):
-            self._write(out, k, point + self._apply[k](slope - self._read(h, k)))
+            self.space.write(out, k, point + self._apply[k](slope - self.space.read(h, k)))
         return out
 
     def apply(self, h: Array) -> Array:
@@ -122,18 +133,14 @@ class LocalInverses:
         self.ledger.charge(argmins=1)
         out = self.space.zeros()
         for k, inverse in enumerate(self._apply):
-            self._write(out, k, inverse(self._read(h, k)))
+            self.space.write(out, k, inverse(self.space.read(h, k)))
         return out
 
-    def _read(self, w: Array, k: int) -> Array:
-        return np.concatenate([self.space.x_of(w, k), self.space.z(w)[k]])
 
-    def _write(self, out: Array, k: int, u: Array) -> None:
-        self.space.x_of(out, k)[...] = u[: self.space.d[k]]
-        self.space.z(out)[k] = u[self.space.d[k] :]
-
-
-def _plus_diagonal(H: Any, diagonal: Array) -> Any:
+def plus_diagonal(H: Any, diagonal: Array) -> Any:
+    """H + diag(diagonal), sparse where H is."""
+    if not diagonal.any():
+        return H
     if is_sparse(H):
         return sp.csr_array(H + diagonal_matrix(diagonal))
     return H + np.diag(diagonal)
