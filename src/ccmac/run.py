@@ -21,9 +21,9 @@ from ccmac.pipeline.certificates import Certificates
 from ccmac.pipeline.conflicts import Conflicts
 from ccmac.pipeline.coupling import Coupling
 from ccmac.pipeline.recover import Recovery
-from ccmac.pipeline.stack import Stack
+from ccmac.pipeline.stack import Stack, stack_problem
 from ccmac.plan import Plan
-from ccmac.problem import Agent, Problem
+from ccmac.problem import Problem
 from ccmac.progress import reporter
 from ccmac.results import Result, Solution
 from ccmac.runtime import InProcess, Runtime
@@ -300,9 +300,3 @@ def _as_problem(problem: Problem | Stack) -> Problem:
             f"problem: expected a ccmac.Problem or Stack, got {type(problem).__name__}"
         )
     return problem
-
-
-def stack_problem(stack: Stack) -> Problem:
-    """The stack's objective as a one-agent problem with x = w."""
-    zero = np.zeros((0, stack.dim))
-    return Problem([Agent(stack.objective, C=zero, c=np.zeros(0))], q=0, m=0)

@@ -19,7 +19,10 @@ Term = Callable[[Any, Any], Any]
 class Case:
     """A problem, its network, and the same written for CVXPY."""
 
-    def __init__(self, objectives: list[Any], terms: list[Term], d: int, q: int, seed: int) -> None:
+    def __init__(
+        self, objectives: list[Any], terms: list[Term], d: int, q: int, seed: int, groups: int = 0
+    ) -> None:
+        """``groups`` of an agent's x have fixed sums, and then every agent ties z too."""
         rng = np.random.default_rng([seed, 77])
         n, m = len(objectives), 3
         x = [rng.standard_normal(d) for _ in range(n)]
@@ -30,10 +33,17 @@ class Case:
         coupled: Any = 0
         for i, objective in enumerate(objectives):
             A, B, C = (rng.standard_normal(shape) for shape in ((m, d), (m, q), (1, d)))
+            D = None
+            if groups:
+                C = np.repeat(np.eye(groups), d // groups, axis=1)
+                D = rng.standard_normal((1, q)) if i < q - 1 else None
             b, c = A @ x[i] + B @ z, C @ x[i]
-            agents.append(ccmac.Agent(objective, A=A, B=B, b=b, C=C, c=c))
+            e = None if D is None else D @ z
+            agents.append(ccmac.Agent(objective, A=A, B=B, b=b, C=C, c=c, D=D, e=e))
             coupled = coupled + A @ X[i] + B @ Z - b
             constraints.append(C @ X[i] == c)
+            if D is not None:
+                constraints.append(e == D @ Z)
         total = sum(term(X[i], Z) for i, term in enumerate(terms))
         reference = cvxpy.Problem(cvxpy.Minimize(total), [coupled == 0, *constraints])
         reference.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
@@ -46,14 +56,15 @@ class Case:
 def case(kind: str, seed: int) -> Case:
     """One random problem; ``kind`` names the loss."""
     rng = np.random.default_rng(seed)
-    n, d, q = int(rng.integers(2, 5)), 5, 3
+    grouped = kind == "groups"
+    n, d, q = int(rng.integers(2, 5)), 6 if grouped else 5, 3
     objectives: list[Any] = []
     terms: list[Term] = []
     for _ in range(n):
         objective, term = KINDS[kind](rng, d, q)
         objectives.append(objective)
         terms.append(term)
-    return Case(objectives, terms, d, q, seed)
+    return Case(objectives, terms, d, q, seed, groups=3 if grouped else 0)
 
 
 def least_squares(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
@@ -96,6 +107,14 @@ def lasso(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     ), lambda x, z: 0.3 * cvxpy.norm1(x) + 0.5 * cvxpy.sum_squares(z - y)
 
 
+def groups(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
+    """Absolute deviations of x, whose groups have fixed sums; a Huber loss on z, which is tied."""
+    a, y = rng.standard_normal(d), rng.standard_normal(q)
+    return Separable(
+        x=L1(1.0, a), z=ccmac.objectives.Huber(y=y, delta=0.5)
+    ), lambda x, z: cvxpy.norm1(x - a) + 0.5 * cvxpy.sum(cvxpy.huber(z - y, 0.5))
+
+
 def box(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     """Simple sets on x and a linear-quadratic cost; the feasible point lies inside."""
     y = rng.standard_normal(d)
@@ -118,5 +137,6 @@ KINDS = {
     "absolute": absolute,
     "hinge": hinge,
     "lasso": lasso,
+    "groups": groups,
     "box": box,
 }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.operators.filters import first_kind_filter, outer_degree, second_kind_filter
-from ccmac.solvers.continuation import Correction, StageSteps, stage_step
+from ccmac.solvers.continuation import Continuation, Correction, StageSteps, stage_step
 from ccmac.solvers.continuation_schedule import certified_schedule, gradient_steps
 from solvers.dense_system import Toy
 
@@ -113,6 +113,37 @@ def test_schedule_has_no_logarithm() -> None:
         constant = math.sqrt(128) * (1 + 25 * math.log(200)) / (1 - 1 / math.sqrt(2))
         assert plan.steps < constant * plan.time
         assert plan.affine(6) == 2 * plan.affine(3)
+
+
+def executed(time: float, loose: float = 1.0) -> tuple[float, int, int]:
+    """(T, gradients, affine calls) of a whole run, checked against the schedule's formulas."""
+    toy = Toy(1, loose=loose)
+    plan = certified_schedule(toy.L, toy.radius, toy.L * (toy.radius / time) ** 2, 1.0)
+    solver, ledger = Continuation(plan), toy.space.runtime.ledger
+    state = solver.init(toy.model, toy.w0)
+    while not solver.finished(state):
+        state = solver.step(toy.model, state)
+    degree = outer_degree(toy.system.interval.low, toy.system.interval.high)
+    assert ledger["gradients"] == plan.gradients()
+    assert ledger["affine"] == plan.affine(degree)
+    assert (
+        toy.value(state.vectors["w"]) - toy.value(toy.solution) <= toy.L * toy.radius**2 / time**2
+    )
+    return plan.time, ledger["gradients"], ledger["affine"]
+
+
+def test_executed_counts_grow_like_the_time() -> None:
+    """eps / 4 three times, run to the end: slope 1 without a logarithm."""
+    runs = np.log([executed(time) for time in (1.3, 2.6, 5.2)])
+    for counts in runs.T[1:]:
+        assert np.polyfit(runs[:, 0], counts, 1)[0] == pytest.approx(1.0, abs=0.05)
+
+
+def test_executed_calls_grow_like_the_cross_factor() -> None:
+    """An interval four times as wide at both ends: chi x 4, calls x 4, gradients alike."""
+    (_, gradients, calls), (_, same, more) = (executed(1.3, loose) for loose in (1.0, 4.0))
+    assert same == gradients
+    assert more == 4 * calls
 
 
 def test_schedule_refuses_what_needs_no_work() -> None:

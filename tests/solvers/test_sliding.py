@@ -46,6 +46,46 @@ def test_halving_eps_doubles_calls_and_quadruples_subgradients() -> None:
         assert after.subgradients / before.subgradients == pytest.approx(4.0, rel=0.08)
 
 
+def executed(stack: ccmac.Stack, radius: float, epsilon: float) -> ccmac.Result:
+    """A whole run of the certified schedule; its ledger is the predicted one."""
+    result = ccmac.solve(
+        stack, method="cross-sliding", schedule="certified",
+        pinned={"radius": radius, "accuracy": epsilon},
+    )  # fmt: skip
+    assert result.ledger["affine"] == result.certificates["affine"]
+    assert result.ledger["gradients"] == result.certificates["subgradients"]
+    return result
+
+
+def counts_of(result: ccmac.Result) -> tuple[int, int]:
+    """(affine calls, subgradients)."""
+    return result.ledger["affine"], result.ledger["gradients"]
+
+
+def test_executed_counts_follow_eps() -> None:
+    """Halved twice: affine calls x 2, subgradients x 4."""
+    stack, _, solution, _ = absolute_stack(1)
+    radius = float(np.linalg.norm(solution))
+    runs = [counts_of(executed(stack, radius, 4.0 / 2**k)) for k in range(3)]
+    for before, after in itertools.pairwise(runs):
+        assert after[0] / before[0] == pytest.approx(2.0, rel=0.05)
+        assert after[1] / before[1] == pytest.approx(4.0, rel=0.08)
+
+
+def test_executed_counts_follow_the_cross_factor() -> None:
+    """Two channels at one angle: chi x 8, affine calls x 8, subgradients alike."""
+    rng = np.random.default_rng(4)
+    U, V = np.split(np.linalg.qr(rng.standard_normal((12, 4)))[0].T, 2)
+    inside, runs = rng.standard_normal(12), []
+    for chi in (1.0, 8.0):
+        c = (chi**2 - 1) / (chi**2 + 1)
+        tilted = c * U + np.sqrt(1 - c * c) * V
+        channels = [(U, U @ inside), (tilted, tilted @ inside)]
+        runs.append(counts_of(executed(ccmac.Stack(L1(1.0), channels), 4.0, 1.0)))
+    assert runs[1][0] / runs[0][0] == pytest.approx(8.0, rel=0.1)
+    assert runs[1][1] / runs[0][1] == pytest.approx(1.0, rel=0.15)
+
+
 def test_cross_factor_costs_calls_not_subgradients() -> None:
     """chi x 8."""
     tight, loose = (balanced_phase(1.0, 1.0 / chi, 3.0, 2.0, 1e-3) for chi in (1.0, 8.0))
@@ -79,13 +119,8 @@ def test_certified_ledger_and_gap() -> None:
     stack, value, solution, _ = absolute_stack(1)
     radius = float(np.linalg.norm(solution))
     for epsilon in (4.0, 2.0):
-        result = ccmac.solve(
-            stack, method="cross-sliding", schedule="certified",
-            pinned={"radius": radius, "accuracy": epsilon},
-        )  # fmt: skip
+        result = executed(stack, radius, epsilon)
         assert result.status == "optimal"
-        assert result.ledger["affine"] == result.certificates["affine"]
-        assert result.ledger["gradients"] == result.certificates["subgradients"]
         assert result.objective - value <= epsilon
 
 

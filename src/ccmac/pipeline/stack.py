@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.objectives.base import Objective
+from ccmac.problem import Agent, Problem
 
 Array = NDArray[np.float64]
 
@@ -74,6 +75,12 @@ class Stack:
     def __repr__(self) -> str:
         rows = ", ".join(str(matrix.shape[0]) for matrix, _ in self.channels)
         return f"Stack(dim={self.dim}, channels={len(self.channels)}, rows=({rows}))"
+
+
+def stack_problem(stack: Stack) -> Problem:
+    """The stack's objective as a one-agent problem with x = w."""
+    zero = np.zeros((0, stack.dim))
+    return Problem([Agent(stack.objective, C=zero, c=np.zeros(0))], q=0, m=0)
 
 
 def _channel(j: int, pair: Any) -> tuple[Any, Array]:

@@ -28,9 +28,8 @@ from ccmac.pipeline.normalized import (
 )
 from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.scaling import CurvatureTable
-from ccmac.pipeline.stack import Stack
+from ccmac.pipeline.stack import Stack, stack_problem
 from ccmac.pipeline.system import Interval
-from ccmac.problem import Agent, Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.inprocess import InProcess
 from ccmac.spaces import Space
@@ -92,7 +91,7 @@ def stack_system(
             f"stack: dimension {stack.dim} exceeds {DENSE} for dense factorizations; "
             "take rule='paper' and supply spectra and factor"
         )
-    problem = Problem([Agent(stack.objective)], q=0, m=0)
+    problem = stack_problem(stack)
     space = Space(runtime, [stack.dim], 0)
     channels: list[NormalizedChannel] = []
     bases: list[Array] = []
