@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ccmac.pipeline.certify import Bound, Certifier, Dual, Infeasibility
+from ccmac.pipeline.certify import Bound, Certifier, Infeasibility
 from ccmac.pipeline.conflicts import Conflicts
 from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.recover import CONFLICT, Multipliers, Recovery
@@ -101,12 +101,13 @@ def _certificate(prepared: Prepared, outcome: Outcome, check: Check | None) -> B
     if check is not None and check.certificate is not None:
         return check.certificate
     realized: Realized | None = getattr(prepared.iteration, "realized", None)
-    vectors = outcome.state.vectors
-    if outcome.status == "diverged" or realized is None or "price" not in outcome.state.rows:
+    if outcome.status == "diverged" or realized is None or not 0 < realized.objective.mu < math.inf:
         return None
-    if not 0 < realized.objective.mu < math.inf:
+    iteration, state = prepared.iteration, outcome.state
+    dual = iteration.dual(state, realized)
+    if dual is None:
         return None
-    return Certifier(realized).quick(vectors["w"], Dual(vectors["p"], outcome.state.rows["price"]))
+    return Certifier(realized).look(iteration.embedded(state, realized), dual).bound
 
 
 def _diagnose(

@@ -211,10 +211,13 @@ class Run:
                 self.context.x0,
                 np.broadcast_to(self.context.z0, (len(self.problem.agents), self.problem.q)),
             )
-            dual = None
-            if self.warm is not None and self.warm.multipliers is not None and recovery is not None:
-                dual = recovery.dual_vector(self.warm.multipliers)
+            prices = None if self.warm is None or recovery is None else self.warm.multipliers
+            dual = None if prices is None or recovery is None else recovery.dual_vector(prices)
             state = prepared.iteration.start(x0, z0, dual)
+            if prices is not None and "price" in state.rows:
+                # The coupled multiplier that goes with the dual vector.
+                known = state.rows["price"]
+                known[...] = prices.coupled[: known.shape[1]]
             if observer is not None:
                 observer.begin(*prepared.iteration.point(state))
             saver = Checkpoints.of(

@@ -116,7 +116,7 @@ def test_a_cross_factor_that_is_too_small_is_noticed_and_widened(problem: ccmac.
     given = ccmac.Certificates(cross_factor=1.0)
     result = ccmac.solve(problem, NETWORK, method="cross-apapc", certificates=given)
     assert result.status == "optimal"
-    assert any("lower end was halved" in text for text in result.warnings)
+    assert any("lower end was put to" in text for text in result.warnings)
     assert error(problem, result) <= result.error_bound
 
 
@@ -182,6 +182,16 @@ def test_warm_start_saves_most_of_the_work(problem: ccmac.Problem) -> None:
     warm = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-7, warm_start=cold)
     assert warm.iterations < cold.iterations / 3
     assert error(problem, warm) <= warm.error_bound
+
+
+@pytest.mark.parametrize("method", ["cross-apapc", "cross-cg"])
+def test_a_warm_start_keeps_the_prices(problem: ccmac.Problem, method: str) -> None:
+    cold = ccmac.solve(problem, NETWORK, method=method, tol=1e-7)
+    warm = ccmac.solve(problem, NETWORK, method=method, tol=1e-7, warm_start=cold)
+    assert cold.multipliers is not None
+    assert warm.multipliers is not None
+    assert np.linalg.norm(cold.multipliers.coupled) > 1e-3
+    assert warm.multipliers.coupled == pytest.approx(cold.multipliers.coupled, abs=1e-4)
 
 
 def test_ctrl_c_returns_the_iterate(problem: ccmac.Problem) -> None:

@@ -32,7 +32,7 @@ def tuned(ctx: Context, grid: Sequence[T], build: Callable[[T], Iteration]) -> T
     """
     if ctx.tune != "grid":
         raise InputError(f"tune = {ctx.tune!r} is unknown; take 'grid' or leave it out")
-    judge = CertifiedStop(Certifier(averaged_realization(ctx)), ctx.tol, own_dual=False)
+    judge = CertifiedStop(Certifier(averaged_realization(ctx)), ctx.tol)
     best, least = grid[0], math.inf
     copies = np.tile(ctx.z0, (len(ctx.problem.agents), 1))
     for setting in grid:

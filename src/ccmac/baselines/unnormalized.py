@@ -67,7 +67,7 @@ class _Builder:
         realized, interval = self.realized, self.realized.system.interval
         stopping = None
         if not self.ctx.reference:
-            stopping = CertifiedStop(Certifier(realized), self.ctx.tol, own_dual=True)
+            stopping = CertifiedStop(Certifier(realized), self.ctx.tol)
         iteration = self.iteration(balance)
         settings = {
             "scale": realized.s,

@@ -3,29 +3,35 @@
 For any w and any p in Range K', with r = grad Phi(w) + p and delta = ||G w - g|| / lambda_- >= the
 distance of w to the feasible set, D = ||w - w*|| obeys
 
-    mu D^2 <= ||r|| D + (L D + ||r||) delta.
+    D <= (B + (B^2 + 4 ||r|| delta / mu)^{1/2}) / 2,    B = ||r||/mu + (L/mu)^{1/2} delta.
 
-The bound is tightest at the repaired point w = RF^k(w) with p = -(I - r(Q)^k) grad Phi(w), where
-r is the part of the gradient that no multiplier can cancel. Charged to whatever phase is current
-(``monitor``).
+Proof: let e = grad Phi(w) - grad Phi(w*) = r - q with q in Range K', and s = <e, w - w*>. Then
+s <= ||r|| D + (||e|| + ||r||) delta, while mu D^2 <= s and (cocoercivity) ||e||^2 <= L s; solve for
+s^{1/2}. The bound is tightest at a repaired point (delta ~ 0) with p the best approximation of
+-grad Phi there; both come from conjugate residuals on G. Charged to the current phase.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.operators.chebyshev import growth, smallest_degree
-from ccmac.operators.filters import first_kind_filter
+from ccmac.operators.chebyshev import smallest_degree
+from ccmac.pipeline.conjugate import Reduced, conjugate_residuals
 from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.system import AffineSystem
 
 Array = NDArray[np.float64]
 FLOOR = 1e-13
+ROUNDING = 1e-15
+ROUNDS_OF_REPAIR = 5
+SHARE = 0.05  # of the accuracy wanted, left to what remains infeasible
+DOUBT = 0.99  # quotients beyond the certified interval by more than this contradict it
 
 
 @dataclass(frozen=True)
@@ -46,16 +52,37 @@ class Bound:
 
 @dataclass(frozen=True)
 class Dual:
-    """A dual state: p = K'lambda in execution coordinates and lambda's coupled part."""
+    """A dual state: p = K'lambda in execution coordinates and lambda's coupled part.
 
-    p: Array
+    Without ``p`` the point minimises the Lagrangian: p = -grad Phi there.
+    """
+
+    p: Array | None
     price: Array
 
 
+@dataclass(frozen=True)
+class Look:
+    """What one residual and one reduction tell of a point w."""
+
+    w: Array
+    dual: Dual | None
+    size: float  # ||(x, z)|| in the user's variables
+    bound: Bound | None  # None without a dual state
+    residual: Array | None  # G w - g
+    norm: float  # of it
+    parts: tuple[float, float]  # what r and delta alone add to the bound (r: nan without a dual)
+
+
 def distance_bound(r: float, delta: float, mu: float, L: float) -> float:
-    """Largest D with mu D^2 <= r D + (L D + r) delta."""
-    b = r + L * delta
-    return (b + math.sqrt(b * b + 4 * mu * r * delta)) / (2 * mu)
+    """The bound of the module text."""
+    b = r / mu + math.sqrt(L / mu) * delta
+    return (b + math.sqrt(b * b + 4 * r * delta / mu)) / 2
+
+
+def below(target: float) -> Callable[[float, float], bool]:
+    """Stop when the norm is at most ``target``."""
+    return lambda norm, _: norm <= target
 
 
 class Certifier:
@@ -73,109 +100,137 @@ class Certifier:
     def _system(self) -> AffineSystem:
         return self.realized.system
 
-    def quick(self, w: Array, dual: Dual) -> Bound:
-        """The bound at w with the method's own dual state: 1 gradient, 1 residual, 2 reductions."""
-        objective, space = self.realized.objective, self.space
-        gradient = objective.gradient(w)
-        r = space.norm(gradient + dual.p)
-        delta = 0.0
-        if not self._system.empty:
-            delta = space.norm(self._system.residual(w)[0], riding=True) / self._system.interval.low
-        error = distance_bound(r, delta, objective.mu, objective.L) * self.realized.error_scale
-        return Bound(error, r, delta, w, gradient, dual.price)
+    def look(self, w: Array, dual: Dual | None) -> Look:
+        """The bound at w with the method's own dual state, as far as it has one.
 
-    def infeasibility(self, w: Array) -> float:
-        """The distance to the feasible set, at most, in user units: 1 residual, 1 reduction."""
-        if self._system.empty:
-            return 0.0
-        size = self.space.norm(self._system.residual(w)[0], riding=True)
-        return size / self._system.interval.low * self.realized.error_scale
+        Cost: 1 residual, 1 reduction, and with a dual state 1 gradient.
+        """
+        objective, space, scale = self.realized.objective, self.space, self.realized.error_scale
+        user = np.zeros(space.size)
+        space.x(user)[...] = space.x(w)
+        space.z(user)[...] = self.realized.copies(w) / math.sqrt(space.runtime.n)
+        residual = None if self._system.empty else self._system.residual(w)[0]
+        gradient, rest = None, np.zeros_like(w)
+        if dual is not None:
+            gradient = objective.gradient(w)
+            rest = rest if dual.p is None else gradient + dual.p
+        terms = [user, rest] + ([] if residual is None else [residual])
+        squares = np.concatenate([space.partial_dots(u, u) for u in terms], axis=1)
+        size, r, *more = np.sqrt(space.runtime.total(squares)).tolist()
+        norm = more[0] if more else 0.0
+        delta = norm / self._system.interval.low if more else 0.0
+        mu, L = objective.mu, objective.L
+        parts = (scale * r / mu, scale * math.sqrt(L / mu) * delta)
+        if dual is None:
+            return Look(w, dual, size, None, residual, norm, (math.nan, parts[1]))
+        bound = Bound(self._error(r, delta, size), r, delta, w, gradient, dual.price)
+        return Look(w, dual, size, bound, residual, norm, parts)
 
-    def tight(self, w: Array, goal: float, dual: Dual | None = None) -> Bound:
+    def tight(self, look: Look, goal: float) -> Bound:
         """The bound at the repaired point; ``goal`` is the accuracy wanted (user units).
 
         Repairs until the distance to feasibility is small against the goal, then removes from
-        grad Phi + p what multipliers cancel.
+        grad Phi + p what multipliers cancel, until the goal is met or nothing is left to remove.
         """
         objective, space, system = self.realized.objective, self.space, self._system
-        wanted = 0.05 * goal / self.realized.error_scale * objective.mu / objective.L
-        delta = 0.0
-        if not system.empty:
-            w, delta = self._repair(w, wanted)
+        goal = goal / self.realized.error_scale
+        dual, w, delta = look.dual, look.w, 0.0
+        if look.residual is not None:
+            wanted = SHARE * goal * math.sqrt(objective.mu / objective.L)
+            w, delta = self._repair(w, wanted, (look.residual, look.norm))
         gradient = objective.gradient(w)
-        if system.empty:
-            left, price = gradient, system.zero_price()
-        else:
-            start = gradient if dual is None else gradient + dual.p
-            left, price = self._project(start, wanted * objective.L)
-            if dual is not None:
-                price = price + dual.price
+        left, price = gradient, system.zero_price()
+        if dual is not None and look.bound is not None and look.bound.gradient is not None:
+            left = gradient - look.bound.gradient if dual.p is None else gradient + dual.p
+        if not system.empty:
+            enough, low = (1 - 2 * SHARE) * objective.mu * goal, system.interval.low
+            reduced = conjugate_residuals(
+                system.homogeneous(),
+                left,
+                # Below 0.3 hardly any of Range K' can be left.
+                lambda r, image: r <= enough or image <= 0.3 * low * r,
+                self._limit,
+            )
+            left, price = reduced.remaining, reduced.price
+        if dual is not None:
+            price = price + dual.price
         r = space.norm(left)
-        error = distance_bound(r, delta, objective.mu, objective.L) * self.realized.error_scale
-        return Bound(error, r, delta, w, gradient, price)
+        return Bound(self._error(r, delta, look.size), r, delta, w, gradient, price)
+
+    def _error(self, r: float, delta: float, size: float) -> float:
+        """The bound in the user's variables, and what rounding may add to it."""
+        mu, L = self.realized.objective.mu, self.realized.objective.L
+        error = distance_bound(r, delta, mu, L) * self.realized.error_scale
+        return error + ROUNDING * L / mu * size
 
     def repair(self, w: Array) -> Array:
         """w moved to the feasible set (or to where the equations conflict least)."""
         return self._repair(w, 0.0)[0]
 
-    def _degree(self, factor: float) -> int:
-        """Chebyshev degree that contracts the disturbance by ``factor`` (0.25 at best)."""
-        interval = self._system.interval
-        return smallest_degree(interval.low, interval.high, min(max(factor, 1e-12), 0.25))
+    @property
+    def _limit(self) -> int:
+        """Steps in which the certified interval promises a factor of 1e-12."""
+        return smallest_degree(self._system.interval.low, self._system.interval.high, 1e-12)
 
-    def _repair(self, w: Array, wanted: float) -> tuple[Array, float]:
-        """(repaired w, distance bound): Chebyshev filters, each checked against its promise."""
+    def _repair(
+        self, w: Array, wanted: float, known: tuple[Array, float] | None = None
+    ) -> tuple[Array, float]:
+        """(w - y with G y ~ G w - g, its distance bound); ``known``: G w - g and its norm.
+
+        The norm of the new residual rides on the product that follows a repair.
+        """
         system, space = self._system, self.space
         floor = FLOOR * (1.0 + space.norm(w, riding=True))
-        before = space.norm(system.residual(w)[0], riding=True)
-        for _ in range(40):
-            interval = system.interval
-            goal = max(wanted, floor) * interval.low
+        if known is None:
+            residual = system.residual(w)[0]
+            known = residual, space.norm(residual)
+        residual, before = known
+        for _ in range(ROUNDS_OF_REPAIR):
+            goal = max(wanted, floor) * system.interval.low
             if before <= goal:
                 break
-            degree = self._degree(0.5 * goal / before)
-            promised = 1.0 / growth(degree, interval.low, interval.high)
-            with np.errstate(over="ignore", invalid="ignore"):
-                moved, _ = first_kind_filter(
-                    system.residual, w, interval.low, interval.high, degree
-                )
-                after = space.norm(system.residual(moved)[0], riding=True)
-            if not after <= before:
-                self._distrust_top(after / before)
-                continue
-            w = moved
-            if after > 3.0 * promised * before + interval.high * floor:
-                self._distrust(after / before, promised)
-            if after > 0.9 * before and interval.low == system.interval.low:
-                before = after
-                break
+            reduced = conjugate_residuals(
+                system.homogeneous(), residual, below(0.8 * goal), self._limit, trusted=1e3 * floor
+            )
+            w = w - reduced.y
+            residual = system.residual(w)[0]
+            after = space.norm(residual, riding=True)
+            low = system.interval.low
+            self._doubt(reduced)
+            stuck = after > 0.5 * before and system.interval.low == low
             before = after
+            if stuck:
+                break
         return w, before / system.interval.low
 
-    def _distrust_top(self, seen: float) -> None:
-        """The repair made it worse: the upper end of the interval is too low."""
-        self._system.interval = self._system.interval.widened(high=1.1)
-        self.notes.append(
-            f"a repair grew the residual {seen:.1e} times: the interval's upper end was raised to "
-            f"{self._system.interval.high:.3g}"
-        )
-
-    def _distrust(self, seen: float, promised: float) -> None:
-        """The repair contracted less than certified: the lower end of the interval is too high."""
-        self._system.interval = self._system.interval.widened(low=0.5)
-        self.notes.append(
-            f"a repair contracted by {seen:.1e} where the interval promised {promised:.1e}: its "
-            f"lower end was halved to {self._system.interval.low:.3g}"
-        )
+    def _doubt(self, reduced: Reduced) -> None:
+        """Quotients of vectors in Range G outside the certified interval prove it wrong."""
+        interval = self._system.interval
+        if reduced.lowest < DOUBT * interval.low:
+            self._system.interval = interval.widened(low=0.5 * reduced.lowest / interval.low)
+            self.notes.append(
+                f"a repair met the eigenvalue {reduced.lowest:.3g} or less, below the interval: "
+                f"its lower end was put to {self._system.interval.low:.3g}"
+            )
+        if DOUBT * reduced.highest > interval.high:
+            self._system.interval = self._system.interval.widened(
+                high=1.1 * reduced.highest / interval.high
+            )
+            self.notes.append(
+                f"a repair met the eigenvalue {reduced.highest:.3g} or more, above the interval: "
+                f"its upper end was put to {self._system.interval.high:.3g}"
+            )
 
     def _project(self, vector: Array, wanted: float) -> tuple[Array, Array]:
-        """(vector + K'lambda with little of Range K' left, lambda's coupled part)."""
-        system, interval = self._system.homogeneous(), self._system.interval
-        size = self.space.norm(vector)
-        if size <= wanted:
-            return vector, self._system.zero_price()
-        degree = self._degree(0.5 * wanted / size)
-        return first_kind_filter(system.residual, vector, interval.low, interval.high, degree)
+        """(vector + K'lambda with at most ``wanted`` of Range K' left, lambda's coupled part)."""
+        low = self._system.interval.low
+        reduced = conjugate_residuals(
+            self._system.homogeneous(),
+            vector,
+            lambda r, image: r <= wanted or image <= low * wanted,
+            self._limit,
+        )
+        return reduced.remaining, reduced.price
 
 
 @dataclass(frozen=True)

@@ -138,30 +138,30 @@ class Recovery:
         return out
 
     def solve_shared(self, right: Array, size: float) -> Array:
-        """S_D^+ right by conjugate gradients on replicated vectors; one averaging a step.
+        """S_D^+ right by conjugate residuals on replicated vectors; one averaging a step.
 
         ``size`` is the norm of what ``right`` was computed from: below 1e-13 of it is rounding. The
-        rows of the D_i are orthonormal here, so curvature below 1e-10 means the kernel of S_D.
+        part of ``right`` in the kernel of S_D (rounding, an inexact price) is left alone.
         """
         runtime = self.runtime
+
+        def image(v: Array) -> Array:
+            [mean] = runtime.combine([self.shared.gram_contribution(v)])
+            return mean
+
         x, r = np.zeros_like(right), right.copy()
-        direction = r.copy()
-        rho = float(agreed_dots(runtime, r, r)[0])
-        stop = max(1e-28 * rho, (1e-13 * size) ** 2)
+        s = image(r)
+        p, q = r.copy(), s.copy()
+        gamma, delta = agreed_dots(runtime, np.stack([r, s], axis=1), s)
         for _ in range(2 * self.problem.q):
-            if rho <= stop:
+            if gamma <= (1e-13 * size) ** 2 or delta <= 0:
                 break
-            [image] = runtime.combine([self.shared.gram_contribution(direction)])
-            curvature, length = agreed_dots(
-                runtime, np.stack([image, direction], axis=1), direction
-            )
-            if curvature <= 1e-10 * length:
-                break
-            step = rho / curvature
-            x, r = x + step * direction, r - step * image
-            new = float(agreed_dots(runtime, r, r)[0])
-            direction = r + (new / rho) * direction
-            rho = new
+            alpha = gamma / delta
+            x, r = x + alpha * p, r - alpha * q
+            s, before = image(r), gamma
+            gamma = agreed_dots(runtime, r, s)[0]
+            p, q = r + (gamma / before) * p, s + (gamma / before) * q
+            delta = agreed_dots(runtime, q, q)[0]
         return x
 
     def size(self, rows: Array) -> float:

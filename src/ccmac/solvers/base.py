@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
+from ccmac.pipeline.certify import Dual
 from ccmac.pipeline.execution import ExecutionObjective
 from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.system import AffineSystem
@@ -73,6 +74,14 @@ class Iteration(ABC):
         """Whether the method's own schedule is over."""
         return False
 
+    def embedded(self, state: State, realized: Realized) -> Array:
+        """The iterate as an execution vector of ``realized``."""
+        return realized.embed(*self.point(state))
+
+    def dual(self, state: State, realized: Realized) -> Dual | None:
+        """The dual state at :meth:`embedded`; None for methods that keep none on ``realized``."""
+        return None
+
 
 class Solver(ABC):
     """Frozen hyperparameters with pure init and step over a :class:`Model`."""
@@ -120,6 +129,17 @@ class ModelIteration(Iteration):
         """Local variables and copies."""
         w = self.solver.output(state)
         return self.space.x(w), self.realized.copies(w)
+
+    def embedded(self, state: State, realized: Realized) -> Array:
+        """The solver's own vector where the realization is its own."""
+        own = realized is self.realized
+        return self.solver.output(state) if own else super().embedded(state, realized)
+
+    def dual(self, state: State, realized: Realized) -> Dual | None:
+        """p and its price."""
+        if realized is not self.realized or "price" not in state.rows:
+            return None
+        return Dual(state.vectors["p"], state.rows["price"])
 
     @property
     def cost(self) -> Cost:

@@ -25,4 +25,4 @@ def certified_stop(ctx: Context, iteration: BorrowingIteration) -> CertifiedStop
     if ctx.reference:
         return None
     iteration.realized = averaged_realization(ctx)
-    return CertifiedStop(Certifier(iteration.realized), ctx.tol, own_dual=False)
+    return CertifiedStop(Certifier(iteration.realized), ctx.tol)

@@ -88,7 +88,7 @@ def prepared(name: str, realized: Realized, ctx: Context, why: str, widened: int
     iteration = ModelIteration(name, solver, realized)
     stopping = None
     if not ctx.reference:
-        stopping = CertifiedStop(Certifier(realized), ctx.tol, own_dual=True)
+        stopping = CertifiedStop(Certifier(realized), ctx.tol)
     details = dict(realized.details)
     predicted = details.pop("predicted", None)
     notes = list(details.pop("notes", ()))

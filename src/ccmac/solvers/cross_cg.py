@@ -24,7 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
+from ccmac.pipeline.certify import Dual
 from ccmac.pipeline.coupling import Coupling, right_hand_sides
+from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.scaling import CurvatureTable
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -41,7 +43,7 @@ SETTLED = 1e-30
 
 
 class DualConjugateGradients(BorrowingIteration):
-    """State: u and t~ (vectors), residuals and their directions (rows), g, alpha (scalars)."""
+    """State: u, t~ (vectors), residuals, price and directions (rows), g, alpha (scalars)."""
 
     name = "cross-cg"
 
@@ -66,9 +68,12 @@ class DualConjugateGradients(BorrowingIteration):
         copies = np.zeros((space.count, space.q))
         return State(
             {"u": split_vector(space, x, z), "t": first},
-            {"r_l": replicated, "s_l": replicated.copy(), "r_n": copies, "s_n": copies.copy()},
+            {
+                "r_l": replicated, "s_l": replicated.copy(), "r_n": copies, "s_n": copies.copy(),
+                "price": replicated.copy(), "d_l": replicated.copy(),
+            },
             {"g": 0.0, "alpha": 0.0, "first": 0.0, "least": np.inf, "count": 0.0, "over": 0.0},
-        )
+        )  # fmt: skip
 
     def step(self, state: State) -> State:
         """The local minimisers first, then one step of CG."""
@@ -113,6 +118,8 @@ class DualConjugateGradients(BorrowingIteration):
             return
         alpha = g / curvature
         rows["s_l"], rows["s_n"] = q_l + beta * rows["s_l"], q_n + beta * rows["s_n"]
+        rows["d_l"] = r_l + beta * rows["d_l"]
+        rows["price"] = rows["price"] + alpha * rows["d_l"]
         direction = t + beta * state.vectors["t"]
         state.vectors["t"] = direction
         state.vectors["u"] -= alpha * direction
@@ -130,6 +137,12 @@ class DualConjugateGradients(BorrowingIteration):
     def point(self, state: State) -> tuple[Array, Array]:
         """The local minimisers at the current prices."""
         return self.space.x(state.vectors["u"]), self.space.z(state.vectors["u"])
+
+    def dual(self, state: State, realized: Realized) -> Dual | None:
+        """u minimises the Lagrangian: its gradient is -K'lambda, unless curvature was shifted."""
+        if self.local.shifted or realized is not self.realized:
+            return None
+        return Dual(None, state.rows["price"])
 
     def finished(self, state: State) -> bool:
         """Nothing is left to reduce, or the residual grows: rounding, or equations in conflict."""

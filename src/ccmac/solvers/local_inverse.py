@@ -109,6 +109,7 @@ class LocalInverses:
         self.space, self.ledger = space, space.runtime.ledger
         q, own = space.q, OwnEquations(problem, space)
         shift = curvature_shift(table)
+        self.shifted = bool(shift.any())
         self._apply: list[Solve] = []
         self._origin: list[tuple[Array, Array]] = []
         for k, (i, agent) in enumerate(problem.agents.items()):

@@ -1,7 +1,7 @@
 """When to stop: a certified bound checked now and then, or an observer's error to a reference.
 
-Checks are charged to ``monitor``. The quick bound (the method's own dual state) is cheap; only when
-it comes near the goal is the tight bound taken at the repaired point.
+Checks are charged to ``monitor``. A look with the method's own dual state is cheap; only when it
+gives hope is the tight bound taken at the repaired point.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ccmac.pipeline.certify import Bound, Certifier, Dual
+from ccmac.pipeline.certify import Bound, Certifier, Look
 from ccmac.pipeline.system import Interval
 from ccmac.solvers.base import Iteration, State
 
-Array = NDArray[np.float64]
 FIRST_CHECK = 5
 GROWTH = 1.2
 MISS = 1.5  # after a tight bound that fell short, wait for this much more than it lacked
-NEAR = 100.0  # how pessimistic the cheap look is taken to be before the first tight bound
+NEAR = 100.0  # infeasibility over the goal below which a point without prices is looked at closely
+REPAIRABLE = 1000.0  # the same for a point with prices
+RATIO = 3.0  # what a tight bound is taken to gain on the stationary part before the first is known
 
 
 @dataclass(frozen=True)
@@ -67,12 +65,12 @@ class CertifiedStop(Stopping):
     """||error|| <= tol max(1, ||(x, z)||), proved by a :class:`Certifier`.
 
     Works for any method: its point is embedded in the certifier's realization; a method that shares
-    that realization lends its dual state for the quick bound.
+    that realization lends its dual state for a cheap look.
     """
 
-    def __init__(self, certifier: Certifier, tol: float, *, own_dual: bool) -> None:
-        self.certifier, self.tol, self.own_dual = certifier, tol, own_dual
-        self._next, self._ratio = FIRST_CHECK, NEAR
+    def __init__(self, certifier: Certifier, tol: float) -> None:
+        self.certifier, self.tol = certifier, tol
+        self._next, self._ratio = FIRST_CHECK, RATIO
         self._history: list[tuple[int, float]] = []
 
     def memory(self) -> dict[str, Any]:
@@ -96,48 +94,50 @@ class CertifiedStop(Stopping):
         """By schedule."""
         return iteration >= self._next
 
-    def _embed(self, iteration: Iteration, state: State) -> Array:
-        if self.own_dual:
-            return state.vectors["w"]
-        x, z = iteration.point(state)
-        return self.certifier.realized.embed(x, z)
-
-    def _dual(self, state: State) -> Dual | None:
-        return Dual(state.vectors["p"], state.rows["price"]) if self.own_dual else None
+    def _look(self, iteration: Iteration, state: State) -> tuple[Look, float]:
+        """The cheap look, and the accuracy wanted: tol max(1, ||(x, z)||) in user units."""
+        realized = self.certifier.realized
+        w, dual = iteration.embedded(state, realized), iteration.dual(state, realized)
+        look = self.certifier.look(w, dual)
+        return look, self.tol * max(1.0, look.size)
 
     @property
     def notes(self) -> list[str]:
         """What the checks found wrong with the certified interval."""
         return self.certifier.notes
 
-    def goal(self, w: Array) -> float:
-        """tol max(1, ||(x, z)||) in user units."""
-        realized = self.certifier.realized
-        space = realized.space
-        user = np.zeros(space.size)
-        space.x(user)[...] = space.x(w)
-        space.z(user)[...] = realized.copies(w) / math.sqrt(space.runtime.n)
-        return self.tol * max(1.0, space.norm(user, riding=True))
-
     def check(self, iteration: Iteration, state: State, count: int) -> Check:
-        """A cheap look first; the tight bound only when that is near the goal.
-
-        The cheap look is the quick bound, or without a dual state the distance to feasibility.
-        """
-        w, dual = self._embed(iteration, state), self._dual(state)
-        goal = self.goal(w)
-        near = max(self._ratio * goal, 1e-13)
-        cheap = self.certifier.quick(w, dual).error if dual else self.certifier.infeasibility(w)
-        self._history.append((count, cheap))
-        if cheap > near:
-            self._schedule(count, cheap / near)
-            return Check(cheap if dual else math.nan, False, self._next, None)
-        bound = self.certifier.tight(w, goal, dual)
+        """A cheap look first; the tight bound only when that gives hope."""
+        look, goal = self._look(iteration, state)
+        seen = math.nan if look.bound is None else look.bound.error
+        if look.bound is not None and seen <= goal:
+            return Check(seen, True, count, look.bound)
+        excess = self._excess(look, goal)
+        self._history.append((count, excess))
+        if excess > 1.0:
+            self._schedule(count, excess)
+            return Check(seen, False, self._next, None)
+        bound = self.certifier.tight(look, goal)
         if bound.error <= goal:
             return Check(bound.error, True, count, bound)
-        self._ratio = min(max(cheap / bound.error, 1.0), 1e4)
+        if look.bound is not None and bound.stationarity > 0:
+            self._ratio = min(max(look.bound.stationarity / bound.stationarity, 1.0), 1e4)
         self._schedule(count, MISS * bound.error / goal)
         return Check(bound.error, False, self._next, bound)
+
+    def _excess(self, look: Look, goal: float) -> float:
+        """How many times too large the look is for a tight bound to be worth its price.
+
+        A repair removes the infeasible part at a price that grows with its logarithm only; of the
+        stationary part it leaves 1/``ratio``. Where the point is stationary, going on is as fast as
+        a repair: the look itself must meet the goal.
+        """
+        stationary, infeasible = look.parts
+        if look.dual is None:
+            return infeasible / max(NEAR * goal, 1e-13)
+        if look.dual.p is None:
+            return infeasible / goal
+        return max(stationary / (self._ratio * goal), infeasible / max(REPAIRABLE * goal, 1e-13))
 
     def _schedule(self, count: int, factor: float) -> None:
         """Check again when the rate seen so far should have gained ``factor``; never far ahead."""
@@ -152,7 +152,6 @@ class CertifiedStop(Stopping):
 
     def final(self, iteration: Iteration, state: State) -> Check:
         """One tight bound."""
-        w = self._embed(iteration, state)
-        goal = self.goal(w)
-        bound = self.certifier.tight(w, goal, self._dual(state))
+        look, goal = self._look(iteration, state)
+        bound = self.certifier.tight(look, goal)
         return Check(bound.error, bound.error <= goal, 0, bound)
