@@ -11,30 +11,21 @@ Cost: 1 gradient, 1 residual (2 affine calls, one averaging).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.baselines.unnormalized import prepare
+from ccmac.baselines.unnormalized import PrimalDual, prepare, residual_cost
 from ccmac.ledger import Cost
 from ccmac.pipeline.realized import Realized
-from ccmac.solvers.base import Model, Solver, State
+from ccmac.solvers.base import Model, State
 from ccmac.solvers.method import Context, Method, Prepared
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class CondatVu(Solver):
-    """Primal step ``tau``, dual step ``sigma``."""
-
-    tau: float
-    sigma: float
-
-    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
-        """w = w0, p = 0 or the warm dual."""
-        return State({"w": w0.copy(), "p": np.zeros_like(w0) if p is None else p.copy()})
+class CondatVu(PrimalDual):
+    """Gradient step, extrapolated dual step."""
 
     def step(self, model: Model, state: State) -> State:
         """One iteration."""
@@ -47,7 +38,7 @@ class CondatVu(Solver):
 
     def iteration_cost(self, model: Model) -> Cost:
         """1 gradient and 1 residual."""
-        return model.objective.cost + (Cost() if model.system.empty else model.system.cost)
+        return model.objective.cost + residual_cost(model)
 
 
 def condat_vu(realized: Realized, balance: float) -> CondatVu:

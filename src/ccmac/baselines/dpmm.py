@@ -8,7 +8,7 @@ On a coupled form with penalty gamma, proximal weight 1/alpha, L the graph Lapla
 
 Converges for every gamma, alpha > 0 and 0 < beta < 1/(gamma lambda_max(L)); beta is 0.99 of that.
 ``pinned`` takes penalty (gamma in units of the balanced penalty) and proximal (1/alpha in units of
-mu); ``tune="grid"`` tries penalties. Cost: 1 argmin, 2 products with A', 1 round of m' floats.
+mu); ``tune="grid"`` races penalties. Cost: 1 argmin, 2 products with A', 1 round of m' floats.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.baselines.local_argmin import LocalArgmin
-from ccmac.baselines.penalty import balanced_penalty
+from ccmac.baselines.penalty import GRID, balanced_penalty
 from ccmac.baselines.reductions import CoupledForm
 from ccmac.baselines.tuning import tuned
 from ccmac.ledger import Cost
@@ -26,7 +26,6 @@ from ccmac.solvers.borrowed import BorrowingIteration, certified_stop
 from ccmac.solvers.method import Context, Method, Prepared
 
 Array = NDArray[np.float64]
-GRID = (1.0, 0.1, 0.3, 3.0, 10.0)
 PROXIMAL = 0.01
 
 
@@ -82,7 +81,7 @@ def prepare_dpmm(ctx: Context) -> Prepared:
 
     penalty = float(ctx.pinned.get("penalty", 1.0))
     if ctx.tune is not None and "penalty" not in ctx.pinned:
-        penalty = tuned(ctx, GRID, build)
+        penalty = tuned(ctx, GRID, build, "u")
     iteration = build(penalty)
     settings = {
         "reduction": form.name, "message floats": form.width, "penalty": penalty,

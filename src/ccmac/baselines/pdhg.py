@@ -11,16 +11,15 @@ Cost: 1 prox, 1 residual (2 affine calls, one averaging).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.baselines.unnormalized import prepare
+from ccmac.baselines.unnormalized import PrimalDual, prepare, residual_cost
 from ccmac.ledger import Cost
 from ccmac.pipeline.execution import ExecutionObjective
 from ccmac.pipeline.realized import Realized
-from ccmac.solvers.base import Model, Solver, State
+from ccmac.solvers.base import Model, State
 from ccmac.solvers.method import Context, Method, Prepared
 
 Array = NDArray[np.float64]
@@ -43,16 +42,8 @@ def local_prox(objective: ExecutionObjective, w: Array, step: float) -> Array:
     return out
 
 
-@dataclass(frozen=True)
-class Pdhg(Solver):
-    """Primal step ``tau``, dual step ``sigma``."""
-
-    tau: float
-    sigma: float
-
-    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
-        """w = w0, p = 0 or the warm dual."""
-        return State({"w": w0.copy(), "p": np.zeros_like(w0) if p is None else p.copy()})
+class Pdhg(PrimalDual):
+    """Proximal step, extrapolated dual step."""
 
     def step(self, model: Model, state: State) -> State:
         """One iteration."""
@@ -65,7 +56,7 @@ class Pdhg(Solver):
 
     def iteration_cost(self, model: Model) -> Cost:
         """1 prox and 1 residual."""
-        return Cost(proxes=1) + (Cost() if model.system.empty else model.system.cost)
+        return Cost(proxes=1) + residual_cost(model)
 
 
 def pdhg(realized: Realized, balance: float) -> Pdhg:

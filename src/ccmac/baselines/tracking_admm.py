@@ -9,7 +9,7 @@ a doubly stochastic M (Metropolis weights; mixing with a Laplacian diverges):
 
 d starts at A'u - b', or the tracking is biased. Converges for every c > 0 on convex objectives; no
 rate is known, linear convergence is seen. ``pinned`` takes penalty (c in units of the balanced
-penalty); ``tune="grid"`` tries penalties. Cost: 1 argmin, 2 products with A', 1 round of 2m'
+penalty); ``tune="grid"`` races penalties. Cost: 1 argmin, 2 products with A', 1 round of 2m'
 floats.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.baselines.local_argmin import LocalArgmin
-from ccmac.baselines.penalty import balanced_penalty
+from ccmac.baselines.penalty import GRID, balanced_penalty
 from ccmac.baselines.reductions import CoupledForm
 from ccmac.baselines.tuning import tuned
 from ccmac.ledger import Cost
@@ -28,7 +28,6 @@ from ccmac.solvers.borrowed import BorrowingIteration, certified_stop
 from ccmac.solvers.method import Context, Method, Prepared
 
 Array = NDArray[np.float64]
-GRID = (1.0, 0.1, 0.3, 3.0, 10.0)
 
 
 class TrackingAdmm(BorrowingIteration):
@@ -83,7 +82,7 @@ def prepare_tracking(ctx: Context) -> Prepared:
 
     penalty = float(ctx.pinned.get("penalty", 1.0))
     if ctx.tune is not None and "penalty" not in ctx.pinned:
-        penalty = tuned(ctx, GRID, build)
+        penalty = tuned(ctx, GRID, build, "u")
     iteration = build(penalty)
     settings = {
         "reduction": form.name, "message floats": 2 * form.width, "penalty": penalty,

@@ -12,18 +12,40 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ccmac.baselines.tuning import tuned
+from ccmac.ledger import Cost
 from ccmac.pipeline.certify import Certifier
 from ccmac.pipeline.realized import Realized
-from ccmac.solvers.base import ModelIteration, Solver
+from ccmac.solvers.base import Model, ModelIteration, Solver, State
 from ccmac.solvers.cross_apapc import averaged_realization
 from ccmac.solvers.method import Context, Prepared
 from ccmac.solvers.stopping import CertifiedStop
 
+Array = NDArray[np.float64]
 PLAIN = {"normalizer": "semi-iteration", "inner": 1, "outer": 1}
 OWN = ("balance",)
 GRID = (1.0, 0.1, 0.3, 3.0, 10.0)
 WIDEN_LIMIT = 8
+
+
+@dataclass(frozen=True)
+class PrimalDual(Solver):
+    """Primal step ``tau``, dual step ``sigma``; the state is w and p."""
+
+    tau: float
+    sigma: float
+
+    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
+        """w = w0, p = 0 or the warm dual."""
+        return State({"w": w0.copy(), "p": np.zeros_like(w0) if p is None else p.copy()})
+
+
+def residual_cost(model: Model) -> Cost:
+    """One residual, if there are equations."""
+    return Cost() if model.system.empty else model.system.cost
 
 
 def unnormalized(ctx: Context) -> Realized:
@@ -37,14 +59,13 @@ def prepare(
 ) -> Prepared:
     """``solver(realized, balance)`` on the plain stack; ``balance`` scales the step rule.
 
-    ``tune="grid"`` tries :data:`GRID` for some iterations each and keeps the one of least
-    certified error; the trials are charged to setup.
+    ``tune="grid"`` lets :data:`GRID` race (:mod:`tuning`); the trials are charged to setup.
     """
     realized = unnormalized(ctx)
     builder = _Builder(name, ctx, why, solver, realized)
     balance = float(ctx.pinned.get("balance", 1.0))
     if ctx.tune is not None and "balance" not in ctx.pinned:
-        balance = tuned(ctx, GRID, builder.iteration)
+        balance = tuned(ctx, GRID, builder.iteration, "w")
     return builder.prepared(balance)
 
 
