@@ -13,14 +13,17 @@ from ccmac.errors import InputError, MethodRefused
 from ccmac.solvers.continuation_method import CONTINUATION
 from ccmac.solvers.cross_apapc import CROSS, JOINT
 from ccmac.solvers.cross_cg import CROSS_CG
+from ccmac.solvers.cross_lbfgs import CROSS_LBFGS
 from ccmac.solvers.local_inverse import affordable
+from ccmac.solvers.local_minimum import without_factorizations
 from ccmac.solvers.method import Context, Facts, Method
 from ccmac.solvers.sliding_method import SLIDING
 
 ALL = (
-    CROSS, JOINT, CROSS_CG, CONTINUATION, SLIDING,
+    CROSS, JOINT, CROSS_CG, CROSS_LBFGS, CONTINUATION, SLIDING,
     COUPLED, MIXED, DPMM, TRACKING_ADMM, CONDAT_VU, PDHG, PAPC,
 )  # fmt: skip
+ARGMIN_GRADIENTS = 20  # inside one entrywise minimisation, as counted on real data (15 to 22)
 REGISTRY: dict[str, Method] = {method.name: method for method in ALL}
 
 
@@ -53,6 +56,8 @@ def choose(ctx: Context, facts: Facts) -> tuple[Method, str]:
     """The method ``auto`` takes, and why."""
     if _prefers_cg(ctx, facts):
         return REGISTRY["cross-cg"], "quadratic with cheap local solves: fewest averagings"
+    if _prefers_lbfgs(ctx, facts):
+        return REGISTRY["cross-lbfgs"], "averagings dearer than local minimisations: fewest of them"
     if facts.smooth and facts.strongly_convex:
         return REGISTRY["cross-apapc"], "smooth and strongly convex objectives"
     if facts.prox and (facts.table.separable or not facts.smooth):
@@ -60,18 +65,37 @@ def choose(ctx: Context, facts: Facts) -> tuple[Method, str]:
         return REGISTRY["cross-sliding"], f"{kind}, and every objective has a prox"
     if facts.smooth:
         return REGISTRY["cross-continuation"], "smooth but not strongly convex"
-    return REGISTRY["cross-sliding"], "not smooth: subgradients"
+    return REGISTRY["cross-sliding"], "not smooth, and some objective has no prox"
+
+
+def _free_to_minimise(ctx: Context, facts: Facts) -> bool:
+    """Strongly convex and smooth, and nothing was asked for that only cross-apapc knows.
+
+    Such are a realization, pinned degrees, certificates, products instead of factorizations.
+    """
+    asked = ctx.realization or ctx.pinned or ctx.certificates is not None or ctx.stack is not None
+    return facts.smooth and facts.strongly_convex and not asked and ctx.access == "factor"
 
 
 def _prefers_cg(ctx: Context, facts: Facts) -> bool:
     """CG reaches the goal before cross-apapc has its plan, unless solves are dear or not allowed.
 
-    It needs one averaging and one local solve an iteration, and no spectral estimates; settings
-    that only cross-apapc knows (a realization, pinned degrees, certificates) decide for that.
+    It needs one averaging and one local solve an iteration, and no spectral estimates.
     """
-    asked = ctx.realization or ctx.pinned or ctx.certificates is not None or ctx.stack is not None
-    fit = facts.smooth and facts.strongly_convex and facts.quadratic
-    return fit and not asked and ctx.access == "factor" and affordable(ctx.problem, ctx.runtime)
+    fit = _free_to_minimise(ctx, facts) and facts.quadratic
+    return fit and affordable(ctx.problem, ctx.runtime)
+
+
+def _prefers_lbfgs(ctx: Context, facts: Facts) -> bool:
+    """About half the averagings of cross-apapc with its setup, but a minimisation in each of them.
+
+    That pays where one averaging costs more than the gradients inside one minimisation, if these
+    need no factorization of their own.
+    """
+    averaging = ctx.costs.round * ctx.runtime.averaging.rounds
+    dear = averaging >= ARGMIN_GRADIENTS * ctx.costs.gradient and averaging > 0
+    fit = _free_to_minimise(ctx, facts) and not facts.quadratic and dear
+    return fit and without_factorizations(ctx.problem, ctx.runtime)
 
 
 def methods() -> dict[str, dict[str, object]]:

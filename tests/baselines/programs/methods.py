@@ -9,7 +9,7 @@ from ccmac import vfl
 from ccmac.runtime.mpi import MPI, guard
 
 RUNS = (
-    ("cross-cg", {}), ("condat-vu", {}), ("pdhg", {}), ("papc", {}),
+    ("cross-cg", {}), ("cross-lbfgs", {}), ("condat-vu", {}), ("pdhg", {}), ("papc", {}),
     ("dpmm", {"reduction": "R1"}), ("dpmm", {"reduction": "R2"}),
     ("tracking-admm", {"reduction": "R3"}), ("coupled-yarmoshik", {"reduction": "R2"}),
     ("mixed-yarmoshik", {"reduction": "R3"}),
