@@ -46,7 +46,7 @@ HALF_DECADES = 0.5
 FINEST = 0.125
 FLOORS = tuple(np.arange(-3.0, 0.51, HALF_DECADES))  # log10
 WEIGHTS = tuple(np.arange(-4.0, 1.01, HALF_DECADES))  # log10
-LIMIT = 1500
+LIMIT = 6000  # rounds
 
 
 class Instance:
@@ -103,7 +103,9 @@ def with_auto(instance: Instance) -> tuple[str, float, ccmac.Result]:
         return gaps[-1] <= instance.target
 
     network = ccmac.Network.ring(AGENTS)
-    result = ccmac.solve(instance.problem, network, tol=1e-9, callback=watch, max_iterations=LIMIT)
+    result = ccmac.solve(
+        instance.problem, network, tol=1e-9, callback=watch, max_iterations=LIMIT // 4
+    )
     rounds = result.ledger["rounds"] if gaps[-1] <= instance.target else math.inf
     return result.plan.method if result.plan else "", rounds, result
 
@@ -134,7 +136,7 @@ class Tuner:
 
     def __init__(self, instance: Instance, build: Callable[[Realized, float], Solver]) -> None:
         self.instance, self.build = instance, build
-        self.best, self.place = math.inf, (0.0, 0.0)
+        self.best, self.limit, self.place = math.inf, math.inf, (0.0, 0.0)
         self._tried: set[tuple[float, float]] = set()
         self._realized: dict[float, Realized] = {}
 
@@ -163,7 +165,7 @@ class Tuner:
         iteration = ModelIteration("tuned", self.build(realized, 10.0**weight), realized)
         state = iteration.start(np.zeros(sum(problem.d.values())), np.zeros((AGENTS, problem.q)))
         for count in itertools.count(1):
-            if count * rounds >= min(self.best, rounds * LIMIT):
+            if count * rounds >= min(self.best, self.limit):
                 return
             state = iteration.step(state)
             gap = self.instance.gap(state.vectors["w"])
@@ -173,10 +175,17 @@ class Tuner:
                 self.best, self.place = count * rounds, (floor, weight)
                 return
 
-    def tune(self) -> float:
-        """The grid, then a pattern search with halved steps."""
-        for floor, weight in itertools.product(FLOORS, WEIGHTS):
-            self.run(float(floor), float(weight))
+    def tune(self, limit: float) -> float:
+        """The grid, then a pattern search with halved steps.
+
+        ``limit`` (rounds) is doubled until some setting of the grid arrives.
+        """
+        self.limit = limit
+        while not math.isfinite(self.best) and self.limit <= LIMIT:
+            self._tried.clear()
+            for floor, weight in itertools.product(FLOORS, WEIGHTS):
+                self.run(float(floor), float(weight))
+            self.limit *= 2
         step = HALF_DECADES
         while step >= FINEST and math.isfinite(self.best):
             floor, weight = centre = self.place
@@ -208,7 +217,7 @@ def main() -> None:
         if not chosen.untuned:
             for name, build in baselines(instance):
                 tuner = Tuner(instance, build)
-                tuned[name] = tuner.tune()
+                tuned[name] = tuner.tune(rounds)
                 print(f"{data} {kind} {name}: best at 10^{tuner.place}", file=sys.stderr)
         ratio = (rounds + setup) / min(tuned.values()) if tuned else math.nan
         cells = [

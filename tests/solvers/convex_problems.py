@@ -50,7 +50,8 @@ class Case:
         self.problem = ccmac.Problem(agents)
         self.network = ccmac.Network.ring(n) if n > 2 else ccmac.Network.path(n)
         self.value = float(reference.value)
-        self.radius = float(np.sqrt(sum(np.sum(v.value**2) for v in [*X, Z])))
+        self.solution = np.concatenate([v.value for v in [*X, Z]])
+        self.radius = float(np.linalg.norm(self.solution))
 
 
 def case(kind: str, seed: int) -> Case:
@@ -73,11 +74,15 @@ def least_squares(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     return LeastSquares(M, y), lambda x, z: 0.5 * cvxpy.sum_squares(M[:, :d] @ x + M[:, d:] @ z - y)
 
 
+def contradicting(rng: np.random.Generator, columns: int) -> tuple[Array, Array]:
+    """Rows and labels where every row contradicts another: a minimum exists without a ridge."""
+    rows, labels = rng.standard_normal((5, columns)), np.sign(rng.standard_normal(5))
+    return np.vstack([rows, 0.6 * rows]), np.concatenate([labels, -labels])
+
+
 def logistic(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
-    """No ridge, fewer rows than unknowns; every row contradicts another: a minimum exists."""
-    rows = rng.standard_normal((5, d + q))
-    labels = np.sign(rng.standard_normal(5))
-    M, y = np.vstack([rows, 0.6 * rows]), np.concatenate([labels, -labels])
+    """No ridge, fewer rows than unknowns."""
+    M, y = contradicting(rng, d + q)
     return Logistic(
         M, y, weight=0.5
     ), lambda x, z: 0.5 * cvxpy.sum(cvxpy.logistic(-cvxpy.multiply(y, M[:, :d] @ x + M[:, d:] @ z)))
@@ -105,6 +110,37 @@ def lasso(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     return Separable(
         x=L1(0.3), z=ccmac.objectives.SquaredDistance(1.0, y)
     ), lambda x, z: 0.3 * cvxpy.norm1(x) + 0.5 * cvxpy.sum_squares(z - y)
+
+
+def composite(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
+    """A logistic loss of Mx with an L1 penalty (no prox of the sum), absolute deviations of z."""
+    M, y = contradicting(rng, d)
+    b = rng.standard_normal(q)
+    return (
+        Separable(x=Logistic(M, y) + L1(0.2), z=L1(0.5, b)),
+        lambda x, z: (
+            cvxpy.sum(cvxpy.logistic(-cvxpy.multiply(y, M @ x)))
+            + 0.2 * cvxpy.norm1(x)
+            + 0.5 * cvxpy.norm1(z - b)
+        ),
+    )
+
+
+def ridged(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
+    """Kinks and strong convexity: least squares of Mx, L1 penalties, ridges on x and z."""
+    M, y = rng.standard_normal((3, d)), rng.standard_normal(3)
+    objective = Separable(
+        x=LeastSquares(M, y) + ccmac.objectives.ElasticNet(0.5, 1.0),
+        z=ccmac.objectives.ElasticNet(0.5, 0.5),
+    )
+    return (
+        objective,
+        lambda x, z: (
+            0.5 * cvxpy.sum_squares(M @ x - y)
+            + 0.5 * (cvxpy.norm1(x) + cvxpy.sum_squares(x) + cvxpy.norm1(z))
+            + 0.25 * cvxpy.sum_squares(z)
+        ),
+    )
 
 
 def groups(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
@@ -138,5 +174,7 @@ KINDS = {
     "hinge": hinge,
     "lasso": lasso,
     "groups": groups,
+    "composite": composite,
+    "ridged": ridged,
     "box": box,
 }

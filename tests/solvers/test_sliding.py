@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 import ccmac
 from ccmac.errors import InputError, MethodRefused
-from ccmac.objectives import L1, MaxAffine, SquaredDistance, Sum
+from ccmac.objectives import L1, Logistic, MaxAffine, SquaredDistance, Sum
+from ccmac.solvers.proximal_split import split
 from ccmac.solvers.sliding_schedule import balanced_phase, certified_phases
 from solvers.convex_problems import case
 
@@ -140,7 +141,8 @@ def test_certified_restarts_reach_the_solution() -> None:
     )  # fmt: skip
     assert result.certificates["phases"] > 1
     assert result.objective - reference.value <= epsilon
-    assert np.linalg.norm(result.x[0] - x.value) <= np.sqrt(2 * epsilon)
+    assert np.linalg.norm(result.x[0] - x.value) <= result.error_bound
+    assert result.error_bound <= np.sqrt(2 * epsilon) * (1 + 1e-12)
 
 
 def test_norms_of_the_balls_are_charged() -> None:
@@ -170,6 +172,41 @@ def test_maxima_are_minimised_by_subgradients() -> None:
     assert result.certificates["mode"] == "subgradient"
     assert result.objective - reference.value <= 0.1 * max(1.0, abs(result.objective))
     assert np.linalg.norm(K @ result.x[0] - v) <= 1e-2
+
+
+def test_sums_without_a_prox_take_gradients_of_their_smooth_part() -> None:
+    """auto splits them; far fewer oracle calls than subgradients need."""
+    sample = case("composite", 0)
+    options = {"tol": 1e-2, "pinned": {"radius": sample.radius}}
+    result = ccmac.solve(sample.problem, sample.network, **options)
+    assert result.status == "optimal"
+    assert result.certificates["mode"] == "proximal gradient"
+    assert result.objective - sample.value <= 1e-2 * max(1.0, sample.value)
+    slow = ccmac.solve(
+        sample.problem, sample.network, schedule="subgradient", method="cross-sliding",
+        max_iterations=60, **options,
+    )  # fmt: skip
+    assert slow.ledger["gradients"] > 3 * result.ledger["gradients"]
+
+
+def test_a_part_without_any_oracle_is_not_split() -> None:
+    """A maximum has neither a gradient nor a prox: subgradients remain."""
+    assert split(MaxAffine(np.eye(3)) + L1(1.0)) is None
+    smooth, simple = split(Logistic(np.eye(3), np.ones(3)) + L1(1.0) + SquaredDistance(2.0)) or ()
+    x, none = np.array([0.5, -1.0, 2.0]), np.zeros(0)
+    assert smooth.value(x, none) == pytest.approx(np.sum(np.log1p(np.exp(-x))))
+    assert simple.value(x, none) == pytest.approx(np.abs(x).sum() + x @ x)
+    assert "prox" in simple.capabilities
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_strong_convexity_bounds_the_error(seed: int) -> None:
+    """Kinks do not matter: ||(x, z) - (x*, z*)|| is proved at exit, without any radius."""
+    sample = case("ridged", seed)
+    result = ccmac.solve(sample.problem, sample.network, tol=1e-2)
+    error = np.linalg.norm(np.concatenate([*result.x, result.z]) - sample.solution)
+    assert result.status == "optimal"
+    assert error <= result.error_bound <= 0.5 * sample.radius
 
 
 def test_last_iterate_and_average_are_both_reported() -> None:
@@ -231,9 +268,10 @@ def test_a_warm_start_saves_iterations() -> None:
     assert warm.iterations < cold.iterations
 
 
-def test_static_cost_is_the_measured_one() -> None:
-    """One proximal step."""
-    sample = case("lasso", 1)
+@pytest.mark.parametrize("kind", ["lasso", "composite"])
+def test_static_cost_is_the_measured_one(kind: str) -> None:
+    """One proximal step, with or without a smooth part."""
+    sample = case(kind, 1)
     result = ccmac.solve(sample.problem, sample.network, max_iterations=2, tol=1e-9)
     assert result.plan is not None
     assert dict(result.ledger.of("solve")) == dict(2 * result.plan.iteration)

@@ -86,6 +86,14 @@ class CurvatureTable:
         values = self.rows[:, column]
         return float(values.min() if reduce == "min" else values.max())
 
+    @property
+    def convexity(self) -> tuple[float, float]:
+        """(mu_x, mu_z) with f_i - (mu_x/2) ||x||^2 - (mu_z/2) ||z||^2 convex for every agent."""
+        if self.separable:
+            x, z = self.block(1, "min"), self.block(3, "min")
+            return min(x, 1e300), min(z, 1e300)  # a block of size 0 has inf
+        return self.block(5, "min"), self.block(5, "min")
+
     def balance(self) -> float:
         """s at which both blocks have the same geometric-mean curvature (t = 1)."""
         L_x, mu_x = self.block(0, "max"), self.block(1, "min")

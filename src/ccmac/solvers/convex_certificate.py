@@ -8,6 +8,12 @@ and R >= ||w0 - w*||, with r = g + p:
 The distance <r, w0 - w*> is taken in the user's variables, where w0 and w* are in consensus. A
 feasible (repaired) point v then has F(v) - F* <= F(v) - F(u) + the bound. Nothing here needs a
 multiplier budget.
+
+Where F is strongly convex no radius is needed either. In the norm ||w||^2 = mu_x ||x||^2 + mu_z
+sum_i ||z_i||^2, whose dual norm measures r, adding F(v) >= F* + ||v - w*||^2/2 and
+F* >= F(u) + <g, w* - u> + ||w* - u||^2/2 - slack gives for e = ||v - u|| and D = ||v - w*||
+
+    D^2 <= (||r|| + e) D + ||r|| e + c,   c = F(v) - F(u) + slack + ||p|| dist(u).
 """
 
 from __future__ import annotations
@@ -44,6 +50,7 @@ class Gap:
     scale: float  # execution radius per user radius
     price: Array | None = None
     source: str = "last"  # last iterate or average
+    error: float = math.inf  # ||(x, z) - (x*, z*)|| at most (inf: F is not strongly convex)
 
     def bound(self, radius: float) -> float:
         """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
@@ -89,12 +96,44 @@ def estimated_radius(travelled: float) -> float:
     return max(1.0, ESTIMATE * travelled)
 
 
-class GapCertifier(Certifier):
-    """Gaps for points of one realized problem, started at ``w0`` (a consensus point)."""
+def strong_distance(r: float, moved: float, rest: float) -> float:
+    """Largest D with D^2 <= (r + moved) D + r moved + rest."""
+    b = r + moved
+    return 0.5 * (b + math.sqrt(max(b * b + 4.0 * (r * moved + rest), 0.0)))
 
-    def __init__(self, realized: Realized, w0: Array) -> None:
+
+class GapCertifier(Certifier):
+    """Gaps for points of one realized problem, started at ``w0`` (a consensus point).
+
+    ``convexity`` is (mu_x, mu_z) of every agent's objective in the user's variables.
+    """
+
+    def __init__(
+        self, realized: Realized, w0: Array, convexity: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
         super().__init__(realized)
-        self.w0 = w0
+        self.w0, self.convexity = w0, convexity
+
+    @property
+    def strong(self) -> bool:
+        """Whether the solution is unique by declared curvature (not in a lift: y has none)."""
+        mu = min(self.convexity)
+        return 0 < mu < math.inf and self.space.z_end == self.space.size
+
+    @property
+    def error_unit(self) -> float:
+        """||(x, z)|| in the user's variables at most, z the mean, where the strong norm is 1."""
+        mu_x, mu_z = self.convexity
+        return 1.0 / math.sqrt(min(mu_x, self.space.runtime.n * mu_z))
+
+    def strong_norm(self, w: Array, *, dual: bool = False) -> float:
+        """(mu_x ||x||^2 + mu_z sum_i ||z_i||^2)^{1/2} or its dual; one reduction that rides."""
+        mu_x, mu_z = self.convexity
+        scales = math.sqrt(mu_x), math.sqrt(mu_z) * self.realized.s
+        out = w.copy()
+        self.space.x(out)[...] *= 1.0 / scales[0] if dual else scales[0]
+        self.space.z(out)[...] *= 1.0 / scales[1] if dual else scales[1]
+        return self.space.norm(out, riding=True)
 
     def value(self, w: Array) -> float:
         """sum_i f_i at each agent's own copy; one reduction that rides."""
@@ -163,10 +202,14 @@ class GapCertifier(Certifier):
         p, price = self.project(gradient, 1e-2 * epsilon / max(radius, 1e-300))
         return replace(self.gap(repaired, gradient, p, distance=distance), price=price)
 
-    def tight_subgradient(self, w: Array, gradient: Array, goal: Goal, slack: float = 0.0) -> Gap:
+    def tight_subgradient(
+        self, w: Array, gradient: Array, goal: Goal, slack: float = 0.0, share: float = 1.0
+    ) -> Gap:
         """At the repaired point (w itself where F is infinite there), from a subgradient at w.
 
-        F(v) - F* <= F(v) - F(w) + bound(w); the repaired v is used if its value is finite.
+        F(v) - F* <= F(v) - F(w) + bound(w); the repaired v is used if its value is finite. For a
+        strongly convex F it is repaired as far as rounding allows, so that it counts as feasible
+        in the error bound; ``share`` of the convexity holds along the subgradient given.
         """
         value = self.value(w)
         epsilon, radius = goal.epsilon(value), self._radius(w, goal)
@@ -176,13 +219,21 @@ class GapCertifier(Certifier):
         if math.isfinite(self.realized.objective.L):
             reach = execution_radius(self.realized, radius)
             steep = max(steep, self.realized.objective.L * reach)
-        repaired, distance = self.repaired(w, 1e-2 * epsilon / steep)
+        repaired, distance = self.repaired(w, 0.0 if self.strong else 1e-2 * epsilon / steep)
         there = self.value(repaired)
         if not math.isfinite(there):
             return found
+        error = math.inf
+        if self.strong:
+            root = math.sqrt(share)
+            r = self.strong_norm(gradient + p, dual=True) / root
+            moved = root * self.strong_norm(repaired - w)
+            rest = there - value + slack + self.space.norm(p, riding=True) * found.distance
+            error = strong_distance(r, moved, rest) * self.error_unit / root
         return replace(
-            found, w=repaired, value=there, base=found.base + there - value, distance=distance
-        )
+            found, w=repaired, value=there, base=found.base + there - value, distance=distance,
+            error=error,
+        )  # fmt: skip
 
     def _radius(self, w: Array, goal: Goal) -> float:
         return goal.radius if goal.radius is not None else estimated_radius(self.travelled(w))

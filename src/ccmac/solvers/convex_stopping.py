@@ -95,4 +95,5 @@ class ReportedGapStop(GapStop):
 
 def as_bound(found: Gap) -> Bound:
     """For the Result: no Euclidean error is claimed where F is not strongly convex."""
-    return Bound(math.nan, found.slope, found.distance, found.w, found.gradient, found.price)
+    error = found.error if math.isfinite(found.error) else math.nan
+    return Bound(error, found.slope, found.distance, found.w, found.gradient, found.price)

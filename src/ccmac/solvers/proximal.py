@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +16,20 @@ Array = NDArray[np.float64]
 GRID = 10.0 ** np.arange(-8, 7)
 
 
-def proximal(objective: ExecutionObjective, w: Array, weight: float) -> Array:
+def proximal(
+    objective: ExecutionObjective, w: Array, weight: float, weight_z: float | None = None
+) -> Array:
     """argmin_u F(u) + (weight/2) ||u - w||^2, agent by agent. Cost: 1 prox, no communication.
 
-    With x = t x~ and z = s z~ the steps are t^2/weight and s^2/weight. A lift's y is free of F.
+    With x = t x~ and z = s z~ the steps are t^2/weight and s^2/weight (``weight_z`` where it
+    differs from that of x). A lift's y is free of F.
     """
     objective.ledger.charge(proxes=1)
     space, t, s = objective.space, objective.t, objective.s
     out = w.copy()
     for k, agent in enumerate(objective.problem.agents.values()):
         x, z = agent.objective.prox(
-            t * space.x_of(w, k), s * space.z(w)[k], t * t / weight, s * s / weight
+            t * space.x_of(w, k), s * space.z(w)[k], t * t / weight, s * s / (weight_z or weight)
         )
         space.x_of(out, k)[...] = x / t
         space.z(out)[k] = z / s
@@ -44,16 +48,19 @@ def unequal_steps(problem: Problem, runtime: Runtime) -> bool:
     return bool(runtime.gather(np.array(rows)).all())
 
 
-def first_weight(objective: ExecutionObjective, w0: Array) -> float:
+def first_weight(
+    objective: ExecutionObjective, w0: Array, move: Callable[[float], Array] | None = None
+) -> float:
     """The weight at which one proximal step makes half of the progress that F allows.
 
-    Tried on powers of ten, every agent by itself; the values travel in one reduction. Where F has
-    no minimum the weight is that of a step as long as 1 + ||w0||.
+    ``move`` gives the point reached at a weight, where a step is more than the prox of F. Tried on
+    powers of ten, every agent by itself; the values travel in one reduction. Where F has no minimum
+    the weight is that of a step as long as 1 + ||w0||.
     """
     space = objective.space
     values, lengths = [], []
     for weight in GRID:
-        point = proximal(objective, w0, float(weight))
+        point = move(float(weight)) if move else proximal(objective, w0, float(weight))
         values.append(objective.values(point))
         lengths.append(space.partial_dots(point - w0, point - w0))
     size = space.partial_dots(w0, w0)

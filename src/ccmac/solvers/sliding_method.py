@@ -1,24 +1,30 @@
 """cross-sliding: objectives with kinks, simple sets, or no known curvature.
 
-Practical mode (default): proximal primal-dual steps where every objective has a prox, else sliding
-with doubling. ``schedule="certified"``: the balanced schedule for a radius R and a bound M.
+Practical mode (default): proximal primal-dual steps where every objective has a prox, or is the sum
+of a smooth function and one with a prox; else sliding with doubling. ``schedule="certified"``: the
+balanced schedule for a radius R and a bound M.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ccmac.errors import InputError, MethodRefused
 from ccmac.pipeline.realized import Realized
+from ccmac.problem import Problem
+from ccmac.solvers.base import State
 from ccmac.solvers.continuation import ScheduledIteration
-from ccmac.solvers.convex_certificate import GapCertifier
+from ccmac.solvers.convex_certificate import Gap, GapCertifier
 from ccmac.solvers.convex_realization import Goal, execution_radius, goal_of, positive, realize
 from ccmac.solvers.convex_stopping import GapStop, ReportedGapStop
 from ccmac.solvers.method import Context, Method, Prepared
 from ccmac.solvers.proximal import first_weight, unequal_steps
+from ccmac.solvers.proximal_split import Parts, split_problem
 from ccmac.solvers.sliding import Sliding
 from ccmac.solvers.sliding_practical import DoublingSliding, SubgradientIteration
 from ccmac.solvers.sliding_proximal import ProximalIteration, ProximalPrimalDual
@@ -30,7 +36,17 @@ NAME = "cross-sliding"
 
 
 class SlidingIteration(SubgradientIteration, ScheduledIteration):
-    """The certified schedule."""
+    """The certified schedule: F - F* + (2M/sigma) ||K w - v|| <= ``epsilon`` at its end."""
+
+    epsilon: float = math.nan
+
+    def tight_gap(self, state: State) -> Gap:
+        """For a strongly convex F the theorem bounds the error too: ||w - w*||^2 / 2 <= eps."""
+        found = super().tight_gap(state)
+        if not (self.finished(state) and self.certifier.strong):
+            return found
+        error = math.sqrt(2.0 * self.epsilon) * self.certifier.error_unit
+        return replace(found, error=min(error, found.error))
 
 
 def prepare_sliding(ctx: Context) -> Prepared:
@@ -39,8 +55,12 @@ def prepare_sliding(ctx: Context) -> Prepared:
         known = "'practical', 'subgradient' or 'certified'"
         raise InputError(f"schedule {ctx.schedule!r} is unknown; take {known}")
     goal = goal_of(ctx)
-    if ctx.facts.prox and ctx.schedule in (None, "practical"):
-        return _proximal(ctx, goal)
+    if ctx.schedule in (None, "practical"):
+        if ctx.facts.prox:
+            return _proximal(ctx, goal)
+        split = split_problem(ctx.problem, ctx.runtime)
+        if split is not None:
+            return _proximal(ctx, goal, split)
     refuse_sets(ctx)
     return (_certified if ctx.schedule == "certified" else _doubling)(ctx, goal)
 
@@ -77,25 +97,36 @@ def _found(realized: Realized, **more: Any) -> dict[str, Any]:
     return {"interval": [interval.low, interval.high], "source": interval.source, **more}
 
 
-def _proximal(ctx: Context, goal: Goal) -> Prepared:
-    realized = _realized(ctx, equal_steps=not unequal_steps(ctx.problem, ctx.runtime))
+def _proximal(ctx: Context, goal: Goal, split: tuple[Problem, Problem] | None = None) -> Prepared:
+    """``split``: the smooth and the simple part, where F itself has no prox."""
+    simple = ctx.problem if split is None else split[1]
+    equal = not unequal_steps(simple, ctx.runtime)
+    realized = _realized(ctx, equal_steps=equal)
     w0 = realized.embed(ctx.x0, ctx.z0)
-    weight = first_weight(realized.objective, w0)
-    certifier = GapCertifier(realized, w0)
-    solver = ProximalPrimalDual(weight, anchored=not ctx.facts.smooth)
+    if split is None:
+        why, mode = "proximal steps, every objective has a prox", "proximal"
+        parts = Parts(None, realized.objective)
+        weight = first_weight(realized.objective, w0)
+    else:
+        why = "proximal steps for the simple parts, gradients for the smooth ones"
+        mode, parts = "proximal gradient", Parts.of(realized, split, equal=equal)
+        slope = np.zeros_like(w0) + parts.slope(w0)
+        weight = first_weight(realized.objective, w0, partial(parts.backward, w0, slope))
+    certifier = GapCertifier(realized, w0, ctx.facts.table.convexity)
+    solver = ProximalPrimalDual(parts, weight, anchored=not ctx.facts.smooth)
     iteration = ProximalIteration(NAME, solver, certifier, goal)
-    found = _found(realized, schedule="practical", mode="proximal", first_weight=weight)
+    found = _found(realized, schedule="practical", mode=mode, first_weight=weight)
     stopping = None if ctx.reference else GapStop(iteration, goal, found)
     return Prepared(
-        iteration, stopping, realized.realization, "proximal steps, every objective has a prox",
-        dict(realized.details), candidates=realized.candidates, certificates=found,
+        iteration, stopping, realized.realization, why, dict(realized.details),
+        candidates=realized.candidates, certificates=found,
     )  # fmt: skip
 
 
 def _doubling(ctx: Context, goal: Goal) -> Prepared:
     realized = _realized(ctx)
     w0 = realized.embed(ctx.x0, ctx.z0)
-    certifier = GapCertifier(realized, w0)
+    certifier = GapCertifier(realized, w0, ctx.facts.table.convexity)
     feasible, _ = certifier.repaired(w0, 0.0)
     steep = max(realized.space.norm(realized.objective.gradient(w0)), 1e-12)
     # R is at least (F(w0) - F*)/M; doubling does the rest.
@@ -124,7 +155,7 @@ def _certified(ctx: Context, goal: Goal) -> Prepared:
     radius = execution_radius(realized, goal.radius)
     epsilon = goal.accuracy if goal.accuracy is not None else goal.tol
     w0 = realized.embed(ctx.x0, ctx.z0)
-    certifier = GapCertifier(realized, w0)
+    certifier = GapCertifier(realized, w0, ctx.facts.table.convexity)
     feasible, _ = certifier.repaired(w0, 0.0)
     interval = realized.system.interval
     norm, sigma = (1.0, 1.0)
@@ -134,6 +165,7 @@ def _certified(ctx: Context, goal: Goal) -> Prepared:
     phases = certified_phases(norm, sigma, steep, radius, epsilon, mu)
     solver = Sliding(tuple(phases), feasible)
     iteration = SlidingIteration(NAME, solver, certifier, goal)
+    iteration.epsilon = epsilon
     found = _found(
         realized, schedule="certified", lipschitz=steep, T_ns=steep * radius / epsilon,
         phases=len(phases), affine=sum(p.affine for p in phases),

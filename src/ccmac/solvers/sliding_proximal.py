@@ -1,7 +1,7 @@
 """Proximal primal-dual steps on the normalized stack: the practical mode where F has a prox.
 
-    w = prox_{F/S}(x - q/S),     p = q + (S/lambda_+) (G (2 w - x) - g),     q = K'y
-    (x, q) <- j/(j+1) (2 (w, p) - (x, q)) + 1/(j+1) anchor
+    w = prox_{F/S}(x - q/S),     p = q + (S/lambda_+) (Q (2 w - x) - g),     q = K'y
+    (x, q) <- j/(j+1) (2 (w, p) - (x, q)) + 1/(j+1) anchor,     Q = K'K, g = K'v
 
 PDHG steps (with an exactly normalized stack: Douglas-Rachford), reflected and drawn to an anchor as
 in Halpern's iteration; the anchor moves and S is renewed when the length of a step has fallen
@@ -9,7 +9,15 @@ enough since the last time. Kinks profit from that, several times over; a smooth
 the plain steps, (x, q) <- (w, p). S is learned from the distances that the two sequences have
 travelled (see ``primal_dual``). Every step knows a subgradient of F at its own point,
 S (x - w) - q, so that the gap is bounded without further oracle calls, at the last point and at the
-average since the last restart. Cost: 1 prox, 1 residual; three scalars that ride.
+average since the last restart.
+
+Where only a part G of F = H + G has a prox, H is met by its gradient (Condat-Vu steps):
+
+    w = prox_{G/(S+L)}(x - (q + grad H(x))/(S + L)),     L = diag(L_x, L_z) >= the Hessian of H;
+
+the reflection 2 (w, p) - (x, q) shortens to (x, q) + 1.5 ((w, p) - (x, q)), and
+(S + L) (x - w) - q is a subgradient of F at w up to <w - x, L (w - x)>.
+Cost: 1 prox, 1 residual (and 1 gradient); three scalars that ride.
 """
 
 from __future__ import annotations
@@ -25,7 +33,7 @@ from ccmac.solvers.base import Model, ModelIteration, Solver, State
 from ccmac.solvers.convex_certificate import Gap, GapCertifier
 from ccmac.solvers.convex_realization import Goal
 from ccmac.solvers.primal_dual import adapted_weight
-from ccmac.solvers.proximal import proximal
+from ccmac.solvers.proximal_split import Parts
 
 Array = NDArray[np.float64]
 SUFFICIENT, NECESSARY, LONG = 0.2, 0.8, 0.4
@@ -35,6 +43,7 @@ SUFFICIENT, NECESSARY, LONG = 0.2, 0.8, 0.4
 class ProximalPrimalDual(Solver):
     """``weight`` is the first S (``adapt`` False keeps it); plain steps unless ``anchored``."""
 
+    parts: Parts
     weight: float
     adapt: bool = True
     anchored: bool = True
@@ -44,7 +53,7 @@ class ProximalPrimalDual(Solver):
         dual = np.zeros_like(w0) if p is None else p.copy()
         vectors = {"w": w0.copy(), "p": dual, "slope": np.zeros_like(w0)}
         vectors.update(w_start=w0.copy(), p_start=dual.copy())
-        scalars = {"weight": self.weight, "count": 0.0}
+        scalars = {"weight": self.weight, "count": 0.0, "slack": 0.0}
         state = State(vectors, scalars=scalars)
         self._anchor(state)
         return state
@@ -61,19 +70,27 @@ class ProximalPrimalDual(Solver):
         """One iteration."""
         v, s, system, space = state.vectors, state.scalars, model.system, model.objective.space
         weight, x, q = s["weight"], v["x"], v["q"]
-        w = proximal(model.objective, x - q / weight, weight)
+        parts = self.parts
+        w = parts.backward(x, q + parts.slope(x), weight)
         high, p = 1.0, q
         if not system.empty:
             high = system.interval.high
             p = q + (weight / high) * system.residual(2.0 * w - x)[0]
-        v["slope"], v["w"], v["p"] = weight * (x - w) - q, w, p
+        step = x - w
+        v["slope"], v["w"], v["p"] = weight * step - q, w, p
+        moved, priced = space.norm(step, riding=True), space.norm(p - q, riding=True)
+        s["slack"] = 0.0
+        if parts.smooth is not None:
+            bent = parts.bend(step)
+            v["slope"] += bent
+            s["slack"] = space.dot(bent, step, riding=True)
         v["w_sum"] += w
         v["slope_sum"] += v["slope"]
-        s["products"] += space.dot(v["slope"], w, riding=True)
+        s["products"] += space.dot(v["slope"], w, riding=True) + s["slack"]
         s["count"] += 1.0
         s["inner"] += 1.0
-        moved, priced = space.norm(w - x, riding=True), space.norm(p - q, riding=True)
-        before, s["length"] = s["length"], math.hypot(moved * weight, priced * math.sqrt(high))
+        primal = weight * (weight * moved * moved + s["slack"])
+        before, s["length"] = s["length"], math.sqrt(primal + priced * priced * high)
         if s["inner"] == 1.0:
             s["first"] = s["length"]
         if self._restarts(s, before):
@@ -87,8 +104,9 @@ class ProximalPrimalDual(Solver):
             v["x"], v["q"] = w, p
             return state
         share = s["inner"] / (s["inner"] + 1.0)
-        v["x"] = share * (2.0 * w - x) + (1.0 - share) * v["w_anchor"]
-        v["q"] = share * (2.0 * p - q) + (1.0 - share) * v["p_anchor"]
+        ahead = 2.0 if parts.smooth is None else 1.5
+        v["x"] = share * (x + ahead * (w - x)) + (1.0 - share) * v["w_anchor"]
+        v["q"] = share * (q + ahead * (p - q)) + (1.0 - share) * v["p_anchor"]
         return state
 
     def _restarts(self, s: dict[str, float], before: float) -> bool:
@@ -104,16 +122,22 @@ class ProximalPrimalDual(Solver):
         return s["inner"] >= LONG * s["count"] and s["count"] > 20.0
 
     def iteration_cost(self, model: Model) -> Cost:
-        """1 prox, 1 residual, three scalars that ride."""
+        """1 prox, 1 residual, three scalars that ride; with H one more and 1 gradient."""
         residual = Cost() if model.system.empty else model.system.cost
         riding = model.objective.space.runtime.total_cost(riding=True)
+        if self.parts.smooth is not None:
+            residual = residual + self.parts.smooth.cost + riding
         return Cost(proxes=1) + residual + 3 * riding
 
 
 class ProximalIteration(ModelIteration):
     """The solver, able to bound its gap at the last iterate and at the average."""
 
-    def __init__(self, name: str, solver: Solver, certifier: GapCertifier, goal: Goal) -> None:
+    solver: ProximalPrimalDual
+
+    def __init__(
+        self, name: str, solver: ProximalPrimalDual, certifier: GapCertifier, goal: Goal
+    ) -> None:
         super().__init__(name, solver, certifier.realized)
         self.certifier, self.goal = certifier, goal
         self.found: dict[str, float] = {}
@@ -121,7 +145,7 @@ class ProximalIteration(ModelIteration):
     def candidates(self, state: State) -> dict[str, tuple[Array, Array, float]]:
         """(point, subgradient, slack) of the last iterate and of the average."""
         v, s = state.vectors, state.scalars
-        found = {"last": (v["w"], v["slope"], 0.0)}
+        found = {"last": (v["w"], v["slope"], s["slack"])}
         if s["inner"] > 1:
             point, slope = v["w_sum"] / s["inner"], v["slope_sum"] / s["inner"]
             slack = s["products"] / s["inner"] - self.space.dot(slope, point, riding=True)
@@ -145,6 +169,8 @@ class ProximalIteration(ModelIteration):
         """At the repaired better point."""
         name, _ = self._best(state)
         point, slope, slack = self.candidates(state)[name]
-        return replace(
-            self.certifier.tight_subgradient(point, slope, self.goal, slack), source=name
-        )
+        # H's convexity is seen from x, not from w: (mu/2)||u - x||^2 >= (mu/4)||u - w||^2 less what
+        # the slack has room for.
+        share = 1.0 if self.solver.parts.smooth is None else 0.5
+        found = self.certifier.tight_subgradient(point, slope, self.goal, slack, share)
+        return replace(found, source=name)
