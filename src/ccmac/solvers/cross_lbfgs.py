@@ -31,7 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
+from ccmac.pipeline.certify import Dual
 from ccmac.pipeline.coupling import Coupling, right_hand_sides
+from ccmac.pipeline.realized import Realized
 from ccmac.pipeline.scaling import CurvatureTable
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -55,7 +57,7 @@ FLATTER = 0.8
 
 
 class DualLbfgs(BorrowingIteration):
-    """State: u and h (vectors), l, mean z, the history and its Gram matrix (rows), scalars."""
+    """State: u and h (vectors), price, mean z, the history and its Gram matrix (rows), scalars."""
 
     name = "cross-lbfgs"
 
@@ -92,7 +94,7 @@ class DualLbfgs(BorrowingIteration):
         return State(
             {"u": split_vector(space, x, z), "h": h},
             {
-                "l": np.zeros((replicas, width)), "mean": np.zeros((replicas, q)),
+                "price": np.zeros((replicas, width)), "mean": np.zeros((replicas, q)),
                 "basis_l": np.zeros((replicas, SIZE, width)), "basis_n": np.zeros((count, SIZE, q)),
                 "gram": np.zeros((replicas, SIZE, SIZE)), "inner": np.zeros((count, 1)),
             },
@@ -106,7 +108,10 @@ class DualLbfgs(BorrowingIteration):
         """The local minimisers at the first prices, then one trial a step."""
         scalars = state.scalars
         if scalars["count"] == 0.0:
-            zero = np.zeros_like(state.rows["l"]), np.zeros_like(self.space.z(state.vectors["u"]))
+            zero = (
+                np.zeros_like(state.rows["price"]),
+                np.zeros_like(self.space.z(state.vectors["u"])),
+            )
             trial = self._trial(state, state.vectors["h"], *zero, 0.0)
             self._learn(state, trial, 0.0, take=True)
             scalars["first"] = float(trial.squares[2, 2])
@@ -147,7 +152,7 @@ class DualLbfgs(BorrowingIteration):
         space, rows, n = self.space, state.rows, self.problem.n
         u, inner = self.local.minimise(h, state.vectors["u"])
         rows["inner"] = rows["inner"] + inner
-        z, prices = space.z(u), rows["l"] + alpha * d_l
+        z, prices = space.z(u), rows["price"] + alpha * d_l
         coupled, copies = self.coupling.contributions(space.x(u), z, with_z=True)
         mean, mean_z = self.runtime.combine([coupled - self._contribution, copies])
         # New vectors (d, y, g), those of the consensus channel without the mean's shift.
@@ -192,13 +197,22 @@ class DualLbfgs(BorrowingIteration):
         scalars["pairs"] += float(curved)
         if take:
             state.vectors = {"u": trial.u, "h": trial.h}
-            rows["l"], rows["mean"] = trial.prices, trial.mean
+            rows["price"], rows["mean"] = trial.prices, trial.mean
             scalars["value"] = float(trial.value)
         return bool(curved)
 
     def point(self, state: State) -> tuple[Array, Array]:
         """The local minimisers at the prices taken last."""
         return self.space.x(state.vectors["u"]), self.space.z(state.vectors["u"])
+
+    def dual(self, state: State, realized: Realized) -> Dual | None:
+        """h, which the minimisers cancel where no local equation or shift adds to it."""
+        if realized is not self.realized or {"C", "D"} & self.problem.present or self.local.shifted:
+            return None
+        p = np.zeros(realized.space.size)
+        p[: self.space.size] = state.vectors["h"]
+        realized.space.z(p)[...] *= realized.s
+        return Dual(p, state.rows["price"])
 
     def finished(self, state: State) -> bool:
         """Nothing is left to gain, or rounding (or equations in conflict) forbid it."""

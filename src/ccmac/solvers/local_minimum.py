@@ -182,7 +182,8 @@ class LocalMinimisers:
     def __init__(self, problem: Problem, space: Space, table: CurvatureTable) -> None:
         self.space, self.ledger = space, space.runtime.ledger
         self.objectives = [agent.objective for agent in problem.agents.values()]
-        self.shift = curvature_shift(table)[list(problem.agents)]
+        shifts = curvature_shift(table)
+        self.shifted, self.shift = bool(shifts.any()), shifts[list(problem.agents)]
         own = OwnEquations(problem, space)
         self._pieces: list[list[tuple[slice, Minimiser]]] = []
         for k, f in enumerate(self.objectives):

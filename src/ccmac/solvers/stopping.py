@@ -20,6 +20,7 @@ GROWTH = 1.2
 MISS = 1.5  # after a tight bound that fell short, wait for this much more than it lacked
 NEAR = 100.0  # infeasibility over the goal below which a point without prices is looked at closely
 REPAIRABLE = 1000.0  # the same for a point with prices
+STATIONARY = 0.01  # a stationary part below this share of the infeasible part is none
 RATIO = 3.0  # what a tight bound is taken to gain on the stationary part before the first is known
 
 
@@ -135,7 +136,7 @@ class CertifiedStop(Stopping):
         stationary, infeasible = look.parts
         if look.dual is None:
             return infeasible / max(NEAR * goal, 1e-13)
-        if look.dual.p is None:
+        if stationary <= STATIONARY * infeasible:
             return infeasible / goal
         return max(stationary / (self._ratio * goal), infeasible / max(REPAIRABLE * goal, 1e-13))
 
