@@ -1,15 +1,20 @@
 """The table of docs/methods.md: rounds to RelErr 1e-6 on vertical federated ridge regression.
 
-    python benchmarks/method_table.py [--cases a9a,mushrooms] [--methods ...] [--seconds 120]
+    python benchmarks/method_table.py --json table.json [--cases a9a,mushrooms] [--methods ...]
 
 Every sum and reduction is charged. Baselines run with the best of a few settings by full runs
-against the reference (better than any tuner could know), cross-apapc and cross-cg as they come.
-Needs the LIBSVM files (``ccmac data list``). A run that passes the time limit is printed as such.
+against the reference (better than any tuner could know), cross-apapc and cross-cg as they come; a
+setting is given up when it has made as many iterations as the best one before it. What is in the
+JSON file is not run again. Needs the LIBSVM files (``ccmac data list``).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,22 +23,30 @@ import ccmac
 from ccmac import data, vfl
 
 CASES = {"a9a": 8, "mushrooms": 8, "w8a": 8, "a8a": 16}
-BALANCES: list[dict[str, Any]] = [{"pinned": {"balance": b}} for b in (0.5, 1.0, 2.0)]
-PENALTIES: list[dict[str, Any]] = [
-    {"reduction": "R2", "pinned": {"penalty": p}} for p in (0.1, 0.15, 0.2, 0.4, 0.7)
-]
+LIMIT = 20_000
+
+
+def pinned(key: str, values: tuple[float, ...], **options: Any) -> list[dict[str, Any]]:
+    """One setting a value."""
+    return [{**options, "pinned": {key: value}} for value in values]
+
+
+BALANCES = pinned("balance", (1.0, 0.5, 0.7, 1.4, 2.0))
+POOLED: list[dict[str, Any]] = [{"reduction": "R2"}]
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "cross-apapc": [{}],
-    "cross-cg": [{}],
     "condat-vu": BALANCES,
     "pdhg": BALANCES,
-    "papc": [{"pinned": {"balance": b}} for b in (0.1, 0.2, 0.3)],
+    "papc": pinned("balance", (0.2, 0.1, 0.15, 0.3, 0.5)),
     "joint-apapc": [{}],
-    "dpmm": PENALTIES,
-    "tracking-admm": PENALTIES,
-    "coupled-yarmoshik": [{"reduction": "R2"}],
-    "mixed-yarmoshik": [{"reduction": "R2"}],
+    "coupled-yarmoshik": POOLED,
+    "mixed-yarmoshik": POOLED,
+    "cross-cg": [{}],
+    "cross-lbfgs": [{}],
+    "dpmm": pinned("penalty", (0.2, 0.15, 0.3, 0.5, 0.7), reduction="R2"),
+    "tracking-admm": pinned("penalty", (0.1, 0.03, 0.05, 0.07, 0.15, 0.2), reduction="R2"),
 }
+ARGMINS = ("cross-cg", "cross-lbfgs", "dpmm", "tracking-admm")
 
 
 def instance(name: str) -> tuple[ccmac.Problem, ccmac.Network, np.ndarray]:
@@ -46,40 +59,72 @@ def instance(name: str) -> tuple[ccmac.Problem, ccmac.Network, np.ndarray]:
     return problem, ccmac.Network.ring(agents), np.linalg.solve(gram, X.T @ y / len(y))
 
 
-def best(name: str, method: str, seconds: float) -> str:
-    """The markdown row of one method: its setting of fewest rounds."""
+def best(name: str, method: str) -> dict[str, Any]:
+    """The record of one method: its setting of fewest iterations, hence of fewest rounds."""
     problem, network, weights = instance(name)
-    rows = []
+    begun, limit, found = time.perf_counter(), LIMIT, {}
     for setting in SETTINGS[method]:
         result = ccmac.solve(
             problem, network, method=method, tol=1e-6, reference=weights,
-            max_seconds=seconds, max_iterations=20_000, **setting,
+            max_iterations=limit, progress=False, **setting,
         )  # fmt: skip
-        done = result.status == "optimal"
-        rows.append((not done, result.ledger["rounds"], setting, result))
-    failed, rounds, setting, result = min(rows, key=lambda row: row[:2])
-    ledger = result.ledger
-    products = sum(ledger[unit] for unit in "ABCD")
-    local = ", ".join(f"{ledger[u]:,} {u}" for u in ("gradients", "argmins", "proxes") if ledger[u])
-    shown = f"> {rounds:,} (stopped at {result.relative_error:.0e})" if failed else f"{rounds:,}"
-    setup = ledger.of("setup")["rounds"]
-    used = setting.get("pinned", {}) | {k: v for k, v in setting.items() if k != "pinned"}
-    said = ", ".join(f"{k} {v}" for k, v in used.items()) or "as it comes"
-    return f"| {name} | {method} | {said} | {local} | {products:,} | {shown} | {setup:,} |"
+        if result.status == "optimal" and (not found or result.iterations < limit):
+            limit = result.iterations
+            solve, setup = result.ledger.of("solve"), result.ledger.of("setup")
+            found = {
+                "setting": {k: v for k, v in setting.items() if k != "pinned"}
+                | setting.get("pinned", {}),
+                "iterations": limit,
+                "rounds": solve["rounds"],
+                "setup": setup["rounds"],
+                **{u: solve[u] for u in ("gradients", "proxes", "argmins", "bytes")},
+                "products": sum(solve[u] for u in "ABCD"),
+            }
+    return {**found, "seconds": round(time.perf_counter() - begun, 1)}
+
+
+def table(records: dict[str, dict[str, Any]], methods: list[str], cases: list[str]) -> str:
+    """Methods down, data sets across: rounds of the solve (rounds of the setup), best setting."""
+    lines = ["| method | " + " | ".join(cases) + " |", "|---" * (len(cases) + 1) + "|"]
+    plain = [m for m in methods if m not in ARGMINS]
+    local = [m for m in methods if m in ARGMINS]
+    for method in [*plain, "", *local]:
+        if not method:
+            lines.append("| with local minimisations: |" + " |" * len(cases))
+            continue
+        cells = [cell(records[f"{case} {method}"]) for case in cases]
+        lines.append(f"| `{method}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def cell(record: dict[str, Any]) -> str:
+    """Rounds, setup rounds, and what was pinned."""
+    if "rounds" not in record:
+        return f"not in {LIMIT:,} iterations"
+    said = ", ".join(f"{v}" for v in record["setting"].values())
+    return f"{record['rounds']:,} ({record['setup']:,})" + (f" at {said}" if said else "")
 
 
 def main() -> None:
-    """Print the table, row by row."""
+    """Run what is missing, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", default=",".join(CASES))
-    parser.add_argument("--methods", default=",".join(SETTINGS))
-    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--methods", default=",".join(m for m in SETTINGS if m in ccmac.methods()))
+    parser.add_argument("--json", type=Path, default=None, help="records; continued if it exists")
     options = parser.parse_args()
-    print("| data | method | setting | local work | products | rounds | setup rounds |")
-    print("|---|---|---|---|---|---|---|")
-    for name in options.cases.split(","):
-        for method in options.methods.split(","):
-            print(best(name, method, options.seconds), flush=True)
+    store: Path | None = options.json
+    records = json.loads(store.read_text()) if store is not None and store.exists() else {}
+    cases, methods = options.cases.split(","), options.methods.split(",")
+    wanted = [(case, method) for case in cases for method in methods]
+    for place, (case, method) in enumerate(wanted, 1):
+        key = f"{case} {method}"
+        if key not in records:
+            records[key] = best(case, method)
+            if store is not None:
+                store.write_text(json.dumps(records, indent=1) + "\n")
+        shown, seconds = cell(records[key]), records[key]["seconds"]
+        print(f"{place}/{len(wanted)} {key}: {shown}, {seconds} s", file=sys.stderr, flush=True)
+    print(table(records, methods, cases))
 
 
 if __name__ == "__main__":
