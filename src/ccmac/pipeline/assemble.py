@@ -99,9 +99,27 @@ def assemble(
         problem, system, table, start, given, costs or Costs(), target, measure, pinned or {}, rng
     )
     notes: list[str] = []
+    small = true_table.size <= SMALL_STATE
+    final = _fixed(system, choice, given, rng, notes, small=small)
+    better = choice.planner.knowing(final.interval.low, choice) if choice.planner else None
+    if better is not None and choice.cosine is None and given.cross_factor is None:
+        choice = better.choose()
+        final = _fixed(system, choice, given, rng, notes, small=small)
     constants = curvature or choice.constants
     if stand_in is not None and curvature is None:
         constants = true_table.at(choice.candidate.s)
+    objective = ExecutionObjective(
+        problem, space, s=choice.candidate.s,
+        augment=constants.augment, mu=constants.mu, L=constants.L,
+    )  # fmt: skip
+    return Averaged(space, objective, final, table, choice, choice.candidate.s, tuple(notes))
+
+
+def _fixed(
+    system: AveragedSystem, choice: Choice, given: Certificates, rng: np.random.Generator,
+    notes: list[str], *, small: bool,
+) -> AveragedSystem:  # fmt: skip
+    """The system as planned, with the interval of its normal operator."""
     final = system.at_scale(choice.candidate.s)
     common = choice.cosine is None
     cosine = choice.cosine if choice.cosine is not None else 0.0
@@ -110,13 +128,8 @@ def assemble(
         cosine, common = (chi2 - 1) / (chi2 + 1), True
     final.finish(choice.normalizer, cosine, choice.spectrum.source, common)
     if choice.cosine is None and given.cross_factor is None and not final.empty:
-        small = true_table.size <= SMALL_STATE
         final.interval = _joint_interval(final, rng, notes, small=small)
-    objective = ExecutionObjective(
-        problem, space, s=choice.candidate.s,
-        augment=constants.augment, mu=constants.mu, L=constants.L,
-    )  # fmt: skip
-    return Averaged(space, objective, final, table, choice, choice.candidate.s, tuple(notes))
+    return final
 
 
 def structural_cosine(system: AveragedSystem, multiples_bound: float | None) -> float | None:

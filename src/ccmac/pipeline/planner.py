@@ -6,6 +6,7 @@ Everything that needs the agents (curvature, one Lanczos run, intervals) is exec
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from ccmac.costs import Costs
 from ccmac.ledger import Cost
 from ccmac.pipeline.averaged import AveragedSystem, Normalizer, SemiIteration
+from ccmac.pipeline.hidden import cosine_of, refuted, with_hidden_modes
 from ccmac.pipeline.normalizers import (
     KERNEL,
     TOP_MARGIN,
@@ -70,6 +72,7 @@ class Choice:
     spectrum: Spectrum
     cosine: float | None
     table: tuple[Candidate, ...] = field(repr=False, default=())
+    planner: Planner | None = field(repr=False, default=None)
 
 
 class Planner:
@@ -153,9 +156,25 @@ class Planner:
             normalizer = build_deflation(self.system, self.profile, best.s, best.inner, spectrum)
         else:
             normalizer = SemiIteration(spectrum.low, spectrum.high, best.inner)
-        return Choice(
-            best, constants, normalizer, spectrum, self.cosine, tuple(row[0] for row in scored)
-        )
+        table = tuple(row[0] for row in scored)
+        return Choice(best, constants, normalizer, spectrum, self.cosine, table, self)
+
+    def knowing(self, low: float, choice: Choice) -> Planner | None:
+        """The planner that knows the lower end found for ``choice``; None if that is no news.
+
+        None with D too: the model's second channel is disagreement alone.
+        """
+        chi2 = choice.candidate.cross_factor**2
+        spread = choice.normalizer.spread[0] if choice.normalizer is not None else 1.0
+        cosine = cosine_of(low, spread)
+        fixed = self.pinned.keys() >= {"scale", "outer"} or not self.system.shared.empty
+        if fixed or not refuted((chi2 - 1) / (chi2 + 1), cosine):
+            return None
+        other = copy.copy(self)
+        other.profile = with_hidden_modes(self.profile, choice.candidate.s, cosine)
+        # Deflation needs vectors, which hidden modes have not.
+        other.pinned = {**self.pinned, "normalizer": "semi-iteration"}
+        return other
 
     def _scales(self) -> tuple[float, ...]:
         if "scale" in self.pinned:
