@@ -150,18 +150,28 @@ class _SmoothAgent(_Agent, Smooth):
 
 
 class _NewtonAgent(_SmoothAgent):
+    def __init__(self, piece: _Piece) -> None:
+        super().__init__(piece)
+        assert isinstance(self.f, Separable)
+        self._parts = (self.f.x_part, self.f.z_part)
+        entrywise = self.f.z_part is None or self.f.z_part.coordinatewise
+        self._arrow = Arrow.of(self.penalty, self.d) if entrywise else None
+
     def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
         return self.newton(linear, start)
 
     def inverse(self, u: Array) -> Solve:
-        assert isinstance(self.f, Separable)
-        blocks = [
+        """Only the diagonal of the z block moves where f acts on z entry by entry."""
+        H_x, H_z = (
             sp.csr_array((len(v), len(v))) if part is None else sp.csr_array(hessian_at(part, v))
-            for part, v in zip((self.f.x_part, self.f.z_part), self._full(u), strict=True)
-        ]
-        blocks[1] = blocks[1][self.held][:, self.held]
-        M = sp.csr_array(self.penalty + sp.block_diag(blocks, format="csr"))
-        return constrained_inverse(block_solve(M, self.d), self.E)
+            for part, v in zip(self._parts, self._full(u), strict=True)
+        )
+        if self._arrow is not None:
+            solve = self._arrow.solve(H_x.toarray(), H_z.diagonal()[self.held])
+        else:
+            blocks = sp.block_diag([H_x, H_z[self.held][:, self.held]], format="csr")
+            solve = block_solve(sp.csr_array(self.penalty + blocks), self.d)
+        return constrained_inverse(solve, self.E)
 
 
 class _GeneralAgent(_SmoothAgent):
@@ -171,27 +181,45 @@ class _GeneralAgent(_SmoothAgent):
 
 def block_solve(M: sp.csr_array, d: int) -> Solve:
     """v -> M^{-1} v for M positive definite: a diagonal trailing block is eliminated first."""
-    size = M.shape[0]
-    trailing = M[d:, d:]
-    diagonal = trailing.diagonal()
-    if size > d and d <= DENSE and trailing.nnz == np.count_nonzero(diagonal):
-        return _arrow_solve(M, d, diagonal)
-    if size <= DENSE:
+    arrow = Arrow.of(M, d)
+    if arrow is not None:
+        return arrow.solve()
+    if M.shape[0] <= DENSE:
         factor = scipy.linalg.cho_factor(M.toarray())
         return lambda v: np.asarray(scipy.linalg.cho_solve(factor, v))
     lu = spla.splu(sp.csc_array(M))
     return lambda v: np.asarray(lu.solve(v))
 
 
-def _arrow_solve(M: sp.csr_array, d: int, diagonal: Array) -> Solve:
-    border = sp.csr_array(M[:d, d:])
-    scaled = sp.csr_array(border @ sp.diags_array(1.0 / diagonal))
-    factor = scipy.linalg.cho_factor((M[:d, :d] - scaled @ border.T).toarray()) if d else None
+@dataclass(frozen=True)
+class Arrow:
+    """[X, S; S', diag(t)]: the trailing block is eliminated, X - S diag(1/t) S' factorized."""
 
-    def solve(v: Array) -> Array:
-        if factor is None:
-            return np.asarray(v / diagonal)
-        x = scipy.linalg.cho_solve(factor, v[:d] - scaled @ v[d:])
-        return np.concatenate([x, (v[d:] - border.T @ x) / diagonal])
+    X: Array
+    S: sp.csr_array
+    across: sp.csr_array  # S'
+    t: Array
 
-    return solve
+    @classmethod
+    def of(cls, M: sp.csr_array, d: int) -> Arrow | None:
+        """M cut after d rows; None when it has another form or a leading block beyond dense."""
+        trailing = M[d:, d:]
+        t = trailing.diagonal()
+        if M.shape[0] == d or d > DENSE or trailing.nnz != np.count_nonzero(t):
+            return None
+        S = sp.csr_array(M[:d, d:])
+        return cls(M[:d, :d].toarray(), S, sp.csr_array(S.T), t)
+
+    def solve(self, more_X: Array | float = 0.0, more_t: Array | float = 0.0) -> Solve:
+        """v -> M^{-1} v with X + more_X and t + more_t."""
+        S, across, t, d = self.S, self.across, self.t + more_t, len(self.X)
+        if d == 0:
+            return lambda v: np.asarray(v / t)
+        scaled = sp.csr_array((S.data / t[S.indices], S.indices, S.indptr), shape=S.shape)
+        factor = scipy.linalg.cho_factor(self.X + more_X - (scaled @ across).toarray())
+
+        def apply(v: Array) -> Array:
+            x = scipy.linalg.cho_solve(factor, v[:d] - scaled @ v[d:])
+            return np.concatenate([x, (v[d:] - across @ x) / t])
+
+        return apply
