@@ -236,13 +236,11 @@ def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
     """Lanczos on S_D: its whole range when q is small, else its interval with margins."""
     runtime, q = shared.runtime, shared.q
 
-    def apply(v: Array) -> Array:
-        return runtime.combine([shared.gram_contribution(v)])[0]
-
     small = q <= SMALL
     seed = np.tile(rng.standard_normal(q), (runtime.replicas, 1))
     steps = q + 1 if small else LANCZOS_STEPS
-    krylov = lanczos(runtime, apply, apply(seed), steps, rng=rng if small else None)
+    [start] = runtime.combine([shared.gram_contribution(seed)])
+    krylov = lanczos(runtime, shared.gram_contribution, start, steps, rng=rng if small else None)
     if krylov.complete and krylov.steps:
         shared.fix_span(krylov)
         return

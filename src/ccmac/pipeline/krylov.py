@@ -14,6 +14,7 @@ from ccmac.spaces import Space
 
 Array = NDArray[np.float64]
 BREAKDOWN = 1e-9
+CANCELLED = 1e-2
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,16 @@ def orthogonalized(basis: Array, vector: Array) -> Array:
 
 def lanczos(
     runtime: Runtime,
-    apply: Callable[[Array], Array],
+    contribution: Callable[[Array], Array],
     start: Array,
     steps: int,
     *,
     rng: np.random.Generator | None = None,
 ) -> Krylov:
-    """``steps`` Lanczos steps with full reorthogonalization; ``apply`` returns S v (replicated).
+    """``steps`` Lanczos steps with full reorthogonalization; S v is the mean of ``contribution`` v.
 
+    The agents' copies of a vector differ by rounding, and the recurrence would multiply that at
+    every step. Hence the copies travel with the contributions and their mean replaces them.
     With ``rng`` an exhausted run starts again outside what it has spanned, so that repeated
     eigenvalues are seen with all their vectors, until Range(S) is complete (one averaging more for
     every new start).
@@ -93,14 +96,16 @@ def lanczos(
     beta: list[float] = []
     exhausted, complete, scale = False, False, 0.0
     for k in range(steps):
-        image = apply(np.ascontiguousarray(vectors[:, k]))
+        copies = np.ascontiguousarray(vectors[:, k])
+        image, vectors[:, k] = runtime.combine([contribution(copies), copies])
         alpha.append(float(agreed_dots(runtime, vectors[:, k], image)[0]))
-        image, length = _remainder(runtime, vectors[:, : k + 1], image)
-        scale = max(scale, abs(alpha[-1]), length)
+        scale = max(scale, abs(alpha[-1]))
+        image, length = _remainder(runtime, vectors[:, : k + 1], image, scale)
+        scale = max(scale, length)
         exhausted = length <= BREAKDOWN * scale
         beta.append(0.0 if exhausted else length)
         if exhausted and rng is not None:
-            image, length = _fresh(runtime, apply, vectors[:, : k + 1], rng)
+            image, length = _fresh(runtime, contribution, vectors[:, : k + 1], rng, scale)
             complete = length <= BREAKDOWN * max(scale, 1e-300)
             exhausted = complete
         vectors[:, k + 1] = 0.0 if exhausted else image / length
@@ -111,22 +116,35 @@ def lanczos(
     return Krylov(vectors[:, : count + 1], np.array(alpha), np.array(beta), exhausted, complete)
 
 
-def _remainder(runtime: Runtime, basis: Array, vector: Array) -> tuple[Array, float]:
-    """What is left of ``vector`` outside the basis, and its norm."""
+def _remainder(runtime: Runtime, basis: Array, vector: Array, scale: float) -> tuple[Array, float]:
+    """What is left of ``vector`` outside the basis, and its norm.
+
+    Where it is short beside ``scale``, the copies of what is left are averaged once more.
+    """
     for _ in range(2):
         vector = orthogonalized(basis, vector)
-    return vector, float(np.sqrt(max(agreed_dots(runtime, vector, vector)[0], 0.0)))
+    length = float(np.sqrt(agreed_dots(runtime, vector, vector)[0]))
+    if BREAKDOWN * scale < length <= CANCELLED * scale:
+        [vector] = runtime.combine([vector])
+        vector = orthogonalized(basis, vector)
+        length = float(np.sqrt(agreed_dots(runtime, vector, vector)[0]))
+    return vector, length
 
 
 def _fresh(
-    runtime: Runtime, apply: Callable[[Array], Array], basis: Array, rng: np.random.Generator
+    runtime: Runtime,
+    contribution: Callable[[Array], Array],
+    basis: Array,
+    rng: np.random.Generator,
+    scale: float,
 ) -> tuple[Array, float]:
     """S times a random unit vector outside an invariant basis: zero when Range(S) is spanned."""
     if basis.shape[1] >= basis.shape[2]:
         return np.zeros((basis.shape[0], basis.shape[2])), 0.0
     noise = np.tile(rng.standard_normal(basis.shape[2]), (basis.shape[0], 1))
-    noise, length = _remainder(runtime, basis, noise)
-    return _remainder(runtime, basis, apply(noise / length))
+    noise, length = _remainder(runtime, basis, noise, 1.0)
+    [image] = runtime.combine([contribution(noise / length)])
+    return _remainder(runtime, basis, image, scale)
 
 
 def extreme_ritz(

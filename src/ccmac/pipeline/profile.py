@@ -97,10 +97,8 @@ def build_profile(
     data = _unit(runtime, misfit) + _unit(runtime, t * t * along_x + s * s * along_z)
     data = _unit(runtime, data) + share * noise
 
-    def apply(price: Array) -> Array:
-        return runtime.combine([system.gram_contribution(price)])[0]
-
-    krylov = lanczos(runtime, apply, data, steps, rng=rng if exhaust else None)
+    fresh = rng if exhaust else None
+    krylov = lanczos(runtime, system.gram_contribution, data, steps, rng=fresh)
     T = krylov.tridiagonal()
     M_B, M_mean = _shared_grams(system, krylov, structure)
     M_A = (T - s * s * M_B) / (t * t)

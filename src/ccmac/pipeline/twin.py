@@ -21,6 +21,7 @@ from ccmac.pipeline.scaling import Constants
 
 Array = NDArray[np.float64]
 LONGEST = 20000
+NEGLIGIBLE = 1e-13  # of the top of S: rounding of the Krylov matrices
 ROUNDING = 1e-24  # squared relative error that double precision can still reach
 
 
@@ -57,9 +58,9 @@ class Modes:
         mu_x, L_x, mu_z, L_z = blocks * np.array([1.0, 1.0, s * s, s * s])
         theta, vectors = profile.ritz(1.0, s)
         root = math.sqrt(n)
-        a = _root(np.einsum("kj,kl,lj->j", vectors, profile.M_A, vectors))
-        b = s * _root(np.einsum("kj,kl,lj->j", vectors, profile.M_mean, vectors))
-        c = s * _root(np.einsum("kj,kl,lj->j", vectors, profile.M_B - profile.M_mean, vectors))
+        parts = profile.M_A, s * s * profile.M_mean, s * s * (profile.M_B - profile.M_mean)
+        noise = NEGLIGIBLE * float(theta.max(initial=0.0))
+        a, b, c = (_root(np.einsum("kj,kl,lj->j", vectors, M, vectors), noise) for M in parts)
         g_x = root * _ratio(vectors.T @ profile.gradient_x, a)
         g_z = root * s * s * _ratio(vectors.T @ profile.gradient_z, b)
         misfit = root * (vectors.T @ profile.misfit)
@@ -97,13 +98,13 @@ class Modes:
         return flat
 
 
-def _root(values: Array) -> Array:
-    return np.sqrt(np.maximum(values, 0.0))
+def _root(squares: Array, noise: float) -> Array:
+    """Square roots; what rounding left in place of a zero stays zero."""
+    return np.sqrt(np.where(squares > noise, squares, 0.0))
 
 
 def _ratio(top: Array, bottom: Array) -> Array:
-    scale = float(bottom.max(initial=0.0))
-    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 1e-9 * max(scale, 1e-300))
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
 
 
 def correction_matrices(modes: Modes, setting: Setting) -> tuple[Array, Array]:
