@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -149,3 +150,18 @@ def test_figures_are_drawn_without_a_display(tmp_path: Path) -> None:
     assert all(path.read_bytes()[:4] == b"\x89PNG" for path in written)
     with pytest.raises(InputError, match="take png, pdf, svg"):
         draw(tmp_path, tmp_path / "figures", ["gif"])
+
+
+def test_a_sweep_of_accuracies_has_its_figure() -> None:
+    pytest.importorskip("matplotlib")
+    from ccmac.experiments.figures import figures
+
+    records = []
+    for tol in (1e-1, 1e-2, 1e-3):
+        record = made(2.0, 4.0, 0, 1.0, 100 / tol, "first")
+        record.summary["ledger"]["solve"]["gradients"] = round(10 / math.sqrt(tol))
+        records.append(Record(replace(record.run, tol=tol), record.summary, record.folder))
+    [(name, figure)] = figures(records).items()
+    assert name == "accuracy"
+    [line] = figure.axes[1].lines
+    assert list(line.get_ydata()) == [1e3, 1e4, 1e5]

@@ -170,6 +170,8 @@ def test_maxima_are_minimised_by_subgradients() -> None:
     assert result.plan.method == "cross-sliding"
     assert result.status == "optimal"
     assert result.certificates["mode"] == "subgradient"
+    assert result.certificates["point"] == "average"
+    assert {"gap_last", "gap_average"} <= set(result.certificates)
     assert result.objective - reference.value <= 0.1 * max(1.0, abs(result.objective))
     assert np.linalg.norm(K @ result.x[0] - v) <= 1e-2
 

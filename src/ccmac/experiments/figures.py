@@ -12,6 +12,7 @@ import numpy as np
 from ccmac.errors import InputError
 from ccmac.experiments.analysis import (
     PLATEAU,
+    accuracy_fit,
     affine_fit,
     band,
     communication_fit,
@@ -56,7 +57,7 @@ def draw(folder: Path, out: Path, formats: Sequence[str] = ("png",)) -> list[Pat
 
 
 def figures(records: Sequence[Record]) -> dict[str, Any]:
-    """Named figures: convergence for each set and size, scaling where chi varies."""
+    """Named figures: convergence by set and size, scaling in chi, accuracy in eps."""
     out: dict[str, Any] = {}
     factors = {round(r.cross_factor, 6) for r in records if not math.isnan(r.cross_factor)}
     labels = {r.run.label for r in records}
@@ -65,6 +66,8 @@ def figures(records: Sequence[Record]) -> dict[str, Any]:
             own = [r for r in records if r.run.label == label]
             if affine_fit(own) is not None:
                 out[f"scaling-{label}" if len(labels) > 1 else "scaling"] = scaling_figure(own)
+    if len({r.run.tol for r in records}) >= 3 and accuracy_fit(records) is not None:
+        out["accuracy"] = accuracy_figure(records)
     groups: dict[tuple[str, int], list[Record]] = {}
     for record in records:
         if record.trace and np.isfinite(record.trace["relative_error"]).any():
@@ -172,6 +175,31 @@ def scaling_figure(records: Sequence[Record]) -> Any:
             rf"$\sqrt{{\kappa_W}}$ {both.text(1)}", transform=axes[1].transAxes, va="top",
             fontsize=9,
         )  # fmt: skip
+    return figure
+
+
+def accuracy_figure(records: Sequence[Record]) -> Any:
+    """Gradients and rounds against 1/eps, one line for each cross factor."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.1), constrained_layout=True)
+    done = sorted((r for r in records if r.reached), key=lambda r: -r.run.tol)
+    lines: dict[str, list[Record]] = {}
+    for record in done:
+        name = f"{record.run.data}, chi = {record.cross_factor:.3g}"
+        lines.setdefault(name, []).append(record)
+    for ax, caption in zip(axes, ("gradients", "rounds"), strict=True):
+        for k, (name, own) in enumerate(lines.items()):
+            counts = [r.count("gradients") if caption == "gradients" else r.rounds for r in own]
+            ax.plot([1 / r.run.tol for r in own], counts, "o-", mfc="none", label=name,
+                    color=COLOURS[k % len(COLOURS)])  # fmt: skip
+        ax.set(xscale="log", yscale="log", xlabel="1/eps", ylabel=caption)
+        _few_ticks(ax)
+        ax.grid(alpha=0.25, which="both")
+    found = accuracy_fit(done)
+    if found is not None:
+        axes[0].set_title(f"gradients ~ (1/eps)^p, p = {found.text()}", fontsize=11)
+    axes[0].legend(frameon=False, fontsize=8)
     return figure
 
 

@@ -37,7 +37,7 @@ def proximal(
 
 
 def unequal_steps(problem: Problem, runtime: Runtime) -> bool:
-    """Whether every agent's prox takes different steps in x and z; one reduction."""
+    """Whether every agent's prox takes different steps in x and z; rides with the declarations."""
     rows = []
     for i, agent in problem.agents.items():
         try:
@@ -45,7 +45,7 @@ def unequal_steps(problem: Problem, runtime: Runtime) -> bool:
             rows.append([1.0])
         except TypeError:
             rows.append([0.0])
-    return bool(runtime.gather(np.array(rows)).all())
+    return bool(runtime.gather(np.array(rows), riding=True).all())
 
 
 def first_weight(

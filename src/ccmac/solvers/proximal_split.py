@@ -53,10 +53,10 @@ def _split(part: Function | None) -> Pair | None:
 
 
 def split_problem(problem: Problem, runtime: Runtime) -> tuple[Problem, Problem] | None:
-    """The agents' smooth and simple parts, when all have them; one reduction."""
+    """The agents' smooth and simple parts, when all have them; rides with the declarations."""
     pairs = {i: split(agent.objective) for i, agent in problem.agents.items()}
     rows = np.array([[float(pair is not None)] for pair in pairs.values()])
-    if not runtime.gather(rows).all():
+    if not runtime.gather(rows, riding=True).all():
         return None
     smooth, simple = (
         Problem(

@@ -61,7 +61,7 @@ def outer_step(model: Model, state: State, phase: Phase, *, balls: bool = True) 
         if balls:
             u = onto_ball(model, u, v["centre"], 2.0 * phase.radius)
         total += (t + 1.0) * u
-    v["x_before"], v["x"] = v["x"], u
+    v["x_before"], v["x"], v["last"] = v["x"], u, u
     v["hat"] = total / (0.5 * phase.inner * (phase.inner + 3))
     v["mean"] += v["hat"]
     state.scalars["outer"] += 1.0
@@ -83,7 +83,8 @@ class Sliding(Solver):
 
     def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
         """At the start of the first phase."""
-        state = State({"w": w0.copy(), "feasible": self.feasible.copy()}, scalars={"phase": 0.0})
+        vectors = {"w": w0.copy(), "last": w0.copy(), "feasible": self.feasible.copy()}
+        state = State(vectors, scalars={"phase": 0.0})
         begin_phase(state, w0)
         return state
 

@@ -9,7 +9,7 @@ points where subgradients were taken; the run ends when the bound proves the cri
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class DoublingSliding(Solver):
 
     def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
         """M from the subgradient at the start; the first target is M R."""
-        state = State({"w": w0.copy(), "feasible": self.feasible.copy()})
+        state = State({"w": w0.copy(), "last": w0.copy(), "feasible": self.feasible.copy()})
         steep = model.objective.space.norm(model.objective.gradient(w0))
         state.scalars = {
             "lipschitz": max(steep, SMALLEST), "radius": self.radius, "fresh": 0.0,
@@ -94,6 +94,7 @@ class SubgradientIteration(ModelIteration):
     def __init__(self, name: str, solver: Solver, certifier: GapCertifier, goal: Goal) -> None:
         super().__init__(name, solver, certifier.realized)
         self.certifier, self.goal = certifier, goal
+        self.found: dict[str, float] = {}
 
     def _average(self, state: State) -> tuple[Array, Array, float]:
         v, s = state.vectors, state.scalars
@@ -108,6 +109,11 @@ class SubgradientIteration(ModelIteration):
         return self.tight_gap(state) if state.scalars["fresh"] else None
 
     def tight_gap(self, state: State) -> Gap:
-        """At the repaired average."""
+        """At the repaired average; the last iterate's bound is reported beside it (1 gradient)."""
         point, slope, slack = self._average(state)
-        return self.certifier.tight_subgradient(point, slope, self.goal, slack)
+        average = self.certifier.tight_subgradient(point, slope, self.goal, slack)
+        last = state.vectors["last"]
+        other = self.certifier.gap(last, self.realized.objective.gradient(last), average.p)
+        for name, gap in (("average", average), ("last", other)):
+            self.found[f"gap_{name}"] = gap.bound(gap.required(self.goal))
+        return replace(average, source="average")
