@@ -56,8 +56,9 @@ def lift_constants(problem: Problem, runtime: Runtime, given: Certificates) -> L
     missing = {name for name in wanted if getattr(given, name) is None}
     found = LiftConstants(0, 0, 0, 0, 0, 0, *runtime.network.extremes, 1.0)
     if missing:
-        # An execution agent by agent learns them the way any split of the agents can.
-        found = (_from_geometry if runtime.fused else _from_grams)(problem, runtime)
+        # Learnt the way any split of the agents can, unless that is too large and all are here.
+        large = max(problem.m, problem.q) > GRAM_LIMIT
+        found = (_from_geometry if runtime.fused and large else _from_grams)(problem, runtime)
     supplied: dict[str, float] = {
         name: value
         for name in (*wanted, "l_W", "u_W")
@@ -145,7 +146,8 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     local = runtime.gather(np.array(scalars, dtype=np.float64))
     mu_D, R = _range(S_D)
     H_cos = S_B - Bm @ Bm.T + (Bm @ R) @ (Bm @ R).T
-    mu_HC, U = _range(S_A + S_B)
+    # Rows of A within those of C leave the squares of rounding.
+    mu_HC, U = _range(S_A + S_B, 1e-24 * float(local[:, 0].max()))
     chi = _cross_factor(U, S_A + S_B, H_cos) if n > 1 or mu_D else 1.0
     own = np.tile([[mu_HC, mu_D, chi]], (runtime.replicas, 1))
     mu_HC, mu_D, chi = (float(v) for v in runtime.agree(own))
@@ -166,13 +168,13 @@ def _top(gram: Array) -> float:
     return float(np.linalg.eigvalsh(gram)[-1]) if gram.size else 0.0
 
 
-def _range(gram: Array) -> tuple[float, Array]:
-    """Least positive eigenvalue (0 if none) and an orthonormal basis of the range."""
+def _range(gram: Array, noise: float = 0.0) -> tuple[float, Array]:
+    """Least positive eigenvalue (0 if none above noise) and an orthonormal basis of the range."""
     if not gram.size:
         return 0.0, np.zeros_like(gram)
     values, vectors = np.linalg.eigh(gram)
     keep = values > 1e-11 * max(values[-1], 0.0)
-    keep &= values > 0
+    keep &= values > noise
     return (float(values[keep][0]) if keep.any() else 0.0), vectors[:, keep]
 
 
