@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import math
+from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,8 +138,11 @@ def joint(
 
     ``interval``: ``tight`` is the spectrum of the stack itself, ``minimal`` the same with the least
     safe degree, ``certificate`` the envelope [delta_eta, Lambda_eta] of Theorem angle. Degree
-    N = ceil sqrt(ratio). Spectra are exact (dense, or in closed form when B_i = beta_i I and C, D
-    are absent) or, on large problems, from a Lanczos run with margins charged to ``setup``.
+    N = ceil sqrt(ratio). The canonical flavour knows its spectra exactly (dense, or in closed form
+    when B_i = beta_i I and C, D are absent; Lanczos with margins on large problems). ``averaged``
+    learns them along the edges, charged to ``setup``, as any split over processes can: in closed
+    form from the largest eigenvalue of S, or by Lanczos (1e-6 wider if it exhausts its space, else
+    with margins).
     """
     _check(problem, runtime, realization, interval)
     space = Space(runtime, list(problem.d.values()), problem.q)
@@ -146,7 +150,10 @@ def joint(
     with runtime.ledger.phase("setup"):
         per_call = modelled_rounds(runtime) if oracle else None
         system = JointSystem(problem, space, modelled=per_call)
-        spectrum = joint_spectrum(problem, system, np.random.default_rng(seed))
+        with runtime.ledger.observing() if oracle else nullcontext():
+            table = CurvatureTable(problem, runtime)
+            constants = table.at(1.0)
+        spectrum = joint_spectrum(problem, system, np.random.default_rng(seed), table.multiples)
     balance = spectrum.balance() if eta is None else eta * eta
     system = system.weighted(1.0, balance)
     if not system.empty:
@@ -156,12 +163,6 @@ def joint(
             with runtime.ledger.phase("setup"):
                 system.interval = spectrum.exact(balance)
     choose = minimal_degree if interval == "minimal" else outer_degree
-    if oracle:
-        with runtime.ledger.observing():
-            constants = CurvatureTable(problem, runtime).at(1.0)
-    else:
-        with runtime.ledger.phase("setup"):
-            constants = CurvatureTable(problem, runtime).at(1.0)
     kind = OracleObjective if oracle else ExecutionObjective
     objective = kind(problem, space, augment=constants.augment, mu=constants.mu, L=constants.L)
     if isinstance(objective, OracleObjective):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ccmac.errors import InputError
 from ccmac.operators.leaves import identity_multiple
 from ccmac.pipeline.geometry import geometry
-from ccmac.pipeline.krylov import extreme_ritz
+from ccmac.pipeline.krylov import extreme_ritz, lanczos
 from ccmac.pipeline.system import Interval, weighted_extremes
 from ccmac.problem import Problem
 
@@ -28,6 +28,8 @@ SINGULAR = 3000
 RANK = 1e-11
 ROUNDING = 1e-10
 STEPS = 60
+STEPS_SMALL = 120
+STEPS_TOP = 30
 
 
 @dataclass(frozen=True)
@@ -122,19 +124,24 @@ class RitzSpectrum(JointSpectrum):
 
 
 def joint_spectrum(
-    problem: Problem, system: JointSystem, rng: np.random.Generator
+    problem: Problem, system: JointSystem, rng: np.random.Generator, beta: Array | None
 ) -> JointSpectrum:
-    """The cheapest of: closed form, dense, Lanczos (charged to the current phase)."""
+    """The cheapest of: closed form, dense (canonical only), Lanczos (charged to this phase).
+
+    ``beta``: the multiples when B_i = beta_i I for all agents.
+    """
     space = system.space
-    # One process sees all blocks and takes the exact interval; ranks learn it by Lanczos.
-    if len(space.runtime.owned) == space.runtime.n:
+    special: JointSpectrum | None = None
+    if system.modelled is None:
+        special = None if beta is None else _executed_identity(problem, system, beta, rng)
+    else:
         special = _identity_spectrum(problem, system)
-        if special is not None:
-            return special
-        if space.size <= DENSE:
+        if special is None and space.size <= DENSE:
             with space.runtime.ledger.observing():
                 G_1, G_2 = _dense(system, 1.0, 0.0), _dense(system, 0.0, 1.0)
-            return DenseSpectrum(_ends(G_1), _ends(G_2), G_1, G_2)
+            special = DenseSpectrum(_ends(G_1), _ends(G_2), G_1, G_2)
+    if special is not None:
+        return special
     ends = _ritz(system, rng)
     first = second = None
     if system.first:
@@ -175,12 +182,43 @@ def _identity_spectrum(problem: Problem, system: JointSystem) -> IdentitySpectru
     squares: Array = np.asarray(values[len(values) - rank :], dtype=np.float64)
     if problem.m > rank:
         squares = np.concatenate([[0.0], squares])
-    beta = np.array(multiples, dtype=np.float64)
-    lengths = (squares + beta @ beta) / problem.n
+    return _planes(system, squares, np.array(multiples, dtype=np.float64))
+
+
+def _executed_identity(
+    problem: Problem, system: JointSystem, beta: Array, rng: np.random.Generator
+) -> IdentitySpectrum | None:
+    """From the ends of s^2 alone: both eigenvalues of a plane grow with s.
+
+    The lower end is 0 when there are more equations than variables x; the upper one is n lambda_max
+    of S = (1/n) sum H_i H_i' less |beta|^2, by Lanczos with its residual as margin.
+    """
+    runtime, coupling = system.runtime, system.coupling
+    if not (system.C.empty and system.D.empty) or coupling.A.empty:
+        return None
+    variables = runtime.total(np.array([[float(d)] for d in problem.d.values()]), riding=True)[0]
+    spread = float(np.linalg.norm(beta - beta.mean())) / float(np.linalg.norm(beta))
+    if variables >= problem.m or 1 - spread <= RANK:
+        return None
+
+    def contribution(v: Array) -> Array:
+        return coupling.contributions(*coupling.adjoint(v))[0]
+
+    start = np.tile(rng.standard_normal(coupling.width), (runtime.replicas, 1))
+    krylov = lanczos(runtime, contribution, start, STEPS_TOP)
+    values, vectors = np.linalg.eigh(krylov.tridiagonal())
+    top = float(values[-1]) + float(krylov.beta[-1] * abs(vectors[-1, -1]))
+    square = max(problem.n * top - float(beta @ beta), 0.0)
+    return _planes(system, np.array([0.0, square]), beta)
+
+
+def _planes(system: JointSystem, squares: Array, beta: Array) -> IdentitySpectrum:
+    n = system.runtime.n
+    lengths = (squares + beta @ beta) / n
     positive = lengths[lengths > 0]
     first = (float(positive.min()), float(positive.max())) if positive.size else None
     second = (1.0, 1.0) if system.consensus else None
-    return IdentitySpectrum(first, second, squares, beta, problem.n)
+    return IdentitySpectrum(first, second, squares, beta, n)
 
 
 def _gram(blocks: list[Any], problem: Problem) -> Array:
@@ -208,8 +246,8 @@ def _ritz(
             space.x_of(start, k)[...] = stream.standard_normal(space.d[k])
             space.z(start)[k] = stream.standard_normal(space.q)
         start = linear.residual(start)[0]
-        keep = 10**6 if small else 2
-        return extreme_ritz(space, lambda w: linear.residual(w)[0], start, STEPS, keep)
+        steps, keep = (STEPS_SMALL, 10**6) if small else (STEPS, 2)
+        return extreme_ritz(space, lambda w: linear.residual(w)[0], start, steps, keep)
 
     return ends
 
