@@ -70,6 +70,11 @@ class AcceleratedIteration(BorrowingIteration):
     def correction_cost(self) -> Cost:
         """Static cost of one correction."""
 
+    def coupled_correction(self, v: Array, interval: tuple[float, float], degree: int) -> Array:
+        """Towards B v = b' alone. Cost: ``degree`` misfits and adjoints of B."""
+        rows = row_correction(self.coupled.gram, self.coupled.misfit(v), interval, degree)
+        return self.coupled.adjoint(rows)
+
     def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
         """u at the user's point; y and the dual start at zero."""
         u, zero = self.form.start(x, z), np.zeros_like(self.form.right)

@@ -27,7 +27,6 @@ from ccmac.baselines.accelerated import (
     AcceleratedIteration,
     Penalized,
     graph_degree,
-    row_correction,
 )
 from ccmac.baselines.graph_rows import GraphRows
 from ccmac.baselines.reductions import CoupledForm
@@ -92,9 +91,7 @@ class CoupledIteration(AcceleratedIteration):
 
     def correction(self, v: Array) -> Array:
         """n_B misfits and adjoints of B."""
-        interval, degree = self.constants.interval, self.constants.degree
-        rows = row_correction(self.coupled.gram, self.coupled.misfit(v), interval, degree)
-        return self.coupled.adjoint(rows)
+        return self.coupled_correction(v, self.constants.interval, self.constants.degree)
 
     @property
     def correction_cost(self) -> Cost:

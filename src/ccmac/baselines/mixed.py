@@ -94,9 +94,11 @@ class MixedIteration(AcceleratedIteration):
         """Both displacements."""
         c = self.constants
         degree = outer_degree(*c.first)
-        moved = self._first_adjoint(
-            row_correction(self._first_gram, self._first_misfit(v), c.first, degree)
-        )
+        if self.local.empty:
+            moved = self.coupled_correction(v, c.first, degree)
+        else:
+            rows = row_correction(self._first_gram, self._first_misfit(v), c.first, degree)
+            moved = self._first_adjoint(rows)
         if self.copied:
             degree = outer_degree(*c.second)
             moved += chebyshev_correction(self._second, v, *c.second, degree)[0]
