@@ -279,7 +279,7 @@ def restarts() -> None:
             spent = [runtime.ledger[unit] for unit in ("affine", "gradients")]
             table.add(number, problem.ridge * half**2 / 2, *spent, far)
 
-    problem.certified(problem.ridge * problem.radius**2 / 8 / 4**3, callback=watch, runtime=runtime)
+    problem.certified(problem.ridge * problem.radius**2 / 8 / 4**2, callback=watch, runtime=runtime)
     table.slopes("eps", ("affine", "subgradients"))
 
 
