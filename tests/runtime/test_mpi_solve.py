@@ -47,6 +47,8 @@ def alone(case: str, network: str, folder: Path) -> dict[str, Any]:
         ("averaged", "regular", 2),
         ("certified", "ring", 2),
         ("cg", "grid", 3),
+        ("joint", "grid", 2),
+        ("vertical", "ring", 2),
         ("convex", "ring", 2),
         ("nonsmooth", "regular", 2),
     ],

@@ -67,6 +67,13 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
     """Problem and options of solve."""
     if name == "averaged":
         return random_quadratic(5, n=N, q=6, m=5), {"method": "cross-apapc"}
+    if name == "joint":
+        return random_quadratic(5, n=N, q=6, m=5), {"method": "joint-apapc", "max_iterations": 6}
+    if name == "vertical":
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((40, 16))
+        problem = ccmac.vfl.problem(X, X @ rng.standard_normal(16), N, regularization=0.05)
+        return problem, {"method": "cross-apapc"}
     if name == "certified":
         options = {"method": "cross-apapc", "realization": "certified", "max_iterations": 3}
         return random_quadratic(6, n=N, d=2, q=2, m=1), options
