@@ -6,10 +6,10 @@
 PDHG steps (with an exactly normalized stack: Douglas-Rachford), reflected and drawn to an anchor as
 in Halpern's iteration; the anchor moves and S is renewed when the length of a step has fallen
 enough since the last time. Kinks profit from that, several times over; a smooth F does better with
-the plain steps, (x, q) <- (w, p). S is learned from the distances that the two sequences have
-travelled (see ``primal_dual``). Every step knows a subgradient of F at its own point,
-S (x - w) - q, so that the gap is bounded without further oracle calls, at the last point and at the
-average since the last restart.
+over-relaxed steps and no anchor, (x, q) <- (x, q) + 1.8 ((w, p) - (x, q)). S is learned from the
+distances that the two sequences have travelled (see ``primal_dual``). Every step knows a
+subgradient of F at its own point, S (x - w) - q, so that the gap is bounded without further oracle
+calls, at the last point and at the average since the last restart.
 
 Where only a part G of F = H + G has a prox, H is met by its gradient (Condat-Vu steps):
 
@@ -37,11 +37,12 @@ from ccmac.solvers.proximal_split import Parts
 
 Array = NDArray[np.float64]
 SUFFICIENT, NECESSARY, LONG = 0.2, 0.8, 0.4
+RELAXED = 0.9  # of the longest step under which the iteration is still nonexpansive
 
 
 @dataclass(frozen=True)
 class ProximalPrimalDual(Solver):
-    """``weight`` is the first S (``adapt`` False keeps it); plain steps unless ``anchored``."""
+    """``weight`` is the first S (``adapt`` False keeps it); over-relaxed unless ``anchored``."""
 
     parts: Parts
     weight: float
@@ -100,11 +101,12 @@ class ProximalPrimalDual(Solver):
                 )
             self._anchor(state)
             return state
+        ahead = 2.0 if parts.smooth is None else 1.5
         if not self.anchored:
-            v["x"], v["q"] = w, p
+            ahead *= RELAXED
+            v["x"], v["q"] = x + ahead * (w - x), q + ahead * (p - q)
             return state
         share = s["inner"] / (s["inner"] + 1.0)
-        ahead = 2.0 if parts.smooth is None else 1.5
         v["x"] = share * (x + ahead * (w - x)) + (1.0 - share) * v["w_anchor"]
         v["q"] = share * (q + ahead * (p - q)) + (1.0 - share) * v["p_anchor"]
         return state
