@@ -37,14 +37,14 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "cross-apapc": [{}],
     "condat-vu": BALANCES,
     "pdhg": BALANCES,
-    "papc": pinned("balance", (0.2, 0.1, 0.15, 0.3, 0.5)),
+    "papc": pinned("balance", (0.1, 0.05, 0.07, 0.15, 0.2, 0.3)),
     "joint-apapc": [{}],
     "coupled-yarmoshik": POOLED,
     "mixed-yarmoshik": POOLED,
     "cross-cg": [{}],
     "cross-lbfgs": [{}],
     "dpmm": pinned("penalty", (0.2, 0.15, 0.3, 0.5, 0.7), reduction="R2"),
-    "tracking-admm": pinned("penalty", (0.1, 0.03, 0.05, 0.07, 0.15, 0.2), reduction="R2"),
+    "tracking-admm": pinned("penalty", (0.1, 0.02, 0.03, 0.05, 0.07, 0.2, 0.3), reduction="R2"),
 }
 ARGMINS = ("cross-cg", "cross-lbfgs", "dpmm", "tracking-admm")
 
