@@ -147,15 +147,16 @@ def scaling_counts(out: Path) -> str:
                 if r.run.data == data and r.run.network["family"] == "ring"
             }  # fmt: skip
             if by_chi:
-                found = [by_chi[chi] for chi in CHIS]
-                word = "modelled rounds" if found[0].modelled else "rounds, without setup"
+                modelled = any(r.modelled for r in by_chi.values())
+                word = "modelled rounds" if modelled else "rounds, without setup"
                 counts: dict[str, Callable[[Record], int]] = {
                     "gradients": lambda r: r.count("gradients"),
                     "calls": lambda r: r.count("affine"),
                     word: lambda r: r.rounds,
                 }
                 for unit, count in counts.items():
-                    body.append([data, f"{name}: {unit}", *(number(count(r)) for r in found)])
+                    cells = [number(count(by_chi[c])) if c in by_chi else "–" for c in CHIS]
+                    body.append([data, f"{name}: {unit}", *cells])
     return markdown(["data", "chi", *map(str, CHIS)], body, 2)
 
 
@@ -223,6 +224,18 @@ def method_row(row: Row, profile: str) -> list[str]:
             quartiles(row.raw), rounds(row)]  # fmt: skip
 
 
+def sweep(out: Path) -> str:
+    """Counts against the accuracy asked for, medians over the runs."""
+    found = records(out, "convex-sweep", "practical")
+    body = []
+    for tol in dict.fromkeys(r.run.tol for r in found):
+        group = [r for r in found if r.run.tol == tol]
+        [row] = rows(group)
+        counts = (row.gradients, row.affine, row.rounds, row.setup_rounds)
+        body.append([f"{tol:g}", f"{row.reached}/{row.runs}", *map(quartiles, counts)])
+    return markdown(["tol", "runs", "gradients", "affine", "rounds", "setup rounds"], body)
+
+
 def times(out: Path) -> str:
     """Wall-clock minutes of the suites."""
     path = out / "times.json"
@@ -267,6 +280,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "robustness": robustness,
     "comparison": methods("comparison", "a8a"),
     "ablation": methods("ablation"),
+    "sweep": sweep,
     "times": times,
 }
 
