@@ -135,6 +135,9 @@
   AXES.forEach(([a, text]) => $$("axis").add(new Option(text, a, a === state.axis, a === state.axis)));
   $$("group").addEventListener("change", (e) => { state.group = Number(e.target.value); reset(); });
   $$("axis").addEventListener("change", (e) => { state.axis = e.target.value; reset(); });
+  // Methods whose runs differ by decades are seen together on a logarithmic axis only.
+  const lengths = runs.map((r) => r.trace[state.axis].at(-1)).filter((v) => v > 0);
+  state.log = $$("logx").checked = Math.max(...lengths) > 20 * Math.min(...lengths);
   $$("logx").addEventListener("change", (e) => { state.log = e.target.checked; reset(); });
   for (const label of labels) {
     const button = document.createElement("button"), swatch = document.createElement("i");
