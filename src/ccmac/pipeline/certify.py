@@ -106,17 +106,22 @@ class Certifier:
         Cost: 1 residual, 1 reduction, and with a dual state 1 gradient.
         """
         objective, space, scale = self.realized.objective, self.space, self.realized.error_scale
-        user = np.zeros(space.size)
-        space.x(user)[...] = space.x(w)
-        space.z(user)[...] = self.realized.copies(w) / math.sqrt(space.runtime.n)
-        residual = None if self._system.empty else self._system.residual(w)[0]
-        gradient, rest = None, np.zeros_like(w)
+        # One vector at a time: a look must not need more memory than an iteration.
+        squares = [self._user_squares(w)]
+        residual, gradient = None, None
+        if not self._system.empty:
+            residual = self._system.residual(w)[0]
         if dual is not None:
             gradient = objective.gradient(w)
-            rest = rest if dual.p is None else gradient + dual.p
-        terms = [user, rest] + ([] if residual is None else [residual])
-        squares = np.concatenate([space.partial_dots(u, u) for u in terms], axis=1)
-        size, r, *more = np.sqrt(space.runtime.total(squares)).tolist()
+        if gradient is None or dual is None or dual.p is None:
+            squares.append(np.zeros_like(squares[0]))
+        else:
+            rest = gradient + dual.p
+            squares.append(space.partial_dots(rest, rest))
+            del rest
+        if residual is not None:
+            squares.append(space.partial_dots(residual, residual))
+        size, r, *more = np.sqrt(space.runtime.total(np.concatenate(squares, axis=1))).tolist()
         norm = more[0] if more else 0.0
         delta = norm / self._system.interval.low if more else 0.0
         mu, L = objective.mu, objective.L
@@ -125,6 +130,14 @@ class Certifier:
             return Look(w, dual, size, None, residual, norm, (math.nan, parts[1]))
         bound = Bound(self._error(r, delta, size), r, delta, w, gradient, dual.price)
         return Look(w, dual, size, bound, residual, norm, parts)
+
+    def _user_squares(self, w: Array) -> Array:
+        """Per agent, its share of ||(x, z)||^2 in the user's variables."""
+        space = self.space
+        user = np.zeros(space.size)
+        space.x(user)[...] = space.x(w)
+        space.z(user)[...] = self.realized.copies(w) / math.sqrt(space.runtime.n)
+        return space.partial_dots(user, user)
 
     def tight(self, look: Look, goal: float) -> Bound:
         """The bound at the repaired point; ``goal`` is the accuracy wanted (user units).
