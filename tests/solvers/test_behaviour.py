@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac import objectives
+from ccmac import data, objectives
 from ccmac.errors import AssumptionWarning, GradientError, InputError, MethodRefused
 from ccmac.instances import random_quadratic
 from ccmac.instances.reference import solve_kkt
@@ -118,6 +118,16 @@ def test_a_cross_factor_that_is_too_small_is_noticed_and_widened(problem: ccmac.
     assert result.status == "optimal"
     assert any("lower end was put to" in text for text in result.warnings)
     assert error(problem, result) <= result.error_bound
+
+
+def test_a_look_is_believed_only_when_the_interval_is_confirmed() -> None:
+    """cross-cg never repairs: its last look is checked against a cross factor that is too small."""
+    found = data.load("a1a-like")
+    problem = ccmac.vfl.problem(found.X, found.y, 8, alpha=("cross_factor", 5.0))
+    given = ccmac.Certificates(cross_factor=1.0)
+    result = ccmac.solve(problem, ccmac.Network.ring(8), method="cross-cg", certificates=given)
+    assert result.status == "optimal"
+    assert any("lower end was put to" in text for text in result.warnings)
 
 
 def test_a_blow_up_is_noticed_widened_and_reported() -> None:

@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 FLOOR = 1e-13
 ROUNDING = 1e-15
 ROUNDS_OF_REPAIR = 5
+CONFIRMING = 4  # steps that must not contradict the interval before a look is believed
 SHARE = 0.05  # of the accuracy wanted, left to what remains infeasible
 DOUBT = 0.99  # quotients beyond the certified interval by more than this contradict it
 
@@ -175,6 +176,23 @@ class Certifier:
         mu, L = self.realized.objective.mu, self.realized.objective.L
         error = distance_bound(r, delta, mu, L) * self.realized.error_scale
         return error + ROUNDING * L / mu * size
+
+    def confirmed(self, look: Look) -> bool:
+        """Whether a few steps on G w - g meet nothing outside the interval the look relies on.
+
+        Cost: CONFIRMING + 2 products with G; where something is met the interval is mended.
+        """
+        if look.residual is None:
+            return True
+        before = self._system.interval
+        floor = FLOOR * (1.0 + look.size)
+        self._doubt(
+            conjugate_residuals(
+                self._system.homogeneous(), look.residual, below(0.0), CONFIRMING,
+                trusted=1e3 * floor,
+            )
+        )  # fmt: skip
+        return self._system.interval == before
 
     def repair(self, w: Array) -> Array:
         """w moved to the feasible set (or to where the equations conflict least)."""

@@ -112,7 +112,10 @@ class CertifiedStop(Stopping):
         look, goal = self._look(iteration, state)
         seen = math.nan if look.bound is None else look.bound.error
         if look.bound is not None and seen <= goal:
-            return Check(seen, True, count, look.bound)
+            if self.certifier.confirmed(look):
+                return Check(seen, True, count, look.bound)
+            self._next = count + 1  # with the interval as mended
+            return Check(seen, False, self._next, None)
         excess = self._excess(look, goal)
         self._history.append((count, excess))
         if excess > 1.0:
