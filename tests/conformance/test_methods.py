@@ -39,14 +39,12 @@ def test_reaches_the_reference(method: str, kind: str, network: str) -> None:
         with pytest.raises(MethodRefused, match="quadratic"):
             ccmac.solve(case.problem, NETWORKS[network], method=method)
         return
-    # These two need thousands of rounds for a digit: six digits tell enough here.
-    tolerance = 1e-6 if method.endswith("yarmoshik") else TOLERANCE
     result = ccmac.solve(
-        case.problem, NETWORKS[network], method=method, tol=tolerance,
+        case.problem, NETWORKS[network], method=method, tol=TOLERANCE,
         reference=case.reference, max_iterations=3000, **options,
     )  # fmt: skip
     assert result.status == "optimal"
-    assert result.relative_error <= tolerance
+    assert result.relative_error <= TOLERANCE
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)

@@ -83,11 +83,14 @@ def test_the_balance_minimises_the_envelope() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 @pytest.mark.parametrize("chi", [1.0, 3.0])
 @pytest.mark.parametrize(
-    ("shape", "realization"),
-    [((12, 6), "averaged"), ((12, 6), "canonical"), ((6, 12), "canonical")],
-)
+    ("shape", "realization", "margin"),
+    [
+        ((12, 6), "averaged", 1e-8), ((12, 6), "canonical", 1e-8), ((6, 12), "canonical", 1e-8),
+        ((6, 12), "averaged", 2e-6),  # learnt by Lanczos, with 1e-6 left at both ends
+    ],
+)  # fmt: skip
 def test_closed_form_for_multiples_of_the_identity(
-    n: int, chi: float, shape: tuple[int, int], realization: str
+    n: int, chi: float, shape: tuple[int, int], realization: str, margin: float
 ) -> None:
     random = np.random.default_rng(0)
     X, y = random.standard_normal(shape), random.standard_normal(shape[0])
@@ -95,8 +98,8 @@ def test_closed_form_for_multiples_of_the_identity(
     realized = joint(problem, InProcess(Network.complete(n)), realization=realization)
     low, high = positive_ends(normal_matrix(realized.system))
     ends = realized.system.interval
-    assert ends.low == pytest.approx(low, rel=1e-8)
-    assert ends.high == pytest.approx(high, rel=1e-8)
+    assert ends.low == pytest.approx(low, rel=margin)
+    assert ends.high == pytest.approx(high, rel=margin)
 
 
 @pytest.mark.parametrize("name", ["all blocks", "rank deficient", "no D"])
