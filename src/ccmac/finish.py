@@ -118,14 +118,14 @@ def _diagnose(
         violated = max(norms.values()) > CONFLICT * max(1.0, recovery.scale())
         if not (violated and realized.system.empty):
             return None
-        zero = np.zeros((recovery.runtime.replicas, recovery.coupling.width))
+        zero = np.zeros((1, recovery.coupling.width))
         return Conflicts(recovery).at(realized.copies(bound.w), zero, norms)
     if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
         return None
     repaired = Certifier(realized).repair(bound.w)
     space = realized.space
     norms, _, _ = recovery.violations(space.x(repaired), realized.copies(repaired))
-    price = realized.system.residual(repaired)[1]
+    price = realized.system.common_price(realized.system.residual(repaired)[1])
     return Conflicts(recovery).at(realized.copies(repaired), price, norms)
 
 
@@ -134,11 +134,9 @@ def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers
         return None
     space = realized.space
     width = recovery.coupling.width
-    price = (
-        bound.price[:, :width]
-        if bound.price.shape[1]
-        else np.zeros((recovery.runtime.replicas, width))
-    )
+    price = np.zeros((1, width))
+    if bound.price.shape[1]:
+        price = realized.system.common_price(bound.price)[:, :width]
     return recovery.multipliers(
         space.x(bound.gradient).copy(), space.z(bound.gradient) / realized.s, price
     )
@@ -146,10 +144,9 @@ def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers
 
 def _objective(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> float:
     rows, start = [], 0
-    for k, (i, agent) in enumerate(problem.agents.items()):
+    for i, agent in problem.agents.items():
         d = problem.d[i]
-        z = mean[0] if len(mean) == 1 else mean[k]
-        rows.append([agent.objective.value(x[start : start + d], z)])
+        rows.append([agent.objective.value(x[start : start + d], mean[0])])
         start += d
     return float(runtime.total(np.array(rows, dtype=np.float64), riding=True)[0])
 

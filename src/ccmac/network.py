@@ -20,6 +20,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import real_matrix
 
 Array = NDArray[np.float64]
+CHUNK = 256  # agents whose distances to all others are held at a time
 
 
 class Network:
@@ -224,28 +225,28 @@ class Network:
         low, high = self.extremes
         return high / low
 
-    @cached_property
-    def distinct_eigenvalues(self) -> Array:
-        """Distinct positive eigenvalues of W (relative tolerance 1e-9)."""
-        if self.n == 1:
-            return np.zeros(0)
-        values = self.eigenvalues[1:]
-        keep = np.concatenate([[True], np.diff(values) > 1e-9 * values[-1]])
-        return np.asarray(values[keep], dtype=np.float64)
+    def hops(self, origins: Sequence[int] | None = None) -> NDArray[np.int64]:
+        """Rows of the matrix of hop distances: one search of the graph an origin."""
+        where = range(self.n) if origins is None else origins
+        found = sp.csgraph.dijkstra(abs(self.weights), unweighted=True, indices=list(where))
+        return np.asarray(found, dtype=np.int64).reshape(len(where), self.n)
 
     @cached_property
+    def _eccentricities(self) -> NDArray[np.int64]:
+        """Every agent's largest hop distance; a part of the matrix at a time."""
+        parts = [range(k, min(k + CHUNK, self.n)) for k in range(0, self.n, CHUNK)]
+        return np.concatenate([self.hops(part).max(axis=1) for part in parts])
+
+    @property
     def diameter(self) -> int:
         """Largest hop distance between two agents."""
-        return int(nx.diameter(self.graph)) if self.n > 1 else 0
+        return int(self._eccentricities.max())
 
-    @cached_property
+    @property
     def centre(self) -> tuple[int, int]:
-        """(agent of least eccentricity, that eccentricity = radius)."""
-        if self.n == 1:
-            return 0, 0
-        eccentricity = nx.eccentricity(self.graph)
-        best = min(eccentricity, key=lambda agent: (eccentricity[agent], agent))
-        return int(best), int(eccentricity[best])
+        """(first agent of least eccentricity, that eccentricity = radius)."""
+        best = int(np.argmin(self._eccentricities))
+        return best, int(self._eccentricities[best])
 
     def neighbors(self, agent: int) -> Sequence[int]:
         """Agents that ``agent`` talks to, ascending."""

@@ -16,6 +16,25 @@ from ccmac.runtime.base import Runtime
 Array = NDArray[np.float64]
 
 
+MANY = 64  # agents from which one pass over all entries is faster than a loop over agents
+
+
+def row_dots(u: Array, v: Array) -> Array:
+    """<u_k, v_k> row by row; the bits of one do not depend on how many rows there are."""
+    # One einsum over all rows would cut long rows at places that depend on their number.
+    return np.array([np.einsum("i,i->", a, b) for a, b in zip(u, v, strict=True)])
+
+
+def piece_sums(values: Array, sizes: Sequence[int]) -> Array:
+    """Sums over consecutive pieces; the bits of one do not depend on the others."""
+    lengths = np.asarray(sizes, dtype=np.int64)
+    sums = np.zeros(len(lengths))
+    starts = np.cumsum(lengths) - lengths
+    if values.size:
+        sums[lengths > 0] = np.add.reduceat(values.ravel(), starts[lengths > 0])
+    return sums
+
+
 class Space:
     """Vectors (x, z[, y]) of the owned agents; ``d`` lists their local dimensions."""
 
@@ -67,22 +86,23 @@ class Space:
 
     def partial_dots(self, u: Array, v: Array) -> Array:
         """Per-agent contributions to <u, v>, shape (agents, 1), summed in a fixed order."""
-        # Agent by agent: one einsum over all rows cuts long rows at places that depend on how
-        # many rows there are, and the bits with them.
-        rows = np.array(
-            [np.einsum("i,i->", a, b) for a, b in zip(self.z(u), self.z(v), strict=True)]
-        )
-        for k in range(self.count):
-            if self.lift:
-                rows[k] += np.einsum("i,i->", self.y(u)[k], self.y(v)[k])
-            rows[k] += np.einsum("i,i->", self.x_of(u, k), self.x_of(v, k))
+        if self.runtime.n > MANY:
+            rows = self.per_agent(u * v)
+        else:
+            rows = row_dots(self.z(u), self.z(v))
+            for k in range(self.count):
+                if self.lift:
+                    rows[k] += np.einsum("i,i->", self.y(u)[k], self.y(v)[k])
+                rows[k] += np.einsum("i,i->", self.x_of(u, k), self.x_of(v, k))
         return rows[:, None]
+
+    def per_agent(self, w: Array) -> Array:
+        """Sum of every agent's entries (x_i, z_i[, y_i])."""
+        sums = piece_sums(self.z(w), [self.q] * self.count) + piece_sums(self.x(w), self.d)
+        return sums + piece_sums(self.y(w), [self.lift] * self.count) if self.lift else sums
 
     def dot(self, u: Array, v: Array, *, riding: bool = False) -> float:
         """<u, v> over all agents: one reduction (with its rounds unless it rides)."""
-        if self.runtime.fused:
-            self.runtime.ledger.charge_cost(self.runtime.total_cost(riding=riding))
-            return float(np.dot(u, v))
         return float(self.runtime.total(self.partial_dots(u, v), riding=riding)[0])
 
     def norm(self, u: Array, *, riding: bool = False) -> float:

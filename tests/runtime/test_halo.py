@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.runtime import halo
-from ccmac.runtime.averaging import spanning_tree
+from ccmac.runtime.averaging import Tree
 from ccmac.runtime.partition import bounds, describe, owners
 
 
@@ -46,7 +46,7 @@ def rounds(draw: st.DrawFn) -> tuple[Network, sp.csr_array, np.ndarray, int]:
     network = draw(
         st.sampled_from([Network.ring(n), Network.path(n), Network.star(n), Network.complete(n)])
     )
-    matrix = draw(st.sampled_from([network.weights, *spanning_tree(network).schedule]))
+    matrix = draw(st.sampled_from([network.weights, *Tree(network).schedule]))
     width = draw(st.integers(0, 5))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     return network, matrix, rng.standard_normal((n, width)), draw(st.integers(1, n))
@@ -83,7 +83,7 @@ def test_only_rows_read_elsewhere_travel() -> None:
 
 def test_a_rank_outside_the_active_tree_level_is_silent() -> None:
     network = Network.path(9)
-    first = spanning_tree(network).schedule[0]  # only the two ends climb
+    first = Tree(network).schedule[0]  # only the two ends climb
     ends = bounds(9, 3)
     middle = halo.plan(first, halo.rank_neighbors(network, ends, 1), ends, 1, 1)
     assert sum(middle.send_counts) + sum(middle.receive_counts) == 0

@@ -23,8 +23,8 @@ WIDTH = 6
 @pytest.mark.parametrize(
     ("network", "scheme", "ranks"),
     [
-        (Network.ring(8), "minimal-polynomial", 4),
-        (Network.grid(2, 4), "spanning-tree", 3),
+        (Network.ring(8), "relay", 4),
+        (Network.grid(2, 4), "tree", 3),
     ],
     ids=lambda value: value.name if isinstance(value, Network) else str(value),
 )
@@ -39,7 +39,7 @@ def test_messages_follow_the_edges(
     # Independent count: agent j of rank s goes to rank r when an agent of r reads it, by an edge.
     owner = owners(np.arange(8), bounds(8, ranks))
     expected: Counter[tuple[int, int, int]] = Counter()
-    schedule = averaging.by_name(network, scheme).schedule
+    schedule = averaging.Tree(network).schedule if scheme == "tree" else ()
     for matrix in (network.weights, *schedule):
         read = {
             (int(owner[j]), int(owner[i]), int(j)) for i, j in zip(*matrix.nonzero(), strict=True)
@@ -48,11 +48,17 @@ def test_messages_follow_the_edges(
         expected.update((s, r, rows) for (s, r), rows in pairs.items())
     measured = {(e.rank, e.peer, e.agents): e.messages for e in report if e.kind == "halo"}
     assert measured == dict(expected)
-    assert all(e.floats == WIDTH * e.agents for e in report if e.kind == "halo")
+    rows = [e for e in report if e.kind in ("halo", "relay")]
+    assert all(e.floats == WIDTH * e.agents for e in rows)
     joined = {(int(owner[i]), int(owner[j])) for i, j in network.graph.edges}
-    assert {(e.rank, e.peer) for e in report if e.kind == "halo"} <= joined | {
-        (b, a) for a, b in joined
+    assert {(e.rank, e.peer) for e in rows} <= joined | {(b, a) for a, b in joined}
+    # A relay brings every rank the rows of all other agents, each once.
+    relayed = {
+        r: sum(e.agents * e.messages for e in rows if (e.peer, e.kind) == (r, "relay"))
+        for r in range(ranks)
     }
+    others = {r: int(np.sum(owner != r)) if scheme == "relay" else 0 for r in range(ranks)}
+    assert relayed == others
 
     # Everything else: one scalar an agent, four words of a digest, and what was asked for.
     for e in report:
@@ -63,7 +69,7 @@ def test_messages_follow_the_edges(
         elif e.kind == "collect":
             assert (e.peer, e.floats) == (0, 3 * e.agents)
         else:
-            assert e.kind == "halo"
+            assert e.kind in ("halo", "relay")
 
     # The payloads themselves: the round with W sends an agent's row to its neighbors' owners only.
     for rank in range(ranks):

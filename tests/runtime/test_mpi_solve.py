@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from runtime.conftest import Launcher
@@ -32,9 +33,9 @@ def merged(folder: Path) -> dict[str, Any]:
     return whole
 
 
-def alone(case: str, network: str, folder: Path) -> dict[str, Any]:
+def alone(case: str, network: str, folder: Path, how: str = "fused") -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, str(PROGRAM), case, network, "alone", str(folder)]
+    command = [sys.executable, str(PROGRAM), case, network, how, str(folder)]
     subprocess.run(command, check=True, timeout=120)
     return merged(folder)
 
@@ -45,7 +46,6 @@ def alone(case: str, network: str, folder: Path) -> dict[str, Any]:
         ("averaged", "ring", 3),
         ("averaged", "grid", 2),
         ("averaged", "regular", 2),
-        ("certified", "ring", 2),
         ("cg", "grid", 3),
         ("joint", "grid", 2),
         ("vertical", "ring", 2),
@@ -61,6 +61,23 @@ def test_bits_and_ledgers_of_one_process(
     job = mpi.run(ranks, "solve_bits.py", case, network, "mpi", str(parts), timeout=120)
     assert job.returncode == 0, job.stderr
     assert merged(parts) == alone(case, network, tmp_path / "alone")
+
+
+def test_certified_bits_of_an_executed_run(mpi: Launcher, tmp_path: Path) -> None:
+    """The default of one process multiplies the polynomials out: the same up to rounding."""
+    parts = tmp_path / "mpi"
+    parts.mkdir()
+    job = mpi.run(2, "solve_bits.py", "certified", "ring", "mpi", str(parts), timeout=120)
+    assert job.returncode == 0, job.stderr
+    split = merged(parts)
+    assert split == alone("certified", "ring", tmp_path / "executed", "executed")
+    fused = alone("certified", "ring", tmp_path / "fused")
+    assert fused["ledger"] == split["ledger"]
+    x, y = (
+        np.frombuffer(b"".join(bytes.fromhex(record["x"][str(i)]) for i in range(8)))
+        for record in (split, fused)
+    )
+    assert np.linalg.norm(x - y) <= 1e-12 * np.linalg.norm(y)
 
 
 def test_a_killed_job_continues_to_the_same_bits(mpi: Launcher, tmp_path: Path) -> None:

@@ -46,16 +46,12 @@ def least_eigenvalue(
     """Least positive eigenvalue of S v = mean_i contribution_i(v), with half of it as margin.
 
     Lanczos from a random vector of Range S: exact when the Krylov space is exhausted. Too small a
-    value only slows a method down. Cost, in setup: one averaging of 2 x ``width`` floats a step.
+    value only slows a method down. Cost, in setup: one averaging of ``width`` floats a step.
     """
-
-    def averaged(v: Array) -> Array:
-        return runtime.contribution(contribution(v))
-
-    drawn = np.random.default_rng(seed).standard_normal(width)
-    [start] = runtime.combine([averaged(np.tile(drawn, (runtime.replicas, 1)))])
+    drawn = np.random.default_rng(seed).standard_normal((1, width))
+    start = runtime.average(contribution(drawn))
     steps = STEPS_LARGE if width > LARGE else min(width + 1, STEPS)
-    krylov = lanczos(runtime, averaged, start, steps)
+    krylov = lanczos(runtime, contribution, start, steps)
     if not krylov.steps:
         return 1.0
     values = np.linalg.eigvalsh(krylov.tridiagonal())

@@ -8,8 +8,9 @@ in the same process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ccmac.inputs import is_sparse
 from ccmac.ledger import Cost, Ledger
 
 Array = NDArray[np.float64]
+SMALL = 2000  # stored entries a block up to which blocks are joined
 
 
 class LocalFamily:
@@ -52,11 +54,25 @@ class LocalFamily:
         """(rows, columns) over the owned agents."""
         return int(self._row_ends[-1]), int(self._column_ends[-1])
 
-    # Joined copies of the blocks are made at the first product: a fused simulation, which
-    # multiplies by the blocks side by side, never needs them.
+    # Copies in another form are made at the first product that needs them. Sums inside a block run
+    # in the same order in all of them.
     @cached_property
-    def _sparse(self) -> sp.csr_array | sp.csc_array | None:
+    def _joined(self) -> sp.csr_array | sp.csc_array | None:
+        """diag(M_1, ..., M_n) of small sparse blocks: one product instead of many."""
         return _block_diagonal(self.blocks, self.rows, self.columns)
+
+    @cached_property
+    def _side_by_side(self) -> sp.csr_array | sp.csc_array | None:
+        """[M_1 ... M_n] of small sparse blocks with equally many rows."""
+        if self._joined is None:
+            return None
+        filled = _filled(self.blocks, self.rows, self.columns)
+        return _compressed(sp.hstack(filled, format="csr"))
+
+    @cached_property
+    def _pieces(self) -> list[Any]:
+        """The blocks, each in the form that multiplies fastest."""
+        return [_compressed(b) if is_sparse(b) else b for b in self.blocks]
 
     @cached_property
     def _batched(self) -> Array | None:
@@ -75,11 +91,25 @@ class LocalFamily:
         if self._identity is not None:
             return np.asarray((self._identity[:, None] * u.reshape(len(self.rows), -1)).ravel())
         flat = u.ravel()
-        if self._sparse is not None:
-            return np.asarray(self._sparse @ flat)
+        if self._joined is not None:
+            return np.asarray(self._joined @ flat)
         if self._batched is not None:
             return np.asarray(np.matmul(self._batched, flat.reshape(len(self.rows), -1, 1)).ravel())
-        return self._loop(flat, self._column_ends, self._row_ends, adjoint=False)
+        out = np.zeros(self._row_ends[-1])
+        for k, image in self._images(_cut(flat, self._column_ends)):
+            out[self._row_ends[k] : self._row_ends[k + 1]] = image
+        return out
+
+    def add_forward(self, u: Array, scale: float, out: Array) -> None:
+        """out_i += scale M_i u_i, one row an agent. Cost: 1 product."""
+        if self._identity is not None:
+            self.ledger.charge(**{self.unit: 1})
+            for k, c in enumerate(scale * self._identity):
+                out[k] += c * u[k]
+        elif not self.empty:
+            image = self.forward(u).reshape(out.shape)
+            image *= scale
+            out += image
 
     def adjoint(self, v: Array) -> Array:
         """(M_i' v_i)_i as a flat array. Cost: 1 product."""
@@ -89,20 +119,62 @@ class LocalFamily:
         if self._identity is not None:
             return np.asarray((self._identity[:, None] * v.reshape(len(self.rows), -1)).ravel())
         flat = v.ravel()
-        if self._sparse is not None:
-            return np.asarray(self._sparse.T @ flat)
+        if self._joined is not None:
+            return np.asarray(self._joined.T @ flat)
         if self._batched is not None:
             stacked = flat.reshape(len(self.rows), -1, 1)
             return np.asarray(np.matmul(self._batched.swapaxes(1, 2), stacked).ravel())
-        return self._loop(flat, self._row_ends, self._column_ends, adjoint=True)
-
-    def _loop(self, flat: Array, source: Array, target: Array, *, adjoint: bool) -> Array:
-        out = np.zeros(target[-1])
-        for k, block in enumerate(self.blocks):
-            if block is not None:
-                piece = flat[source[k] : source[k + 1]]
-                out[target[k] : target[k + 1]] = multiply(block, piece, adjoint=adjoint)
+        out = np.zeros(self._column_ends[-1])
+        for k, image in self._images(_cut(flat, self._row_ends), adjoint=True):
+            out[self._column_ends[k] : self._column_ends[k + 1]] = image
         return out
+
+    def adjoint_common(self, v: Array, out: Array | None = None) -> Array:
+        """(M_i' v)_i for one v, a flat array. Cost: 1 product."""
+        out = np.empty(self._column_ends[-1]) if out is None else out
+        if self.empty:
+            out[...] = 0.0
+            return out
+        self.ledger.charge(**{self.unit: 1})
+        if self._identity is not None:
+            np.multiply.outer(self._identity, v, out=out.reshape(len(self.rows), -1))
+        elif self._side_by_side is not None:
+            out[...] = self._side_by_side.T @ v
+        elif self._batched is not None:
+            stacked = out.reshape(len(self.rows), -1, 1)
+            np.matmul(self._batched.swapaxes(1, 2), v[:, None], out=stacked)
+        else:
+            out[...] = 0.0
+            for k, image in self._images(repeat(v), adjoint=True):
+                out[self._column_ends[k] : self._column_ends[k + 1]] = image
+        return out
+
+    def forward_sum(self, u: Array) -> Array:
+        """sum_i M_i u_i, not in the order in which agents would add up. Cost: 1 product."""
+        if self.empty:
+            return np.zeros(self.rows[0])
+        self.ledger.charge(**{self.unit: 1})
+        flat = u.ravel()
+        if self._identity is not None:
+            return np.asarray(self._identity @ flat.reshape(len(self.rows), -1))
+        if self._side_by_side is not None:
+            return np.asarray(self._side_by_side @ flat)
+        total = np.zeros(self.rows[0])
+        for _, image in self._images(_cut(flat, self._column_ends)):
+            total += image
+        return total
+
+    def _images(
+        self, vectors: Iterable[Array], *, adjoint: bool = False
+    ) -> Iterator[tuple[int, Array]]:
+        """Products one by one, with the places of their agents."""
+        for k, (block, vector) in enumerate(zip(self._pieces, vectors, strict=False)):
+            if block is not None:
+                yield k, multiply(block, vector, adjoint=adjoint)
+
+
+def _cut(flat: Array, ends: NDArray[np.int64]) -> list[Array]:
+    return np.split(flat, ends[1:-1])
 
 
 def multiply(block: Any, vector: Array, *, adjoint: bool = False) -> Array:
@@ -132,18 +204,26 @@ def _identity_multiples(blocks: Sequence[Any]) -> Array | None:
 def _block_diagonal(
     blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
 ) -> sp.csr_array | sp.csc_array | None:
-    """One matrix for the family when every present block is sparse.
-
-    Compressed along its shorter side: long loops are fast. Sums run in the same order either way.
-    """
+    """One matrix for the family when every present block is sparse, and small on the average."""
     if not all(b is None or is_sparse(b) for b in blocks):
         return None
-    filled = [
+    if sum(b.nnz for b in blocks if b is not None) > SMALL * len(blocks):
+        return None
+    return _compressed(sp.block_diag(_filled(blocks, rows, columns), format="csr"))
+
+
+def _compressed(block: Any) -> sp.csr_array | sp.csc_array:
+    """Compressed along its shorter side: long loops are fast. Sums run in the same order."""
+    return sp.csc_array(block) if block.shape[1] < block.shape[0] else sp.csr_array(block)
+
+
+def _filled(
+    blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
+) -> list[sp.csr_array]:
+    return [
         sp.csr_array((r, c)) if b is None else sp.csr_array(b)
         for b, r, c in zip(blocks, rows, columns, strict=True)
     ]
-    diagonal = sp.block_diag(filled, format="csr")
-    return sp.csc_array(diagonal) if sum(columns) < sum(rows) else sp.csr_array(diagonal)
 
 
 def _batch(blocks: Sequence[Any]) -> Array | None:

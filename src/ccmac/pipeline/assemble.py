@@ -237,9 +237,9 @@ def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
     runtime, q = shared.runtime, shared.q
 
     small = q <= SMALL
-    seed = np.tile(rng.standard_normal(q), (runtime.replicas, 1))
+    seed = rng.standard_normal((1, q))
     steps = q + 1 if small else LANCZOS_STEPS
-    [start] = runtime.combine([shared.gram_contribution(seed)])
+    start = runtime.average(shared.gram_contribution(seed))
     krylov = lanczos(runtime, shared.gram_contribution, start, steps, rng=rng if small else None)
     if krylov.complete and krylov.steps:
         shared.fix_span(krylov)

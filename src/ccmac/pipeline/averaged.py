@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 class Normalizer(ABC):
-    """q ~ S^{-1} on replicated m-vectors; ``spread`` (a, b) bounds spec(q(S) S)."""
+    """q ~ S^{-1} on common m-vectors; ``spread`` (a, b) bounds spec(q(S) S)."""
 
     averagings: int
     spread: tuple[float, float]
@@ -81,7 +81,7 @@ class Deflation(Normalizer):
     and m0 = 2/(low + top).
     """
 
-    basis: Array  # (replicas, vectors, m)
+    basis: Array  # (vectors, m)
     images: Array  # S basis
     inverse: Array  # T^{-1}
     low: float
@@ -110,16 +110,14 @@ class Deflation(Normalizer):
 
     def apply(self, right: Array) -> Array:
         """P right."""
-        out = np.empty_like(right)
-        # One replica at a time: the bits must not depend on how many agents live here.
-        for k, (W, SW) in enumerate(zip(self.basis, self.images, strict=True)):
-            inner = self.inverse @ (W @ right[k])
-            fine = right[k] - inner @ SW
-            again = self.inverse @ (SW @ fine)
-            fine -= again @ W
-            out[k] = inner @ W
-            out[k] += self.weight * fine
-        return out
+        W, SW = self.basis, self.images
+        inner = self.inverse @ (W @ right[0])
+        fine = right[0] - inner @ SW
+        again = self.inverse @ (SW @ fine)
+        fine -= again @ W
+        fine *= self.weight
+        fine += inner @ W
+        return np.asarray(fine[None])
 
 
 class AveragedSystem(AffineSystem):
@@ -140,17 +138,16 @@ class AveragedSystem(AffineSystem):
         self.interval = Interval(1.0, 1.0)
         # Right-hand sides in scaled variables: x~ = x/t.
         self.local_point = local.point / coupling.t
-        self.target = np.zeros((self.runtime.replicas, coupling.width))
+        self.target = np.zeros((1, coupling.width))
 
     def prepare_target(self, right: Array) -> None:
         """mean_i (b_i - A_i C_i^+ c_i): one averaging (setup)."""
         if self.coupling.empty:
             return
-        block = self.runtime.contribution(right)
         if not self.local.empty:
             shift, _ = self.coupling.contributions(self.local_point, None)
-            block = block - shift
-        [self.target] = self.runtime.combine([block])
+            right = right - shift
+        self.target = self.runtime.average(right)
 
     def finish(
         self, normalizer: Normalizer | None, cosine: float, source: str, common: bool
@@ -269,7 +266,7 @@ class AveragedSystem(AffineSystem):
 
     def zero_price(self) -> Array:
         """The origin of the coupled multiplier."""
-        return np.zeros((self.runtime.replicas, self.coupling.width))
+        return np.zeros((1, self.coupling.width))
 
     @property
     def cost(self) -> Cost:

@@ -55,16 +55,10 @@ class CoupledLocal(Channel):
         x = self.space.x(w)
         parts = []
         if self.m:
-            parts.append(self._sum(self.coupling.contributions(x, self.space.z(w))[0]))
+            parts.append(self.coupling.sum_forward(x, self.space.z(w)) / self.root)
         if self.local:
             parts.append(self.C.forward(x))
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
-
-    def _sum(self, contributions: Array) -> Array:
-        """E_m of what :meth:`Coupling.contributions` gives: a mean (fused), or the agents' rows."""
-        if self.runtime.fused:
-            return np.asarray(self.root * contributions[0])
-        return np.asarray(contributions.sum(axis=0) / self.root)
 
     def adjoint(self, rows: Array) -> Array:
         """(A' E_m' r + C' s, B' E_m' r)."""
@@ -82,7 +76,7 @@ class CoupledLocal(Channel):
             return super().gram(rows)
         self.runtime.ledger.charge_cost(2 * self.coupling.B.cost)
         gx, _ = self.coupling.adjoint(rows[None] / self.root, z=False)
-        image = self._sum(self.coupling.contributions(gx, None)[0])
+        image = self.coupling.sum_forward(gx, None) / self.root
         image += self._weight * rows
         return image
 
@@ -90,7 +84,7 @@ class CoupledLocal(Channel):
         """n^{-1/2} times the coupled rows, the same for every agent."""
         if not self.m:
             return None
-        return np.tile(rows[: self.m] / self.root, (self.runtime.replicas, 1))
+        return rows[None, : self.m] / self.root
 
 
 class SharedConsensus(Channel):

@@ -100,7 +100,7 @@ def certified(
             problem, space, augment=constants.augment, mu=constants.mu, L=constants.L
         )
     width = 0 if coupling is None else problem.m
-    system = NormalizedStack(space, channels, interval, width=width)
+    system = NormalizedStack(space, channels, interval, width=width, common=False)
     return Realized(
         "certified", space, objective, system,
         degree=outer_degree(interval.low, interval.high) if channels else 1, steps="paper",

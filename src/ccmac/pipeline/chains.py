@@ -1,7 +1,6 @@
 """Computations that need several averagings, run in lockstep so that their messages share rounds.
 
-A chain is a generator: it yields a contribution, receives its replicated mean, and returns a
-result.
+A chain is a generator: it yields a contribution, receives its mean, and returns a result.
 """
 
 from __future__ import annotations

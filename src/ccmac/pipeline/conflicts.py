@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ccmac.pipeline.certify import Infeasibility
 from ccmac.pipeline.krylov import agreed_dots
-from ccmac.pipeline.recover import CONFLICT, Recovery, per_agent, split
+from ccmac.pipeline.recover import CONFLICT, Recovery, split
+from ccmac.spaces import piece_sums, row_dots
 
 Array = NDArray[np.float64]
 
@@ -78,16 +79,17 @@ class Conflicts:
         local = self.user.local.multipliers(gx)
         shared = [np.zeros(k) for k in self.problem.r.values()]
         if not self.user.shared.empty:
-            [mean] = runtime.combine([runtime.contribution(z)])
+            mean = runtime.average(z)
             shared = self._shared_conflict(mean, gz)
         total_x = gx + self.user.C.adjoint(np.concatenate(local)) if not self.user.C.empty else gx
         total_z = gz + self.user.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
-        [mean] = runtime.combine([runtime.contribution(total_z)])
+        mean = runtime.average(total_z)
+        wide = (len(self.problem.agents), price.shape[1])
         values = np.stack(
             [
-                per_agent(total_x**2, self.user.space.d),
+                piece_sums(total_x**2, self.user.space.d),
                 np.sum(np.broadcast_to(mean, total_z.shape) ** 2, axis=1),
-                self.user.b[:, : price.shape[1]] @ price[0],
+                row_dots(self.user.b[:, : price.shape[1]], np.broadcast_to(price, wide)),
                 [
                     float(k @ c)
                     for k, c in zip(local, split(self.user.c, self.user.C.rows), strict=True)
@@ -120,7 +122,7 @@ class Conflicts:
         rows = np.ascontiguousarray(np.broadcast_to(mean, (count, self.problem.q)))
         misfit = family.forward(rows) - self.user.shared.right
         back = family.adjoint(misfit).reshape(count, self.problem.q)
-        [target] = runtime.combine([runtime.contribution(gz + back)])
+        target = runtime.average(gz + back)
         direction = self.user.solve_shared(-target, self.user.size(gz) + self.user.size(back))
         wide = np.ascontiguousarray(np.broadcast_to(direction, rows.shape))
         return self.user.shared.in_user_rows(misfit + family.forward(wide))

@@ -70,7 +70,7 @@ class ExecutionObjective:
         if s != 1.0:
             out_z *= s
         if self.augment:
-            [mean] = space.runtime.combine([space.runtime.contribution(space.z(w))])
+            mean = space.runtime.average(space.z(w))
             out_z += self.augment * (space.z(w) - mean)
         return out
 

@@ -52,9 +52,9 @@ class JointSystem(AffineSystem):
         self.empty = not (self.first or self.second)
         self.weights = (1.0, 1.0)
         self.interval = Interval(1.0, 1.0)
-        self.target = np.zeros((self.runtime.replicas, self.coupling.width))
+        self.target = np.zeros((1, self.coupling.width))
         if not self.coupling.empty:
-            [self.target] = self._means([self.runtime.contribution(sides["b"])])
+            [self.target] = self._means([sides["b"]])
 
     def _means(self, parts: list[Array]) -> list[Array]:
         if self.modelled is None:
@@ -121,7 +121,7 @@ class JointSystem(AffineSystem):
 
     def zero_price(self) -> Array:
         """The origin of the coupled multiplier."""
-        return np.zeros((self.runtime.replicas, self.coupling.width))
+        return np.zeros((1, self.coupling.width))
 
 
 def joint(

@@ -204,7 +204,7 @@ def _executed_identity(
     def contribution(v: Array) -> Array:
         return coupling.contributions(*coupling.adjoint(v))[0]
 
-    start = np.tile(rng.standard_normal(coupling.width), (runtime.replicas, 1))
+    start = rng.standard_normal((1, coupling.width))
     krylov = lanczos(runtime, contribution, start, STEPS_TOP)
     values, vectors = np.linalg.eigh(krylov.tridiagonal())
     top = float(values[-1]) + float(krylov.beta[-1] * abs(vectors[-1, -1]))

@@ -1,4 +1,4 @@
-"""Lanczos on replicated vectors: one averaging a step, scalars agreed upon by all agents."""
+"""Lanczos on common vectors: one averaging a step, scalars agreed upon by all agents."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from ccmac.spaces import Space
 
 Array = NDArray[np.float64]
 BREAKDOWN = 1e-9
-CANCELLED = 1e-2
 
 
 @dataclass(frozen=True)
 class Krylov:
     """Orthonormal vectors w_1..w_k with W'SW = tridiag(beta, alpha, beta), and w_{k+1}.
 
-    ``vectors`` has shape (replicas, k + 1, m). ``exhausted``: w_{k+1} vanished, so the Ritz values
-    are eigenvalues. ``complete``: the vectors span all of Range(S).
+    ``vectors`` has shape (k + 1, m). ``exhausted``: w_{k+1} vanished, so the Ritz values are
+    eigenvalues. ``complete``: the vectors span all of Range(S).
     """
 
     vectors: Array
@@ -33,16 +32,16 @@ class Krylov:
 
     @property
     def basis(self) -> Array:
-        """w_1..w_k, shape (replicas, k, m)."""
-        return self.vectors[:, : self.steps]
+        """w_1..w_k, shape (k, m)."""
+        return self.vectors[: self.steps]
 
     def images(self, count: int) -> Array:
         """S w_1, ..., S w_count by the three-term relation; no products."""
-        v, out = self.vectors, np.empty_like(self.vectors[:, :count])
+        v, out = self.vectors, np.empty_like(self.vectors[:count])
         for k in range(count):
-            out[:, k] = self.alpha[k] * v[:, k] + self.beta[k] * v[:, k + 1]
+            out[k] = self.alpha[k] * v[k] + self.beta[k] * v[k + 1]
             if k:
-                out[:, k] += self.beta[k - 1] * v[:, k - 1]
+                out[k] += self.beta[k - 1] * v[k - 1]
         return out
 
     @property
@@ -57,17 +56,8 @@ class Krylov:
 
 
 def agreed_dots(runtime: Runtime, left: Array, right: Array) -> Array:
-    """Inner products of replicated vectors (replicas, k, m) or (replicas, m) with (replicas, m).
-
-    One product per replica, whose bits do not depend on how many replicas live here.
-    """
-    stacked = left if left.ndim == 3 else left[:, None, :]
-    return runtime.agree(np.stack([v @ u for v, u in zip(stacked, right, strict=True)]))
-
-
-def orthogonalized(basis: Array, vector: Array) -> Array:
-    """``vector`` minus its components along ``basis`` (replicas, k, m), replica by replica."""
-    return np.stack([u - (v @ u) @ v for v, u in zip(basis, vector, strict=True)])
+    """Inner products of common vectors, the rows of ``left``, with the row ``right``."""
+    return runtime.agree(left @ right[0])
 
 
 def lanczos(
@@ -80,55 +70,44 @@ def lanczos(
 ) -> Krylov:
     """``steps`` Lanczos steps with full reorthogonalization; S v is the mean of ``contribution`` v.
 
-    The agents' copies of a vector differ by rounding, and the recurrence would multiply that at
-    every step. Hence the copies travel with the contributions and their mean replaces them.
     With ``rng`` an exhausted run starts again outside what it has spanned, so that repeated
     eigenvalues are seen with all their vectors, until Range(S) is complete (one averaging more for
     every new start).
     """
     norm = float(np.sqrt(agreed_dots(runtime, start, start)[0]))
-    replicas, m = start.shape
+    m = start.shape[1]
     if norm == 0.0 or steps == 0:
-        return Krylov(np.zeros((replicas, 1, m)), np.zeros(0), np.zeros(0), True)
-    vectors = np.empty((replicas, steps + 1, m))
-    vectors[:, 0] = start / norm
+        return Krylov(np.zeros((1, m)), np.zeros(0), np.zeros(0), True)
+    vectors = np.empty((steps + 1, m))
+    vectors[0] = start[0] / norm
     alpha: list[float] = []
     beta: list[float] = []
     exhausted, complete, scale = False, False, 0.0
     for k in range(steps):
-        copies = np.ascontiguousarray(vectors[:, k])
-        image, vectors[:, k] = runtime.combine([contribution(copies), copies])
-        alpha.append(float(agreed_dots(runtime, vectors[:, k], image)[0]))
+        image = runtime.average(contribution(vectors[k : k + 1]))
+        alpha.append(float(agreed_dots(runtime, vectors[k : k + 1], image)[0]))
         scale = max(scale, abs(alpha[-1]))
-        image, length = _remainder(runtime, vectors[:, : k + 1], image, scale)
+        image, length = _remainder(runtime, vectors[: k + 1], image)
         scale = max(scale, length)
         exhausted = length <= BREAKDOWN * scale
         beta.append(0.0 if exhausted else length)
         if exhausted and rng is not None:
-            image, length = _fresh(runtime, contribution, vectors[:, : k + 1], rng, scale)
+            image, length = _fresh(runtime, contribution, vectors[: k + 1], rng)
             complete = length <= BREAKDOWN * max(scale, 1e-300)
             exhausted = complete
-        vectors[:, k + 1] = 0.0 if exhausted else image / length
+        vectors[k + 1] = 0.0 if exhausted else image[0] / length
         if exhausted:
             break
     count = len(alpha)
     complete = complete or (exhausted and count == m)
-    return Krylov(vectors[:, : count + 1], np.array(alpha), np.array(beta), exhausted, complete)
+    return Krylov(vectors[: count + 1], np.array(alpha), np.array(beta), exhausted, complete)
 
 
-def _remainder(runtime: Runtime, basis: Array, vector: Array, scale: float) -> tuple[Array, float]:
-    """What is left of ``vector`` outside the basis, and its norm.
-
-    Where it is short beside ``scale``, the copies of what is left are averaged once more.
-    """
+def _remainder(runtime: Runtime, basis: Array, vector: Array) -> tuple[Array, float]:
+    """What is left of ``vector`` outside the basis, and its norm."""
     for _ in range(2):
-        vector = orthogonalized(basis, vector)
-    length = float(np.sqrt(agreed_dots(runtime, vector, vector)[0]))
-    if BREAKDOWN * scale < length <= CANCELLED * scale:
-        [vector] = runtime.combine([vector])
-        vector = orthogonalized(basis, vector)
-        length = float(np.sqrt(agreed_dots(runtime, vector, vector)[0]))
-    return vector, length
+        vector = vector - (basis @ vector[0]) @ basis
+    return vector, float(np.sqrt(agreed_dots(runtime, vector, vector)[0]))
 
 
 def _fresh(
@@ -136,15 +115,13 @@ def _fresh(
     contribution: Callable[[Array], Array],
     basis: Array,
     rng: np.random.Generator,
-    scale: float,
 ) -> tuple[Array, float]:
     """S times a random unit vector outside an invariant basis: zero when Range(S) is spanned."""
-    if basis.shape[1] >= basis.shape[2]:
-        return np.zeros((basis.shape[0], basis.shape[2])), 0.0
-    noise = np.tile(rng.standard_normal(basis.shape[2]), (basis.shape[0], 1))
-    noise, length = _remainder(runtime, basis, noise, 1.0)
-    [image] = runtime.combine([contribution(noise / length)])
-    return _remainder(runtime, basis, image, scale)
+    count, m = basis.shape
+    if count >= m:
+        return np.zeros((1, m)), 0.0
+    noise, length = _remainder(runtime, basis, rng.standard_normal((1, m)))
+    return _remainder(runtime, basis, runtime.average(contribution(noise / length)))
 
 
 def extreme_ritz(

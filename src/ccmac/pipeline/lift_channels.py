@@ -152,8 +152,7 @@ class LiftedCoupledLocal(Channel):
         """The agents' own multipliers of the coupled equation; they agree at the solution."""
         if self.coupling is None:
             return None
-        block = rows[: self.split].reshape(self.space.count, self.coupling.m)
-        return self.space.runtime.contribution(block)
+        return rows[: self.split].reshape(self.space.count, self.coupling.m)
 
 
 class LiftedSharedConsensus(Channel):

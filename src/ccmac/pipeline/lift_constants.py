@@ -149,8 +149,7 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     # Rows of A within those of C leave the squares of rounding.
     mu_HC, U = _range(S_A + S_B, 1e-24 * float(local[:, 0].max()))
     chi = _cross_factor(U, S_A + S_B, H_cos) if n > 1 or mu_D else 1.0
-    own = np.tile([[mu_HC, mu_D, chi]], (runtime.replicas, 1))
-    mu_HC, mu_D, chi = (float(v) for v in runtime.agree(own))
+    mu_HC, mu_D, chi = (float(v) for v in runtime.agree(np.array([mu_HC, mu_D, chi])))
     up, down = 1 + ROUNDING, 1 - ROUNDING
     l_C = float(local[:, 2].min())
     return LiftConstants(

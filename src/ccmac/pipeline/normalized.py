@@ -170,7 +170,10 @@ class WhitenedChannel(NormalizedChannel):
 
 
 class NormalizedStack(AffineSystem):
-    """K^ = [K^_1; K^_2; ...] with ``width`` coupled prices; ``charge`` is paid once a residual."""
+    """K^ = [K^_1; K^_2; ...] with ``width`` coupled prices; ``charge`` is paid once a residual.
+
+    ``common``: whether all agents know one price, or each has its own and they tend to each other.
+    """
 
     def __init__(
         self,
@@ -179,10 +182,11 @@ class NormalizedStack(AffineSystem):
         interval: Interval,
         *,
         width: int = 0,
+        common: bool = True,
         charge: Cost | None = None,
     ) -> None:
         self.space, self.channels, self.interval = space, list(channels), interval
-        self.width = width
+        self.width, self.common = width, common
         self.charge = Cost(affine=2) if charge is None else charge
         self.empty = not self.channels
 
@@ -213,7 +217,11 @@ class NormalizedStack(AffineSystem):
 
     def zero_price(self) -> Array:
         """The origin of the coupled multiplier."""
-        return np.zeros((self.space.runtime.replicas, self.width))
+        return np.zeros((1 if self.common else self.space.count, self.width))
+
+    def common_price(self, price: Array) -> Array:
+        """The mean of the agents' own prices: one averaging."""
+        return price if self.common else self.space.runtime.average(price)
 
     @property
     def cost(self) -> Cost:

@@ -1,6 +1,6 @@
 """Normalizers of channel 1 from a Krylov profile: intervals of S, deflations, their responses.
 
-A normalizer q approximates S^{-1} on replicated vectors; its response on a Ritz value is what the
+A normalizer q approximates S^{-1} on common vectors; its response on a Ritz value is what the
 twin plans with.
 """
 
@@ -61,7 +61,7 @@ def build_deflation(
     krylov, s0 = profile.krylov, system.coupling.s
     if krylov.exhausted:
         return _whole_deflation(system, profile, s, spectrum)
-    basis = krylov.basis[:, :r].copy()  # lets the other Krylov vectors go
+    basis = krylov.basis[:r].copy()  # lets the other Krylov vectors go
     if s == s0 or profile.structure.multiples is not None:
         images = krylov.images(r)
         if s != s0:
@@ -76,14 +76,10 @@ def build_deflation(
 
 def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
     """S W and W'SW at the system's scaling: one averaging of k m floats."""
-    k = basis.shape[1]
-    vectors = [np.ascontiguousarray(basis[:, j]) for j in range(k)]
-    images = np.stack(
-        system.runtime.combine([system.gram_contribution(v) for v in vectors]), axis=1
+    images = np.concatenate(
+        system.runtime.combine([system.gram_contribution(v[None]) for v in basis])
     )
-    images = np.ascontiguousarray(images)
-    flat = np.stack([(W @ SW.T).ravel() for W, SW in zip(basis, images, strict=True)])
-    return images, system.runtime.agree(flat).reshape(k, k)
+    return images, system.runtime.agree(basis @ images.T)
 
 
 def _whole_deflation(
@@ -99,8 +95,7 @@ def _whole_deflation(
     values, vectors = np.linalg.eigh((T + T.T) / 2)
     keep = values > KERNEL * values[-1]
     rotate = np.ascontiguousarray(vectors[:, keep].T)
-    basis = np.stack([rotate @ W for W in krylov.basis])
-    images = np.stack([rotate @ SW for SW in images])
+    basis, images = rotate @ krylov.basis, rotate @ images
     inverse = np.diag(1.0 / values[keep])
     if krylov.complete:
         return Deflation(basis, images, inverse, 1.0, 1.0)

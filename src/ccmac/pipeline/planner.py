@@ -96,6 +96,7 @@ class Planner:
         self.target, self.measure, self.pinned = target, measure, pinned
         self.supplied, self.cosine = supplied, cosine
         self.balance = table.balance()
+        self._costs: dict[tuple[int, int, bool], Cost] = {}
         self.blocks = np.array(
             [
                 min(table.block(1, "min"), table.block(0, "max")),
@@ -261,11 +262,13 @@ class Planner:
         return sorted({1, 2, 3, *(max(1, math.ceil(f * root)) for f in (0.25, 0.5, 0.75, 1.0))})
 
     def _iteration_cost(self, candidate: Candidate, constants: Constants) -> Cost:
-        system = self.system
         averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
-        residual = system.cost_with(averagings)
-        augmented = system.runtime.average_cost(system.coupling.q) if constants.augment else Cost()
-        return Cost(gradients=1) + augmented + candidate.outer * residual
+        key = averagings, candidate.outer, bool(constants.augment)
+        if key not in self._costs:  # hundreds of candidates, a few dozen costs
+            extra = self.system.runtime.average_cost(self.system.coupling.q) if key[2] else Cost()
+            residuals = candidate.outer * self.system.cost_with(averagings)
+            self._costs[key] = Cost(gradients=1) + extra + residuals
+        return self._costs[key]
 
 
 def _scored(candidate: Candidate, iterations: float, cost: Cost, costs: Costs) -> Candidate:

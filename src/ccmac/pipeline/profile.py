@@ -20,6 +20,7 @@ from ccmac.operators.leaves import multiply
 from ccmac.pipeline.averaged import AveragedSystem
 from ccmac.pipeline.krylov import Krylov, agreed_dots, lanczos
 from ccmac.runtime.base import Runtime
+from ccmac.spaces import piece_sums, row_dots
 
 Array = NDArray[np.float64]
 
@@ -102,10 +103,7 @@ def build_profile(
     T = krylov.tridiagonal()
     M_B, M_mean = _shared_grams(system, krylov, structure)
     M_A = (T - s * s * M_B) / (t * t)
-    squares = np.array([[np.dot(gx, gx), np.sum(gz * gz)]])
-    if not runtime.fused:
-        rows = [[float(g @ g), float(h @ h)] for g, h in space.split(gradient)]
-        squares = np.array(rows)
+    squares = np.stack([piece_sums(gx * gx, space.d), row_dots(gz, gz)], axis=1)
     whole = runtime.total(squares, riding=True)
     return Profile(
         krylov, M_A, M_B, M_mean,
@@ -117,7 +115,7 @@ def build_profile(
 
 
 def _unit(runtime: Runtime, vector: Array) -> Array:
-    """A replicated vector divided by its norm (agreed upon), or zero."""
+    """A common vector divided by its norm (agreed upon), or zero."""
     norm = float(np.sqrt(agreed_dots(runtime, vector, vector)[0]))
     return vector / norm if norm > 0 else vector
 
@@ -139,11 +137,9 @@ def _shared_grams(
     for row, block in enumerate(coupling.problem.blocks("B")):
         if block is None:
             continue
-        vectors = krylov.basis[0 if runtime.fused else row]
-        image = np.stack([multiply(block, v, adjoint=True) for v in vectors])
+        image = np.stack([multiply(block, v, adjoint=True) for v in krylov.basis])
         images[row] = image.ravel()
         grams[row] = (image @ image.T).ravel()
     total = runtime.total(grams, riding=True).reshape(k, k) / runtime.n
-    mean = runtime.average(images).reshape(runtime.replicas, k, q)
-    agreed = runtime.agree(np.stack([(rows @ rows.T).ravel() for rows in mean]))
-    return total, agreed.reshape(k, k)
+    mean = runtime.average(images).reshape(k, q)
+    return total, runtime.agree(mean @ mean.T)

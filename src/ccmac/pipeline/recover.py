@@ -18,7 +18,7 @@ from ccmac.pipeline.local import LocalEquations
 from ccmac.pipeline.shared import SharedEquations
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-from ccmac.spaces import Space
+from ccmac.spaces import Space, piece_sums
 
 Array = NDArray[np.float64]
 CONFLICT = 1e-7
@@ -61,8 +61,7 @@ class Recovery:
         """
         runtime, n = self.runtime, self.problem.n
         parts = self.coupling.contributions(x, z, with_z=True)
-        right = runtime.contribution(self.b[:, : self.coupling.width])
-        coupled, mean_z = runtime.combine([parts[0] - right, parts[1]])
+        coupled, mean_z = runtime.combine([parts[0] - self.b[:, : self.coupling.width], parts[1]])
         rows = np.broadcast_to(mean_z, z.shape)
         local = (self.C.forward(x) - self.c) ** 2
         shared = np.zeros(0)
@@ -70,8 +69,8 @@ class Recovery:
             shared = (self.D.forward(np.ascontiguousarray(rows)) - self.e) ** 2
         squares = np.stack(
             [
-                per_agent(local, self.C.rows),
-                per_agent(shared, self.D.rows),
+                piece_sums(local, self.C.rows),
+                piece_sums(shared, self.D.rows),
                 [float(np.sum((copy - mean) ** 2)) for copy, mean in zip(z, rows, strict=True)],
             ],
             axis=1,
@@ -91,8 +90,8 @@ class Recovery:
         rows = np.stack(
             [
                 np.sum(self.b**2, axis=1),
-                per_agent(self.c**2, self.C.rows),
-                per_agent(self.e**2, self.D.rows),
+                piece_sums(self.c**2, self.C.rows),
+                piece_sums(self.e**2, self.D.rows),
             ],
             axis=1,
         )
@@ -112,11 +111,11 @@ class Recovery:
         local = self.local.multipliers(gx)
         shared = [np.zeros(k) for k in self.problem.r.values()]
         if not self.shared.empty:
-            [mean] = self.runtime.combine([self.runtime.contribution(gz)])
+            mean = self.runtime.average(gz)
             direction = self.solve_shared(-mean, self.size(gz))
             shared = self.shared.multipliers(direction)
             gz += self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
-        [mean] = self.runtime.combine([self.runtime.contribution(gz)])
+        mean = self.runtime.average(gz)
         coupled = np.zeros(self.problem.m)
         coupled[: price.shape[1]] = price[0]
         return Multipliers(coupled, local, shared, np.subtract(mean, gz, out=gz))
@@ -124,11 +123,10 @@ class Recovery:
     def dual_vector(self, multipliers: Multipliers) -> Array:
         """K'lambda in the user's units (a warm start for p); local products only."""
         out = self.space.zeros()
-        price = np.broadcast_to(multipliers.coupled, (self.runtime.replicas, self.problem.m))
         x, z = self.space.x(out), self.space.z(out)
         z += multipliers.consensus
         if not self.coupling.empty:
-            ax, bz = self.coupling.adjoint(np.ascontiguousarray(price))
+            ax, bz = self.coupling.adjoint(multipliers.coupled[None])
             x += ax
             z += bz
         if not self.C.empty:
@@ -138,7 +136,7 @@ class Recovery:
         return out
 
     def solve_shared(self, right: Array, size: float) -> Array:
-        """S_D^+ right by conjugate residuals on replicated vectors; one averaging a step.
+        """S_D^+ right by conjugate residuals on common vectors; one averaging a step.
 
         ``size`` is the norm of what ``right`` was computed from: below 1e-13 of it is rounding. The
         part of ``right`` in the kernel of S_D (rounding, an inexact price) is left alone.
@@ -146,13 +144,12 @@ class Recovery:
         runtime = self.runtime
 
         def image(v: Array) -> Array:
-            [mean] = runtime.combine([self.shared.gram_contribution(v)])
-            return mean
+            return runtime.average(self.shared.gram_contribution(v))
 
         x, r = np.zeros_like(right), right.copy()
         s = image(r)
         p, q = r.copy(), s.copy()
-        gamma, delta = agreed_dots(runtime, np.stack([r, s], axis=1), s)
+        gamma, delta = agreed_dots(runtime, np.concatenate([r, s]), s)
         for _ in range(2 * self.problem.q):
             if gamma <= (1e-13 * size) ** 2 or delta <= 0:
                 break
@@ -181,8 +178,3 @@ def _stacked_right(problem: Problem) -> Array:
 def split(flat: Array, sizes: tuple[int, ...]) -> list[Array]:
     """Pieces of a flat array, one an agent."""
     return np.split(flat, np.cumsum(sizes)[:-1])
-
-
-def per_agent(flat: Array, sizes: tuple[int, ...]) -> Array:
-    """Sums over the agents' pieces of a flat array."""
-    return np.array([float(np.sum(piece)) for piece in split(flat, sizes)])

@@ -48,7 +48,7 @@ class SharedEquations:
         self.right = np.concatenate(right) if right else np.zeros(0)
         self.interval = (1.0, 1.0)
         self.steps = 1
-        self.target: Array = np.zeros((runtime.replicas, self.q))
+        self.target: Array = np.zeros((1, self.q))
         self.scale = 1.0
         # Orthonormal vectors spanning Range(S_D), known to all, and S_D^+ target; None: semi-
         # iterate.
@@ -77,8 +77,7 @@ class SharedEquations:
         """D_i' D_i mean: its average is S_D mean. Cost: 2 D."""
         count = len(self.problem.agents)
         rows = np.broadcast_to(mean, (count, self.q))
-        image = self.family.adjoint(self.family.forward(rows)).reshape(count, self.q)
-        return self.runtime.contribution(image)
+        return self.family.adjoint(self.family.forward(rows)).reshape(count, self.q)
 
     def prepare_target(self) -> None:
         """Average D'e once (setup)."""
@@ -112,17 +111,15 @@ class SharedEquations:
         values, vectors = np.linalg.eigh(krylov.tridiagonal())
         keep = values > KERNEL * values[-1]
         rotate = np.ascontiguousarray(vectors[:, keep].T)
-        self.span = np.stack([rotate @ W for W in krylov.basis])
-        inverse = 1.0 / values[keep]
-        pairs = zip(self.span, self.target, strict=True)
-        self.point = np.stack([(inverse * (W @ u)) @ W for W, u in pairs])
+        self.span = rotate @ krylov.basis
+        self.point = (((self.span @ self.target[0]) / values[keep]) @ self.span)[None]
         self.interval, self.steps = (1.0, 1.0), 0
 
     def chain(self, mean: Array) -> Chain:
         """q(S_D)(S_D mean - target). Cost: ``steps`` averagings of q floats, 2 D each."""
         if self.span is not None:
-            rows = [(W @ u) @ W for W, u in zip(self.span, mean, strict=True)]
-            return np.stack(rows) - self.point / self.scale
+            inside = (self.span @ mean[0]) @ self.span
+            return np.asarray(inside - self.point / self.scale)
         image = yield self.gram_contribution(mean)
         right = image - self.target / self.scale
         result = yield from semi_iteration_chain(

@@ -79,4 +79,8 @@ class AffineSystem(ABC):
 
     def zero_price(self) -> Array:
         """A price of the right shape."""
-        return np.zeros((self.space.runtime.replicas, 0))
+        return np.zeros((1, 0))
+
+    def common_price(self, price: Array) -> Array:
+        """The coupled multiplier as one row that all agents know."""
+        return price

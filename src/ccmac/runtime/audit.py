@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 Payload = NDArray[Any]
 
-# halo: rows of a block for the agents' neighbors; gather: scalars for everybody;
+# halo: rows of a block for the agents' neighbors; relay: rows on their way to everybody;
+# gather: scalars for everybody; spread: scalars that everybody has computed;
 # collect: solution vectors for the root, when asked for; token: a digest that must agree.
-KINDS = ("halo", "gather", "collect", "token")
+KINDS = ("halo", "relay", "gather", "spread", "collect", "token")
 EVERYONE = -1
 
 

@@ -1,53 +1,177 @@
-"""Exact averaging along the edges: schedules of mixing matrices whose product is 11'/n.
+"""Exact averaging along the edges, with the same bits at every agent.
 
-Every scheme is a finite product  M_k ... M_1  of matrices supported on the graph (one neighbor
-round each), so one primitive, ``mix``, executes all of them, in one process or under MPI.
+Both schemes end with one sum, in one order, known to all: whoever computes it, and wherever, gets
+the same bits. What agents know in common is therefore one row, in a simulation as on a cluster.
 
-``minimal_polynomial``  M_r = I - W/lambda_r over the distinct positive eigenvalues of W
-``spanning_tree``       sums climb a breadth-first tree, the mean comes back: 2 x radius rounds
-``chebyshev_filter``    M_r = I - W/root_r, roots of T_nu on [lambda_min^+, lambda_max]: not a
-                        projector; ``error`` bounds what is left of the disagreement
+``Relay``  every row travels to every agent, which adds them up in agent order: as many rounds as
+           the diameter, the least possible, and n - 1 rows sent by an agent on average
+``Tree``   partial sums climb a breadth-first tree and the sum comes back: 2 x radius rounds,
+           a few rows an agent
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any
 
-import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.network import Network
+from ccmac.runtime.partition import Index, owners
 
 Array = NDArray[np.float64]
+RELAYED = 128  # agents up to which all pairs of them are looked at
 
 
-@dataclass(frozen=True)
-class Averaging:
-    """A schedule of mixing matrices; ``error`` = ||product - 11'/n||."""
+class Averaging(ABC):
+    """A sum over all agents in a fixed order, by ``rounds`` neighbor rounds."""
 
     name: str
-    schedule: tuple[sp.csr_array, ...]
-    error: float
+    rounds: int
+    floats_sent: int  # messages of the busiest agent, per float averaged
 
-    @property
-    def rounds(self) -> int:
-        """Neighbor rounds of one averaging."""
-        return len(self.schedule)
+    @abstractmethod
+    def total(self, block: Array) -> Array:
+        """The sum of all rows in this scheme's order, shape (1, width)."""
+
+
+class Relay(Averaging):
+    """Agent v gets row o in round ``hops[v, o]`` from its neighbor ``senders[v, o]``."""
+
+    name = "relay"
+
+    def __init__(self, network: Network) -> None:
+        self.hops = network.hops()
+        self.rounds = int(self.hops.max())
+        self.senders = self._senders(network)
+        sent = np.bincount(self.senders[self.senders >= 0], minlength=network.n)
+        self.floats_sent = int(sent.max())
+
+    def _senders(self, network: Network) -> Index:
+        """A neighbor one hop nearer to the origin; the candidates take turns over the origins."""
+        n = network.n
+        senders = np.full((n, n), -1, dtype=np.int64)
+        origins = np.arange(n)
+        for v in range(n):
+            near = np.array(network.neighbors(v), dtype=np.int64)
+            if near.size:
+                nearer = self.hops[near] == self.hops[v] - 1
+                turn = origins % np.maximum(nearer.sum(axis=0), 1)
+                chosen = np.argmax(np.cumsum(nearer, axis=0) > turn, axis=0)
+                senders[v] = np.where(origins == v, -1, near[chosen])
+        return senders
+
+    def arrivals(self, ends: Index, rank: int) -> list[dict[int, Index]]:
+        """Round by round, rows that first reach a process: {process they come from: rows}.
+
+        ``ends`` splits the agents into processes. A process that several of a row's paths enter
+        gets the row once, by the first of them.
+        """
+        mine = np.arange(ends[rank], ends[rank + 1])
+        origins = np.setdiff1d(np.arange(len(self.hops)), mine)
+        first = np.argmin(self.hops[mine][:, origins], axis=0)
+        when = self.hops[mine[first], origins]
+        source = owners(self.senders[mine[first], origins], ends)
+        rounds: list[dict[int, Index]] = []
+        for k in range(1, self.rounds + 1):
+            peers = np.unique(source[when == k])
+            rounds.append({int(p): origins[(when == k) & (source == p)] for p in peers})
+        return rounds
+
+    def total(self, block: Array) -> Array:
+        """((row_0 + row_1) + row_2) + ..."""
+        total = block[:1].copy()
+        for row in block[1:]:
+            total[0] += row
+        return total
+
+
+class Tree(Averaging):
+    """Sums climb a breadth-first tree to the centre of the graph, level by level."""
+
+    name = "tree"
+
+    def __init__(self, network: Network) -> None:
+        n = self.n = network.n
+        self.root, radius = network.centre
+        self.rounds = 2 * radius
+        adjacency = sp.csr_array(abs(network.weights))
+        order, parent = sp.csgraph.breadth_first_order(adjacency, self.root, directed=False)
+        depth = np.zeros(n, dtype=np.int64)
+        for v in order[1:]:
+            depth[v] = depth[parent[v]] + 1
+        children = np.bincount(parent[order[1:]], minlength=n)
+        # Everybody but the root sends once upwards; everybody sends down to all children.
+        self.floats_sent = int((children + (np.arange(n) != self.root)).max()) if n > 1 else 0
+        self.levels = [np.flatnonzero(depth == level) for level in range(radius, 0, -1)]
+        self.parent = parent.astype(np.int64)
 
     @cached_property
-    def floats_sent(self) -> int:
-        """Messages of the busiest agent in one averaging, per float averaged."""
-        if not self.schedule:
-            return 0
-        sent = np.zeros(self.schedule[0].shape[0], dtype=np.int64)
-        for matrix in self.schedule:
-            sent += messages_sent(matrix)
-        return int(sent.max())
+    def _additions(self) -> list[tuple[Index, Index]]:
+        """(parents, children) in order: first children of a level, second children, ..."""
+        steps = []
+        for members in self.levels:
+            parents = self.parent[members]
+            # How many of the parent's children come before: members are in agent order.
+            turns = np.array([np.sum(parents[:k] == parent) for k, parent in enumerate(parents)])
+            steps += [
+                (parents[turns == turn], members[turns == turn])
+                for turn in range(int(turns.max()) + 1)
+            ]
+        return steps
+
+    def total(self, block: Array) -> Array:
+        """An agent's own row first, then its children's sums in agent order."""
+        sums = block.copy()
+        for parents, children in self._additions:
+            sums[parents] += sums[children]
+        return sums[[self.root]]
+
+    @cached_property
+    def schedule(self) -> tuple[sp.csr_array, ...]:
+        """One matrix a round: after the last, every row is the sum."""
+        up = [self._matrix(members, climb=True) for members in self.levels]
+        down = [self._matrix(members, climb=False) for members in reversed(self.levels)]
+        return (*up, *down)
+
+    def _matrix(self, members: Index, *, climb: bool) -> sp.csr_array:
+        """``members`` add themselves to their parents, or copy them."""
+        rows: list[list[int]] = [[v] for v in range(self.n)]
+        for v in members:
+            if climb:
+                rows[self.parent[v]].append(int(v))
+            else:
+                rows[v] = [int(self.parent[v])]
+        indices = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+        # The order of the entries is the order of the sum: indices stay unsorted.
+        return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(self.n, self.n))
+
+
+def cheapest(network: Network) -> Averaging:
+    """The scheme of fewest rounds.
+
+    Relaying is left where an agent would send more than by talking to all its neighbors in every
+    round of the tree.
+    """
+    tree = Tree(network)
+    if network.n == 1 or network.n > RELAYED:
+        return tree
+    relay = Relay(network)
+    degree = max(len(network.neighbors(v)) for v in range(network.n))
+    fewer = relay.rounds < tree.rounds and relay.floats_sent <= degree * tree.rounds
+    return relay if fewer else tree
+
+
+def by_name(network: Network, name: str) -> Averaging:
+    """``auto``, ``relay`` or ``tree``."""
+    schemes = {"auto": cheapest, "relay": Relay, "tree": Tree}
+    if name not in schemes:
+        raise InputError(f"averaging {name!r} is unknown; take {', '.join(schemes)}")
+    return schemes[name](network)
 
 
 def messages_sent(matrix: sp.csr_array) -> NDArray[np.int64]:
@@ -55,107 +179,3 @@ def messages_sent(matrix: sp.csr_array) -> NDArray[np.int64]:
     coo = matrix.tocoo()
     off = coo.row != coo.col
     return np.bincount(coo.col[off], minlength=matrix.shape[0]).astype(np.int64)
-
-
-def leja_order(points: Array) -> Array:
-    """Order the roots so that partial products of (1 - t/root) stay moderate."""
-    left = list(np.asarray(points, dtype=np.float64))
-    ordered = [left.pop(int(np.argmax(np.abs(left))))] if left else []
-    while left:
-        logs = [float(np.sum(np.log(np.abs(p - np.array(ordered)) + 1e-300))) for p in left]
-        ordered.append(left.pop(int(np.argmax(logs))))
-    return np.array(ordered)
-
-
-def _from_roots(network: Network, name: str, roots: Array) -> Averaging:
-    identity = sp.eye_array(network.n, format="csr")
-    schedule = []
-    for root in leja_order(roots):
-        matrix = sp.csr_array(identity - network.weights / root)
-        matrix.sort_indices()
-        schedule.append(matrix)
-    return Averaging(name, tuple(schedule), _error(schedule, network.n))
-
-
-def _error(schedule: list[sp.csr_array], n: int) -> float:
-    product = np.eye(n)
-    for matrix in schedule:
-        product = matrix @ product
-    return float(np.linalg.norm(product - 1.0 / n, 2))
-
-
-def minimal_polynomial(network: Network) -> Averaging:
-    """prod_r (I - W/lambda_r): as many rounds as W has distinct positive eigenvalues."""
-    return _from_roots(network, "minimal-polynomial", network.distinct_eigenvalues)
-
-
-def spanning_tree(network: Network) -> Averaging:
-    """Reduce to the centre along a breadth-first tree, broadcast back: 2 x radius rounds."""
-    n = network.n
-    if n == 1:
-        return Averaging("spanning-tree", (), 0.0)
-    root, radius = network.centre
-    parent = dict(nx.bfs_predecessors(network.graph, root))
-    depth = nx.single_source_shortest_path_length(network.graph, root)
-    up, down = [], []
-    for level in range(radius, 0, -1):
-        members = sorted(v for v, k in depth.items() if k == level)
-        climb = sp.eye_array(n, format="lil")
-        fall = sp.eye_array(n, format="lil")
-        for v in members:
-            climb[parent[v], v] = 1.0
-            fall[v, v] = 0.0
-            fall[v, parent[v]] = 1.0
-        up.append(_clean(climb))
-        down.append(_clean(fall))
-    # The root divides by n as the last thing before the broadcast.
-    scale = np.ones(n)
-    scale[root] = 1.0 / n
-    up[-1] = _clean(sp.diags_array(scale) @ up[-1])
-    schedule = up + down[::-1]
-    error = _error(schedule, n) if n <= 2000 else n * float(np.finfo(float).eps)
-    return Averaging("spanning-tree", tuple(schedule), error)
-
-
-def _clean(matrix: Any) -> sp.csr_array:
-    result: sp.csr_array = sp.csr_array(matrix)
-    result.eliminate_zeros()
-    result.sort_indices()
-    return result
-
-
-def chebyshev_filter(network: Network, degree: int) -> Averaging:
-    """T_nu((c - W)/s)/T_nu(c/s) in factored form; error = 1/T_nu(c/s), c, s of spec(W)."""
-    low, high = network.extremes
-    centre, half = (high + low) / 2, (high - low) / 2
-    roots = centre - half * np.cos(np.pi * (np.arange(degree) + 0.5) / degree)
-    return _from_roots(network, f"chebyshev-{degree}", roots)
-
-
-EXACT = 1e-12
-
-
-def cheapest(network: Network) -> Averaging:
-    """The exact scheme of fewest rounds; the tree when the polynomial is not stable enough."""
-    tree = spanning_tree(network)
-    if network.n == 1 or len(network.distinct_eigenvalues) > min(tree.rounds, 64):
-        return tree
-    polynomial = minimal_polynomial(network)
-    return polynomial if polynomial.error <= EXACT else tree
-
-
-def by_name(network: Network, name: str) -> Averaging:
-    """``auto``, ``minimal-polynomial``, ``spanning-tree`` or ``chebyshev-DEGREE``."""
-    if name == "auto":
-        return cheapest(network)
-    if name == "minimal-polynomial":
-        return minimal_polynomial(network)
-    if name == "spanning-tree":
-        return spanning_tree(network)
-    kind, _, degree = name.partition("-")
-    if kind == "chebyshev" and degree.isdigit() and int(degree) > 0:
-        return chebyshev_filter(network, int(degree))
-    raise InputError(
-        f"averaging {name!r} is unknown; take auto, minimal-polynomial, spanning-tree or "
-        "chebyshev-DEGREE"
-    )

@@ -1,8 +1,7 @@
 """The runtime: a contiguous range of agents and the only ways in which they communicate.
 
-A *block* is an array with one row per owned agent. A *replicated* array is something that every
-agent knows: it has one row per owned agent, or a single row when the simulation is fused
-(``replicas``), and NumPy's broadcasting makes the same code serve both.
+A *block* is an array with one row per owned agent. A *common* array is something that every agent
+knows with the same bits: it has one row, in every process, and broadcasts against blocks.
 """
 
 from __future__ import annotations
@@ -23,7 +22,10 @@ FLOAT_BYTES = 8
 
 
 class Runtime(ABC):
-    """Owns agents ``owned``; charges rounds, reductions and bytes as it executes them."""
+    """Owns agents ``owned``; charges rounds, reductions and bytes as it executes them.
+
+    ``fused``: whether polynomials in operators may be multiplied out, which moves the last bits.
+    """
 
     fused: bool = False
 
@@ -45,11 +47,6 @@ class Runtime(ABC):
     def n(self) -> int:
         """All agents, everywhere."""
         return self.network.n
-
-    @property
-    def replicas(self) -> int:
-        """Rows of a replicated array."""
-        return 1 if self.fused else len(self.owned)
 
     @property
     def is_root(self) -> bool:
@@ -85,29 +82,21 @@ class Runtime(ABC):
             self._sent[id(matrix)] = (matrix, int(messages_sent(matrix).max()))
         return Cost(rounds=1, bytes=FLOAT_BYTES * width * self._sent[id(matrix)][1])
 
-    def average(self, block: Array) -> Array:
-        """Replicated mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
-        self.charge_average(block.shape[1])
-        if self.fused:
-            return self.contribution(block)
-        for matrix in self.averaging.schedule:
-            block = self._mix(block, matrix)
-        return block
+    @abstractmethod
+    def _totals(self, parts: Sequence[Array]) -> list[Array]:
+        """Sums of all agents' rows in the order of the averaging scheme, shape (1, width) each."""
 
-    def contribution(self, block: Array) -> Array:
-        """Rows that go into an averaging; in the fused simulation their mean, at once."""
-        return np.full(len(block), 1.0 / self.n)[None, :] @ block if self.fused else block
+    def average(self, block: Array) -> Array:
+        """Common mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
+        [mean] = self.combine([block])
+        return mean
 
     def combine(self, parts: Sequence[Array]) -> list[Array]:
-        """Replicated means of several contributions, averaged in the same rounds."""
-        widths = [part.shape[1] for part in parts]
-        if self.fused:
-            self.charge_average(sum(widths))
-            return list(parts)
-        if sum(widths) == 0:
-            return list(parts)
-        mean = self.average(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
-        return np.split(mean, np.cumsum(widths)[:-1], axis=1)
+        """Common means of several blocks, averaged in the same rounds."""
+        if any(len(part) != len(self.owned) for part in parts):
+            raise ValueError(f"averaging needs a row for each of the {len(self.owned)} agents here")
+        self.charge_average(sum(part.shape[1] for part in parts))
+        return [np.divide(total, self.n, out=total) for total in self._totals(parts)]
 
     def average_cost(self, width: int) -> Cost:
         """Static cost of averaging rows of ``width`` floats (nothing for one agent)."""
@@ -145,11 +134,14 @@ class Runtime(ABC):
         return self._gather(values)
 
     def agree(self, values: Array) -> Array:
-        """One common value of scalars each replica computed from replicated data.
+        """Scalars that each process computed from common arrays: the root's, for everybody.
 
-        The copies differ by rounding only; the mean over agents rides on the next message.
+        They are equal already, unless processors of different kinds compute them: then decisions
+        stay common. They ride on the next message.
         """
-        if self.fused:
-            self.ledger.charge_cost(self.total_cost(values.shape[1], riding=True))
-            return np.asarray(values[0], dtype=np.float64)
-        return self.total(values, riding=True) / self.n
+        self.ledger.charge_cost(self.total_cost(values.size, riding=True))
+        return self._spread(np.asarray(values, dtype=np.float64))
+
+    @abstractmethod
+    def _spread(self, values: Array) -> Array:
+        """The root's values everywhere."""

@@ -127,8 +127,7 @@ def tree_rounds(network: Network, samples: int = 16, seed: int = 0) -> int:
     """
     rng = np.random.default_rng(seed)
     roots = rng.choice(network.n, size=min(samples, network.n), replace=False)
-    hops = sp.csgraph.dijkstra(abs(network.weights), unweighted=True, indices=roots)
-    return 2 * int(hops.max(axis=1).min())
+    return 2 * int(network.hops(roots.tolist()).max(axis=1).min())
 
 
 def _closed_neighborhoods(weights: sp.csr_array) -> tuple[sp.csr_array, Array]:

@@ -2,7 +2,7 @@
 
 A round is a message between any two ranks that hold neighboring agents, set up once and started
 again; a scalar sum is one Allgatherv followed by the same sum in agent order everywhere. Results
-are bit-identical to ``InProcess(fused=False)`` on any number of ranks. Only NumPy buffers travel.
+are bit-identical to those of one process on any number of ranks. Only NumPy buffers travel.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from ccmac.ledger import Ledger
 from ccmac.network import Network
 from ccmac.runtime import halo, watch
 from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
-from ccmac.runtime.averaging import Averaging
+from ccmac.runtime.averaging import Averaging, Relay, Tree
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.runtime.failure import aborting
-from ccmac.runtime.partition import bounds, describe
+from ccmac.runtime.partition import Index, bounds, describe
 
 try:
     from mpi4py import MPI
@@ -52,7 +52,7 @@ def guard(agents: range | None = None) -> AbstractContextManager[None]:
 
 
 class Mpi(Runtime):
-    """Owns a contiguous range of agents, one range a rank; there is no fused execution.
+    """Owns a contiguous range of agents, one range a rank; nothing is fused.
 
     Construction is collective and refuses ranks that hold different networks or versions.
     """
@@ -77,6 +77,7 @@ class Mpi(Runtime):
         self.check_consistent(_fingerprint(network, self.averaging))
         self._peers = halo.rank_neighbors(network, self._ends, self.rank)
         self._rounds: dict[tuple[int, int], Round] = {}
+        self._relays: dict[int, Relaying] = {}
         # Persistent requests must be given back before MPI ends.
         atexit.register(_close, weakref.ref(self))
 
@@ -104,6 +105,31 @@ class Mpi(Runtime):
             # An id may be used again once its matrix is gone.
             weakref.finalize(matrix, _forget, weakref.ref(self), key)
         return found
+
+    def _totals(self, parts: Sequence[Array]) -> list[Array]:
+        block = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+        widths = np.cumsum([part.shape[1] for part in parts])[:-1]
+        return np.split(self._total(block), widths, axis=1)
+
+    def _total(self, block: Array) -> Array:
+        width, scheme = block.shape[1], self.averaging
+        if width == 0:
+            return np.zeros((1, 0))
+        if isinstance(scheme, Relay):
+            if width not in self._relays:
+                self._relays[width] = Relaying(self._comm, scheme, self._ends, width, self.audit)
+            return scheme.total(self._relays[width].gather(block))
+        assert isinstance(scheme, Tree)
+        for matrix in scheme.schedule:
+            block = self._mix(block, matrix)
+        return block[:1].copy()
+
+    def _spread(self, values: Array) -> Array:
+        values = np.array(values)
+        if self.audit and self.is_root:
+            self.audit.record("spread", EVERYONE, values, 0)
+        self._comm.Bcast(values, root=0)
+        return values
 
     def _gather(self, values: Array) -> Array:
         values = np.ascontiguousarray(values, dtype=np.float64)
@@ -197,7 +223,10 @@ class Mpi(Runtime):
         """Give requests and communicator back; the runtime is of no use afterwards."""
         for prepared in self._rounds.values():
             prepared.close()
+        for relay in self._relays.values():
+            relay.close()
         self._rounds.clear()
+        self._relays.clear()
         if self._comm != MPI.COMM_NULL:
             self._comm.Free()
 
@@ -281,6 +310,60 @@ class Round:
             self._straight.pop()[0].Free()
 
 
+class Relaying:
+    """The rounds of a relay for rows of ``width`` floats: messages from and into one table.
+
+    Everything is persistent: a round is a start and a wait.
+    """
+
+    def __init__(
+        self, comm: MPI.Intracomm, relay: Relay, ends: Index, width: int, audit: Audit | None
+    ) -> None:
+        rank, ranks = comm.Get_rank(), comm.Get_size()
+        self._table = np.empty((int(ends[-1]), width))
+        self._mine = slice(int(ends[rank]), int(ends[rank + 1]))
+        self._audit, self._types = audit, list[MPI.Datatype]()
+        arrivals = [relay.arrivals(ends, r) for r in range(ranks)]
+        self._sent: list[list[tuple[int, Index]]] = []
+        self._requests: list[list[MPI.Request]] = []
+        for k in range(relay.rounds):
+            sent = [(p, there[k][rank]) for p, there in enumerate(arrivals) if rank in there[k]]
+            self._sent.append(sent)
+            self._requests.append(
+                [
+                    *(comm.Recv_init(self._rows(r), p) for p, r in arrivals[rank][k].items()),
+                    *(comm.Send_init(self._rows(r), p) for p, r in sent),
+                ]
+            )
+
+    def _rows(self, rows: Index) -> Any:
+        """These rows of the table as a buffer."""
+        if len(rows) == rows[-1] - rows[0] + 1:
+            return self._table[rows[0] : rows[-1] + 1]
+        self._types.append(_rows_type(rows, self._table.shape[1]))
+        return self._table, 1, self._types[-1]
+
+    def gather(self, block: Array) -> Array:
+        """All agents' rows. The array is overwritten by the next call."""
+        self._table[self._mine] = block
+        for sent, requests in zip(self._sent, self._requests, strict=True):
+            if self._audit is not None:
+                for peer, rows in sent:
+                    self._audit.record("relay", peer, self._table[rows], len(rows))
+            if requests:
+                MPI.Prequest.Startall(requests)  # type: ignore[arg-type]
+                MPI.Request.Waitall(requests)
+        return self._table
+
+    def close(self) -> None:
+        """Give requests and types back."""
+        for requests in self._requests:
+            while requests:
+                requests.pop().Free()
+        while self._types:
+            self._types.pop().Free()
+
+
 def _abort(code: int) -> None:
     MPI.COMM_WORLD.Abort(code)
     # Some launchers let the call return before they end the job.
@@ -303,14 +386,12 @@ def _rows_type(rows: NDArray[np.int64], width: int) -> MPI.Datatype:
 def _fingerprint(network: Network, averaging: Averaging) -> str:
     """What all ranks must share before the first round, or the rounds would not match.
 
-    The weights enter by their bits; the schedule by its shape, because its entries come from an
-    eigenvalue solver and may differ in the last bit between unlike processors.
+    The weights enter by their bits, and the scheme of averaging follows from them and its name.
     """
     digest = hashlib.sha256()
     for part in (network.weights.indptr, network.weights.indices, network.weights.data):
         digest.update(np.ascontiguousarray(part).tobytes())
-    stored = [matrix.nnz for matrix in averaging.schedule]
-    return f"{_version()} {network.n} {averaging.name} {stored} {digest.hexdigest()}"
+    return f"{_version()} {network.n} {averaging.name} {digest.hexdigest()}"
 
 
 def _version() -> str:

@@ -31,8 +31,7 @@ class State:
     """Everything an iteration carries, in forms that split by agent for a checkpoint.
 
     ``vectors``: execution vectors (layout of the iteration's space); ``rows``: arrays with one
-    row an owned agent (or a single replicated row in the fused simulation); ``scalars``: common
-    numbers.
+    row an owned agent, or the single row of what all know; ``scalars``: common numbers.
     """
 
     vectors: dict[str, Array] = field(default_factory=dict)

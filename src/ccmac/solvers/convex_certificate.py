@@ -148,7 +148,7 @@ class GapCertifier(Certifier):
     def user_norm(self, r: Array) -> float:
         """sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1; one averaging."""
         space, realized = self.space, self.realized
-        [mean] = space.runtime.combine([space.runtime.contribution(space.z(r))])
+        mean = space.runtime.average(space.z(r))
         folded = r.copy()
         # sum_i r_i / s spread over n rows, so that the squares add up to ||sum_i r_i / s||^2.
         space.z(folded)[...] = math.sqrt(space.runtime.n) / realized.s * mean

@@ -35,7 +35,7 @@ from ccmac.solvers.borrowed import BorrowingIteration, certified_stop
 from ccmac.solvers.dual_channels import channel_curvatures, split_vector
 from ccmac.solvers.local_inverse import LocalInverses
 from ccmac.solvers.method import Context, Method, Prepared
-from ccmac.spaces import Space
+from ccmac.spaces import Space, row_dots
 
 Array = NDArray[np.float64]
 GROWTH = 1e8
@@ -52,8 +52,7 @@ class DualConjugateGradients(BorrowingIteration):
         self.space = Space(runtime, list(problem.d.values()), problem.q)
         self.coupling = Coupling(problem, runtime)
         self.local = LocalInverses(problem, self.space, CurvatureTable(problem, runtime))
-        right = right_hand_sides(problem)[:, : self.coupling.width]
-        self._right = runtime.contribution(right)
+        self._right = right_hand_sides(problem)[:, : self.coupling.width]
         coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
         self.omega = coupled / shared
 
@@ -64,13 +63,13 @@ class DualConjugateGradients(BorrowingIteration):
         """The user's point; the prices of a warm start enter the first iteration."""
         space, width = self.space, self.coupling.width
         first = space.zeros() if dual is None else dual[: space.z_end].copy()
-        replicated = np.zeros((self.runtime.replicas, width))
+        common = np.zeros((1, width))
         copies = np.zeros((space.count, space.q))
         return State(
             {"u": split_vector(space, x, z), "t": first},
             {
-                "r_l": replicated, "s_l": replicated.copy(), "r_n": copies, "s_n": copies.copy(),
-                "price": replicated.copy(), "d_l": replicated.copy(),
+                "r_l": common, "s_l": common.copy(), "r_n": copies, "s_n": copies.copy(),
+                "price": common.copy(), "d_l": common.copy(),
             },
             {"g": 0.0, "alpha": 0.0, "first": 0.0, "least": np.inf, "count": 0.0, "over": 0.0},
         )  # fmt: skip
@@ -127,12 +126,10 @@ class DualConjugateGradients(BorrowingIteration):
         scalars["g"], scalars["alpha"] = float(g), float(alpha)
 
     def _products(self, r_l: Array, r_n: Array, h: Array, t: Array) -> Array:
-        """Per agent <y, r> (its share of the replicated part) and <h, t>."""
-        shares = [float(v @ v) / self.problem.n for v in r_l]
-        share = shares * self.space.count if len(shares) == 1 else shares
-        own = [self.omega * float(np.einsum("i,i->", v, v)) for v in r_n]
-        energy = self.space.partial_dots(h, t)[:, 0]
-        return np.stack([np.add(share, own), energy], axis=1)
+        """Per agent <y, r> (its share of the common part) and <h, t>."""
+        share = float(r_l[0] @ r_l[0]) / self.problem.n
+        own = share + self.omega * row_dots(r_n, r_n)
+        return np.stack([own, self.space.partial_dots(h, t)[:, 0]], axis=1)
 
     def point(self, state: State) -> tuple[Array, Array]:
         """The local minimisers at the current prices."""

@@ -68,7 +68,6 @@ class DualLbfgs(BorrowingIteration):
         table = CurvatureTable(problem, runtime)
         self.local = LocalMinimisers(problem, self.space, table)
         self._right = right_hand_sides(problem)[:, : self.coupling.width]
-        self._contribution = runtime.contribution(self._right)
         self._probe = PROBE * self._strong_convexity(table)
         origin = self.space.zeros()
         self._rest, _ = self.local.minimise(origin, origin)
@@ -88,15 +87,15 @@ class DualLbfgs(BorrowingIteration):
 
     def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
         """The user's point; the prices of a warm start enter the first iteration."""
-        space, replicas, count = self.space, self.runtime.replicas, self.space.count
+        space, count = self.space, self.space.count
         h = space.zeros() if dual is None else dual[: space.z_end].copy()
         width, q = self.coupling.width, space.q
         return State(
             {"u": split_vector(space, x, z), "h": h},
             {
-                "price": np.zeros((replicas, width)), "mean": np.zeros((replicas, q)),
-                "basis_l": np.zeros((replicas, SIZE, width)), "basis_n": np.zeros((count, SIZE, q)),
-                "gram": np.zeros((replicas, SIZE, SIZE)), "inner": np.zeros((count, 1)),
+                "price": np.zeros((1, width)), "mean": np.zeros((1, q)),
+                "basis_l": np.zeros((1, SIZE, width)), "basis_n": np.zeros((count, SIZE, q)),
+                "gram": np.zeros((1, SIZE, SIZE)), "inner": np.zeros((count, 1)),
             },
             {
                 "count": 0.0, "pairs": 0.0, "alpha": 1.0, "value": 0.0, "first": 0.0,
@@ -154,7 +153,7 @@ class DualLbfgs(BorrowingIteration):
         rows["inner"] = rows["inner"] + inner
         z, prices = space.z(u), rows["price"] + alpha * d_l
         coupled, copies = self.coupling.contributions(space.x(u), z, with_z=True)
-        mean, mean_z = self.runtime.combine([coupled - self._contribution, copies])
+        mean, mean_z = self.runtime.combine([coupled - self._right, copies])
         # New vectors (d, y, g), those of the consensus channel without the mean's shift.
         g_l, shifted = -n * mean, -self._root * (z - rows["mean"])
         old_l, old_n = rows["basis_l"][:, GRADIENT], rows["basis_n"][:, GRADIENT]
@@ -165,8 +164,8 @@ class DualLbfgs(BorrowingIteration):
             np.hstack([_products(rows["basis_n"], new_n), values, np.abs(values)]), riding=True
         )
         drift = -self._root * (mean_z - rows["mean"])
-        square = n * np.sum(drift**2, axis=1)[:, None]
-        agreed = self.runtime.agree(np.hstack([_products(rows["basis_l"], new_l), square]))
+        common = _products(rows["basis_l"], new_l)[0]
+        agreed = self.runtime.agree(np.append(common, n * np.sum(drift**2)))
         table = (total[:-2] + agreed[:-1]).reshape(SIZE + 3, 3)
         squares = table[SIZE:]
         squares[1:, 1:] -= agreed[-1]
@@ -187,7 +186,7 @@ class DualLbfgs(BorrowingIteration):
         curved = squares[0, 1] > CURVATURE * math.sqrt(abs(squares[0, 0] * squares[1, 1]))
         pair = int(scalars["pairs"]) if curved else None
         gram = replaced(rows["gram"][0], products, squares, pair=pair, gradient=take)
-        rows["gram"] = np.broadcast_to(gram, rows["gram"].shape).copy()
+        rows["gram"] = gram[None]
         for basis, new in ((rows["basis_l"], trial.new_l), (rows["basis_n"], trial.new_n)):
             if pair is not None:
                 basis[:, pair % MEMORY] = alpha * new[:, 0]

@@ -19,6 +19,7 @@ from ccmac.errors import GradientError
 from ccmac.ledger import Ledger
 from ccmac.solvers.base import Iteration, State
 from ccmac.solvers.stopping import Check, Stopping
+from ccmac.spaces import piece_sums, row_dots
 from ccmac.trace import Trace
 
 Array = NDArray[np.float64]
@@ -48,18 +49,10 @@ class Observer:
         runtime, space = self.space.runtime, self.space
         gap = x - self.x
         with runtime.ledger.observing():
-            if runtime.fused:
-                value = float(gap @ gap)
-            else:
-                rows = [
-                    [float(np.sum(gap[space.offsets[k] : space.offsets[k + 1]] ** 2))]
-                    for k in range(space.count)
-                ]
-                value = float(runtime.total(np.array(rows))[0])
+            value = float(runtime.total(piece_sums(gap**2, space.d)[:, None])[0])
             if self.z is not None:
-                [mean] = runtime.combine([runtime.contribution(z)])
-                squares = np.sum((mean - self.z) ** 2, axis=1)[:, None]
-                value += float(runtime.agree(squares)[0])
+                off = runtime.average(z)[0] - self.z
+                value += float(runtime.agree(off @ off))
             return value
 
 
@@ -170,20 +163,8 @@ class _Health:
         space = self.iteration.space
         runtime = space.runtime
         with runtime.ledger.phase("monitor"), np.errstate(over="ignore", invalid="ignore"):
-            if runtime.fused:
-                runtime.ledger.charge_cost(runtime.total_cost(riding=True))
-                size = float(x @ x) + float(np.sum(z * z))
-            else:
-                rows = [
-                    [
-                        float(
-                            np.sum(x[space.offsets[k] : space.offsets[k + 1]] ** 2)
-                            + np.sum(z[k] ** 2)
-                        )
-                    ]
-                    for k in range(space.count)
-                ]
-                size = float(runtime.total(np.array(rows), riding=True)[0])
+            squares = piece_sums(x**2, space.d) + row_dots(z, z)
+            size = float(runtime.total(squares[:, None], riding=True)[0])
         if not math.isfinite(size):
             return True
         if count == 1:

@@ -41,7 +41,7 @@ def channel_curvatures(
     common = np.random.default_rng(seed)
     traces = np.zeros((space.count, 2))
     for _ in range(PROBES):
-        price = np.broadcast_to(common.choice([-1.0, 1.0], width), (runtime.replicas, width))
+        price = common.choice([-1.0, 1.0], (1, width))
         traces[:, 0] += energies(split_vector(space, *coupling.adjoint(price)))
     copies = np.stack(
         [np.random.default_rng([seed, i]).choice([-1.0, 1.0], space.q) for i in runtime.owned]

@@ -59,7 +59,7 @@ class Energy:
         value = float(runtime.total(objective.values(w))[0])
         if objective.augment:
             z = self.space.z(w)
-            [mean] = runtime.combine([runtime.contribution(z)])
+            mean = runtime.average(z)
             squares = np.sum((z - mean) ** 2, axis=1)[:, None]
             value += 0.5 * objective.augment * float(runtime.total(squares)[0])
         return value

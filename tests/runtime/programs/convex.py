@@ -26,7 +26,7 @@ def main() -> None:
     for kind, options in RUNS:
         sample = case(kind, 2)
         split = ccmac.solve(sample.problem, sample.network, runtime="mpi", **options)
-        whole = ccmac.solve(sample.problem, sample.network, fused=False, **options)
+        whole = ccmac.solve(sample.problem, sample.network, **options)
         assert split.iterations == whole.iterations, kind
         assert np.array_equal(split.z, whole.z), kind
         assert split.ledger.as_dict() == whole.ledger.as_dict(), kind

@@ -2,8 +2,8 @@
 
     solve_bits.py CASE NETWORK RUNTIME OUT [CHECKPOINT]
 
-RUNTIME is ``mpi`` or ``alone`` (one process that sums in agent order). The last line of a long run
-is printed by the root only.
+RUNTIME is ``mpi``, ``fused`` (the default of one process) or ``executed`` (one process in which no
+polynomial is multiplied out).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def main() -> None:
         options["callback"] = lambda count, state: time.sleep(0.01)
     if runtime == "mpi":
         options["runtime"] = "mpi"
-    result = ccmac.solve(problem, network(graph), fused=False, **options)
+    result = ccmac.solve(problem, network(graph), fused=runtime == "fused", **options)
     record = {
         "status": result.status,
         "iterations": result.iterations,

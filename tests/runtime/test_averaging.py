@@ -1,0 +1,133 @@
+"""Averaging along the edges: one sum in one order, whoever computes it."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccmac.errors import InputError
+from ccmac.network import Network
+from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, cheapest, messages_sent
+from ccmac.runtime.partition import bounds, owners
+
+
+@st.composite
+def networks(draw: st.DrawFn, most: int = 14) -> Network:
+    """A random tree with random chords."""
+    n = draw(st.integers(1, most))
+    seed = draw(st.integers(0, 2**32 - 1))
+    graph = nx.random_labeled_tree(n, seed=seed)
+    if n > 2:
+        graph.add_edges_from(nx.gnm_random_graph(n, draw(st.integers(0, n)), seed=seed).edges)
+    return Network.from_graph(graph)
+
+
+def rows(n: int, width: int, seed: int) -> np.ndarray:
+    """Wide ranges of magnitude: any other order of summation shows in the bits."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, width)) * 10.0 ** rng.integers(-8, 8, (n, width))
+
+
+@given(network=networks())
+def test_every_row_reaches_everybody_along_the_edges(network: Network) -> None:
+    relay, n = Relay(network), network.n
+    assert relay.rounds == network.diameter
+    sent, known = np.zeros(n, dtype=int), [{v} for v in range(n)]
+    for k in range(1, relay.rounds + 1):
+        before = [set(rows) for rows in known]
+        for v in range(n):
+            for o in np.flatnonzero(relay.hops[v] == k):
+                u = int(relay.senders[v, o])
+                assert u in network.neighbors(v)
+                assert o in before[u]
+                known[v].add(int(o))
+                sent[u] += 1
+    assert all(len(rows) == n for rows in known)
+    assert relay.floats_sent == sent.max()
+    assert sent.sum() == n * (n - 1)
+
+
+@given(network=networks(), data=st.data())
+def test_processes_get_every_row_once_from_one_that_has_it(
+    network: Network, data: st.DataObject
+) -> None:
+    n = network.n
+    ends = bounds(n, data.draw(st.integers(1, n)))
+    owner, ranks = owners(np.arange(n), ends), len(ends) - 1
+    relay = Relay(network)
+    known = [set(np.flatnonzero(owner == r)) for r in range(ranks)]
+    arrivals = [relay.arrivals(ends, r) for r in range(ranks)]
+    joined = {(int(owner[i]), int(owner[j])) for i, j in network.graph.edges}
+    for k in range(relay.rounds):
+        before = [set(held) for held in known]
+        for rank in range(ranks):
+            for peer, origins in arrivals[rank][k].items():
+                assert (peer, rank) in joined or (rank, peer) in joined
+                assert set(origins) <= before[peer]
+                assert not set(origins) & known[rank]
+                known[rank] |= set(origins)
+    assert all(len(held) == n for held in known)
+
+
+@given(network=networks(), seed=st.integers(0, 2**32 - 1), width=st.integers(0, 4))
+def test_the_tree_brings_its_sum_to_everybody(network: Network, seed: int, width: int) -> None:
+    tree, block = Tree(network), rows(network.n, width, seed)
+    total, spread = tree.total(block), block
+    for matrix in tree.schedule:
+        spread = matrix @ spread
+    assert np.array_equal(spread, np.broadcast_to(total, block.shape))
+    assert tree.rounds == len(tree.schedule) == 2 * network.centre[1]
+    sent = sum((messages_sent(matrix) for matrix in tree.schedule), np.zeros(network.n, dtype=int))
+    assert tree.floats_sent == sent.max()
+
+
+@given(network=networks(), seed=st.integers(0, 2**32 - 1))
+def test_sums_are_sums(network: Network, seed: int) -> None:
+    block = rows(network.n, 3, seed)
+    size = np.abs(block).sum(axis=0)
+    for scheme in (Relay(network), Tree(network)):
+        before = block.copy()
+        assert np.all(np.abs(scheme.total(block)[0] - block.sum(axis=0)) <= 1e-14 * size)
+        assert np.array_equal(block, before)
+
+
+@given(network=networks(), seed=st.integers(0, 2**32 - 1))
+def test_a_column_has_the_same_bits_in_any_company(network: Network, seed: int) -> None:
+    block = rows(network.n, 5, seed)
+    for scheme in (Relay(network), Tree(network)):
+        alone = [scheme.total(block[:, k : k + 1]) for k in range(5)]
+        assert np.array_equal(scheme.total(block), np.concatenate(alone, axis=1))
+        assert np.array_equal(scheme.total(np.asfortranarray(block)), scheme.total(block))
+
+
+@pytest.mark.parametrize(
+    ("network", "name", "rounds"),
+    [
+        (Network.ring(8), "relay", 4),
+        (Network.ring(16), "relay", 8),
+        (Network.grid(4, 4), "relay", 6),
+        (Network.complete(9), "relay", 1),
+        (Network.star(8), "tree", 2),
+        (Network.path(9), "tree", 8),
+        (Network.path(1), "tree", 0),
+        (Network.ring(2 * RELAYED), "tree", 2 * RELAYED),
+    ],
+    ids=lambda value: value.name if isinstance(value, Network) else str(value),
+)
+def test_fewest_rounds_are_taken(network: Network, name: str, rounds: int) -> None:
+    found = cheapest(network)
+    assert (found.name, found.rounds) == (name, rounds)
+
+
+def test_relaying_is_left_where_it_sends_too_much() -> None:
+    network = Network.random_regular(96, 4, seed=0)
+    assert Relay(network).rounds < Tree(network).rounds
+    assert cheapest(network).name == "tree"
+
+
+def test_unknown_scheme() -> None:
+    with pytest.raises(InputError, match="'gossip' is unknown; take auto, relay, tree"):
+        by_name(Network.ring(3), "gossip")
