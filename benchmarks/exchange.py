@@ -1,17 +1,18 @@
 """What our neighbor exchange adds to a bare Neighbor_alltoallv of the same bytes.
 
-    python benchmarks/exchange.py [--ranks 2] [--agents 8] [--json FILE]
+    python benchmarks/exchange.py [--graph ring] [--ranks 2] [--agents 8] [--json FILE]
 
-Starts itself under mpiexec. For each width of the rows three things are timed side by side, in
-short alternating bursts so that all of them see the same machine:
+Starts itself under mpiexec. For each width of the rows these are timed side by side, in short
+alternating bursts so that all of them see the same machine:
 
     bare      Neighbor_alltoallv on ready buffers, nothing else
     exchange  the prepared messages of the runtime: packed, or sent from the block
     mix       the whole round: exchange and local product
+    relay     the rounds by which all rows reach all agents, against bare rounds of the same bytes
 
-Reported are the best bursts, by the clock of the slower rank, the ratio exchange/bare (1.2 at most
-is the target), and latency and bandwidth fitted to the exchanges. More ranks than cores measure
-the scheduler of the operating system.
+Reported are the best bursts, by the clock of the slower rank, the ratios exchange/bare and
+relay/bare (1.2 at most is the target), and latency and bandwidth fitted to the exchanges. More
+ranks than cores measure the scheduler of the operating system.
 """
 
 from __future__ import annotations
@@ -45,34 +46,53 @@ def keep_apart(rank: int, ranks: int) -> None:
         os.sched_setaffinity(0, {cores[rank]})
 
 
-def measure(agents: int, file: Path | None) -> None:
+def measure(kind: str, agents: int, file: Path | None) -> None:
     """The work of every rank."""
     import numpy as np
 
     from ccmac.network import Network
+    from ccmac.runtime.averaging import Relay
     from ccmac.runtime.costmodel import Point, fit
-    from ccmac.runtime.mpi import MPI, Mpi, guard
+    from ccmac.runtime.mpi import MPI, Mpi, Relaying, guard
 
     with guard():
-        network = Network.ring(agents)
+        network = {
+            "ring": lambda: Network.ring(agents),
+            "grid": lambda: Network.grid(agents // 4, 4),
+            "regular": lambda: Network.random_regular(agents, 4, seed=0),
+        }[kind]()
         runtime = Mpi(network)
+        scheme = Relay(network)
         keep_apart(runtime.rank, runtime.ranks)
         peers = list(runtime.round(network.weights, 1).plan.peers)
         graph = MPI.COMM_WORLD.Create_dist_graph_adjacent(peers, peers, reorder=False)
         points, table = [], []
+
+        def alltoallv(send: list[int], receive: list[int]) -> Callable[[], object]:
+            """A bare round of so many floats to and from every peer."""
+            buffers = []
+            for counts in (send, receive):
+                ends = [sum(counts[:k]) for k in range(len(counts))]
+                buffers.append([np.zeros(sum(counts)), counts, ends, MPI.DOUBLE])
+            return lambda: graph.Neighbor_alltoallv(*buffers)
+
         for width in WIDTHS:
             prepared = runtime.round(network.weights, width)
             plan = prepared.plan
             block = np.random.default_rng(0).standard_normal((len(runtime.owned), width))
-            counts = [[k * width for k in c] for c in (plan.send_counts, plan.receive_counts)]
-            sent, received = (np.zeros(sum(c)) for c in counts)
-            ends = [[sum(c[:k]) for k in range(len(c))] for c in counts]
-            bare_send = [sent, counts[0], ends[0], MPI.DOUBLE]
-            bare_receive = [received, counts[1], ends[1], MPI.DOUBLE]
+            sizes = [[k * width for k in c] for c in (plan.send_counts, plan.receive_counts)]
+            relaying = Relaying(runtime._comm, scheme, runtime._ends, width, None)
+            rounds = [
+                alltoallv(*([width * side.get(p, 0) for p in peers] for side in sides))
+                for sides in relaying.sizes()
+                if MPI.COMM_WORLD.allreduce(sum(map(len, sides)))  # silent rounds cost nothing
+            ]
             steps: list[Callable[[], object]] = [
-                lambda s=bare_send, r=bare_receive: graph.Neighbor_alltoallv(s, r),
+                alltoallv(*sizes),
                 lambda p=prepared, b=block: p.exchange(b),
                 lambda p=prepared, b=block: p.mix(b),
+                lambda r=rounds: [one() for one in r],
+                relaying.exchange,
             ]
             repetitions = max(3, min(50, 50_000 // width))
             bursts = np.empty((BURSTS, len(steps)))
@@ -82,12 +102,15 @@ def measure(agents: int, file: Path | None) -> None:
                     bursts[burst, k] = seconds(step, repetitions)
             slowest = np.empty_like(bursts)
             MPI.COMM_WORLD.Allreduce(bursts, slowest, op=MPI.MAX)
-            bare, exchange, mix = slowest.min(axis=0)
-            messages, size = len(plan.peers), 8 * sum(counts[0])
+            bare, exchange, mix, bare_rounds, relay = slowest.min(axis=0)
+            messages, size = len(plan.peers), 8 * sum(sizes[0])
             points.append(Point(messages, size, float(exchange)))
-            table.append([width, size, bare, exchange, mix, exchange / bare])
+            table.append(
+                [width, size, bare, exchange, mix, relay, exchange / bare, relay / bare_rounds]
+            )
+            relaying.close()
         if runtime.is_root:
-            report(table, str(fit(points)), runtime.ranks, agents)
+            report(table, str(fit(points)), runtime.ranks, network.name)
             if file is not None:
                 model = fit(points)
                 file.write_text(
@@ -95,26 +118,29 @@ def measure(agents: int, file: Path | None) -> None:
                 )
 
 
-def report(table: list[list[float]], model: str, ranks: int, agents: int) -> None:
-    print(f"ring of {agents} agents on {ranks} ranks, {os.cpu_count()} cores; microseconds a round")
-    print(f"{'width':>7} {'bytes':>9} {'bare':>9} {'exchange':>9} {'mix':>9} {'exchange/bare':>14}")
-    for width, size, bare, exchange, mix, ratio in table:
-        times = " ".join(f"{1e6 * t:9.2f}" for t in (bare, exchange, mix))
-        print(f"{width:>7} {size:>9} {times} {ratio:>14.3f}")
-    worst = max(row[-1] for row in table)
-    print(f"largest exchange/bare {worst:.3f} (target at most {TARGET})")
+def report(table: list[list[float]], model: str, ranks: int, name: str) -> None:
+    print(f"{name} on {ranks} ranks, {os.cpu_count()} cores; microseconds (relay: all its rounds)")
+    names = ("bare", "exchange", "mix", "relay")
+    print(f"{'width':>7} {'bytes':>9}" + "".join(f"{k:>10}" for k in (*names, "ratio", "relay's")))
+    for width, size, *times, exchange, relay in table:
+        columns = "".join(f"{1e6 * t:10.2f}" for t in times)
+        print(f"{width:>7} {size:>9}{columns}{exchange:>10.3f}{relay:>10.3f}")
+    for what, column in (("exchange", -2), ("relay", -1)):
+        worst = max(row[column] for row in table)
+        print(f"largest {what}/bare {worst:.3f} (target at most {TARGET})")
     print(f"cost model: {model}")
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("--ranks", type=int, default=2)
+    arguments.add_argument("--graph", choices=("ring", "grid", "regular"), default="ring")
     arguments.add_argument("--agents", type=int, default=8)
     arguments.add_argument("--json", type=Path)
     arguments.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     chosen = arguments.parse_args()
     if chosen.measure:
-        measure(chosen.agents, chosen.json)
+        measure(chosen.graph, chosen.agents, chosen.json)
         return 0
     beside = str(Path(sys.executable).parent)
     mpiexec = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
@@ -122,7 +148,7 @@ def main() -> int:
         print("exchange.py needs mpiexec: pip install 'ccmac[mpi]'", file=sys.stderr)
         return 2
     command = [mpiexec, "-n", str(chosen.ranks), sys.executable, __file__, "--measure"]
-    command += ["--agents", str(chosen.agents)]
+    command += ["--graph", chosen.graph, "--agents", str(chosen.agents)]
     command += ["--json", str(chosen.json)] if chosen.json else []
     return subprocess.run(command, check=False, timeout=600).returncode
 

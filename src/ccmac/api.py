@@ -43,20 +43,22 @@ def solve(
     progress: bool | None = None,
     seed: int = 0,
     pinned: dict[str, Any] | None = None,
+    averaging: str = "auto",
 ) -> Result:
     """Solve a CC-MAC problem (or a J-channel Stack) over a network.
 
     ``tol``: the certified Euclidean error of (x, z) is at most tol max(1, ||(x, z)||). With
     ``reference`` (an array or a Solution; the weights for vertical federated problems) the run
     stops instead when RelErr = ||w - w*||^2 / ||w0 - w*||^2 <= tol. ``pinned`` fixes planner
-    settings (scale, normalizer, inner, outer) or passes options to a realization. See
-    ``ccmac.methods()``.
+    settings (scale, normalizer, inner, outer) or passes options to a realization. ``averaging``:
+    ``relay`` (fewest rounds), ``tree`` (fewest bytes; rows are seen by a parent only) or ``auto``.
+    See ``ccmac.methods()``.
     """
     if max_iterations is not None and max_iterations < 1:
         raise InputError(f"max_iterations = {max_iterations} must be at least 1")
     options = Options(
         method, tol, reference, realization, costs or Costs(), certificates, access, schedule,
-        tune, reduction, warm_start, fused, runtime, seed, pinned or {},
+        tune, reduction, warm_start, fused, runtime, seed, pinned or {}, averaging,
     )  # fmt: skip
     run = Run(problem, network, options)
     return run.solve(max_iterations, max_seconds, checkpoint, callback, progress)

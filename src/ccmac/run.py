@@ -27,6 +27,7 @@ from ccmac.problem import Problem
 from ccmac.progress import reporter
 from ccmac.results import Result, Solution
 from ccmac.runtime import InProcess, Runtime
+from ccmac.runtime.averaging import by_name
 from ccmac.solvers.base import State
 from ccmac.solvers.checkpoints import Checkpoints
 from ccmac.solvers.driver import Observer, Settings, drive
@@ -57,6 +58,7 @@ class Options:
     runtime: Runtime | str | None = None
     seed: int = 0
     pinned: dict[str, Any] = field(default_factory=dict)
+    averaging: str = "auto"
 
     def __post_init__(self) -> None:
         if not (isinstance(self.tol, int | float) and 0 < self.tol < math.inf):
@@ -78,7 +80,7 @@ class Run:
                 f"network: has {self.network.n} agents but the problem has {self.problem.n}; "
                 "build the network for the problem's n"
             )
-        self.runtime = make_runtime(options.runtime, self.network, options.fused)
+        self.runtime = make_runtime(options, self.network)
         self.whole = self.problem
         self.problem = _owned_part(self.problem, self.runtime)
         self.reference, self.warm = options.reference, options.warm_start
@@ -260,19 +262,25 @@ def _energy(prepared: Prepared, observer: Observer | None) -> Energy | None:
     return Energy.of(prepared.iteration, observer.x, observer.z)
 
 
-def make_runtime(runtime: Runtime | str | None, network: Network, fused: bool) -> Runtime:
+def make_runtime(options: Options, network: Network) -> Runtime:
     """An in-process runtime, an MPI runtime by name, or the one given."""
+    runtime = options.runtime
     if isinstance(runtime, Runtime):
         if runtime.network.n != network.n:
             raise InputError("runtime: was built for another network")
+        if options.averaging not in ("auto", runtime.averaging.name):
+            raise InputError(
+                f"averaging = {options.averaging!r}: the runtime given has {runtime.averaging.name}"
+            )
         return runtime
-    if runtime in (None, "inprocess"):
-        return InProcess(network, fused=fused)
+    if runtime not in (None, "inprocess", "mpi"):
+        raise InputError(f"runtime {runtime!r} is unknown; take 'inprocess' or 'mpi'")
+    scheme = by_name(network, options.averaging)
     if runtime == "mpi":
         from ccmac.runtime.mpi import Mpi
 
-        return Mpi(network)
-    raise InputError(f"runtime {runtime!r} is unknown; take 'inprocess' or 'mpi'")
+        return Mpi(network, averaging=scheme)
+    return InProcess(network, fused=options.fused, averaging=scheme)
 
 
 def _owned_part(problem: Problem, runtime: Runtime) -> Problem:

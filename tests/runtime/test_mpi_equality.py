@@ -16,3 +16,8 @@ def test_rounds_averages_and_sums_are_bit_identical(
 ) -> None:
     job = mpi_run(ranks, "equality.py")
     assert job.stdout.strip() == f"checked {7 * 3 * 4}"
+
+
+def test_a_rank_that_rounds_differently_is_named(mpi_run: Callable[..., Any]) -> None:
+    job = mpi_run(3, "rounding.py")
+    assert job.stdout.startswith("rank 1: rounds differently from the other ranks")

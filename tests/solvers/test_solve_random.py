@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import ccmac
+from ccmac.errors import InputError
 from ccmac.instances import random_quadratic
 from ccmac.instances.reference import solve_kkt
+from ccmac.runtime import InProcess
+from ccmac.runtime.averaging import Tree
 
 TOL = 1e-6
 
@@ -37,7 +40,7 @@ def flavour(seed: int) -> tuple[ccmac.Problem, ccmac.Network]:
 def distance(problem: ccmac.Problem, result: ccmac.Result) -> float:
     reference = solve_kkt(problem)
     exact = np.concatenate([*reference.x, reference.z])
-    return float(np.linalg.norm(np.concatenate([*result.x, result.z]) - exact))
+    return float(np.linalg.norm(point(result) - exact))
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -102,7 +105,7 @@ def test_fused_simulation_is_the_distributed_run(seed: int) -> None:
     plain = ccmac.solve(problem, network, method="cross-apapc", tol=1e-5, fused=False)
     assert fused.iterations == plain.iterations
     assert fused.ledger.as_dict() == plain.ledger.as_dict()
-    assert apart(fused, plain) <= 1e-12
+    assert np.array_equal(point(fused), point(plain))
 
 
 def test_fused_simulation_of_vertical_data() -> None:
@@ -115,13 +118,35 @@ def test_fused_simulation_of_vertical_data() -> None:
     plain = ccmac.solve(problem, network, method="cross-apapc", fused=False)
     assert plain.status == "optimal"
     assert fused.ledger.as_dict() == plain.ledger.as_dict()
-    assert apart(fused, plain) <= 1e-12
+    assert np.array_equal(point(fused), point(plain))
 
 
-def apart(a: ccmac.Result, b: ccmac.Result) -> float:
-    """Relative distance of two solutions."""
-    u, v = (np.concatenate([*result.x, result.z]) for result in (a, b))
-    return float(np.linalg.norm(u - v) / np.linalg.norm(v))
+@pytest.mark.parametrize("seed", range(6))
+def test_both_ways_of_averaging_give_the_solution(seed: int) -> None:
+    problem, _ = flavour(seed)
+    network = ccmac.Network.ring(problem.n)
+    counts = {}
+    for averaging in ("relay", "tree"):
+        made = ccmac.plan(problem, network, "cross-apapc", averaging=averaging)
+        result = ccmac.solve(problem, network, method="cross-apapc", averaging=averaging)
+        assert distance(problem, result) <= TOL * max(1.0, float(np.linalg.norm(point(result))))
+        assert (made.averaging, result.plan.averaging) == (averaging, averaging)
+        counts[averaging] = made.averaging_rounds
+    assert counts == {"relay": problem.n // 2, "tree": 2 * (problem.n // 2)}
+
+
+def test_averaging_is_checked() -> None:
+    problem, network = flavour(1)
+    with pytest.raises(InputError, match="'gossip' is unknown; take auto, relay, tree"):
+        ccmac.solve(problem, network, averaging="gossip")
+    runtime = InProcess(network, averaging=Tree(network))
+    with pytest.raises(InputError, match="'relay': the runtime given has tree"):
+        ccmac.solve(problem, network, runtime=runtime, averaging="relay")
+
+
+def point(result: ccmac.Result) -> np.ndarray:
+    """(x, z) as one vector."""
+    return np.concatenate([*result.x, result.z])
 
 
 @pytest.mark.parametrize("access", ["factor", "matvec"])

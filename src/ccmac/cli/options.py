@@ -32,6 +32,9 @@ Realization = Annotated[
 Access = Annotated[
     str, typer.Option("--access", help="factor: C_i, D_i may be factorized; matvec: products only.")
 ]
+AveragingName = Annotated[
+    str, typer.Option("--averaging", help="relay (fewest rounds), tree (fewest bytes) or auto.")
+]
 Prices = Annotated[
     str | None,
     typer.Option(

@@ -15,6 +15,7 @@ from ccmac.api import plan
 from ccmac.cli.options import (
     Access,
     AsJson,
+    AveragingName,
     MethodName,
     NetworkSpec,
     Prices,
@@ -61,6 +62,7 @@ def show(
     costs: Prices = None,
     realization: Realization = None,
     access: Access = "factor",
+    averaging: AveragingName = "auto",
     rows: Annotated[int, typer.Option("--rows", help="Candidates to show.", min=1)] = 8,
     as_json: AsJson = False,
 ) -> None:
@@ -70,8 +72,9 @@ def show(
     """
     problem, graph = load(problem_dir, network)
     made = plan(
-        problem, graph, method, tol, parse_costs(costs), realization=realization, access=access
-    )
+        problem, graph, method, tol, parse_costs(costs),
+        realization=realization, access=access, averaging=averaging,
+    )  # fmt: skip
     if as_json:
         print_json({"network": graph.name, "tol": tol, **made.as_dict(limit=rows)})
         return

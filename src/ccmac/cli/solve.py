@@ -14,6 +14,7 @@ from ccmac.cli.network import parse_network
 from ccmac.cli.options import (
     Access,
     AsJson,
+    AveragingName,
     MethodName,
     NetworkSpec,
     Prices,
@@ -36,6 +37,7 @@ from ccmac.errors import InputError
 from ccmac.problem import Problem
 from ccmac.results import Result
 from ccmac.runtime import Runtime
+from ccmac.runtime.averaging import by_name
 from ccmac.storage.manifest import read_manifest
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
@@ -104,8 +106,9 @@ def run(
         bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")
     ] = False,
     fused: Annotated[
-        bool, typer.Option("--fused/--no-fused", help="--no-fused: the very sums of an mpi run.")
+        bool, typer.Option("--fused/--no-fused", help="--no-fused: certified, run as under mpi.")
     ] = True,
+    averaging: AveragingName = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -122,7 +125,7 @@ def run(
     options = {
         "method": method, "tol": tol, "max_iterations": max_iterations,
         "max_seconds": max_seconds, "realization": realization, "access": access,
-        "costs": costs, "checkpoint": stored, "seed": seed,
+        "costs": costs, "checkpoint": stored, "seed": seed, "averaging": averaging,
     }  # fmt: skip
     request = Request(problem_dir, network, out, warm_start, as_json, options)
     if runtime == "mpi":
@@ -157,7 +160,8 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
     with guard():
         manifest = read_manifest(request.directory)
         network = parse_network(request.network, manifest.n)
-        runtime = Mpi(network, audit=audit)
+        scheme = by_name(network, request.options["averaging"])
+        runtime = Mpi(network, averaging=scheme, audit=audit)
         with runtime.guard(), runtime.watched():
             token = {"manifest": repr(manifest), **request.settings(), "gather": gather}
             runtime.check_consistent(dumps(token))

@@ -46,23 +46,23 @@ class Relay(Averaging):
     def __init__(self, network: Network) -> None:
         self.hops = network.hops()
         self.rounds = int(self.hops.max())
-        self.senders = self._senders(network)
-        sent = np.bincount(self.senders[self.senders >= 0], minlength=network.n)
-        self.floats_sent = int(sent.max())
+        self.senders, sent = self._senders(network)
+        self.floats_sent = max(sent)
 
-    def _senders(self, network: Network) -> Index:
-        """A neighbor one hop nearer to the origin; the candidates take turns over the origins."""
-        n = network.n
-        senders = np.full((n, n), -1, dtype=np.int64)
-        origins = np.arange(n)
-        for v in range(n):
-            near = np.array(network.neighbors(v), dtype=np.int64)
-            if near.size:
-                nearer = self.hops[near] == self.hops[v] - 1
-                turn = origins % np.maximum(nearer.sum(axis=0), 1)
-                chosen = np.argmax(np.cumsum(nearer, axis=0) > turn, axis=0)
-                senders[v] = np.where(origins == v, -1, near[chosen])
-        return senders
+    def _senders(self, network: Network) -> tuple[Index, list[int]]:
+        """A neighbor one hop nearer to the origin, the one that sends least so far; who sends what.
+
+        Near pairs choose first: they have the least choice.
+        """
+        n, hops = network.n, self.hops
+        near = [network.neighbors(v) for v in range(n)]
+        senders, sent = np.full((n, n), -1, dtype=np.int64), [0] * n
+        for v, o in (divmod(int(k), n) for k in np.argsort(hops, axis=None, kind="stable")):
+            if v != o:
+                nearer = [u for u in near[v] if hops[u, o] == hops[v, o] - 1]
+                senders[v, o] = chosen = min(nearer, key=sent.__getitem__)
+                sent[chosen] += 1
+        return senders, sent
 
     def arrivals(self, ends: Index, rank: int) -> list[dict[int, Index]]:
         """Round by round, rows that first reach a process: {process they come from: rows}.

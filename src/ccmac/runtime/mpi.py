@@ -11,6 +11,7 @@ import atexit
 import hashlib
 import os
 import signal
+import warnings
 import weakref
 import zlib
 from collections import Counter
@@ -23,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ccmac.errors import InputError
+from ccmac.errors import AssumptionWarning, InputError
 from ccmac.ledger import Ledger
 from ccmac.network import Network
 from ccmac.runtime import halo, watch
@@ -75,6 +76,7 @@ class Mpi(Runtime):
         self._sizes = np.diff(self._ends)
         self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
         self.check_consistent(_fingerprint(network, self.averaging))
+        self._compare_arithmetic()
         self._peers = halo.rank_neighbors(network, self._ends, self.rank)
         self._rounds: dict[tuple[int, int], Round] = {}
         self._relays: dict[int, Relaying] = {}
@@ -155,19 +157,34 @@ class Mpi(Runtime):
     # -- trust ----------------------------------------------------------------------------
     def check_consistent(self, token: str) -> None:
         """Refuse ranks that started from something else: all must present the same token."""
-        digest = np.frombuffer(hashlib.sha256(token.encode()).digest(), dtype=np.int64)
+        strays = self._strays(token.encode())
+        if strays:
+            raise InputError(
+                f"rank {strays}: problem files, network, settings or version of ccmac differ from "
+                f"those of the other ranks; give all {self.ranks} ranks the same"
+            )
+
+    def _strays(self, token: bytes) -> str:
+        """The ranks whose token differs from the most common one."""
+        digest = np.frombuffer(hashlib.sha256(token).digest(), dtype=np.int64)
         if self.audit:
             self.audit.record("token", EVERYONE, digest, 0)
         digests = np.empty((self.ranks, digest.size), dtype=np.int64)
         self._comm.Allgather(digest.copy(), digests)
         present = [row.tobytes() for row in digests]
         common = Counter(present).most_common(1)[0][0]
-        strays = [r for r, row in enumerate(present) if row != common]
-        if strays:
-            names = ", ".join(map(str, strays))
-            raise InputError(
-                f"rank {names}: problem files, network, settings or version of ccmac differ from "
-                f"those of the other ranks; give all {self.ranks} ranks the same"
+        return ", ".join(str(r) for r, row in enumerate(present) if row != common)
+
+    def _compare_arithmetic(self) -> None:
+        """Warn when ranks round differently: processors of several kinds, or several BLAS."""
+        strays = self._strays(arithmetic())
+        if strays and self.is_root:
+            warnings.warn(
+                f"rank {strays}: rounds differently from the other ranks (another processor or "
+                "BLAS); results are right, but not equal to those of one process in every bit. "
+                "With OpenBLAS, set OPENBLAS_CORETYPE to one value everywhere",
+                AssumptionWarning,
+                stacklevel=3,
             )
 
     def roster(self) -> list[str] | None:
@@ -324,6 +341,7 @@ class Relaying:
         self._mine = slice(int(ends[rank]), int(ends[rank + 1]))
         self._audit, self._types = audit, list[MPI.Datatype]()
         arrivals = [relay.arrivals(ends, r) for r in range(ranks)]
+        self._arrivals = arrivals[rank]
         self._sent: list[list[tuple[int, Index]]] = []
         self._requests: list[list[MPI.Request]] = []
         for k in range(relay.rounds):
@@ -331,7 +349,7 @@ class Relaying:
             self._sent.append(sent)
             self._requests.append(
                 [
-                    *(comm.Recv_init(self._rows(r), p) for p, r in arrivals[rank][k].items()),
+                    *(comm.Recv_init(self._rows(r), p) for p, r in self._arrivals[k].items()),
                     *(comm.Send_init(self._rows(r), p) for p, r in sent),
                 ]
             )
@@ -346,6 +364,11 @@ class Relaying:
     def gather(self, block: Array) -> Array:
         """All agents' rows. The array is overwritten by the next call."""
         self._table[self._mine] = block
+        self.exchange()
+        return self._table
+
+    def exchange(self) -> None:
+        """All rounds, from the table's rows owned here."""
         for sent, requests in zip(self._sent, self._requests, strict=True):
             if self._audit is not None:
                 for peer, rows in sent:
@@ -353,7 +376,13 @@ class Relaying:
             if requests:
                 MPI.Prequest.Startall(requests)  # type: ignore[arg-type]
                 MPI.Request.Waitall(requests)
-        return self._table
+
+    def sizes(self) -> list[tuple[dict[int, int], dict[int, int]]]:
+        """Rows sent to and received from each peer, round by round."""
+        return [
+            ({p: len(rows) for p, rows in sent}, {p: len(rows) for p, rows in got.items()})
+            for sent, got in zip(self._sent, self._arrivals, strict=True)
+        ]
 
     def close(self) -> None:
         """Give requests and types back."""
@@ -381,6 +410,14 @@ def _rows_type(rows: NDArray[np.int64], width: int) -> MPI.Datatype:
     lengths = [width * len(run) for run in runs]
     offsets = [FLOAT_BYTES * width * int(run[0]) for run in runs]
     return MPI.DOUBLE.Create_hindexed(lengths, offsets).Commit()
+
+
+def arithmetic() -> bytes:
+    """The bits of a few products whose order of summation BLAS chooses."""
+    matrix = np.sin(np.arange(1.0, 6001.0)).reshape(120, 50)
+    vector = np.cos(np.arange(50.0))
+    image = matrix @ vector
+    return bytes(image.tobytes() + (image @ matrix).tobytes() + (image @ image).tobytes())
 
 
 def _fingerprint(network: Network, averaging: Averaging) -> str:
