@@ -148,7 +148,8 @@ def _objective(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> flo
         d = problem.d[i]
         rows.append([agent.objective.value(x[start : start + d], mean[0])])
         start += d
-    return float(runtime.total(np.array(rows, dtype=np.float64), riding=True)[0])
+    # The last message of a run: sums that were said to ride on the next one travel here.
+    return float(runtime.total(np.array(rows, dtype=np.float64))[0])
 
 
 def _split(problem: Problem, x: Array) -> list[Array]:

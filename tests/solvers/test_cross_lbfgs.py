@@ -223,7 +223,7 @@ def test_direction_is_that_of_explicit_bfgs() -> None:
     assert c @ vectors == pytest.approx(-inverse @ vectors[GRADIENT], rel=1e-8)
 
 
-@pytest.mark.parametrize(("name", "most"), [("mushrooms", 115), ("a1a", 140)])
+@pytest.mark.parametrize(("name", "most"), [("mushrooms", 111), ("a1a", 136)])
 def test_rounds_on_real_data(name: str, most: int) -> None:
     """Logistic losses on a ring of 8: all sums and reductions charged, those of the setup too."""
     found = dataset(name)
@@ -236,4 +236,4 @@ def test_rounds_on_real_data(name: str, most: int) -> None:
     )
     assert result.status == "optimal"
     if found.source == "libsvm":
-        assert result.ledger.total("rounds") <= most
+        assert result.ledger.of("setup")["rounds"] + result.ledger["rounds"] <= most
