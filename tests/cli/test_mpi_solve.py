@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,4 +50,16 @@ def test_bad_input_on_ranks_is_one_line(saved: Path, mpiexec: str) -> None:
     told = launch(mpiexec, 2, "solve", saved / "nowhere", "--runtime", "mpi")
     assert told.returncode == 2
     assert "problem.yaml: not found" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_processes_that_do_not_know_of_each_other_are_refused(saved: Path, mpiexec: str) -> None:
+    """srun without --mpi, or another MPI's launcher: each would write the whole problem's result."""
+    command = [sys.executable, "-c", PROGRAM, "solve", str(saved / "dispatch"), "--runtime", "mpi"]
+    told = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120,
+        env=os.environ | {"SLURM_STEP_NUM_TASKS": "3"},
+    )  # fmt: skip
+    assert told.returncode == 2
+    assert "3 processes were started, but each sees itself alone" in told.stderr
     assert "Traceback" not in told.stderr

@@ -45,6 +45,8 @@ Array = NDArray[np.float64]
 ROSTER_BYTES = 160
 LARGE = 8192  # bytes of a message from which copying it costs more than describing it
 NOTHING = np.zeros(0, dtype=np.int64)
+# How many processes a launcher has started, by the first of these that is set.
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def guard(agents: range | None = None) -> AbstractContextManager[None]:
@@ -70,6 +72,7 @@ class Mpi(Runtime):
         audit: bool | Audit = False,
     ) -> None:
         super().__init__(network, ledger=ledger, averaging=averaging)
+        _refuse_strangers(MPI.COMM_WORLD.Get_size())
         self._comm = (comm or MPI.COMM_WORLD).Dup()
         self.rank, self.ranks = self._comm.Get_rank(), self._comm.Get_size()
         self._ends = bounds(network.n, self.ranks)
@@ -391,6 +394,18 @@ class Relaying:
                 requests.pop().Free()
         while self._types:
             self._types.pop().Free()
+
+
+def _refuse_strangers(size: int) -> None:
+    """A launcher of another kind starts processes that do not know of each other."""
+    told = (os.environ.get(name, "") for name in LAUNCHERS)
+    started = next((int(value) for value in told if value.isdigit()), 1)
+    if size == 1 and started > 1:
+        raise InputError(
+            f"runtime mpi: {started} processes were started, but each sees itself alone; use the "
+            f"launcher of the MPI that mpi4py is built with ({MPI.get_vendor()[0]}): its own "
+            "mpiexec, or srun --mpi=pmi2 for MPICH, --mpi=pmix for Open MPI"
+        )
 
 
 def _abort(code: int) -> None:
