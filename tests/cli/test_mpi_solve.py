@@ -54,7 +54,7 @@ def test_bad_input_on_ranks_is_one_line(saved: Path, mpiexec: str) -> None:
 
 
 def test_processes_that_do_not_know_of_each_other_are_refused(saved: Path, mpiexec: str) -> None:
-    """srun without --mpi, or another MPI's launcher: each would write the whole problem's result."""
+    """srun without --mpi, or another MPI's launcher: each would write all of the result."""
     command = [sys.executable, "-c", PROGRAM, "solve", str(saved / "dispatch"), "--runtime", "mpi"]
     told = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=120,

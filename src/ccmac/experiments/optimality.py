@@ -43,11 +43,11 @@ KAPPA = 100.0
 EARLY = 3
 METHODS = ("cross-apapc", "cross-cg")
 CONSTANTS = (
-    "Where the factor goes: an averaging takes as many rounds as the graph has distinct "
-    "eigenvalues (5 on a path of six), where the bound charges the distance between two groups "
-    "(3), and every exact averaging needs 5; the rest is the number of iterations: compare "
-    "cross-apapc with cross-cg, which gets the most out of the same messages "
-    "(docs/hard-families.md takes the factor apart)."
+    "Where the factor goes: an averaging takes as many rounds as the diameter of the graph (5 "
+    "on a path of six, and no exact averaging needs fewer), where the bound charges the distance "
+    "between two groups (3); the rest is the number of iterations: compare cross-apapc with "
+    "cross-cg, which gets the most out of the same messages (docs/hard-families.md takes the "
+    "factor apart)."
 )
 
 

@@ -129,39 +129,42 @@ def extreme_ritz(
 ) -> tuple[float, float, bool]:
     """(smallest, largest) Ritz value of a symmetric map on execution vectors, and exhaustion.
 
-    Orthogonalizes against the last ``keep`` vectors (all of them on small problems), and once more
-    where little is left. One or two reductions a step, which nothing can go on without: their
-    rounds are charged.
+    Orthogonalizes twice against the last ``keep`` vectors (all of them on small problems). Two
+    reductions a step. The second pass and the length of a vector u are known before the averaging
+    of ``apply(u)`` and ride on it, because what they change is linear in u and ``apply(u)``.
+    Nothing can go on without the first pass: its rounds are charged.
     """
-    norm = space.norm(start, riding=True)
-    if norm == 0.0:
-        return 1.0, 1.0, True
 
-    def dots(vectors: list[Array], right: Array) -> Array:
+    def dots(vectors: list[Array], right: Array, *, riding: bool) -> Array:
         rows = [space.partial_dots(vector, right) for vector in vectors]
-        return space.runtime.total(np.concatenate(rows, axis=1))
+        return space.runtime.total(np.concatenate(rows, axis=1), riding=riding)
 
-    basis = [start / norm]
+    def without(vector: Array, weights: Array, others: list[Array]) -> Array:
+        for c, other in zip(weights, others, strict=True):
+            vector = vector - c * other
+        return vector
+
+    basis: list[Array] = []
+    images: list[Array] = []
     alpha: list[float] = []
     beta: list[float] = []
-    exhausted = False
+    exhausted, u = False, start
     for _ in range(steps):
-        image, left = apply(basis[-1]), 0.0
-        for turn in range(2):
-            *along, square = dots([*basis, image], image)
-            if not turn:
-                alpha.append(float(along[-1]))
-            image = image - sum(c * vector for c, vector in zip(along, basis, strict=True))
-            left = float(square - np.dot(along, along))
-            if left > 1e-4 * square:  # what cancelled cost four digits at most
-                break
-        length = float(np.sqrt(max(left, 0.0)))
-        if length <= 1e-8 * max(map(abs, alpha)):
+        image = apply(u)
+        again = dots([*basis, u], u, riding=True)
+        length = float(np.sqrt(max(again[-1] - again[:-1] @ again[:-1], 0.0)))
+        if length <= 1e-8 * max(map(abs, alpha), default=0.0):
             exhausted = True
             break
-        beta.append(length)
-        basis.append(image / length)
-        basis = basis[-keep:]
+        if alpha:
+            beta.append(length)
+        basis = [*basis, without(u, again[:-1], basis) / length][-keep:]
+        images = [*images, without(image, again[:-1], images) / length][-keep:]
+        along = dots(basis, images[-1], riding=False)
+        alpha.append(float(along[-1]))
+        u = without(images[-1], along, basis)
+    if not alpha:
+        return 1.0, 1.0, True
     values = scipy.linalg.eigh_tridiagonal(
         np.array(alpha), np.array(beta[: len(alpha) - 1]), eigvals_only=True
     )
