@@ -44,6 +44,7 @@ except (ImportError, RuntimeError) as error:
 Array = NDArray[np.float64]
 ROSTER_BYTES = 160
 LARGE = 8192  # bytes of a message from which copying it costs more than describing it
+WIDTHS = 4  # of rows, for which relays are kept ready: setup has more, an iteration one or two
 NOTHING = np.zeros(0, dtype=np.int64)
 # How many processes a launcher has started, by the first of these that is set.
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -121,13 +122,21 @@ class Mpi(Runtime):
         if width == 0:
             return np.zeros((1, 0))
         if isinstance(scheme, Relay):
-            if width not in self._relays:
-                self._relays[width] = Relaying(self._comm, scheme, self._ends, width, self.audit)
-            return scheme.total(self._relays[width].gather(block))
+            return scheme.total(self._relaying(scheme, width).gather(block))
         assert isinstance(scheme, Tree)
         for matrix in scheme.schedule:
             block = self._mix(block, matrix)
         return block[:1].copy()
+
+    def _relaying(self, scheme: Relay, width: int) -> Relaying:
+        """The prepared rounds for a width; the tables of the last few widths are kept."""
+        found = self._relays.pop(width, None)
+        if found is None:
+            found = Relaying(self._comm, scheme, self._ends, width, self.audit)
+        self._relays[width] = found
+        if len(self._relays) > WIDTHS:
+            self._relays.pop(next(iter(self._relays))).close()
+        return found
 
     def _spread(self, values: Array) -> Array:
         values = np.array(values)
