@@ -56,8 +56,9 @@ def finish(
         residuals: dict[str, float] = {}
         multipliers: Multipliers | None = None
         infeasibility: Infeasibility | None = None
-        mean = z[:1]
-        if recovery is not None and status != "diverged":
+        if recovery is None or status == "diverged":
+            mean = runtime.average(z)
+        else:
             residuals, mean, _ = recovery.violations(x, z)
             if bound is not None and realized is not None:
                 # A point that was not repaired proves nothing about the equations.
@@ -166,6 +167,7 @@ def provenance(runtime: Runtime, seed: int) -> dict[str, Any]:
         "scipy": scipy.__version__,
         "runtime": type(runtime).__name__.lower(),
         "fused": runtime.fused,
+        "averaging": runtime.averaging.name,
         "network": runtime.network.name,
         "agents": runtime.n,
         "kappa_W": runtime.network.condition,

@@ -42,7 +42,6 @@ def refuse_unless_fit(method: Method, facts: Facts) -> None:
         "strongly convex": facts.strongly_convex,
         "quadratic": facts.quadratic,
         "prox": facts.prox,
-        "B = 0": not facts.has_B,
     }
     missing = [need for need in sorted(method.needs) if not have[need]]
     if missing:

@@ -6,6 +6,7 @@ it refuses what it cannot do with a way out.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import ccmac
@@ -77,7 +78,10 @@ def test_executed_rounds_agree_with_the_simulation(method: str) -> None:
     ]  # fmt: skip
     assert dict(runs[0].ledger.of("solve")) == dict(runs[1].ledger.of("solve"))
     for a, b in zip(runs[0].x, runs[1].x, strict=True):
-        assert a == pytest.approx(b, rel=1e-9, abs=1e-10)
+        if method.endswith("yarmoshik"):  # their graph filters are multiplied out
+            assert a == pytest.approx(b, rel=1e-9, abs=1e-10)
+        else:
+            assert np.array_equal(a, b)
 
 
 def test_mixed_refuses_coupling_through_z() -> None:

@@ -24,7 +24,7 @@ def _block(kind: str, columns: int, rng: np.random.Generator) -> Any:
         return sp.csr_array(rng.uniform(0.5, 2.0) * sp.eye_array(ROWS))
     dense = rng.standard_normal((ROWS, columns)) * 10.0 ** rng.integers(-8, 8, (ROWS, columns))
     if kind == "dense":
-        return dense
+        return np.asfortranarray(dense) if rng.random() < 0.5 else dense
     if kind == "sparse":
         return sp.csr_array(dense * (rng.random(dense.shape) < 0.5))
     return sp.linalg.aslinearoperator(dense)
@@ -32,12 +32,14 @@ def _block(kind: str, columns: int, rng: np.random.Generator) -> Any:
 
 @st.composite
 def families(draw: st.DrawFn) -> tuple[list[Any], list[int], int]:
-    kind = draw(st.sampled_from(["identity", "dense", "sparse", "operator", "mixed"]))
+    kind = draw(st.sampled_from(["identity", "dense", "sparse", "operator", "mixed", "square"]))
     count = draw(st.integers(1, 5))
-    square = kind == "identity"
+    square = kind in ("identity", "square")
     sizes = [ROWS if square else draw(st.integers(1, 9)) for _ in range(count)]
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     kinds = ["absent", "dense", "sparse", "operator"] if kind == "mixed" else [kind, kind, "absent"]
+    if kind == "square":
+        kinds = ["identity", "sparse", "dense", "absent"]
     if kind == "dense":
         sizes, kinds = [sizes[0]] * count, [kind]
     blocks = [_block(draw(st.sampled_from(kinds)), c, rng) for c in sizes]

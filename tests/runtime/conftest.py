@@ -105,8 +105,8 @@ def mpi(working_mpi: str) -> Iterator[Launcher]:
 def mpi_run(mpi: Launcher) -> Callable[..., Job]:
     """Run a program that must succeed."""
 
-    def run(ranks: int, program: str, *arguments: str) -> Job:
-        job = mpi.run(ranks, program, *arguments)
+    def run(ranks: int, program: str, *arguments: str, timeout: float = 60.0) -> Job:
+        job = mpi.run(ranks, program, *arguments, timeout=timeout)
         assert job.returncode == 0, f"{job.stdout}\n{job.stderr}"
         return job
 

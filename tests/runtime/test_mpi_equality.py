@@ -18,6 +18,14 @@ def test_rounds_averages_and_sums_are_bit_identical(
     assert job.stdout.strip() == f"checked {7 * 3 * 4}"
 
 
-def test_a_rank_that_rounds_differently_is_named(mpi_run: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(("agents", "ranks"), [(5, 2), (4, 4)])
+def test_random_problems_are_bit_identical(
+    mpi_run: Callable[..., Any], agents: int, ranks: int
+) -> None:
+    job = mpi_run(ranks, "random_bits.py", str(agents), timeout=180.0)
+    assert job.stdout.strip() == "checked 23"
+
+
+def test_a_rank_that_rounds_differently_is_refused(mpi_run: Callable[..., Any]) -> None:
     job = mpi_run(3, "rounding.py")
     assert job.stdout.startswith("rank 1: rounds differently from the other ranks")

@@ -99,7 +99,7 @@ def test_measured_ledger_is_the_predicted_one(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_fused_simulation_is_the_distributed_run(seed: int) -> None:
+def test_nothing_is_fused_in_the_averaged_realization(seed: int) -> None:
     problem, network = flavour(seed)
     fused = ccmac.solve(problem, network, method="cross-apapc", tol=1e-5)
     plain = ccmac.solve(problem, network, method="cross-apapc", tol=1e-5, fused=False)
@@ -108,7 +108,7 @@ def test_fused_simulation_is_the_distributed_run(seed: int) -> None:
     assert np.array_equal(point(fused), point(plain))
 
 
-def test_fused_simulation_of_vertical_data() -> None:
+def test_nothing_is_fused_on_vertical_data() -> None:
     """S has an eigenvalue of multiplicity 24: its Krylov space is exhausted and begun again."""
     random = np.random.default_rng(0)
     X = random.standard_normal((40, 16))

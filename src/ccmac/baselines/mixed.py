@@ -178,7 +178,7 @@ def prepare_mixed(ctx: Context) -> Prepared:
         return form.forward(u)
 
     def shared_gram(v: Array) -> Array:
-        images = shared.family.forward(np.tile(v, (form.space.count // len(v), 1)))
+        images = shared.family.forward(np.tile(v, (form.space.count, 1)))
         return shared.family.adjoint(images).reshape(form.space.count, -1)
 
     h = largest_norm(form) or 1.0

@@ -90,7 +90,7 @@ def _kind(part: Function | None) -> list[float]:
 
 
 def _pooled_squares(runtime: Runtime, parts: list[Function | None], q: int) -> list[Function]:
-    """sum of (a_i/2)||z||^2 - <s_i, z> as one squared distance, from each agent's own averages."""
+    """sum of (a_i/2)||z||^2 - <s_i, z> as one squared distance, from its averages."""
     rows = np.zeros((len(parts), q + 1))
     for row, part in zip(rows, parts, strict=True):
         known = None if part is None else part.isotropic()
@@ -98,7 +98,7 @@ def _pooled_squares(runtime: Runtime, parts: list[Function | None], q: int) -> l
             row[0] = known[0]
             if known[1] is not None:
                 row[1:] = known[1]
-    means = np.broadcast_to(runtime.average(rows), rows.shape)
-    if means[0, 0] <= 0:
+    weight, *centre = runtime.average(rows)[0]
+    if weight <= 0:
         return [SquaredDistance(0.0) for _ in parts]
-    return [SquaredDistance(runtime.n * mean[0], mean[1:] / mean[0]) for mean in means]
+    return [SquaredDistance(runtime.n * weight, np.array(centre) / weight) for _ in parts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,11 +37,11 @@ from ccmac.problem import Problem
 from ccmac.results import Result
 from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import by_name
+from ccmac.runtime.partition import processes_started
 from ccmac.storage.manifest import read_manifest
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
 RESCUE = Path("ccmac-interrupted")
-LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 EPILOG = (
     "Example: `ccmac solve my-problem --network ring --tol 1e-6 --out result`\n\n"
     "On four processes: `mpiexec -n 4 ccmac solve my-problem --network ring --runtime mpi "
@@ -106,7 +105,8 @@ def run(
         bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")
     ] = False,
     fused: Annotated[
-        bool, typer.Option("--fused/--no-fused", help="--no-fused: certified, run as under mpi.")
+        bool,
+        typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out."),
     ] = True,
     averaging: AveragingName = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")] = 0,
@@ -236,11 +236,11 @@ def _report(request: Request, problem: Problem, result: Result, out: Path | None
 
 
 def _refuse_copies(audit: bool) -> None:
-    """Under mpiexec without --runtime mpi every process would do the same work."""
+    """Under mpiexec or srun without --runtime mpi every process would do the same work."""
     if audit:
         raise InputError("--audit: counts messages between processes; add --runtime mpi")
-    count = next((os.environ[k] for k in LAUNCHERS if k in os.environ), "1")
-    if count.isdecimal() and int(count) > 1:
+    count = processes_started()
+    if count > 1:
         raise InputError(
             f"solve: was started as {count} processes, each of which would solve all of it; "
             "add --runtime mpi"

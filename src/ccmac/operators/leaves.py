@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,10 @@ class LocalFamily:
 
     @cached_property
     def _side_by_side(self) -> sp.csr_array | sp.csc_array | None:
-        """[M_1 ... M_n] of small sparse blocks with equally many rows."""
-        if self._joined is None:
+        """[M_1 ... M_n] of sparse blocks with equally many rows; of large ones only by columns."""
+        if not _all_sparse(self.blocks) or len(set(self.rows)) > 1:
+            return None
+        if self._joined is None and sum(self.columns) >= self.rows[0]:
             return None
         filled = _filled(self.blocks, self.rows, self.columns)
         return _compressed(sp.hstack(filled, format="csr"))
@@ -72,7 +74,9 @@ class LocalFamily:
     @cached_property
     def _pieces(self) -> list[Any]:
         """The blocks, each in the form that multiplies fastest."""
-        return [_compressed(b) if is_sparse(b) else b for b in self.blocks]
+        if isinstance(self._side_by_side, sp.csc_array):
+            return [_columns(self._side_by_side, a, b) for a, b in pairwise(self._column_ends)]
+        return [_compressed(b) if is_sparse(b) else _row_major(b) for b in self.blocks]
 
     @cached_property
     def _batched(self) -> Array | None:
@@ -104,8 +108,8 @@ class LocalFamily:
         """out_i += scale M_i u_i, one row an agent. Cost: 1 product."""
         if self._identity is not None:
             self.ledger.charge(**{self.unit: 1})
-            for k, c in enumerate(scale * self._identity):
-                out[k] += c * u[k]
+            for k, c in enumerate(self._identity):
+                out[k] += scale * (c * u[k])
         elif not self.empty:
             image = self.forward(u).reshape(out.shape)
             image *= scale
@@ -205,16 +209,29 @@ def _block_diagonal(
     blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
 ) -> sp.csr_array | sp.csc_array | None:
     """One matrix for the family when every present block is sparse, and small on the average."""
-    if not all(b is None or is_sparse(b) for b in blocks):
+    if not _all_sparse(blocks):
         return None
     if sum(b.nnz for b in blocks if b is not None) > SMALL * len(blocks):
         return None
     return _compressed(sp.block_diag(_filled(blocks, rows, columns), format="csr"))
 
 
+def _all_sparse(blocks: Sequence[Any]) -> bool:
+    return all(b is None or is_sparse(b) for b in blocks)
+
+
 def _compressed(block: Any) -> sp.csr_array | sp.csc_array:
     """Compressed along its shorter side: long loops are fast. Sums run in the same order."""
     return sp.csc_array(block) if block.shape[1] < block.shape[0] else sp.csr_array(block)
+
+
+def _columns(matrix: sp.csc_array, start: int, stop: int) -> sp.csc_array:
+    """A view of some columns: slices are copies, and the constructor copies views of much more."""
+    first, last = matrix.indptr[start], matrix.indptr[stop]
+    view = sp.csc_array((matrix.shape[0], stop - start))
+    view.indptr = matrix.indptr[start : stop + 1] - first
+    view.indices, view.data = matrix.indices[first:last], matrix.data[first:last]
+    return view
 
 
 def _filled(
@@ -232,4 +249,9 @@ def _batch(blocks: Sequence[Any]) -> Array | None:
         return None
     if len({b.shape for b in blocks}) != 1:
         return None
-    return np.stack(blocks)
+    return np.stack([_row_major(b) for b in blocks])
+
+
+def _row_major(block: Any) -> Any:
+    """One storage order: BLAS chooses its order of summation by it."""
+    return np.ascontiguousarray(block) if isinstance(block, np.ndarray) else block

@@ -1,8 +1,8 @@
 """The averaged realization: copies kept by exact gossip averaging, composite normal operator.
 
 Channel 1 is  P_C + P_kerC H' q(S) Pi H P_kerC  with  S = (1/n) sum_i H_i P_kerC H_i'  on vectors
-that every agent holds; channel 2 is  (I - Pi) + 1 (x) q(S_D) S_D.  Pi is executed by an exact
-schedule of neighbor rounds, and both channels' messages travel in the same rounds. Only K^'K^
+that every agent holds; channel 2 is  (I - Pi) + 1 (x) q(S_D) S_D.  Pi is executed exactly, by
+neighbor rounds, and both channels' messages travel in the same rounds. Only K^'K^
 enters the methods, so q ~ 1/x replaces the square of a polynomial for x^{-1/2}: m averagings
 instead of 2(deg + 1). Same row spaces, hence the same cross factor, as the canonical channels of
 the scaled problem.

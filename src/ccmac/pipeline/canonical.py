@@ -108,7 +108,9 @@ def families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
     m, q = [problem.m] * len(d), [problem.q] * len(d)
     shapes = {"A": (m, d), "B": (m, q), "C": (p, d), "D": (r, q)}
     return {
-        name: LocalFamily(name, problem.blocks(name), rows, columns, ledger)
+        name: LocalFamily(
+            name, problem.blocks(name), rows, columns, ledger, present=name in problem.present
+        )
         for name, (rows, columns) in shapes.items()
     }
 

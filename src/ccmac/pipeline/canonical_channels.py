@@ -1,4 +1,4 @@
-"""The canonical channels in one process, fused for speed.
+"""The canonical channels in one process, where a sum over agents is one product.
 
     K_1 = [E_m A  E_m B]      K_2 = [0  D               ]
           [C      0    ]            [0  g (I - Pi) (x) I]

@@ -1,8 +1,8 @@
 """Numbers the certified lift needs (Assumption spectral-certificates): supplied, or computed here.
 
-What is missing is computed from the blocks: exactly from the geometry when one process holds the
-whole problem, else from Gram matrices averaged over the graph (small m and q only). Either way the
-scalars that all agents must know are charged as a reduction.
+What is missing is computed from the blocks: from Gram matrices averaged over the graph, or, where
+m or q is large and one process holds the whole problem, from the geometry. Either way the scalars
+that all agents must know are charged as a reduction.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def lift_constants(problem: Problem, runtime: Runtime, given: Certificates) -> L
     if missing:
         # Learnt the way any split of the agents can, unless that is too large and all are here.
         large = max(problem.m, problem.q) > GRAM_LIMIT
-        found = (_from_geometry if runtime.fused and large else _from_grams)(problem, runtime)
+        whole = len(runtime.owned) == runtime.n
+        found = (_from_geometry if whole and large else _from_grams)(problem, runtime)
     supplied: dict[str, float] = {
         name: value
         for name in (*wanted, "l_W", "u_W")

@@ -32,6 +32,7 @@ class Averaging(ABC):
     name: str
     rounds: int
     floats_sent: int  # messages of the busiest agent, per float averaged
+    routes: Index  # who sends to whom: all processes must have found the same
 
     @abstractmethod
     def total(self, block: Array) -> Array:
@@ -47,6 +48,7 @@ class Relay(Averaging):
         self.hops = network.hops()
         self.rounds = int(self.hops.max())
         self.senders, sent = self._senders(network)
+        self.routes = self.senders
         self.floats_sent = max(sent)
 
     def _senders(self, network: Network) -> tuple[Index, list[int]]:
@@ -83,7 +85,7 @@ class Relay(Averaging):
 
     def total(self, block: Array) -> Array:
         """((row_0 + row_1) + row_2) + ..."""
-        total = block[:1].copy()
+        total = block[:1] + 0.0  # no sum is -0.0
         for row in block[1:]:
             total[0] += row
         return total
@@ -107,7 +109,7 @@ class Tree(Averaging):
         # Everybody but the root sends once upwards; everybody sends down to all children.
         self.floats_sent = int((children + (np.arange(n) != self.root)).max()) if n > 1 else 0
         self.levels = [np.flatnonzero(depth == level) for level in range(radius, 0, -1)]
-        self.parent = parent.astype(np.int64)
+        self.parent = self.routes = parent.astype(np.int64)
 
     @cached_property
     def _additions(self) -> list[tuple[Index, Index]]:
@@ -125,7 +127,7 @@ class Tree(Averaging):
 
     def total(self, block: Array) -> Array:
         """An agent's own row first, then its children's sums in agent order."""
-        sums = block.copy()
+        sums = block + 0.0  # no sum is -0.0
         for parents, children in self._additions:
             sums[parents] += sums[children]
         return sums[[self.root]]

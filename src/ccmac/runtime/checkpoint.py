@@ -80,8 +80,7 @@ def save(
     """Write a checkpoint; collective, with two small gathers that the ledger does not count.
 
     ``manifest`` is JSON-like and names the ``problem`` and ``version`` it belongs to. ``agents``
-    holds one array per owned agent. ``replicated`` holds what is the same in every process to the
-    last bit; copies that differ by rounding belong to ``agents``.
+    holds one array per owned agent, ``replicated`` what is the same in every process.
     """
     folder = Path(directory)
     generation = _agree(runtime, _next_generation(folder, manifest) if runtime.is_root else 0)

@@ -1,8 +1,8 @@
 """All agents in one process.
 
 Sums run in the order of the averaging scheme, so that results have the bits of an MPI run on any
-number of ranks. ``fused=True`` moreover lets polynomials in operators be multiplied out where a
-realization has them (certified, canonical): the same up to rounding, at an unchanged charge.
+number of ranks. ``fused=True`` moreover lets polynomials in operators be multiplied out, where a
+realization or a baseline has them: the same up to rounding, at an unchanged charge.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ import atexit
 import hashlib
 import os
 import signal
-import warnings
 import weakref
 import zlib
 from collections import Counter
@@ -24,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ccmac.errors import AssumptionWarning, InputError
+from ccmac.errors import InputError
 from ccmac.ledger import Ledger
 from ccmac.network import Network
 from ccmac.runtime import halo, watch
@@ -32,7 +31,7 @@ from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging, Relay, Tree
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.runtime.failure import aborting
-from ccmac.runtime.partition import Index, bounds, describe
+from ccmac.runtime.partition import Index, bounds, describe, processes_started
 
 try:
     from mpi4py import MPI
@@ -46,8 +45,6 @@ ROSTER_BYTES = 160
 LARGE = 8192  # bytes of a message from which copying it costs more than describing it
 WIDTHS = 4  # of rows, for which relays are kept ready: setup has more, an iteration one or two
 NOTHING = np.zeros(0, dtype=np.int64)
-# How many processes a launcher has started, by the first of these that is set.
-LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def guard(agents: range | None = None) -> AbstractContextManager[None]:
@@ -80,7 +77,7 @@ class Mpi(Runtime):
         self._sizes = np.diff(self._ends)
         self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
         self.check_consistent(_fingerprint(network, self.averaging))
-        self._compare_arithmetic()
+        self._check_arithmetic()
         self._peers = halo.rank_neighbors(network, self._ends, self.rank)
         self._rounds: dict[tuple[int, int], Round] = {}
         self._relays: dict[int, Relaying] = {}
@@ -187,16 +184,14 @@ class Mpi(Runtime):
         common = Counter(present).most_common(1)[0][0]
         return ", ".join(str(r) for r, row in enumerate(present) if row != common)
 
-    def _compare_arithmetic(self) -> None:
-        """Warn when ranks round differently: processors of several kinds, or several BLAS."""
+    def _check_arithmetic(self) -> None:
+        """Refuse ranks that round differently: they could part ways where a decision is close."""
         strays = self._strays(arithmetic())
-        if strays and self.is_root:
-            warnings.warn(
+        if strays:
+            raise InputError(
                 f"rank {strays}: rounds differently from the other ranks (another processor or "
-                "BLAS); results are right, but not equal to those of one process in every bit. "
-                "With OpenBLAS, set OPENBLAS_CORETYPE to one value everywhere",
-                AssumptionWarning,
-                stacklevel=3,
+                "BLAS); take hosts of one kind, or let all ranks compute alike, with OpenBLAS by "
+                "OPENBLAS_CORETYPE=Haswell and NPY_DISABLE_CPU_FEATURES='AVX512F AVX512_SKX'"
             )
 
     def roster(self) -> list[str] | None:
@@ -407,8 +402,7 @@ class Relaying:
 
 def _refuse_strangers(size: int) -> None:
     """A launcher of another kind starts processes that do not know of each other."""
-    told = (os.environ.get(name, "") for name in LAUNCHERS)
-    started = next((int(value) for value in told if value.isdigit()), 1)
+    started = processes_started()
     if size == 1 and started > 1:
         raise InputError(
             f"runtime mpi: {started} processes were started, but each sees itself alone; use the "
@@ -437,20 +431,19 @@ def _rows_type(rows: NDArray[np.int64], width: int) -> MPI.Datatype:
 
 
 def arithmetic() -> bytes:
-    """The bits of a few products whose order of summation BLAS chooses."""
+    """The bits of a few results whose order of summation the library or processor chooses."""
     matrix = np.sin(np.arange(1.0, 6001.0)).reshape(120, 50)
-    vector = np.cos(np.arange(50.0))
-    image = matrix @ vector
-    return bytes(image.tobytes() + (image @ matrix).tobytes() + (image @ image).tobytes())
+    image = matrix @ np.cos(np.arange(50.0))
+    spectrum = np.linalg.eigvalsh(matrix[:50] + matrix[:50].T)
+    results = matrix, image, image @ matrix, image @ image, np.sum(matrix), np.exp(image), spectrum
+    return b"".join(np.asarray(result).tobytes() for result in results)
 
 
 def _fingerprint(network: Network, averaging: Averaging) -> str:
-    """What all ranks must share before the first round, or the rounds would not match.
-
-    The weights enter by their bits, and the scheme of averaging follows from them and its name.
-    """
+    """What all ranks must share before the first round, or the rounds would not match."""
     digest = hashlib.sha256()
-    for part in (network.weights.indptr, network.weights.indices, network.weights.data):
+    weights = network.weights
+    for part in (weights.indptr, weights.indices, weights.data, averaging.routes):
         digest.update(np.ascontiguousarray(part).tobytes())
     return f"{_version()} {network.n} {averaging.name} {digest.hexdigest()}"
 

@@ -247,7 +247,7 @@ class _Trial:
 
 
 def _products(basis: Array, new: Array) -> Array:
-    """Products of [basis; new] with new, one flat row an agent (or replica)."""
+    """Products of [basis; new] with new, one flat row for each of them."""
     return np.stack(
         [(np.concatenate([b, v]) @ v.T).ravel() for b, v in zip(basis, new, strict=True)]
     )

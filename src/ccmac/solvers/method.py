@@ -68,7 +68,6 @@ class Facts:
     strongly_convex: bool
     quadratic: bool
     prox: bool
-    has_B: bool
     table: CurvatureTable
 
     @classmethod
@@ -76,9 +75,7 @@ class Facts:
         """Gather the declarations of all agents."""
         table = CurvatureTable(problem, runtime)
         strongly = table.at(table.balance()).mu > 0
-        return cls(
-            table.smooth, strongly, table.quadratic, table.prox, "B" in problem.present, table
-        )
+        return cls(table.smooth, strongly, table.quadratic, table.prox, table)
 
 
 @dataclass
@@ -106,7 +103,7 @@ class Prepared:
 class Method:
     """Name, one line, what it needs, and how it prepares.
 
-    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox", "B = 0"}.
+    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}.
     """
 
     name: str
