@@ -81,6 +81,15 @@ def test_dear_rounds_change_the_plan(run: Run, saved: Path) -> None:
     assert dear["predicted"]["rounds"] <= cheap["predicted"]["rounds"]
 
 
+def test_averaging_by_name(run: Run, saved: Path) -> None:
+    for command in ("plan", "solve"):
+        for name, rounds in (("relay", 3), ("tree", 6)):
+            arguments = (saved / "dispatch", "--network", "ring", "--averaging", name, "--json")
+            found = json.loads(run(command, *arguments).out)
+            scheme = found["averaging"] if command == "plan" else found["plan"]["averaging"]
+            assert scheme == {"scheme": name, "rounds": rounds}
+
+
 def test_solve_writes_what_it_prints(run: Run, saved: Path, tmp_path: Path) -> None:
     exact = dispatch(hours=2)
     told = run("solve", saved / "dispatch", "--network", "ring", "--tol", "1e-8", "--out", "out")
@@ -155,6 +164,7 @@ def test_a_contradiction_exits_three(run: Run, saved: Path) -> None:
         (("solve", "{}", "--tol", "tiny"), "--tol"),
         (("solve", "{}", "--network", "grid:2x2"), "4 agents but the problem has 6"),
         (("solve", "{}", "--method", "magic"), "unknown"),
+        (("solve", "{}", "--averaging", "gossip"), "take auto, relay, tree"),
         (("solve", "{}", "--realization", "magic"), "realization"),
         (("solve", "{}", "--access", "magic"), "access"),
         (("solve", "{}", "--runtime", "magic"), "runtime"),

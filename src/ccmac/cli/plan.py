@@ -83,7 +83,7 @@ def show(
 
 def print_plan(made: Plan, rows: int = 8) -> None:
     """Summary, candidates as a table, and what the columns mean."""
-    typer.echo(fitted(str(_without_candidates(made))))
+    typer.echo(fitted(str(_without_candidates(made)), indent=16))
     found = made.as_dict(limit=rows)["candidates"]
     if not found:
         return
