@@ -99,10 +99,7 @@ class LocalFamily:
             return np.asarray(self._joined @ flat)
         if self._batched is not None:
             return np.asarray(np.matmul(self._batched, flat.reshape(len(self.rows), -1, 1)).ravel())
-        out = np.zeros(self._row_ends[-1])
-        for k, image in self._images(_cut(flat, self._column_ends)):
-            out[self._row_ends[k] : self._row_ends[k + 1]] = image
-        return out
+        return _laid_out(self._images(_cut(flat, self._column_ends)), self._row_ends)
 
     def add_forward(self, u: Array, scale: float, out: Array) -> None:
         """out_i += scale M_i u_i, one row an agent. Cost: 1 product."""
@@ -128,10 +125,8 @@ class LocalFamily:
         if self._batched is not None:
             stacked = flat.reshape(len(self.rows), -1, 1)
             return np.asarray(np.matmul(self._batched.swapaxes(1, 2), stacked).ravel())
-        out = np.zeros(self._column_ends[-1])
-        for k, image in self._images(_cut(flat, self._row_ends), adjoint=True):
-            out[self._column_ends[k] : self._column_ends[k + 1]] = image
-        return out
+        images = self._images(_cut(flat, self._row_ends), adjoint=True)
+        return _laid_out(images, self._column_ends)
 
     def adjoint_common(self, v: Array, out: Array | None = None) -> Array:
         """(M_i' v)_i for one v, a flat array. Cost: 1 product."""
@@ -148,9 +143,7 @@ class LocalFamily:
             stacked = out.reshape(len(self.rows), -1, 1)
             np.matmul(self._batched.swapaxes(1, 2), v[:, None], out=stacked)
         else:
-            out[...] = 0.0
-            for k, image in self._images(repeat(v), adjoint=True):
-                out[self._column_ends[k] : self._column_ends[k + 1]] = image
+            out[...] = _laid_out(self._images(repeat(v), adjoint=True), self._column_ends)
         return out
 
     def forward_sum(self, u: Array) -> Array:
@@ -178,7 +171,16 @@ class LocalFamily:
 
 
 def _cut(flat: Array, ends: NDArray[np.int64]) -> list[Array]:
+    """The agents' pieces of a flat array."""
     return np.split(flat, ends[1:-1])
+
+
+def _laid_out(images: Iterable[tuple[int, Array]], ends: NDArray[np.int64]) -> Array:
+    """A flat array of the images in their agents' places, zero elsewhere."""
+    out = np.zeros(ends[-1])
+    for k, image in images:
+        out[ends[k] : ends[k + 1]] = image
+    return out
 
 
 def multiply(block: Any, vector: Array, *, adjoint: bool = False) -> Array:

@@ -254,17 +254,9 @@ def _ritz(
 
 def _with_margin(low: float, high: float, exhausted: bool) -> Interval:
     if exhausted:
-        return Interval(
-            _coarse(low * (1 - 1e-6), math.floor), _coarse(high * (1 + 1e-6), math.ceil)
-        )
+        return Interval(low * (1 - 1e-6), high * (1 + 1e-6))
     if low <= 0:
         raise InputError(
             "joint: Lanczos cannot tell the least eigenvalue from zero; rescale blocks"
         )
-    return Interval(_coarse(0.5 * low, math.floor), _coarse(1.1 * high, math.ceil), "estimated")
-
-
-def _coarse(value: float, whole: Callable[[float], int]) -> float:
-    """Outward to 24 bits, so that the rounding of an execution does not show in its interval."""
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(whole(mantissa * 2.0**24), exponent - 24)
+    return Interval(0.5 * low, 1.1 * high, "estimated")

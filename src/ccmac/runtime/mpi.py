@@ -16,7 +16,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging, Relay, Tree
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.runtime.failure import aborting
+from ccmac.runtime.likeness import arithmetic, fingerprint
 from ccmac.runtime.partition import Index, bounds, describe, processes_started
 
 try:
@@ -76,7 +76,7 @@ class Mpi(Runtime):
         self._ends = bounds(network.n, self.ranks)
         self._sizes = np.diff(self._ends)
         self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
-        self.check_consistent(_fingerprint(network, self.averaging))
+        self.check_consistent(fingerprint(network, self.averaging))
         self._check_arithmetic()
         self._peers = halo.rank_neighbors(network, self._ends, self.rank)
         self._rounds: dict[tuple[int, int], Round] = {}
@@ -428,31 +428,6 @@ def _rows_type(rows: NDArray[np.int64], width: int) -> MPI.Datatype:
     lengths = [width * len(run) for run in runs]
     offsets = [FLOAT_BYTES * width * int(run[0]) for run in runs]
     return MPI.DOUBLE.Create_hindexed(lengths, offsets).Commit()
-
-
-def arithmetic() -> bytes:
-    """The bits of a few results whose order of summation the library or processor chooses."""
-    matrix = np.sin(np.arange(1.0, 6001.0)).reshape(120, 50)
-    image = matrix @ np.cos(np.arange(50.0))
-    spectrum = np.linalg.eigvalsh(matrix[:50] + matrix[:50].T)
-    results = matrix, image, image @ matrix, image @ image, np.sum(matrix), np.exp(image), spectrum
-    return b"".join(np.asarray(result).tobytes() for result in results)
-
-
-def _fingerprint(network: Network, averaging: Averaging) -> str:
-    """What all ranks must share before the first round, or the rounds would not match."""
-    digest = hashlib.sha256()
-    weights = network.weights
-    for part in (weights.indptr, weights.indices, weights.data, averaging.routes):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return f"{_version()} {network.n} {averaging.name} {digest.hexdigest()}"
-
-
-def _version() -> str:
-    try:
-        return metadata.version("ccmac")
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _forget(runtime: weakref.ref[Mpi], key: tuple[int, int]) -> None:
