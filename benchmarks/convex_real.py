@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 
 import ccmac
 from ccmac import vfl
-from ccmac.baselines.condat_vu import CondatVu
-from ccmac.baselines.pdhg import Pdhg
-from ccmac.data import load
-from ccmac.pipeline.realized import Realized
+from ccmac.lab.data import load
+from ccmac.methods.base import ModelIteration, Solver, State
+from ccmac.methods.comparators.condat_vu import CondatVu
+from ccmac.methods.comparators.pdhg import Pdhg
+from ccmac.methods.convex import realize
+from ccmac.methods.method import Context
+from ccmac.realizations.base import Realized
 from ccmac.runtime import InProcess
-from ccmac.solvers.base import ModelIteration, Solver, State
-from ccmac.solvers.convex_realization import realize
-from ccmac.solvers.method import Context
 
 Array = NDArray[np.float64]
 AGENTS = 8

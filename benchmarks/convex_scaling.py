@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import ccmac
+from ccmac.methods.base import State
+from ccmac.methods.continuation.schedule import certified_schedule
 from ccmac.objectives import L1, LeastSquares, SquaredDistance, Sum
 from ccmac.results import Result
 from ccmac.runtime import InProcess
-from ccmac.solvers.base import State
-from ccmac.solvers.continuation_schedule import certified_schedule
 
 Array = NDArray[np.float64]
 

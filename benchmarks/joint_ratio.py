@@ -16,14 +16,15 @@ import sys
 
 import numpy as np
 
-from ccmac import data, vfl
+from ccmac import vfl
+from ccmac.lab import data
+from ccmac.methods.apapc import Apapc
+from ccmac.methods.base import Model
 from ccmac.network import Network
-from ccmac.pipeline.canonical_system import canonical
-from ccmac.pipeline.joint import joint
-from ccmac.pipeline.realized import Realized
+from ccmac.realizations.base import Realized
+from ccmac.realizations.canonical.system import canonical
+from ccmac.realizations.joint.system import joint
 from ccmac.runtime import InProcess
-from ccmac.solvers.apapc import Apapc
-from ccmac.solvers.base import Model
 
 AGENTS, REGULARIZATION, TARGET = 8, 1e-2, 1e-6
 NORMALIZER_DEGREE = 24

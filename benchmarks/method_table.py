@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 import ccmac
-from ccmac import data, vfl
+from ccmac import vfl
+from ccmac.lab import data
 
 CASES = {"a9a": 8, "mushrooms": 8, "w8a": 8, "a8a": 16}
 LIMIT = 20_000
@@ -109,7 +110,9 @@ def main() -> None:
     """Run what is missing, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", default=",".join(CASES))
-    parser.add_argument("--methods", default=",".join(m for m in SETTINGS if m in ccmac.methods()))
+    parser.add_argument(
+        "--methods", default=",".join(m for m in SETTINGS if m in ccmac.available_methods())
+    )
     parser.add_argument("--json", type=Path, default=None, help="records; continued if it exists")
     options = parser.parse_args()
     store: Path | None = options.json

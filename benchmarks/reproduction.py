@@ -23,7 +23,7 @@ from pathlib import Path
 
 import yaml
 
-from ccmac.experiments.analysis import (
+from ccmac.lab.experiments.analysis import (
     Quartiles,
     Row,
     affine_fit,
@@ -31,7 +31,7 @@ from ccmac.experiments.analysis import (
     rows,
     two_factor_fit,
 )
-from ccmac.experiments.records import Record, read_records, read_suite
+from ccmac.lab.experiments.records import Record, read_records, read_suite
 
 PROFILES = ("paper", "practical")
 COUNTED = ("scaling", "robustness", "comparison", "a8a")  # the 302 runs

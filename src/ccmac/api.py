@@ -9,15 +9,15 @@ from typing import Any
 
 from ccmac.costs import Costs
 from ccmac.errors import InputError
+from ccmac.methods.base import State
+from ccmac.methods.run import Options, Run
 from ccmac.network import Network
-from ccmac.pipeline.certificates import Certificates
-from ccmac.pipeline.stack import Stack
-from ccmac.plan import Plan
+from ccmac.plans import Plan
 from ccmac.problem import Problem
+from ccmac.realizations.supplied import Certificates
 from ccmac.results import Result, Solution
-from ccmac.run import Options, Run
 from ccmac.runtime import Runtime
-from ccmac.solvers.base import State
+from ccmac.stack import Stack
 
 
 def solve(
@@ -52,7 +52,7 @@ def solve(
     stops instead when RelErr = ||w - w*||^2 / ||w0 - w*||^2 <= tol. ``pinned`` fixes planner
     settings (scale, normalizer, inner, outer) or passes options to a realization. ``averaging``:
     ``relay`` (fewest rounds), ``tree`` (fewest bytes; rows are seen by a parent only) or ``auto``.
-    See ``ccmac.methods()``.
+    See ``ccmac.available_methods()``.
     """
     if max_iterations is not None and max_iterations < 1:
         raise InputError(f"max_iterations = {max_iterations} must be at least 1")

@@ -124,7 +124,7 @@ class Problem:
         learn the sum of the B_j. Uniform weights give the least chi of all redistributions, and
         chi = 1 when there is no D. Operator blocks are refused.
         """
-        from ccmac.pipeline.rebalance import rebalanced
+        from ccmac.angles.rebalance import rebalanced
 
         return rebalanced(self, weights)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import PHASES, Ledger
-from ccmac.plan import Plan
+from ccmac.plans import Plan
 from ccmac.trace import Trace
 
 Array = NDArray[np.float64]
@@ -64,7 +64,7 @@ class Result(Solution):
     def geometry(self) -> Any:
         """The geometry of the user's problem (computed when first asked for)."""
         if self._geometry is None and self._problem is not None:
-            from ccmac.pipeline.geometry import geometry
+            from ccmac.angles.measure import geometry
 
             self._geometry = geometry(self._problem)
         return self._geometry

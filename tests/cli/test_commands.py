@@ -17,8 +17,8 @@ import pytest
 
 from ccmac.cli import main as entry
 from ccmac.cli.solution import read_solution
-from ccmac.complexity import complexity
-from ccmac.instances import dispatch
+from ccmac.lab.complexity import complexity
+from ccmac.lab.instances import dispatch
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.version import __version__

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ccmac.cli import demo, demo_plot
-from ccmac.cli.demo_page import page
+from ccmac.lab.demo_page import page
 from cli.conftest import Run
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from ccmac.api import solve
 from ccmac.cli.options import AsJson, MethodName, NetworkSpec, ProblemDir, Realization, load
 from ccmac.cli.output import WIDTH, fitted, print_json
-from ccmac.complexity import OWN, Complexity, complexity
+from ccmac.lab.complexity import OWN, Complexity, complexity
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.results import Result

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ccmac.data import RECORDS, Status, locate, resolve, status, verify
+from ccmac.lab.data import RECORDS, Status, locate, resolve, status, verify
 
 __all__ = ["app"]
 

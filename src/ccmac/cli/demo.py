@@ -12,18 +12,18 @@ import typer
 from numpy.typing import NDArray
 
 from ccmac import vfl
+from ccmac.angles.measure import geometry
+from ccmac.angles.report import Geometry
 from ccmac.api import solve
-from ccmac.cli.demo_page import page
-from ccmac.cli.demo_plot import picture
 from ccmac.cli.output import fitted
-from ccmac.complexity import Lift, certified_lift
-from ccmac.data import Dataset, generate
-from ccmac.files import atomic_write
+from ccmac.lab.complexity import Lift, certified_lift
+from ccmac.lab.data import Dataset, generate
+from ccmac.lab.demo_page import page
+from ccmac.lab.demo_plot import picture
 from ccmac.network import Network
-from ccmac.pipeline.geometry import geometry
-from ccmac.pipeline.geometry_report import Geometry
-from ccmac.plan import Plan
+from ccmac.plans import Plan
 from ccmac.results import Result
+from ccmac.storage.files import atomic_write
 
 Array = NDArray[np.float64]
 METHOD = "cross-apapc"  # gradients only, as in the theory; what auto takes is shown beside it

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ccmac.angles.measure import geometry
 from ccmac.cli.network import HELP, parse_network
 from ccmac.cli.options import AsJson, ProblemDir
 from ccmac.cli.output import fitted, print_json
-from ccmac.pipeline.geometry import geometry
 from ccmac.problem import Problem
 
 EPILOG = (

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ccmac.cli.output import print_json
-from ccmac.experiments.optimality import CONSTANTS, KAPPA, TOL, Row, as_records, report
+from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Row, as_records, report
 
 
 def optimality(

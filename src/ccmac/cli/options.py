@@ -23,7 +23,7 @@ Tolerance = Annotated[
     typer.Option("--tol", help="Certified error of (x, z), relative to max(1, its norm)."),
 ]
 MethodName = Annotated[
-    str, typer.Option("--method", help="auto, or a name that ccmac.methods() lists.")
+    str, typer.Option("--method", help="auto, or a name that ccmac.available_methods() lists.")
 ]
 Realization = Annotated[
     str | None,

@@ -26,7 +26,7 @@ from ccmac.cli.options import (
     parse_costs,
 )
 from ccmac.cli.output import WIDTH, fitted, print_json
-from ccmac.plan import Plan
+from ccmac.plans import Plan
 
 EPILOG = (
     "Example: `ccmac plan my-problem --network ring --tol 1e-6`\n\n"

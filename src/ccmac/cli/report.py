@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ccmac.experiments.report import write_report
+from ccmac.lab.experiments.report import write_report
 
 __all__ = ["report"]
 

@@ -15,11 +15,11 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.certificates.prices import Multipliers
 from ccmac.cli.output import dumps
 from ccmac.errors import InputError
-from ccmac.files import atomic_path, atomic_write
-from ccmac.pipeline.recover import Multipliers
 from ccmac.results import Result, Solution
+from ccmac.storage.files import atomic_path, atomic_write
 
 Array = NDArray[np.float64]
 WHOLE = "solution.npz"

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ccmac.errors import InputError
-from ccmac.experiments import suite as suites
-from ccmac.experiments.execute import run_suite
-from ccmac.experiments.plugins import load_plugins
-from ccmac.experiments.records import read_record, read_records, read_suite
-from ccmac.experiments.verify import findings
+from ccmac.lab.experiments import suite as suites
+from ccmac.lab.experiments.execute import run_suite
+from ccmac.lab.experiments.plugins import load_plugins
+from ccmac.lab.experiments.records import read_record, read_records, read_suite
+from ccmac.lab.experiments.verify import findings
 
 __all__ = ["app"]
 
@@ -140,7 +140,7 @@ def figures(
     formats: Annotated[str, typer.Option("--formats", help="For instance png,pdf.")] = "png,pdf",
 ) -> None:
     """Draw the suite's figures. Example: ccmac suite figures out/scaling --formats png"""
-    from ccmac.experiments.figures import draw
+    from ccmac.lab.experiments.figures import draw
 
     for path in draw(folder, out or folder / "figures", formats.split(",")):
         typer.echo(str(path))
@@ -154,7 +154,7 @@ def table(
     ] = "markdown",
 ) -> None:
     """Print the suite's table. Example: ccmac suite table out/robustness --format latex"""
-    from ccmac.experiments.tables import render
+    from ccmac.lab.experiments.tables import render
 
     typer.echo(render(read_records(folder), form))
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse, nonnegative, real_matrix, real_vector
+from ccmac.linalg.extremes import Extremes, diagonal_matrix, gram_extremes
+from ccmac.linalg.factor import FactorCache, gram_factorized
 from ccmac.objectives.base import Curvature
-from ccmac.objectives.factor import FactorCache, gram_factorized
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import gram_curvature, scaled_gram_bounds
-from ccmac.objectives.spectrum import Extremes, diagonal_matrix, gram_extremes
 
 Array = NDArray[np.float64]
 

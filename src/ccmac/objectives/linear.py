@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.inputs import is_sparse
+from ccmac.linalg.extremes import diagonal_matrix, gram_extremes
 from ccmac.objectives.base import Curvature
-from ccmac.objectives.spectrum import diagonal_matrix, gram_extremes
 
 Array = NDArray[np.float64]
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import nonnegative, real_matrix
+from ccmac.linalg.extremes import gram_extremes
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import gram_curvature, scaled_gram_bounds
-from ccmac.objectives.spectrum import gram_extremes
 
 Array = NDArray[np.float64]
 

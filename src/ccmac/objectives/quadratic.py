@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse, real_matrix, real_vector
-from ccmac.objectives.base import Curvature
-from ccmac.objectives.factor import FactorCache, factorized
-from ccmac.objectives.function import Function, Step
-from ccmac.objectives.spectrum import (
+from ccmac.linalg.extremes import (
     DENSE_LIMIT,
     MARGIN,
     Extremes,
     diagonal_matrix,
     eigenvalue_extremes,
 )
+from ccmac.linalg.factor import FactorCache, factorized
+from ccmac.objectives.base import Curvature
+from ccmac.objectives.function import Function, Step
 
 Array = NDArray[np.float64]
 

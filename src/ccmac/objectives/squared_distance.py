@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.inputs import nonnegative, real_vector
+from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.spectrum import diagonal_matrix
 
 Array = NDArray[np.float64]
 

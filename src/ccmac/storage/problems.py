@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.files import atomic_directory
 from ccmac.inputs import is_sparse
 from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Agent, Problem
 from ccmac.storage.arrays import ArraySink, ArraySource
+from ccmac.storage.files import atomic_directory
 from ccmac.storage.manifest import (
     FORMAT,
     VERSION,

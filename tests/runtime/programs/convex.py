@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ccmac
 from ccmac.runtime.mpi import MPI, guard
-from solvers.convex_problems import case
+from methods.convex_problems import case
 
 RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("lasso", {"max_iterations": 30}),

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import ccmac
-from ccmac.instances import random_quadratic
+from ccmac.lab.instances import random_quadratic
 from ccmac.runtime.mpi import MPI, guard
 
 LIMITED = {"max_iterations": 8, "tol": 1e-12}

@@ -18,7 +18,7 @@ import numpy as np
 
 import ccmac
 from ccmac import objectives
-from ccmac.instances import random_quadratic
+from ccmac.lab.instances import random_quadratic
 
 N = 8
 

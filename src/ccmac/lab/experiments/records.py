@@ -1,0 +1,211 @@
+"""What a suite leaves on disk, and how it is read back.
+
+    DIR/suite.json                 name, profile, the runs that belong to it, expectations
+    DIR/runs/<id>/summary.json     spec, provenance, ledger, plan, geometry, status
+    DIR/runs/<id>/trace.csv        cumulative costs and errors, one row an iteration (thinned)
+
+A run directory appears complete or not at all: it is written beside its place and renamed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.suite import Suite
+from ccmac.storage.files import atomic_directory, atomic_write
+
+Array = NDArray[np.float64]
+FINISHED = ("optimal", "max_iterations", "infeasible", "diverged", "finished")
+TRACE_ROWS = 1500
+PRODUCTS = "ABCD"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run as recorded."""
+
+    run: Run
+    summary: dict[str, Any]
+    folder: Path
+
+    @property
+    def status(self) -> str:
+        """The solver's status, or ``failed``."""
+        return str(self.summary["status"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to an end of its own (a resumed suite leaves it alone)."""
+        return self.status in FINISHED
+
+    @property
+    def reached(self) -> bool:
+        """Whether the target was met."""
+        return self.status == "optimal"
+
+    def count(self, unit: str, phase: str = "solve") -> int:
+        """Ledger count; ``products`` adds up the block products, ``raw`` counts those of K_1."""
+        units = self.summary.get("ledger", {}).get(phase, {})
+        if unit == "products":
+            return sum(int(units.get(u, 0)) for u in PRODUCTS)
+        if unit == "raw":
+            return max(int(units.get("A", 0)), int(units.get("B", 0)))
+        return int(units.get(unit, 0))
+
+    @property
+    def modelled(self) -> bool:
+        """Whether rounds are modelled (canonical realization) instead of executed."""
+        return self.count("modelled_rounds") > 0
+
+    @property
+    def rounds(self) -> int:
+        """Modelled rounds of an oracle run, else executed rounds; never their sum."""
+        return self.count("modelled_rounds") if self.modelled else self.count("rounds")
+
+    @property
+    def cross_factor(self) -> float:
+        """Realized chi of the user's channels."""
+        value = (self.summary.get("geometry") or {}).get("cross_factor")
+        return math.nan if value is None else float(value)
+
+    @property
+    def kappa_W(self) -> float:
+        """Condition number of the gossip matrix."""
+        return float((self.summary.get("provenance") or {}).get("kappa_W", math.nan))
+
+    @cached_property
+    def trace(self) -> dict[str, Array]:
+        """Columns of the trace."""
+        try:
+            text = (self.folder / "trace.csv").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return {}
+        rows = list(csv.reader(io.StringIO(text)))
+        if len(rows) < 2:
+            return {}
+        table = np.array(rows[1:], dtype=np.float64)
+        columns = {name: table[:, k] for k, name in enumerate(rows[0])}
+        if self.modelled:
+            columns["rounds"] = columns["modelled_rounds"]
+        return columns
+
+
+# -- writing ---------------------------------------------------------------------------------------
+def write_suite(folder: Path, suite: Suite) -> None:
+    """State what belongs to the directory."""
+    content = {
+        "suite": suite.name, "title": suite.title, "profile": suite.profile,
+        "expect": suite.expect, "runs": {run.id: run.as_dict() for run in suite.runs},
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    atomic_write(folder / "suite.json", dumps(content))
+
+
+def write_record(folder: Path, run: Run, summary: dict[str, Any], trace: str) -> None:
+    """Put one run directory in place, complete."""
+    runs = folder / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    with atomic_directory(runs / run.id, replace=True) as place:
+        (place / "trace.csv").write_text(trace, encoding="utf-8")
+        content = {"id": run.id, "spec": run.as_dict(), **summary}
+        (place / "summary.json").write_text(dumps(content), encoding="utf-8")
+
+
+def dumps(content: Any) -> str:
+    """Strict JSON: NumPy values made plain, numbers that are not finite become null."""
+    return json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def thinned(text: str, rows: int = TRACE_ROWS) -> str:
+    """A trace of at most ``rows`` rows: evenly spaced, first and last kept."""
+    lines = text.splitlines()
+    body = lines[1:]
+    if len(body) <= rows:
+        return text
+    keep = np.unique(np.linspace(0, len(body) - 1, rows).round().astype(int))
+    return "\n".join([lines[0], *(body[k] for k in keep)]) + "\n"
+
+
+# -- reading ---------------------------------------------------------------------------------------
+def read_suite(folder: Path) -> Suite:
+    """The suite a directory belongs to."""
+    path = folder / "suite.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        runs = tuple(Run.from_dict(spec) for spec in content["runs"].values())
+        return Suite(
+            content["suite"], content["title"], content["profile"], runs, content["expect"]
+        )
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder} holds no suite.json; give the --out of ccmac suite run"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path} is damaged; run the suite again with --resume") from None
+
+
+def read_record(folder: Path, run: Run) -> Record | None:
+    """The record of a run; None when it is absent or damaged."""
+    place = folder / "runs" / run.id
+    try:
+        summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
+        if summary["id"] != run.id or summary["spec"] != json.loads(dumps(run.as_dict())):
+            return None
+        record = Record(run, summary, place)
+        if record.finished and not record.trace:
+            return None
+        return record
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def read_records(folder: Path, suite: Suite | None = None) -> list[Record]:
+    """All readable records of the suite in its own order."""
+    suite = suite or read_suite(folder)
+    found = (read_record(folder, run) for run in suite.runs)
+    return [record for record in found if record is not None]
+
+
+def pending(folder: Path, suite: Suite) -> list[Run]:
+    """Runs without a finished record: never started, failed, interrupted or damaged."""
+    done = {r.run.id for r in read_records(folder, suite) if r.finished}
+    return [run for run in suite.runs if run.id not in done]
+
+
+def clean(folder: Path) -> None:
+    """Remove what a killed runner left half-written (hidden names only)."""
+    runs = folder / "runs"
+    for place in sorted(runs.iterdir()) if runs.is_dir() else ():
+        if place.name.startswith(".") and place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
+    for stray in folder.glob(".suite.*.json"):
+        stray.unlink(missing_ok=True)

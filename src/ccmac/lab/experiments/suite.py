@@ -1,0 +1,267 @@
+"""A suite: a YAML file that states a family of runs, checked line by line.
+
+The runs are the product  tol x data x agents x partition seeds x alpha x networks x methods.
+A *profile* says how methods are set up: ``paper`` (the theorem's oracle, modelled rounds) or
+``practical`` (planned, every round executed and charged).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ccmac.errors import InputError
+from ccmac.lab import data
+from ccmac.lab.data.places import find
+from ccmac.lab.experiments.located import Located, parse
+from ccmac.lab.experiments.plugins import DATASETS
+from ccmac.lab.experiments.runs import Run
+from ccmac.methods.registry import REGISTRY
+from ccmac.vfl import LOSSES
+
+PROFILES = ("paper", "practical")
+KEYS = (
+    "suite", "title", "profiles", "tol", "stop", "max_iterations", "max_seconds", "data", "agents",
+    "partition_seeds", "alpha", "networks", "problem", "methods", "expect",
+)  # fmt: skip
+PROBLEM = ("loss", "regularization", "label_owner", "shared_regularization", "l1", "delta")
+OPTIONS = (
+    "realization", "reduction", "tune", "schedule", "access", "pinned", "max_iterations",
+    "max_seconds",
+)  # fmt: skip
+SEEDED = {"erdos_renyi": ("p", "seeds"), "random_regular": ("degree", "seeds")}
+FAMILIES = ("path", "ring", "star", "complete", "grid", *SEEDED)
+EXPECT = ("reached", "alpha_aff", "alpha_comm")
+FILES = (".svm", ".txt", ".bz2", ".xz", ".libsvm", ".svmlight")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The runs of one suite in one profile, and what is expected of them."""
+
+    name: str
+    title: str
+    profile: str
+    runs: tuple[Run, ...]
+    expect: dict[str, Any] = field(default_factory=dict)
+
+
+def bundled() -> dict[str, Path]:
+    """Suites shipped with the package, by name."""
+    folder = resources.files("ccmac.lab.experiments") / "suites"
+    files = sorted(Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return {file.stem: file for file in files}
+
+
+def load(name: str, profile: str | None = None) -> Suite:
+    """A bundled suite by name, or a file; ``profile`` defaults to the first the suite offers."""
+    known = bundled()
+    path = known.get(name, Path(name))
+    if name not in known and not path.is_file():
+        raise InputError(
+            f"suite {name!r} is neither a file nor bundled; take one of {', '.join(known)}"
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, line 1: not a UTF-8 text; save it as UTF-8") from None
+    return read(text, str(path), profile)
+
+
+def read(text: str, file: str, profile: str | None = None) -> Suite:
+    """Check the text of a suite and list its runs."""
+    root = parse(text, file)
+    top = root.mapping(KEYS)
+    for key in ("suite", "data", "agents", "networks", "methods"):
+        if key not in top:
+            root.fail(f"the key {key!r} is missing")
+    name = top["suite"].text()
+    offered = top["profiles"].each(lambda p: p.text(PROFILES)) if "profiles" in top else PROFILES
+    chosen = profile or ("practical" if "practical" in offered else offered[0])
+    if chosen not in PROFILES:
+        raise InputError(f"profile {chosen!r} is unknown; take one of {', '.join(PROFILES)}")
+    if chosen not in offered:
+        raise InputError(f"suite {name}: has no profile {chosen!r}; take {', '.join(offered)}")
+    runs = tuple(_expand(top, name, chosen))
+    _distinct(runs, top["methods"])
+    expect = _expect(top["expect"], chosen) if "expect" in top else {}
+    title = top["title"].text() if "title" in top else name
+    return Suite(name, title, chosen, runs, expect)
+
+
+def _expand(top: dict[str, Located], name: str, profile: str) -> Iterator[Run]:
+    def listed(key: str, read_one: Callable[[Located], Any], default: Any) -> tuple[Any, ...]:
+        return top[key].each(read_one) if key in top else (default,)
+
+    tolerances = listed("tol", lambda v: v.number(1e-15, 1.0), 1e-6)
+    stop = top["stop"].text(("reference", "certificate")) if "stop" in top else "reference"
+    iterations = top["max_iterations"].whole(1) if "max_iterations" in top else None
+    seconds = top["max_seconds"].number(0.0) if "max_seconds" in top else None
+    problem = _problem(top["problem"]) if "problem" in top else {}
+    sets = top["data"].each(_data)
+    agents = top["agents"].each(lambda v: v.whole(1))
+    seeds = listed("partition_seeds", lambda v: v.whole(0), 0)
+    alphas = listed("alpha", _alpha, None)
+    graphs = [g for entry in top["networks"].items() for g in _network(entry, agents)]
+    entries = [m for entry in top["methods"].items() if (m := _method(entry, profile))]
+    if not entries:
+        top["methods"].fail(f"no method is left in the profile {profile}")
+    for tol in tolerances:
+        for data_name in sets:
+            for n in agents:
+                for seed in seeds:
+                    for alpha in alphas:
+                        for graph in graphs:
+                            for method, label, options in entries:
+                                own = dict(options)
+                                named = f"{label} {tol:g}" if len(tolerances) > 1 else label
+                                yield Run(
+                                    name, profile, data_name, n, seed, alpha, graph, method, named,
+                                    tol, stop, problem,
+                                    max_iterations=own.pop("max_iterations", iterations),
+                                    max_seconds=own.pop("max_seconds", seconds), options=own,
+                                )  # fmt: skip
+
+
+def _data(entry: Located) -> str:
+    """A set's name as it will appear in records: a set that is not here gets its look-alike."""
+    name = entry.text()
+    if name.endswith(FILES) or "/" in name:
+        if not Path(name).is_file():
+            entry.fail(f"the file {name} does not exist")
+        return str(Path(name).resolve())
+    if name in DATASETS:
+        return name
+    try:
+        record = data.resolve(name)
+    except InputError as error:
+        entry.fail(str(error))
+    short = record.aliases[0] if record.aliases else record.name
+    if name.endswith("-like") or find(record) is None:
+        return f"{short}-like"
+    return short
+
+
+def _alpha(entry: Located) -> Any:
+    if isinstance(entry.value, dict):
+        fields = entry.mapping(("cross_factor",))
+        if "cross_factor" not in fields:
+            entry.fail("give cross_factor: a number of at least 1")
+        return {"cross_factor": fields["cross_factor"].number(1.0)}
+    word = entry.text(("uniform", "feature-norm"))
+    return None if word == "uniform" else word
+
+
+def _network(entry: Located, agents: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    if isinstance(entry.value, str):
+        family = entry.text(FAMILIES)
+        if family in SEEDED or family == "grid":
+            entry.fail(f"{family} needs its parameters, as in '- {_EXAMPLE[family]}'")
+        yield {"family": family}
+        return
+    pair = entry.mapping(FAMILIES)
+    if len(pair) != 1:
+        entry.fail("give one family a list entry")
+    [(family, body)] = pair.items()
+    if family == "grid":
+        fields = body.mapping(("rows", "cols"))
+        if set(fields) != {"rows", "cols"}:
+            body.fail(f"give rows and cols, as in '{_EXAMPLE[family]}'")
+        rows, cols = fields["rows"].whole(1), fields["cols"].whole(1)
+        if set(agents) != {rows * cols}:
+            body.fail(f"a {rows} x {cols} grid has {rows * cols} agents, the suite {agents}")
+        yield {"family": "grid", "rows": rows, "cols": cols}
+        return
+    if family not in SEEDED:
+        body.fail(f"{family} takes no parameters; write '- {family}'")
+    parameter, _ = SEEDED[family]
+    fields = body.mapping(SEEDED[family])
+    if parameter not in fields:
+        body.fail(f"give {parameter}, as in '{_EXAMPLE[family]}'")
+    value = fields["p"].number(0.0, 1.0) if parameter == "p" else fields["degree"].whole(1)
+    seeds = fields["seeds"].each(lambda v: v.whole(0)) if "seeds" in fields else (0,)
+    for seed in seeds:
+        yield {"family": family, parameter: value, "seed": seed}
+
+
+_EXAMPLE = {
+    "grid": "grid: {rows: 2, cols: 4}",
+    "erdos_renyi": "erdos_renyi: {p: 0.5, seeds: [0, 1]}",
+    "random_regular": "random_regular: {degree: 4, seeds: [0, 1]}",
+}
+
+
+def _problem(entry: Located) -> dict[str, Any]:
+    fields = entry.mapping(PROBLEM)
+    out: dict[str, Any] = {}
+    for key, value in fields.items():
+        if key == "loss":
+            out[key] = value.text(LOSSES)
+        elif key == "label_owner":
+            out[key] = value.whole(0)
+        else:
+            out[key] = value.number(0.0)
+    return out
+
+
+def _method(entry: Located, profile: str) -> tuple[str, str, dict[str, Any]] | None:
+    if isinstance(entry.value, str):
+        return _known(entry), entry.text(), {}
+    fields = entry.mapping(("name", "label", "only", "options", *PROFILES))
+    if "name" not in fields:
+        entry.fail("give the method's name")
+    name = _known(fields["name"])
+    only = fields["only"].text(PROFILES) if "only" in fields else profile
+    if only != profile:
+        return None
+    options: dict[str, Any] = {}
+    for key in ("options", profile):
+        if key in fields:
+            options |= {k: _option(k, v) for k, v in fields[key].mapping(OPTIONS).items()}
+    return name, fields["label"].text() if "label" in fields else name, options
+
+
+def _option(key: str, value: Located) -> Any:
+    if key == "pinned":
+        return {k: v.plain() for k, v in value.mapping().items()}
+    if key == "max_iterations":
+        return value.whole(1)
+    if key == "max_seconds":
+        return value.number(0.0)
+    return value.text()
+
+
+def _known(entry: Located) -> str:
+    name = entry.text()
+    if name not in REGISTRY and name != "auto":
+        entry.fail(f"method {name!r} is unknown; take auto or one of {', '.join(REGISTRY)}")
+    return name
+
+
+def _expect(entry: Located, profile: str) -> dict[str, Any]:
+    """Expectations of one profile: ``reached: all`` or a count, slopes as [low, high]."""
+    fields = entry.mapping((*EXPECT, *PROFILES))
+    own = {key: value for key, value in fields.items() if key in EXPECT}
+    if profile in fields:
+        own |= fields[profile].mapping(EXPECT)
+    out: dict[str, Any] = {}
+    for key, value in own.items():
+        if key == "reached":
+            out[key] = "all" if value.value == "all" else value.whole(0)
+            continue
+        ends = value.each(lambda v: v.number())
+        if len(ends) != 2 or ends[0] > ends[1]:
+            value.fail("give an interval, as in [0.95, 1.05]")
+        out[key] = list(ends)
+    return out
+
+
+def _distinct(runs: tuple[Run, ...], methods_entry: Located) -> None:
+    seen: set[str] = set()
+    for run in runs:
+        if run.id in seen:
+            methods_entry.fail(f"the run {run.id} occurs twice; make the labels or lists distinct")
+        seen.add(run.id)

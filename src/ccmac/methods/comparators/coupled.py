@@ -1,0 +1,137 @@
+"""The accelerated method for coupled constraints of Yarmoshik et al. (2025).
+
+Every agent keeps its share of sum_i (A'_i u_i - b'_i) = 0 with a vector y_i that the graph cancels:
+B(u, y) = A'u + gamma W'y = b', W' a Chebyshev filter of W of degree n_W = ceil(kappa_W^{1/2}) with
+spectrum in [11/15, 19/15]. With L_A = max ||A'_i||^2, mu_A = lambda_min^+(mean A'_i A'_i'),
+
+    gamma^2 = (mu_A + L_A)/(11/15)^2,  mu_B = mu_A/2,  L_B = L_A + (L_A + mu_A)(19/11)^2,
+    G = F + (r/2) ||B(u, y) - b'||^2,  r = mu_f/(2 L_A),  n_B = ceil((L_B/mu_B)^{1/2}),
+
+the iteration is that of APAPC on G with the Chebyshev correction of degree n_B towards
+B(u, y) = b'. Local equations become rows of A'. Needs smooth strongly convex f'. ``reduction`` is
+R1, R2 or R3.
+Cost: 1 gradient, 2 n_B + 2 products with A', 2 n_W (n_B + 1) rounds of m' floats.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import MethodRefused
+from ccmac.ledger import Cost
+from ccmac.linalg.filters import outer_degree
+from ccmac.methods.borrowed import certified_stop
+from ccmac.methods.comparators.accelerated import (
+    HIGH,
+    LOW,
+    AcceleratedIteration,
+    Penalized,
+    graph_degree,
+)
+from ccmac.methods.comparators.graph_rows import GraphRows
+from ccmac.methods.comparators.reductions import CoupledForm
+from ccmac.methods.comparators.spectra import largest_norm, least_eigenvalue
+from ccmac.methods.method import Context, Method, Prepared
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The numbers of the module text; ``graph_degree`` is n_W, ``degree`` n_B."""
+
+    mu_A: float
+    L_A: float
+    mu_f: float
+    L_f: float
+    graph_degree: int
+
+    @property
+    def gamma(self) -> float:
+        """Weight of W'."""
+        return math.sqrt((self.mu_A + self.L_A) / LOW**2)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """[mu_B, L_B]."""
+        return self.mu_A / 2, self.L_A + (self.L_A + self.mu_A) * (HIGH / LOW) ** 2
+
+    @property
+    def degree(self) -> int:
+        """n_B."""
+        return outer_degree(*self.interval)
+
+    @property
+    def r(self) -> float:
+        """Weight of the penalty in G."""
+        return self.mu_f / (2 * self.L_A)
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """(mu_G, L_G)."""
+        ratio = (self.mu_A + self.L_A) / self.L_A
+        low = self.mu_f * min(0.5, ratio / 4)
+        return low, max(self.L_f + self.mu_f, self.mu_f * (HIGH / LOW) ** 2 * ratio)
+
+
+class CoupledIteration(AcceleratedIteration):
+    """The correction of degree n_B towards B(u, y) = b'."""
+
+    name = "coupled-yarmoshik"
+
+    def __init__(self, form: CoupledForm, constants: Constants) -> None:
+        mu, L = constants.curvature
+        coupled = GraphRows(form, constants.gamma, constants.graph_degree)
+        super().__init__(coupled, Penalized(constants.r, mu, L, HIGH / LOW))
+        self.constants = constants
+
+    def correction(self, v: Array) -> Array:
+        """n_B misfits and adjoints of B."""
+        return self.coupled_correction(v, self.constants.interval, self.constants.degree)
+
+    @property
+    def correction_cost(self) -> Cost:
+        """2 n_B products with A', 2 n_W n_B rounds."""
+        return 2 * self.constants.degree * self.coupled.cost
+
+
+def prepare_coupled(ctx: Context) -> Prepared:
+    """On the reduction asked for (R1 by default)."""
+    runtime = ctx.runtime
+    form = CoupledForm(ctx.problem, runtime, ctx.reduction or "R1", rows=True)
+    mu_f, L_f = form.curvature()
+    if mu_f <= 0:
+        raise MethodRefused(
+            f"method coupled-yarmoshik needs every f_i strongly convex under reduction {form.name};"
+            " use reduction='R2' (pools the losses of z) or cross-apapc"
+        )
+
+    def gram(v: Array) -> Array:
+        return form.forward(form.adjoint(np.broadcast_to(v, form.right.shape)))
+
+    mu_A = least_eigenvalue(runtime, gram, form.width, ctx.seed)
+    constants = Constants(mu_A, max(largest_norm(form), mu_A), mu_f, L_f, graph_degree(ctx))
+    iteration = CoupledIteration(form, constants)
+    settings = {
+        "reduction": form.name, "message floats": form.width, "mu_A": constants.mu_A,
+        "L_A": constants.L_A, "gamma": constants.gamma, "degree": constants.degree,
+        "graph degree": constants.graph_degree,
+    }  # fmt: skip
+    return Prepared(
+        iteration, certified_stop(ctx, iteration), f"coupled {form.name}",
+        "accelerated method for coupled constraints", settings,
+    )  # fmt: skip
+
+
+COUPLED = Method(
+    "coupled-yarmoshik",
+    "accelerated method for coupled constraints, on a reduction R1, R2 or R3",
+    frozenset({"smooth", "strongly convex"}),
+    prepare_coupled,
+    ("coupled R1", "coupled R2", "coupled R3"),
+    suggestion="cross-continuation (smooth) or cross-sliding (nonsmooth)",
+)

@@ -1,0 +1,218 @@
+"""The accelerated method for mixed constraints without coupling through z (Yarmoshik et al. 2026).
+
+For B = 0 the equations on (x, y) and on z have orthogonal row spaces,
+
+    L1 = [A, a W~; b P_C, 0],   L2 = [D; g W~],   a^2 = 12 h, b^2 = 6 h, g^2 = 8 d_D,
+
+W~ a graph filter with spectrum in [1/2, 3/2] and h = max ||A_i||^2, d_D = max ||D_i||^2, so that
+one APAPC iteration corrects both by Chebyshev polynomials of their own degrees N_j =
+ceil((b_j/a_j)^{1/2}) on [mu_HC/4, 37 h] and [mu_D/2, 19 d_D], adding the displacements. Objective
+F + (r/2) ||A x + a W~ y - b||^2, r = mu_f/(2h), with L = L_f + 14 mu_f, mu = mu_f/2.
+With B != 0 only a reduction that does without copies of z (R2, R3) helps; then L2 is absent.
+Cost: 1 gradient, 2 N_1 + 2 products with A, 2 N_2 with D, 2 nu (N_1 + N_2 + 1) rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import MethodRefused
+from ccmac.ledger import Cost
+from ccmac.linalg.filters import chebyshev_correction, outer_degree
+from ccmac.methods.borrowed import certified_stop
+from ccmac.methods.comparators.accelerated import (
+    HIGH,
+    AcceleratedIteration,
+    Penalized,
+    graph_degree,
+    row_correction,
+)
+from ccmac.methods.comparators.graph_rows import GraphRows
+from ccmac.methods.comparators.reductions import CoupledForm
+from ccmac.methods.comparators.spectra import largest_norm, least_eigenvalue
+from ccmac.methods.method import Context, Method, Prepared
+from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.shared import SharedEquations
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The numbers of the module text (d_D = mu_D = 0: no equations on z)."""
+
+    h: float
+    mu_HC: float
+    d_D: float
+    mu_D: float
+    mu_f: float
+    L_f: float
+    graph_degree: int
+
+    @property
+    def first(self) -> tuple[float, float]:
+        """Interval of L1'L1."""
+        return self.mu_HC / 4, 37 * self.h
+
+    @property
+    def second(self) -> tuple[float, float]:
+        """Interval of L2'L2: without D that of W~^2."""
+        return (self.mu_D / 2, 19 * self.d_D) if self.d_D else (0.25, 2.25)
+
+    @property
+    def g(self) -> float:
+        """Weight of W~ in L2."""
+        return math.sqrt(8 * self.d_D) if self.d_D else 1.0
+
+
+class MixedIteration(AcceleratedIteration):
+    """The corrections towards L1 and, where z is copied, towards L2, added."""
+
+    name = "mixed-yarmoshik"
+
+    def __init__(
+        self,
+        form: CoupledForm,
+        local: LocalEquations,
+        shared: SharedEquations,
+        constants: Constants,
+    ) -> None:
+        c = constants
+        coupled = GraphRows(form, math.sqrt(12 * c.h), c.graph_degree)
+        super().__init__(
+            coupled, Penalized(c.mu_f / (2 * c.h), c.mu_f / 2, c.L_f + 14 * c.mu_f, HIGH)
+        )
+        self.local, self.shared, self.constants = local, shared, constants
+        self.beta = math.sqrt(6 * c.h)
+        self.copied = form.name == "none"
+
+    def correction(self, v: Array) -> Array:
+        """Both displacements."""
+        c = self.constants
+        degree = outer_degree(*c.first)
+        if self.local.empty:
+            moved = self.coupled_correction(v, c.first, degree)
+        else:
+            rows = row_correction(self._first_gram, self._first_misfit(v), c.first, degree)
+            moved = self._first_adjoint(rows)
+        if self.copied:
+            degree = outer_degree(*c.second)
+            moved += chebyshev_correction(self._second, v, *c.second, degree)[0]
+        return moved
+
+    # Rows of L1: those of the coupled equation, then b P_C x in the places of x.
+    def _first_misfit(self, v: Array) -> Array:
+        """L1 v - right."""
+        x = self.space.x(v)
+        own = self.beta * (self.local.project(x) - self.local.point)
+        return np.concatenate([self.coupled.misfit(v).ravel(), own])
+
+    def _first_adjoint(self, rows: Array) -> Array:
+        """L1'rows; the second part lies in Range P_C."""
+        on_coupled, own = self._split(rows)
+        v = self.coupled.adjoint(on_coupled)
+        self.space.x(v)[...] += self.beta * own
+        return v
+
+    def _first_gram(self, rows: Array) -> Array:
+        """L1 L1'rows: twice the coupled cost and one projector."""
+        on_coupled, own = self._split(rows)
+        u = self.form.adjoint(on_coupled)
+        x = self.space.x(u)
+        x += self.beta * own
+        image = self.coupled.weight**2 * self.coupled.filter(on_coupled, times=2)
+        image += self.form.forward(u)
+        return np.concatenate([image.ravel(), self.beta * self.local.project(x)])
+
+    def _split(self, rows: Array) -> tuple[Array, Array]:
+        size = self.form.right.size
+        return rows[:size].reshape(self.form.right.shape), rows[size:]
+
+    def _second(self, v: Array) -> tuple[Array, Array]:
+        """L2'(L2 v - right) on z; zero elsewhere."""
+        image, z = np.zeros_like(v), self.space.z(v)
+        out, family = self.space.z(image), self.shared.family
+        out[...] = self.constants.g**2 * self.coupled.filter(z, times=2)
+        if not self.shared.empty:
+            out += family.adjoint(family.forward(z) - self.shared.right).reshape(z.shape)
+        return image, v[:0]
+
+    @property
+    def correction_cost(self) -> Cost:
+        """N_1 residuals of L1, N_2 of L2."""
+        N_1, N_2 = outer_degree(*self.constants.first), outer_degree(*self.constants.second)
+        total = N_1 * (2 * self.coupled.cost + self.local.cost)
+        if self.copied:
+            on_z = 2 * self.coupled.filter.cost(self.space.q)
+            total = total + N_2 * (on_z + 2 * self.shared.family.cost)
+        return total
+
+
+def prepare_mixed(ctx: Context) -> Prepared:
+    """Directly when B = 0, else on R2 or R3."""
+    problem, runtime = ctx.problem, ctx.runtime
+    rows = [[float(b is not None and _nonzero(b))] for b in problem.blocks("B")]
+    coupled_z = bool(runtime.gather(np.array(rows)).any())
+    if coupled_z and ctx.reduction not in ("R2", "R3"):
+        raise MethodRefused(
+            "method mixed-yarmoshik needs B = 0: its channels must not meet in z; use cross-apapc, "
+            "or reduction='R2' or 'R3' if z may be pooled"
+        )
+    form = CoupledForm(problem, runtime, ctx.reduction or "none")
+    local = LocalEquations(problem, runtime, "factor")
+    shared = SharedEquations(problem, runtime, "factor")
+    mu_f, L_f = form.curvature()
+    if mu_f <= 0:
+        raise MethodRefused(
+            "method mixed-yarmoshik needs every f_i strongly convex; use cross-apapc, which "
+            "recovers the curvature of the sum"
+        )
+
+    def gram(v: Array) -> Array:
+        u = form.adjoint(np.broadcast_to(v, form.right.shape))
+        form.space.x(u)[...] -= local.project(form.space.x(u))
+        return form.forward(u)
+
+    def shared_gram(v: Array) -> Array:
+        images = shared.family.forward(np.tile(v, (form.space.count, 1)))
+        return shared.family.adjoint(images).reshape(form.space.count, -1)
+
+    h = largest_norm(form) or 1.0
+    mu_HC = min(least_eigenvalue(runtime, gram, form.width, ctx.seed), h) if form.width else h
+    d_D, mu_D = 0.0, 0.0
+    if not shared.empty and form.name == "none":
+        d_D = 1.0  # orthonormal rows
+        mu_D = least_eigenvalue(runtime, shared_gram, problem.q, ctx.seed)
+    constants = Constants(h, mu_HC, d_D, mu_D, mu_f, L_f, graph_degree(ctx))
+    iteration = MixedIteration(form, local, shared, constants)
+    settings = {
+        "reduction": form.name, "h": h, "mu_HC": mu_HC, "mu_D": mu_D,
+        "degrees": (outer_degree(*constants.first), outer_degree(*constants.second)),
+        "graph degree": constants.graph_degree,
+    }  # fmt: skip
+    return Prepared(
+        iteration, certified_stop(ctx, iteration), f"coupled {form.name}",
+        "mixed constraints without coupling through z", settings,
+    )  # fmt: skip
+
+
+def _nonzero(block: object) -> bool:
+    """Whether a block has an entry; an operator counts as one that has."""
+    if isinstance(block, np.ndarray):
+        return bool(np.any(block))
+    data = getattr(block, "data", None)
+    return bool(np.any(data)) if isinstance(data, np.ndarray) else True
+
+
+MIXED = Method(
+    "mixed-yarmoshik",
+    "accelerated method for mixed constraints with B = 0 (or reduction R2, R3)",
+    frozenset({"smooth", "strongly convex"}),
+    prepare_mixed,
+    ("coupled none", "coupled R2", "coupled R3"),
+    suggestion="cross-continuation (smooth) or cross-sliding (nonsmooth)",
+)

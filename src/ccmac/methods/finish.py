@@ -1,0 +1,175 @@
+"""From the last state of a run to a Result: point, prices, violations, verdict."""
+
+from __future__ import annotations
+
+import math
+import platform
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from ccmac.certificates.error_bound import Bound, Certifier, Infeasibility
+from ccmac.certificates.infeasibility import Conflicts
+from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
+from ccmac.certificates.stopping import Check
+from ccmac.methods.driver import Outcome
+from ccmac.methods.method import Prepared
+from ccmac.plans import Plan
+from ccmac.problem import Problem
+from ccmac.realizations.base import Realized
+from ccmac.results import Result, plain
+from ccmac.runtime import Runtime
+from ccmac.trace import Trace
+from ccmac.version import __version__
+
+Array = NDArray[np.float64]
+
+
+def finish(
+    problem: Problem,
+    prepared: Prepared,
+    outcome: Outcome,
+    plan: Plan,
+    trace: Trace,
+    recovery: Recovery | None,
+    warnings: list[str],
+    seed: int,
+) -> Result:
+    """Build the Result; what it still has to compute is charged to ``monitor``."""
+    runtime = prepared.iteration.space.runtime
+    with runtime.ledger.phase("monitor"):
+        check = outcome.check
+        status = "max_iterations" if outcome.status == "finished" else outcome.status
+        if status != "diverged" and prepared.stopping is not None and not (check and check.done):
+            check = prepared.stopping.final(prepared.iteration, outcome.state)
+            if check.done and status == "max_iterations":
+                status = "optimal"
+        bound = _certificate(prepared, outcome, check)
+        x, z = prepared.iteration.point(outcome.state)
+        realized: Realized | None = getattr(prepared.iteration, "realized", None)
+        if bound is not None and realized is not None:
+            x, z = realized.space.x(bound.w), realized.copies(bound.w)
+        # From here on only the point and its certificate are needed.
+        outcome.state.vectors.clear()
+        residuals: dict[str, float] = {}
+        multipliers: Multipliers | None = None
+        infeasibility: Infeasibility | None = None
+        if recovery is None or status == "diverged":
+            mean = runtime.average(z)
+        else:
+            residuals, mean, _ = recovery.violations(x, z)
+            if bound is not None and realized is not None:
+                # A point that was not repaired proves nothing about the equations.
+                if check is not None and check.certificate is bound:
+                    infeasibility = _diagnose(recovery, realized, bound, residuals)
+                multipliers = _prices(recovery, realized, bound)
+        if bound is not None:
+            residuals["stationarity"] = bound.stationarity
+        objective = _objective(problem, runtime, x, mean) if status != "diverged" else math.nan
+    if infeasibility is not None:
+        status = "infeasible"
+    warnings = warnings + prepared.notes
+    if prepared.stopping is not None:
+        warnings = warnings + prepared.stopping.notes
+    blocks = _split(problem, x)
+    return Result(
+        blocks, np.array(mean[0]), multipliers, status,
+        objective=objective, residuals=plain(residuals),
+        error_bound=math.nan if bound is None or infeasibility is not None else bound.error,
+        iterations=outcome.iterations, seconds=outcome.seconds,
+        relative_error=outcome.relative_error, ledger=runtime.ledger, trace=trace, plan=plan,
+        certificates=prepared.certificates, provenance=provenance(runtime, seed),
+        infeasibility=infeasibility, warnings=warnings, agents=runtime.owned,
+        _problem=problem if problem.complete else None,
+    )  # fmt: skip
+
+
+def infeasible_result(
+    problem: Problem, runtime: Runtime, conflict: Infeasibility, seed: int
+) -> Result:
+    """The Result of a problem whose agents' own equations contradict each other."""
+    return Result(
+        [np.zeros(k) for k in problem.d.values()], np.zeros(problem.q), None, "infeasible",
+        infeasibility=conflict, ledger=runtime.ledger, provenance=provenance(runtime, seed),
+        agents=runtime.owned, _problem=problem if problem.complete else None,
+    )  # fmt: skip
+
+
+def _certificate(prepared: Prepared, outcome: Outcome, check: Check | None) -> Bound | None:
+    """The bound found by the stopping rule, else a quick one from the method's dual state."""
+    if check is not None and check.certificate is not None:
+        return check.certificate
+    realized: Realized | None = getattr(prepared.iteration, "realized", None)
+    if outcome.status == "diverged" or realized is None or not 0 < realized.objective.mu < math.inf:
+        return None
+    iteration, state = prepared.iteration, outcome.state
+    dual = iteration.dual(state, realized)
+    if dual is None:
+        return None
+    return Certifier(realized).look(iteration.embedded(state, realized), dual).bound
+
+
+def _diagnose(
+    recovery: Recovery, realized: Realized, bound: Bound, norms: dict[str, float]
+) -> Infeasibility | None:
+    """A conflict, if the equations stay violated however well they are repaired."""
+    if bound.price is None or realized.system.empty:
+        violated = max(norms.values()) > CONFLICT * max(1.0, recovery.scale())
+        if not (violated and realized.system.empty):
+            return None
+        zero = np.zeros((1, recovery.coupling.width))
+        return Conflicts(recovery).at(realized.copies(bound.w), zero, norms)
+    if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
+        return None
+    repaired = Certifier(realized).repair(bound.w)
+    space = realized.space
+    norms, _, _ = recovery.violations(space.x(repaired), realized.copies(repaired))
+    price = realized.system.common_price(realized.system.residual(repaired)[1])
+    return Conflicts(recovery).at(realized.copies(repaired), price, norms)
+
+
+def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:
+    if bound.price is None or bound.gradient is None:
+        return None
+    space = realized.space
+    width = recovery.coupling.width
+    price = np.zeros((1, width))
+    if bound.price.shape[1]:
+        price = realized.system.common_price(bound.price)[:, :width]
+    return recovery.multipliers(
+        space.x(bound.gradient).copy(), space.z(bound.gradient) / realized.s, price
+    )
+
+
+def _objective(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> float:
+    rows, start = [], 0
+    for i, agent in problem.agents.items():
+        d = problem.d[i]
+        rows.append([agent.objective.value(x[start : start + d], mean[0])])
+        start += d
+    # The last message of a run: sums that were said to ride on the next one travel here.
+    return float(runtime.total(np.array(rows, dtype=np.float64))[0])
+
+
+def _split(problem: Problem, x: Array) -> list[Array]:
+    ends = np.cumsum(list(problem.d.values()))[:-1]
+    return [np.array(piece) for piece in np.split(x, ends)]
+
+
+def provenance(runtime: Runtime, seed: int) -> dict[str, Any]:
+    """Versions and settings that a record needs to be understood later."""
+    return {
+        "ccmac": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "runtime": type(runtime).__name__.lower(),
+        "fused": runtime.fused,
+        "averaging": runtime.averaging.name,
+        "network": runtime.network.name,
+        "agents": runtime.n,
+        "kappa_W": runtime.network.condition,
+        "seed": seed,
+    }

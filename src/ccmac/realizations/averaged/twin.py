@@ -1,0 +1,193 @@
+"""The Ritz twin: APAPC itself, run without communication on a spectral model of the problem.
+
+Each Ritz vector of S gives one mode with three coordinates (x part, mean of z, disagreement of
+z), one coupled row (a, b, c) with a^2 + b^2 + c^2 = theta, and the consensus row (0, 0, 1). All
+candidates run at once; the iteration at which a candidate's error passes the target is its
+prediction. The rate formula of the theory ranks settings badly because it knows only the ends of
+the spectrum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.linalg.filters import correction_interval
+from ccmac.realizations.averaged.profile import Profile
+from ccmac.workspace.curvature import Constants
+
+Array = NDArray[np.float64]
+LONGEST = 20000
+NEGLIGIBLE = 1e-13  # of the top of S: rounding of the Krylov matrices
+ROUNDING = 1e-24  # squared relative error that double precision can still reach
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One candidate: scale s, spread of the normalized channel 1 on the modes, outer degree."""
+
+    s: float
+    constants: Constants
+    response: Array  # q(theta) for the Ritz values theta of this scale
+    low: float
+    high: float
+    outer: int
+    rounds: int  # neighbor rounds of one iteration
+    weight: float  # bill of one iteration
+
+
+def apapc_steps(mu: float, L: float, low: float, high: float) -> tuple[float, float, float]:
+    """(tau, eta, theta) of APAPC for a correction with spectrum in [low, high] (Salim et al.
+
+    2022).
+    """
+    tau = min(1.0, 0.5 * math.sqrt(high / low * mu / L))
+    eta = 1.0 / (4.0 * tau * L)
+    return tau, eta, 1.0 / (eta * high)
+
+
+class Modes:
+    """The spectral model at one scale: rows, curvature, gradient and misfit of every mode."""
+
+    def __init__(
+        self, profile: Profile, s: float, constants: Constants, blocks: Array, n: int
+    ) -> None:
+        mu_x, L_x, mu_z, L_z = blocks * np.array([1.0, 1.0, s * s, s * s])
+        theta, vectors = profile.ritz(1.0, s)
+        root = math.sqrt(n)
+        parts = profile.M_A, s * s * profile.M_mean, s * s * (profile.M_B - profile.M_mean)
+        noise = NEGLIGIBLE * float(theta.max(initial=0.0))
+        a, b, c = (_root(np.einsum("kj,kl,lj->j", vectors, M, vectors), noise) for M in parts)
+        g_x = root * _ratio(vectors.T @ profile.gradient_x, a)
+        g_z = root * s * s * _ratio(vectors.T @ profile.gradient_z, b)
+        misfit = root * (vectors.T @ profile.misfit)
+        rest_x = math.sqrt(max(profile.rest_x - float(g_x @ g_x), 0.0))
+        rest_z = s * math.sqrt(max(profile.rest_z - float(g_z @ g_z) / (s * s), 0.0))
+        curvatures = sorted({(hx, hz) for hx in (mu_x, L_x) for hz in (mu_z, L_z)})
+        share = 1.0 / math.sqrt(len(curvatures))
+        rows, gradients, misfits, hessians = [], [], [], []
+        for hx, hz in curvatures:
+            h = np.array([hx, hz, hz + constants.augment])
+            rows += [*np.stack([a, b, c], axis=1), np.zeros(3), np.zeros(3)]
+            gradients += [
+                *(share * np.stack([g_x, g_z, np.zeros_like(a)], axis=1)),
+                np.array([share * rest_x, 0.0, 0.0]),
+                np.array([0.0, share * rest_z, 0.0]),
+            ]
+            misfits += [*(share * misfit), 0.0, 0.0]
+            hessians += [h] * (len(a) + 2)
+        self.rows, self.gradients = np.array(rows), np.array(gradients)
+        self.misfits, self.hessians = np.array(misfits), np.array(hessians)
+        self.copies = len(curvatures)
+        self.theta = theta
+        self.solutions = self._solve()
+
+    def _solve(self) -> Array:
+        """min h w^2/2 + g w  s.t.  row w = -misfit, w_3 = 0, mode by mode."""
+        h, g, k = self.hessians, self.gradients, self.rows
+        flat = np.zeros_like(g)
+        safe = np.maximum(h[:, :2], 1e-300)
+        free = -g[:, :2] / safe
+        gram = np.sum(k[:, :2] ** 2 / safe, axis=1)
+        gap = -self.misfits - np.sum(k[:, :2] * free, axis=1)
+        price = np.divide(gap, gram, out=np.zeros_like(gap), where=gram > 0)
+        flat[:, :2] = free + k[:, :2] / safe * price[:, None]
+        return flat
+
+
+def _root(squares: Array, noise: float) -> Array:
+    """Square roots; what rounding left in place of a zero stays zero."""
+    return np.sqrt(np.where(squares > noise, squares, 0.0))
+
+
+def _ratio(top: Array, bottom: Array) -> Array:
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+
+
+def correction_matrices(modes: Modes, setting: Setting) -> tuple[Array, Array]:
+    """(P, offset).
+
+    The correction of each mode is P w - offset, P = poly(G), G = q k k' + e3 e3'.
+    """
+    k = modes.rows
+    q = np.concatenate([np.concatenate([setting.response, [0.0, 0.0]])] * modes.copies)
+    gram = q[:, None, None] * k[:, :, None] * k[:, None, :]
+    gram[:, 2, 2] += 1.0
+    values, vectors = np.linalg.eigh(gram)
+    centre, half = (setting.high + setting.low) / 2, (setting.high - setting.low) / 2
+    poly = (
+        1.0
+        - _chebyshev(setting.outer, (centre - values) / half)
+        / _chebyshev(setting.outer, np.array(centre / half))
+        if half > 1e-14 * centre
+        else np.minimum(values / centre, 1.0)
+    )
+    poly = np.where(values > 1e-13, poly, 0.0)
+    P = np.einsum("mij,mj,mkj->mik", vectors, poly, vectors)
+    return P, np.einsum("mij,mj->mi", P, modes.solutions)
+
+
+def _chebyshev(degree: int, x: Array) -> Array:
+    inside = np.cos(degree * np.arccos(np.clip(x, -1, 1)))
+    outside = np.sign(x) ** degree * np.cosh(degree * np.arccosh(np.maximum(np.abs(x), 1.0)))
+    return np.asarray(np.where(np.abs(x) <= 1, inside, outside))
+
+
+@np.errstate(over="ignore", invalid="ignore")  # candidates may diverge; those are dropped
+def predict(
+    modes: list[Modes], settings: list[Setting], target: float, measure: tuple[float, float]
+) -> Array:
+    """Iterations until the squared error, relative to the start, is at most ``target``.
+
+    ``measure`` weighs the x and z coordinates of the error in the user's variables (times s^2 for
+    z). Candidates that can no longer win are dropped (their prediction is inf).
+    """
+    count = len(settings)
+    target = max(target, ROUNDING)
+    P, offset = (np.stack(v) for v in zip(*map(correction_matrices, modes, settings), strict=True))
+    h = np.stack([m.hessians for m in modes])
+    g = np.stack([m.gradients for m in modes])
+    solution = np.stack([m.solutions for m in modes])
+    weights = np.stack([[measure[0], measure[1] * st.s**2, 0.0] for st in settings])[:, None, :]
+    steps = []
+    for st in settings:
+        low, high = correction_interval(st.low, st.high, st.outer)
+        steps.append([*apapc_steps(st.constants.mu, st.constants.L, low, high), st.constants.mu])
+    tau, eta, theta, mu = (np.array(v)[:, None, None] for v in zip(*steps, strict=True))
+    bill = np.array([st.weight for st in settings])
+    start = np.sum(weights * solution**2, axis=(1, 2))
+    result = np.full(count, np.inf)
+    alive = np.arange(count)
+    w, wf, p = np.zeros_like(g), np.zeros_like(g), np.zeros_like(g)
+    best = math.inf
+    for iteration in range(1, LONGEST + 1):
+        wg = tau * w + (1 - tau) * wf
+        half = (w - eta * (h * wg + g - mu * wg + p)) / (1 + eta * mu)
+        r = theta * (np.einsum("cmij,cmj->cmi", P, half) - offset)
+        p = p + r
+        new = half - eta / (1 + eta * mu) * r
+        wf = wg + 2 * tau / (2 - tau) * (new - w)
+        w = new
+        error = np.sum(weights * (w - solution) ** 2, axis=(1, 2))
+        done = error <= target * start
+        if done.any():
+            result[alive[done]] = iteration
+            best = min(best, float(np.min(iteration * bill[done])))
+        keep = ~done & ((iteration + 1) * bill < 1.5 * best) & np.isfinite(error)
+        if not keep.all():
+            if not keep.any():
+                break
+            alive, bill, start = alive[keep], bill[keep], start[keep]
+            P, offset, h, g, solution = P[keep], offset[keep], h[keep], g[keep], solution[keep]
+            weights, tau, eta, theta, mu = (
+                weights[keep],
+                tau[keep],
+                eta[keep],
+                theta[keep],
+                mu[keep],
+            )
+            w, wf, p = w[keep], wf[keep], p[keep]
+    return result

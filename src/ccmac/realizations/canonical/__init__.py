@@ -1,0 +1,1 @@
+"""The theorem's oracle: exact channels in one process, modelled rounds."""

@@ -1,0 +1,1 @@
+"""The paper's graph-local lift with its proved constants."""

@@ -1,0 +1,192 @@
+"""Numbers the certified lift needs (Assumption spectral-certificates): supplied, or computed here.
+
+What is missing is computed from the blocks: from Gram matrices averaged over the graph, or, where
+m or q is large and one process holds the whole problem, from the geometry. Either way the scalars
+that all agents must know are charged as a reduction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.angles.measure import geometry
+from ccmac.angles.structural import Structural
+from ccmac.errors import InputError
+from ccmac.problem import Problem
+from ccmac.realizations.supplied import Certificates
+from ccmac.runtime.base import Runtime
+from ccmac.workspace.local import dense, row_space
+
+Array = NDArray[np.float64]
+ROUNDING = 1e-9
+GRAM_LIMIT = 400
+COMMON = 1e-10
+
+
+@dataclass(frozen=True)
+class LiftConstants:
+    """Bars and underbars of the lemma; a zero upper bound marks an absent block.
+
+    ``mu_HC`` = 0 with h > 0 marks S_HC = 0.
+    """
+
+    h: float
+    mu_HC: float
+    d_D: float
+    mu_D: float
+    l_C: float
+    u_C: float
+    l_W: float
+    u_W: float
+    cross_factor: float
+    source: str = "supplied"
+
+
+def lift_constants(problem: Problem, runtime: Runtime, given: Certificates) -> LiftConstants:
+    """Supplied numbers first; the rest computed and charged to the current phase."""
+    flags = runtime.gather(_presence(problem))
+    wanted = {"cross_factor"}
+    for column, names in enumerate((("h", "mu_HC"), ("l_C", "u_C"), ("d_D", "mu_D"))):
+        wanted |= set(names) if flags[:, column].any() else set()
+    missing = {name for name in wanted if getattr(given, name) is None}
+    found = LiftConstants(0, 0, 0, 0, 0, 0, *runtime.network.extremes, 1.0)
+    if missing:
+        # Learnt the way any split of the agents can, unless that is too large and all are here.
+        large = max(problem.m, problem.q) > GRAM_LIMIT
+        whole = len(runtime.owned) == runtime.n
+        found = (_from_geometry if whole and large else _from_grams)(problem, runtime)
+    supplied: dict[str, float] = {
+        name: value
+        for name in (*wanted, "l_W", "u_W")
+        if (value := getattr(given, name)) is not None
+    }
+    return replace(found, **supplied, source="exact" if missing else "supplied")
+
+
+def _presence(problem: Problem) -> Array:
+    """Per agent: whether H_i, C_i, D_i have an entry that is not zero."""
+    groups = [((a.A, a.B), (a.C,), (a.D,)) for a in problem.agents.values()]
+    rows = [[float(any(map(_nonzero, blocks))) for blocks in group] for group in groups]
+    return np.array(rows, dtype=np.float64)
+
+
+def _nonzero(block: Any) -> bool:
+    if block is None or 0 in block.shape:
+        return False
+    if isinstance(block, np.ndarray):
+        return bool(np.any(block))
+    return bool(abs(block).sum() > 0) if hasattr(block, "tocsr") else True
+
+
+def _from_geometry(problem: Problem, runtime: Runtime) -> LiftConstants:
+    facts = geometry(problem, network=runtime.network)
+    s = facts.structural
+    assert s is not None
+    runtime.ledger.charge_cost(runtime.total_cost(7))
+    for name in ("mu_HC", "mu_D", "l_C"):
+        if getattr(s, name) is None:
+            raise InputError(
+                f"certified: {name} cannot be told from zero by an iteration; "
+                f"supply Certificates({name}=...)"
+            )
+    slack = 1e-6 if s.estimated else ROUNDING
+    chi = facts.cross_factor * (1 + max(slack, facts.residual * facts.cross_factor**2))
+    return _widened(s, slack, runtime.network.extremes, chi)
+
+
+def _widened(
+    s: Structural, slack: float, extremes: tuple[float, float], chi: float
+) -> LiftConstants:
+    def low(value: float | None) -> float:
+        return (value or 0.0) * (1 - slack)
+
+    def high(value: float) -> float:
+        return value * (1 + slack)
+
+    return LiftConstants(
+        high(s.h), low(s.mu_HC), high(s.d_D), low(s.mu_D), low(s.l_C), high(s.u_C), *extremes, chi
+    )
+
+
+def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
+    """Averages of A P A', B B', B and D'D (2 m^2 + m q + q^2 floats), then dense algebra.
+
+    Angles below sqrt(1e-10) cannot be told from common directions here: supply ``cross_factor``
+    when the channels may come that close.
+    """
+    m, q, n = problem.m, problem.q, problem.n
+    if max(m, q) > GRAM_LIMIT:
+        raise InputError(
+            f"certified: m = {m} or q = {q} exceeds {GRAM_LIMIT} and no process holds all agents; "
+            "supply all of ccmac.Certificates"
+        )
+    rows, scalars = [], []
+    for i, agent in problem.agents.items():
+        A = _filled(agent.A, m, problem.d[i])
+        B, D = _filled(agent.B, m, q), _filled(agent.D, problem.r[i], q)
+        C = _filled(agent.C, problem.p[i], problem.d[i])
+        _, s, basis = row_space(C)
+        kernel = A - (A @ basis.T) @ basis
+        rows.append(np.concatenate([g.ravel() for g in (kernel @ kernel.T, B @ B.T, B, D.T @ D)]))
+        local_ends = (s[-1] ** 2, s[0] ** 2) if s.size else (np.inf, 0.0)
+        scalars.append([_top(A @ A.T + B @ B.T), _top(D.T @ D), *local_ends])
+    mean = runtime.average(np.stack(rows))[0]
+    S_A, S_B, Bm, S_D = (
+        part.reshape(shape)
+        for part, shape in zip(
+            np.split(mean, np.cumsum([m * m, m * m, m * q])),
+            ((m, m), (m, m), (m, q), (q, q)),
+            strict=True,
+        )
+    )
+    local = runtime.gather(np.array(scalars, dtype=np.float64))
+    mu_D, R = _range(S_D)
+    H_cos = S_B - Bm @ Bm.T + (Bm @ R) @ (Bm @ R).T
+    # Rows of A within those of C leave the squares of rounding.
+    mu_HC, U = _range(S_A + S_B, 1e-24 * float(local[:, 0].max()))
+    chi = _cross_factor(U, S_A + S_B, H_cos) if n > 1 or mu_D else 1.0
+    mu_HC, mu_D, chi = (float(v) for v in runtime.agree(np.array([mu_HC, mu_D, chi])))
+    up, down = 1 + ROUNDING, 1 - ROUNDING
+    l_C = float(local[:, 2].min())
+    return LiftConstants(
+        float(local[:, 0].max()) * up, mu_HC * down, float(local[:, 1].max()) * up, mu_D * down,
+        l_C * down if np.isfinite(l_C) else 0.0, float(local[:, 3].max()) * up,
+        *runtime.network.extremes, chi * (1 + 1e-6),
+    )  # fmt: skip
+
+
+def _filled(block: Any, rows: int, columns: int) -> Array:
+    return np.zeros((rows, columns)) if block is None else dense(block)
+
+
+def _top(gram: Array) -> float:
+    return float(np.linalg.eigvalsh(gram)[-1]) if gram.size else 0.0
+
+
+def _range(gram: Array, noise: float = 0.0) -> tuple[float, Array]:
+    """Least positive eigenvalue (0 if none above noise) and an orthonormal basis of the range."""
+    if not gram.size:
+        return 0.0, np.zeros_like(gram)
+    values, vectors = np.linalg.eigh(gram)
+    keep = values > 1e-11 * max(values[-1], 0.0)
+    keep &= values > noise
+    return (float(values[keep][0]) if keep.any() else 0.0), vectors[:, keep]
+
+
+def _cross_factor(basis: Array, H_0: Array, H_cos: Array) -> float:
+    """chi from the squared sines of (H_0 - H_cos, H_0) on Range(H_0), common directions removed."""
+    if not basis.shape[1]:
+        return 1.0
+    factor = np.linalg.cholesky(basis.T @ H_0 @ basis)
+    reduced = np.linalg.solve(factor, basis.T @ (H_0 - H_cos) @ basis)
+    squares = np.linalg.eigvalsh(np.linalg.solve(factor, reduced.T))
+    apart = squares[squares > COMMON]
+    if not apart.size:
+        return 1.0
+    sine2 = min(float(apart[0]), 1.0)
+    return (1 + math.sqrt(1 - sine2)) / math.sqrt(sine2)

@@ -1,0 +1,154 @@
+"""The certified realization: the paper's balanced lift, every constant as it is proved.
+
+    alpha^2 = 12 h,  beta^2 = 6 h,  gamma^2 = 8 d_D,  r = mu_f / (2 h)
+    L^_j = p_j(L_j L_j') L_j,  p_1 on [mu_HC/4, 37 h],  p_2 on [mu_D/2, 19 d_D]
+    spec^+(L^'L^) in [(1 - delta)/(3 Xi^2), 2 (1 + delta)]
+
+(Lemma structured-normalization, eq. normalized-joint-certificate). It runs along the edges alone
+and trusts supplied certificates. The two channels send their own messages; with nu = deg P_W,
+
+    rounds per iteration = nu 2N [(2 N_1 + 1) + (2 N_2 + 1)] + 2 nu.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.angles.operators import families, right_hand_sides
+from ccmac.errors import InputError
+from ccmac.linalg.filters import outer_degree
+from ccmac.problem import Problem
+from ccmac.realizations.base import Realized
+from ccmac.realizations.certified.channels import (
+    FilteredGraph,
+    LiftedCoupledLocal,
+    LiftedSharedConsensus,
+    LocalizedCoupling,
+    NormalizedLocal,
+    Penalty,
+    PenaltyObjective,
+)
+from ccmac.realizations.certified.constants import LiftConstants, lift_constants
+from ccmac.realizations.materialised import materialised
+from ccmac.realizations.normalized import (
+    Channel,
+    NormalizedChannel,
+    NormalizedStack,
+    PolynomialChannel,
+    inverse_root_polynomial,
+)
+from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.system import Interval
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.space import Space
+from ccmac.workspace.curvature import CurvatureTable
+
+Array = NDArray[np.float64]
+LOCAL_ACCURACY = 0.5
+
+
+def certified(
+    problem: Problem,
+    runtime: Runtime,
+    *,
+    certificates: Certificates | None = None,
+    delta: float = 0.5,
+    materialise: bool | None = None,
+) -> Realized:
+    """Build the lift; certificates that are not supplied are computed (charged to ``setup``).
+
+    Absent blocks drop out: H = 0 leaves no coupled row, no y and Phi = F; S_HC = 0 lifts the lower
+    end of channel 1 to h; C = 0 drops its rows; D = 0 leaves W~ with gamma = 1 on [1/4, 9/4]; one
+    agent has no graph rows. ``materialise`` replaces the channels by dense matrices
+    (default: up to 600 execution variables in a fused simulation) at an unchanged charge.
+    """
+    if runtime.n != problem.n:
+        raise InputError(f"network: has {runtime.n} agents but the problem has {problem.n}")
+    if not 0 < delta < 1:
+        raise InputError(f"certified: delta = {delta} must lie between 0 and 1")
+    with runtime.ledger.phase("setup"):
+        constants = CurvatureTable(problem, runtime).at(1.0)
+        bounds = lift_constants(problem, runtime, certificates or Certificates())
+        lifted = bounds.h > 0 and runtime.n > 1
+        space = Space(runtime, list(problem.d.values()), problem.q, lift=problem.m if lifted else 0)
+        graph = None if runtime.n == 1 else FilteredGraph(runtime, bounds.l_W, bounds.u_W)
+        coupling = None
+        if bounds.h > 0:
+            alpha = math.sqrt(12 * bounds.h)
+            coupling = LocalizedCoupling(problem, space, graph, alpha)
+        first = _first(problem, space, coupling, bounds)
+        second = _second(problem, space, graph, bounds)
+        channels: list[NormalizedChannel] = []
+        for channel, ends in zip((first, second), channel_intervals(bounds), strict=True):
+            if channel is not None:
+                p = inverse_root_polynomial(*ends, accuracy=delta)
+                channels.append(PolynomialChannel(channel, p))
+        degrees = [c.polynomial.degree for c in channels if isinstance(c, PolynomialChannel)]
+        channels = materialised(channels, space, materialise)
+    chi = bounds.cross_factor
+    interval = Interval((1 - delta) / (3 * chi * chi), 2 * (1 + delta), bounds.source)
+    weight = constants.mu / (2 * bounds.h) if coupling is not None else 0.0
+    objective: ExecutionObjective
+    if lifted and coupling is not None:
+        objective = PenaltyObjective(problem, space, constants, Penalty(weight, coupling))
+    else:
+        objective = ExecutionObjective(
+            problem, space, augment=constants.augment, mu=constants.mu, L=constants.L
+        )
+    width = 0 if coupling is None else problem.m
+    system = NormalizedStack(space, channels, interval, width=width, common=False)
+    return Realized(
+        "certified", space, objective, system,
+        degree=outer_degree(interval.low, interval.high) if channels else 1, steps="paper",
+        details={
+            "cross_factor": chi, "delta": delta, "nu": 0 if graph is None else graph.degree,
+            "degree_1": degrees[0] if first is not None else None,
+            "degree_2": degrees[-1] if second is not None else None,
+            "certificates": {k: v for k, v in vars(bounds).items() if k != "source"},
+            "source": bounds.source, "penalty": weight if lifted else 0.0,
+        },
+    )  # fmt: skip
+
+
+def channel_intervals(
+    bounds: LiftConstants,
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where the positive spectra of L_1 L_1' and L_2 L_2' are proved to lie, all branches."""
+    if bounds.h == 0:
+        first = (0.5, 1.5)
+    elif bounds.mu_HC == 0:
+        first = (bounds.h, 37 * bounds.h)
+    else:
+        first = (bounds.mu_HC / 4, 37 * bounds.h)
+    second = (0.25, 2.25) if bounds.d_D == 0 else (bounds.mu_D / 2, 19 * bounds.d_D)
+    return first, second
+
+
+def _first(
+    problem: Problem, space: Space, coupling: LocalizedCoupling | None, bounds: LiftConstants
+) -> Channel | None:
+    """L_1; None when neither H nor C is there."""
+    local = None
+    if bounds.u_C > 0:
+        p = inverse_root_polynomial(bounds.l_C, bounds.u_C, accuracy=LOCAL_ACCURACY)
+        local = NormalizedLocal(families(problem, space.runtime.ledger)["C"], p)
+    if coupling is None and local is None:
+        return None
+    beta = 1.0 if coupling is None else math.sqrt(6 * bounds.h)
+    return LiftedCoupledLocal(space, coupling, local, beta, right_hand_sides(problem)["c"])
+
+
+def _second(
+    problem: Problem, space: Space, graph: FilteredGraph | None, bounds: LiftConstants
+) -> Channel | None:
+    """L_2; None for one agent without D, or when there is no shared variable."""
+    shared = bounds.d_D > 0
+    if not problem.q or (graph is None and not shared):
+        return None
+    family = families(problem, space.runtime.ledger)["D"] if shared else None
+    gamma = math.sqrt(8 * bounds.d_D) if shared else 1.0
+    return LiftedSharedConsensus(space, family, right_hand_sides(problem)["e"], graph, gamma)

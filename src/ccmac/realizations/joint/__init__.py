@@ -1,0 +1,1 @@
+"""The stack normalized as a whole, for comparison."""

@@ -1,0 +1,245 @@
+"""Separately normalized channels: from M_j w = v_j to the residual of their normalized stack.
+
+A channel is a linear map with its right-hand side and the cost of one action (forward or adjoint).
+Its polynomial normalization is M^ = p(Q) M, Q = M M', with p the Chebyshev interpolant of x^{-1/2}
+(Proposition poly-normalization); one call M^ or M^' is 2 deg(p) + 1 actions. The stack adds the
+channels' normal residuals and charges two affine calls, one forward and one adjoint.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.ledger import Cost, Ledger
+from ccmac.linalg.chebyshev import (
+    clenshaw,
+    inverse_root,
+    inverse_root_interval,
+    paper_degree,
+    tight_degree,
+)
+from ccmac.realizations.system import AffineSystem, Interval
+from ccmac.runtime.space import Space
+from ccmac.workspace.local import row_space
+
+Array = NDArray[np.float64]
+RULES = ("paper", "tight", "exact")
+
+
+class Channel(ABC):
+    """M w = ``right``; rows are one flat array."""
+
+    right: Array
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """One action, forward or adjoint."""
+
+    @abstractmethod
+    def forward(self, w: Array) -> Array:
+        """M w."""
+
+    @abstractmethod
+    def adjoint(self, rows: Array) -> Array:
+        """M' rows, a new execution vector."""
+
+    def gram(self, rows: Array) -> Array:
+        """M M' rows: two actions."""
+        return self.forward(self.adjoint(rows))
+
+    def price(self, rows: Array) -> Array | None:
+        """Multiplier of the coupled equation within ``rows``; None when the channel has none."""
+        return None
+
+
+@dataclass(frozen=True)
+class InverseRoot:
+    """p ~ x^{-1/2} on [low, high] in the Chebyshev basis; spec(x p(x)^2) lies in ``spread``."""
+
+    low: float
+    high: float
+    coefficients: Array
+
+    @property
+    def degree(self) -> int:
+        """deg p."""
+        return len(self.coefficients) - 1
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Extremes of x p(x)^2 over [low, high], computed."""
+        return inverse_root_interval(self.low, self.high, self.coefficients)
+
+    def __call__(self, x: Array) -> Array:
+        """p at numbers (eigenvalues)."""
+        if self.high <= self.low:
+            return np.full_like(x, self.coefficients[0])
+        scaled = (2 * x - self.high - self.low) / (self.high - self.low)
+        return np.asarray(np.polynomial.chebyshev.chebval(scaled, self.coefficients))
+
+
+def inverse_root_polynomial(
+    low: float, high: float, *, accuracy: float, rule: str = "paper", degree: int | None = None
+) -> InverseRoot:
+    """Degree given, or by the paper's rule, or the least that is computed to reach ``accuracy``."""
+    if not 0 < accuracy < 1:
+        raise InputError(f"normalizer: accuracy = {accuracy} must lie between 0 and 1")
+    if degree is None:
+        choose = tight_degree if rule == "tight" else paper_degree
+        degree = choose(high / low, accuracy)
+    return InverseRoot(low, high, inverse_root(low, high, degree))
+
+
+class NormalizedChannel(ABC):
+    """K^'(K^ w - v^) of one normalized channel; spec^+(K^'K^) lies in ``spread``."""
+
+    spread: tuple[float, float]
+    cost: Cost
+
+    @abstractmethod
+    def residual(self, w: Array) -> tuple[Array, Array | None]:
+        """(K^'(K^ w - v^), price of the coupled equation if it is here)."""
+
+    @abstractmethod
+    def homogeneous(self) -> NormalizedChannel:
+        """The same operator with right-hand side zero."""
+
+
+class PolynomialChannel(NormalizedChannel):
+    """M^ = p(Q) M, v^ = p(Q) v. Cost of a residual: 2 (2 deg p + 1) actions."""
+
+    def __init__(self, channel: Channel, polynomial: InverseRoot) -> None:
+        self.channel, self.polynomial = channel, polynomial
+        self.spread = polynomial.spread
+        self.cost = 2 * (2 * polynomial.degree + 1) * channel.cost
+        self.right = self.smooth(channel.right)
+
+    def smooth(self, rows: Array) -> Array:
+        """p(Q) rows. Cost: 2 deg p actions."""
+        p = self.polynomial
+        return clenshaw(p.coefficients, p.low, p.high, self.channel.gram, rows)
+
+    def residual(self, w: Array) -> tuple[Array, Array | None]:
+        """One normalized forward and one normalized adjoint call."""
+        rows = self.smooth(self.channel.forward(w))
+        rows -= self.right
+        rows = self.smooth(rows)
+        return self.channel.adjoint(rows), self.channel.price(rows)
+
+    def homogeneous(self) -> PolynomialChannel:
+        """v = 0."""
+        other = copy.copy(self)
+        other.right = np.zeros_like(self.right)
+        return other
+
+
+class WhitenedChannel(NormalizedChannel):
+    """M^ = (M M')^{+1/2} M by a dense SVD, so that M^'M^ is the projector onto Range(M').
+
+    For small problems. A call is charged as one action of the channel.
+    """
+
+    spread = (1.0, 1.0)
+
+    def __init__(self, channel: Channel, matrix: Array, ledger: Ledger) -> None:
+        self.channel, self.ledger = channel, ledger
+        self.cost = 2 * channel.cost
+        left, self.singular, self.basis = row_space(matrix)
+        self.right = (left.T @ channel.right) / self.singular
+        self.left = left
+
+    def residual(self, w: Array) -> tuple[Array, Array | None]:
+        """V (V'w - S^{-1} U'v)."""
+        self.ledger.charge_cost(self.cost)
+        inner = self.basis @ w - self.right
+        return self.basis.T @ inner, self.channel.price(self.left @ (inner / self.singular))
+
+    def homogeneous(self) -> WhitenedChannel:
+        """v = 0."""
+        other = copy.copy(self)
+        other.right = np.zeros_like(self.right)
+        return other
+
+
+class NormalizedStack(AffineSystem):
+    """K^ = [K^_1; K^_2; ...] with ``width`` coupled prices; ``charge`` is paid once a residual.
+
+    ``common``: whether all agents know one price, or each has its own and they tend to each other.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        channels: Sequence[NormalizedChannel],
+        interval: Interval,
+        *,
+        width: int = 0,
+        common: bool = True,
+        charge: Cost | None = None,
+    ) -> None:
+        self.space, self.channels, self.interval = space, list(channels), interval
+        self.width, self.common = width, common
+        self.charge = Cost(affine=2) if charge is None else charge
+        self.empty = not self.channels
+
+    def residual(self, w: Array) -> tuple[Array, Array]:
+        """Sum of the channels' residuals."""
+        self.space.runtime.ledger.charge_cost(self.charge)
+        out, price = np.zeros(0), self.zero_price()
+        for k, channel in enumerate(self.channels):
+            part, multiplier = channel.residual(w)
+            if multiplier is not None:
+                price = multiplier
+            if k:
+                out += part
+            else:
+                out = part
+        return (out if self.channels else np.zeros_like(w)), price
+
+    def channel_residuals(self, w: Array) -> list[Array]:
+        """Each channel's residual (costs one residual)."""
+        self.space.runtime.ledger.charge_cost(self.charge)
+        return [channel.residual(w)[0] for channel in self.channels]
+
+    def homogeneous(self) -> NormalizedStack:
+        """The same operator with right-hand sides zero: its residual is G w."""
+        other = copy.copy(self)
+        other.channels = [channel.homogeneous() for channel in self.channels]
+        return other
+
+    def zero_price(self) -> Array:
+        """The origin of the coupled multiplier."""
+        return np.zeros((1 if self.common else self.space.count, self.width))
+
+    def common_price(self, price: Array) -> Array:
+        """The mean of the agents' own prices: one averaging."""
+        return price if self.common else self.space.runtime.average(price)
+
+    @property
+    def cost(self) -> Cost:
+        """One residual."""
+        total = self.charge
+        for channel in self.channels:
+            total = total + channel.cost
+        return total
+
+
+def dense_matrix(channel: Channel, ledger: Ledger) -> Array:
+    """M row by row (small channels; an observer's look, charges nothing)."""
+    with ledger.observing():
+        rows = [channel.adjoint(unit) for unit in np.eye(len(channel.right))]
+    return np.stack(rows)
+
+
+def squared_singular_range(matrix: Array) -> tuple[float, float]:
+    """(least positive, largest) eigenvalue of M M'; (0, 0) for a zero matrix."""
+    values = row_space(matrix)[1]
+    return (float(values[-1] ** 2), float(values[0] ** 2)) if len(values) else (0.0, 0.0)

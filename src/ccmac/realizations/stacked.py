@@ -1,0 +1,144 @@
+"""J separately normalized channels of one vector (Proposition multi-channel).
+
+    a G_J <= sum_j M^_j'M^_j <= b G_J,   G_J = sum_j P_{U_j},   chi_{x,J} = sqrt(kappa_+(G_J))
+
+In one process and without agents: the ledger holds gradients and affine calls only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.ledger import Cost
+from ccmac.linalg.families import multiply
+from ccmac.linalg.filters import minimal_degree, outer_degree
+from ccmac.network import Network
+from ccmac.realizations.base import Realized
+from ccmac.realizations.normalized import (
+    RULES,
+    Channel,
+    NormalizedChannel,
+    NormalizedStack,
+    PolynomialChannel,
+    WhitenedChannel,
+    inverse_root_polynomial,
+)
+from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.system import Interval
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.inprocess import InProcess
+from ccmac.runtime.space import Space
+from ccmac.stack import Stack, stack_problem
+from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.local import dense, row_space
+
+Array = NDArray[np.float64]
+DENSE = 4000
+OVERLAP = 1e-10
+ROUNDING = 1e-10
+
+
+class MatrixChannel(Channel):
+    """M w = v for a dense, sparse or operator M; its products have no letter in the ledger."""
+
+    def __init__(self, matrix: object, right: Array) -> None:
+        self.matrix, self.right = matrix, right
+
+    @property
+    def cost(self) -> Cost:
+        """Nothing beyond the affine call."""
+        return Cost()
+
+    def forward(self, w: Array) -> Array:
+        """M w."""
+        return multiply(self.matrix, w)
+
+    def adjoint(self, rows: Array) -> Array:
+        """M' rows."""
+        return multiply(self.matrix, rows, adjoint=True)
+
+
+def stack_system(
+    stack: Stack,
+    runtime: Runtime | None = None,
+    *,
+    rule: str = "exact",
+    accuracy: float = 0.5,
+    spectra: list[tuple[float, float]] | None = None,
+    factor: float | None = None,
+    minimal: bool = False,
+) -> Realized:
+    """Normalize every channel by itself and take the interval of the stack from G_J.
+
+    ``rule="exact"`` whitens by dense SVDs; ``paper`` and ``tight`` use polynomials on ``spectra``
+    (intervals that hold spec^+(M_j M_j'); computed when absent). ``factor`` >= chi_{x,J} replaces
+    the computed one, with the certificate [a/factor^2, J b]. Channels of rank zero drop out.
+    """
+    if rule not in RULES:
+        raise InputError(f"stack: rule {rule!r} is unknown; take {', '.join(RULES)}")
+    if spectra is not None and len(spectra) != len(stack.channels):
+        raise InputError(
+            f"stack: {len(spectra)} spectra for {len(stack.channels)} channels; give one each"
+        )
+    runtime = runtime or InProcess(Network.complete(1))
+    if runtime.n != 1:
+        raise InputError(f"stack: it has no agents but the network has {runtime.n}; use one")
+    certified = rule != "exact" and spectra is not None and factor is not None
+    if not certified and stack.dim > DENSE:
+        raise InputError(
+            f"stack: dimension {stack.dim} exceeds {DENSE} for dense factorizations; "
+            "take rule='paper' and supply spectra and factor"
+        )
+    problem = stack_problem(stack)
+    space = Space(runtime, [stack.dim], 0)
+    channels: list[NormalizedChannel] = []
+    bases: list[Array] = []
+    with runtime.ledger.phase("setup"):
+        for j, (matrix, right) in enumerate(stack.channels):
+            raw = MatrixChannel(matrix, right)
+            ends = None if spectra is None else spectra[j]
+            if not certified:
+                entries = dense(matrix)
+                _, s, basis = row_space(entries)
+                if not len(s):
+                    continue
+                bases.append(basis)
+                ends = ends or (float(s[-1] ** 2), float(s[0] ** 2) * (1 + ROUNDING))
+                if rule == "exact":
+                    channels.append(WhitenedChannel(raw, entries, runtime.ledger))
+                    continue
+            assert ends is not None
+            polynomial = inverse_root_polynomial(*ends, accuracy=accuracy, rule=rule)
+            channels.append(PolynomialChannel(raw, polynomial))
+        constants = CurvatureTable(problem, runtime).at(1.0)
+    interval = _interval(channels, bases, factor)
+    objective = ExecutionObjective(problem, space, mu=constants.mu, L=constants.L)
+    choose = minimal_degree if minimal else outer_degree
+    return Realized(
+        "stack", space, objective, NormalizedStack(space, channels, interval),
+        degree=choose(interval.low, interval.high), steps="paper",
+        details={
+            "channels": len(channels), "rule": rule,
+            "multi_channel_factor": factor or np.sqrt(interval.ratio),
+            "degrees": [c.polynomial.degree for c in channels if isinstance(c, PolynomialChannel)],
+        },
+    )  # fmt: skip
+
+
+def _interval(
+    channels: list[NormalizedChannel], bases: list[Array], factor: float | None
+) -> Interval:
+    if not channels:
+        return Interval(1.0, 1.0)
+    a, b = min(c.spread[0] for c in channels), max(c.spread[1] for c in channels)
+    if factor is not None:
+        # lambda_max(G_J) <= J and lambda_max(G_J) >= 1, so lambda_min^+ >= 1/factor^2.
+        return Interval(a / factor**2, b * len(channels), "supplied")
+    # Nonzero singular values of the stacked bases: sqrt of spec^+(G_J), without squaring angles.
+    values = np.linalg.svd(np.vstack(bases), compute_uv=False)
+    positive = values[values > OVERLAP] ** 2
+    return Interval(
+        a * float(positive[-1]) * (1 - ROUNDING), b * float(positive[0]) * (1 + ROUNDING)
+    )

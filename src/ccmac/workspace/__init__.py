@@ -1,0 +1,1 @@
+"""What is derived from a problem on a network, once: coupling, equations, curvature."""
