@@ -21,7 +21,7 @@ from ccmac.cli.options import (
     Tolerance,
     parse_costs,
 )
-from ccmac.cli.output import dumps, fitted, print_json
+from ccmac.cli.output import fitted, print_json
 from ccmac.cli.solution import (
     arrays_of,
     part_name,
@@ -39,6 +39,7 @@ from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.manifest import read_manifest
+from ccmac.texts import dumps
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
 RESCUE = Path("ccmac-interrupted")
