@@ -19,7 +19,7 @@ from ccmac.methods.base import Prepared
 from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
-from ccmac.results import Result, plain
+from ccmac.results import Result
 from ccmac.runtime import Runtime
 from ccmac.trace import Trace
 from ccmac.version import __version__
@@ -74,7 +74,7 @@ def finish(
     blocks = _split(problem, x)
     return Result(
         blocks, np.array(mean[0]), multipliers, status,
-        objective=objective, residuals=plain(residuals),
+        objective=objective, residuals={name: float(value) for name, value in residuals.items()},
         error_bound=math.nan if bound is None or infeasibility is not None else bound.error,
         iterations=outcome.iterations, seconds=outcome.seconds,
         relative_error=outcome.relative_error, ledger=runtime.ledger, trace=trace, plan=plan,
