@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.costs import Costs
+from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
+from ccmac.linalg.ranks import squared_range
+from ccmac.linalg.tolerances import KERNEL
 from ccmac.problem import Problem
 from ccmac.realizations.averaged.normalizers import Spectrum
 from ccmac.realizations.averaged.planner import Candidate, Choice, Planner
@@ -25,7 +28,7 @@ from ccmac.runtime.space import Space
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import Constants, CurvatureTable
 from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.shared import KERNEL, SharedEquations
+from ccmac.workspace.shared import SharedEquations
 
 Array = NDArray[np.float64]
 LANCZOS_STEPS = 18
@@ -220,12 +223,10 @@ def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> t
 
 def local_interval(problem: Problem, runtime: Runtime) -> tuple[float, float]:
     """[l_C, u_C] from each agent's own singular values (one reduction of two scalars)."""
-    from ccmac.workspace.local import dense, row_space
-
     rows = []
     for block in problem.blocks("C"):
-        s = np.zeros(0) if block is None else row_space(dense(block))[1]
-        rows.append([s.min() ** 2 if s.size else np.inf, s.max() ** 2 if s.size else 0.0])
+        rank, low, high = (0, 0.0, 0.0) if block is None else squared_range(dense(block))
+        rows.append([low if rank else np.inf, high])
     values = runtime.gather(np.array(rows, dtype=np.float64))
     if not np.isfinite(values[:, 0]).any():
         return 1.0, 1.0
