@@ -34,7 +34,8 @@ from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space, row_dots
-from ccmac.workspace.coupling import Coupling, right_hand_sides
+from ccmac.workspace.blocks import right_hand_sides
+from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 
 Array = NDArray[np.float64]
@@ -52,7 +53,7 @@ class DualConjugateGradients(BorrowingIteration):
         self.space = Space(runtime, list(problem.d.values()), problem.q)
         self.coupling = Coupling(problem, runtime)
         self.local = LocalInverses(problem, self.space, CurvatureTable(problem, runtime))
-        self._right = right_hand_sides(problem)[:, : self.coupling.width]
+        self._right = right_hand_sides(problem).b[:, : self.coupling.width]
         coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
         self.omega = coupled / shared
 

@@ -42,7 +42,8 @@ from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
-from ccmac.workspace.coupling import Coupling, right_hand_sides
+from ccmac.workspace.blocks import right_hand_sides
+from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 
 Array = NDArray[np.float64]
@@ -67,7 +68,7 @@ class DualLbfgs(BorrowingIteration):
         self.coupling = Coupling(problem, runtime)
         table = CurvatureTable(problem, runtime)
         self.local = LocalMinimisers(problem, self.space, table)
-        self._right = right_hand_sides(problem)[:, : self.coupling.width]
+        self._right = right_hand_sides(problem).b[:, : self.coupling.width]
         self._probe = PROBE * self._strong_convexity(table)
         origin = self.space.zeros()
         self._rest, _ = self.local.minimise(origin, origin)

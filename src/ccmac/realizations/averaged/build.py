@@ -25,7 +25,8 @@ from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
-from ccmac.workspace.coupling import Coupling, right_hand_sides
+from ccmac.workspace.blocks import right_hand_sides
+from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import Constants, CurvatureTable
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
@@ -89,7 +90,7 @@ def assemble(
     s0 = table.balance() * math.sqrt(2.0)
     blocks = coupling or Coupling(problem, runtime)
     system = AveragedSystem(space, blocks.rescaled(1.0, s0), local, shared)
-    system.prepare_target(right_hand_sides(problem))
+    system.prepare_target(right_hand_sides(problem).b)
     rng = np.random.default_rng(seed)
     if not shared.empty:
         shared.prepare_target()

@@ -17,7 +17,6 @@ from contextlib import nullcontext
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.angles.operators import families, right_hand_sides
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import minimal_degree, outer_degree
@@ -29,6 +28,7 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
+from ccmac.workspace.blocks import block_families, right_hand_sides
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 
@@ -42,10 +42,10 @@ class JointSystem(AffineSystem):
     def __init__(self, problem: Problem, space: Space, *, modelled: int | None = None) -> None:
         self.space, self.runtime, self.modelled = space, space.runtime, modelled
         self.coupling = Coupling(problem, self.runtime)
-        leaf = families(problem, self.runtime.ledger)
+        leaf = block_families(problem, self.runtime.ledger)
         self.C, self.D = leaf["C"], leaf["D"]
         sides = right_hand_sides(problem)
-        self.c, self.e = sides["c"], sides["e"]
+        self.c, self.e = sides.c, sides.e
         self.consensus = self.runtime.n > 1 and problem.q > 0
         self.first = not (self.coupling.empty and self.C.empty)
         self.second = self.consensus or not self.D.empty
@@ -54,7 +54,7 @@ class JointSystem(AffineSystem):
         self.interval = Interval(1.0, 1.0)
         self.target = np.zeros((1, self.coupling.width))
         if not self.coupling.empty:
-            [self.target] = self._means([sides["b"]])
+            [self.target] = self._means([sides.b])
 
     def _means(self, parts: list[Array]) -> list[Array]:
         if self.modelled is None:
