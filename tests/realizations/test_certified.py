@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ccmac.angles.principal import pair_geometry, principal_angles, row_space
+from ccmac.angles.principal import pair_geometry, principal_angles
 from ccmac.errors import InputError
 from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
+from ccmac.linalg.ranks import row_space
 from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
 from ccmac.objectives import Separable, SquaredDistance

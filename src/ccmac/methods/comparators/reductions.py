@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
-from ccmac.linalg.families import LocalFamily
+from ccmac.linalg.families import LocalFamily, dense
 from ccmac.methods.comparators.pooling import pooled_loss, pooled_multiple
 from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
-from ccmac.workspace.local import dense
 
 Array = NDArray[np.float64]
 REDUCTIONS = ("R1", "R2", "R3")
