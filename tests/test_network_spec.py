@@ -98,7 +98,7 @@ def test_bad_files(tmp_path: Path, text: str, words: str) -> None:
     ("spec", "words"),
     [
         ("rinf", "did you mean 'ring'"),
-        ("grid:3000x3000", "9000000 agents, not 4"),
+        ("grid:3000x3000", "9000000 agents but the problem has 4"),
         ("grid:99999999999999999999x99999999999999999999", "a whole number of about 40 digits"),
         (f"grid:{'9' * 5000}x2", "grid:ROWSxCOLUMNS"),
         (f"random_regular:2:{'9' * 5000}", "random_regular:DEGREE:SEED"),

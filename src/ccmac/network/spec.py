@@ -141,7 +141,7 @@ def build_family(chosen: Mapping[str, Any], n: int) -> Network:
         rows, cols = parameters["rows"], parameters["cols"]
         if rows * cols != n:
             raise InputError(
-                f"network: a {shown(rows)} x {shown(cols)} grid has {shown(rows * cols)} agents, "
-                f"not {n}; build the network for the problem's n"
+                f"network: a {shown(rows)} x {shown(cols)} grid has {shown(rows * cols)} agents "
+                f"but the problem has {n}; build the network for the problem's n"
             )
     return FAMILIES[name].make(n, **parameters)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ccmac.errors import InputError
 from ccmac.lab.experiments import suite
-from ccmac.lab.experiments.located import parse
 from ccmac.lab.experiments.runs import Run, build_network
+from ccmac.storage.located import parse
 
 GOOD = """\
 suite: toy
@@ -97,7 +97,7 @@ def test_every_bundled_suite_loads_in_every_profile_it_offers() -> None:
         ("realization", "realisation", 12, "methods[0].paper.realisation: the key is unknown"),
         ("reached: all", "reached: most", 13, "expected a whole number"),
         ("tol: 1e-4", "tol: 1e-4\ntol: 1e-5", 3, "given twice"),
-        ("tol: 1e-4", "tol: !!python/object:os.system x", 2, "could not determine a constructor"),
+        ("tol: 1e-4", "tol: !!python/object:os.system x", 2, "is not plain data"),
         ("[4, 8]", "[4, 8", 5, "not YAML"),
     ],
 )

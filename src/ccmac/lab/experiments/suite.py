@@ -16,10 +16,10 @@ from typing import Any
 from ccmac.errors import InputError
 from ccmac.lab import data
 from ccmac.lab.data.places import find
-from ccmac.lab.experiments.located import Located, parse
 from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.runs import Run
 from ccmac.methods.registry import REGISTRY
+from ccmac.storage.located import Located, parse
 from ccmac.vfl import LOSSES
 
 PROFILES = ("paper", "practical")
