@@ -103,7 +103,7 @@ def test_bad_files(tmp_path: Path, text: str, words: str) -> None:
         (f"grid:{'9' * 5000}x2", "grid:ROWSxCOLUMNS"),
         (f"random_regular:2:{'9' * 5000}", "random_regular:DEGREE:SEED"),
         ("random_regular:-2:0", "random_regular:DEGREE:SEED"),
-        ("erdos_renyi:nan:0", "outside 0..1"),
+        ("erdos_renyi:nan:0", "erdos_renyi:PROBABILITY:SEED"),
         ("random_regular:99999999999999:0", "no 99999999999999-regular graph"),
         ("grid:0x0", "0 agents"),
         ("x" * 5000, "neither a file"),

@@ -99,11 +99,13 @@ class Located:
         return dict(self.value)
 
     def plain(self) -> Any:
-        """The value without its lines."""
+        """The value without its lines; numbers are finite."""
         if isinstance(self.value, dict):
             return {key: entry.plain() for key, entry in self.value.items()}
         if isinstance(self.value, list):
             return [entry.plain() for entry in self.value]
+        if isinstance(self.value, float) and not math.isfinite(self.value):
+            self.fail(f"{self.value} is not a finite number")
         return self.value
 
 
