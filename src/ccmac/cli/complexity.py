@@ -164,8 +164,3 @@ def _number(value: float | None) -> str:
     if not math.isfinite(value):
         return "infinite"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def register(app: typer.Typer) -> None:
-    """Mount on the main command."""
-    app.command("complexity", epilog=EPILOG)(show)

@@ -11,7 +11,7 @@ from ccmac.cli.output import print_json
 from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Row, as_records, report
 
 
-def optimality(
+def show(
     as_json: AsJson = False,
     family: Annotated[
         list[str] | None, typer.Option("--family", help="Only this family; may be repeated.")

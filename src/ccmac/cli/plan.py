@@ -114,8 +114,3 @@ def _cell(candidate: Mapping[str, Any], name: str) -> str:
 
 def _without_candidates(made: Plan) -> Plan:
     return replace(made, candidates=())
-
-
-def register(app: typer.Typer) -> None:
-    """Mount on the main command."""
-    app.command("plan", epilog=EPILOG)(show)

@@ -67,7 +67,7 @@ class Request:
         return {"network": self.network, **self.options}
 
 
-def run(
+def show(
     problem_dir: ProblemDir,
     *,
     network: NetworkSpec = "complete",
@@ -246,8 +246,3 @@ def _refuse_copies(audit: bool) -> None:
             f"solve: was started as {count} processes, each of which would solve all of it; "
             "add --runtime mpi"
         )
-
-
-def register(app: typer.Typer) -> None:
-    """Mount on the main command."""
-    app.command("solve", epilog=EPILOG)(run)
