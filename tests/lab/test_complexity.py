@@ -10,6 +10,7 @@ import pytest
 import scipy.linalg as sla
 
 from ccmac import api, vfl
+from ccmac.methods import CrossApapc
 from ccmac.errors import InputError
 from ccmac.lab import complexity_spectra as spectra
 from ccmac.lab.complexity import complexity
@@ -92,7 +93,7 @@ def test_the_lift_costs_what_the_certified_realization_charges(name: str) -> Non
     problem, network = CASES[name]()
     lift = complexity(problem, network).lift
     assert lift is not None
-    made = api.plan(problem, network, "cross-apapc", realization="certified")
+    made = api.plan(problem, network, CrossApapc(realization="certified"))
     assert lift.rounds_per_iteration == made.iteration["rounds"]
 
 

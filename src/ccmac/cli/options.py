@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ccmac.cli.network import HELP, parse_network
 from ccmac.costs import Costs
 from ccmac.errors import InputError
 from ccmac.network import Network
+from ccmac.network.spec import HELP, as_network
 from ccmac.problem import Problem
 
 ProblemDir = Annotated[
@@ -46,7 +46,7 @@ Prices = Annotated[
 def load(directory: Path, network: str) -> tuple[Problem, Network]:
     """The whole problem and a network of its size."""
     problem = Problem.load(directory)
-    return problem, parse_network(network, problem.n)
+    return problem, as_network(network, problem.n)
 
 
 def parse_costs(text: str | None) -> Costs | None:

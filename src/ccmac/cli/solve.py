@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from ccmac.api import solve
-from ccmac.cli.network import parse_network
 from ccmac.cli.options import (
     Access,
     AsJson,
@@ -22,7 +21,7 @@ from ccmac.cli.options import (
     Tolerance,
     parse_costs,
 )
-from ccmac.cli.output import dumps, fitted, print_json
+from ccmac.cli.output import fitted, print_json
 from ccmac.cli.solution import (
     arrays_of,
     part_name,
@@ -33,12 +32,14 @@ from ccmac.cli.solution import (
     write_summary,
 )
 from ccmac.errors import InputError
+from ccmac.network import as_network
 from ccmac.problem import Problem
 from ccmac.results import Result
 from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.manifest import read_manifest
+from ccmac.texts import dumps
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
 RESCUE = Path("ccmac-interrupted")
@@ -159,7 +160,7 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
 
     with guard():
         manifest = read_manifest(request.directory)
-        network = parse_network(request.network, manifest.n)
+        network = as_network(request.network, manifest.n)
         scheme = by_name(network, request.options["averaging"])
         runtime = Mpi(network, averaging=scheme, audit=audit)
         with runtime.guard(), runtime.watched():
@@ -181,7 +182,7 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
 def _solve(
     request: Request, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
 ) -> Result:
-    network = parse_network(request.network, problem.n)
+    network = as_network(request.network, problem.n)
     warm = None if request.warm_start is None else read_solution(request.warm_start, owned)
     options = request.options | {"costs": parse_costs(request.options["costs"])}
     return solve(problem, network, runtime=runtime, fused=fused, warm_start=warm, **options)

@@ -49,6 +49,9 @@ class RealizedMethod(Method):
     outer: int | None = option(
         None, int, "degree of the Chebyshev correction over both channels", only=["averaged"]
     )
+    floor: float | None = option(
+        None, float, "scale by the share that B's part of S has of A's", only=["averaged"]
+    )
     lanczos: int | None = option(
         None, int, "steps of the Lanczos run that the plan rests on", only=["averaged"]
     )
@@ -90,7 +93,9 @@ class RealizedMethod(Method):
                 "channel by channel (realization 'stack'), a Problem is not"
             )
         if self.realization == "averaged":
-            plan = Fixed(self.scale, self.normalizer, self.inner, self.outer, self.lanczos)
+            plan = Fixed(
+                self.scale, self.normalizer, self.inner, self.outer, self.lanczos, self.floor
+            )
             target = request.target if self.stand_in is None else max(request.tol, 1e-12)
             measure = request.measure if self.stand_in is None else (1.0, 1.0)
             wanted = Wanted(
