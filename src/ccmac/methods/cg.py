@@ -166,7 +166,9 @@ class CrossCg(JudgedMethod):
     """Conjugate gradients on the two-channel dual of a quadratic problem."""
 
     name = "cross-cg"
-    summary = "conjugate gradients on the two-channel dual, local Hessian solves, one averaging a step"
+    summary = (
+        "conjugate gradients on the two-channel dual, local Hessian solves, one averaging a step"
+    )
     needs = frozenset({"smooth", "strongly convex", "quadratic"})
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:

@@ -270,7 +270,9 @@ class CrossLbfgs(JudgedMethod):
     """Quasi-Newton steps on the two-channel dual, with local minimisations."""
 
     name = "cross-lbfgs"
-    summary = "quasi-Newton on the two-channel dual, local minimisations, one averaging a trial step"
+    summary = (
+        "quasi-Newton on the two-channel dual, local minimisations, one averaging a trial step"
+    )
     needs = frozenset({"smooth", "strongly convex"})
     instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 

@@ -114,7 +114,9 @@ def _read(place: str, value: Any, about: Option) -> Any:
         unknown = [k for k in value if k not in {f.name for f in fields(about.kind)}]
         if unknown:
             names = [f.name for f in fields(about.kind)]
-            raise InputError(f"{place}: {shown(unknown[0])} is unknown; {nearest(unknown[0], names)}")
+            raise InputError(
+                f"{place}: {shown(unknown[0])} is unknown; {nearest(unknown[0], names)}"
+            )
         return about.kind(**value)
     if about.kind is float and _is_number(value):
         return float(value)

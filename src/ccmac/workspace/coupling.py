@@ -7,6 +7,7 @@ coupled row is then H u = t A x~ + s B z~.
 from __future__ import annotations
 
 import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
