@@ -16,9 +16,10 @@ from ccmac.methods.comparators.mixed import MixedYarmoshik
 from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.lbfgs import CrossLbfgs
-from ccmac.methods.options import built, described, nearest, options_of, shown
+from ccmac.methods.options import built, described, options_of
 from ccmac.methods.realized import RealizedMethod
 from ccmac.methods.sliding.method import CrossSliding
+from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
 
 REGISTRY: dict[str, type[Method]] = {

@@ -15,8 +15,8 @@ from typing import Any
 from ccmac.errors import InputError
 from ccmac.lab.data import RECORDS
 from ccmac.methods.base import Method
-from ccmac.methods.options import shown
 from ccmac.methods.registry import REGISTRY
+from ccmac.texts import shown
 
 DATASETS: dict[str, Callable[[], tuple[Any, Any]]] = {}
 
