@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from ccmac.cli.options import AsJson
 from ccmac.cli.output import print_json
 from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Row, as_records, report
 
 
-def optimality(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+def show(
+    as_json: AsJson = False,
     family: Annotated[
         list[str] | None, typer.Option("--family", help="Only this family; may be repeated.")
     ] = None,

@@ -9,20 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from ccmac.api import solve
-from ccmac.cli.network import parse_network
 from ccmac.cli.options import (
     Access,
     AsJson,
     AveragingName,
     MethodName,
+    MethodOptions,
     NetworkSpec,
     Prices,
     ProblemDir,
     Realization,
     Tolerance,
+    chosen,
     parse_costs,
 )
-from ccmac.cli.output import dumps, fitted, print_json
+from ccmac.cli.output import fitted, print_json
 from ccmac.cli.solution import (
     arrays_of,
     part_name,
@@ -33,12 +34,14 @@ from ccmac.cli.solution import (
     write_summary,
 )
 from ccmac.errors import InputError
+from ccmac.network import as_network
 from ccmac.problem import Problem
 from ccmac.results import Result
-from ccmac.runtime import Runtime
+from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.manifest import read_manifest
+from ccmac.texts import dumps
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
 RESCUE = Path("ccmac-interrupted")
@@ -63,10 +66,10 @@ class Request:
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, for the record."""
-        return {"network": self.network, **self.options}
+        return {"network": self.network, **self.options, "method": repr(self.options["method"])}
 
 
-def run(
+def show(
     problem_dir: ProblemDir,
     *,
     network: NetworkSpec = "complete",
@@ -77,7 +80,8 @@ def run(
         typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there."),
     ] = None,
     realization: Realization = None,
-    access: Access = "factor",
+    access: Access = None,
+    settings: MethodOptions = None,
     costs: Prices = None,
     max_iterations: Annotated[
         int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
@@ -123,9 +127,9 @@ def run(
         )
     stored = None if checkpoint is None else {"path": str(checkpoint), "every": every or 50}
     options = {
-        "method": method, "tol": tol, "max_iterations": max_iterations,
-        "max_seconds": max_seconds, "realization": realization, "access": access,
-        "costs": costs, "checkpoint": stored, "seed": seed, "averaging": averaging,
+        "method": chosen(method, realization, access, settings), "tol": tol,
+        "max_iterations": max_iterations, "max_seconds": max_seconds, "costs": costs,
+        "checkpoint": stored, "seed": seed, "averaging": averaging,
     }  # fmt: skip
     request = Request(problem_dir, network, out, warm_start, as_json, options)
     if runtime == "mpi":
@@ -159,7 +163,7 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
 
     with guard():
         manifest = read_manifest(request.directory)
-        network = parse_network(request.network, manifest.n)
+        network = as_network(request.network, manifest.n)
         scheme = by_name(network, request.options["averaging"])
         runtime = Mpi(network, averaging=scheme, audit=audit)
         with runtime.guard(), runtime.watched():
@@ -181,10 +185,12 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
 def _solve(
     request: Request, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
 ) -> Result:
-    network = parse_network(request.network, problem.n)
+    network = as_network(request.network, problem.n)
     warm = None if request.warm_start is None else read_solution(request.warm_start, owned)
     options = request.options | {"costs": parse_costs(request.options["costs"])}
-    return solve(problem, network, runtime=runtime, fused=fused, warm_start=warm, **options)
+    if runtime == "inprocess":
+        runtime = InProcess(network, fused=fused, averaging=options["averaging"])
+    return solve(problem, network, runtime=runtime, warm_start=warm, **options)
 
 
 def _write_ranks(
@@ -245,8 +251,3 @@ def _refuse_copies(audit: bool) -> None:
             f"solve: was started as {count} processes, each of which would solve all of it; "
             "add --runtime mpi"
         )
-
-
-def register(app: typer.Typer) -> None:
-    """Mount on the main command."""
-    app.command("solve", epilog=EPILOG)(run)

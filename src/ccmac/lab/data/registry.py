@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ccmac.errors import InputError
+from ccmac.texts import shown
 
 __all__ = ["LIKE", "RECORDS", "Record", "resolve"]
 
@@ -109,6 +110,6 @@ def resolve(name: str) -> Record:
             return record
     known = ", ".join(RECORDS)
     raise InputError(
-        f"no data set is called {name!r}: choose one of {known}, "
+        f"no data set is called {shown(name)}: choose one of {known}, "
         f"or add {LIKE!r} for a generated look-alike"
     )

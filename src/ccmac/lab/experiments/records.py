@@ -26,6 +26,7 @@ from ccmac.errors import InputError
 from ccmac.lab.experiments.runs import Run
 from ccmac.lab.experiments.suite import Suite
 from ccmac.storage.files import atomic_directory, atomic_write
+from ccmac.texts import dumps
 
 Array = NDArray[np.float64]
 FINISHED = ("optimal", "max_iterations", "infeasible", "diverged", "finished")
@@ -111,7 +112,7 @@ def write_suite(folder: Path, suite: Suite) -> None:
         "expect": suite.expect, "runs": {run.id: run.as_dict() for run in suite.runs},
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    atomic_write(folder / "suite.json", dumps(content))
+    atomic_write(folder / "suite.json", dumps(content, 1) + "\n")
 
 
 def write_record(folder: Path, run: Run, summary: dict[str, Any], trace: str) -> None:
@@ -121,28 +122,7 @@ def write_record(folder: Path, run: Run, summary: dict[str, Any], trace: str) ->
     with atomic_directory(runs / run.id, replace=True) as place:
         (place / "trace.csv").write_text(trace, encoding="utf-8")
         content = {"id": run.id, "spec": run.as_dict(), **summary}
-        (place / "summary.json").write_text(dumps(content), encoding="utf-8")
-
-
-def dumps(content: Any) -> str:
-    """Strict JSON: NumPy values made plain, numbers that are not finite become null."""
-    return json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
+        (place / "summary.json").write_text(dumps(content, 1) + "\n", encoding="utf-8")
 
 
 def thinned(text: str, rows: int = TRACE_ROWS) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ccmac.errors import InputError
-from ccmac.network import Network
+import msgspec
 
 FORMAT = 1
 """Version of the record format; part of every run's name."""
@@ -69,33 +68,14 @@ class Run:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Run:
-        """Inverse of :meth:`as_dict`."""
-        return replace(cls(**content))
+        """Inverse of :meth:`as_dict`; a wrong type is a ValueError."""
+        return msgspec.convert(content, cls)
 
 
 def digest(content: dict[str, Any]) -> str:
     """Twelve hexadecimal digits of the SHA-256 of the canonical JSON text."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def build_network(network: dict[str, Any], n: int) -> Network:
-    """The graph a run names, on n agents."""
-    family = network["family"]
-    if family == "grid":
-        rows, cols = network["rows"], network["cols"]
-        if rows * cols != n:
-            raise InputError(f"network: a {rows} x {cols} grid has {rows * cols} agents, not {n}")
-        return Network.grid(rows, cols)
-    if family == "erdos_renyi":
-        return Network.erdos_renyi(n, network["p"], network["seed"])
-    if family == "random_regular":
-        return Network.random_regular(n, network["degree"], network["seed"])
-    make = {
-        "path": Network.path, "ring": Network.ring, "star": Network.star,
-        "complete": Network.complete,
-    }  # fmt: skip
-    return make[family](n)
 
 
 def network_name(network: dict[str, Any]) -> str:

@@ -230,9 +230,7 @@ class Planner:
                 rows.append(_Row(candidate, setting, modes, constants, spectrum))
         return rows
 
-    def _normalizers(
-        self, s: float, modes: Modes, spectrum: Spectrum
-    ) -> list[_Normalizing]:
+    def _normalizers(self, s: float, modes: Modes, spectrum: Spectrum) -> list[_Normalizing]:
         found: list[_Normalizing] = []
         wanted, fixed = self.fixed.normalizer, self.fixed.inner
         if wanted in (None, "semi-iteration"):
