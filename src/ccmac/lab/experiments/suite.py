@@ -8,7 +8,7 @@ A *profile* says how methods are set up: ``paper`` (the theorem's oracle, modell
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from itertools import product
@@ -50,7 +50,7 @@ class Suite:
     title: str
     profile: str
     runs: tuple[Run, ...]
-    expect: dict[str, Any] = field(default_factory=dict)
+    expect: Mapping[str, Any] = field(default_factory=dict)
 
 
 def bundled() -> dict[str, Path]:
