@@ -38,7 +38,8 @@ BYTES = 256 * MEGABYTE
 
 
 Number = float | None
-Positive = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(ge=1e-100, le=1e100)]
+Count = Annotated[float, msgspec.Meta(ge=0, le=1e18)]  # counted with 64 bits
 
 
 class Expect(TypedDict, total=False):
@@ -90,7 +91,7 @@ class Summary(TypedDict, total=False):
     spec: Required[dict[str, Any]]
     status: Required[str]
     message: str
-    ledger: dict[str, dict[str, Annotated[float, msgspec.Meta(ge=0)]]]
+    ledger: dict[str, dict[str, Count]]
     geometry: Geometry | None
     provenance: Provenance | None
     data: Facts

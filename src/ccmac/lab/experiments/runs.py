@@ -33,7 +33,7 @@ class Run:
     network: dict[str, Any]
     method: str
     label: str
-    tol: Annotated[float, msgspec.Meta(gt=0)]
+    tol: Annotated[float, msgspec.Meta(ge=1e-100)]
     stop: str = "reference"
     problem: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.lab import data
-from ccmac.lab.data.places import find
+from ccmac.lab.data.files import find
 from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.runs import Run
 from ccmac.methods.registry import REGISTRY
