@@ -24,7 +24,7 @@ from ccmac.cli.options import (
     Tolerance,
     load,
     parse_costs,
-)
+)  # fmt: skip
 from ccmac.cli.output import WIDTH, fitted, print_json
 from ccmac.plans import Plan
 

@@ -109,10 +109,8 @@ def _parse_whole(
     columns = n_features if n_features is not None else int(index.max(initial=0.0))
     row_ends = np.concatenate(([0], np.cumsum(tokens_in_row - 1)))
     values = numbers[position[~is_label] + 1]
-    matrix = csr_array(
-        (values, (index - 1).astype(np.int32), row_ends.astype(np.int32)), shape=(rows, columns)
-    )
-    return matrix, numbers[position[is_label]]
+    parts = values, (index - 1).astype(np.int32), row_ends.astype(np.int32)
+    return csr_array(parts, shape=(rows, columns)), numbers[position[is_label]]
 
 
 def _explain(text: bytes, n_features: int | None, source: str) -> NoReturn:
