@@ -22,15 +22,13 @@ ProblemDir = Annotated[
 NetworkSpec = Annotated[str, typer.Option("--network", metavar="SPEC", help=HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Tolerance = Annotated[
-    float,
-    typer.Option("--tol", help="Certified error of (x, z), relative to max(1, its norm)."),
+    float, typer.Option("--tol", help="Certified error of (x, z), relative to max(1, its norm).")
 ]
 MethodName = Annotated[
     str, typer.Option("--method", help="auto, or a name that ccmac.available_methods() lists.")
 ]
 Realization = Annotated[
-    str | None,
-    typer.Option("--realization", help="averaged (default), certified or canonical."),
+    str | None, typer.Option("--realization", help="averaged (default), certified or canonical.")
 ]
 Access = Annotated[
     str | None,

@@ -26,7 +26,7 @@ from ccmac.cli.options import (
     chosen,
     load,
     parse_costs,
-)
+)  # fmt: skip
 from ccmac.cli.output import WIDTH, fitted, print_json
 from ccmac.plans import Plan
 

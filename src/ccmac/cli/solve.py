@@ -22,7 +22,7 @@ from ccmac.cli.options import (
     Tolerance,
     chosen,
     parse_costs,
-)
+)  # fmt: skip
 from ccmac.cli.output import fitted, print_json
 from ccmac.cli.solution import (
     arrays_of,
@@ -32,7 +32,7 @@ from ccmac.cli.solution import (
     remove_old,
     write_solution,
     write_summary,
-)
+)  # fmt: skip
 from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.problem import Problem
@@ -51,6 +51,36 @@ EPILOG = (
     "--out result`\n\n"
     "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted."
 )
+
+
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there.")
+]
+MaxIterations = Annotated[
+    int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
+]
+MaxSeconds = Annotated[
+    float | None, typer.Option("--max-seconds", help="Stop after so many seconds.")
+]
+WarmStart = Annotated[
+    Path | None, typer.Option("--warm-start", help="Start from the --out of an earlier solve.")
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option("--checkpoint", help="Save the state there; continue from it if it exists."),
+]
+Every = Annotated[
+    int | None, typer.Option("--every", help="Iterations between checkpoints (50).", min=1)
+]
+RuntimeName = Annotated[str, typer.Option("--runtime", help="inprocess, or mpi under mpiexec.")]
+Audit = Annotated[
+    bool, typer.Option("--audit", help="With mpi: list every kind of message that was sent.")
+]
+Gather = Annotated[bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")]
+Fused = Annotated[
+    bool, typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")]
 
 
 @dataclass(frozen=True)
@@ -75,45 +105,22 @@ def show(
     network: NetworkSpec = "complete",
     method: MethodName = "auto",
     tol: Tolerance = 1e-6,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there."),
-    ] = None,
+    out: Out = None,
     realization: Realization = None,
     access: Access = None,
     settings: MethodOptions = None,
     costs: Prices = None,
-    max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option("--max-seconds", help="Stop after so many seconds.")
-    ] = None,
-    warm_start: Annotated[
-        Path | None, typer.Option("--warm-start", help="Start from the --out of an earlier solve.")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option("--checkpoint", help="Save the state there; continue from it if it exists."),
-    ] = None,
-    every: Annotated[
-        int | None, typer.Option("--every", help="Iterations between checkpoints (50).", min=1)
-    ] = None,
-    runtime: Annotated[
-        str, typer.Option("--runtime", help="inprocess, or mpi under mpiexec.")
-    ] = "inprocess",
-    audit: Annotated[
-        bool, typer.Option("--audit", help="With mpi: list every kind of message that was sent.")
-    ] = False,
-    gather: Annotated[
-        bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")
-    ] = False,
-    fused: Annotated[
-        bool,
-        typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out."),
-    ] = True,
+    max_iterations: MaxIterations = None,
+    max_seconds: MaxSeconds = None,
+    warm_start: WarmStart = None,
+    checkpoint: Checkpoint = None,
+    every: Every = None,
+    runtime: RuntimeName = "inprocess",
+    audit: Audit = False,
+    gather: Gather = False,
+    fused: Fused = True,
     averaging: AveragingName = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")] = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Solve a saved problem; print the solution's certified error and what it cost.

@@ -6,9 +6,11 @@ import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+
+from ccmac.network.spec import FAMILIES
 
 FORMAT = 1
 """Version of the record format; part of every run's name."""
@@ -25,13 +27,13 @@ class Run:
     suite: str
     profile: str
     data: str
-    agents: int
+    agents: Annotated[int, msgspec.Meta(ge=1)]
     partition_seed: int
-    alpha: Any
+    alpha: dict[str, float] | str | None
     network: dict[str, Any]
     method: str
     label: str
-    tol: float
+    tol: Annotated[float, msgspec.Meta(ge=1e-100)]
     stop: str = "reference"
     problem: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
@@ -68,14 +70,25 @@ class Run:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Run:
-        """Inverse of :meth:`as_dict`; a wrong type is a ValueError."""
-        return msgspec.convert(content, cls)
+        """Inverse of :meth:`as_dict`; content that is none raises ValueError or KeyError."""
+        run = msgspec.convert(content, cls)
+        if run.network["family"] not in FAMILIES or not network_name(run.network):
+            raise ValueError("the network is of no known family")
+        alpha_name(run.alpha)
+        return run
 
 
 def digest(content: dict[str, Any]) -> str:
     """Twelve hexadecimal digits of the SHA-256 of the canonical JSON text."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def alpha_name(alpha: dict[str, float] | str | None) -> str:
+    """``uniform``, ``feature-norm`` or ``chi = 3``."""
+    if alpha is None:
+        return "uniform"
+    return f"chi = {alpha['cross_factor']:g}" if isinstance(alpha, dict) else alpha
 
 
 def network_name(network: dict[str, Any]) -> str:

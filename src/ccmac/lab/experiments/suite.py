@@ -8,7 +8,7 @@ A *profile* says how methods are set up: ``paper`` (the theorem's oracle, modell
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from itertools import product
@@ -17,7 +17,7 @@ from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.lab import data
-from ccmac.lab.data.places import find
+from ccmac.lab.data.files import find
 from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.runs import Run
 from ccmac.methods.registry import REGISTRY
@@ -50,7 +50,7 @@ class Suite:
     title: str
     profile: str
     runs: tuple[Run, ...]
-    expect: dict[str, Any] = field(default_factory=dict)
+    expect: Mapping[str, Any] = field(default_factory=dict)
 
 
 def bundled() -> dict[str, Path]:

@@ -141,7 +141,7 @@ def problem_of(run: Run) -> vfl.VflProblem:
 
 
 def _frozen(run: Run) -> tuple[Any, tuple[tuple[str, Any], ...]]:
-    alpha = run.alpha
+    alpha: Any = run.alpha
     if isinstance(alpha, dict):
         alpha = ("cross_factor", float(alpha["cross_factor"]))
     return alpha, tuple(sorted(run.problem.items()))
