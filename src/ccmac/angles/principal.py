@@ -31,7 +31,7 @@ def cross_factor(cosine: float, sine: float | None = None) -> float:
     return math.sqrt((1.0 + cosine) / (1.0 - cosine))
 
 
-def cosine_of(cross_factor: float) -> float:
+def friedrichs_cosine(cross_factor: float) -> float:
     """c = (chi^2 - 1) / (chi^2 + 1), the inverse of :func:`cross_factor`."""
     square = cross_factor * cross_factor
     return (square - 1.0) / (square + 1.0)

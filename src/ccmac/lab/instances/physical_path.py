@@ -7,6 +7,7 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
+from ccmac.angles.principal import cross_factor
 from ccmac.errors import InputError
 from ccmac.lab.instances.base import Exposure, HardInstance, gradient_scale
 from ccmac.lab.instances.chain import GroundedChain, ReflectedChain, matchings, sufficient_length
@@ -76,7 +77,7 @@ def physical_path(
         cosine *= math.sqrt(1.0 - (1.0 - math.cos(math.pi / (2 * chain.length))) / 3.0)
     facts = {
         "friedrichs_cosine": cosine,
-        "cross_factor": math.sqrt((1.0 + cosine) / (1.0 - cosine)),
+        "cross_factor": cross_factor(cosine),
         "kappa_f": kappa_f,
         "kappa_W": 1.0 / math.tan(math.pi / (2 * n)) ** 2,
         "radius": math.sqrt(radius_squared),

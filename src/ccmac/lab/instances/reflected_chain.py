@@ -20,6 +20,7 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
+from ccmac.angles.principal import cross_factor
 from ccmac.errors import InputError
 from ccmac.lab.instances.base import Exposure, HardInstance
 from ccmac.lab.instances.chain import Chain, ReflectedChain, matchings
@@ -168,7 +169,7 @@ def _linked(
     radius = math.sqrt(M * (3.0 + t * t * chain.energy))
     facts = _facts(chain, kappa, network.condition, radius, beta) | {
         "friedrichs_cosine": cosine,
-        "cross_factor": math.sqrt((1.0 + cosine) / (1.0 - cosine)),
+        "cross_factor": cross_factor(cosine),
         "sigma": math.sqrt(1.0 - cosine),
         "multiplier_bound": (7.0 / math.sqrt(kappa) + 2.0 / kappa) / math.sqrt(3.0),
     }

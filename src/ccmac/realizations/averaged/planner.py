@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import cross_factor, friedrichs_cosine
 from ccmac.costs import Costs
 from ccmac.ledger import Cost
 from ccmac.realizations.averaged.hidden import cosine_of, refuted, with_hidden_modes
@@ -165,11 +166,10 @@ class Planner:
 
         None with D too: the model's second channel is disagreement alone.
         """
-        chi2 = choice.candidate.cross_factor**2
         spread = choice.normalizer.spread[0] if choice.normalizer is not None else 1.0
         cosine = cosine_of(low, spread)
         fixed = self.pinned.keys() >= {"scale", "outer"} or not self.system.shared.empty
-        if fixed or not refuted((chi2 - 1) / (chi2 + 1), cosine):
+        if fixed or not refuted(friedrichs_cosine(choice.candidate.cross_factor), cosine):
             return None
         other = copy.copy(self)
         other.profile = with_hidden_modes(self.profile, choice.candidate.s, cosine)
@@ -212,7 +212,7 @@ class Planner:
             for outer in self._outers(low, high):
                 candidate = Candidate(
                     scale, s, kind, inner, outer, constants.condition,
-                    math.sqrt((1 + cosine) / (1 - cosine)),
+                    cross_factor(cosine),
                 )  # fmt: skip
                 cost = self._iteration_cost(candidate, constants)
                 setting = Setting(

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
+from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
 from ccmac.linalg.families import identity_multiple
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
@@ -59,7 +60,7 @@ class JointSpectrum(ABC):
         if cross_factor is None:
             facts = geometry(problem)
             cross_factor, common = facts.cross_factor, facts.common_dimension != 0
-        cosine = (cross_factor**2 - 1) / (cross_factor**2 + 1)
+        cosine = friedrichs_cosine(cross_factor)
         low, _ = weighted_extremes(self.first[0], balance * self.second[0], cosine)
         ends = (self.first[1], balance * self.second[1])
         _, high = weighted_extremes(*ends, 1.0 if common else cosine)
