@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.angles.principal import cross_factor, friedrichs_cosine
+from ccmac.angles.principal import cross_factor, friedrichs_cosine, weighted_extremes
 from ccmac.costs import Costs
 from ccmac.ledger import Cost
 from ccmac.realizations.averaged.hidden import cosine_of, refuted, with_hidden_modes
@@ -31,7 +31,6 @@ from ccmac.realizations.averaged.normalizers import (
 from ccmac.realizations.averaged.profile import Profile
 from ccmac.realizations.averaged.system import AveragedSystem, Normalizer, SemiIteration
 from ccmac.realizations.averaged.twin import Modes, Setting, predict
-from ccmac.realizations.system import weighted_extremes
 from ccmac.workspace.curvature import Constants, CurvatureTable
 
 Array = NDArray[np.float64]

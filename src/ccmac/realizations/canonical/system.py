@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
-from ccmac.angles.principal import friedrichs_cosine
+from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.angles.report import Geometry
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
@@ -41,7 +41,7 @@ from ccmac.realizations.normalized import (
 )
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.supplied import Certificates
-from ccmac.realizations.system import Interval, weighted_extremes
+from ccmac.realizations.system import Interval
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.workspace.curvature import CurvatureTable

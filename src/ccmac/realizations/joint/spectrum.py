@@ -13,12 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
-from ccmac.angles.principal import friedrichs_cosine
+from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.errors import InputError
 from ccmac.linalg.families import identity_multiple
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
 from ccmac.problem import Problem
-from ccmac.realizations.system import Interval, weighted_extremes
+from ccmac.realizations.system import Interval
 
 if TYPE_CHECKING:
     from ccmac.realizations.joint.system import JointSystem
