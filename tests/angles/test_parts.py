@@ -14,6 +14,8 @@ from ccmac.angles.identity import identity_geometry
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import (
     condition_envelope,
+    cross_factor,
+    friedrichs_cosine,
     scalar_balance,
     weighted_projector_spectrum,
 )
@@ -264,3 +266,15 @@ def test_identity_form_agrees_with_the_general_one(N: int, d: int, centred: bool
         assert getattr(found.structural, name) == pytest.approx(
             getattr(expected.structural, name), rel=1e-8
         ), name
+
+
+@settings(max_examples=60)
+@given(theta=st.floats(1e-3, np.pi / 2))
+def test_cross_factor_and_cosine_are_inverse(theta: float) -> None:
+    """chi = cot(theta/2); with the sine given, also where the cosine has lost the angle."""
+    c, s = float(np.cos(theta)), float(np.sin(theta))
+    assert cross_factor(c, s) == pytest.approx(1 / np.tan(theta / 2), rel=1e-14)
+    assert cross_factor(c) == pytest.approx(cross_factor(c, s), rel=1e-9)
+    assert friedrichs_cosine(cross_factor(c)) == pytest.approx(c, rel=1e-12, abs=1e-12)
+    assert cross_factor(1.0, 1e-9) == pytest.approx(2e9, rel=1e-15)
+    assert (cross_factor(0.0), friedrichs_cosine(1.0)) == (1.0, 0.0)

@@ -16,8 +16,10 @@ CS decomposition. Cost: (d + nq) m^2 operations, m^2 memory; no n q-sized matrix
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -64,17 +66,18 @@ class CoupledAngles:
     directions: Array
 
 
-def mean_block(problem: Problem) -> Any:
-    """Bm = (1/n) sum_i B_i, sparse when all present blocks are; None when B = 0."""
-    present = [b for b in problem.blocks("B") if b is not None]
-    if not present:
-        return None
+def block_sum(blocks: Iterable[Any]) -> Any:
+    """The sum of the blocks that are not None, sparse when all are; None without any."""
+    present = [b for b in blocks if b is not None]
     if not all(is_sparse(b) for b in present):
         present = [dense(b) for b in present]
-    total = present[0]
-    for block in present[1:]:
-        total = total + block
-    return total / problem.n
+    return reduce(operator.add, present) if present else None
+
+
+def mean_block(problem: Problem) -> Any:
+    """Bm = (1/n) sum_i B_i; None when B = 0."""
+    total = block_sum(problem.blocks("B"))
+    return None if total is None else total / problem.n
 
 
 def shared_basis(problem: Problem) -> Array:

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from ccmac.angles.heterogeneity import Triangle
 from ccmac.angles.large import local_gram
 from ccmac.angles.principal import Angles, pair_geometry
-from ccmac.angles.projections import has_entries, local_projections, projector
+from ccmac.angles.projections import local_projections, projector
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import Spectrum, lanczos_spectrum, structural_parameters
-from ccmac.linalg.families import dense, identity_multiple
+from ccmac.linalg.families import dense, has_entries, identity_multiple
 from ccmac.linalg.ranks import numerical_rank
 from ccmac.linalg.tolerances import OVERLAP
 from ccmac.network import Network

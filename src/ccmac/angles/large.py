@@ -24,7 +24,6 @@ from ccmac.angles.projections import (
     Projection,
     consensus_projection,
     coupled_projection,
-    has_entries,
     local_projections,
     projector,
     shared_projection,
@@ -32,8 +31,8 @@ from ccmac.angles.projections import (
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import lanczos_spectrum, structural_parameters
 from ccmac.errors import InputError
-from ccmac.linalg.block_lanczos import below, top_ritz
-from ccmac.linalg.families import multiply
+from ccmac.linalg.families import has_entries, multiply
+from ccmac.linalg.lanczos import below, top_ritz
 from ccmac.linalg.tolerances import LARGE_OVERLAP, ORTHOGONAL, RITZ, VANISHED
 from ccmac.network import Network
 from ccmac.problem import Problem

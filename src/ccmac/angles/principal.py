@@ -31,7 +31,7 @@ def cross_factor(cosine: float, sine: float | None = None) -> float:
     return math.sqrt((1.0 + cosine) / (1.0 - cosine))
 
 
-def cosine_of(cross_factor: float) -> float:
+def friedrichs_cosine(cross_factor: float) -> float:
     """c = (chi^2 - 1) / (chi^2 + 1), the inverse of :func:`cross_factor`."""
     square = cross_factor * cross_factor
     return (square - 1.0) / (square + 1.0)
@@ -149,16 +149,24 @@ def projector_sum_factor(bases: Sequence[Array], tolerance: float) -> float:
 
 
 # -- closed forms ----------------------------------------------------------------------------------
-def weighted_projector_spectrum(theta: float, a: float, b: float) -> tuple[float, float]:
-    """(lambda_-, lambda_+) of a P_U + b P_V on a principal plane of angle theta.
+def weighted_extremes(
+    a: float, b: float, cosine: float, sine: float | None = None
+) -> tuple[float, float]:
+    """(lambda_-, lambda_+) of a P_U + b P_V on a principal plane (Lemma weighted-projectors).
 
-    lambda_+- = (a + b +- sqrt((a-b)^2 + 4ab cos^2 theta)) / 2  (Lemma weighted-projectors); the
-    lower one is written as ab sin^2 theta / lambda_+, which does not cancel.
+    lambda_+- = (a + b +- sqrt((a-b)^2 + 4ab c^2)) / 2; the lower one is written as ab s^2 /
+    lambda_+, which does not cancel. At the Friedrichs cosine: the extremes over all planes.
     """
+    upper = (a + b + math.sqrt((a - b) ** 2 + 4 * a * b * cosine * cosine)) / 2
+    square = (1 - cosine) * (1 + cosine) if sine is None else sine * sine
+    return a * b * square / upper, upper
+
+
+def weighted_projector_spectrum(theta: float, a: float, b: float) -> tuple[float, float]:
+    """(lambda_-, lambda_+) of a P_U + b P_V on a principal plane of angle theta."""
     if not (a > 0 and b > 0):
         raise InputError(f"weighted projectors: a = {a} and b = {b} must be positive")
-    upper = (a + b + math.hypot(a - b, 2 * math.sqrt(a * b) * math.cos(theta))) / 2
-    return a * b * math.sin(theta) ** 2 / upper, upper
+    return weighted_extremes(a, b, math.cos(theta), math.sin(theta))
 
 
 def scalar_balance(mu_1: float, L_1: float, mu_2: float, L_2: float) -> float:
@@ -187,11 +195,9 @@ def condition_envelope(
     _positive(mu[0], L[0], mu[1], L[1])
     if not 0 <= c < 1 or not eta > 0:
         raise InputError(f"envelope: need 0 <= c < 1 and eta > 0, got c = {c}, eta = {eta}")
-    theta = math.acos(c)
-    lower = weighted_projector_spectrum(theta, mu[0], eta**2 * mu[1])[0]
-    if common:
-        return L[0] + eta**2 * L[1], lower
-    return weighted_projector_spectrum(theta, L[0], eta**2 * L[1])[1], lower
+    lower, _ = weighted_extremes(mu[0], eta**2 * mu[1], c)
+    _, upper = weighted_extremes(L[0], eta**2 * L[1], 1.0 if common else c)
+    return upper, lower
 
 
 def _positive(mu_1: float, L_1: float, mu_2: float, L_2: float) -> None:

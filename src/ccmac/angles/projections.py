@@ -19,19 +19,13 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
-from ccmac.linalg.families import dense, side_by_side
+from ccmac.linalg.families import dense, has_entries, side_by_side
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import FACTORED_SHIFT, FACTORED_TRIAL, LSMR
 from ccmac.problem import Problem
 
 Array = NDArray[np.float64]
 Projection = Callable[[Array], Array]
-
-
-def has_entries(block: Any) -> bool:
-    """Dense or sparse, not an operator."""
-    return isinstance(block, np.ndarray) or is_sparse(block)
 
 
 def projector(M: Any, dense_limit: int) -> Projection:

@@ -21,9 +21,8 @@ import scipy.linalg as sla
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
-from ccmac.linalg.block_lanczos import below, top_ritz
-from ccmac.linalg.families import dense, identity_multiple, side_by_side
+from ccmac.linalg.families import dense, has_entries, identity_multiple, side_by_side
+from ccmac.linalg.lanczos import below, top_ritz
 from ccmac.linalg.ranks import numerical_rank, squared_range
 from ccmac.linalg.tolerances import LANCZOS_LOW, LANCZOS_LOW_RESIDUAL, RITZ
 from ccmac.network import Network
@@ -154,7 +153,7 @@ def _top(blocks: Sequence[Any], dense_limit: int) -> tuple[float, bool]:
         return 0.0, False
     widths = [b.shape[1] for b in present]
     rows, columns = present[0].shape[0], sum(widths)
-    explicit = all(isinstance(b, np.ndarray) or is_sparse(b) for b in present)
+    explicit = all(has_entries(b) for b in present)
     if explicit and rows <= dense_limit:
         grams = np.stack([dense(b @ b.T) for b in present])
         return float(sla.eigvalsh(grams.sum(axis=0))[-1]), False

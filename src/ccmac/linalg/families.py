@@ -184,9 +184,14 @@ def _laid_out(images: Iterable[tuple[int, Array]], ends: NDArray[np.int64]) -> A
     return out
 
 
+def has_entries(block: Any) -> bool:
+    """Dense or sparse, not an operator."""
+    return isinstance(block, np.ndarray) or is_sparse(block)
+
+
 def multiply(block: Any, vector: Array, *, adjoint: bool = False) -> Array:
     """M v or M' v for a dense, sparse or operator block."""
-    if isinstance(block, np.ndarray) or is_sparse(block):
+    if has_entries(block):
         return np.asarray((block.T if adjoint else block) @ vector)
     return np.asarray(block.rmatvec(vector) if adjoint else block.matvec(vector)).ravel()
 

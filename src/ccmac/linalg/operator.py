@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost, Ledger
+from ccmac.linalg.tolerances import ADJOINT
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def dot_test(
     rng: np.random.Generator,
     *,
     samples: int = 3,
-    tolerance: float = 1e-12,
+    tolerance: float = ADJOINT,
 ) -> float:
     """<K u, v> = <u, K' v> for random u, v; returns the largest gap relative to the norms."""
     rows, columns = operator.shape

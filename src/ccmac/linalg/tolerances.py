@@ -46,6 +46,9 @@ FACTORED_SHIFT = 1e-13
 FACTORED_TRIAL = 1e-11
 """What two refinements may leave of a trial vector before the factorization is not used."""
 
+WEIGHT_SUM = 1e-12
+"""How far weights may be from adding up to one, beside the sum of their sizes: n eps and some."""
+
 # -- Lanczos -------------------------------------------------------------------------------------
 RITZ = 1e-5
 """Residual at which block Lanczos stops, relative to the distance from the largest value there can
@@ -66,6 +69,8 @@ errors of a few hundred eps, so what is left below 1e-9 has few digits and would
 BREAKDOWN_PARTIAL = 1e-8
 """The same where only the last vectors are orthogonalized against and lengths come from a
 difference of squares, which knows them to sqrt(eps) = 1.5e-8."""
+REORTHOGONAL = 1e-2
+"""What a unit vector must keep in another orthogonalization: less, and it was not a new one."""
 KERNEL = 1e-10
 """Eigenvalues of a Krylov matrix below this share of the largest belong to the kernel: errors of
 BREAKDOWN in a vector are 1e-18 in a Ritz value, those of rounding some hundred eps."""
@@ -81,11 +86,20 @@ EXTREME_MARGIN = 1e-6
 EXTREME_ZERO = 1e-13
 """A smallest eigenvalue below this share of the largest is the rounding of a decomposition."""
 
+# -- products and residuals ----------------------------------------------------------------------
+ADJOINT = 1e-12
+"""Gap between <Ku, v> and <u, K'v> that rounding explains: eps for each of a few thousand terms."""
+STAGNATION = 1e-9
+"""Growth of a squared residual norm, monotone in exact arithmetic, that is still rounding."""
+
 # -- Chebyshev -----------------------------------------------------------------------------------
 POINT = 1e-12
-"""[a, b] with b <= a (1 + POINT) is a point: the recurrences divide by b - a."""
+"""A graph's eigenvalues within this of each other are one (complete graphs): they come from a
+decomposition, which knows them to n eps."""
 DEGREE_SLACK = 1e-9
 """Subtracted before a degree is rounded up: rounding in sqrt or acosh must not cost a degree."""
 GRID_SLACK = 1e-3
 """Of a polynomial's range on a grid of 64 points per oscillation, where the extremes between the
 points are missed by at most (pi / 128)^2 / 2 = 3e-4 of it."""
+GRID_ROUNDING = 1e-14
+"""Error of the polynomial's values, which are about 1, in a recurrence of some dozen steps."""

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import friedrichs_cosine
 from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
 from ccmac.linalg.ranks import squared_range
@@ -117,8 +118,7 @@ def _fixed(
     common = choice.cosine is None
     cosine = choice.cosine if choice.cosine is not None else 0.0
     if given.cross_factor is not None:
-        chi2 = given.cross_factor**2
-        cosine, common = (chi2 - 1) / (chi2 + 1), True
+        cosine, common = friedrichs_cosine(given.cross_factor), True
     final.finish(choice.normalizer, cosine, choice.spectrum.source, common)
     if choice.cosine is None and given.cross_factor is None and not final.empty:
         final.interval = _joint_interval(final, rng, notes, small=small)

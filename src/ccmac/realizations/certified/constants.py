@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
+from ccmac.angles.principal import cross_factor
 from ccmac.angles.structural import Structural
 from ccmac.errors import InputError
 from ccmac.linalg.families import dense
@@ -191,4 +192,4 @@ def _cross_factor(basis: Array, H_0: Array, H_cos: Array) -> float:
     if not apart.size:
         return 1.0
     sine2 = min(float(apart[0]), 1.0)
-    return (1 + math.sqrt(1 - sine2)) / math.sqrt(sine2)
+    return cross_factor(math.sqrt(1 - sine2), math.sqrt(sine2))
