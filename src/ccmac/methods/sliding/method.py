@@ -74,15 +74,16 @@ class CrossSliding(ConvexMethod):
         """
         if work.stack is not None or self.realization != "averaged":
             return self.realize(work, request)
-        if equal_steps:
-            if self.scale is not None:
-                raise InputError(
-                    f"{self.name}: scale = {self.scale}: some objective's prox takes one step for "
-                    "x and z, which needs s = 1; leave scale out"
-                )
-            balance = work.curvature.regularized(100.0).balance()
-            return self.realize(work, request, scale=1.0 / balance**2)
-        return self.realize(work, request, **({"floor": FLOOR} if self.scale is None else {}))
+        given = self.scale is not None or self.floor is not None
+        if not equal_steps:
+            return self.realize(work, request, **({} if given else {"floor": FLOOR}))
+        if given:
+            raise InputError(
+                f"{self.name}: scale and floor do not fit; some objective's prox takes one step "
+                "for x and z, which fixes the scale: leave them out"
+            )
+        balance = work.curvature.regularized(100.0).balance()
+        return self.realize(work, request, scale=1.0 / balance**2)
 
     def _certifier(self, work: Workspace, request: Request, realized: Realized) -> GapCertifier:
         w0 = realized.embed(request.x0, request.z0)
