@@ -55,9 +55,12 @@ def main(names: list[str]) -> None:
         weights = np.linalg.solve(gram, table.X.T @ table.y / rows)
         target = np.concatenate(problem.blocks_of(weights))
         for interval in ("certificate", "tight", "minimal"):
-            cross = canonical(Workspace(problem, InProcess(network)), interval=interval, inner=NORMALIZER_DEGREE
+            cross = canonical(
+                Workspace(problem, InProcess(network)), interval=interval, inner=NORMALIZER_DEGREE
             )
-            other = joint(Workspace(problem, InProcess(network)), realization="canonical", interval=interval)
+            other = joint(
+                Workspace(problem, InProcess(network)), realization="canonical", interval=interval
+            )
             mine, theirs = run(cross, target), run(other, target)
             left = f"{cross.degree} {mine[0]} {mine[1]}"
             right = f"{other.degree} {theirs[0]} {theirs[1]}"

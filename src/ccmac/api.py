@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 from ccmac.costs import Costs
 from ccmac.errors import InputError
 from ccmac.methods.base import Method, Request, State
-from ccmac.methods.options import nearest, shown
 from ccmac.methods.registry import parse
 from ccmac.methods.run import Limits, Run, starting_point
 from ccmac.network import Network, as_network
@@ -19,6 +18,7 @@ from ccmac.problem import Problem
 from ccmac.results import Result, Solution
 from ccmac.runtime import InProcess, Runtime
 from ccmac.stack import Stack
+from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
 
 KNOWN = (

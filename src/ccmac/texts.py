@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import os
 import reprlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -50,6 +51,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(name[:SHOWN], names, n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else f"take one of {', '.join(names)}"
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file of that name; False for what no file system takes as a name."""
+    return os.path.isfile(path)
 
 
 # -- reading ---------------------------------------------------------------------------------------

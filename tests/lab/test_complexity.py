@@ -10,11 +10,11 @@ import pytest
 import scipy.linalg as sla
 
 from ccmac import api, vfl
-from ccmac.methods import CrossApapc
 from ccmac.errors import InputError
 from ccmac.lab import complexity_spectra as spectra
 from ccmac.lab.complexity import complexity
 from ccmac.lab.instances import calibration, dispatch, random_quadratic
+from ccmac.methods import CrossApapc
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from ccmac import vfl
-from ccmac.angles.principal import pair_geometry, principal_angles, row_space
+from ccmac.angles.principal import pair_geometry, principal_angles
 from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import correction_interval, minimal_degree, outer_degree
+from ccmac.linalg.ranks import row_space
 from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.network import Network
 from ccmac.objectives import Quadratic

@@ -13,10 +13,10 @@ import pytest
 import ccmac
 from ccmac import objectives
 from ccmac.errors import AssumptionWarning, GradientError, InputError, MethodRefused
-from ccmac.methods import Auto, CrossApapc, CrossCg
 from ccmac.lab import data
 from ccmac.lab.instances import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
+from ccmac.methods import Auto, CrossApapc, CrossCg
 
 NETWORK = ccmac.Network.ring(4)
 

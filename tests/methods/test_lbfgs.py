@@ -181,7 +181,10 @@ def test_auto_weighs_averagings_against_local_work() -> None:
     dear, local = ccmac.Costs(round=20.0), problem_of("joint", 0)
     assert ccmac.plan(problem, network).method == "cross-apapc"
     assert ccmac.plan(problem, network, costs=dear).method == "cross-lbfgs"
-    assert ccmac.plan(problem, network, ccmac.methods.Auto(access="matvec"), costs=dear).method == "cross-apapc"
+    assert (
+        ccmac.plan(problem, network, ccmac.methods.Auto(access="matvec"), costs=dear).method
+        == "cross-apapc"
+    )
     assert ccmac.plan(local, network, costs=dear).method == "cross-apapc"  # factorizes each time
 
 

@@ -102,7 +102,13 @@ def test_measured_ledger_is_the_predicted_one(seed: int) -> None:
 def test_nothing_is_fused_in_the_averaged_realization(seed: int) -> None:
     problem, network = flavour(seed)
     fused = ccmac.solve(problem, network, method="cross-apapc", tol=1e-5)
-    plain = ccmac.solve(problem, network, method="cross-apapc", tol=1e-5, runtime=ccmac.InProcess(network, fused=False))
+    plain = ccmac.solve(
+        problem,
+        network,
+        method="cross-apapc",
+        tol=1e-5,
+        runtime=ccmac.InProcess(network, fused=False),
+    )
     assert fused.iterations == plain.iterations
     assert fused.ledger.as_dict() == plain.ledger.as_dict()
     assert np.array_equal(point(fused), point(plain))
@@ -115,7 +121,9 @@ def test_nothing_is_fused_on_vertical_data() -> None:
     problem = ccmac.vfl.problem(X, X @ random.standard_normal(16), 8, regularization=0.05)
     network = ccmac.Network.ring(8)
     fused = ccmac.solve(problem, network, method="cross-apapc")
-    plain = ccmac.solve(problem, network, method="cross-apapc", runtime=ccmac.InProcess(network, fused=False))
+    plain = ccmac.solve(
+        problem, network, method="cross-apapc", runtime=ccmac.InProcess(network, fused=False)
+    )
     assert plain.status == "optimal"
     assert fused.ledger.as_dict() == plain.ledger.as_dict()
     assert np.array_equal(point(fused), point(plain))

@@ -21,7 +21,15 @@ from ccmac.realizations.canonical.system import INTERVALS, canonical
 from ccmac.realizations.supplied import Certificates
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
-from realizations.flavours import FLAVOURS, error, fresh, instance, iterate, normal_matrix, positive_ends
+from realizations.flavours import (
+    FLAVOURS,
+    error,
+    fresh,
+    instance,
+    iterate,
+    normal_matrix,
+    positive_ends,
+)
 
 
 @pytest.mark.parametrize("name", FLAVOURS)
@@ -29,7 +37,9 @@ def test_reaches_the_kkt_solution(name: str) -> None:
     problem, network = instance(name)
     solution = solve_kkt(problem).vector
     for fused, rule, interval in ((True, "tight", "minimal"), (False, "exact", "certificate")):
-        realized = canonical(Workspace(problem, InProcess(network, fused=fused)), rule=rule, interval=interval)
+        realized = canonical(
+            Workspace(problem, InProcess(network, fused=fused)), rule=rule, interval=interval
+        )
         _, w = iterate(realized, solution)
         assert error(realized, w, solution) <= 1e-9
 
@@ -39,7 +49,9 @@ def test_intervals_hold_the_spectrum(name: str) -> None:
     problem, network = instance(name, seed=8)
     for rule in ("paper", "tight", "exact"):
         for interval in INTERVALS:
-            realized = canonical(Workspace(problem, InProcess(network)), rule=rule, interval=interval)
+            realized = canonical(
+                Workspace(problem, InProcess(network)), rule=rule, interval=interval
+            )
             if realized.system.empty:
                 continue
             low, high = positive_ends(normal_matrix(realized.system))
@@ -102,7 +114,9 @@ def test_materialised_equals_executed(name: str) -> None:
     found = []
     for materialise in (True, False):
         runtime = InProcess(network)
-        realized = canonical(Workspace(problem, runtime), materialise=materialise, interval="minimal")
+        realized = canonical(
+            Workspace(problem, runtime), materialise=materialise, interval="minimal"
+        )
         w = np.random.default_rng(3).standard_normal(realized.space.size)
         out, price = realized.system.residual(w)
         assert runtime.ledger.of("solve") == realized.system.cost
@@ -172,7 +186,9 @@ def test_supplied_numbers_are_used() -> None:
 def test_large_channels_are_bounded_without_factorizing() -> None:
     # C and D on a problem too large for dense channels: enclosures from the structural constants.
     problem = random_quadratic(0, n=3, d=40, q=520, m=30, p=3, r=2, sparse=True)
-    realized = canonical(Workspace(problem, InProcess(Network.ring(3))), interval="certificate-delta")
+    realized = canonical(
+        Workspace(problem, InProcess(Network.ring(3))), interval="certificate-delta"
+    )
     w = np.random.default_rng(0).standard_normal(realized.space.size)
     system = realized.system.homogeneous()
     for part, key in zip(system.channel_residuals(w), ("spread_1", "spread_2"), strict=True):

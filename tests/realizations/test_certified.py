@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ccmac.angles.principal import pair_geometry, principal_angles, row_space
+from ccmac.angles.principal import pair_geometry, principal_angles
 from ccmac.errors import InputError
 from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
+from ccmac.linalg.ranks import row_space
 from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
 from ccmac.objectives import Separable, SquaredDistance
@@ -29,7 +30,15 @@ from ccmac.realizations.normalized import NormalizedStack, PolynomialChannel, de
 from ccmac.realizations.supplied import Certificates
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
-from realizations.flavours import FLAVOURS, error, fresh, instance, iterate, normal_matrix, positive_ends
+from realizations.flavours import (
+    FLAVOURS,
+    error,
+    fresh,
+    instance,
+    iterate,
+    normal_matrix,
+    positive_ends,
+)
 
 Array = NDArray[np.float64]
 PROGRAM = Path(__file__).parent / "programs" / "lifted.py"
@@ -218,7 +227,11 @@ def test_coupled_rows_within_the_local_ones_lift_the_lower_end() -> None:
     assert channel_intervals(bounds)[0] == (bounds.h, 37 * bounds.h)
     low, _ = positive_ends((M := dense_channels(realized)[0]) @ M.T)
     assert bounds.h <= low
-    iterate(certified(Workspace(problem, InProcess(Network.ring(3)))), solve_kkt(problem).vector, tol=1e-8)
+    iterate(
+        certified(Workspace(problem, InProcess(Network.ring(3)))),
+        solve_kkt(problem).vector,
+        tol=1e-8,
+    )
 
 
 def test_without_D_gamma_is_one() -> None:

@@ -42,7 +42,9 @@ def test_intervals_hold_the_spectrum_and_tight_ones_touch_it(name: str) -> None:
     # An execution learns its interval by Lanczos and leaves 1e-6 at both ends.
     slacks = {"canonical": 1e-8, "averaged": 3e-6}
     for interval, realization in itertools.product(INTERVALS, slacks):
-        realized = joint(Workspace(problem, InProcess(network)), realization=realization, interval=interval)
+        realized = joint(
+            Workspace(problem, InProcess(network)), realization=realization, interval=interval
+        )
         if realized.system.empty:
             continue
         low, high = positive_ends(normal_matrix(realized.system))
@@ -72,7 +74,10 @@ def test_the_balance_minimises_the_envelope() -> None:
     problem, network = instance("no C, no D")
     best = joint(Workspace(problem, InProcess(network)), interval="certificate")
     for factor in (0.5, 0.8, 1.25, 2.0):
-        other = joint(Workspace(problem, InProcess(network)), interval="certificate", eta=factor * best.details["eta"]
+        other = joint(
+            Workspace(problem, InProcess(network)),
+            interval="certificate",
+            eta=factor * best.details["eta"],
         )
         assert best.system.interval.ratio <= other.system.interval.ratio * (1 + 1e-12)
 

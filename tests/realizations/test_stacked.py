@@ -27,6 +27,7 @@ def alone() -> InProcess:
     """The runtime of a Stack."""
     return InProcess(Network.complete(1))
 
+
 DIM = 12
 
 
@@ -96,7 +97,9 @@ def test_supplied_certificates_need_no_factorization() -> None:
         spectra.append((0.5 * positive[-1] ** 2, 2 * positive[0] ** 2))
     factor = geometry(stack).multi_channel_factor
     assert factor is not None
-    realized = stacked(Workspace(stack, alone()), rule="paper", spectra=spectra, factor=1.1 * factor)
+    realized = stacked(
+        Workspace(stack, alone()), rule="paper", spectra=spectra, factor=1.1 * factor
+    )
     assert realized.system.interval.source == "supplied"
     low, high = positive_ends(normal_matrix(realized.system))
     assert realized.system.interval.low <= low

@@ -16,7 +16,7 @@ from ccmac.linalg.lanczos import agreed_dots
 from ccmac.problem import Problem
 from ccmac.runtime.space import piece_sums
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.blocks import right_hand_sides
 
 Array = NDArray[np.float64]
 CONFLICT = 1e-7
@@ -44,7 +44,7 @@ class Recovery:
         p, r, present = list(problem.p.values()), list(problem.r.values()), problem.present
         self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger, present="C" in present)
         self.D = LocalFamily("D", problem.blocks("D"), r, q, ledger, present="D" in present)
-        self.b = right_hand_sides(problem)
+        self.b = right_hand_sides(problem).b
         self.c, self.e = self.local.right, _stacked_right(problem)
 
     # -- how far a point is from satisfying the equations ------------------------------------------

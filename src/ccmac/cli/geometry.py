@@ -41,8 +41,3 @@ def show(
         return
     typer.echo(repr(problem))
     typer.echo(fitted(str(found), indent=24))
-
-
-def register(app: typer.Typer) -> None:
-    """Mount on the main command."""
-    app.command("geometry", epilog=EPILOG)(show)

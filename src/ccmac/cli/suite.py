@@ -61,6 +61,9 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip finished runs, redo broken ones.")
     ] = False,
+    max_runs: Annotated[
+        int, typer.Option("--max-runs", help="Refuse a suite of more runs.")
+    ] = suites.MAX_RUNS,
     only: Annotated[
         str, typer.Option("--only", help="Only runs whose name contains this text.")
     ] = "",
@@ -72,7 +75,7 @@ def run(
     """Run a suite. Example: ccmac suite run comparison --out out/comparison --jobs 2"""
     plugins = [str(Path(file).resolve()) for file in plugin or ()]
     load_plugins(plugins)
-    suite = suites.load(name, profile)
+    suite = suites.load(name, profile, max_runs)
     tally = run_suite(suite, out, jobs=jobs, resume=resume, only=only, plugins=plugins)
     typer.echo(
         f"{len(tally.statuses)} runs, {len(tally.missed)} missed the target, "

@@ -9,13 +9,10 @@ from ccmac.methods.apapc import CrossApapc, JointApapc
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Iteration, Method, Prepared, RealizedIteration, Request, State
 from ccmac.methods.cg import CrossCg
-from ccmac.methods.comparators.condat_vu import CondatVu
+from ccmac.methods.comparators.admm import Dpmm, TrackingAdmm
 from ccmac.methods.comparators.coupled import CoupledYarmoshik
-from ccmac.methods.comparators.dpmm import Dpmm
 from ccmac.methods.comparators.mixed import MixedYarmoshik
-from ccmac.methods.comparators.papc import Papc
-from ccmac.methods.comparators.pdhg import Pdhg
-from ccmac.methods.comparators.tracking_admm import TrackingAdmm
+from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.sliding.method import CrossSliding

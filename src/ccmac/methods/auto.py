@@ -73,9 +73,7 @@ class Auto(Method):
         """The method with those of the options that were given and that it has."""
         known = options_of(cls)
         given: dict[str, Any] = {
-            name: value
-            for name, value in vars(self).items()
-            if value is not None and name in known
+            name: value for name, value in vars(self).items() if value is not None and name in known
         }
         return cls(**given)
 

@@ -50,12 +50,16 @@ class State:
 
     def copied(self) -> Self:
         """The same numbers in arrays of their own."""
-        arrays = {f.name: getattr(self, f.name).copy() for f in fields(self) if "kind" in f.metadata}
+        arrays = {
+            f.name: getattr(self, f.name).copy() for f in fields(self) if "kind" in f.metadata
+        }
         return replace(self, **arrays)
 
     def of_kind(self, kind: str) -> dict[str, Array]:
         """The arrays of one kind, by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("kind") == kind}
+        return {
+            f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("kind") == kind
+        }
 
     def numbers(self) -> dict[str, float]:
         """Everything that is no array."""
@@ -72,9 +76,7 @@ class Iteration(ABC, Generic[S]):
     space: Space
 
     @abstractmethod
-    def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
-    ) -> S:
+    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
         """State at user variables (flat x, rows z), in arrays of its own.
 
         ``dual`` is K'lambda in user units and ``price`` lambda's coupled part (a warm start).
@@ -120,9 +122,7 @@ class RealizedIteration(Iteration[S]):
         All three are new arrays that the state may keep.
         """
 
-    def start(
-        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
-    ) -> S:
+    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
         """Embed the user's variables; the dual scales like a gradient."""
         w, p = self.realized.embed(x, z), self.space.zeros()
         if dual is not None:
@@ -198,7 +198,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """A method with its options; subclasses add fields made by :func:`ccmac.methods.options.option`.
+    """A method with its options, the fields that :func:`ccmac.methods.options.option` makes.
 
     ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}, ``instead`` what to
     use where they are missing.

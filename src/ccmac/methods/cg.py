@@ -34,7 +34,7 @@ from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.blocks import right_hand_sides
 
 Array = NDArray[np.float64]
 GROWTH = 1e8  # of <y, r> over its least: rounding, or equations in conflict
@@ -70,7 +70,7 @@ class DualConjugateGradients(Iteration[CgState]):
     def __init__(self, work: Workspace, seed: int = 0) -> None:
         self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
         self.coupling, self.local = work.coupling, LocalInverses(work)
-        self._right = right_hand_sides(work.problem)[:, : self.coupling.width]
+        self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
         coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
         self.omega = coupled / shared
 
@@ -166,7 +166,9 @@ class CrossCg(JudgedMethod):
     """Conjugate gradients on the two-channel dual of a quadratic problem."""
 
     name = "cross-cg"
-    summary = "conjugate gradients on the two-channel dual, local Hessian solves, one averaging a step"
+    summary = (
+        "conjugate gradients on the two-channel dual, local Hessian solves, one averaging a step"
+    )
     needs = frozenset({"smooth", "strongly convex", "quadratic"})
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:

@@ -14,8 +14,8 @@ from ccmac.certificates.error_bound import Bound, Certifier, Infeasibility
 from ccmac.certificates.infeasibility import Conflicts
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
 from ccmac.certificates.stopping import Check
-from ccmac.methods.driver import Outcome
 from ccmac.methods.base import Prepared
+from ccmac.methods.driver import Outcome
 from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized

@@ -39,7 +39,7 @@ from ccmac.methods.local.minimum import LocalMinimisers
 from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.blocks import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 
 Array = NDArray[np.float64]
@@ -84,7 +84,7 @@ class DualLbfgs(Iteration[LbfgsState]):
     def __init__(self, work: Workspace, seed: int = 0) -> None:
         self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
         self.coupling, self.local = work.coupling, LocalMinimisers(work)
-        self._right = right_hand_sides(work.problem)[:, : self.coupling.width]
+        self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
         self._probe = PROBE * self._strong_convexity(work.curvature)
         origin = self.space.zeros()
         self._rest, _ = self.local.minimise(origin, origin)
@@ -270,7 +270,9 @@ class CrossLbfgs(JudgedMethod):
     """Quasi-Newton steps on the two-channel dual, with local minimisations."""
 
     name = "cross-lbfgs"
-    summary = "quasi-Newton on the two-channel dual, local minimisations, one averaging a trial step"
+    summary = (
+        "quasi-Newton on the two-channel dual, local minimisations, one averaging a trial step"
+    )
     needs = frozenset({"smooth", "strongly convex"})
     instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 

@@ -7,13 +7,13 @@ command line, of suites and of ``method="cross-apapc"`` become such a dataclass 
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
 from ccmac.errors import InputError
+from ccmac.texts import nearest, shown
 
 M = TypeVar("M")
 
@@ -39,21 +39,6 @@ def option(
 def options_of(method: Any) -> dict[str, Option]:
     """Name and meaning of every option of a method (class or object), in order."""
     return {f.name: f.metadata["option"] for f in fields(method) if "option" in f.metadata}
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """``; did you mean ...?`` where something known is close, else the whole list."""
-    known = list(known)
-    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"take one of {', '.join(known)}" if known else "there is none to take"
-
-
-def shown(value: object) -> str:
-    """A value as it may stand in a message: at most 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def check(method: Any) -> None:
@@ -83,7 +68,9 @@ def _check_value(place: str, value: Any, about: Option) -> None:
     if kind is bool and not isinstance(value, bool):
         raise InputError(f"{place} = {shown(value)} must be true or false")
     if about.choices and value not in about.choices:
-        raise InputError(f"{place} = {shown(value)} is unknown; {nearest(value, about.choices)}")
+        raise InputError(
+            f"{place} = {shown(value)} is unknown; {nearest(str(value), about.choices)}"
+        )
     if kind not in (int, float, bool, str) and not isinstance(value, kind):
         raise InputError(f"{place}: expected {kind.__name__}, got {type(value).__name__}")
 
@@ -114,7 +101,9 @@ def _read(place: str, value: Any, about: Option) -> Any:
         unknown = [k for k in value if k not in {f.name for f in fields(about.kind)}]
         if unknown:
             names = [f.name for f in fields(about.kind)]
-            raise InputError(f"{place}: {shown(unknown[0])} is unknown; {nearest(unknown[0], names)}")
+            raise InputError(
+                f"{place}: {shown(unknown[0])} is unknown; {nearest(str(unknown[0]), names)}"
+            )
         return about.kind(**value)
     if about.kind is float and _is_number(value):
         return float(value)

@@ -33,9 +33,7 @@ class RealizedMethod(Method):
         "averaged", str, "how the constraints are executed", choices=REALIZATIONS
     )
     certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
-    access: str = option(
-        "factor", str, ACCESS, choices=("factor", "matvec"), only=["averaged"]
-    )
+    access: str = option("factor", str, ACCESS, choices=("factor", "matvec"), only=["averaged"])
     scale: float | None = option(
         None, float, "s^2 of z = s z~ in units of the balanced scale", only=["averaged"]
     )
@@ -89,8 +87,8 @@ class RealizedMethod(Method):
             return replace(self, realization="stack").realize(work, request)
         if (work.stack is None) == (self.realization == "stack"):
             raise InputError(
-                f"{self.name}: realization {self.realization!r} does not fit; a Stack is normalized "
-                "channel by channel (realization 'stack'), a Problem is not"
+                f"{self.name}: realization {self.realization!r} does not fit; a Stack is "
+                "normalized channel by channel (realization 'stack'), a Problem is not"
             )
         if self.realization == "averaged":
             plan = Fixed(
@@ -113,12 +111,13 @@ class RealizedMethod(Method):
         if self.realization == "canonical":
             from ccmac.realizations.canonical.system import canonical
 
-            names = ("inner", "rule", "delta", "interval", "model", "materialise")
-            return canonical(work, certificates=given, **self._set(*names))
+            return canonical(
+                work, certificates=given,
+                **self._set("inner", "rule", "delta", "interval", "model", "materialise"),
+            )  # fmt: skip
         from ccmac.realizations.certified.system import certified
 
-        names = ("inner", "delta", "materialise")
-        return certified(work, certificates=given, **self._set(*names))
+        return certified(work, certificates=given, **self._set("inner", "delta", "materialise"))
 
     def _set(self, *names: str) -> dict[str, Any]:
         """Those of the options that were given."""

@@ -10,18 +10,16 @@ from ccmac.methods.apapc import CrossApapc, JointApapc
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method
 from ccmac.methods.cg import CrossCg
-from ccmac.methods.comparators.condat_vu import CondatVu
+from ccmac.methods.comparators.admm import Dpmm, TrackingAdmm
 from ccmac.methods.comparators.coupled import CoupledYarmoshik
-from ccmac.methods.comparators.dpmm import Dpmm
 from ccmac.methods.comparators.mixed import MixedYarmoshik
-from ccmac.methods.comparators.papc import Papc
-from ccmac.methods.comparators.pdhg import Pdhg
-from ccmac.methods.comparators.tracking_admm import TrackingAdmm
+from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.lbfgs import CrossLbfgs
-from ccmac.methods.options import built, described, nearest, options_of, shown
+from ccmac.methods.options import built, described, options_of
 from ccmac.methods.realized import RealizedMethod
 from ccmac.methods.sliding.method import CrossSliding
+from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
 
 REGISTRY: dict[str, type[Method]] = {
@@ -56,7 +54,9 @@ def parse(method: str | Method, options: Mapping[str, Any] | None = None) -> Met
             f"method: expected a name or a method such as ccmac.methods.CrossApapc(), "
             f"got {type(method).__name__}"
         )
-    others = {option: name for name, cls in reversed(REGISTRY.items()) for option in options_of(cls)}
+    others = {
+        option: name for name, cls in reversed(REGISTRY.items()) for option in options_of(cls)
+    }
     return built(find(method), options or {}, others)
 
 

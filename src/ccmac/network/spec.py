@@ -5,6 +5,7 @@ Sizes are compared with n before anything is built: a name costs nothing until i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
 from ccmac.network.files import read_network
 from ccmac.network.graph import Network
-from ccmac.texts import DIGITS, nearest, shown
+from ccmac.texts import DIGITS, is_file, nearest, shown
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,7 @@ def _sized(
 def _named(spec: str, n: int) -> Network:
     if spec.partition(":")[0] in FAMILIES:
         return build_family(parse_family(spec), n)
-    try:
-        is_file = Path(spec).is_file()
-    except (OSError, ValueError):  # names that no file system takes
-        is_file = False
-    if not is_file:
+    if not is_file(spec):
         known = [*(name for name, f in FAMILIES.items() if not f.parameters), "grid:2x4",
                  "erdos_renyi:0.5:1", "random_regular:4:0"]  # fmt: skip
         hint = nearest(spec.partition(":")[0], FAMILIES)
@@ -130,7 +127,10 @@ def parse_family(spec: str) -> dict[str, Any]:
 def _number(kind: type, text: str) -> Any:
     if len(text) > DIGITS or (kind is int and not text.isdecimal()):
         raise ValueError
-    return kind(text)
+    value = kind(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
 
 
 def build_family(chosen: Mapping[str, Any], n: int) -> Network:
@@ -141,7 +141,7 @@ def build_family(chosen: Mapping[str, Any], n: int) -> Network:
         rows, cols = parameters["rows"], parameters["cols"]
         if rows * cols != n:
             raise InputError(
-                f"network: a {shown(rows)} x {shown(cols)} grid has {shown(rows * cols)} agents, "
-                f"not {n}; build the network for the problem's n"
+                f"network: a {shown(rows)} x {shown(cols)} grid has {shown(rows * cols)} agents "
+                f"but the problem has {n}; build the network for the problem's n"
             )
     return FAMILIES[name].make(n, **parameters)

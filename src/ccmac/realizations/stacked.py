@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
-from ccmac.linalg.families import multiply
+from ccmac.linalg.families import dense, multiply
 from ccmac.linalg.filters import minimal_degree, outer_degree
+from ccmac.linalg.ranks import row_space, squared_range
 from ccmac.realizations.base import Realized
 from ccmac.realizations.normalized import (
     RULES,
@@ -29,7 +30,6 @@ from ccmac.realizations.normalized import (
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import Interval
 from ccmac.workspace import Workspace
-from ccmac.workspace.local import dense, row_space
 
 Array = NDArray[np.float64]
 DENSE = 4000
@@ -94,11 +94,13 @@ def stacked(
             ends = None if spectra is None else spectra[j]
             if not certified:
                 entries = dense(matrix)
-                _, s, basis = row_space(entries)
-                if not len(s):
+                rows = row_space(entries)
+                if not rows.rank:
                     continue
-                bases.append(basis)
-                ends = ends or (float(s[-1] ** 2), float(s[0] ** 2) * (1 + ROUNDING))
+                bases.append(rows.basis.T)
+                if ends is None:
+                    _, low, high = squared_range(entries)
+                    ends = (low, high * (1 + ROUNDING))
                 if rule == "exact":
                     channels.append(WhitenedChannel(raw, entries, runtime.ledger))
                     continue

@@ -7,6 +7,7 @@ coupled row is then H u = t A x~ + s B z~.
 from __future__ import annotations
 
 import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -88,11 +89,3 @@ class Coupling:
         gz = np.empty((count, self.q)) if out is None else out
         self.B.adjoint_common(self.s * price[0], gz.reshape(-1))
         return gx, gz
-
-
-def right_hand_sides(problem: Problem) -> Array:
-    """The b_i of the agents held here, one row each (zeros where absent; no copies if all are)."""
-    blocks = problem.blocks("b")
-    if all(b is None for b in blocks):
-        return np.broadcast_to(0.0, (len(blocks), problem.m))
-    return np.stack([np.zeros(problem.m) if b is None else b for b in blocks])

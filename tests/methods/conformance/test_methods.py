@@ -92,7 +92,9 @@ def test_mixed_refuses_coupling_through_z() -> None:
 def test_pooling_refuses_general_blocks() -> None:
     for method in ("dpmm", "coupled-yarmoshik"):
         with pytest.raises(MethodRefused, match="R1"):
-            ccmac.solve(quadratic().problem, NETWORKS["ring"], method=parse(method, {"reduction": "R2"}))
+            ccmac.solve(
+                quadratic().problem, NETWORKS["ring"], method=parse(method, {"reduction": "R2"})
+            )
 
 
 def test_unknown_names_are_named() -> None:

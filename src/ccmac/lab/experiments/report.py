@@ -18,7 +18,7 @@ import numpy as np
 
 from ccmac.lab.experiments.analysis import affine_fit, communication_fit, two_factor_fit
 from ccmac.lab.experiments.records import Record, read_records, read_suite
-from ccmac.lab.experiments.runs import network_name
+from ccmac.lab.experiments.runs import alpha_name, network_name
 from ccmac.lab.experiments.suite import Suite
 from ccmac.lab.experiments.tables import HEAD, TEXT_COLUMNS, cells
 from ccmac.lab.experiments.verify import findings
@@ -117,13 +117,6 @@ def _trace(record: Record) -> dict[str, list[float]] | None:
     out = {a: trace[work if a == "gradients" else a][keep] for a in AXES}
     out["error"] = trace[column][keep]
     return {name: [float(f"{v:.4g}") for v in values] for name, values in out.items()}
-
-
-def alpha_name(alpha: Any) -> str:
-    """``uniform``, ``feature-norm`` or ``chi = 3``."""
-    if alpha is None:
-        return "uniform"
-    return f"chi = {alpha['cross_factor']:g}" if isinstance(alpha, dict) else str(alpha)
 
 
 # -- parts of the page -----------------------------------------------------------------------------

@@ -23,14 +23,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
-from ccmac.linalg.families import LocalFamily
+from ccmac.linalg.families import LocalFamily, dense
 from ccmac.methods.base import Iteration, State, vector
 from ccmac.methods.comparators.pooling import pooled_loss, pooled_multiple
 from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
-from ccmac.workspace.local import dense
+from ccmac.workspace.blocks import right_hand_sides
 
 Array = NDArray[np.float64]
 REDUCTIONS = ("R1", "R2", "R3")
@@ -62,7 +61,7 @@ class CoupledForm:
         self.own = _OwnRows(work, start=m + self.copies * q) if wanted else None
         self.width = m + self.copies * q + (self.own.total if self.own else 0)
         self.right = np.zeros((count, self.width))
-        self.right[:, :m] = right_hand_sides(work.problem)
+        self.right[:, :m] = right_hand_sides(work.problem).b
         if self.own is not None:
             self.own.write_right(self.right)
 

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.linalg.extremes import gram_extremes
+from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import lanczos
 from ccmac.methods.comparators.reductions import CoupledForm
 from ccmac.workspace import Workspace
-from ccmac.workspace.local import dense
 
 Array = NDArray[np.float64]
 STEPS = 60

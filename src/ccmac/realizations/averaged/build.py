@@ -9,7 +9,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import friedrichs_cosine
+from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
+from ccmac.linalg.ranks import squared_range
+from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.normalizers import Spectrum
 from ccmac.realizations.averaged.planner import Candidate, Choice, Fixed, Goal, Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
@@ -19,10 +23,10 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
 from ccmac.workspace import Workspace
-from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.blocks import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.local import LocalEquations, dense, row_space
-from ccmac.workspace.shared import KERNEL, SharedEquations
+from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.shared import SharedEquations
 
 Array = NDArray[np.float64]
 LANCZOS_STEPS = 18
@@ -59,7 +63,7 @@ def averaged(work: Workspace, wanted: Wanted) -> Realized:
     s0 = table.balance() * math.sqrt(2.0)
     local, shared = _equations(work, wanted)
     system = AveragedSystem(work.space, work.coupling.rescaled(1.0, s0), local, shared)
-    system.prepare_target(right_hand_sides(problem))
+    system.prepare_target(right_hand_sides(problem).b)
     rng = np.random.default_rng(wanted.seed)
     if not shared.empty:
         shared.prepare_target()
@@ -114,8 +118,7 @@ def _fixed(
     common = choice.cosine is None
     cosine = choice.cosine if choice.cosine is not None else 0.0
     if given.cross_factor is not None:
-        chi2 = given.cross_factor**2
-        cosine, common = (chi2 - 1) / (chi2 + 1), True
+        cosine, common = friedrichs_cosine(given.cross_factor), True
     final.finish(choice.normalizer, cosine, choice.spectrum.source, common)
     if choice.cosine is None and given.cross_factor is None and not final.empty:
         final.interval = _joint_interval(final, rng, notes, small=small)
@@ -203,8 +206,8 @@ def local_interval(work: Workspace) -> tuple[float, float]:
     """[l_C, u_C] from each agent's own singular values (one reduction of two scalars)."""
     rows = []
     for block in work.problem.blocks("C"):
-        s = np.zeros(0) if block is None else row_space(dense(block))[1]
-        rows.append([s.min() ** 2 if s.size else np.inf, s.max() ** 2 if s.size else 0.0])
+        rank, low, high = (0, 0.0, 0.0) if block is None else squared_range(dense(block))
+        rows.append([low if rank else np.inf, high])
     values = work.runtime.gather(np.array(rows, dtype=np.float64))
     if not np.isfinite(values[:, 0]).any():
         return 1.0, 1.0

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import cross_factor, weighted_extremes
 from ccmac.costs import Costs
 from ccmac.ledger import Cost
 from ccmac.realizations.averaged.normalizers import (
@@ -28,7 +29,6 @@ from ccmac.realizations.averaged.normalizers import (
 from ccmac.realizations.averaged.profile import Profile
 from ccmac.realizations.averaged.system import AveragedSystem, Normalizer, SemiIteration
 from ccmac.realizations.averaged.twin import Modes, Setting, predict
-from ccmac.realizations.system import weighted_extremes
 from ccmac.workspace.curvature import Curvature, CurvatureTable
 
 Array = NDArray[np.float64]
@@ -220,7 +220,7 @@ class Planner:
             for outer in self._outers(low, high):
                 candidate = Candidate(
                     scale, s, kind, inner, outer, constants.condition,
-                    math.sqrt((1 + cosine) / (1 - cosine)),
+                    cross_factor(cosine),
                 )  # fmt: skip
                 cost = self._iteration_cost(candidate, constants)
                 setting = Setting(
@@ -230,9 +230,7 @@ class Planner:
                 rows.append(_Row(candidate, setting, modes, constants, spectrum))
         return rows
 
-    def _normalizers(
-        self, s: float, modes: Modes, spectrum: Spectrum
-    ) -> list[_Normalizing]:
+    def _normalizers(self, s: float, modes: Modes, spectrum: Spectrum) -> list[_Normalizing]:
         found: list[_Normalizing] = []
         wanted, fixed = self.fixed.normalizer, self.fixed.inner
         if wanted in (None, "semi-iteration"):

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import weighted_extremes
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import growth
-from ccmac.realizations.system import AffineSystem, Interval, weighted_extremes
+from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.space import Space
 from ccmac.workspace.chains import Chain, lockstep, lockstep_cost, semi_iteration_chain
 from ccmac.workspace.coupling import Coupling

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
+from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.angles.report import Geometry
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
@@ -39,7 +40,7 @@ from ccmac.realizations.normalized import (
 )
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.supplied import Certificates
-from ccmac.realizations.system import Interval, weighted_extremes
+from ccmac.realizations.system import Interval
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 
@@ -148,7 +149,7 @@ def joint_interval(
         return Interval(a / (3.0 * chi * chi), 2.0 * b, "supplied")
     if len(spreads) == 1:
         return Interval(a, b)
-    cosine = (chi * chi - 1.0) / (chi * chi + 1.0)
+    cosine = friedrichs_cosine(chi)
     low, _ = weighted_extremes(spreads[0][0], spreads[1][0], cosine)
     _, high = weighted_extremes(spreads[0][1], spreads[1][1], 1.0 if common else cosine)
     return Interval(low * (1 - ROUNDING), high * (1 + ROUNDING))

@@ -17,7 +17,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.angles.operators import families, right_hand_sides
 from ccmac.errors import InputError
 from ccmac.linalg.filters import outer_degree
 from ccmac.problem import Problem
@@ -45,6 +44,7 @@ from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import block_families, right_hand_sides
 
 Array = NDArray[np.float64]
 LOCAL_ACCURACY = 0.5
@@ -137,11 +137,11 @@ def _first(
     local = None
     if bounds.u_C > 0:
         p = inverse_root_polynomial(bounds.l_C, bounds.u_C, accuracy=LOCAL_ACCURACY)
-        local = NormalizedLocal(families(problem, space.runtime.ledger)["C"], p)
+        local = NormalizedLocal(block_families(problem, space.runtime.ledger)["C"], p)
     if coupling is None and local is None:
         return None
     beta = 1.0 if coupling is None else math.sqrt(6 * bounds.h)
-    return LiftedCoupledLocal(space, coupling, local, beta, right_hand_sides(problem)["c"])
+    return LiftedCoupledLocal(space, coupling, local, beta, right_hand_sides(problem).c)
 
 
 def _second(
@@ -151,6 +151,6 @@ def _second(
     shared = bounds.d_D > 0
     if not problem.q or (graph is None and not shared):
         return None
-    family = families(problem, space.runtime.ledger)["D"] if shared else None
+    family = block_families(problem, space.runtime.ledger)["D"] if shared else None
     gamma = math.sqrt(8 * bounds.d_D) if shared else 1.0
-    return LiftedSharedConsensus(space, family, right_hand_sides(problem)["e"], graph, gamma)
+    return LiftedSharedConsensus(space, family, right_hand_sides(problem).e, graph, gamma)

@@ -16,7 +16,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.angles.operators import families, right_hand_sides
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import minimal_degree, outer_degree
@@ -27,6 +26,7 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import block_families, right_hand_sides
 
 Array = NDArray[np.float64]
 INTERVALS = ("certificate", "tight", "minimal")
@@ -39,10 +39,10 @@ class JointSystem(AffineSystem):
         problem = work.problem
         self.space, self.runtime, self.modelled = work.space, work.runtime, modelled
         self.coupling = work.coupling
-        leaf = families(problem, self.runtime.ledger)
+        leaf = block_families(problem, self.runtime.ledger)
         self.C, self.D = leaf["C"], leaf["D"]
         sides = right_hand_sides(problem)
-        self.c, self.e = sides["c"], sides["e"]
+        self.c, self.e = sides.c, sides.e
         self.consensus = self.runtime.n > 1 and problem.q > 0
         self.first = not (self.coupling.empty and self.C.empty)
         self.second = self.consensus or not self.D.empty
@@ -51,7 +51,7 @@ class JointSystem(AffineSystem):
         self.interval = Interval(1.0, 1.0)
         self.target = np.zeros((1, self.coupling.width))
         if not self.coupling.empty:
-            [self.target] = self._means([sides["b"]])
+            [self.target] = self._means([sides.b])
 
     def _means(self, parts: list[Array]) -> list[Array]:
         if self.modelled is None:
