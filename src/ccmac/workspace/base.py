@@ -19,6 +19,7 @@ from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
 
 Array = NDArray[np.float64]
@@ -71,6 +72,14 @@ class Workspace:
         """What the agents declare of their objectives: one reduction."""
         with self.ledger.phase("setup"):
             return CurvatureTable(self.problem, self.runtime)
+
+    @cached_property
+    def reduced(self) -> Reduced | None:
+        """The coupled and shared equations on ker C, known to all; None where that costs too much."""
+        if self.stack is not None or not affordable(self.problem, self.curvature):
+            return None
+        with self.ledger.phase("setup"):
+            return Reduced(self.problem, self.runtime, self.curvature, self.local)
 
     @cached_property
     def capabilities(self) -> frozenset[str]:

@@ -37,7 +37,7 @@ class CurvatureTable:
 
     Arrays with one entry per agent: the constants of f_i in x, in z and in both (``L_x``, ``mu_x``,
     ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, is quadratic, has a prox, the
-    ``multiple`` beta_i where B_i = beta_i I (NaN where it is not), and the size ``d`` of x_i.
+    ``multiple`` beta_i where B_i = beta_i I (NaN where it is not), the size ``d`` of x_i and the rows ``r`` of D_i.
     """
 
     L_x: Array
@@ -51,6 +51,7 @@ class CurvatureTable:
     has_prox: Array
     multiple: Array
     d: Array
+    r: Array
 
     def __init__(self, problem: Problem, runtime: Runtime) -> None:
         self.problem, self.runtime = problem, runtime
@@ -171,7 +172,7 @@ def _declared(problem: Problem, i: int) -> list[float]:
     multiple = 0.0 if agent.B is None else identity_multiple(agent.B)
     return [
         c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), *able,
-        np.nan if multiple is None else multiple, problem.d[i],
+        np.nan if multiple is None else multiple, problem.d[i], problem.r[i],
     ]  # fmt: skip
 
 
