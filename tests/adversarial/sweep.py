@@ -77,6 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         faulty = [v.as_dict() for v in verdicts if v.faults]
         record = {"options": vars(options), "summary": summary, "faulty": faulty}
+        Path(options.json).parent.mkdir(parents=True, exist_ok=True)
         Path(options.json).write_text(json.dumps(record, indent=1), encoding="utf-8")
     return int(not good(verdicts))
 
