@@ -36,7 +36,7 @@ def counts(group: list[Verdict]) -> dict[str, Any]:
         for fault in v.faults:
             seeds.setdefault(fault, []).append(v.seed)
     easy = [v for v in group if v.easy]
-    ratios = [v.ratio for v in group if not math.isnan(v.ratio)]
+    ratios = [v.ratio for v in easy if not math.isnan(v.ratio)]
     return {
         "problems": len(group),
         "statuses": dict(Counter(v.status for v in group)),
