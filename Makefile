@@ -1,4 +1,5 @@
 # make demo | test | lint | pins | bench | docs | clean      needs only python3 (3.11 or newer) and make
+# make demo | test | adversarial | lint | bench | docs | clean      needs only python3 (3.11 or newer) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -26,12 +27,21 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
 .PHONY: demo test lint pins bench docs clean
+.PHONY: demo test adversarial lint bench docs clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# Thousands of problems judged in exact arithmetic: make adversarial COUNT=4000 SEED=7
+COUNT ?= 2000
+SEED ?= 1000
+
+adversarial: $(VENV)/.installed-test
+	$(BIN)/python tests/adversarial/sweep.py --count $(COUNT) --seed $(SEED) --jobs $(WORKERS) \
+		--json out/adversarial.json
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
