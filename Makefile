@@ -1,5 +1,4 @@
-# make demo | test | lint | pins | bench | docs | clean      needs only python3 (3.11 or newer) and make
-# make demo | test | adversarial | lint | bench | docs | clean      needs only python3 (3.11 or newer) and make
+# make demo | test | lint | pins | adversarial | bench | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -26,8 +25,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint pins bench docs clean
-.PHONY: demo test adversarial lint bench docs clean
+.PHONY: demo test lint pins adversarial bench docs clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo

@@ -17,7 +17,10 @@ Array = NDArray[np.float64]
 
 ADVICE = {
     "optimal": "the tolerance is reached",
+    "converged": "the tolerance is reached by an estimate; see .error_estimate",
+    "stalled": "nothing more is to be gained in double precision; see .error_bound and .residuals",
     "max_iterations": "stopped by the iteration or time limit; raise it or loosen tol",
+    "unbounded": "the objective falls without bound along a direction that keeps the equations",
     "infeasible": "the equations contradict each other; see .infeasibility",
     "interrupted": "stopped by the user; the iterate is usable and can warm-start a new run",
     "diverged": "the iterates grew without bound; check the constants of the objectives",

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -262,26 +261,3 @@ class Certifier:
             self._limit,
         )
         return reduced.remaining, reduced.price
-
-
-@dataclass(frozen=True)
-class Infeasibility:
-    """lambda with K'lambda = 0 and lambda'v != 0, by blocks, and what it says in words."""
-
-    message: str
-    coupled: Array
-    local: dict[int, Array] = field(default_factory=dict)
-    shared: dict[int, Array] = field(default_factory=dict)
-    defect: float = 0.0
-    value: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the record."""
-        return {
-            "message": self.message,
-            "coupled": self.coupled.tolist(),
-            "local": {str(i): v.tolist() for i, v in self.local.items()},
-            "shared": {str(i): v.tolist() for i, v in self.shared.items()},
-            "defect": self.defect,
-            "value": self.value,
-        }

@@ -1,64 +1,197 @@
-"""Certificates of infeasibility: lambda with K'lambda = 0 and lambda'v != 0, block by block.
+"""Certificates of infeasibility: lambda with K'lambda ~ 0 and lambda'v != 0, block by block.
 
-Built from the user's own equations at a point that satisfies them as well as possible, and put into
-words that name the conflicting blocks.
+For every solution w of K w = v, |lambda'v| = |lambda'K w| <= ||K'lambda|| ||w||: the equations have
+no solution of norm below R = |lambda'v| / ||K'lambda||. A contradiction is claimed when R, computed
+in the user's own blocks with all rounding against it, exceeds REACH times max(1, the norm of the
+least-squares point); below that nothing is claimed. Words name the conflicting blocks.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.certificates.error_bound import Infeasibility
 from ccmac.certificates.prices import CONFLICT, Recovery, split
-from ccmac.linalg.lanczos import agreed_dots
+from ccmac.linalg.extended import EPS_LONG, norm, product
+from ccmac.linalg.families import dense
+from ccmac.linalg.ranks import RowSpace, row_space
+from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.space import piece_sums, row_dots
+from ccmac.workspace import Workspace
+from ccmac.workspace.reduced import Reduced
 
 Array = NDArray[np.float64]
+REACH = 1e5  # solutions this many times larger than the least-squares point are out of reach
+SEEN = 64 * EPS  # share of a right-hand side below which a misfit is rounding
+
+
+@dataclass(frozen=True)
+class Infeasibility:
+    """lambda by blocks, what it says in words, ``defect`` = ||K'lambda||, ``value`` = lambda'v."""
+
+    message: str
+    coupled: Array
+    local: dict[int, Array] = field(default_factory=dict)
+    shared: dict[int, Array] = field(default_factory=dict)
+    defect: float = 0.0
+    value: float = 0.0
+
+    @property
+    def radius(self) -> float:
+        """R: no solution has a smaller norm."""
+        return abs(self.value) / self.defect if self.defect > 0 else math.inf
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the record."""
+        return {
+            "message": self.message,
+            "coupled": self.coupled.tolist(),
+            "local": {str(i): v.tolist() for i, v in self.local.items()},
+            "shared": {str(i): v.tolist() for i, v in self.shared.items()},
+            "defect": self.defect,
+            "value": self.value,
+            "radius": self.radius if math.isfinite(self.radius) else None,
+        }
+
+
+@dataclass(frozen=True)
+class _Contradiction:
+    """lambda for M w = v with its value (a lower bound of |lambda'v|) and defect (an upper one)."""
+
+    price: Array
+    value: float
+    defect: float
+
+
+def contradiction(matrix: Array, right: Array, space: RowSpace) -> _Contradiction | None:
+    """What of ``right`` lies outside the range, as a multiplier of rows; None if it is rounding."""
+    unit, zero = space.inverse_lengths * right, space.inverse_lengths == 0
+    if np.any(zero & (right != 0)):  # 0 = right
+        price = np.where(zero & (np.abs(right) == np.abs(right[zero]).max()), np.sign(right), 0.0)
+        return _Contradiction(price, float(np.abs(price) @ np.abs(right)), 0.0)
+    gap = unit - space.left @ (space.left.T @ unit)
+    gap -= space.left @ (space.left.T @ gap)
+    length = float(np.linalg.norm(gap))
+    if length <= SEEN * math.sqrt(len(gap)) * float(np.linalg.norm(unit)):
+        return None
+    price = space.inverse_lengths * gap / length
+    return _weighed(matrix, right, price)
+
+
+def _weighed(matrix: Array, right: Array, price: Array) -> _Contradiction:
+    """Value and defect in extended precision, rounding against the claim."""
+    noise = (len(price) + 2) * EPS_LONG
+    value = abs(float(price.astype(np.longdouble) @ right.astype(np.longdouble)))
+    value -= noise * float(np.abs(price) @ np.abs(right))
+    defect = norm(product(matrix.T, price)) + noise * norm(np.abs(matrix).T @ np.abs(price))
+    exact = not np.any(product(matrix.T, price))
+    return _Contradiction(price, max(value, 0.0), 0.0 if exact else defect)
+
+
+def claimed(value: float, defect: float, size: float) -> bool:
+    """Whether a certificate excludes everything within reach of points of norm ``size``."""
+    return value > 0 and value >= REACH * max(1.0, size) * defect
 
 
 class Conflicts:
     """Finds and proves contradictions among the equations of a :class:`Recovery`."""
 
-    def __init__(self, recovery: Recovery) -> None:
-        self.user = recovery
+    def __init__(self, work: Workspace, recovery: Recovery) -> None:
+        self.work, self.user = work, recovery
         self.problem, self.runtime = recovery.problem, recovery.runtime
 
     def own(self) -> Infeasibility | None:
         """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one reduction."""
-        agents = list(self.problem.agents)
-        rows = np.zeros((len(agents), 2))
-        for column, found in enumerate((self.user.local.conflict, self.user.shared.conflict)):
-            for agent, gap in found:
-                rows[agents.index(agent), column] = gap
-        gaps = self.runtime.gather(rows, riding=True)  # with the agents' other declarations
-        for column, block in enumerate("CD"):
-            if gaps[:, column].any():
-                agent = int(np.argmax(gaps[:, column]))
-                right = "c" if block == "C" else "e"
+        problem, found = self.problem, {}
+        rows = np.zeros((len(problem.agents), 4))
+        for k, (i, agent) in enumerate(problem.agents.items()):
+            for column, (block, right) in enumerate(((agent.C, agent.c), (agent.D, agent.e))):
+                if block is None or right is None or not len(right):
+                    continue
+                matrix = dense(block)
+                space = row_space(matrix)
+                seen = contradiction(matrix, right, space)
+                size = float(np.linalg.norm(space.coordinates(right)))
+                if seen is not None and claimed(seen.value, seen.defect, size):
+                    found[i, column] = seen
+                    rows[k, 2 * column : 2 * column + 2] = seen.value, seen.defect
+        seen_by_all = self.runtime.gather(rows, riding=True)  # with the agents' other declarations
+        for column, (block, right) in enumerate((("C", "c"), ("D", "e"))):
+            values = seen_by_all[:, 2 * column]
+            if values.any():
+                agent_index = int(np.argmax(values))
+                mine = found.get((agent_index, column))
+                price = {} if mine is None else {agent_index: mine.price}
                 return Infeasibility(
-                    f"infeasible: agent {agent}'s own equations {block} contradict each other "
-                    f"(right-hand side {right} is {gaps[agent, column]:.3g} away from the range); "
-                    f"correct {block} or {right} of agent {agent}",
-                    np.zeros(self.problem.m),
-                    value=float(gaps[agent, column]),
-                )
-        return self._empty_conflict()
+                    f"infeasible: agent {agent_index}'s own equations {block} contradict each "
+                    f"other (right-hand side {right} is {values[agent_index]:.3g} away from the "
+                    f"range); correct {block} or {right} of agent {agent_index}",
+                    np.zeros(problem.m), price if block == "C" else {},
+                    price if block == "D" else {},
+                    float(seen_by_all[agent_index, 2 * column + 1]), float(values[agent_index]),
+                )  # fmt: skip
+        return None
 
-    def _empty_conflict(self) -> Infeasibility | None:
-        """A = B = 0 leaves the coupled equation 0 = sum b."""
-        if not (self.user.coupling.empty and self.problem.m):
+    def together(self, reduced: Reduced) -> Infeasibility | None:
+        """Among all equations, where everybody knows them: no rounds unless there is one."""
+        right = reduced.right
+        outside = reduced.U_null @ (reduced.U_null.T @ right)
+        length = float(np.linalg.norm(outside))
+        size = float(np.linalg.norm((reduced.U.T @ right) / reduced.sigma))
+        if length <= SEEN * math.sqrt(len(right)) * (
+            float(np.linalg.norm(right)) + reduced.angle * float(np.linalg.norm(right))
+        ):
             return None
-        mean = self.runtime.average(self.user.b)
-        total = self.problem.n * np.sqrt(agreed_dots(self.runtime, mean, mean)[0])
-        if total <= CONFLICT * max(1.0, self.user.scale()):
-            return None
-        return Infeasibility(
-            f"infeasible: no agent has A or B, but the b_i add up to {total:.3g}, not to zero; "
-            "correct the b_i or give the coupled equation its A and B",
-            mean[0],
-            value=float(total**2 / self.problem.n),
+        scaled = outside / length
+        price, shared = reduced.prices(scaled)
+        local, rows = [], []
+        for k, agent in enumerate(self.problem.agents.values()):
+            A, C, kernel = reduced.A[k], reduced.C[k], reduced.kernels[k]
+            pulled = A.T @ price
+            kappa = -kernel.space.multipliers(kernel.space.basis.T @ pulled)
+            b = np.zeros(len(price)) if agent.b is None else agent.b
+            c = np.zeros(len(C)) if agent.c is None else agent.c
+            value = float(product(b[None], price)[0] + product(c[None], kappa)[0])
+            spread = norm(np.abs(A).T @ np.abs(price)) + norm(np.abs(C).T @ np.abs(kappa))
+            noise = (len(price) + len(kappa) + 2) * EPS_LONG * spread
+            left = product(A.T, price) + product(C.T, kappa)
+            off = 0.0 if not np.any(left) else norm(left) + noise
+            terms = float(np.abs(b) @ np.abs(price) + np.abs(c) @ np.abs(kappa))
+            rows.append([value, off * off, terms, float(np.linalg.norm(kappa))])
+            local.append(kappa)
+        gathered = self.runtime.gather(np.array(rows))
+        on_z = product(reduced.Bbar.T, price) + product(reduced.D.T, shared)
+        spread = norm(np.abs(reduced.Bbar).T @ np.abs(price)) + norm(
+            np.abs(reduced.D).T @ np.abs(shared)
         )
+        noise = (len(price) + len(shared) + 2) * EPS_LONG * spread
+        off_z = 0.0 if not np.any(on_z) else norm(on_z) + noise
+        value = float(np.add.reduce(gathered[:, 0]) + product(reduced.e[None], shared)[0])
+        terms = float(np.add.reduce(gathered[:, 2]) + np.abs(reduced.e) @ np.abs(shared))
+        value = max(abs(value) - 4 * EPS * terms, 0.0)
+        defect = math.sqrt(float(np.add.reduce(gathered[:, 1])) + off_z * off_z)
+        if not claimed(value, defect, size):
+            return None
+        ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
+        by_agent = np.split(reduced.unit_D * shared, ends)
+        weights = {
+            "coupled": [0]
+            if np.linalg.norm(price) > 1e-6 * max(np.abs(scaled).max(), 1e-300)
+            else [],
+            "C": [int(i) for i in np.flatnonzero(gathered[:, 3] > 1e-6)],
+            "D": [i for i, v in enumerate(by_agent) if np.linalg.norm(v) > 1e-6],
+        }
+        norms = {"coupled": length, "shared": length if not weights["coupled"] else 0.0}
+        agents = list(self.problem.agents)
+        return Infeasibility(
+            _describe(weights, norms), price,
+            {i: v for i, v in zip(agents, local, strict=True) if v.size},
+            {i: by_agent[i] for i in agents if by_agent[i].size}, defect, value,
+        )  # fmt: skip
 
     def at(self, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
         """The certificate at a least-squares point (repaired as far as it goes), or None.
@@ -88,7 +221,7 @@ class Conflicts:
         values = np.stack(
             [
                 piece_sums(total_x**2, self.user.space.d),
-                np.sum(np.broadcast_to(mean, total_z.shape) ** 2, axis=1),
+                self.problem.n * np.sum(np.broadcast_to(mean, total_z.shape) ** 2, axis=1),
                 row_dots(self.user.b[:, : price.shape[1]], np.broadcast_to(price, wide)),
                 [
                     float(k @ c)
@@ -105,15 +238,15 @@ class Conflicts:
         coupled = np.zeros(self.problem.m)
         coupled[: price.shape[1]] = price[0]
         agents = list(self.problem.agents)
+        defect, value = float(np.sqrt(defect_x + defect_z)), float(sum(parts))
+        if not claimed(abs(value), defect, size):
+            return None
         weights = self._weights(agents, local, shared, coupled)
         return Infeasibility(
-            _describe(weights, norms),
-            coupled,
+            _describe(weights, norms), coupled,
             {i: v for i, v in zip(agents, local, strict=True) if v.size},
-            {i: v for i, v in zip(agents, shared, strict=True) if v.size},
-            float(np.sqrt(defect_x + defect_z)),
-            float(sum(parts)),
-        )
+            {i: v for i, v in zip(agents, shared, strict=True) if v.size}, defect, value,
+        )  # fmt: skip
 
     def _shared_conflict(self, mean: Array, gz: Array) -> list[Array]:
         """delta with mean(D'delta) = -mean(B'y): the misfit of D plus what balances the price."""

@@ -49,14 +49,15 @@ class Recovery:
 
     # -- how far a point is from satisfying the equations ------------------------------------------
     def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array, Array]:
-        """(norms of the violations, mean of z, mean coupled misfit).
+        """(norms of the violations at x and the mean of z, that mean, mean coupled misfit).
 
-        One averaging, one reduction.
+        Two averagings, one reduction.
         """
         runtime, n = self.runtime, self.problem.n
-        parts = self.coupling.contributions(x, z, with_z=True)
-        coupled, mean_z = runtime.combine([parts[0] - self.b[:, : self.coupling.width], parts[1]])
-        rows = np.broadcast_to(mean_z, z.shape)
+        mean_z = runtime.average(z)
+        rows = np.ascontiguousarray(np.broadcast_to(mean_z, z.shape))
+        misfits, _ = self.coupling.contributions(x, rows)
+        coupled = runtime.average(misfits - self.b[:, : self.coupling.width])
         local = (self.C.forward(x) - self.c) ** 2
         shared = np.zeros(0)
         if not self.D.empty:

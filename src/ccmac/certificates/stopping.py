@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Bound, Certifier, Dual, Look
+from ccmac.certificates.proof import Proof, Proved
 from ccmac.realizations.base import Realized
 from ccmac.realizations.system import Interval
 
@@ -39,6 +40,9 @@ class Judged(Protocol):
     def dual(self, state: Any, realized: Realized) -> Dual | None:
         """The dual state there, if the method keeps one on ``realized``."""
 
+    def point(self, state: Any) -> tuple[Array, Array]:
+        """(flat x, rows of z copies) in the user's units."""
+
     def finished(self, state: Any) -> bool:
         """Whether the method's own schedule is over."""
 
@@ -50,7 +54,7 @@ class Check:
     bound: float
     done: bool
     next_check: int
-    certificate: Bound | None = None
+    certificate: Bound | Proved | None = None
 
 
 class Stopping(ABC):
@@ -163,18 +167,63 @@ class CertifiedStop(Stopping):
         return max(stationary / (self._ratio * goal), infeasible / max(REPAIRABLE * goal, 1e-13))
 
     def _schedule(self, count: int, factor: float) -> None:
-        """Check again when the rate seen so far should have gained ``factor``; never far ahead."""
-        ahead = max(3, math.ceil((GROWTH - 1) * count))
-        if len(self._history) >= 2 and math.isfinite(factor):
-            (k0, e0), (k1, e1) = self._history[-2:]
-            if 0 < e1 < e0:
-                rate = math.log(e0 / e1) / (k1 - k0)
-                wait = math.ceil(math.log(max(factor, 1.01)) / rate)
-                ahead = min(max(2, wait), 2 * ahead)
-        self._next = count + ahead
+        self._next = count + steps_ahead(self._history, count, factor)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One tight bound."""
         look, goal = self._look(iteration, state)
         bound = self.certifier.tight(look, goal)
         return Check(bound.error, bound.error <= goal, 0, bound)
+
+
+class ProofStop(Stopping):
+    """||error|| <= tol max(1, ||(x, z)||), proved in the user's own rows (:class:`Proof`).
+
+    Each check is a proof; they are spaced by the rate at which the proved error falls.
+    """
+
+    def __init__(self, proof: Proof, tol: float, first: int = FIRST_CHECK) -> None:
+        self.proof, self.tol = proof, tol
+        self._next = first
+        self._history: list[tuple[int, float]] = []
+        self._best: Proved | None = None
+
+    def memory(self) -> dict[str, Any]:
+        """The schedule and the errors seen."""
+        return {"next": self._next, "history": [list(pair) for pair in self._history]}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Continue the schedule."""
+        self._next = int(memory["next"])
+        self._history = [(int(k), float(e)) for k, e in memory["history"]]
+
+    def due(self, iteration: int) -> bool:
+        """By schedule."""
+        return iteration >= self._next
+
+    def check(self, iteration: Judged, state: Any, count: int) -> Check:
+        """One proof."""
+        found = self.proof.at(*iteration.point(state))
+        goal = self.tol * max(1.0, found.size)
+        if found.error <= goal:
+            return Check(found.error, True, count, found)
+        if math.isfinite(found.error):
+            self._history.append((count, found.error))
+        self._next = count + steps_ahead(self._history, count, MISS * found.error / goal)
+        return Check(found.error, False, self._next, found)
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """One proof."""
+        return self.check(iteration, state, 0)
+
+
+def steps_ahead(history: list[tuple[int, float]], count: int, factor: float) -> int:
+    """Steps after which the rate seen so far should have gained ``factor``; never far ahead."""
+    ahead = max(3, math.ceil((GROWTH - 1) * count))
+    if len(history) >= 2 and math.isfinite(factor):
+        (k0, e0), (k1, e1) = history[-2:]
+        if 0 < e1 < e0 and k1 > k0:
+            rate = math.log(e0 / e1) / (k1 - k0)
+            wait = math.ceil(math.log(max(factor, 1.01)) / rate)
+            ahead = min(max(2, wait), 2 * ahead)
+    return ahead

@@ -14,6 +14,7 @@ from ccmac.methods.comparators.coupled import CoupledYarmoshik
 from ccmac.methods.comparators.mixed import MixedYarmoshik
 from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
 from ccmac.methods.continuation.method import CrossContinuation
+from ccmac.methods.direct import CrossDirect
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.sliding.method import CrossSliding
 
@@ -24,6 +25,7 @@ __all__ = [
     "CrossApapc",
     "CrossCg",
     "CrossContinuation",
+    "CrossDirect",
     "CrossLbfgs",
     "CrossSliding",
     "Dpmm",

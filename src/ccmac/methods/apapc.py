@@ -162,8 +162,8 @@ def prepared(
         iteration,
         None if request.reference else CertifiedStop(Certifier(realized), request.tol),
         realized.realization, why, dict(realized.details), realized.predicted,
-        realized.candidates, found, realized, widen if widened < WIDEN_LIMIT else None, horizon,
-        realized.notes,
+        realized.candidates, found, judge=realized, horizon=horizon, notes=realized.notes,
+        widen=widen if widened < WIDEN_LIMIT else None,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation.method import CrossContinuation
+from ccmac.methods.direct import CrossDirect
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local.inverse import affordable
 from ccmac.methods.local.minimum import without_factorizations
@@ -51,6 +52,9 @@ class Auto(Method):
         able = work.capabilities
         if {"smooth", "strongly convex"} <= able:
             if self._free(work) and "quadratic" in able and affordable(work):
+                if work.reduced is not None:
+                    why = "quadratic, few coupled rows and shared variables: one sum"
+                    return self._with(CrossDirect), why
                 return self._with(CrossCg), "quadratic with cheap local solves: fewest averagings"
             if self._free(work) and "quadratic" not in able and _averagings_dominate(work, request):
                 why = "averagings more expensive than local minimisations: fewest of them"

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Dual
-from ccmac.certificates.stopping import Stopping
+from ccmac.certificates.proof import Proof
+from ccmac.certificates.stopping import FIRST_CHECK, Stopping
 from ccmac.costs import Costs
 from ccmac.ledger import Cost
 from ccmac.methods.options import check
@@ -177,9 +178,11 @@ class Request:
 class Prepared:
     """A method ready to run.
 
-    ``judge`` is the realization whose certificate judges the points (None: nothing is proved).
+    ``proof`` judges points in the user's own equations where these may be gathered, ``judge`` is
+    the realization whose certificate does it elsewhere.
     ``widen`` prepares anew with wider spectral intervals after a blow-up (None: it cannot).
-    ``horizon`` is the number of steps after which a schedule of the method's own is over.
+    ``horizon`` is the number of steps after which a schedule of the method's own is over,
+    ``first_check`` the iteration at which a proof is tried first.
     """
 
     iteration: Iteration[Any]
@@ -191,8 +194,10 @@ class Prepared:
     candidates: tuple[Any, ...] = ()
     certificates: dict[str, Any] = field(default_factory=dict)
     judge: Realized | None = None
+    proof: Proof | None = None
     widen: Callable[[], Prepared] | None = None
     horizon: int | None = None
+    first_check: int = FIRST_CHECK
     notes: tuple[str, ...] = ()
 
 

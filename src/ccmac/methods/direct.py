@@ -1,13 +1,14 @@
 """cross-direct: a quadratic problem with few coupled rows and shared variables in one sum.
 
 On x_i = C_i^+ c_i + N_i y_i with the coupled and shared rows whitened, What (y, z) = v_hat
-(:class:`ccmac.workspace.reduced.Reduced`; Ahat_i, Zhat its parts), each agent eliminates y_i from its
-quadratic, and the sum over agents of
+(:class:`ccmac.workspace.reduced.Reduced`; Ahat_i, Zhat its parts), each agent eliminates y_i from
+its quadratic, and the sum over agents of
 
     [[H_zz, .], [0, 0]] - [H_zx; Ahat_i] (N_i'H_xx N_i)^{-1} [H_xz, Ahat_i']
 
-with Zhat in the corner is the whole KKT system in (z, mu): one averaging, solved by everybody alike.
-Each further step removes what rounding left (iterative refinement), one averaging of q + rank floats.
+with Zhat in the corner is the whole KKT system in (z, mu): one averaging, solved by everybody
+alike. Each further step removes what rounding left (iterative refinement), one averaging of
+q + rank floats.
 Needs quadratic objectives, definite on ker C_i, and equations that all may know.
 Cost: setup one averaging of (q + rank)(q + rank + 3)/2 floats; a step 1 argmin and one averaging.
 """
@@ -20,8 +21,6 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ccmac.certificates.proof import Proof
-from ccmac.certificates.stopping import ProofStop
 from ccmac.errors import MethodRefused
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State, rows, vector
@@ -86,7 +85,7 @@ class Direct(Iteration[DirectState]):
         q, rank, m = self.problem.q, reduced.rank, self.problem.m
         self.combine = reduced.U / reduced.sigma  # whitened rows = combine' times scaled rows
         top = self.combine[:m].T * reduced.unit
-        self.Z_hat = top @ reduced.Bbar + self.combine[m:].T @ reduced.D
+        self.Z_hat = top @ reduced.Bbar.astype(np.float64) + self.combine[m:].T @ reduced.D
         self.v_hat = self.combine.T @ reduced.right
         self.agents: list[_Local] = []
         for k, (i, agent) in enumerate(self.problem.agents.items()):
@@ -173,12 +172,8 @@ class CrossDirect(Method):
                 "method cross-direct needs equations small enough to be known to all "
                 f"(m = {work.problem.m}, q = {work.problem.q}); use cross-cg"
             )
-        iteration, proof = Direct(work, reduced), Proof.of(work)
-        stopping = None
-        if proof is not None and not request.reference:
-            stopping = ProofStop(proof, request.tol)
         settings = {"rows": reduced.rank, "condition": reduced.condition}
         return Prepared(
-            iteration, stopping, "summed", "few coupled rows and shared variables", settings,
-            proof=proof,
+            Direct(work, reduced), None, "summed", "few coupled rows and shared variables",
+            settings, first_check=1,
         )  # fmt: skip

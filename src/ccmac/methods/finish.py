@@ -10,9 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ccmac.certificates.error_bound import Bound, Certifier, Infeasibility
-from ccmac.certificates.infeasibility import Conflicts
+from ccmac.certificates.error_bound import Bound, Certifier
+from ccmac.certificates.infeasibility import Conflicts, Infeasibility
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
+from ccmac.certificates.proof import Proved
 from ccmac.certificates.stopping import Check
 from ccmac.methods.base import Prepared
 from ccmac.methods.driver import Outcome
@@ -42,14 +43,16 @@ def finish(
     problem, runtime, judge = work.problem, work.runtime, prepared.judge
     with runtime.ledger.phase("monitor"):
         check = outcome.check
-        status = "max_iterations" if outcome.status == "finished" else outcome.status
+        status = "stalled" if outcome.status == "finished" else outcome.status
         if status != "diverged" and prepared.stopping is not None and not (check and check.done):
             check = prepared.stopping.final(prepared.iteration, outcome.state)
-            if check.done and status == "max_iterations":
+            if check.done and status in ("max_iterations", "stalled"):
                 status = "optimal"
         bound = _certificate(prepared, outcome, check)
         x, z = prepared.iteration.point(outcome.state)
-        if bound is not None and judge is not None:
+        if isinstance(bound, Proved):
+            x, z = bound.x, np.broadcast_to(bound.z, z.shape)
+        elif bound is not None and judge is not None:
             x, z = judge.space.x(bound.w), judge.copies(bound.w)
         residuals: dict[str, float] = {}
         multipliers: Multipliers | None = None
@@ -58,10 +61,14 @@ def finish(
             mean = runtime.average(z)
         else:
             residuals, mean, _ = recovery.violations(x, z)
-            if bound is not None and judge is not None:
+            if isinstance(bound, Proved):
+                multipliers = recovery.multipliers(
+                    bound.gradient_x.copy(), bound.gradient_z.copy(), bound.price[None]
+                )
+            elif bound is not None and judge is not None:
                 # A point that was not repaired proves nothing about the equations.
                 if check is not None and check.certificate is bound:
-                    infeasibility = _diagnose(recovery, judge, bound, residuals)
+                    infeasibility = _diagnose(work, recovery, judge, bound, residuals)
                 multipliers = _prices(recovery, judge, bound)
         if bound is not None:
             residuals["stationarity"] = bound.stationarity
@@ -94,7 +101,9 @@ def infeasible_result(work: Workspace, conflict: Infeasibility, seed: int) -> Re
     )  # fmt: skip
 
 
-def _certificate(prepared: Prepared, outcome: Outcome, check: Check | None) -> Bound | None:
+def _certificate(
+    prepared: Prepared, outcome: Outcome, check: Check | None
+) -> Bound | Proved | None:
     """The bound found by the stopping rule, else a quick one from the method's dual state."""
     if check is not None and check.certificate is not None:
         return check.certificate
@@ -109,7 +118,7 @@ def _certificate(prepared: Prepared, outcome: Outcome, check: Check | None) -> B
 
 
 def _diagnose(
-    recovery: Recovery, realized: Realized, bound: Bound, norms: dict[str, float]
+    work: Workspace, recovery: Recovery, realized: Realized, bound: Bound, norms: dict[str, float]
 ) -> Infeasibility | None:
     """A conflict, if the equations stay violated however well they are repaired."""
     if bound.price is None or realized.system.empty:
@@ -117,14 +126,14 @@ def _diagnose(
         if not (violated and realized.system.empty):
             return None
         zero = np.zeros((1, recovery.coupling.width))
-        return Conflicts(recovery).at(realized.copies(bound.w), zero, norms)
+        return Conflicts(work, recovery).at(realized.copies(bound.w), zero, norms)
     if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
         return None
     repaired = Certifier(realized).repair(bound.w)
     space = realized.space
     norms, _, _ = recovery.violations(space.x(repaired), realized.copies(repaired))
     price = realized.system.common_price(realized.system.residual(repaired)[1])
-    return Conflicts(recovery).at(realized.copies(repaired), price, norms)
+    return Conflicts(work, recovery).at(realized.copies(repaired), price, norms)
 
 
 def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ccmac.certificates.error_bound import Certifier
+from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import CertifiedStop
 from ccmac.errors import InputError
 from ccmac.methods.base import Method, Request
@@ -133,12 +134,13 @@ class JudgedMethod(Method):
     def judge(
         self, work: Workspace, request: Request
     ) -> tuple[Realized | None, CertifiedStop | None]:
-        """The realization and the rule that proves the tolerance; nothing with a reference.
+        """The realization and the rule that proves the tolerance.
 
-        Cost, in setup: that of the realization (one Lanczos run). The Result reports the repaired
-        point for which the bound holds.
+        None with a reference, and where the equations may be gathered: the run then proves in the
+        user's own rows. Cost, in setup: that of the realization (one Lanczos run). The Result
+        reports the repaired point for which the bound holds.
         """
-        if request.reference:
+        if request.reference or (self.certificates is None and Proof.of(work) is not None):
             return None, None
         goal = Goal(request.target, request.measure, request.costs)
         given = self.certificates or Certificates()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.certificates.infeasibility import Conflicts
+from ccmac.certificates.infeasibility import Conflicts, Infeasibility
 from ccmac.certificates.prices import Recovery
+from ccmac.certificates.proof import Proof
+from ccmac.certificates.stopping import ProofStop
 from ccmac.errors import InputError
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
@@ -66,7 +68,19 @@ class Run:
             if isinstance(self.method, Auto):
                 self.method, self.why = self.method.choose(self.work, self.request)
             refuse_unless_fit(self.method, self.work)
-            return self.method.prepare(self.work, self.request)
+            return self._proving(self.method.prepare(self.work, self.request))
+
+    def _proving(self, prepared: Prepared) -> Prepared:
+        """Judged in the user's own equations where these may be gathered.
+
+        Not with a reference, and not where the user vouches for spectral constants.
+        """
+        supplied = getattr(self.method, "certificates", None) is not None
+        proof = None if self.request.reference or supplied else Proof.of(self.work)
+        if proof is None:
+            return prepared
+        stopping = ProofStop(proof, self.request.tol, prepared.first_check)
+        return replace(prepared, proof=proof, stopping=stopping)
 
     def _probe(self) -> None:
         """Try the declared constants of users' own objectives; warns where they do not hold."""
@@ -92,7 +106,7 @@ class Run:
         recovery = Recovery(work) if work.stack is None else None
         if recovery is not None:
             with work.ledger.phase("setup"):
-                conflict = Conflicts(recovery).own()
+                conflict = self._conflict(recovery)
             if conflict is not None:
                 return infeasible_result(work, conflict, self.request.seed)
         prepared = self.prepare()
@@ -106,11 +120,19 @@ class Run:
                 "too narrow; widened, started again"
             )
             with work.ledger.phase("setup"):
-                prepared = prepared.widen()
+                prepared = self._proving(prepared.widen())
             plan = self.plan(prepared)
         return finish(
             work, prepared, outcome, plan, trace, recovery, self.warnings, self.request.seed
         )
+
+    def _conflict(self, recovery: Recovery) -> Infeasibility | None:
+        """A contradiction among the equations, as far as it shows before the first step."""
+        conflicts = Conflicts(self.work, recovery)
+        found = conflicts.own()
+        if found is None and self.work.reduced is not None:
+            found = conflicts.together(self.work.reduced)
+        return found
 
     def _drive(
         self, prepared: Prepared, limits: Limits, trace: Trace, recovery: Recovery | None

@@ -75,7 +75,7 @@ class Workspace:
 
     @cached_property
     def reduced(self) -> Reduced | None:
-        """The coupled and shared equations on ker C, known to all; None where that costs too much."""
+        """The equations on ker C, known to all; None where that costs too much."""
         if self.stack is not None or not affordable(self.problem, self.curvature):
             return None
         with self.ledger.phase("setup"):

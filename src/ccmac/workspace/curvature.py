@@ -37,7 +37,7 @@ class CurvatureTable:
 
     Arrays with one entry per agent: the constants of f_i in x, in z and in both (``L_x``, ``mu_x``,
     ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, is quadratic, has a prox, the
-    ``multiple`` beta_i where B_i = beta_i I (NaN where it is not), the size ``d`` of x_i and the rows ``r`` of D_i.
+    ``multiple`` beta_i where B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i.
     """
 
     L_x: Array

@@ -76,7 +76,9 @@ class Reduced:
         self.problem, self.runtime = problem, runtime
         self.kernels = _kernels(problem, local)
         m, q = problem.m, problem.q
-        self.A = [_filled(a, m, d) for a, d in zip(problem.blocks("A"), problem.d.values(), strict=True)]
+        self.A = [
+            _filled(a, m, d) for a, d in zip(problem.blocks("A"), problem.d.values(), strict=True)
+        ]
         self.B = [_filled(b, m, q) for b in problem.blocks("B")]
         self.C = [
             _filled(c, problem.p[i], problem.d[i])
@@ -87,15 +89,17 @@ class Reduced:
         gathered = runtime.gather(rows)
         ends = np.cumsum([m * wide, m * q, m, deep * q, deep, 2])[:-1]
         factors, B, beta, D, e, facts = np.split(gathered, ends, axis=1)
-        self.Bbar, self.beta = np.add.reduce(B, axis=0).reshape(m, q), np.add.reduce(beta, axis=0)
+        self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0).reshape(m, q)
+        self.beta = np.add.reduce(beta, axis=0)
         self.size_b = np.add.reduce(np.abs(beta), axis=0)
         self.angle, self.doubtful = float(facts[:, 0].max()), bool(facts[:, 1].any())
-        used = np.arange(deep)[None, :] < table.r[:, None]
-        D, e = D.reshape(-1, deep, q)[used], e.reshape(-1, deep)[used]
+        rows_of = table.r
+        used = np.arange(deep)[None, :] < rows_of[:, None]
+        D, e = D.reshape(len(rows_of), deep, q)[used], e.reshape(len(rows_of), deep)[used]
         unit = _powers(np.linalg.norm(D, axis=1))
         self.D, self.e, self.unit_D = unit[:, None] * D, unit * e, unit
         self.shared = row_space(self.D)
-        self._decompose(factors.reshape(-1, m, wide))
+        self._decompose(factors.reshape(len(rows_of), m, wide))
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
         """One agent's factor, B, part of beta, rows of D; its kernel's angle and doubt."""
@@ -105,7 +109,7 @@ class Reduced:
         factor = np.zeros((m, wide))
         inside = self.A[k] @ kernel.basis
         if inside.size:
-            lower = np.linalg.qr(inside.T, mode="r").T
+            lower = np.asarray(np.linalg.qr(inside.T, mode="r")).T
             factor[:, : lower.shape[1]] = lower
         b = np.zeros(m) if agent.b is None else agent.b
         D, e = np.zeros((deep, q)), np.zeros(deep)
@@ -121,13 +125,16 @@ class Reduced:
     def _decompose(self, factors: Array) -> None:
         n, m, wide = factors.shape
         r, q = self.D.shape
-        coupled = np.hstack([factors.transpose(1, 0, 2).reshape(m, n * wide), self.Bbar])
+        Bbar = self.Bbar.astype(np.float64)
+        coupled = np.hstack([factors.transpose(1, 0, 2).reshape(m, n * wide), Bbar])
         self.unit = _powers(np.linalg.norm(coupled, axis=1))
         shared = np.hstack([np.zeros((r, n * wide)), self.D])
         T = np.vstack([self.unit[:, None] * coupled, shared])
         if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
-            T = np.linalg.qr(T.T, mode="r").T
-        U, s, _ = np.linalg.svd(T, full_matrices=True) if T.size else (np.eye(m + r), np.zeros(0), 0)
+            T = np.asarray(np.linalg.qr(T.T, mode="r")).T
+        U, s, _ = (
+            np.linalg.svd(T, full_matrices=True) if T.size else (np.eye(m + r), np.zeros(0), 0)
+        )
         top = float(s[0]) if s.size else 0.0
         cut = rank_cut(T.shape) * top
         self.rank = int(np.count_nonzero(s > cut)) if top > 0 else 0
@@ -157,8 +164,10 @@ class Reduced:
     @property
     def condition(self) -> float:
         """Of the scaled rows over their row space."""
-        return float(self.sigma[0] / self.least) if self.rank and self.least > 0 else (
-            1.0 if not self.rank else np.inf
+        return (
+            float(self.sigma[0] / self.least)
+            if self.rank and self.least > 0
+            else (1.0 if not self.rank else np.inf)
         )
 
 
@@ -179,5 +188,3 @@ def _powers(lengths: Array) -> Array:
     """Powers of two that bring lengths near one (1 for zero)."""
     safe = np.where(lengths > 0, lengths, 1.0)
     return np.asarray(np.exp2(-np.round(np.log2(safe))))
-
-
