@@ -123,6 +123,18 @@ def test_everybody_sees_rank_two() -> None:
     assert geometry(stack).ranks == (2,)
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-11, 1e-25])
+def test_a_small_coupled_equation_counts(size: float) -> None:
+    """mu_HC of rows (1, 1) and size (1, 1): n = 2 agents with A = B = diag(1, size)."""
+    A = np.diag([1.0, size])
+    problem = Problem([Agent(OBJECTIVE, A=A, B=k * A) for k in (1.0, 3.0)])
+    found = geometry(problem)
+    assert found.structural is not None
+    assert (found.ranks, found.structural.rank_HC) == ((2, 2), 2)
+    assert found.structural.mu_HC == pytest.approx(6 * size**2, rel=1e-12)
+    assert found.cross_factor == pytest.approx(geometry(problem, method="dense").cross_factor)
+
+
 def test_the_cut_and_the_distance_from_it() -> None:
     def leaning(angle: float) -> np.ndarray:
         return np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])

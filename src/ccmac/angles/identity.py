@@ -24,7 +24,7 @@ from ccmac.angles.principal import Angles, pair_geometry
 from ccmac.angles.projections import local_projections, projector
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import Spectrum, lanczos_spectrum, structural_parameters
-from ccmac.linalg.families import dense, has_entries, identity_multiple
+from ccmac.linalg.families import dense, has_entries, identity_multiples
 from ccmac.linalg.ranks import numerical_rank
 from ccmac.linalg.tolerances import OVERLAP
 from ccmac.network import Network
@@ -39,8 +39,8 @@ def identity_geometry(
     problem: Problem, network: Network | None, tolerance: float | None, dense_limit: int
 ) -> Geometry | None:
     """The geometry if the structure is there and the least g can be had, else None."""
-    beta = identity_multiples(problem)
-    if beta is None:
+    beta = identity_multiples(problem.blocks("B"))
+    if beta is None or any(D is not None and 0 not in D.shape for D in problem.blocks("D")):
         return None
     n, m = problem.n, problem.m
     limit = OVERLAP if tolerance is None else tolerance
@@ -75,16 +75,6 @@ def identity_geometry(
         rebalanced_cross_factor=1.0,
         notes=_estimate_note(spectrum),
     )
-
-
-def identity_multiples(problem: Problem) -> Array | None:
-    """beta with B_i = beta_i I (0 where absent), if some are not zero and there is no D."""
-    if any(D is not None and 0 not in D.shape for D in problem.blocks("D")):
-        return None
-    values = [0.0 if B is None else identity_multiple(B) for B in problem.blocks("B")]
-    if any(v is None for v in values) or not any(values):
-        return None
-    return np.array(values, dtype=np.float64)
 
 
 def _least(problem: Problem, cancels: bool, dense_limit: int) -> tuple[Spectrum, int, int] | None:

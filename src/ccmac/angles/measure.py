@@ -116,6 +116,8 @@ def _heterogeneity(
     low, high = 0.0, 0.0
     if coupled.rank:
         low, high = (float(pieces.singular[k] ** 2 / problem.n) for k in (coupled.rank - 1, 0))
+        if coupled.rank == problem.m:
+            low = coupled.least**2 / problem.n
     shares: tuple[tuple[float, ...], float] = ((0.0,) * problem.n, 0.0)
     rebalanced = 1.0
     if pair.cosine > 0:
