@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -154,11 +153,3 @@ class Result(Solution):
         if axes.get_legend_handles_labels()[0]:
             axes.legend()
         return axes
-
-
-def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping with NumPy scalars turned into Python numbers."""
-    out: dict[str, Any] = {}
-    for key, item in value.items():
-        out[key] = item.item() if isinstance(item, np.generic) else item
-    return out

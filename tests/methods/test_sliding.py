@@ -7,6 +7,7 @@ import itertools
 import cvxpy
 import numpy as np
 import pytest
+from ccmac.methods.sliding.split import split
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 import ccmac
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods.sliding.schedule import balanced_phase, certified_phases
-from ccmac.methods.sliding.split import split
 from ccmac.objectives import L1, Logistic, MaxAffine, SquaredDistance, Sum
 from methods.convex_problems import case
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+import re
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -252,18 +254,28 @@ def test_manifest_and_files_must_belong_together(saved: Path, change: Any, messa
         "",
         "just text",
         "- 1\n- 2\n",
+        "format: ccmac-problem\nversion: 2024-13-45\n",
+        "format: ccmac-problem\nversion: !!int foo\n",
+        f"format: ccmac-problem\nversion: {'9' * 5000}\n",
+        f"format: ccmac-problem\nversion: {'x' * 5000}\n",
+        "&a [*a]",
+        "format: ccmac-problem\na: &a [1, 1]\n"
+        + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in pairwise("abcdefghij"))
+        + "version: *j\n",
     ],
 )
 def test_hostile_yaml(saved: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(saved)
     (saved / "problem.yaml").write_text(text)
-    assert "problem.yaml: " in refusal(saved)
+    told = refusal(saved)
+    assert re.search(r"problem\.yaml(, line \d+)?: ", told)
+    assert len(told) < 300 + len(str(saved))
     assert not (saved / "executed").exists()
 
 
 def test_manifest_that_is_not_text_or_not_there(saved: Path) -> None:
     (saved / "problem.yaml").write_bytes(b"\xff\xfe\x00")
-    assert "cannot be read" in refusal(saved)
+    assert "is not a UTF-8 text" in refusal(saved)
     (saved / "problem.yaml").unlink()
     assert "not found; give a directory written by Problem.save" in refusal(saved)
 

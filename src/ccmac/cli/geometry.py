@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from ccmac.angles.measure import geometry
-from ccmac.cli.network import HELP, parse_network
 from ccmac.cli.options import AsJson, ProblemDir
 from ccmac.cli.output import fitted, print_json
+from ccmac.network.spec import HELP, as_network
 from ccmac.problem import Problem
 
 EPILOG = (
@@ -34,15 +34,10 @@ def show(
     A network only adds its condition number: the angles do not depend on it.
     """
     problem = Problem.load(problem_dir)
-    graph = None if network is None else parse_network(network, problem.n)
+    graph = None if network is None else as_network(network, problem.n)
     found = geometry(problem, network=graph, tolerance=tolerance)
     if as_json:
         print_json({"problem": str(problem_dir), "n": problem.n, **found.as_dict()})
         return
     typer.echo(repr(problem))
     typer.echo(fitted(str(found), indent=24))
-
-
-def register(app: typer.Typer) -> None:
-    """Mount on the main command."""
-    app.command("geometry", epilog=EPILOG)(show)

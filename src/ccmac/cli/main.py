@@ -5,24 +5,22 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import re
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from ccmac.cli import complexity, data, demo, geometry, plan, solve
+from ccmac.cli import complexity, data, demo, geometry, optimality, plan, report, solve, suite
 from ccmac.errors import CcmacError
+from ccmac.texts import cut
 from ccmac.version import __version__
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-# Mounted when their module is part of the installation, imported when they are asked for.
-OPTIONAL = ("suite", "report", "optimality")
+LONG = r"\S{100,}"  # a word of a message that repeats what somebody sent to do harm
 
 EPILOG = (
     "Start with: `ccmac demo`\n\n"
@@ -30,24 +28,8 @@ EPILOG = (
 )
 
 
-class Commands(TyperGroup):
-    """The commands of this package, and those optional ones that are installed."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Names in the order in which one meets them."""
-        return [*super().list_commands(ctx), *(name for name in OPTIONAL if _installed(name))]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command; an optional one is imported now."""
-        found = super().get_command(ctx, cmd_name)
-        if found is None and cmd_name in OPTIONAL and _installed(cmd_name):
-            found = _mounted(cmd_name)
-        return found
-
-
 app = typer.Typer(
     name="ccmac",
-    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -55,12 +37,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog=EPILOG,
 )
-demo.register(app)
-geometry.register(app)
-complexity.register(app)
-plan.register(app)
-solve.register(app)
+for module in (demo, geometry, complexity, plan, solve):
+    app.command(module.__name__.rpartition(".")[2], epilog=module.EPILOG)(module.show)
 app.add_typer(data.app, name="data")
+app.add_typer(suite.app, name="suite")
+app.command("report")(report.show)
+app.command("optimality")(optimality.show)
 
 
 def _version(wanted: bool) -> None:
@@ -112,7 +94,7 @@ def _usage(error: Any) -> int:
         return BAD_INPUT
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ccmac"
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = re.sub(LONG, lambda match: cut(match[0]), error.format_message()).rstrip(".")
     return _told(f"{message}; see: {command} --help", BAD_INPUT)
 
 
@@ -123,19 +105,3 @@ def _told(message: str, code: int) -> int:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
-
-
-def _installed(name: str) -> bool:
-    return importlib.util.find_spec(f"ccmac.cli.{name}") is not None
-
-
-def _mounted(name: str) -> Any:
-    """The module's ``app``, or its function of the same name, as a command."""
-    module = importlib.import_module(f"ccmac.cli.{name}")
-    found = getattr(module, "app", None)
-    if found is None:
-        found = typer.Typer(rich_markup_mode="markdown")
-        found.command(name)(getattr(module, name))
-    command = typer.main.get_command(found)
-    command.name = name
-    return command

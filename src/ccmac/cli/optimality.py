@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from ccmac.cli.options import AsJson
 from ccmac.cli.output import print_json
-from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Row, as_records, report
+from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Row, report
 
 
-def optimality(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+def show(
+    as_json: AsJson = False,
     family: Annotated[
         list[str] | None, typer.Option("--family", help="Only this family; may be repeated.")
     ] = None,
@@ -19,7 +21,9 @@ def optimality(
     """Run the methods on the hard families: measured / lower bound, and the frontier test."""
     rows = report(family)
     if as_json:
-        print_json({"tol": TOL, "kappa_f": KAPPA, "rows": as_records(rows), "note": CONSTANTS})
+        print_json(
+            {"tol": TOL, "kappa_f": KAPPA, "rows": [asdict(row) for row in rows], "note": CONSTANTS}
+        )
         return
     typer.echo(f"RelErr {TOL:g}, kappa_f = {KAPPA:g}; ratio = measured / lower bound\n")
     head = f"{'family':<20}{'method':<13}{'chi':>6}{'resource':>9}{'used':>7}{'bound':>7}"

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import math
+import sys
 import textwrap
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import typer
+from rich.console import Console
+
+from ccmac.texts import dumps
 
 WIDTH = 80
-
-
-def plain(value: Any) -> Any:
-    """Python values that JSON knows; NaN and infinity, which it does not, become null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple | range):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def dumps(value: Any) -> str:
-    """Strict JSON, indented."""
-    return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     typer.echo(dumps(value))
+
+
+def wide_console() -> Console:
+    """As wide as the terminal; a pipe has no width, and would cut a table at 80 columns."""
+    return Console() if sys.stdout.isatty() else Console(width=200)
 
 
 def fitted(text: str, width: int = WIDTH, indent: int = 14) -> str:

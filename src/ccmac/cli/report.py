@@ -9,10 +9,8 @@ import typer
 
 from ccmac.lab.experiments.report import write_report
 
-__all__ = ["report"]
 
-
-def report(
+def show(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out of `ccmac suite run`.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The page to write.")] = Path(
         "report.html"

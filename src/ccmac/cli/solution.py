@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.certificates.prices import Multipliers
-from ccmac.cli.output import dumps
 from ccmac.errors import InputError
 from ccmac.results import Result, Solution
 from ccmac.storage.files import atomic_path, atomic_write
+from ccmac.texts import dumps
 
 Array = NDArray[np.float64]
 WHOLE = "solution.npz"

@@ -9,20 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from ccmac.api import solve
-from ccmac.cli.network import parse_network
 from ccmac.cli.options import (
     Access,
     AsJson,
     AveragingName,
     MethodName,
+    MethodOptions,
     NetworkSpec,
     Prices,
     ProblemDir,
     Realization,
     Tolerance,
+    chosen,
     parse_costs,
-)
-from ccmac.cli.output import dumps, fitted, print_json
+)  # fmt: skip
+from ccmac.cli.output import fitted, print_json
 from ccmac.cli.solution import (
     arrays_of,
     part_name,
@@ -31,14 +32,16 @@ from ccmac.cli.solution import (
     remove_old,
     write_solution,
     write_summary,
-)
+)  # fmt: skip
 from ccmac.errors import InputError
+from ccmac.network import as_network
 from ccmac.problem import Problem
 from ccmac.results import Result
-from ccmac.runtime import Runtime
+from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.manifest import read_manifest
+from ccmac.texts import dumps
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
 RESCUE = Path("ccmac-interrupted")
@@ -48,6 +51,36 @@ EPILOG = (
     "--out result`\n\n"
     "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted."
 )
+
+
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there.")
+]
+MaxIterations = Annotated[
+    int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
+]
+MaxSeconds = Annotated[
+    float | None, typer.Option("--max-seconds", help="Stop after so many seconds.")
+]
+WarmStart = Annotated[
+    Path | None, typer.Option("--warm-start", help="Start from the --out of an earlier solve.")
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option("--checkpoint", help="Save the state there; continue from it if it exists."),
+]
+Every = Annotated[
+    int | None, typer.Option("--every", help="Iterations between checkpoints (50).", min=1)
+]
+RuntimeName = Annotated[str, typer.Option("--runtime", help="inprocess, or mpi under mpiexec.")]
+Audit = Annotated[
+    bool, typer.Option("--audit", help="With mpi: list every kind of message that was sent.")
+]
+Gather = Annotated[bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")]
+Fused = Annotated[
+    bool, typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")]
 
 
 @dataclass(frozen=True)
@@ -63,53 +96,31 @@ class Request:
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, for the record."""
-        return {"network": self.network, **self.options}
+        return {"network": self.network, **self.options, "method": repr(self.options["method"])}
 
 
-def run(
+def show(
     problem_dir: ProblemDir,
     *,
     network: NetworkSpec = "complete",
     method: MethodName = "auto",
     tol: Tolerance = 1e-6,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there."),
-    ] = None,
+    out: Out = None,
     realization: Realization = None,
-    access: Access = "factor",
+    access: Access = None,
+    settings: MethodOptions = None,
     costs: Prices = None,
-    max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option("--max-seconds", help="Stop after so many seconds.")
-    ] = None,
-    warm_start: Annotated[
-        Path | None, typer.Option("--warm-start", help="Start from the --out of an earlier solve.")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option("--checkpoint", help="Save the state there; continue from it if it exists."),
-    ] = None,
-    every: Annotated[
-        int | None, typer.Option("--every", help="Iterations between checkpoints (50).", min=1)
-    ] = None,
-    runtime: Annotated[
-        str, typer.Option("--runtime", help="inprocess, or mpi under mpiexec.")
-    ] = "inprocess",
-    audit: Annotated[
-        bool, typer.Option("--audit", help="With mpi: list every kind of message that was sent.")
-    ] = False,
-    gather: Annotated[
-        bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")
-    ] = False,
-    fused: Annotated[
-        bool,
-        typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out."),
-    ] = True,
+    max_iterations: MaxIterations = None,
+    max_seconds: MaxSeconds = None,
+    warm_start: WarmStart = None,
+    checkpoint: Checkpoint = None,
+    every: Every = None,
+    runtime: RuntimeName = "inprocess",
+    audit: Audit = False,
+    gather: Gather = False,
+    fused: Fused = True,
     averaging: AveragingName = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")] = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Solve a saved problem; print the solution's certified error and what it cost.
@@ -123,9 +134,9 @@ def run(
         )
     stored = None if checkpoint is None else {"path": str(checkpoint), "every": every or 50}
     options = {
-        "method": method, "tol": tol, "max_iterations": max_iterations,
-        "max_seconds": max_seconds, "realization": realization, "access": access,
-        "costs": costs, "checkpoint": stored, "seed": seed, "averaging": averaging,
+        "method": chosen(method, realization, access, settings), "tol": tol,
+        "max_iterations": max_iterations, "max_seconds": max_seconds, "costs": costs,
+        "checkpoint": stored, "seed": seed, "averaging": averaging,
     }  # fmt: skip
     request = Request(problem_dir, network, out, warm_start, as_json, options)
     if runtime == "mpi":
@@ -159,7 +170,7 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
 
     with guard():
         manifest = read_manifest(request.directory)
-        network = parse_network(request.network, manifest.n)
+        network = as_network(request.network, manifest.n)
         scheme = by_name(network, request.options["averaging"])
         runtime = Mpi(network, averaging=scheme, audit=audit)
         with runtime.guard(), runtime.watched():
@@ -181,10 +192,12 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
 def _solve(
     request: Request, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
 ) -> Result:
-    network = parse_network(request.network, problem.n)
+    network = as_network(request.network, problem.n)
     warm = None if request.warm_start is None else read_solution(request.warm_start, owned)
     options = request.options | {"costs": parse_costs(request.options["costs"])}
-    return solve(problem, network, runtime=runtime, fused=fused, warm_start=warm, **options)
+    if runtime == "inprocess":
+        runtime = InProcess(network, fused=fused, averaging=options["averaging"])
+    return solve(problem, network, runtime=runtime, warm_start=warm, **options)
 
 
 def _write_ranks(
@@ -245,8 +258,3 @@ def _refuse_copies(audit: bool) -> None:
             f"solve: was started as {count} processes, each of which would solve all of it; "
             "add --runtime mpi"
         )
-
-
-def register(app: typer.Typer) -> None:
-    """Mount on the main command."""
-    app.command("solve", epilog=EPILOG)(run)

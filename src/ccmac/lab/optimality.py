@@ -18,8 +18,7 @@ spectral estimates of the setup spend more rounds than the chain is long.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -92,10 +91,8 @@ def families() -> dict[str, tuple[Callable[[], HardInstance], Resource, float | 
 
 def lower_bound(hard: HardInstance, resource: Resource, tol: float) -> int:
     """Uses of ``resource`` before RelErr can reach ``tol`` (see the module text)."""
-    squares = np.bincount(hard.coordinate, weights=hard.z**2)
-    tails = np.append(np.cumsum(squares[:0:-1])[::-1], 0.0)
     whole = float(sum(x @ x for x in hard.x) + hard.z @ hard.z)
-    return hard.exposure[resource].needed(int(np.argmax(tails <= tol * whole)))
+    return hard.exposure[resource].needed(int(np.argmax(hard.tails <= tol * whole)))
 
 
 def measure(
@@ -137,8 +134,3 @@ def report(names: Iterable[str] | None = None, methods: Iterable[str] = METHODS)
             if resource == "rounds" or method == "cross-apapc":
                 rows.append(measure(name, hard, resource, method, explicit))
     return rows
-
-
-def as_records(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """For JSON."""
-    return [asdict(row) for row in rows]

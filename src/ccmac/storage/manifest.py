@@ -9,10 +9,14 @@ import msgspec
 import yaml
 
 from ccmac.errors import InputError
+from ccmac.storage.located import parse
+from ccmac.texts import MEGABYTE, cut, read_text, shown
 
 FILE_NAME = "problem.yaml"
 FORMAT = "ccmac-problem"
 VERSION = 1
+BYTES = 256 * MEGABYTE
+ENTRIES = 20_000_000  # the bytes are the limit: a problem of a million agents can be read
 
 
 class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,19 +50,15 @@ def read_manifest(directory: Path) -> Manifest:
     """Read and check ``problem.yaml``."""
     path = directory / FILE_NAME
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = read_text(path, str(path), BYTES)
     except FileNotFoundError:
         raise InputError(f"{path}: not found; give a directory written by Problem.save") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({type(error).__name__})") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        problem = str(getattr(error, "problem", None) or type(error).__name__)
-        raise InputError(f"{path}: is not plain YAML ({problem}); save the problem again") from None
+    content = parse(text, str(path), entries=ENTRIES).plain()
     _check_header(path, content)
     try:
         manifest = msgspec.convert(content, Manifest)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {error}; save the problem again") from None
+        raise InputError(f"{path}: {cut(str(error), 160)}; save the problem again") from None
     _check_content(path, manifest)
     return manifest
 
@@ -69,7 +69,7 @@ def _check_header(path: Path, content: object) -> None:
         raise InputError(f"{path}: does not describe a problem (format: {FORMAT} is missing)")
     if content.get("version") != VERSION:
         raise InputError(
-            f"{path}: has format version {content.get('version')!r} but this program reads "
+            f"{path}: has format version {shown(content.get('version'))} but this program reads "
             f"{VERSION}; save the problem again or update ccmac"
         )
 
@@ -85,4 +85,5 @@ def _check_content(path: Path, manifest: Manifest) -> None:
     for i, entry in enumerate(manifest.agents):
         # A plain name: a manifest cannot point outside its own directory.
         if not re.fullmatch(r"\w[\w.-]*", entry.file):
-            raise InputError(f"{path}: agent {i}: file {entry.file!r} must be a plain file name")
+            told = shown(entry.file)
+            raise InputError(f"{path}: agent {i}: file {told} must be a plain file name")

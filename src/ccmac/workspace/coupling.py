@@ -6,6 +6,8 @@ coupled row is then H u = t A x~ + s B z~.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +35,7 @@ class Coupling:
 
     def rescaled(self, t: float, s: float) -> Coupling:
         """The same blocks under another scaling (nothing is copied)."""
-        other = object.__new__(Coupling)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.t, other.s = t, s
         return other
 

@@ -8,6 +8,7 @@ which changes neither the row space nor the solutions and leaves spec(S_D) in [0
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -82,17 +83,19 @@ class SharedEquations:
         count = len(self.problem.agents)
         self.target = self.runtime.average(self.family.adjoint(self.right).reshape(count, self.q))
 
+    def copied(self) -> SharedEquations:
+        """The same equations, whose interval or span may be fixed apart (nothing is copied)."""
+        return copy.copy(self)
+
     def at_scale(self, s: float) -> SharedEquations:
         """The same equations in z = s z~."""
-        other = object.__new__(SharedEquations)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.scale = s
         return other
 
     def homogeneous(self) -> SharedEquations:
         """The same equations with zero right-hand sides."""
-        other = object.__new__(SharedEquations)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.target = np.zeros_like(self.target)
         other.point = np.zeros_like(self.point)
         return other

@@ -14,7 +14,7 @@ import pytest
 
 from ccmac.errors import InputError
 from ccmac.lab import data
-from ccmac.lab.data import RECORDS, places
+from ccmac.lab.data import RECORDS, files
 from ccmac.lab.data.registry import Record
 
 TOY_TEXT = b"1 1:1 3:1\n2 2:1\n2 \n"
@@ -36,7 +36,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     named, cache = tmp_path / "named", tmp_path / "ccmac"
     named.mkdir()
     cache.mkdir()
-    monkeypatch.setenv(places.VARIABLE, str(named))
+    monkeypatch.setenv(files.VARIABLE, str(named))
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda app: tmp_path / app)
     monkeypatch.setitem(RECORDS, "toy", TOY)
 
@@ -113,7 +113,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 def test_a_named_directory_that_is_none_is_refused(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(places.VARIABLE, str(folders[0] / "nowhere"))
+    monkeypatch.setenv(files.VARIABLE, str(folders[0] / "nowhere"))
     with pytest.raises(InputError, match="is not a directory: create it or unset"):
         data.load("toy")
 

@@ -15,8 +15,8 @@ from sklearn.datasets import load_svmlight_file
 
 from ccmac.errors import InputError
 from ccmac.lab.data import parse_svmlight, read_svmlight
+from ccmac.lab.data.files import digest, read_text
 from ccmac.lab.data.svmlight import _fault, _parse_whole
-from ccmac.lab.data.text import digest, read_text
 
 SAMPLE = b"+1 1:1 3:0.5 \n-1\t2:-2e-3\r\n-1 \n1 1:.25 2:1. 4:7\n"
 

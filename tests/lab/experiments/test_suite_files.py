@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ccmac.errors import InputError
 from ccmac.lab.experiments import suite
-from ccmac.lab.experiments.located import parse
-from ccmac.lab.experiments.runs import Run, build_network
+from ccmac.lab.experiments.runs import Run
+from ccmac.network.spec import build_family, parse_family
 
 GOOD = """\
 suite: toy
@@ -93,11 +93,16 @@ def test_every_bundled_suite_loads_in_every_profile_it_offers() -> None:
         ("  - ring", "  - grid: {rows: 2, cols: 4}", 8, "8 agents"),
         ("  - ring", "  - random_regular", 8, "needs its parameters"),
         ("p: 0.5", "p: 1.5", 9, "networks[1].erdos_renyi.p"),
-        ("cross-apapc", "cross-apap", 11, "method 'cross-apap' is unknown"),
-        ("realization", "realisation", 12, "methods[0].paper.realisation: the key is unknown"),
+        (
+            "cross-apapc",
+            "cross-apap",
+            11,
+            "did you mean 'cross-apapc'?",
+        ),
+        ("realization", "realisation", 12, "did you mean 'realization'?"),
         ("reached: all", "reached: most", 13, "expected a whole number"),
         ("tol: 1e-4", "tol: 1e-4\ntol: 1e-5", 3, "given twice"),
-        ("tol: 1e-4", "tol: !!python/object:os.system x", 2, "could not determine a constructor"),
+        ("tol: 1e-4", "tol: !!python/object:os.system x", 2, "is not plain data"),
         ("[4, 8]", "[4, 8", 5, "not YAML"),
     ],
 )
@@ -120,7 +125,7 @@ def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
         suite.read("", "x.yaml")
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="line 1: not a UTF-8 text"):
+    with pytest.raises(InputError, match="line 1: is not a UTF-8 text"):
         suite.load(str(binary))
 
 
@@ -130,14 +135,52 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
         suite.read(text, "any.yaml")
 
 
-def test_values_keep_their_lines() -> None:
-    root = parse("a:\n  - 1\n  - b: 2\n", "f")
-    assert root.mapping()["a"].items()[1].mapping()["b"].line == 3
-    assert root.plain() == {"a": [1, {"b": 2}]}
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("suite: toy", "suite: 2024-13-45", None),
+        ("tol: 1e-4", "tol: !!int foo", "is not a number"),
+        ("tol: 1e-4", f"tol: {'9' * 5000}", "is not a number"),
+        ("tol: 1e-4", "tol: .nan", "outside"),
+        ("degree_1: 6", "degree_1: .inf", "is not a finite number"),
+        ("[a1a-like]", f"[./{'x' * 5000}]", "does not exist"),
+        ("[a1a-like]", '["./\\0"]', "does not exist"),
+        ("[a1a-like]", f"[{'x' * 5000}]", "no data set is called"),
+        ("  - ring", f"  - {'x' * 5000}", "is unknown"),
+        ("  - ring", f"  - grid:{'9' * 30}x{'9' * 30}", "a whole number of about 60 digits"),
+        ("  - ring", "  - erdos_renyi:nan", "give erdos_renyi:PROBABILITY:SEED"),
+        ("cross-apapc", "x" * 5000, "is unknown"),
+        ("partition_seeds: [0, 1, 2]", f"partition_seeds: {list(range(5000))}", "90,000 runs"),
+        ("methods:", "methods: &m\n  - *m", "inside its own anchor"),
+        ("title", "titel", "did you mean 'title'?"),
+    ],
+)
+def test_hostile_suites(old: str, new: str, words: str | None) -> None:
+    text = GOOD.replace("tol:", "title: a toy\ntol:", 1)
+    assert old in text
+    text = text.replace(old, new, 1)
+    if words is None:
+        suite.read(text, "toy.yaml", "paper")
+        return
+    with pytest.raises(InputError) as caught:
+        suite.read(text, "toy.yaml", "paper", 50_000)
+    message = str(caught.value)
+    assert words in message
+    assert message.startswith("toy.yaml, line ")
+    assert len(message) < 400
+
+
+def test_networks_are_named_as_on_the_command_line() -> None:
+    text = GOOD.replace("[4, 8]", "8")
+    short = text.replace("- ring", "- grid:2x4").replace(
+        "- erdos_renyi: {p: 0.5, seeds: [0, 1]}", "- erdos_renyi:0.5:0\n  - erdos_renyi:0.5:1"
+    )
+    long = text.replace("- ring", "- grid: {rows: 2, cols: 4}")
+    assert suite.read(short, "f").runs == suite.read(long, "f").runs
 
 
 def test_a_run_builds_the_network_it_names() -> None:
-    assert build_network({"family": "grid", "rows": 2, "cols": 4}, 8).name == "grid(2,4)"
-    assert build_network({"family": "random_regular", "degree": 4, "seed": 1}, 8).n == 8
-    with pytest.raises(InputError, match="not 6"):
-        build_network({"family": "grid", "rows": 2, "cols": 4}, 6)
+    assert build_family({"family": "grid", "rows": 2, "cols": 4}, 8).name == "grid(2,4)"
+    assert build_family({"family": "random_regular", "degree": 4, "seed": 1}, 8).n == 8
+    with pytest.raises(InputError, match="the problem has 6"):
+        build_family(parse_family("grid:2x4"), 6)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
+from ccmac.methods.comparators.penalty import GRID as PENALTIES
+from ccmac.methods.comparators.penalty import balanced_penalty
+from ccmac.methods.comparators.unnormalized import GRID as BALANCES
 
 import ccmac
 from ccmac import vfl
 from ccmac.lab import data
 from ccmac.lab.instances import random_quadratic, solve_kkt
 from ccmac.methods.comparators.local_argmin import LocalArgmin
-from ccmac.methods.comparators.penalty import GRID as PENALTIES
-from ccmac.methods.comparators.penalty import balanced_penalty
 from ccmac.methods.comparators.reductions import CoupledForm
 from ccmac.methods.comparators.tuning import FIRST, HORIZON
-from ccmac.methods.comparators.unnormalized import GRID as BALANCES
 from ccmac.runtime import InProcess
 
 RING = ccmac.Network.ring(4)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ccmac.lab.data.checks import Status, status, verify
-from ccmac.lab.data.dataset import Dataset
-from ccmac.lab.data.loading import load, locate
+from ccmac.lab.data.files import Status, status, verify
+from ccmac.lab.data.loading import load, locate, read_svmlight
 from ccmac.lab.data.lookalike import generate
-from ccmac.lab.data.registry import RECORDS, Record, resolve
-from ccmac.lab.data.svmlight import parse_svmlight, read_svmlight
+from ccmac.lab.data.registry import RECORDS, Dataset, Record, resolve
+from ccmac.lab.data.svmlight import parse_svmlight
 
 __all__ = [
     "RECORDS",

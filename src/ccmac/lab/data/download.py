@@ -17,12 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from ccmac.errors import InputError
-from ccmac.lab.data.checks import digest_fault
-from ccmac.lab.data.places import VARIABLE
+from ccmac.lab.data.files import VARIABLE, digest_fault, read_text
 from ccmac.lab.data.registry import Record
-from ccmac.lab.data.text import read_text
-
-__all__ = ["BASE_URL", "fetch"]
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 _ATTEMPTS = 4

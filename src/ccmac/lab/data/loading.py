@@ -1,22 +1,26 @@
-"""Load a set by name."""
+"""Load a set by name, or any svmlight file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from ccmac.errors import InputError
-from ccmac.lab.data.checks import check_digest, check_rows
-from ccmac.lab.data.dataset import Dataset
 from ccmac.lab.data.download import fetch
+from ccmac.lab.data.files import cache_directory, check_digest, check_rows, find, read_text
 from ccmac.lab.data.lookalike import generate
-from ccmac.lab.data.places import cache_directory, find
-from ccmac.lab.data.registry import LIKE, Record, resolve
+from ccmac.lab.data.registry import LIKE, Dataset, Record, resolve
 from ccmac.lab.data.svmlight import parse_svmlight
-from ccmac.lab.data.text import read_text
 
-__all__ = ["load", "locate"]
+
+def read_svmlight(
+    path: Path, n_features: int | None = None
+) -> tuple[csr_array[np.float64], NDArray[np.float64]]:
+    """Read a plain, ``.bz2`` or ``.xz`` svmlight file; returns the matrix and the labels."""
+    return parse_svmlight(read_text(path), n_features, str(path))
 
 
 def locate(name: str) -> Path:
@@ -42,8 +46,7 @@ def load(name: str, *, fallback: bool = False) -> Dataset:
     record = resolve(name)
     if name.endswith(LIKE) or (fallback and find(record) is None):
         return generate(record.name)
-    path = locate(name)
-    return _read(record, path)
+    return _read(record, locate(name))
 
 
 def _read(record: Record, path: Path) -> Dataset:

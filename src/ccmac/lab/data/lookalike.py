@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ccmac.lab.data.categorical import CENSUS, MUSHROOMS, one_hot
-from ccmac.lab.data.dataset import Dataset
-from ccmac.lab.data.registry import LIKE, resolve
+from ccmac.lab.data.registry import LIKE, Dataset, resolve
 from ccmac.lab.data.words import keyword_indicators, unit_documents
-
-__all__ = ["generate"]
 
 
 def generate(name: str, seed: int = 0) -> Dataset:

@@ -1,4 +1,4 @@
-"""Parse svmlight text: one row a line, ``label index:value index:value ...``, indices from 1.
+"""Parse svmlight text: one row per line, ``label index:value index:value ...``, indices from 1.
 
 The text is checked as a whole with array operations. Only when some check fails is it read line by
 line, to say where and why. Both readings accept the same language.
@@ -7,7 +7,6 @@ line, to say where and why. Both readings accept the same language.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
@@ -15,9 +14,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ccmac.errors import InputError
-from ccmac.lab.data.text import read_text
-
-__all__ = ["parse_svmlight", "read_svmlight"]
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _GAP = re.compile(rb"[ \t\r]+")
@@ -37,13 +33,6 @@ def _character_classes() -> NDArray[np.uint8]:
 
 
 _CLASSES = _character_classes()
-
-
-def read_svmlight(
-    path: Path, n_features: int | None = None
-) -> tuple[csr_array[np.float64], NDArray[np.float64]]:
-    """Read a plain, ``.bz2`` or ``.xz`` svmlight file; returns the matrix and the labels."""
-    return parse_svmlight(read_text(path), n_features, str(path))
 
 
 def parse_svmlight(
@@ -120,21 +109,19 @@ def _parse_whole(
     columns = n_features if n_features is not None else int(index.max(initial=0.0))
     row_ends = np.concatenate(([0], np.cumsum(tokens_in_row - 1)))
     values = numbers[position[~is_label] + 1]
-    matrix = csr_array(
-        (values, (index - 1).astype(np.int32), row_ends.astype(np.int32)), shape=(rows, columns)
-    )
-    return matrix, numbers[position[is_label]]
+    parts = values, (index - 1).astype(np.int32), row_ends.astype(np.int32)
+    return csr_array(parts, shape=(rows, columns)), numbers[position[is_label]]
 
 
 def _explain(text: bytes, n_features: int | None, source: str) -> NoReturn:
     """Raise the error of the first malformed line."""
     if not text:
-        raise InputError(f"{source} is empty: svmlight text has one 'label index:value ...' a line")
+        raise InputError(f"{source} is empty: write 'label index:value ...' on each line")
     for number, line in enumerate(text.split(b"\n"), start=1):
         fault = _fault(line, n_features)
         if fault:
             raise InputError(f"{source}, line {number}: {fault}")
-    raise InputError(f"{source} is not svmlight text: one 'label index:value ...' a line")
+    raise InputError(f"{source} is not svmlight text: write 'label index:value ...' on each line")
 
 
 def _fault(line: bytes, n_features: int | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Look-alikes of word data: few active columns a row, column frequencies with a heavy tail.
+"""Look-alikes of word data: few active columns per row, column frequencies with a heavy tail.
 
 The k-th most frequent word has weight 1/(k + c) - 1/(d + c): a power law flattened at the head, and
 falling to zero at the last of the d words. Rows have a hidden topic that favours some words, and
@@ -13,8 +13,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
-
-__all__ = ["keyword_indicators", "unit_documents"]
 
 # Relative row lengths of keyword data, one for each twentieth of the rows (mean 1).
 _ACTIVITY = np.array(

@@ -61,7 +61,8 @@ def power_law(
     None when fewer than three runs are left, or the factors do not vary.
     """
     wide = [r for r in records if r.reached and r.cross_factor >= least * (1 - 1e-9)]
-    used = [r for r in wide if count(r) > 0]  # a method without gradients has no law for them
+    # A method without gradients has no law for them, a record without kappa_W none for rounds.
+    used = [r for r in wide if count(r) > 0 and all(0 < f(r) < math.inf for f in factors)]
     names = sorted({r.run.data for r in used})
     columns = len(factors) + len(names)
     if len(used) < max(3, columns):

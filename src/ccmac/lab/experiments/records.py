@@ -2,7 +2,7 @@
 
     DIR/suite.json                 name, profile, the runs that belong to it, expectations
     DIR/runs/<id>/summary.json     spec, provenance, ledger, plan, geometry, status
-    DIR/runs/<id>/trace.csv        cumulative costs and errors, one row an iteration (thinned)
+    DIR/runs/<id>/trace.csv        cumulative costs and errors, one row per iteration (thinned)
 
 A run directory appears complete or not at all: it is written beside its place and renamed.
 """
@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Required, TypedDict
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,11 +26,78 @@ from ccmac.errors import InputError
 from ccmac.lab.experiments.runs import Run
 from ccmac.lab.experiments.suite import Suite
 from ccmac.storage.files import atomic_directory, atomic_write
+from ccmac.texts import MEGABYTE, dumps, loads, plain, read_text
 
 Array = NDArray[np.float64]
 FINISHED = ("optimal", "max_iterations", "infeasible", "diverged", "finished")
 TRACE_ROWS = 1500
 PRODUCTS = "ABCD"
+COUNTS = ("gradients", "argmins", "products", "rounds", "modelled_rounds", "bytes", "seconds")
+ERRORS = ("relative_error", "error_bound")
+BYTES = 256 * MEGABYTE
+
+
+Number = float | None
+Positive = Annotated[float, msgspec.Meta(ge=1e-100, le=1e100)]
+Count = Annotated[float, msgspec.Meta(ge=0, le=1e18)]  # counted with 64 bits
+
+
+class Expect(TypedDict, total=False):
+    """What a suite expects of its runs."""
+
+    reached: Literal["all"] | int
+    alpha_aff: tuple[float, float]
+    alpha_comm: tuple[float, float]
+
+
+class SuiteFile(msgspec.Struct):
+    """What ``suite.json`` says."""
+
+    suite: str
+    title: str
+    profile: str
+    expect: Expect
+    runs: dict[str, dict[str, Any]]
+
+
+class Geometry(TypedDict, total=False):
+    """The part of the geometry that is shown."""
+
+    cross_factor: Positive | None
+    friedrichs_cosine: Number
+    friedrichs_angle: Number
+    common_dimension: int | None
+    ranks: list[int | None] | None
+    advice: list[str] | None
+
+
+class Provenance(TypedDict, total=False):
+    """The part of the provenance that is computed with."""
+
+    kappa_W: Positive
+
+
+class Facts(TypedDict, total=False):
+    """Size of a data set."""
+
+    rows: int
+    features: int
+
+
+class Summary(TypedDict, total=False):
+    """What readers rely on in ``summary.json``; it holds more."""
+
+    id: Required[str]
+    spec: Required[dict[str, Any]]
+    status: Required[str]
+    message: str
+    ledger: dict[str, dict[str, Count]]
+    geometry: Geometry | None
+    provenance: Provenance | None
+    data: Facts
+    relative_error: Number
+    seconds: Number
+    elapsed: Number
 
 
 @dataclass(frozen=True)
@@ -88,16 +155,20 @@ class Record:
 
     @cached_property
     def trace(self) -> dict[str, Array]:
-        """Columns of the trace."""
+        """Columns of the trace; empty if there is none, ValueError if it is damaged."""
         try:
-            text = (self.folder / "trace.csv").read_text(encoding="utf-8")
+            text = read_text(self.folder / "trace.csv", "trace", BYTES)
         except FileNotFoundError:
             return {}
-        rows = list(csv.reader(io.StringIO(text)))
-        if len(rows) < 2:
+        head, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+        if not rows:
             return {}
-        table = np.array(rows[1:], dtype=np.float64)
-        columns = {name: table[:, k] for k, name in enumerate(rows[0])}
+        table = np.array(rows, dtype=np.float64)
+        columns = {name: table[:, k] for k, name in enumerate(head)}
+        if not columns.keys() >= {*COUNTS, *ERRORS} or any(
+            np.isinf(columns[name]).any() for name in COUNTS
+        ):
+            raise ValueError("a column is missing or infinite")
         if self.modelled:
             columns["rounds"] = columns["modelled_rounds"]
         return columns
@@ -111,7 +182,7 @@ def write_suite(folder: Path, suite: Suite) -> None:
         "expect": suite.expect, "runs": {run.id: run.as_dict() for run in suite.runs},
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    atomic_write(folder / "suite.json", dumps(content))
+    atomic_write(folder / "suite.json", dumps(content, 1) + "\n")
 
 
 def write_record(folder: Path, run: Run, summary: dict[str, Any], trace: str) -> None:
@@ -121,28 +192,7 @@ def write_record(folder: Path, run: Run, summary: dict[str, Any], trace: str) ->
     with atomic_directory(runs / run.id, replace=True) as place:
         (place / "trace.csv").write_text(trace, encoding="utf-8")
         content = {"id": run.id, "spec": run.as_dict(), **summary}
-        (place / "summary.json").write_text(dumps(content), encoding="utf-8")
-
-
-def dumps(content: Any) -> str:
-    """Strict JSON: NumPy values made plain, numbers that are not finite become null."""
-    return json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
+        (place / "summary.json").write_text(dumps(content, 1) + "\n", encoding="utf-8")
 
 
 def thinned(text: str, rows: int = TRACE_ROWS) -> str:
@@ -160,16 +210,14 @@ def read_suite(folder: Path) -> Suite:
     """The suite a directory belongs to."""
     path = folder / "suite.json"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        runs = tuple(Run.from_dict(spec) for spec in content["runs"].values())
-        return Suite(
-            content["suite"], content["title"], content["profile"], runs, content["expect"]
-        )
+        content = msgspec.convert(loads(read_text(path, str(path), BYTES)), SuiteFile)
+        runs = tuple(Run.from_dict(spec) for spec in content.runs.values())
+        return Suite(content.suite, content.title, content.profile, runs, content.expect)
     except FileNotFoundError:
         raise InputError(
             f"{folder} holds no suite.json; give the --out of ccmac suite run"
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError):
         raise InputError(f"{path} is damaged; run the suite again with --resume") from None
 
 
@@ -177,14 +225,13 @@ def read_record(folder: Path, run: Run) -> Record | None:
     """The record of a run; None when it is absent or damaged."""
     place = folder / "runs" / run.id
     try:
-        summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
-        if summary["id"] != run.id or summary["spec"] != json.loads(dumps(run.as_dict())):
+        summary = loads(read_text(place / "summary.json", "summary", BYTES))
+        msgspec.convert(summary, Summary)
+        if summary["id"] != run.id or summary["spec"] != plain(run.as_dict()):
             return None
         record = Record(run, summary, place)
-        if record.finished and not record.trace:
-            return None
-        return record
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None if record.finished and not record.trace else record
+    except (OSError, ValueError, IndexError, csv.Error):
         return None
 
 

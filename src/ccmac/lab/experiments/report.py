@@ -6,7 +6,6 @@ Everything that comes from records is escaped; a content policy in the page forb
 from __future__ import annotations
 
 import html
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -18,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from ccmac.lab.experiments.analysis import affine_fit, communication_fit, two_factor_fit
-from ccmac.lab.experiments.records import Record, dumps, read_records, read_suite
-from ccmac.lab.experiments.runs import network_name
+from ccmac.lab.experiments.records import Record, read_records, read_suite
+from ccmac.lab.experiments.runs import alpha_name, network_name
 from ccmac.lab.experiments.suite import Suite
 from ccmac.lab.experiments.tables import HEAD, TEXT_COLUMNS, cells
 from ccmac.lab.experiments.verify import findings
 from ccmac.storage.files import atomic_write
+from ccmac.texts import dumps
 from ccmac.version import __version__
 
 POINTS = 120
@@ -60,7 +60,7 @@ def _part(name: str) -> str:
 
 def _embedded(content: Any) -> str:
     """JSON that cannot end its script element."""
-    text = json.dumps(json.loads(dumps(content)), separators=(",", ":"), ensure_ascii=True)
+    text = dumps(content, None)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -117,13 +117,6 @@ def _trace(record: Record) -> dict[str, list[float]] | None:
     out = {a: trace[work if a == "gradients" else a][keep] for a in AXES}
     out["error"] = trace[column][keep]
     return {name: [float(f"{v:.4g}") for v in values] for name, values in out.items()}
-
-
-def alpha_name(alpha: Any) -> str:
-    """``uniform``, ``feature-norm`` or ``chi = 3``."""
-    if alpha is None:
-        return "uniform"
-    return f"chi = {alpha['cross_factor']:g}" if isinstance(alpha, dict) else str(alpha)
 
 
 # -- parts of the page -----------------------------------------------------------------------------

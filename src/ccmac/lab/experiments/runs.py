@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
 
-from ccmac.errors import InputError
-from ccmac.network import Network
+import msgspec
+
+from ccmac.network.spec import FAMILIES
 
 FORMAT = 1
 """Version of the record format; part of every run's name."""
@@ -26,13 +27,13 @@ class Run:
     suite: str
     profile: str
     data: str
-    agents: int
+    agents: Annotated[int, msgspec.Meta(ge=1)]
     partition_seed: int
-    alpha: Any
+    alpha: dict[str, float] | str | None
     network: dict[str, Any]
     method: str
     label: str
-    tol: float
+    tol: Annotated[float, msgspec.Meta(ge=1e-100)]
     stop: str = "reference"
     problem: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
@@ -69,8 +70,12 @@ class Run:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Run:
-        """Inverse of :meth:`as_dict`."""
-        return replace(cls(**content))
+        """Inverse of :meth:`as_dict`; content that is none raises ValueError or KeyError."""
+        run = msgspec.convert(content, cls)
+        if run.network["family"] not in FAMILIES or not network_name(run.network):
+            raise ValueError("the network is of no known family")
+        alpha_name(run.alpha)
+        return run
 
 
 def digest(content: dict[str, Any]) -> str:
@@ -79,23 +84,11 @@ def digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def build_network(network: dict[str, Any], n: int) -> Network:
-    """The graph a run names, on n agents."""
-    family = network["family"]
-    if family == "grid":
-        rows, cols = network["rows"], network["cols"]
-        if rows * cols != n:
-            raise InputError(f"network: a {rows} x {cols} grid has {rows * cols} agents, not {n}")
-        return Network.grid(rows, cols)
-    if family == "erdos_renyi":
-        return Network.erdos_renyi(n, network["p"], network["seed"])
-    if family == "random_regular":
-        return Network.random_regular(n, network["degree"], network["seed"])
-    make = {
-        "path": Network.path, "ring": Network.ring, "star": Network.star,
-        "complete": Network.complete,
-    }  # fmt: skip
-    return make[family](n)
+def alpha_name(alpha: dict[str, float] | str | None) -> str:
+    """``uniform``, ``feature-norm`` or ``chi = 3``."""
+    if alpha is None:
+        return "uniform"
+    return f"chi = {alpha['cross_factor']:g}" if isinstance(alpha, dict) else alpha
 
 
 def network_name(network: dict[str, Any]) -> str:

@@ -7,21 +7,27 @@ A *profile* says how methods are set up: ``paper`` (the theorem's oracle, modell
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.lab import data
-from ccmac.lab.data.places import find
-from ccmac.lab.experiments.located import Located, parse
+from ccmac.lab.data.files import find
 from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.runs import Run
 from ccmac.methods.registry import REGISTRY
+from ccmac.network.spec import FAMILIES, parse_family
+from ccmac.storage.located import Located, parse
+from ccmac.texts import MEGABYTE, cut, is_file, nearest, read_text, shown
 from ccmac.vfl import LOSSES
 
+MAX_RUNS = 100_000
+BYTES = 4 * MEGABYTE
 PROFILES = ("paper", "practical")
 KEYS = (
     "suite", "title", "profiles", "tol", "stop", "max_iterations", "max_seconds", "data", "agents",
@@ -32,8 +38,6 @@ OPTIONS = (
     "realization", "reduction", "tune", "schedule", "access", "pinned", "max_iterations",
     "max_seconds",
 )  # fmt: skip
-SEEDED = {"erdos_renyi": ("p", "seeds"), "random_regular": ("degree", "seeds")}
-FAMILIES = ("path", "ring", "star", "complete", "grid", *SEEDED)
 EXPECT = ("reached", "alpha_aff", "alpha_comm")
 FILES = (".svm", ".txt", ".bz2", ".xz", ".libsvm", ".svmlight")
 
@@ -46,7 +50,7 @@ class Suite:
     title: str
     profile: str
     runs: tuple[Run, ...]
-    expect: dict[str, Any] = field(default_factory=dict)
+    expect: Mapping[str, Any] = field(default_factory=dict)
 
 
 def bundled() -> dict[str, Path]:
@@ -56,43 +60,39 @@ def bundled() -> dict[str, Path]:
     return {file.stem: file for file in files}
 
 
-def load(name: str, profile: str | None = None) -> Suite:
+def load(name: str, profile: str | None = None, max_runs: int = MAX_RUNS) -> Suite:
     """A bundled suite by name, or a file; ``profile`` defaults to the first the suite offers."""
     known = bundled()
     path = known.get(name, Path(name))
-    if name not in known and not path.is_file():
+    if not is_file(path):
         raise InputError(
-            f"suite {name!r} is neither a file nor bundled; take one of {', '.join(known)}"
+            f"suite {shown(name)} is neither a file nor bundled; {nearest(name, known)}"
         )
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}, line 1: not a UTF-8 text; save it as UTF-8") from None
-    return read(text, str(path), profile)
+    return read(read_text(path, f"{path}, line 1", BYTES), str(path), profile, max_runs)
 
 
-def read(text: str, file: str, profile: str | None = None) -> Suite:
-    """Check the text of a suite and list its runs."""
+def read(text: str, file: str, profile: str | None = None, max_runs: int = MAX_RUNS) -> Suite:
+    """Check the text of a suite and list its runs, at most ``max_runs`` of them."""
     root = parse(text, file)
-    top = root.mapping(KEYS)
-    for key in ("suite", "data", "agents", "networks", "methods"):
-        if key not in top:
-            root.fail(f"the key {key!r} is missing")
+    top = root.mapping(KEYS, needed=("suite", "data", "agents", "networks", "methods"))
     name = top["suite"].text()
     offered = top["profiles"].each(lambda p: p.text(PROFILES)) if "profiles" in top else PROFILES
     chosen = profile or ("practical" if "practical" in offered else offered[0])
     if chosen not in PROFILES:
-        raise InputError(f"profile {chosen!r} is unknown; take one of {', '.join(PROFILES)}")
+        raise InputError(f"profile {shown(chosen)} is unknown; take one of {', '.join(PROFILES)}")
     if chosen not in offered:
-        raise InputError(f"suite {name}: has no profile {chosen!r}; take {', '.join(offered)}")
-    runs = tuple(_expand(top, name, chosen))
-    _distinct(runs, top["methods"])
+        raise InputError(f"suite {cut(name)}: has no profile {chosen!r}; take {', '.join(offered)}")
+    runs: dict[str, Run] = {}
+    for run in _expand(top, name, chosen, max_runs):
+        if run.id in runs:
+            top["methods"].fail(f"the run {run.id} occurs twice; make the labels or lists distinct")
+        runs[run.id] = run
     expect = _expect(top["expect"], chosen) if "expect" in top else {}
     title = top["title"].text() if "title" in top else name
-    return Suite(name, title, chosen, runs, expect)
+    return Suite(name, title, chosen, tuple(runs.values()), expect)
 
 
-def _expand(top: dict[str, Located], name: str, profile: str) -> Iterator[Run]:
+def _expand(top: dict[str, Located], name: str, profile: str, max_runs: int) -> Iterator[Run]:
     def listed(key: str, read_one: Callable[[Located], Any], default: Any) -> tuple[Any, ...]:
         return top[key].each(read_one) if key in top else (default,)
 
@@ -109,29 +109,28 @@ def _expand(top: dict[str, Located], name: str, profile: str) -> Iterator[Run]:
     entries = [m for entry in top["methods"].items() if (m := _method(entry, profile))]
     if not entries:
         top["methods"].fail(f"no method is left in the profile {profile}")
-    for tol in tolerances:
-        for data_name in sets:
-            for n in agents:
-                for seed in seeds:
-                    for alpha in alphas:
-                        for graph in graphs:
-                            for method, label, options in entries:
-                                own = dict(options)
-                                named = f"{label} {tol:g}" if len(tolerances) > 1 else label
-                                yield Run(
-                                    name, profile, data_name, n, seed, alpha, graph, method, named,
-                                    tol, stop, problem,
-                                    max_iterations=own.pop("max_iterations", iterations),
-                                    max_seconds=own.pop("max_seconds", seconds), options=own,
-                                )  # fmt: skip
+    lists = (tolerances, sets, agents, seeds, alphas, graphs, entries)
+    if (count := math.prod(map(len, lists))) > max_runs:
+        top["suite"].fail(
+            f"the lists multiply to {count:,} runs, more than {max_runs:,}; shorten them, or raise "
+            "the limit with --max-runs"
+        )
+    for tol, data_name, n, seed, alpha, graph, (method, label, options) in product(*lists):
+        own = dict(options)
+        named = f"{label} {tol:g}" if len(tolerances) > 1 else label
+        yield Run(
+            name, profile, data_name, n, seed, alpha, graph, method, named, tol, stop, problem,
+            max_iterations=own.pop("max_iterations", iterations),
+            max_seconds=own.pop("max_seconds", seconds), options=own,
+        )  # fmt: skip
 
 
 def _data(entry: Located) -> str:
     """A set's name as it will appear in records: a set that is not here gets its look-alike."""
     name = entry.text()
     if name.endswith(FILES) or "/" in name:
-        if not Path(name).is_file():
-            entry.fail(f"the file {name} does not exist")
+        if not is_file(name):
+            entry.fail(f"the file {shown(name)} does not exist")
         return str(Path(name).resolve())
     if name in DATASETS:
         return name
@@ -156,35 +155,48 @@ def _alpha(entry: Located) -> Any:
 
 
 def _network(entry: Located, agents: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """``ring``, ``grid:2x4`` as on the command line, or a mapping, whose seeds may be a list."""
     if isinstance(entry.value, str):
-        family = entry.text(FAMILIES)
-        if family in SEEDED or family == "grid":
+        family, _, rest = entry.value.partition(":")
+        if family not in FAMILIES:
+            entry.text(FAMILIES)
+        if FAMILIES[family].parameters and not rest:
             entry.fail(f"{family} needs its parameters, as in '- {_EXAMPLE[family]}'")
-        yield {"family": family}
-        return
-    pair = entry.mapping(FAMILIES)
-    if len(pair) != 1:
-        entry.fail("give one family a list entry")
-    [(family, body)] = pair.items()
-    if family == "grid":
-        fields = body.mapping(("rows", "cols"))
-        if set(fields) != {"rows", "cols"}:
-            body.fail(f"give rows and cols, as in '{_EXAMPLE[family]}'")
-        rows, cols = fields["rows"].whole(1), fields["cols"].whole(1)
-        if set(agents) != {rows * cols}:
-            body.fail(f"a {rows} x {cols} grid has {rows * cols} agents, the suite {agents}")
-        yield {"family": "grid", "rows": rows, "cols": cols}
-        return
-    if family not in SEEDED:
+        found = [_parsed(entry)]
+    else:
+        pair = entry.mapping(FAMILIES)
+        if len(pair) != 1:
+            entry.fail("give one family per list entry")
+        [(family, body)] = pair.items()
+        found = list(_parameters(family, body))
+    for network in found:
+        if family == "grid" and set(agents) != {size := network["rows"] * network["cols"]}:
+            entry.fail(f"the grid has {shown(size)} agents, the suite {shown(list(agents))}")
+    yield from found
+
+
+def _parsed(entry: Located) -> dict[str, Any]:
+    try:
+        return parse_family(entry.value)
+    except InputError as error:
+        entry.fail(str(error))
+
+
+def _parameters(family: str, body: Located) -> Iterator[dict[str, Any]]:
+    kinds = FAMILIES[family].parameters
+    if not kinds:
         body.fail(f"{family} takes no parameters; write '- {family}'")
-    parameter, _ = SEEDED[family]
-    fields = body.mapping(SEEDED[family])
-    if parameter not in fields:
-        body.fail(f"give {parameter}, as in '{_EXAMPLE[family]}'")
-    value = fields["p"].number(0.0, 1.0) if parameter == "p" else fields["degree"].whole(1)
+    needed = [key for key in kinds if key != "seed"]
+    fields = body.mapping([*needed, "seeds"] if "seed" in kinds else needed)
+    if not fields.keys() >= set(needed):
+        body.fail(f"give {' and '.join(needed)}, as in '{_EXAMPLE[family]}'")
+    numbers = {
+        key: fields[key].number(0.0, 1.0) if kinds[key] is float else fields[key].whole(1)
+        for key in needed
+    }
     seeds = fields["seeds"].each(lambda v: v.whole(0)) if "seeds" in fields else (0,)
     for seed in seeds:
-        yield {"family": family, parameter: value, "seed": seed}
+        yield {"family": family, **numbers} | ({"seed": seed} if "seed" in kinds else {})
 
 
 _EXAMPLE = {
@@ -226,7 +238,8 @@ def _method(entry: Located, profile: str) -> tuple[str, str, dict[str, Any]] | N
 
 def _option(key: str, value: Located) -> Any:
     if key == "pinned":
-        return {k: v.plain() for k, v in value.mapping().items()}
+        value.mapping()
+        return value.plain()
     if key == "max_iterations":
         return value.whole(1)
     if key == "max_seconds":
@@ -237,7 +250,7 @@ def _option(key: str, value: Located) -> Any:
 def _known(entry: Located) -> str:
     name = entry.text()
     if name not in REGISTRY and name != "auto":
-        entry.fail(f"method {name!r} is unknown; take auto or one of {', '.join(REGISTRY)}")
+        entry.fail(f"method {shown(name)} is unknown; {nearest(name, ['auto', *REGISTRY])}")
     return name
 
 
@@ -257,11 +270,3 @@ def _expect(entry: Located, profile: str) -> dict[str, Any]:
             value.fail("give an interval, as in [0.95, 1.05]")
         out[key] = list(ends)
     return out
-
-
-def _distinct(runs: tuple[Run, ...], methods_entry: Located) -> None:
-    seen: set[str] = set()
-    for run in runs:
-        if run.id in seen:
-            methods_entry.fail(f"the run {run.id} occurs twice; make the labels or lists distinct")
-        seen.add(run.id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -12,7 +11,8 @@ from dataclasses import asdict
 
 from ccmac.errors import InputError
 from ccmac.lab.experiments.analysis import Quartiles, Row, rows
-from ccmac.lab.experiments.records import Record, dumps
+from ccmac.lab.experiments.records import Record
+from ccmac.texts import dumps, plain
 
 FORMS = ("markdown", "latex", "csv", "json")
 HEAD = (
@@ -32,7 +32,7 @@ def render(records: Sequence[Record], form: str = "markdown") -> str:
         raise InputError(f"table format {form!r} is unknown; take {', '.join(FORMS)}")
     found = rows(records)
     if form == "json":
-        return dumps([asdict(row) for row in found]).rstrip("\n")
+        return dumps([asdict(row) for row in found], 1)
     if form == "csv":
         return _csv(found)
     if form == "latex":
@@ -122,7 +122,7 @@ def _csv(found: Sequence[Row]) -> str:
               "worst_error")  # fmt: skip
     writer.writerow([*single, *(f"{c}_{e}" for c in counts for e in ends)])
     for row in found:
-        content = json.loads(dumps(asdict(row)))
+        content = plain(asdict(row))
         values = [content[c][e] for c in counts for e in ends]
         writer.writerow([*(content[name] for name in single), *values])
     return text.getvalue().rstrip("\n")

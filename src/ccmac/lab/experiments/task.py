@@ -25,8 +25,9 @@ from ccmac.lab.data import load, read_svmlight
 from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.records import thinned, write_record
 from ccmac.lab.experiments.reference import reference_weights
-from ccmac.lab.experiments.runs import Run, build_network
+from ccmac.lab.experiments.runs import Run
 from ccmac.network import Network
+from ccmac.network.spec import build_family
 from ccmac.realizations.canonical.system import modelled_rounds
 from ccmac.results import Result
 from ccmac.runtime import InProcess
@@ -62,7 +63,7 @@ def _solve(runs: Sequence[Run]) -> list[tuple[dict[str, Any], str]]:
     run = runs[0]
     X, y, facts = dataset(run.data)
     built = problem_of(run)
-    network = build_network(run.network, run.agents)
+    network = build_family(run.network, run.agents)
     target = None
     if run.stop == "reference":
         target = reference_weights(run.data, X, y, run.problem)
@@ -78,7 +79,8 @@ def _solve(runs: Sequence[Run]) -> list[tuple[dict[str, Any], str]]:
     trace = thinned(result.trace.to_csv())
     out = [(summary, trace)]
     for other in runs[1:]:
-        out.append(_charged(summary, result, network, build_network(other.network, other.agents)))
+        graph = build_family(other.network, other.agents)
+        out.append(_charged(summary, result, network, graph))
         out[-1][0]["solved_with"] = run.id
     return out
 
@@ -139,7 +141,7 @@ def problem_of(run: Run) -> vfl.VflProblem:
 
 
 def _frozen(run: Run) -> tuple[Any, tuple[tuple[str, Any], ...]]:
-    alpha = run.alpha
+    alpha: Any = run.alpha
     if isinstance(alpha, dict):
         alpha = ("cross_factor", float(alpha["cross_factor"]))
     return alpha, tuple(sorted(run.problem.items()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,6 @@ class Finding:
 
     text: str
     holds: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 def findings(folder: Path) -> list[Finding]:
@@ -82,7 +79,7 @@ def _told(fit: Fit) -> str:
     )
 
 
-def _slopes(records: list[Record], expect: dict[str, Any]) -> list[Finding]:
+def _slopes(records: list[Record], expect: Mapping[str, Any]) -> list[Finding]:
     out = []
     for key, fit in (("alpha_aff", affine_fit), ("alpha_comm", communication_fit)):
         if key not in expect:

@@ -93,11 +93,14 @@ class HardInstance(Instance):
         exposure = self._exposure(resource)
         if not eps > 0:
             raise InputError(f"{self.name}: eps = {eps}; a relative distance is positive")
+        least = (eps * self.execution_radius) ** 2 / self.problem.n
+        return exposure.needed(int(np.argmax(self.tails <= least)))
+
+    @property
+    def tails(self) -> Array:
+        """sum_{j > s} (z*_j)^2 by s; small terms first, so that deep tails stay accurate."""
         squares = np.bincount(self.coordinate, weights=self.z**2)
-        # tails[s] sums the small terms first, so that deep tails keep their relative accuracy.
-        tails = np.append(np.cumsum(squares[:0:-1])[::-1], 0.0)
-        close = self.problem.n * tails <= (eps * self.execution_radius) ** 2
-        return exposure.needed(int(np.argmax(close)))
+        return np.append(np.cumsum(squares[:0:-1])[::-1], 0.0)
 
     def _exposure(self, resource: Resource) -> Exposure:
         if resource not in self.exposure:

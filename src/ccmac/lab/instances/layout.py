@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import cross_factor
+from ccmac.lab.instances.chain import GroundedChain, ReflectedChain, matchings
 from ccmac.objectives import Objective, Quadratic, Separable, SquaredDistance
 from ccmac.problem import Agent, Problem
 
@@ -24,6 +26,28 @@ def unit(length: int, value: float = 1.0) -> Array:
     e = np.zeros(length)
     e[0] = value
     return e
+
+
+def projectors(length: int) -> dict[int, sp.csr_array]:
+    """P_1 = R_1'R_1 for group 1 and P_2 = R_2'R_2 for group 3, of the chain without ground."""
+    R1, R2 = matchings(length, grounded=False)
+    return {1: sp.csr_array(R1.T @ R1), 3: sp.csr_array(R2.T @ R2)}
+
+
+def chain_facts(
+    chain: ReflectedChain | GroundedChain, kappa_f: float, kappa_W: float, radius: float
+) -> dict[str, float]:
+    """What all families say of their chain."""
+    return {
+        "kappa_f": kappa_f, "kappa_W": kappa_W, "radius": radius, "alpha": chain.alpha,
+        "rate": chain.r, "energy": chain.energy,
+    }  # fmt: skip
+
+
+def angle_facts(cosine: float) -> dict[str, float]:
+    """The Friedrichs cosine and the cross factor that follows from it."""
+    factor = cross_factor(cosine)
+    return {"friedrichs_cosine": cosine, "cross_factor": factor}
 
 
 def linked_problem(

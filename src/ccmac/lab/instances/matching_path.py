@@ -9,8 +9,14 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.lab.instances.base import Exposure, HardInstance, gradient_scale
-from ccmac.lab.instances.chain import ReflectedChain, matchings, sufficient_length
-from ccmac.lab.instances.layout import alternating_incidence, block_path_problem, group_of
+from ccmac.lab.instances.chain import ReflectedChain, sufficient_length
+from ccmac.lab.instances.layout import (
+    alternating_incidence,
+    block_path_problem,
+    chain_facts,
+    group_of,
+    projectors,
+)  # fmt: skip
 from ccmac.network import Network
 
 
@@ -40,63 +46,41 @@ def matching_path(
     size = max(1, N // 3)
     delta = N / (size * (kappa_f - 1.0))
     chain = ReflectedChain(delta, sufficient_length(delta, eps) if length is None else length)
-    geometry = {
-        "friedrichs_cosine": math.cos(math.pi / N),
-        "cross_factor": 1.0 / math.tan(math.pi / (2 * N)),
-    }
-    return block_path_instance(
-        f"matching_path({N})",
-        blocks=N,
-        size=size,
-        kappa=kappa_f,
-        chain=chain,
-        geometry=geometry,
-        channels=alternating_incidence(N),
-        distance=N - 2 * size + 1,
-    )
+    return block_path_instance(f"matching_path({N})", N, size, kappa_f, chain, N - 2 * size + 1)
 
 
 def block_path_instance(
     name: str,
-    *,
     blocks: int,
     size: int,
     kappa: float,
     chain: ReflectedChain,
-    geometry: dict[str, float],
-    channels: tuple[sp.csr_array, sp.csr_array | None],
     distance: int,
+    *,
+    channel: sp.csr_array | None = None,
 ) -> HardInstance:
     """A reflected chain spread over ``blocks`` copies in the z of a single agent.
 
+    The channels are the matchings of the path of blocks, or ``channel`` alone, with chi = 1.
     ``distance`` is the number of K'K products that lead from a seed block to a P_2 block.
     """
     L, mu = 1.0, 1.0 / kappa
-    R1, R2 = matchings(chain.length, grounded=False)
-    P = {1: sp.csr_array(R1.T @ R1), 3: sp.csr_array(R2.T @ R2)}
     beta = (L - mu) * chain.seed
+    channels = alternating_incidence(blocks) if channel is None else (channel, None)
     problem = block_path_problem(
-        group_of(blocks, size), P, L=L, mu=mu, beta=beta, channels=channels
+        group_of(blocks, size), projectors(chain.length), L=L, mu=mu, beta=beta, channels=channels
     )
     x, z = [np.zeros(1)], np.tile(chain.solution, blocks)
     radius = math.sqrt(blocks)
-    facts = geometry | {
-        "kappa_f": kappa,
-        "kappa_W": 1.0,
-        "radius": radius,
-        "alpha": chain.alpha,
-        "rate": chain.r,
-        "energy": chain.energy,
-        "beta": beta,
+    cosine, factor = math.cos(math.pi / blocks), 1.0 / math.tan(math.pi / (2 * blocks))
+    if channel is not None:
+        cosine, factor = 0.0, 1.0
+    facts = chain_facts(chain, kappa, 1.0, radius) | {
+        "friedrichs_cosine": cosine, "cross_factor": factor, "beta": beta,
         "multiplier_bound": gradient_scale(problem, x, z, L, radius),
-    }
+    }  # fmt: skip
     return HardInstance(
-        name,
-        problem,
-        Network.path(1),
-        x,
-        z,
-        facts,
+        name, problem, Network.path(1), x, z, facts,
         np.tile(np.arange(1, chain.length + 1), blocks),
         {"affine": Exposure(2 * distance), "gradients": Exposure(1, first=1)},
-    )
+    )  # fmt: skip

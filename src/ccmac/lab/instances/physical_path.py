@@ -7,11 +7,24 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.angles.principal import cross_factor
 from ccmac.errors import InputError
 from ccmac.lab.instances.base import Exposure, HardInstance, gradient_scale
-from ccmac.lab.instances.chain import GroundedChain, ReflectedChain, matchings, sufficient_length
-from ccmac.lab.instances.layout import consensus_objectives, group_of, linked_problem, unit
+from ccmac.lab.instances.chain import (
+    Array,
+    GroundedChain,
+    ReflectedChain,
+    matchings,
+    sufficient_length,
+)
+from ccmac.lab.instances.layout import (
+    angle_facts,
+    chain_facts,
+    consensus_objectives,
+    group_of,
+    linked_problem,
+    projectors,
+    unit,
+)  # fmt: skip
 from ccmac.network import Network
 from ccmac.objectives import Objective, Quadratic, Separable, SquaredDistance
 
@@ -60,44 +73,34 @@ def physical_path(
         second = ReflectedChain(flat_delta, sufficient_length(flat_delta, eps))
         z_parts = _with_block(groups, chain.length, second, L, mu)
         blocks.append(second.solution)
+    centre = unit(R1.shape[0], xi)
+    x_parts = {1: SquaredDistance(L, centre), 2: None, 3: SquaredDistance(L)}
     objectives: list[Objective] = [
-        Separable(
-            x=None if g == 2 else SquaredDistance(L, unit(R1.shape[0], xi) if g == 1 else None),
-            z=z_parts[i],
-        )
-        for i, g in enumerate(groups)
+        Separable(x=x_parts[g], z=z_part) for g, z_part in zip(groups, z_parts, strict=True)
     ]
     R = {1: R1, 3: R2}
     z = np.concatenate(blocks)
     problem = linked_problem(groups, R, t, objectives, len(z))
     x = [t * (R[g] @ chain.solution) if g in R else np.zeros(0) for g in groups]
-    radius_squared = m_grp * (3.0 * float(z @ z) + t * t * chain.energy)
+    facts = _facts(chain, m_grp, t, kappa_f, z) | {"xi": xi}
+    facts["multiplier_bound"] = gradient_scale(problem, x, z, L, facts["radius"])
+    return HardInstance(
+        f"physical_path({m_grp}, t={t:g})", problem, Network.path(n), x, z, facts,
+        np.concatenate([np.arange(1, len(part) + 1) for part in blocks]),
+        {"rounds": Exposure(m_grp + 1)},
+    )  # fmt: skip
+
+
+def _facts(
+    chain: GroundedChain, m_grp: int, t: float, kappa_f: float, z: Array
+) -> dict[str, float]:
+    radius = math.sqrt(m_grp * (3.0 * float(z @ z) + t * t * chain.energy))
     cosine = t / math.sqrt(1.0 + t * t)
     if m_grp == 1:
         cosine *= math.sqrt(1.0 - (1.0 - math.cos(math.pi / (2 * chain.length))) / 3.0)
-    facts = {
-        "friedrichs_cosine": cosine,
-        "cross_factor": cross_factor(cosine),
-        "kappa_f": kappa_f,
-        "kappa_W": 1.0 / math.tan(math.pi / (2 * n)) ** 2,
-        "radius": math.sqrt(radius_squared),
-        "alpha": chain.alpha,
-        "rate": chain.r,
-        "energy": chain.energy,
-        "xi": xi,
-        "truncation_error": chain.truncation_error,
-        "multiplier_bound": gradient_scale(problem, x, z, L, math.sqrt(radius_squared)),
-    }
-    return HardInstance(
-        f"physical_path({m_grp}, t={t:g})",
-        problem,
-        Network.path(n),
-        x,
-        z,
-        facts,
-        np.concatenate([np.arange(1, len(part) + 1) for part in blocks]),
-        {"rounds": Exposure(m_grp + 1)},
-    )
+    kappa_W = 1.0 / math.tan(math.pi / (6 * m_grp)) ** 2
+    facts = angle_facts(cosine) | chain_facts(chain, kappa_f, kappa_W, radius)
+    return facts | {"truncation_error": chain.truncation_error}
 
 
 def radius_explicit_rounds(m_grp: int, t: float, kappa_f: float, eps: float) -> float:
@@ -117,8 +120,7 @@ def _with_block(
     groups: list[int], length: int, chain: ReflectedChain, L: float, mu: float
 ) -> list[Quadratic]:
     """(mu/2)||u||^2 on the first chain plus the consensus chain's objective on the second."""
-    R1, R2 = matchings(chain.length, grounded=False)
-    P = {1: sp.csr_array(R1.T @ R1), 3: sp.csr_array(R2.T @ R2)}
+    P = projectors(chain.length)
     head = mu * sp.eye_array(length)
     return [
         Quadratic(

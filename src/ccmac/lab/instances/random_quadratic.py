@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,22 +71,27 @@ def random_quadratic(
             dropped = name in absent if isinstance(absent, Collection) else random.random() < absent
             if dropped:
                 del blocks[name]
-        at = {"A": x, "B": z, "C": x, "D": z}
-        sides: dict[str, Array] = {"b": np.zeros(m)}
-        for name, matrix in blocks.items():
-            side = {"A": "b", "B": "b", "C": "c", "D": "e"}[name]
-            sides[side] = sides.get(side, 0.0) + matrix @ at[name]
+        sides = _sides(blocks, x, z, m)
         if sparse:
             blocks = {name: sp.csr_array(matrix) for name, matrix in blocks.items()}
         agents.append(Agent(_objective(random, d_i + q, kappa_f), **blocks, **sides))
-    # Private b_i may be anything with the right sum; only the sum is known to be consistent.
-    drift = random.standard_normal((n, m))
+    return Problem(_drifting(random, agents, m), n=n, q=q, m=m)
+
+
+def _sides(blocks: dict[str, Any], x: Array, z: Array, m: int) -> dict[str, Array]:
+    """b, c and e that (x, z) satisfies."""
+    sides: dict[str, Array] = {"b": np.zeros(m)}
+    for name, matrix in blocks.items():
+        side = {"A": "b", "B": "b", "C": "c", "D": "e"}[name]
+        sides[side] = sides.get(side, 0.0) + matrix @ (x if name in "AC" else z)
+    return sides
+
+
+def _drifting(random: np.random.Generator, agents: list[Agent], m: int) -> dict[int, Agent]:
+    """Private b_i may be anything with the right sum; only the sum is known to be consistent."""
+    drift = random.standard_normal((len(agents), m))
     drift -= drift.mean(axis=0)
-    shifted = {
-        i: Agent(a.objective, A=a.A, B=a.B, b=a.b + drift[i], C=a.C, c=a.c, D=a.D, e=a.e)
-        for i, a in enumerate(agents)
-    }
-    return Problem(shifted, n=n, q=q, m=m)
+    return {i: replace(agent, b=agent.b + drift[i]) for i, agent in enumerate(agents)}
 
 
 class _Drawer:

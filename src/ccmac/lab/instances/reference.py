@@ -84,10 +84,7 @@ def constraints(problem: Problem) -> tuple[Array, Array]:
         shared.append(row)
         side_shared.append(np.zeros(r) if agent.e is None else agent.e)
         start += d
-    return (
-        np.vstack([coupled, *local, *shared]),
-        np.concatenate([right, *sides, *side_shared]),
-    )
+    return (np.vstack([coupled, *local, *shared]), np.concatenate([right, *sides, *side_shared]))
 
 
 def infeasibility(problem: Problem) -> float:

@@ -20,17 +20,18 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.angles.principal import cross_factor
 from ccmac.errors import InputError
 from ccmac.lab.instances.base import Exposure, HardInstance
 from ccmac.lab.instances.chain import Chain, ReflectedChain, matchings
 from ccmac.lab.instances.layout import (
-    alternating_incidence,
+    angle_facts,
+    chain_facts,
     consensus_objectives,
     group_of,
     linked_problem,
+    projectors,
     unit,
-)
+)  # fmt: skip
 from ccmac.lab.instances.matching_path import block_path_instance
 from ccmac.network import Network
 from ccmac.objectives import Objective, Separable, SquaredDistance
@@ -46,20 +47,13 @@ def communication_path(M: int, t: float, kappa: float) -> HardInstance:
     (1 - (1 - cos(pi/N_c))/3)^{1/2}: one agent a group cannot cancel within its group.
     """
     _check(M, t, kappa)
-    return _linked(
-        f"communication_path({M}, t={t:g})",
-        M,
-        t,
-        kappa,
-        network=Network.path(3 * M),
-        distance=M + 1,
-    )
+    return _linked(f"communication_path({M}, t={t:g})", M, t, kappa, Network.path(3 * M), M + 1)
 
 
 def complete_six(t: float, kappa: float) -> HardInstance:
     """:func:`communication_path` with M = 2 on the complete graph: kappa_W = 1, Delta = 1."""
     _check(2, t, kappa)
-    return _linked(f"complete_six(t={t:g})", 2, t, kappa, network=Network.complete(6), distance=1)
+    return _linked(f"complete_six(t={t:g})", 2, t, kappa, Network.complete(6), 1)
 
 
 def bounded_angle(M: int, kappa: float, *, complete: bool = False) -> HardInstance:
@@ -73,26 +67,19 @@ def bounded_angle(M: int, kappa: float, *, complete: bool = False) -> HardInstan
         raise InputError(f"bounded_angle: M = {M} on the complete graph; the family has M = 2")
     L, mu, n = 1.0, 1.0 / kappa, 3 * M
     chain = _chain(3.0 / (kappa - 1.0))
-    R1, R2 = matchings(chain.length, grounded=False)
-    P = {1: sp.csr_array(R1.T @ R1), 3: sp.csr_array(R2.T @ R2)}
     beta = (L - mu) * chain.seed
-    parts = consensus_objectives(group_of(n, M), P, L, mu, beta)
+    parts = consensus_objectives(group_of(n, M), projectors(chain.length), L, mu, beta)
     network = Network.complete(6) if complete else Network.path(n)
-    facts = _facts(chain, kappa, network.condition, math.sqrt(n), beta) | {
-        "friedrichs_cosine": 0.0,
-        "cross_factor": 1.0,
-        "multiplier_bound": (2 * math.sqrt(6 / (kappa - 1)) + math.sqrt(3) / kappa) / math.sqrt(3),
-    }
+    facts = chain_facts(chain, kappa, network.condition, math.sqrt(n)) | angle_facts(0.0)
+    facts["beta"] = beta
+    bound = 2 * math.sqrt(6 / (kappa - 1)) + math.sqrt(3) / kappa
+    facts["multiplier_bound"] = bound / math.sqrt(3)
     return HardInstance(
         f"bounded_angle({M}{', complete' if complete else ''})",
-        Problem([Agent(part) for part in parts], q=chain.length),
-        network,
-        [np.zeros(0)] * n,
-        chain.solution,
-        facts,
-        np.arange(1, chain.length + 1),
+        Problem([Agent(part) for part in parts], q=chain.length), network, [np.zeros(0)] * n,
+        chain.solution, facts, np.arange(1, chain.length + 1),
         {"rounds": Exposure(1 if complete else M + 1), "gradients": Exposure(1, first=1)},
-    )
+    )  # fmt: skip
 
 
 def virtual_path(M: int, kappa: float) -> HardInstance:
@@ -103,22 +90,8 @@ def virtual_path(M: int, kappa: float) -> HardInstance:
     if M < 2:
         raise InputError(f"virtual_path: M = {M}; take M >= 2, or six_block for chi = 1")
     _check(M, 1.0, kappa)
-    N = 3 * M
-    geometry = {
-        "friedrichs_cosine": math.cos(math.pi / N),
-        "cross_factor": 1.0 / math.tan(math.pi / (2 * N)),
-    }
     chain = _chain(3.0 / (kappa - 1.0))
-    return block_path_instance(
-        f"virtual_path({M})",
-        blocks=N,
-        size=M,
-        kappa=kappa,
-        chain=chain,
-        geometry=geometry,
-        channels=alternating_incidence(N),
-        distance=M + 1,
-    )
+    return block_path_instance(f"virtual_path({M})", 3 * M, M, kappa, chain, M + 1)
 
 
 def six_block(kappa: float) -> HardInstance:
@@ -129,22 +102,12 @@ def six_block(kappa: float) -> HardInstance:
     """
     _check(2, 1.0, kappa)
     consensus = sp.csr_array(np.eye(6) - 1.0 / 6.0)
-    geometry = {"friedrichs_cosine": 0.0, "cross_factor": 1.0}
     chain = _chain(3.0 / (kappa - 1.0))
-    return block_path_instance(
-        "six_block",
-        blocks=6,
-        size=2,
-        kappa=kappa,
-        chain=chain,
-        geometry=geometry,
-        channels=(consensus, None),
-        distance=1,
-    )
+    return block_path_instance("six_block", 6, 2, kappa, chain, 1, channel=consensus)
 
 
 def _linked(
-    name: str, M: int, t: float, kappa: float, *, network: Network, distance: int
+    name: str, M: int, t: float, kappa: float, network: Network, distance: int
 ) -> HardInstance:
     L, mu, n = 1.0, 1.0 / kappa, 3 * M
     chain = _chain(3.0 / (kappa * t * t))
@@ -162,46 +125,23 @@ def _linked(
         for g in groups
     ]
     u = chain.solution
-    h = math.sqrt(1.0 + t * t)
-    cosine = t / h
+    cosine = t / math.sqrt(1.0 + t * t)
     if M == 1:
         cosine *= math.sqrt(1.0 - (1.0 - math.cos(math.pi / chain.length)) / 3.0)
     radius = math.sqrt(M * (3.0 + t * t * chain.energy))
-    facts = _facts(chain, kappa, network.condition, radius, beta) | {
-        "friedrichs_cosine": cosine,
-        "cross_factor": cross_factor(cosine),
-        "sigma": math.sqrt(1.0 - cosine),
-        "multiplier_bound": (7.0 / math.sqrt(kappa) + 2.0 / kappa) / math.sqrt(3.0),
-    }
+    facts = chain_facts(chain, kappa, network.condition, radius) | angle_facts(cosine)
+    facts |= {"beta": beta, "sigma": math.sqrt(1.0 - cosine)}
+    facts["multiplier_bound"] = (7.0 / math.sqrt(kappa) + 2.0 / kappa) / math.sqrt(3.0)
     return HardInstance(
-        name,
-        linked_problem(groups, R, t, objectives, chain.length),
-        network,
-        [t * (R[g] @ u) if g in R else np.zeros(0) for g in groups],
-        u,
-        facts,
-        np.arange(1, chain.length + 1),
-        {"rounds": Exposure(distance)},
-    )
+        name, linked_problem(groups, R, t, objectives, chain.length), network,
+        [t * (R[g] @ u) if g in R else np.zeros(0) for g in groups], u, facts,
+        np.arange(1, chain.length + 1), {"rounds": Exposure(distance)},
+    )  # fmt: skip
 
 
 def _chain(delta: float) -> ReflectedChain:
     """N_c = 2 ceil(10/alpha), so that 20 <= alpha N_c < 20.5 for alpha <= 1/4."""
     return ReflectedChain(delta, 2 * math.ceil(10.0 / Chain(delta, 2).alpha))
-
-
-def _facts(
-    chain: ReflectedChain, kappa: float, kappa_W: float, radius: float, beta: float
-) -> dict[str, float]:
-    return {
-        "kappa_f": kappa,
-        "kappa_W": kappa_W,
-        "radius": radius,
-        "alpha": chain.alpha,
-        "rate": chain.r,
-        "energy": chain.energy,
-        "beta": beta,
-    }
 
 
 def _check(M: int, t: float, kappa: float) -> None:

@@ -10,6 +10,7 @@ the scaled problem.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -180,16 +181,14 @@ class AveragedSystem(AffineSystem):
 
     def at_scale(self, s: float) -> AveragedSystem:
         """The same equations in z = s z~ (targets are in the user's units and stay)."""
-        other = object.__new__(AveragedSystem)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.coupling = self.coupling.rescaled(self.coupling.t, s)
         other.shared = self.shared.at_scale(s)
         return other
 
     def homogeneous(self) -> AveragedSystem:
         """The same operator with zero right-hand sides: its residual is G w."""
-        other = object.__new__(AveragedSystem)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.target = np.zeros_like(self.target)
         other.local_point = np.zeros_like(self.local_point)
         other.shared = self.shared.homogeneous()

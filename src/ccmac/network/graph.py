@@ -18,17 +18,24 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import real_matrix
+from ccmac.texts import shown
 
 Array = NDArray[np.float64]
 CHUNK = 256  # agents whose distances to all others are held at a time
+LARGEST = 10_000_000  # agents of a named family
+SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither overflow nor vanish
 
 
 class Network:
     """A connected undirected graph on agents ``0..n-1`` with its gossip matrix."""
 
-    def __init__(self, weights: sp.csr_array, *, name: str) -> None:
+    def __init__(
+        self, weights: sp.csr_array, *, name: str, nodes: Sequence[Any] | None = None
+    ) -> None:
         self.weights = weights
         self.name = name
+        self.nodes: list[Any] = list(range(weights.shape[0]) if nodes is None else nodes)
+        """The user's own names: agent k is node ``nodes[k]`` of the graph that was given."""
 
     # -- families -------------------------------------------------------------------------
     @classmethod
@@ -47,7 +54,7 @@ class Network:
     @classmethod
     def grid(cls, rows: int, cols: int) -> Network:
         """Two-dimensional grid, agents numbered row by row."""
-        _check_counts(rows, cols)
+        _check_counts(rows, cols, rows * cols)
         graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, cols), ordering="sorted")
         return cls.from_graph(graph, name=f"grid({rows},{cols})")
 
@@ -101,7 +108,7 @@ class Network:
     def from_graph(
         cls, graph: nx.Graph[Any], *, weights: str = "laplacian", name: str | None = None
     ) -> Network:
-        """From a NetworkX graph; agents are its nodes in sorted (else insertion) order.
+        """From a NetworkX graph; agents are its ``nodes`` in sorted (else insertion) order.
 
         ``weights``: ``"laplacian"`` (unweighted L) or ``"metropolis"`` (I - M, with M the
         Metropolis matrix M_ij = 1 / (1 + max(deg i, deg j))).
@@ -125,7 +132,7 @@ class Network:
         if not nx.is_connected(simple):
             parts = sorted(len(c) for c in nx.connected_components(simple))
             raise InputError(
-                f"network: the graph is disconnected (components of {parts} agents); "
+                f"network: the graph is disconnected (components of {shown(parts)} agents); "
                 "add edges until every agent can reach every other"
             )
         if weights == "laplacian":
@@ -136,7 +143,7 @@ class Network:
             raise InputError(
                 f"network: unknown weights {weights!r}; take 'laplacian' or 'metropolis'"
             )
-        return cls(_canonical(matrix), name=name or f"graph({n})")
+        return cls(_canonical(matrix), name=name or f"graph({n})", nodes=nodes)
 
     @classmethod
     def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
@@ -145,12 +152,17 @@ class Network:
         n, columns = matrix.shape
         if n != columns or n == 0:
             raise InputError(
-                f"network: W has shape {matrix.shape}; it must be square, one row an agent"
+                f"network: W has shape {matrix.shape}; it must be square, one row per agent"
             )
         scale = float(abs(matrix).max()) if matrix.nnz else 1.0
-        gap = abs(matrix - matrix.T)
+        if not 1 / SCALE <= scale <= SCALE:
+            raise InputError(
+                f"network: the largest entry of W is {scale:.3g}; multiply W by a constant "
+                "that brings it near one"
+            )
+        gap = abs(matrix - matrix.T).tocoo()
         if gap.nnz and gap.max() > 1e-10 * scale:
-            i, j = (int(k) for k in np.unravel_index(int(gap.toarray().argmax()), gap.shape))
+            i, j = (int(k[gap.data.argmax()]) for k in gap.coords)
             raise InputError(
                 f"network: W is not symmetric (W[{i},{j}] != W[{j},{i}]); symmetrize it"
             )
@@ -170,17 +182,17 @@ class Network:
                 "its kernel must be span{1}: add edges"
             )
         network = cls(matrix, name=name or f"weights({n})")
-        if n > 1:
-            values = network.eigenvalues
-            if values[0] < -1e-9 * scale:
-                raise InputError(
-                    f"network: W is not positive semidefinite (eigenvalue {values[0]:.3g}); "
-                    "use a Laplacian, or I - M for a mixing matrix M"
-                )
-            if values[1] <= 1e-12 * values[-1]:
-                raise InputError(
-                    "network: the kernel of W is larger than span{1}; change the weights"
-                )
+        if n == 1:
+            return network
+        # No positive entry off the diagonal: a Laplacian, semidefinite by Gershgorin.
+        if off_diagonal.max() > 0 and network.eigenvalues[0] < -1e-9 * scale:
+            raise InputError(
+                f"network: W is not positive semidefinite (eigenvalue "
+                f"{network.eigenvalues[0]:.3g}); use a Laplacian, or I - M for a mixing matrix M"
+            )
+        low, high = network.extremes
+        if low <= 1e-12 * high:
+            raise InputError("network: the kernel of W is larger than span{1}; change the weights")
         return network
 
     # -- facts ----------------------------------------------------------------------------
@@ -210,13 +222,8 @@ class Network:
             return float(self.eigenvalues[1]), float(self.eigenvalues[-1])
         start = np.random.default_rng(0).standard_normal(self.n)  # the same answer every time
         top = sp.linalg.eigsh(self.weights, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
-        low = sp.linalg.eigsh(
-            self.weights + sp.eye_array(self.n) * (1e-8 * top),
-            k=2,
-            sigma=0.0,
-            v0=start,
-            return_eigenvectors=False,
-        )
+        shifted = self.weights + sp.eye_array(self.n) * (1e-8 * top)
+        low = sp.linalg.eigsh(shifted, k=2, sigma=0.0, v0=start, return_eigenvectors=False)
         return float(np.max(low) - 1e-8 * top), float(top)
 
     @property
@@ -226,7 +233,7 @@ class Network:
         return high / low
 
     def hops(self, origins: Sequence[int] | None = None) -> NDArray[np.int64]:
-        """Rows of the matrix of hop distances: one search of the graph an origin."""
+        """Rows of the matrix of hop distances: one search of the graph per origin."""
         where = range(self.n) if origins is None else origins
         found = sp.csgraph.dijkstra(abs(self.weights), unweighted=True, indices=list(where))
         return np.asarray(found, dtype=np.int64).reshape(len(where), self.n)
@@ -265,7 +272,9 @@ class Network:
 def _check_counts(*counts: int) -> None:
     for count in counts:
         if not isinstance(count, int | np.integer) or count < 1:
-            raise InputError(f"network: {count!r} agents are asked for; give a whole number >= 1")
+            raise InputError(f"network: {shown(count)} agents; give a whole number >= 1")
+        if count > LARGEST:
+            raise InputError(f"network: {shown(count)} agents are more than {LARGEST:,}")
 
 
 def _canonical(matrix: Any) -> sp.csr_array:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccmac.cli import demo, demo_plot
-from ccmac.lab.demo_page import page
+from ccmac.lab import demo
+from ccmac.lab.demo.story import TOL
 from cli.conftest import Run
 
 
@@ -23,7 +23,7 @@ def test_the_certificate_covers_the_true_error(story: demo.Story) -> None:
     assert story.result.status == "optimal"
     assert story.distance <= story.result.error_bound
     size = np.sqrt(np.sum(story.direct**2) + np.sum(story.result.z**2))
-    assert story.result.error_bound <= demo.TOL * max(1.0, float(size))
+    assert story.result.error_bound <= TOL * max(1.0, float(size))
     assert story.accuracy > 0.8
 
 
@@ -51,7 +51,7 @@ def test_without_matplotlib_it_says_so(
 ) -> None:
     monkeypatch.setattr(demo, "compute", lambda: story)
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    assert demo_plot.picture(story.result, story.balanced) is None
+    assert demo.picture(story.result, story.balanced) is None
     told = run("demo", "--out", "shown")
     assert told.code == 0
     assert "matplotlib is not installed" in told.out
@@ -60,7 +60,7 @@ def test_without_matplotlib_it_says_so(
 
 
 def test_the_page_escapes_and_closes_what_it_opens(story: demo.Story) -> None:
-    text = page(["<b>1 & 2</b>\n<script>x</script>"], story.result, story.balanced, b"\x00")
+    text = demo.page(["<b>1 & 2</b>\n<script>x</script>"], story.result, story.balanced, b"\x00")
     assert "<script>" not in text
     assert "&lt;b&gt;1 &amp; 2" in text
 
