@@ -1,8 +1,8 @@
 """Methods and data sets of one's own: a Python file named on the command line.
 
-The file may define ``METHODS`` (a list of classes derived from :class:`ccmac.methods.Method`) and ``DATASETS``
-(a mapping from a name to a function without arguments that returns ``(X, y)``). A suite never names
-such a file itself: reading a suite executes nothing.
+The file may define ``METHODS`` (a list of classes derived from :class:`ccmac.methods.Method`) and
+``DATASETS`` (a mapping from a name to a function without arguments that returns ``(X, y)``). A
+suite never names such a file itself: reading a suite executes nothing.
 """
 
 from __future__ import annotations

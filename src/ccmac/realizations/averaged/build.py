@@ -147,9 +147,11 @@ def _plan(
     w0 = space.zeros()
     space.x(w0)[...], space.z(w0)[...] = wanted.start
     plain = ExecutionObjective(problem, space)
-    gradient = plain.gradient(w0) if table.smooth else np.zeros_like(w0)
+    # A stand-in is smooth; what is asked of the objectives is what they offer.
+    smooth = work.curvature.smooth
+    gradient = plain.gradient(w0) if smooth else np.zeros_like(w0)
     probed = None
-    if table.smooth and not table.quadratic:
+    if smooth and not table.quadratic:
         probed = probed_curvature(plain, w0, gradient)
     space.z(w0)[...] /= system.coupling.s
     small = problem.m <= SMALL

@@ -94,7 +94,8 @@ def canonical(
     _check(work, rule, interval, model)
     given = certificates or Certificates()
     per_call = modelled_rounds(runtime)
-    constants = work.curvature.at(1.0)
+    with runtime.ledger.observing():
+        constants = work.curvature.at(1.0)
     chi = given.cross_factor
     facts: Geometry | None = None
     if chi is None or not fits_dense(problem, space):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import math
+from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,7 +147,9 @@ def joint(
     with runtime.ledger.phase("setup"):
         per_call = modelled_rounds(runtime) if oracle else None
         system = JointSystem(work, modelled=per_call)
-        constants, multiples = work.curvature.at(1.0), work.curvature.multiples
+        with runtime.ledger.observing() if oracle else nullcontext():
+            constants = work.curvature.at(1.0)
+        multiples = work.curvature.multiples
         spectrum = joint_spectrum(problem, system, np.random.default_rng(seed), multiples)
     balance = spectrum.balance() if eta is None else eta * eta
     system = system.weighted(1.0, balance)
