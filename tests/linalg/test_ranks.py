@@ -145,7 +145,7 @@ def test_very_uneven_rows_are_evened_out_exactly() -> None:
     problem = Problem([Agent(OBJECTIVE, A=np.eye(2), C=M, c=M @ [1.0, 2.0]) for M in blocks], q=2)
     even = even_rows(problem)
     assert even_rows(even) is even
-    assert even.agents[2] is problem.agents[2]
+    assert even.agents[2].C is problem.agents[2].C
     assert sp.issparse(even.agents[1].C)
     for i in (0, 1):
         before, after = problem.agents[i], even.agents[i]

@@ -67,8 +67,7 @@ def certified(
     (default: up to 600 execution variables in a fused simulation) at an unchanged charge.
     """
     given, runtime = certificates or Certificates(), work.runtime
-    supplied = any(v is not None for v in (given.l_C, given.u_C, given.d_D, given.mu_D))
-    problem = work.problem if supplied else even_rows(work.problem)  # they speak of these rows
+    problem = work.problem if given.of_own_rows else even_rows(work.problem)
     if not 0 < delta < 1:
         raise InputError(f"certified: delta = {delta} must lie between 0 and 1")
     with runtime.ledger.phase("setup"):
