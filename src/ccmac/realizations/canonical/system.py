@@ -43,6 +43,7 @@ from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import even_rows
 
 Array = NDArray[np.float64]
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
@@ -90,9 +91,9 @@ def canonical(
     Setup (right-hand sides) is charged to ``setup``. ``materialise`` turns small channels into
     matrices (default: up to 600 variables, fused) at an unchanged charge.
     """
-    problem, runtime, space = work.problem, work.runtime, work.space
+    given, runtime, space = certificates or Certificates(), work.runtime, work.space
+    problem = work.problem if given.of_own_rows else even_rows(work.problem)
     _check(work, rule, interval, model)
-    given = certificates or Certificates()
     per_call = modelled_rounds(runtime)
     with runtime.ledger.observing():
         constants = work.curvature.at(1.0)
