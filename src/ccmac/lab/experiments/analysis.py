@@ -1,6 +1,6 @@
 """Exponents and summaries, as pure functions of records.
 
-Fits are least squares on logarithms with one intercept a data set. Intervals come from resampling
+Fits are least squares on logarithms with one intercept per data set. Intervals come from resampling
 graph realizations as blocks: a graph is drawn with all its runs, over every cross factor and set.
 """
 
