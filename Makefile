@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | docs | clean      needs only python3 (3.11 or newer) and make
+# make demo | test | lint | pins | bench | docs | clean      needs only python3 (3.11 or newer) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -25,7 +25,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint pins bench docs clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -38,6 +38,10 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports
+
+# Review the difference of ledgers.json before committing it.
+pins: $(VENV)/.installed-test
+	$(BIN)/python tests/pins/regenerate.py
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/solve_floor.py

@@ -9,6 +9,7 @@ from ccmac.network import Network
 from ccmac.problem import Agent, Problem
 from ccmac.realizations.supplied import Certificates
 from ccmac.results import Result, Solution
+from ccmac.runtime import InProcess
 from ccmac.stack import Stack
 from ccmac.version import __version__
 
@@ -16,6 +17,7 @@ __all__ = [
     "Agent",
     "Certificates",
     "Costs",
+    "InProcess",
     "Network",
     "Problem",
     "Result",

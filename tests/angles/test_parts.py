@@ -12,16 +12,18 @@ from ccmac import Agent, Network, Problem
 from ccmac.angles.dedup import deduplicated
 from ccmac.angles.identity import identity_geometry
 from ccmac.angles.measure import geometry
-from ccmac.angles.principal import row_space_basis
-from ccmac.angles.rebalance import rebalanced
-from ccmac.angles.spectra import (
+from ccmac.angles.principal import (
     condition_envelope,
+    cross_factor,
+    friedrichs_cosine,
     scalar_balance,
     weighted_projector_spectrum,
 )
+from ccmac.angles.rebalance import rebalanced
 from ccmac.angles.structural import lanczos_spectrum
 from ccmac.errors import InputError
 from ccmac.lab import data
+from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Separable, SquaredDistance
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
@@ -49,7 +51,7 @@ def test_envelope_holds_in_both_branches(seed: int, eta: float, common: bool) ->
         M_2[0] = M_1[0] + 2 * M_1[1]
     singular = [np.linalg.svd(M, compute_uv=False) ** 2 for M in (M_1, M_2)]
     mu, L = [tuple(float(s[k]) for s in singular) for k in (-1, 0)]
-    Q_1, Q_2 = row_space_basis(M_1), row_space_basis(M_2)
+    Q_1, Q_2 = row_space(M_1).basis, row_space(M_2).basis
     cosines = np.linalg.svd(Q_1.T @ Q_2, compute_uv=False)
     c = float(cosines[1 if common else 0])
     upper, lower = condition_envelope((mu[0], mu[1]), (L[0], L[1]), c, eta, common=common)
@@ -100,7 +102,7 @@ def test_deduplication_keeps_the_feasible_set(seed: int) -> None:
     assert reduced.M_2.shape == (2, 9)
     np.testing.assert_allclose(reduced.R_2 @ M_2, reduced.M_2, atol=1e-9)
     full, less = np.vstack([M_1, M_2]), np.vstack([reduced.M_1, reduced.M_2])
-    P_full, P_less = (Q @ Q.T for Q in (row_space_basis(full), row_space_basis(less)))
+    P_full, P_less = (Q @ Q.T for Q in (row_space(full).basis, row_space(less).basis))
     np.testing.assert_allclose(P_full, P_less, atol=1e-9)
     np.testing.assert_allclose(less @ x, np.concatenate([reduced.v_1, reduced.v_2]), atol=1e-9)
     # A nearly common direction stays.
@@ -264,3 +266,15 @@ def test_identity_form_agrees_with_the_general_one(N: int, d: int, centred: bool
         assert getattr(found.structural, name) == pytest.approx(
             getattr(expected.structural, name), rel=1e-8
         ), name
+
+
+@settings(max_examples=60)
+@given(theta=st.floats(1e-3, np.pi / 2))
+def test_cross_factor_and_cosine_are_inverse(theta: float) -> None:
+    """chi = cot(theta/2); with the sine given, also where the cosine has lost the angle."""
+    c, s = float(np.cos(theta)), float(np.sin(theta))
+    assert cross_factor(c, s) == pytest.approx(1 / np.tan(theta / 2), rel=1e-14)
+    assert cross_factor(c) == pytest.approx(cross_factor(c, s), rel=1e-9)
+    assert friedrichs_cosine(cross_factor(c)) == pytest.approx(c, rel=1e-12, abs=1e-12)
+    assert cross_factor(1.0, 1e-9) == pytest.approx(2e9, rel=1e-15)
+    assert (cross_factor(0.0), friedrichs_cosine(1.0)) == (1.0, 0.0)

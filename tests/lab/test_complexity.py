@@ -14,6 +14,7 @@ from ccmac.errors import InputError
 from ccmac.lab import complexity_spectra as spectra
 from ccmac.lab.complexity import complexity
 from ccmac.lab.instances import calibration, dispatch, random_quadratic
+from ccmac.methods import CrossApapc
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
@@ -92,7 +93,7 @@ def test_the_lift_costs_what_the_certified_realization_charges(name: str) -> Non
     problem, network = CASES[name]()
     lift = complexity(problem, network).lift
     assert lift is not None
-    made = api.plan(problem, network, "cross-apapc", realization="certified")
+    made = api.plan(problem, network, CrossApapc(realization="certified"))
     assert lift.rounds_per_iteration == made.iteration["rounds"]
 
 

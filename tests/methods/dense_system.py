@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
-from ccmac.methods.base import Model
 from ccmac.network import Network
 from ccmac.objectives import LeastSquares
 from ccmac.problem import Agent, Problem
+from ccmac.realizations.base import Realized
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime import InProcess
@@ -67,7 +67,7 @@ class Toy:
         self.L = float(np.linalg.norm(self.M, 2) ** 2)
         objective = ExecutionObjective(problem, self.space, mu=0.0, L=self.L)
         self.system = DenseSystem(self.space, K, K @ inside, loose)
-        self.model = Model(objective, self.system)
+        self.realized = Realized("dense", self.space, objective, self.system)
         self.K, self.v, self.w0 = K, K @ inside, np.zeros(d)
         # H has a kernel on ker K; the least-norm solution of the KKT system is the nearest one.
         self.solution, _ = self.constrained(self.M.T @ self.M, self.M.T @ self.y)

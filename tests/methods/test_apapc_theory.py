@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from ccmac import vfl
-from ccmac.angles.principal import pair_geometry, principal_angles, row_space
+from ccmac.angles.principal import pair_geometry, principal_angles
 from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import correction_interval, minimal_degree, outer_degree
-from ccmac.methods.apapc import Apapc
-from ccmac.methods.base import Model
+from ccmac.linalg.ranks import row_space
+from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
@@ -27,7 +28,8 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
-from realizations.flavours import instance, iterate, positive_ends
+from ccmac.workspace import Workspace
+from realizations.flavours import fresh, instance, iterate, positive_ends
 
 Array = NDArray[np.float64]
 DIM = 14
@@ -57,7 +59,7 @@ class DenseSystem(AffineSystem):
         return Cost(affine=2)
 
 
-def quadratic_model(seed: int, kappa_f: float, kappa_K: float, rank: int) -> tuple[Model, Array]:
+def quadratic_model(seed: int, kappa_f: float, kappa_K: float, rank: int) -> tuple[Realized, Array]:
     """A random quadratic under K of the given rank (of 8 rows) and condition, and its solution."""
     random = np.random.default_rng(seed)
     basis, _ = np.linalg.qr(random.standard_normal((DIM, DIM)))
@@ -74,7 +76,7 @@ def quadratic_model(seed: int, kappa_f: float, kappa_K: float, rank: int) -> tup
     space = Space(runtime, [DIM], 0)
     problem = Problem([Agent(Quadratic(H, g))], q=0)
     objective = ExecutionObjective(problem, space, mu=1.0, L=kappa_f)
-    return Model(objective, DenseSystem(space, K, v)), solution
+    return Realized("dense", space, objective, DenseSystem(space, K, v)), solution
 
 
 def correction_matrix(system: DenseSystem, degree: int) -> Array:
@@ -104,8 +106,9 @@ def test_the_energy_contracts_at_every_step(
     degree = choose(system.interval.low, system.interval.high)
     if steps == "interval":
         degree = max(1, degree // 3)  # any degree is safe with the interval's own steps
-    solver = Apapc(degree=degree, steps="interval" if steps == "interval" else "paper")
-    tau, eta, theta = solver.parameters(model)
+    rule = "interval" if steps == "interval" else "paper"
+    iteration = Apapc(replace(model, degree=degree, steps=rule))
+    tau, eta, theta = iteration.parameters()
     low, high = correction_interval(system.interval.low, system.interval.high, degree)
     if steps != "interval":
         low, high = 11 / 15, 19 / 15
@@ -115,18 +118,16 @@ def test_the_energy_contracts_at_every_step(
     H, g = model.objective.problem.agents[0].objective.quadratic(DIM, 0)[:2]
     multiplier = -(H @ solution - g)
 
-    def energy(vectors: dict[str, Array]) -> float:
-        w, f, p = (
-            vectors[k] - s for k, s in (("w", solution), ("w_f", solution), ("p", multiplier))
-        )
+    def energy(state: ApapcState) -> float:
+        w, f, p = state.w - solution, state.w_f - solution, state.p - multiplier
         dual = p @ inverse @ p / theta - eta / (1 + eta * mu) * p @ p
         return float(w @ w / eta + dual + (1 - tau) / tau * f @ (H @ f))
 
-    state = solver.init(model, np.zeros(DIM))
-    before = first = energy(state.vectors)
+    state = fresh(iteration)
+    before = first = energy(state)
     for _ in range(400):
-        state = solver.step(model, state)
-        after = energy(state.vectors)
+        state = iteration.step(state)
+        after = energy(state)
         assert after <= bound * before * (1 + 1e-6)
         before = after
         if after <= 1e-18 * first:
@@ -136,12 +137,12 @@ def test_the_energy_contracts_at_every_step(
 def test_a_step_costs_one_gradient_and_two_calls_a_degree() -> None:
     model, _ = quadratic_model(0, 10.0, 50.0, 6)
     for degree in (1, 4, 9):
-        solver = Apapc(degree=degree)
-        state = solver.init(model, np.zeros(DIM))
+        iteration = Apapc(replace(model, degree=degree))
+        state = fresh(iteration)
         before = model.objective.ledger.of("solve")
-        solver.step(model, state)
+        iteration.step(state)
         spent = model.objective.ledger.of("solve") - before
-        assert spent == solver.iteration_cost(model) == Cost(gradients=1, affine=2 * degree)
+        assert spent == iteration.cost == Cost(gradients=1, affine=2 * degree)
 
 
 @pytest.mark.parametrize("build", [canonical, certified])
@@ -149,13 +150,12 @@ def test_prices_are_the_kkt_multipliers(build: object) -> None:
     problem, network = instance("no C, no D")
     exact = solve_kkt(problem)
     assert callable(build)
-    realized: Realized = build(problem, InProcess(network))
-    solver = Apapc(degree=realized.degree, steps=realized.steps)
-    model = Model(realized.objective, realized.system)
-    state = solver.init(model, realized.space.zeros())
+    realized: Realized = build(Workspace(problem, InProcess(network)))
+    iteration = Apapc(realized)
+    state = fresh(iteration)
     for _ in range(400):
-        state = solver.step(model, state)
-    assert np.allclose(state.rows["price"].mean(axis=0), exact.coupled, atol=1e-9)
+        state = iteration.step(state)
+    assert np.allclose(state.price.mean(axis=0), exact.coupled, atol=1e-9)
 
 
 @pytest.mark.parametrize("accuracy", [0.0, 0.2, 0.5])
@@ -201,7 +201,7 @@ def test_affine_calls_grow_like_the_cross_factor(options: dict[str, object]) -> 
     for chi in factors:
         problem = vfl.problem(X, y, 4, alpha=("cross_factor", chi))
         runtime = InProcess(Network.ring(4))
-        realized = canonical(problem, runtime, **options)  # type: ignore[arg-type]
+        realized = canonical(Workspace(problem, runtime), **options)  # type: ignore[arg-type]
         assert realized.details["cross_factor"] == pytest.approx(chi, rel=1e-6)
         iterate(realized, solve_kkt(problem).vector, tol=1e-5)
         calls.append(runtime.ledger["affine"])
@@ -214,7 +214,7 @@ def test_gradients_grow_like_the_root_of_the_condition_of_f() -> None:
     for kappa_f in conditions:
         problem = random_quadratic(5, n=4, kappa_f=kappa_f)
         runtime = InProcess(Network.ring(4))
-        realized = canonical(problem, runtime, rule="exact")
+        realized = canonical(Workspace(problem, runtime), rule="exact")
         iterate(realized, solve_kkt(problem).vector, tol=1e-6, limit=5000)
         gradients.append(runtime.ledger["gradients"])
     assert 0.85 <= 2 * slope(conditions, gradients) <= 1.15
@@ -240,7 +240,7 @@ def test_executed_rounds_grow_like_the_root_of_the_condition_of_the_graph() -> N
             (certified, rounds, "rounds"), (canonical, modelled, "modelled_rounds"),
         ):  # fmt: skip
             runtime = InProcess(network)
-            iterate(build(problem, runtime), solution, tol=1e-5)
+            iterate(build(Workspace(problem, runtime)), solution, tol=1e-5)
             counts.append(runtime.ledger[unit])
     assert 0.85 <= 2 * slope(conditions, rounds) <= 1.15
     assert 0.85 <= 2 * slope(conditions, modelled) <= 1.15

@@ -16,6 +16,7 @@ from ccmac.errors import AssumptionWarning, GradientError, InputError, MethodRef
 from ccmac.lab import data
 from ccmac.lab.instances import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
+from ccmac.methods import Auto, CrossApapc, CrossCg
 
 NETWORK = ccmac.Network.ring(4)
 
@@ -46,9 +47,9 @@ def test_unknown_names(problem: ccmac.Problem) -> None:
     with pytest.raises(InputError, match="'magic' is unknown"):
         ccmac.solve(problem, NETWORK, method="magic")
     with pytest.raises(InputError, match="realization"):
-        ccmac.solve(problem, NETWORK, method="cross-apapc", realization="magic")
+        ccmac.solve(problem, NETWORK, CrossApapc(realization="magic"))
     with pytest.raises(InputError, match="access"):
-        ccmac.solve(problem, NETWORK, access="magic")
+        ccmac.solve(problem, NETWORK, Auto(access="magic"))
     with pytest.raises(InputError, match="max_iterations"):
         ccmac.solve(problem, NETWORK, max_iterations=0)
 
@@ -100,14 +101,14 @@ def test_a_smoothness_declared_too_small_is_noticed() -> None:
 # -- certificates ---------------------------------------------------------------------------------
 def test_supplied_certificates_are_used(problem: ccmac.Problem) -> None:
     given = ccmac.Certificates(h=100.0, mu_HC=0.01)
-    result = ccmac.solve(problem, NETWORK, method="cross-apapc", certificates=given)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given))
     assert result.status == "optimal"
     assert error(problem, result) <= result.error_bound
 
 
 def test_a_certified_top_that_is_too_low_is_noticed_and_widened(problem: ccmac.Problem) -> None:
     given = ccmac.Certificates(h=0.3, mu_HC=0.01)
-    result = ccmac.solve(problem, NETWORK, method="cross-apapc", certificates=given)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given))
     assert result.status == "optimal"
     assert any("too narrow" in text for text in result.warnings)
     assert error(problem, result) <= result.error_bound
@@ -115,7 +116,7 @@ def test_a_certified_top_that_is_too_low_is_noticed_and_widened(problem: ccmac.P
 
 def test_a_cross_factor_that_is_too_small_is_noticed_and_widened(problem: ccmac.Problem) -> None:
     given = ccmac.Certificates(cross_factor=1.0)
-    result = ccmac.solve(problem, NETWORK, method="cross-apapc", certificates=given)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given))
     assert result.status == "optimal"
     assert any("lower end was put to" in text for text in result.warnings)
     assert error(problem, result) <= result.error_bound
@@ -126,7 +127,7 @@ def test_a_look_is_believed_only_when_the_interval_is_confirmed() -> None:
     found = data.load("a1a-like")
     problem = ccmac.vfl.problem(found.X, found.y, 8, alpha=("cross_factor", 5.0))
     given = ccmac.Certificates(cross_factor=1.0)
-    result = ccmac.solve(problem, ccmac.Network.ring(8), method="cross-cg", certificates=given)
+    result = ccmac.solve(problem, ccmac.Network.ring(8), method=CrossCg(certificates=given))
     assert result.status == "optimal"
     assert any("lower end was put to" in text for text in result.warnings)
 
@@ -137,7 +138,7 @@ def test_a_blow_up_is_noticed_widened_and_reported() -> None:
     X, y = rng.standard_normal((60, 8)), rng.standard_normal(60)
     problem = ccmac.vfl.problem(X, y, 4, regularization=0.05)
     given = ccmac.Certificates(h=0.02, mu_HC=0.01)
-    result = ccmac.solve(problem, NETWORK, method="cross-apapc", certificates=given, tol=1e-6)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given), tol=1e-6)
     exact = np.linalg.solve(X.T @ X / 60 + 0.05 * np.eye(8), X.T @ y / 60)
     assert result.status == "optimal"
     assert any("grew" in text for text in result.warnings)
@@ -146,7 +147,7 @@ def test_a_blow_up_is_noticed_widened_and_reported() -> None:
 
 def test_energy_radius_gives_a_horizon(problem: ccmac.Problem) -> None:
     given = ccmac.Certificates(energy_radius=1e3)
-    result = ccmac.solve(problem, NETWORK, method="cross-apapc", certificates=given)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given))
     assert result.iterations <= result.certificates["horizon"]
 
 

@@ -104,7 +104,9 @@ def test_common_directions_are_benign() -> None:
 def test_infeasibility_certificate(conflict: str, n: int, fused: bool) -> None:
     """K'lambda = 0 and lambda'v != 0, checked with dense blocks."""
     problem = infeasible(2, conflict, n=n)  # type: ignore[arg-type]
-    result = ccmac.solve(problem, ccmac.Network.ring(n), method="cross-apapc", fused=fused)
+    result = ccmac.solve(
+        problem, method="cross-apapc", runtime=ccmac.InProcess(ccmac.Network.ring(n), fused=fused)
+    )
     assert result.status == "infeasible"
     found = result.infeasibility
     value, total_z = 0.0, np.zeros(problem.q)

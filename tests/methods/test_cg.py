@@ -76,8 +76,11 @@ def test_label_owner_has_curvature_enough() -> None:
 def test_auto_takes_it_for_quadratics_unless_told_more() -> None:
     problem, network = random_quadratic(2, 4), ccmac.Network.ring(4)
     assert ccmac.plan(problem, network).method == "cross-cg"
-    assert ccmac.plan(problem, network, access="matvec").method == "cross-apapc"
-    assert ccmac.plan(problem, network, realization="averaged").method == "cross-apapc"
+    assert ccmac.plan(problem, network, ccmac.methods.Auto(access="matvec")).method == "cross-apapc"
+    assert (
+        ccmac.plan(problem, network, ccmac.methods.Auto(realization="averaged")).method
+        == "cross-apapc"
+    )
 
 
 @pytest.mark.data

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import ccmac
 from ccmac.errors import InputError
+from ccmac.methods import CrossContinuation
 from ccmac.objectives import LeastSquares
 from methods.convex_problems import case
 from methods.dense_system import Toy
@@ -26,9 +29,11 @@ def test_certified_ledger_is_exact_and_the_criterion_holds(channels: int) -> Non
     problem, toy = stack(channels, channels)
     epsilon = toy.L * toy.radius**2 / 1.1
     result = ccmac.solve(
-        problem, method="cross-continuation", schedule="certified",
-        pinned={"radius": toy.radius, "accuracy": epsilon, "multiplier_budget": 1.0},
-    )  # fmt: skip
+        problem,
+        method=CrossContinuation(
+            schedule="certified", radius=toy.radius, accuracy=epsilon, multiplier_budget=1.0
+        ),
+    )
     found = result.certificates
     degree = int(np.ceil(np.sqrt(found["interval"][1] / found["interval"][0]) - 1e-9))
     assert result.status == "optimal"
@@ -42,17 +47,16 @@ def test_certified_ledger_is_exact_and_the_criterion_holds(channels: int) -> Non
 def test_calls_are_proportional_to_the_cross_factor() -> None:
     """Looser certificates raise the degree, and the calls with it; gradients stay."""
     problem, toy = stack(1)
-    pinned = {"radius": toy.radius, "accuracy": toy.L * toy.radius**2 / 2, "rule": "paper"}
-    seen = []
+    accuracy, seen = toy.L * toy.radius**2 / 2, []
     for factor in (4.0, 8.0):
         spectra = [
             tuple(np.linalg.svd(M, compute_uv=False)[[-1, 0]] ** 2) for M, _ in problem.channels
         ]
-        plan = ccmac.plan(
-            problem, method="cross-continuation", schedule="certified",
-            pinned={**pinned, "factor": factor, "spectra": spectra},
+        method = CrossContinuation(
+            schedule="certified", radius=toy.radius, accuracy=accuracy, realization="stack",
+            rule="paper", spectra=spectra, certificates=ccmac.Certificates(cross_factor=factor),
         )  # fmt: skip
-        seen.append(dict(plan.iteration))
+        seen.append(dict(ccmac.plan(problem, method=method).iteration))
     assert seen[1]["affine"] == pytest.approx(2 * seen[0]["affine"], rel=0.1)
     assert seen[1]["gradients"] == seen[0]["gradients"]
 
@@ -66,9 +70,8 @@ def test_practical_is_three_hundred_times_cheaper() -> None:
         for time in (50, 200):
             epsilon = toy.L * toy.radius**2 / time**2
             result = ccmac.solve(
-                problem, method="cross-continuation",
-                pinned={"radius": toy.radius, "accuracy": epsilon},
-            )  # fmt: skip
+                problem, method=CrossContinuation(radius=toy.radius, accuracy=epsilon)
+            )
             assert result.status == "optimal"
             assert result.certificates["gap"] <= epsilon
             assert result.certificates["radius_proved"] >= toy.radius * (1 - 1e-9)
@@ -83,8 +86,8 @@ def test_all_realizations_meet_the_criterion(realization: str) -> None:
     """Each proves the bound in its own execution space."""
     sample = case("least-squares", 1)
     result = ccmac.solve(
-        sample.problem, sample.network, method="cross-continuation", tol=1e-2,
-        realization=realization, pinned={"radius": 3 * sample.radius}, max_iterations=5000,
+        sample.problem, sample.network, tol=1e-2, max_iterations=5000,
+        method=CrossContinuation(realization=realization, radius=3 * sample.radius),
     )  # fmt: skip
     assert result.status == "optimal"
     assert result.objective - sample.value <= 1e-2
@@ -108,9 +111,8 @@ def test_without_equations_gradients_are_accelerated() -> None:
     best = np.linalg.lstsq(toy.M, toy.y, rcond=None)[0]
     radius, epsilon = float(np.linalg.norm(best)), 1e-3
     certified = ccmac.solve(
-        problem, method="cross-continuation", schedule="certified",
-        pinned={"radius": radius, "accuracy": epsilon},
-    )  # fmt: skip
+        problem, method=CrossContinuation(schedule="certified", radius=radius, accuracy=epsilon)
+    )
     expected = int(np.ceil(np.sqrt(2 * toy.L * radius**2 / epsilon)))
     assert certified.ledger["gradients"] == expected
     assert toy.value(certified.x[0]) <= toy.value(best) + epsilon
@@ -121,11 +123,22 @@ def test_without_equations_gradients_are_accelerated() -> None:
 
 def test_certified_needs_a_radius() -> None:
     """In one line, with the remedy."""
-    sample = case("logistic", 0)
-    with pytest.raises(InputError, match="pinned=\\{'radius': R\\}"):
-        ccmac.solve(
-            sample.problem, sample.network, method="cross-continuation", schedule="certified"
-        )
+    with pytest.raises(InputError, match=r'CrossContinuation\(schedule="certified", radius=R\)'):
+        CrossContinuation(schedule="certified")
+
+
+@pytest.mark.parametrize(
+    ("options", "schedule"),
+    [
+        ({"multiplier_budget": 2.0}, "certified"),
+        ({"schedule": "certified", "radius": 1.0, "opening": False}, "practical"),
+        ({"schedule": "certified", "radius": 1.0, "augmentation": True}, "practical"),
+    ],
+)
+def test_options_of_the_other_schedule_are_refused(options: dict[str, Any], schedule: str) -> None:
+    """By name, with the schedule they belong to."""
+    with pytest.raises(InputError, match=f"belongs to schedule '{schedule}'"):
+        CrossContinuation(**options)
 
 
 def test_splitting_the_work_changes_nothing() -> None:
@@ -133,7 +146,11 @@ def test_splitting_the_work_changes_nothing() -> None:
     sample = case("logistic", 2)
     runs = [
         ccmac.solve(
-            sample.problem, sample.network, method="cross-continuation", tol=1e-2, fused=fused
+            sample.problem,
+            sample.network,
+            method="cross-continuation",
+            tol=1e-2,
+            runtime=ccmac.InProcess(sample.network, fused=fused),
         )
         for fused in (True, False)
     ]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ccmac.certificates.gap import GapCertifier, Goal
 from ccmac.errors import InputError
 from ccmac.linalg.filters import first_kind_filter, outer_degree, second_kind_filter
 from ccmac.methods.continuation.schedule import certified_schedule, gradient_steps
@@ -85,7 +86,7 @@ def test_energy_contracts_and_warm_starts_stay_bounded(seed: int) -> None:
         bound = (19 + (budget + 5) ** 2 / 2) if stage == 0 else WARM
         assert now <= bound * R2 * (1 + 1e-9)
         for _ in range(plan.lengths[stage]):
-            moved = stage_step(toy.model, correct, steps, x, f, p, toy.w0)
+            moved = stage_step(toy.realized.objective, correct, steps, x, f, p, toy.w0)
             x, f, p = moved.x, moved.f, moved.p
             following = energy(x, f, p)
             if now > 1e-9 * R2:  # below, the energy is rounding of its own terms
@@ -119,16 +120,15 @@ def executed(time: float, loose: float = 1.0) -> tuple[float, int, int]:
     """(T, gradients, affine calls) of a whole run, checked against the schedule's formulas."""
     toy = Toy(1, loose=loose)
     plan = certified_schedule(toy.L, toy.radius, toy.L * (toy.radius / time) ** 2, 1.0)
-    solver, ledger = Continuation(plan), toy.space.runtime.ledger
-    state = solver.init(toy.model, toy.w0)
-    while not solver.finished(state):
-        state = solver.step(toy.model, state)
+    certifier, ledger = GapCertifier(toy.realized, toy.w0), toy.space.runtime.ledger
+    iteration = Continuation(certifier, Goal(1e-6), plan)
+    state = iteration.start(toy.w0, np.zeros((1, 0)))
+    while not iteration.finished(state):
+        state = iteration.step(state)
     degree = outer_degree(toy.system.interval.low, toy.system.interval.high)
     assert ledger["gradients"] == plan.gradients()
     assert ledger["affine"] == plan.affine(degree)
-    assert (
-        toy.value(state.vectors["w"]) - toy.value(toy.solution) <= toy.L * toy.radius**2 / time**2
-    )
+    assert toy.value(state.w) - toy.value(toy.solution) <= toy.L * toy.radius**2 / time**2
     return plan.time, ledger["gradients"], ledger["affine"]
 
 

@@ -17,7 +17,8 @@ SEEDS = [pytest.param(seed, marks=[] if seed < QUICK else pytest.mark.slow) for 
 def test_criterion_is_met_by_true_values(kind: str, seed: int) -> None:
     """F - F* <= eps and nearly feasible, as proved for the radius that was supplied."""
     sample = case(kind, seed)
-    result = ccmac.solve(sample.problem, sample.network, tol=TOL, pinned={"radius": sample.radius})
+    method = ccmac.methods.Auto(radius=sample.radius)
+    result = ccmac.solve(sample.problem, sample.network, tol=TOL, method=method)
     epsilon = TOL * max(1.0, abs(result.objective))
     assert result.status == "optimal"
     assert abs(result.objective - sample.value) <= epsilon

@@ -110,7 +110,7 @@ def test_one_averaging_one_argmin_two_riding_reductions() -> None:
     inner = []
     result = ccmac.solve(
         problem, network, method="cross-lbfgs", max_iterations=6, tol=1e-14,
-        callback=lambda _, state: inner.append(state.rows["inner"].max()) and None,
+        callback=lambda _, state: inner.append(state.inner.max()) and None,
     )  # fmt: skip
     ledger = result.ledger
     assert ledger["rounds"] == 6 * 2  # a ring of four averages in two rounds
@@ -181,7 +181,10 @@ def test_auto_weighs_averagings_against_local_work() -> None:
     dear, local = ccmac.Costs(round=20.0), problem_of("joint", 0)
     assert ccmac.plan(problem, network).method == "cross-apapc"
     assert ccmac.plan(problem, network, costs=dear).method == "cross-lbfgs"
-    assert ccmac.plan(problem, network, costs=dear, access="matvec").method == "cross-apapc"
+    assert (
+        ccmac.plan(problem, network, ccmac.methods.Auto(access="matvec"), costs=dear).method
+        == "cross-apapc"
+    )
     assert ccmac.plan(local, network, costs=dear).method == "cross-apapc"  # factorizes each time
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 import ccmac
 from ccmac.errors import InputError, MethodRefused
+from ccmac.methods import CrossSliding
+from ccmac.methods.sliding.parts import split
 from ccmac.methods.sliding.schedule import balanced_phase, certified_phases
-from ccmac.methods.sliding.split import split
 from ccmac.objectives import L1, Logistic, MaxAffine, SquaredDistance, Sum
 from methods.convex_problems import case
 
@@ -50,9 +51,8 @@ def test_halving_eps_doubles_calls_and_quadruples_subgradients() -> None:
 def executed(stack: ccmac.Stack, radius: float, epsilon: float) -> ccmac.Result:
     """A whole run of the certified schedule; its ledger is the predicted one."""
     result = ccmac.solve(
-        stack, method="cross-sliding", schedule="certified",
-        pinned={"radius": radius, "accuracy": epsilon},
-    )  # fmt: skip
+        stack, method=CrossSliding(schedule="certified", radius=radius, accuracy=epsilon)
+    )
     assert result.ledger["affine"] == result.certificates["affine"]
     assert result.ledger["gradients"] == result.certificates["subgradients"]
     return result
@@ -136,9 +136,11 @@ def test_certified_restarts_reach_the_solution() -> None:
     stack = ccmac.Stack(Sum(L1(1.0, centre=a), SquaredDistance(1.0)), [(K, v)])
     radius, epsilon = float(np.linalg.norm(x.value)), 0.3
     result = ccmac.solve(
-        stack, method="cross-sliding", schedule="certified",
-        pinned={"radius": radius, "accuracy": epsilon, "lipschitz": 6**0.5 + 4 * radius},
-    )  # fmt: skip
+        stack,
+        method=CrossSliding(
+            schedule="certified", radius=radius, accuracy=epsilon, lipschitz=6**0.5 + 4 * radius
+        ),
+    )
     assert result.certificates["phases"] > 1
     assert result.objective - reference.value <= epsilon
     assert np.linalg.norm(result.x[0] - x.value) <= result.error_bound
@@ -149,8 +151,8 @@ def test_norms_of_the_balls_are_charged() -> None:
     """T + 1 reductions an outer step, with their rounds, where agents must talk for them."""
     sample = case("absolute", 0)
     result = ccmac.solve(
-        sample.problem, sample.network, method="cross-sliding", schedule="certified",
-        pinned={"radius": 1.0, "accuracy": 400.0}, max_iterations=2,
+        sample.problem, sample.network, max_iterations=2,
+        method=CrossSliding(schedule="certified", radius=1.0, accuracy=400.0),
     )  # fmt: skip
     steps = result.iterations
     inner = result.ledger["gradients"] // steps
@@ -179,14 +181,14 @@ def test_maxima_are_minimised_by_subgradients() -> None:
 def test_sums_without_a_prox_take_gradients_of_their_smooth_part() -> None:
     """auto splits them; far fewer oracle calls than subgradients need."""
     sample = case("composite", 0)
-    options = {"tol": 1e-2, "pinned": {"radius": sample.radius}}
-    result = ccmac.solve(sample.problem, sample.network, **options)
+    auto = ccmac.methods.Auto(radius=sample.radius)
+    result = ccmac.solve(sample.problem, sample.network, tol=1e-2, method=auto)
     assert result.status == "optimal"
     assert result.certificates["mode"] == "proximal gradient"
     assert result.objective - sample.value <= 1e-2 * max(1.0, sample.value)
     slow = ccmac.solve(
-        sample.problem, sample.network, schedule="subgradient", method="cross-sliding",
-        max_iterations=60, **options,
+        sample.problem, sample.network, tol=1e-2, max_iterations=60,
+        method=CrossSliding(schedule="subgradient", radius=sample.radius),
     )  # fmt: skip
     assert slow.ledger["gradients"] > 3 * result.ledger["gradients"]
 
@@ -225,13 +227,10 @@ def test_last_iterate_and_average_are_both_reported() -> None:
 def test_boxes_pass_through_proximal_steps_only() -> None:
     """Elsewhere they are refused by name."""
     sample = case("box", 0)
-    for method, options in (
-        ("cross-sliding", {"schedule": "certified", "pinned": {"radius": 9.0}}),
-        ("cross-continuation", {}),
-        ("cross-apapc", {}),
-    ):
+    certified = CrossSliding(schedule="certified", radius=9.0)
+    for method in (certified, "cross-continuation", "cross-apapc"):
         with pytest.raises(MethodRefused, match=r"Box|cross-sliding"):
-            ccmac.solve(sample.problem, sample.network, method=method, **options)
+            ccmac.solve(sample.problem, sample.network, method=method)
     result = ccmac.solve(sample.problem, sample.network, tol=1e-3)
     assert result.status == "optimal"
     for block in result.x:
@@ -241,20 +240,27 @@ def test_boxes_pass_through_proximal_steps_only() -> None:
 def test_certified_needs_constants() -> None:
     """In one line each."""
     stack, _, _, _ = absolute_stack(1)
-    with pytest.raises(InputError, match="radius"):
-        ccmac.solve(stack, method="cross-sliding", schedule="certified")
+    with pytest.raises(InputError, match=r'CrossSliding\(schedule="certified", radius=R\)'):
+        CrossSliding(schedule="certified")
     ridge = ccmac.Stack(Sum(L1(1.0), SquaredDistance(1.0)), stack.channels)
-    with pytest.raises(InputError, match="lipschitz"):
-        ccmac.solve(ridge, method="cross-sliding", schedule="certified", pinned={"radius": 1.0})
+    with pytest.raises(InputError, match="lipschitz=M"):
+        ccmac.solve(ridge, method=CrossSliding(schedule="certified", radius=1.0))
     with pytest.raises(InputError, match="unknown"):
-        ccmac.solve(stack, method="cross-sliding", schedule="quick")
+        CrossSliding(schedule="quick")
+    with pytest.raises(InputError, match="lipschitz belongs to schedule 'certified'"):
+        CrossSliding(schedule="subgradient", lipschitz=1.0)
 
 
 def test_splitting_the_work_changes_nothing() -> None:
     """Nothing is fused in the averaged realization."""
     sample = case("lasso", 2)
     runs = [
-        ccmac.solve(sample.problem, sample.network, tol=1e-2, fused=fused)
+        ccmac.solve(
+            sample.problem,
+            sample.network,
+            tol=1e-2,
+            runtime=ccmac.InProcess(sample.network, fused=fused),
+        )
         for fused in (True, False)
     ]
     assert runs[0].iterations == runs[1].iterations

@@ -102,7 +102,13 @@ def test_measured_ledger_is_the_predicted_one(seed: int) -> None:
 def test_nothing_is_fused_in_the_averaged_realization(seed: int) -> None:
     problem, network = flavour(seed)
     fused = ccmac.solve(problem, network, method="cross-apapc", tol=1e-5)
-    plain = ccmac.solve(problem, network, method="cross-apapc", tol=1e-5, fused=False)
+    plain = ccmac.solve(
+        problem,
+        network,
+        method="cross-apapc",
+        tol=1e-5,
+        runtime=ccmac.InProcess(network, fused=False),
+    )
     assert fused.iterations == plain.iterations
     assert fused.ledger.as_dict() == plain.ledger.as_dict()
     assert np.array_equal(point(fused), point(plain))
@@ -115,7 +121,9 @@ def test_nothing_is_fused_on_vertical_data() -> None:
     problem = ccmac.vfl.problem(X, X @ random.standard_normal(16), 8, regularization=0.05)
     network = ccmac.Network.ring(8)
     fused = ccmac.solve(problem, network, method="cross-apapc")
-    plain = ccmac.solve(problem, network, method="cross-apapc", fused=False)
+    plain = ccmac.solve(
+        problem, network, method="cross-apapc", runtime=ccmac.InProcess(network, fused=False)
+    )
     assert plain.status == "optimal"
     assert fused.ledger.as_dict() == plain.ledger.as_dict()
     assert np.array_equal(point(fused), point(plain))
@@ -153,6 +161,6 @@ def point(result: ccmac.Result) -> np.ndarray:
 def test_access_rules_reach_the_same_point(access: str) -> None:
     problem = random_quadratic(7, n=4)
     result = ccmac.solve(
-        problem, ccmac.Network.ring(4), method="cross-apapc", access=access, tol=1e-7
+        problem, ccmac.Network.ring(4), method=ccmac.methods.CrossApapc(access=access), tol=1e-7
     )
     assert distance(problem, result) <= result.error_bound

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.lab.instances.random_quadratic import random_quadratic
-from ccmac.methods.apapc import Apapc
-from ccmac.methods.base import Model
+from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
@@ -51,17 +50,22 @@ def error(realized: Realized, w: Array, solution: Array) -> float:
     return float(np.linalg.norm(point - solution) / max(1.0, float(np.linalg.norm(solution))))
 
 
+def fresh(iteration: Apapc) -> ApapcState:
+    """At the origin, with no price."""
+    space = iteration.space
+    return iteration.begin(space.zeros(), space.zeros(), iteration.system.zero_price())
+
+
 def iterate(
     realized: Realized, solution: Array, tol: float = 1e-9, limit: int = 2000
 ) -> tuple[int, Array]:
     """Iterations of APAPC until the error is at most tol, and the iterate."""
-    solver = Apapc(degree=realized.degree, steps=realized.steps)
-    model = Model(realized.objective, realized.system)
-    state = solver.init(model, realized.space.zeros())
+    iteration = Apapc(realized)
+    state = fresh(iteration)
     for k in range(1, limit + 1):
-        state = solver.step(model, state)
-        if error(realized, state.vectors["w"], solution) <= tol:
-            return k, state.vectors["w"]
+        state = iteration.step(state)
+        if error(realized, state.w, solution) <= tol:
+            return k, state.w
     raise AssertionError(f"not within {tol} after {limit} iterations")
 
 

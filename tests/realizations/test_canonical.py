@@ -16,12 +16,20 @@ from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.ledger import Cost
 from ccmac.methods.apapc import Apapc
-from ccmac.methods.base import Model
 from ccmac.network import Network
 from ccmac.realizations.canonical.system import INTERVALS, canonical
 from ccmac.realizations.supplied import Certificates
 from ccmac.runtime import InProcess
-from realizations.flavours import FLAVOURS, error, instance, iterate, normal_matrix, positive_ends
+from ccmac.workspace import Workspace
+from realizations.flavours import (
+    FLAVOURS,
+    error,
+    fresh,
+    instance,
+    iterate,
+    normal_matrix,
+    positive_ends,
+)
 
 
 @pytest.mark.parametrize("name", FLAVOURS)
@@ -29,7 +37,9 @@ def test_reaches_the_kkt_solution(name: str) -> None:
     problem, network = instance(name)
     solution = solve_kkt(problem).vector
     for fused, rule, interval in ((True, "tight", "minimal"), (False, "exact", "certificate")):
-        realized = canonical(problem, InProcess(network, fused=fused), rule=rule, interval=interval)
+        realized = canonical(
+            Workspace(problem, InProcess(network, fused=fused)), rule=rule, interval=interval
+        )
         _, w = iterate(realized, solution)
         assert error(realized, w, solution) <= 1e-9
 
@@ -39,7 +49,9 @@ def test_intervals_hold_the_spectrum(name: str) -> None:
     problem, network = instance(name, seed=8)
     for rule in ("paper", "tight", "exact"):
         for interval in INTERVALS:
-            realized = canonical(problem, InProcess(network), rule=rule, interval=interval)
+            realized = canonical(
+                Workspace(problem, InProcess(network)), rule=rule, interval=interval
+            )
             if realized.system.empty:
                 continue
             low, high = positive_ends(normal_matrix(realized.system))
@@ -54,7 +66,7 @@ def test_exact_whitening_gives_the_projectors_of_the_canonical_channels() -> Non
     problem, network = instance("all blocks")
     K_1, K_2 = canonical_channels(problem, network).to_dense()
     projectors = [np.linalg.pinv(K) @ K for K in (K_1, K_2)]
-    realized = canonical(problem, InProcess(network), rule="exact")
+    realized = canonical(Workspace(problem, InProcess(network)), rule="exact")
     assert np.allclose(normal_matrix(realized.system), sum(projectors), atol=1e-12)
     linear = realized.system.homogeneous()
     w = np.random.default_rng(0).standard_normal(realized.space.size)
@@ -65,7 +77,7 @@ def test_exact_whitening_gives_the_projectors_of_the_canonical_channels() -> Non
 @pytest.mark.parametrize("rule", ["paper", "tight"])
 def test_polynomials_normalize_within_their_spread(rule: str) -> None:
     problem, network = instance("all blocks")
-    realized = canonical(problem, InProcess(network), rule=rule, accuracy=0.3)
+    realized = canonical(Workspace(problem, InProcess(network)), rule=rule, delta=0.3)
     linear = realized.system.homogeneous()
     columns = [linear.channel_residuals(e) for e in np.eye(realized.space.size)]
     for j, key in enumerate(("spread_1", "spread_2")):
@@ -78,7 +90,7 @@ def test_polynomials_normalize_within_their_spread(rule: str) -> None:
 def test_the_residual_vanishes_exactly_at_feasible_points() -> None:
     problem, network = instance("rank deficient")
     solution = solve_kkt(problem)
-    realized = canonical(problem, InProcess(network))
+    realized = canonical(Workspace(problem, InProcess(network)))
     w = realized.embed(np.concatenate(solution.x), solution.z)
     assert np.linalg.norm(realized.system.residual(w)[0]) <= 1e-10
 
@@ -86,7 +98,7 @@ def test_the_residual_vanishes_exactly_at_feasible_points() -> None:
 @pytest.mark.parametrize("fused", [True, False])
 def test_the_price_multiplies_the_coupled_blocks(fused: bool) -> None:
     problem, network = instance("no C, no D")
-    realized = canonical(problem, InProcess(network, fused=fused))
+    realized = canonical(Workspace(problem, InProcess(network, fused=fused)))
     w = np.random.default_rng(1).standard_normal(realized.space.size)
     first, _ = realized.system.channel_residuals(w)
     _, price = realized.system.residual(w)
@@ -102,7 +114,9 @@ def test_materialised_equals_executed(name: str) -> None:
     found = []
     for materialise in (True, False):
         runtime = InProcess(network)
-        realized = canonical(problem, runtime, materialise=materialise, interval="minimal")
+        realized = canonical(
+            Workspace(problem, runtime), materialise=materialise, interval="minimal"
+        )
         w = np.random.default_rng(3).standard_normal(realized.space.size)
         out, price = realized.system.residual(w)
         assert runtime.ledger.of("solve") == realized.system.cost
@@ -116,14 +130,13 @@ def test_materialised_equals_executed(name: str) -> None:
 def test_measured_ledger_is_the_predicted_one(name: str, model: str) -> None:
     problem, network = instance(name)
     runtime = InProcess(network)
-    realized = canonical(problem, runtime, model=model, interval="tight")
+    realized = canonical(Workspace(problem, runtime), model=model, interval="tight")
     assert runtime.ledger.of("setup")["rounds"] == 0
-    solver = Apapc(degree=realized.degree, steps=realized.steps)
-    system = Model(realized.objective, realized.system)
-    state = solver.init(system, realized.space.zeros())
+    iteration = Apapc(realized)
+    state = fresh(iteration)
     for _ in range(3):
-        state = solver.step(system, state)
-    assert runtime.ledger.of("solve") == 3 * solver.iteration_cost(system)
+        state = iteration.step(state)
+    assert runtime.ledger.of("solve") == 3 * iteration.cost
     assert runtime.ledger["rounds"] == 0
     if not realized.system.empty:
         assert runtime.ledger["affine"] == 3 * 2 * realized.degree
@@ -132,16 +145,16 @@ def test_measured_ledger_is_the_predicted_one(name: str, model: str) -> None:
 def test_the_price_list_in_numbers() -> None:
     problem, network = random_quadratic(1, n=8), Network.ring(8)
     rounds = math.ceil(math.sqrt(network.condition))
-    realized = canonical(problem, InProcess(network), degree_1=24)
+    realized = canonical(Workspace(problem, InProcess(network)), inner=24)
     D = 2 * (2 * realized.details["degree_2"] + 1)
     assert realized.system.cost == Cost(affine=2, A=98, B=98, C=98, D=D, modelled_rounds=2 * rounds)
-    per_channel = canonical(problem, InProcess(network), degree_1=24, model="paper-6")
+    per_channel = canonical(Workspace(problem, InProcess(network)), inner=24, model="paper-6")
     assert per_channel.system.cost["modelled_rounds"] == 4 * rounds
 
 
 def test_consensus_alone_needs_no_polynomial() -> None:
     problem, network = instance("only consensus")
-    realized = canonical(problem, InProcess(network), interval="minimal")
+    realized = canonical(Workspace(problem, InProcess(network)), interval="minimal")
     assert realized.degree == 1
     assert realized.system.interval.ratio <= 1 + 1e-9
     assert realized.details["degree_2"] is None
@@ -151,7 +164,7 @@ def test_augmentation_is_modelled() -> None:
     X = np.random.default_rng(0).standard_normal((30, 8))
     problem = vfl.problem(X, X[:, 0], 4, label_owner=1)
     runtime = InProcess(Network.ring(4))
-    realized = canonical(problem, runtime, interval="minimal", rule="exact")
+    realized = canonical(Workspace(problem, runtime), interval="minimal", rule="exact")
     assert realized.objective.augment > 0
     iterate(realized, solve_kkt(problem).vector, tol=1e-6)
     assert runtime.ledger["rounds"] == 0
@@ -164,16 +177,18 @@ def test_supplied_numbers_are_used() -> None:
     s = facts.structural
     assert s is not None
     given = Certificates(h=2 * s.lambda_HC, mu_HC=s.mu_HC / 2, cross_factor=2 * facts.cross_factor)
-    realized = canonical(problem, InProcess(network), certificates=given)
+    realized = canonical(Workspace(problem, InProcess(network)), certificates=given)
     assert realized.details["cross_factor"] == 2 * facts.cross_factor
-    assert realized.degree > canonical(problem, InProcess(network)).degree
+    assert realized.degree > canonical(Workspace(problem, InProcess(network))).degree
     iterate(realized, solve_kkt(problem).vector)
 
 
 def test_large_channels_are_bounded_without_factorizing() -> None:
     # C and D on a problem too large for dense channels: enclosures from the structural constants.
     problem = random_quadratic(0, n=3, d=40, q=520, m=30, p=3, r=2, sparse=True)
-    realized = canonical(problem, InProcess(Network.ring(3)), interval="certificate-delta")
+    realized = canonical(
+        Workspace(problem, InProcess(Network.ring(3))), interval="certificate-delta"
+    )
     w = np.random.default_rng(0).standard_normal(realized.space.size)
     system = realized.system.homogeneous()
     for part, key in zip(system.channel_residuals(w), ("spread_1", "spread_2"), strict=True):
@@ -188,16 +203,16 @@ def test_refusals_say_what_to_do() -> None:
     runtime = InProcess(network)
     for keyword in ("rule", "interval", "model"):
         with pytest.raises(InputError, match=f"{keyword} 'odd' is unknown; take"):
-            canonical(problem, runtime, **{keyword: "odd"})
+            canonical(Workspace(problem, runtime), **{keyword: "odd"})
     with pytest.raises(InputError, match="accuracy = 2"):
-        canonical(problem, runtime, accuracy=2.0)
+        canonical(Workspace(problem, runtime), delta=2.0)
     with pytest.raises(InputError, match="has 5 agents but the problem has 4"):
-        canonical(problem, InProcess(Network.ring(5)))
+        canonical(Workspace(problem, InProcess(Network.ring(5))))
     with pytest.raises(InputError, match="need all in one process"):
-        canonical(problem.restricted(range(2)), runtime)
+        canonical(Workspace(problem.restricted(range(2)), runtime))
     X = np.random.default_rng(0).standard_normal((2000, 6))
     with pytest.raises(InputError, match="K_1 is too large for a dense factorization"):
-        canonical(vfl.problem(X, X[:, 0], 3), InProcess(Network.ring(3)), rule="exact")
+        canonical(Workspace(vfl.problem(X, X[:, 0], 3), InProcess(Network.ring(3))), rule="exact")
 
 
 @pytest.mark.data
@@ -215,11 +230,10 @@ def test_real_data_in_the_theorems_units(
     weights = np.linalg.solve(gram, table.X.T @ table.y / N)
     target = np.concatenate(problem.blocks_of(weights))
     runtime = InProcess(Network.ring(8))
-    realized = canonical(problem, runtime, rule="tight", interval="minimal")
-    solver = Apapc(degree=realized.degree, steps=realized.steps)
-    model = Model(realized.objective, realized.system)
-    state = solver.init(model, realized.space.zeros())
-    while np.sum((realized.space.x(state.vectors["w"]) - target) ** 2) > 1e-6 * target @ target:
+    realized = canonical(Workspace(problem, runtime), rule="tight", interval="minimal")
+    iteration = Apapc(realized)
+    state = fresh(iteration)
+    while np.sum((realized.space.x(state.w) - target) ** 2) > 1e-6 * target @ target:
         assert runtime.ledger["gradients"] < gradients
-        state = solver.step(model, state)
+        state = iteration.step(state)
     assert runtime.ledger["affine"] <= calls

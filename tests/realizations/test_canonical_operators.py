@@ -8,13 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmac import Agent, Network, Problem
-from ccmac.angles.operators import canonical_channels, local_lift
+from ccmac.angles.operators import canonical_channels
 from ccmac.errors import InputError
 from ccmac.ledger import Ledger
-from ccmac.linalg.checks import cost_test, dot_test
-from ccmac.linalg.operator import to_dense
+from ccmac.linalg.operator import cost_test, dot_test, to_dense
+from ccmac.linalg.ranks import squared_range
 from ccmac.objectives import Separable, SquaredDistance
+from ccmac.realizations.certified.channels import (
+    FilteredGraph,
+    LiftedCoupledLocal,
+    LiftedSharedConsensus,
+    LocalizedCoupling,
+    NormalizedLocal,
+)
+from ccmac.realizations.normalized import Channel, inverse_root_polynomial
 from ccmac.runtime import InProcess
+from ccmac.runtime.space import Space
+from ccmac.workspace.blocks import block_families, right_hand_sides
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
 BLOCKS = "ABCD"
@@ -79,6 +89,40 @@ def test_feasible_iff_the_channels_hold(seed: int, n: int, present: set[str]) ->
     assert (violation(problem, *moved) < 1e-9) == (gap < 1e-9)
 
 
+class Lift:
+    """L_1 over L_2 of the executable lift, for any alpha and gamma (eq. Ksplit with W~ for W)."""
+
+    def __init__(self, problem: Problem, runtime: InProcess, alpha: float, gamma: float) -> None:
+        alone = runtime.n == 1
+        d, m, q = list(problem.d.values()), problem.m, problem.q
+        self.space = space = Space(runtime, d, q, lift=0 if alone else m)
+        graph = None if alone else FilteredGraph(runtime, *runtime.network.extremes)
+        leaf, sides = block_families(problem, runtime.ledger), right_hand_sides(problem)
+        ends = [squared_range(agent.C)[1:] for agent in problem.agents.values()]
+        low, high = min(e[0] for e in ends), max(e[1] for e in ends)
+        polynomial = inverse_root_polynomial(low, high, accuracy=0.5)
+        coupling = LocalizedCoupling(problem, space, graph, alpha)
+        local = NormalizedLocal(leaf["C"], polynomial)
+        self.channels: list[Channel] = [
+            LiftedCoupledLocal(space, coupling, local, 1.0, sides.c),
+            LiftedSharedConsensus(space, leaf["D"], sides.e, graph, gamma),
+        ]
+        self.v = np.concatenate([channel.right for channel in self.channels])
+        self.shape = (len(self.v), space.size)
+        self.cost = self.channels[0].cost + self.channels[1].cost
+
+    def forward(self, u: np.ndarray) -> np.ndarray:
+        return np.concatenate([channel.forward(u) for channel in self.channels])
+
+    def adjoint(self, v: np.ndarray) -> np.ndarray:
+        split = len(self.channels[0].right)
+        return self.channels[0].adjoint(v[:split]) + self.channels[1].adjoint(v[split:])
+
+    def recover(self, u: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        x = [self.space.x_of(u, k) for k in range(self.space.count)]
+        return x, self.space.z(u).mean(axis=0)
+
+
 @settings(max_examples=30)
 @given(
     seed=st.integers(0, 10**6),
@@ -93,8 +137,8 @@ def test_the_lift_has_the_same_feasible_points(
     rng = np.random.default_rng(seed)
     problem = drawn(rng, n, "ABCD")
     runtime = InProcess(Network.path(n))
-    lift = local_lift(problem, runtime, alpha=alpha, gamma=gamma)
-    K = to_dense(lift.K)
+    lift = Lift(problem, runtime, alpha, gamma)
+    K = to_dense(lift)
     kernel = np.eye(K.shape[1]) - np.linalg.pinv(K, rcond=1e-10) @ K
     u = np.linalg.lstsq(K, lift.v, rcond=None)[0] + kernel @ rng.standard_normal(K.shape[1])
     assert violation(problem, *lift.recover(u)) < 1e-7
@@ -118,11 +162,13 @@ def test_costs_are_declared_and_adjoints_right() -> None:
     assert dict(cost_test(channels.K_1, ledger)) == {"A": 1, "B": 1, "C": 1}
     assert dict(cost_test(channels.K_2, ledger)) == {"D": 1, "modelled_rounds": 1}
     runtime = InProcess(Network.ring(4))
-    lift = local_lift(problem, runtime, alpha=2.0, gamma=3.0)
-    dot_test(lift.K, rng)
-    cost = cost_test(lift.K, runtime.ledger)
+    lift = Lift(problem, runtime, 2.0, 3.0)
+    dot_test(lift, rng)
+    cost = cost_test(lift, runtime.ledger)
+    coupling, local = lift.channels[0].coupling, lift.channels[0].local
     assert {u: cost[u] for u in ("A", "B", "C", "D", "rounds")} == {
-        "A": 1, "B": 1, "C": 1, "D": 1, "rounds": 2,
+        "A": 1, "B": 1, "C": 2 * local.polynomial.degree + 1, "D": 1,
+        "rounds": 2 * coupling.graph.degree,
     }  # fmt: skip
 
 
@@ -132,5 +178,3 @@ def test_refusals_name_the_remedy() -> None:
         canonical_channels(problem, Network.ring(4))
     with pytest.raises(InputError, match="holds 2 of 3 agents"):
         canonical_channels(problem.restricted(range(2)), Network.ring(3))
-    with pytest.raises(InputError, match="must be positive"):
-        local_lift(problem, InProcess(Network.ring(3)), alpha=0.0, gamma=1.0)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ccmac.angles.principal import pair_geometry, principal_angles, row_space
+from ccmac.angles.principal import pair_geometry, principal_angles
 from ccmac.errors import InputError
 from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
+from ccmac.linalg.ranks import row_space
 from ccmac.methods.apapc import Apapc
-from ccmac.methods.base import Model
 from ccmac.network import Network
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.problem import Agent, Problem
@@ -29,7 +29,16 @@ from ccmac.realizations.materialised import MaterialisedChannel
 from ccmac.realizations.normalized import NormalizedStack, PolynomialChannel, dense_matrix
 from ccmac.realizations.supplied import Certificates
 from ccmac.runtime import InProcess
-from realizations.flavours import FLAVOURS, error, instance, iterate, normal_matrix, positive_ends
+from ccmac.workspace import Workspace
+from realizations.flavours import (
+    FLAVOURS,
+    error,
+    fresh,
+    instance,
+    iterate,
+    normal_matrix,
+    positive_ends,
+)
 
 Array = NDArray[np.float64]
 PROGRAM = Path(__file__).parent / "programs" / "lifted.py"
@@ -48,7 +57,7 @@ def test_reaches_the_kkt_solution_at_the_papers_rounds(name: str) -> None:
     problem, network = instance(name)
     solution = solve_kkt(problem).vector
     runtime = InProcess(network)
-    realized = certified(problem, runtime)
+    realized = certified(Workspace(problem, runtime))
     iterations, w = iterate(realized, solution)
     assert error(realized, w, solution) <= 1e-9
     assert runtime.ledger["rounds"] == iterations * rounds_per_iteration(realized)
@@ -63,7 +72,7 @@ def test_materialised_equals_executed(name: str) -> None:
     ledgers, points = [], []
     for materialise, fused in ((True, True), (False, True), (False, False)):
         runtime = InProcess(network, fused=fused)
-        realized = certified(problem, runtime, materialise=materialise)
+        realized = certified(Workspace(problem, runtime), materialise=materialise)
         w = np.random.default_rng(5).standard_normal(realized.space.size)
         moved, price = realized.system.residual(w)
         gradient = realized.objective.gradient(w)
@@ -88,12 +97,11 @@ def test_rounds_on_a_slow_graph_are_really_exchanged() -> None:
         return original(block, matrix)
 
     runtime._mix = counting  # type: ignore[method-assign]
-    realized = certified(problem, runtime, materialise=False)
-    model = Model(realized.objective, realized.system)
-    solver = Apapc(degree=realized.degree, steps=realized.steps)
-    state = solver.init(model, realized.space.zeros())
+    realized = certified(Workspace(problem, runtime), materialise=False)
+    iteration = Apapc(realized)
+    state = fresh(iteration)
     exchanged = 0
-    solver.step(model, state)
+    iteration.step(state)
     assert realized.details["nu"] == 3
     assert exchanged == runtime.ledger["rounds"] == rounds_per_iteration(realized)
 
@@ -136,7 +144,7 @@ def _scaled(agent: Agent, scale: dict[str, float]) -> Agent:
 def test_structured_normalization_and_bridge_on_200_random_problems(block: int) -> None:
     for seed in range(20 * block, 20 * block + 20):
         problem, network = random_flavour(seed)
-        realized = certified(problem, InProcess(network), materialise=False)
+        realized = certified(Workspace(problem, InProcess(network)), materialise=False)
         matrices, bounds = dense_channels(realized), bounds_of(realized)
         first, second = channel_intervals(bounds)
         d = realized.details
@@ -159,7 +167,7 @@ def test_structured_normalization_and_bridge_on_200_random_problems(block: int) 
 @pytest.mark.parametrize("delta", [0.5, 0.1])
 def test_normalized_joint_certificate(name: str, delta: float) -> None:
     problem, network = instance(name, seed=6)
-    realized = certified(problem, InProcess(network), delta=delta)
+    realized = certified(Workspace(problem, InProcess(network)), delta=delta)
     if realized.system.empty:
         assert realized.degree == 1
         return
@@ -174,7 +182,7 @@ def test_normalized_joint_certificate(name: str, delta: float) -> None:
 @pytest.mark.parametrize("name", ["all blocks", "rank deficient", "no C, no D", "two agents"])
 def test_penalty_curvature(name: str) -> None:
     problem, network = instance(name)
-    realized = certified(problem, InProcess(network))
+    realized = certified(Workspace(problem, InProcess(network)))
     objective, space = realized.objective, realized.space
     assert isinstance(objective, PenaltyObjective)
     origin = objective.gradient(space.zeros())
@@ -198,7 +206,7 @@ def test_penalty_curvature(name: str) -> None:
 # -- branches -------------------------------------------------------------------------------------
 def test_nothing_to_couple_drops_the_auxiliary_variable() -> None:
     problem, network = instance("no A, no B")
-    realized = certified(problem, InProcess(network))
+    realized = certified(Workspace(problem, InProcess(network)))
     assert realized.space.lift == 0
     assert not isinstance(realized.objective, PenaltyObjective)
     assert channel_intervals(bounds_of(realized))[0] == (0.5, 1.5)
@@ -213,18 +221,22 @@ def test_coupled_rows_within_the_local_ones_lift_the_lower_end() -> None:
     x = [random.standard_normal(3) for _ in range(3)]
     agents = [Agent(objective, A=C, b=C @ v, C=C, c=C @ v) for v in x]
     problem = Problem(agents, q=2)
-    realized = certified(problem, InProcess(Network.ring(3)), materialise=False)
+    realized = certified(Workspace(problem, InProcess(Network.ring(3))), materialise=False)
     bounds = bounds_of(realized)
     assert bounds.mu_HC == 0
     assert channel_intervals(bounds)[0] == (bounds.h, 37 * bounds.h)
     low, _ = positive_ends((M := dense_channels(realized)[0]) @ M.T)
     assert bounds.h <= low
-    iterate(certified(problem, InProcess(Network.ring(3))), solve_kkt(problem).vector, tol=1e-8)
+    iterate(
+        certified(Workspace(problem, InProcess(Network.ring(3)))),
+        solve_kkt(problem).vector,
+        tol=1e-8,
+    )
 
 
 def test_without_D_gamma_is_one() -> None:
     problem, network = instance("no D")
-    realized = certified(problem, InProcess(network), materialise=False)
+    realized = certified(Workspace(problem, InProcess(network)), materialise=False)
     assert channel_intervals(bounds_of(realized))[1] == (0.25, 2.25)
     L_2 = dense_channels(realized)[1]
     low, high = positive_ends(L_2 @ L_2.T)
@@ -233,10 +245,10 @@ def test_without_D_gamma_is_one() -> None:
 
 def test_a_complete_graph_takes_one_round() -> None:
     problem = random_quadratic(0, n=4, d=3, q=2, m=1)
-    realized = certified(problem, InProcess(Network.complete(4)), materialise=False)
+    realized = certified(Workspace(problem, InProcess(Network.complete(4))), materialise=False)
     assert realized.details["nu"] == 1
-    L_2 = dense_channels(certified(random_quadratic(0, n=4, absent="D"), InProcess(
-        Network.complete(4)), materialise=False))[1]  # fmt: skip
+    L_2 = dense_channels(certified(Workspace(random_quadratic(0, n=4, absent="D"), InProcess(
+        Network.complete(4))), materialise=False))[1]  # fmt: skip
     values = np.linalg.eigvalsh(L_2 @ L_2.T)
     assert np.allclose(values[values > 0.5], 1.0)
 
@@ -244,7 +256,7 @@ def test_a_complete_graph_takes_one_round() -> None:
 def test_one_agent_sends_nothing_and_has_no_penalty() -> None:
     problem, network = instance("one agent")
     runtime = InProcess(network)
-    realized = certified(problem, runtime)
+    realized = certified(Workspace(problem, runtime))
     assert realized.space.lift == 0
     assert realized.details["nu"] == 0
     assert not isinstance(realized.objective, PenaltyObjective)
@@ -254,7 +266,7 @@ def test_one_agent_sends_nothing_and_has_no_penalty() -> None:
 
 def test_no_constraint_at_all() -> None:
     problem, network = instance("one agent, nothing")
-    realized = certified(problem, InProcess(network))
+    realized = certified(Workspace(problem, InProcess(network)))
     assert realized.system.empty
     w = np.ones(realized.space.size)
     assert not realized.system.residual(w)[0].any()
@@ -263,13 +275,13 @@ def test_no_constraint_at_all() -> None:
 # -- certificates ---------------------------------------------------------------------------------
 def test_supplied_certificates_are_trusted_and_cost_no_geometry() -> None:
     problem, network = instance("all blocks")
-    exact = bounds_of(certified(problem, InProcess(network)))
+    exact = bounds_of(certified(Workspace(problem, InProcess(network))))
     loose = Certificates(
         h=2 * exact.h, mu_HC=exact.mu_HC / 2, d_D=2 * exact.d_D, mu_D=exact.mu_D / 2,
         l_C=exact.l_C / 2, u_C=2 * exact.u_C, l_W=1.0, u_W=4.5,
         cross_factor=1.2 * exact.cross_factor,
     )  # fmt: skip
-    realized = certified(problem, InProcess(network), certificates=loose)
+    realized = certified(Workspace(problem, InProcess(network)), certificates=loose)
     assert realized.details["source"] == "supplied"
     assert bounds_of(realized).h == 2 * exact.h
     iterate(realized, solve_kkt(problem).vector, tol=1e-7)
@@ -278,7 +290,7 @@ def test_supplied_certificates_are_trusted_and_cost_no_geometry() -> None:
 @pytest.mark.parametrize("name", [n for n in FLAVOURS if "nothing" not in n])
 def test_constants_from_averaged_grams_agree_with_the_geometry(name: str) -> None:
     problem, network = instance(name)
-    exact = bounds_of(certified(problem, InProcess(network)))
+    exact = bounds_of(certified(Workspace(problem, InProcess(network))))
     for fused in (True, False):
         found = _from_grams(problem, InProcess(network, fused=fused))
         for key, value in vars(exact).items():
@@ -290,12 +302,12 @@ def test_materialising_is_for_small_problems() -> None:
     problem, network = instance("all blocks")
     for options in ({"fused": False}, {"fused": True}):
         # Executed round by round unless the simulation is fused.
-        system = certified(problem, InProcess(network, **options)).system
+        system = certified(Workspace(problem, InProcess(network, **options))).system
         assert isinstance(system, NormalizedStack)
         kind = MaterialisedChannel if options["fused"] else PolynomialChannel
         assert all(isinstance(c, kind) for c in system.channels)
     large = random_quadratic(0, n=3, d=150, q=60, m=20)
-    system = certified(large, InProcess(Network.ring(3))).system
+    system = certified(Workspace(large, InProcess(Network.ring(3)))).system
     assert isinstance(system, NormalizedStack)
     assert all(isinstance(c, PolynomialChannel) for c in system.channels)
 
@@ -303,9 +315,9 @@ def test_materialising_is_for_small_problems() -> None:
 def test_refusals_say_what_to_do() -> None:
     problem, network = instance("all blocks")
     with pytest.raises(InputError, match="delta = 1"):
-        certified(problem, InProcess(network), delta=1.0)
+        certified(Workspace(problem, InProcess(network)), delta=1.0)
     with pytest.raises(InputError, match="has 3 agents but the problem has 4"):
-        certified(problem, InProcess(Network.ring(3)))
+        certified(Workspace(problem, InProcess(Network.ring(3))))
 
 
 @pytest.mark.mpi

@@ -12,11 +12,11 @@ from ccmac.angles.operators import canonical_channels
 from ccmac.errors import InputError
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.methods.apapc import Apapc
-from ccmac.methods.base import Model
 from ccmac.network import Network
 from ccmac.realizations.canonical.system import canonical
 from ccmac.realizations.joint.system import INTERVALS, joint
 from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
 from realizations.flavours import FLAVOURS, error, instance, iterate, normal_matrix, positive_ends
 
 
@@ -28,12 +28,10 @@ def test_reaches_the_kkt_solution_at_the_predicted_ledger(name: str) -> None:
         ("averaged", True, "minimal"), ("averaged", False, "tight"), ("canonical", True, "tight"),
     ):  # fmt: skip
         runtime = InProcess(network, fused=fused)
-        realized = joint(problem, runtime, realization=realization, interval=interval)
+        realized = joint(Workspace(problem, runtime), realization=realization, interval=interval)
         iterations, w = iterate(realized, solution, tol=1e-7)
         assert error(realized, w, solution) <= 1e-7
-        solver = Apapc(degree=realized.degree, steps=realized.steps)
-        model = Model(realized.objective, realized.system)
-        assert runtime.ledger.of("solve") == iterations * solver.iteration_cost(model)
+        assert runtime.ledger.of("solve") == iterations * Apapc(realized).cost
         other = "rounds" if realization == "canonical" else "modelled_rounds"
         assert runtime.ledger.total(other) == 0
 
@@ -44,7 +42,9 @@ def test_intervals_hold_the_spectrum_and_tight_ones_touch_it(name: str) -> None:
     # An execution learns its interval by Lanczos and leaves 1e-6 at both ends.
     slacks = {"canonical": 1e-8, "averaged": 3e-6}
     for interval, realization in itertools.product(INTERVALS, slacks):
-        realized = joint(problem, InProcess(network), realization=realization, interval=interval)
+        realized = joint(
+            Workspace(problem, InProcess(network)), realization=realization, interval=interval
+        )
         if realized.system.empty:
             continue
         low, high = positive_ends(normal_matrix(realized.system))
@@ -58,7 +58,7 @@ def test_intervals_hold_the_spectrum_and_tight_ones_touch_it(name: str) -> None:
 def test_the_stack_is_the_canonical_one() -> None:
     problem, network = instance("no D")
     K_1, _ = canonical_channels(problem, network).to_dense()
-    realized = joint(problem, InProcess(network), eta=0.7)
+    realized = joint(Workspace(problem, InProcess(network)), eta=0.7)
     n, q = problem.n, problem.q
     J = np.kron(np.full((n, n), 1 / n), np.eye(q))
     G = K_1.T @ K_1
@@ -72,10 +72,12 @@ def test_the_stack_is_the_canonical_one() -> None:
 
 def test_the_balance_minimises_the_envelope() -> None:
     problem, network = instance("no C, no D")
-    best = joint(problem, InProcess(network), interval="certificate")
+    best = joint(Workspace(problem, InProcess(network)), interval="certificate")
     for factor in (0.5, 0.8, 1.25, 2.0):
         other = joint(
-            problem, InProcess(network), interval="certificate", eta=factor * best.details["eta"]
+            Workspace(problem, InProcess(network)),
+            interval="certificate",
+            eta=factor * best.details["eta"],
         )
         assert best.system.interval.ratio <= other.system.interval.ratio * (1 + 1e-12)
 
@@ -95,7 +97,7 @@ def test_closed_form_for_multiples_of_the_identity(
     random = np.random.default_rng(0)
     X, y = random.standard_normal(shape), random.standard_normal(shape[0])
     problem = vfl.problem(X, y, n, alpha=("cross_factor", chi))
-    realized = joint(problem, InProcess(Network.complete(n)), realization=realization)
+    realized = joint(Workspace(problem, InProcess(Network.complete(n))), realization=realization)
     low, high = positive_ends(normal_matrix(realized.system))
     ends = realized.system.interval
     assert ends.low == pytest.approx(low, rel=margin)
@@ -105,9 +107,9 @@ def test_closed_form_for_multiples_of_the_identity(
 @pytest.mark.parametrize("name", ["all blocks", "rank deficient", "no D"])
 def test_lanczos_finds_the_same_ends(name: str) -> None:
     problem, network = instance(name)
-    dense = joint(problem, InProcess(network), realization="canonical")
+    dense = joint(Workspace(problem, InProcess(network)), realization="canonical")
     runtime = InProcess(network, fused=False)
-    found = joint(problem, runtime)
+    found = joint(Workspace(problem, runtime))
     assert found.system.interval.low == pytest.approx(dense.system.interval.low, rel=1e-5)
     assert found.system.interval.high == pytest.approx(dense.system.interval.high, rel=1e-5)
     assert runtime.ledger.of("setup")["rounds"] > 0
@@ -131,8 +133,8 @@ def test_separate_normalization_needs_fewer_calls() -> None:
 def test_refusals_say_what_to_do() -> None:
     problem, network = instance("all blocks")
     with pytest.raises(InputError, match="realization 'certified' is unknown; take averaged or"):
-        joint(problem, InProcess(network), realization="certified")
+        joint(Workspace(problem, InProcess(network)), realization="certified")
     with pytest.raises(InputError, match="interval 'odd' is unknown"):
-        joint(problem, InProcess(network), interval="odd")
+        joint(Workspace(problem, InProcess(network)), interval="odd")
     with pytest.raises(InputError, match="has 3 agents but the problem has 4"):
-        joint(problem, InProcess(Network.ring(3)))
+        joint(Workspace(problem, InProcess(Network.ring(3))))

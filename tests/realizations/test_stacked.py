@@ -11,16 +11,23 @@ from ccmac.angles.measure import geometry
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
 from ccmac.methods.apapc import Apapc
-from ccmac.methods.base import Model
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
 from ccmac.realizations.base import Realized
-from ccmac.realizations.stacked import stack_system
+from ccmac.realizations.stacked import stacked
 from ccmac.runtime import InProcess
 from ccmac.stack import Stack
-from realizations.flavours import normal_matrix, positive_ends
+from ccmac.workspace import Workspace
+from realizations.flavours import fresh, normal_matrix, positive_ends
 
 Array = NDArray[np.float64]
+
+
+def alone() -> InProcess:
+    """The runtime of a Stack."""
+    return InProcess(Network.complete(1))
+
+
 DIM = 12
 
 
@@ -42,12 +49,11 @@ def example(seed: int = 0, rows: tuple[int, ...] = (2, 3, 2)) -> tuple[Stack, Ar
 
 
 def run(realized: Realized, solution: Array) -> int:
-    solver = Apapc(degree=realized.degree, steps=realized.steps)
-    model = Model(realized.objective, realized.system)
-    state = solver.init(model, realized.space.zeros())
+    iteration = Apapc(realized)
+    state = fresh(iteration)
     for k in range(1, 1000):
-        state = solver.step(model, state)
-        if np.linalg.norm(state.vectors["w"] - solution) <= 1e-9:
+        state = iteration.step(state)
+        if np.linalg.norm(state.w - solution) <= 1e-9:
             return k
     raise AssertionError("no convergence")
 
@@ -57,7 +63,7 @@ def run(realized: Realized, solution: Array) -> int:
 def test_solves_and_charges_affine_calls_only(rule: str, rows: tuple[int, ...]) -> None:
     stack, solution = example(rows=rows)
     runtime = InProcess(Network.complete(1))
-    realized = stack_system(stack, runtime, rule=rule)
+    realized = stacked(Workspace(stack, runtime), rule=rule)
     k = run(realized, solution)
     assert runtime.ledger.of("solve") == Cost(gradients=k, affine=2 * realized.degree * k)
     low, high = positive_ends(normal_matrix(realized.system))
@@ -67,7 +73,7 @@ def test_solves_and_charges_affine_calls_only(rule: str, rows: tuple[int, ...]) 
 
 def test_exact_whitening_attains_the_multi_channel_factor() -> None:
     stack, _ = example()
-    realized = stack_system(stack)
+    realized = stacked(Workspace(stack, alone()))
     low, high = positive_ends(normal_matrix(realized.system))
     factor = geometry(stack).multi_channel_factor
     assert factor == pytest.approx(np.sqrt(high / low), rel=1e-8)
@@ -76,7 +82,7 @@ def test_exact_whitening_attains_the_multi_channel_factor() -> None:
 
 def test_one_channel_needs_one_call_pair() -> None:
     stack, solution = example(rows=(3,))
-    realized = stack_system(stack)
+    realized = stacked(Workspace(stack, alone()))
     assert realized.degree == 1
     run(realized, solution)
 
@@ -91,7 +97,9 @@ def test_supplied_certificates_need_no_factorization() -> None:
         spectra.append((0.5 * positive[-1] ** 2, 2 * positive[0] ** 2))
     factor = geometry(stack).multi_channel_factor
     assert factor is not None
-    realized = stack_system(stack, rule="paper", spectra=spectra, factor=1.1 * factor)
+    realized = stacked(
+        Workspace(stack, alone()), rule="paper", spectra=spectra, factor=1.1 * factor
+    )
     assert realized.system.interval.source == "supplied"
     low, high = positive_ends(normal_matrix(realized.system))
     assert realized.system.interval.low <= low
@@ -102,22 +110,22 @@ def test_supplied_certificates_need_no_factorization() -> None:
 def test_channels_of_zeros_drop_out() -> None:
     stack, solution = example(rows=(2, 3))
     padded = Stack(stack.objective, [*stack.channels, (np.zeros((2, DIM)), np.zeros(2))])
-    realized = stack_system(padded)
+    realized = stacked(Workspace(padded, alone()))
     assert realized.details["channels"] == 2
     run(realized, solution)
-    empty = stack_system(Stack(stack.objective, [(np.zeros((1, DIM)), None)]))
+    empty = stacked(Workspace(Stack(stack.objective, [(np.zeros((1, DIM)), None)]), alone()))
     assert empty.system.empty
 
 
 def test_refusals_say_what_to_do() -> None:
     stack, _ = example()
     with pytest.raises(InputError, match="rule 'odd' is unknown"):
-        stack_system(stack, rule="odd")
+        stacked(Workspace(stack, alone()), rule="odd")
     with pytest.raises(InputError, match="1 spectra for 3 channels"):
-        stack_system(stack, rule="paper", spectra=[(1.0, 2.0)])
+        stacked(Workspace(stack, alone()), rule="paper", spectra=[(1.0, 2.0)])
     with pytest.raises(InputError, match="no agents but the network has 3"):
-        stack_system(stack, InProcess(Network.ring(3)))
+        stacked(Workspace(stack, InProcess(Network.ring(3))))
     wide = Stack(Quadratic(sp.eye_array(5000, format="csr"), np.zeros(5000)),
                  [(sp.eye_array(1, 5000, format="csr"), None)])  # fmt: skip
     with pytest.raises(InputError, match="dimension 5000 exceeds 4000"):
-        stack_system(wide)
+        stacked(Workspace(wide, alone()))

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from ccmac.errors import InputError
 from ccmac.network import Network
-from ccmac.runtime import InProcess, checkpoint
+from ccmac.runtime import InProcess
+from ccmac.storage import checkpoint
 
 if TYPE_CHECKING:
-    from conftest import Launcher
+    from launcher import Launcher
 
 PROGRAM = Path(__file__).parent / "programs" / "iterating.py"
 MANIFEST = {"problem": "abc", "version": "1", "method": "m", "ledger": {"solve": {"rounds": 3}}}

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from ccmac.angles.principal import overlap_tolerance, row_space
+from ccmac.angles.principal import overlap_tolerance
 from ccmac.errors import InputError
+from ccmac.linalg.ranks import row_space
 
 Array = NDArray[np.float64]
 
@@ -51,16 +51,12 @@ def deduplicated(
     _, sines, right = np.linalg.svd(padded, full_matrices=False)
     inside = sines < limit
     common, kept = second.basis @ right[inside].T, second.basis @ right[~inside].T
-    R_2 = kept.T @ sla.pinv(M_2) if M_2.size else np.zeros((kept.shape[1], len(v_2)))
+    R_2 = second.multipliers(right[~inside].T).T
     return Deduplicated(M_1, v_1, kept.T, R_2 @ v_2, R_2, common)
 
 
 def _require_consistent(M: Array, v: Array) -> None:
-    if not M.size:
-        return
-    x = np.linalg.lstsq(M, v, rcond=None)[0]
-    gap = float(np.linalg.norm(M @ x - v))
-    if gap > 1e-8 * max(1.0, float(np.linalg.norm(v))):
+    if gap := row_space(M).conflict(v):
         raise InputError(
             f"deduplication: the two channels have no common solution (residual {gap:.3g}); "
             "check v_1 and v_2"

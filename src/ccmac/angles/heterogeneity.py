@@ -16,8 +16,10 @@ CS decomposition. Cost: (d + nq) m^2 operations, m^2 memory; no n q-sized matrix
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,10 @@ import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ccmac.angles.principal import RANK_TOLERANCE, Angles, paired, row_space
+from ccmac.angles.principal import NO_ANGLES, Angles, paired
+from ccmac.inputs import is_sparse
+from ccmac.linalg.families import dense, multiply
+from ccmac.linalg.ranks import numerical_rank, row_space
 from ccmac.problem import Problem
 
 Array = NDArray[np.float64]
@@ -61,26 +66,18 @@ class CoupledAngles:
     directions: Array
 
 
-def entries(block: Any) -> Array:
-    """A dense copy of a dense, sparse or operator block."""
-    if isinstance(block, np.ndarray):
-        return np.asarray(block, dtype=np.float64)
-    if hasattr(block, "toarray"):
-        return np.asarray(block.toarray(), dtype=np.float64)
-    return np.stack([np.ravel(block.matvec(unit)) for unit in np.eye(block.shape[1])], axis=1)
+def block_sum(blocks: Iterable[Any]) -> Any:
+    """The sum of the blocks that are not None, sparse when all are; None without any."""
+    present = [b for b in blocks if b is not None]
+    if not all(is_sparse(b) for b in present):
+        present = [dense(b) for b in present]
+    return reduce(operator.add, present) if present else None
 
 
 def mean_block(problem: Problem) -> Any:
-    """Bm = (1/n) sum_i B_i, sparse when all present blocks are; None when B = 0."""
-    present = [b for b in problem.blocks("B") if b is not None]
-    if not present:
-        return None
-    if not all(sp.issparse(b) for b in present):
-        present = [entries(b) for b in present]
-    total = present[0]
-    for block in present[1:]:
-        total = total + block
-    return total / problem.n
+    """Bm = (1/n) sum_i B_i; None when B = 0."""
+    total = block_sum(problem.blocks("B"))
+    return None if total is None else total / problem.n
 
 
 def shared_basis(problem: Problem) -> Array:
@@ -88,7 +85,7 @@ def shared_basis(problem: Problem) -> Array:
     present = [b for b in problem.blocks("D") if b is not None and b.shape[0]]
     if not present:
         return np.zeros((problem.q, 0))
-    return row_space(np.vstack([entries(b) for b in present])).basis
+    return row_space(np.vstack([dense(b) for b in present])).basis
 
 
 def factors(problem: Problem) -> Factors:
@@ -101,21 +98,21 @@ def factors(problem: Problem) -> Factors:
     squares = np.zeros(m)
     rank_C = 0
     for agent in problem.agents.values():
-        C = None if agent.C is None or not agent.C.shape[0] else row_space(entries(agent.C)).basis
+        C = None if agent.C is None or not agent.C.shape[0] else row_space(dense(agent.C)).basis
         rank_C += 0 if C is None else C.shape[1]
         if agent.A is not None:
             squares += squared_lengths(agent.A)
             if C is None:
                 S.add(agent.A)
             else:
-                A = entries(agent.A)
+                A = dense(agent.A)
                 S.add(A - (A @ C) @ C.T)
         if agent.B is not None:
             squares += squared_lengths(agent.B)
         if mean is not None and n > 1:
-            T.add(-mean if agent.B is None else difference(agent.B, mean))
+            T.add(difference(agent.B, mean))
     if mean is not None:
-        dense_mean = np.sqrt(n) * entries(mean)
+        dense_mean = np.sqrt(n) * dense(mean)
         inside = dense_mean @ R
         Z.add(inside)
         S.add(dense_mean - inside @ R.T if R.shape[1] else dense_mean)
@@ -139,13 +136,12 @@ def coupled_angles(pieces: Factors, *, deviations: bool = True) -> CoupledAngles
     cosine_rows = np.vstack([pieces.T, pieces.Z]) if deviations else pieces.Z
     scale = np.where(pieces.lengths > 0, pieces.lengths, 1.0)
     whole = np.vstack([pieces.S, cosine_rows]) / scale
-    none = np.zeros(0)
-    empty = CoupledAngles(Angles(none, none), 0, 1.0, np.zeros((m, 0)))
+    empty = CoupledAngles(NO_ANGLES, 0, 1.0, np.zeros((m, 0)))
     if whole.size == 0:
         return empty
     left, singular, right = np.linalg.svd(whole, full_matrices=False)
     # Rows had unit length before the projections, so what a projection cancelled is seen as zero.
-    rank = int(np.count_nonzero(singular > RANK_TOLERANCE * max(1.0, singular[0])))
+    rank = numerical_rank(singular, whole.shape, scale=1.0)
     if rank == 0:
         return empty
     sines, by_sine = _descending(left[: len(pieces.S), :rank])
@@ -164,16 +160,14 @@ def agent_shares(problem: Problem, h: Array) -> tuple[tuple[float, ...], float]:
     mean = mean_block(problem)
     if mean is None:
         return (0.0,) * problem.n, 0.0
-    middle = transposed_product(mean, h)
+    middle = multiply(mean, h, adjoint=True)
     energy = []
     for block in problem.blocks("B"):
-        own = 0.0 if block is None else transposed_product(block, h)
+        own = 0.0 if block is None else multiply(block, h, adjoint=True)
         energy.append(float(np.sum((own - middle) ** 2)))
     shared = problem.n * float(np.sum((shared_basis(problem).T @ middle) ** 2))
     total = sum(energy) + shared
-    if total == 0:
-        return (0.0,) * problem.n, 0.0
-    return tuple(e / total for e in energy), shared / total
+    return tuple(e / (total or 1.0) for e in energy), shared / (total or 1.0)
 
 
 def heterogeneity_grams(problem: Problem) -> tuple[Array, Array]:
@@ -184,10 +178,9 @@ def heterogeneity_grams(problem: Problem) -> tuple[Array, Array]:
     for agent in problem.agents.values():
         for block in (agent.A, agent.B):
             if block is not None:
-                dense = entries(block)
-                H_0 += dense @ dense.T
+                H_0 += dense(block) @ dense(block).T
         if mean is not None:
-            own = -entries(mean) if agent.B is None else entries(agent.B) - entries(mean)
+            own = dense(difference(agent.B, mean))
             H_het += own @ own.T
     return H_0, H_het
 
@@ -206,12 +199,9 @@ class Triangle:
 
     def add(self, block: Any) -> None:
         """Fold in block (m x k), a bounded number of its columns at a time."""
-        if hasattr(block, "tocsc"):
-            block = block.tocsc()
-        elif not isinstance(block, np.ndarray):
-            block = entries(block)
+        block = sp.csc_array(block) if is_sparse(block) else dense(block)
         for start in range(0, block.shape[1], CHUNK):
-            piece = entries(block[:, start : start + CHUNK]).T
+            piece = dense(block[:, start : start + CHUNK]).T
             self._pieces.append(piece)
             self._count += len(piece)
             if self._count > self.m + CHUNK:
@@ -230,25 +220,18 @@ class Triangle:
 
 
 def difference(left: Any, right: Any) -> Any:
-    """left - right, sparse when both are."""
-    both: bool = sp.issparse(left) and sp.issparse(right)
-    if both:
-        return left - right
-    return entries(left) - entries(right)
+    """left - right, sparse when both are; None is zero."""
+    if left is None:
+        return -right
+    both = is_sparse(left) and is_sparse(right)
+    return left - right if both else dense(left) - dense(right)
 
 
 def squared_lengths(block: Any) -> Array:
     """Squared lengths of the rows of a block."""
-    if hasattr(block, "multiply"):
+    if is_sparse(block):
         return np.asarray(block.multiply(block).sum(axis=1)).ravel()
-    return np.asarray((entries(block) ** 2).sum(axis=1))
-
-
-def transposed_product(block: Any, h: Array) -> Array:
-    """block' h for any kind of block."""
-    if hasattr(block, "rmatvec") and not hasattr(block, "toarray"):
-        return np.ravel(block.rmatvec(h))
-    return np.asarray(block.T @ h)
+    return np.asarray((dense(block) ** 2).sum(axis=1))
 
 
 def _descending(block: Array) -> tuple[Array, Array]:

@@ -8,33 +8,30 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.angles.heterogeneity import (
-    agent_shares,
-    coupled_angles,
-    entries,
-    factors,
-)
+from ccmac.angles.heterogeneity import agent_shares, coupled_angles, factors
 from ccmac.angles.identity import identity_geometry
 from ccmac.angles.large import large_problem_geometry, large_stack_geometry
 from ccmac.angles.operators import canonical_channels
 from ccmac.angles.principal import (
-    OVERLAP_TOLERANCE,
-    RANK_TOLERANCE,
+    NO_ANGLES,
     Angles,
     overlap_tolerance,
     pair_geometry,
     principal_angles,
     projector_sum_factor,
-    row_space,
 )
-from ccmac.angles.report import Geometry
+from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import Spectrum, structural_parameters
 from ccmac.errors import InputError
+from ccmac.linalg.families import dense
+from ccmac.linalg.ranks import row_space
+from ccmac.linalg.tolerances import OVERLAP
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
@@ -67,7 +64,8 @@ def geometry(
             raise InputError("geometry: a Stack has no agents; take dense or matrix-free")
         small = problem.dim <= 4 * dense_limit
         if method == "dense" or (method is None and small):
-            return _dense_stack(problem, tolerance)
+            matrices = [dense(matrix) for matrix, _ in problem.channels]
+            return Geometry(**_dense_fields(matrices, tolerance))
         return large_stack_geometry(problem, tolerance, dense_limit)
     if not problem.complete:
         raise InputError(
@@ -113,7 +111,7 @@ def _heterogeneity(
     coupled = coupled_angles(pieces)
     ranks = (pieces.rank_C + coupled.rank, (problem.n - 1) * problem.q + pieces.rank_D)
     limit = overlap_tolerance(coupled.condition, tolerance)
-    angles = _fitted(coupled.angles, min(ranks))
+    angles = coupled.angles.fitted(min(ranks))
     pair = pair_geometry(angles, ranks, limit)
     low, high = 0.0, 0.0
     if coupled.rank:
@@ -124,22 +122,13 @@ def _heterogeneity(
         shares = agent_shares(problem, pieces.back(coupled.directions[:, pair.common]))
         uniform = coupled_angles(pieces, deviations=False)
         uniform_ranks = (pieces.rank_C + uniform.rank, ranks[1])
-        fitted = _fitted(uniform.angles, min(uniform_ranks))
+        fitted = uniform.angles.fitted(min(uniform_ranks))
         rebalanced = pair_geometry(fitted, uniform_ranks, limit).cross_factor
+    spectrum = Spectrum(low, high, coupled.rank)
     return Geometry(
-        friedrichs_cosine=pair.cosine,
-        friedrichs_angle=pair.angle,
-        cross_factor=pair.cross_factor,
-        multi_channel_factor=pair.multi_channel_factor,
-        common_dimension=pair.common,
+        **pair_fields(pair, angles, method="heterogeneity", tolerance=limit),
         ranks=ranks,
-        principal_angles=angles.radians,
-        method="heterogeneity",
-        tolerance=limit,
-        rank_tolerance=RANK_TOLERANCE,
-        structural=structural_parameters(
-            problem, Spectrum(low, high, coupled.rank), network, dense_limit
-        ),
+        structural=structural_parameters(problem, spectrum, network, dense_limit),
         agents=shares[0],
         shared=shares[1],
         rebalanced_cross_factor=rebalanced,
@@ -152,64 +141,35 @@ def _dense_problem(
 ) -> Geometry:
     """Angles from the canonical channels as matrices; the rest as in the m-dimensional form."""
     channels = canonical_channels(problem, network or Network.complete(problem.n))
-    found = _dense([*channels.to_dense()], tolerance)
     other = _heterogeneity(problem, network, tolerance, dense_limit)
-    extra = {
-        name: getattr(other, name)
-        for name in ("structural", "agents", "shared", "rebalanced_cross_factor")
-    }
-    return Geometry(**found, **extra)
+    return replace(other, **_dense_fields([*channels.to_dense()], tolerance))
 
 
-def _dense_stack(stack: Stack, tolerance: float | None) -> Geometry:
-    return Geometry(**_dense([entries(matrix) for matrix, _ in stack.channels], tolerance))
-
-
-def _dense(matrices: list[Array], tolerance: float | None) -> dict[str, Any]:
+def _dense_fields(matrices: list[Array], tolerance: float | None) -> dict[str, Any]:
     """Fields of a Geometry from the channels' matrices."""
     spaces = [row_space(M) for M in matrices]
     limit = overlap_tolerance(max((s.condition for s in spaces), default=1.0), tolerance)
     ranks = tuple(s.rank for s in spaces)
     bases = [s.basis for s in spaces]
     pairwise = np.eye(len(spaces))
-    pairs = {}
-    for i, j in itertools.combinations(range(len(spaces)), 2):
-        angles = principal_angles(bases[i], bases[j])
-        pairs[i, j] = pair_geometry(angles, (ranks[i], ranks[j]), limit), angles
-        pairwise[i, j] = pairwise[j, i] = pairs[i, j][0].cosine
-    if pairs:
-        worst, angles = max(pairs.values(), key=lambda pair: pair[0].cosine)
-    else:
-        angles = Angles(np.zeros(0), np.zeros(0))
-        worst = pair_geometry(angles, (0, 0), limit)
-    factor = projector_sum_factor(bases, limit) if len(spaces) != 2 else worst.multi_channel_factor
-    return {
-        "friedrichs_cosine": worst.cosine,
-        "friedrichs_angle": worst.angle,
-        "cross_factor": worst.cross_factor if len(spaces) == 2 else factor,
-        "multi_channel_factor": factor,
-        "common_dimension": worst.common,
-        "ranks": ranks,
-        "principal_angles": angles.radians,
-        "method": "dense",
-        "tolerance": limit,
-        "rank_tolerance": RANK_TOLERANCE,
-        "pairwise": pairwise,
-        "notes": _undecided(angles, limit),
-    }
-
-
-def _fitted(angles: Angles, count: int) -> Angles:
-    """Exactly ``count`` angles: what is missing, and what is in excess, is a right angle."""
-    missing = max(count - len(angles.sines), 0)
-    sines = np.concatenate([angles.sines, np.ones(missing)])[:count]
-    return Angles(sines, np.concatenate([angles.cosines, np.zeros(missing)])[:count])
+    worst, angles = pair_geometry(NO_ANGLES, (0, 0), limit), NO_ANGLES
+    for k, (i, j) in enumerate(itertools.combinations(range(len(spaces)), 2)):
+        between = principal_angles(bases[i], bases[j])
+        pair = pair_geometry(between, (ranks[i], ranks[j]), limit)
+        pairwise[i, j] = pairwise[j, i] = pair.cosine
+        if k == 0 or pair.cosine > worst.cosine:
+            worst, angles = pair, between
+    fields = pair_fields(worst, angles, method="dense", tolerance=limit)
+    if len(spaces) != 2:
+        factor = projector_sum_factor(bases, limit)
+        fields |= {"cross_factor": factor, "multi_channel_factor": factor}
+    return fields | {"ranks": ranks, "pairwise": pairwise, "notes": _undecided(angles, limit)}
 
 
 def _undecided(angles: Angles, limit: float) -> tuple[str, ...]:
     """A word of caution when angles were removed that only bad conditioning made doubtful."""
     radians = angles.radians
-    doubtful = int(np.count_nonzero((radians < limit) & (radians >= OVERLAP_TOLERANCE)))
+    doubtful = int(np.count_nonzero((radians < limit) & (radians >= OVERLAP)))
     if not doubtful:
         return ()
     return (

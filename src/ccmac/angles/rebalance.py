@@ -20,7 +20,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.angles.heterogeneity import block_sum
 from ccmac.errors import InputError
+from ccmac.inputs import is_sparse
+from ccmac.linalg.families import has_entries
+from ccmac.linalg.tolerances import WEIGHT_SUM
 from ccmac.problem import Problem
 
 Array = NDArray[np.float64]
@@ -49,30 +53,17 @@ def rebalanced(problem: Problem, weights: Any = None) -> Problem:
 
 def _total(problem: Problem) -> Any:
     """sum_j B_j; None when there are none."""
-    total: Any = None
     for i, agent in problem.agents.items():
-        block = agent.B
-        if block is None:
-            continue
-        if not isinstance(block, np.ndarray) and not hasattr(block, "tocsr"):
+        if agent.B is not None and not has_entries(agent.B):
             raise InputError(
                 f"agent {i}, block B: is an operator, whose sum with others has no entries; "
                 "give a dense or sparse matrix to rebalance"
             )
-        if total is None:
-            total = block
-        elif isinstance(total, np.ndarray) or isinstance(block, np.ndarray):
-            total = _dense(total) + _dense(block)
-        else:
-            total = total + block
-    if hasattr(total, "tocsr"):
+    total = block_sum(problem.blocks("B"))
+    if is_sparse(total):
         total = sp.csr_array(total)
         total.eliminate_zeros()
     return total
-
-
-def _dense(block: Any) -> Array:
-    return np.asarray(block if isinstance(block, np.ndarray) else block.toarray())
 
 
 def _weights(weights: Any, n: int) -> Array:
@@ -81,9 +72,13 @@ def _weights(weights: Any, n: int) -> Array:
     try:
         w = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("rebalancing: weights are not numeric; give one number an agent") from None
+        raise InputError(
+            "rebalancing: weights are not numeric; give one number per agent"
+        ) from None
     if w.shape != (n,):
         raise InputError(f"rebalancing: weights have shape {w.shape}; give {n} numbers")
-    if not np.isfinite(w).all() or abs(w.sum() - 1.0) > 1e-12 * max(1.0, float(np.abs(w).sum())):
+    if not np.isfinite(w).all() or abs(w.sum() - 1.0) > WEIGHT_SUM * max(
+        1.0, float(np.abs(w).sum())
+    ):
         raise InputError(f"rebalancing: weights sum to {w.sum():.6g}; they must sum to 1")
     return w

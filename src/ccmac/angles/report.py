@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import Angles, PairGeometry
 from ccmac.angles.structural import Structural
+from ccmac.linalg.tolerances import ORTHOGONAL, RANK
 
 Array = NDArray[np.float64]
 WIDTH = 78
@@ -93,9 +95,26 @@ class Geometry:
     __repr__ = __str__
 
 
+def pair_fields(
+    pair: PairGeometry, angles: Angles, *, method: str, tolerance: float
+) -> dict[str, Any]:
+    """The fields of a Geometry that two row spaces decide."""
+    return {
+        "friedrichs_cosine": pair.cosine,
+        "friedrichs_angle": pair.angle,
+        "cross_factor": pair.cross_factor,
+        "multi_channel_factor": pair.multi_channel_factor,
+        "common_dimension": pair.common,
+        "principal_angles": angles.radians,
+        "method": method,
+        "tolerance": tolerance,
+        "rank_tolerance": RANK,
+    }
+
+
 def _meaning(geometry: Geometry) -> list[str]:
     chi = geometry.cross_factor
-    if chi <= 1.0 + 1e-12:
+    if chi <= 1.0 + ORTHOGONAL:
         return [
             "The channels are orthogonal: normalized separately, they cost no more together than "
             "apart."
@@ -109,14 +128,14 @@ def _meaning(geometry: Geometry) -> list[str]:
 
 def _remedy(geometry: Geometry) -> list[str]:
     chi, better = geometry.cross_factor, geometry.rebalanced_cross_factor
-    if better is None or chi <= 1.0 + 1e-12:
+    if better is None or chi <= 1.0 + ORTHOGONAL:
         return []
     if better > 0.99 * chi:
         return [
             "Rebalancing the B_i would not help: the overlap comes from the shared equations D_i "
             "z = e_i."
         ]
-    worst = np.argsort(geometry.agents)[::-1]
+    worst = _most_first(geometry)
     named = [int(i) for i in worst[:3] if geometry.agents[i] > 0.5 / max(len(geometry.agents), 1)]
     who = ", ".join(f"agent {i} ({geometry.agents[i]:.0%})" for i in named) or "all agents alike"
     return [
@@ -140,13 +159,18 @@ def _structural_rows(s: Structural) -> list[str]:
 
 
 def _agent_rows(geometry: Geometry) -> list[str]:
-    order = np.argsort(geometry.agents, kind="stable")[::-1][:5]
+    order = _most_first(geometry)[:5]
     shares = ", ".join(f"{int(i)}: {geometry.agents[i]:.1%}" for i in order)
     more = "" if len(geometry.agents) <= 5 else ", ..."
     rows = [_row("worst direction", f"agents {shares}{more}")]
     if geometry.shared > 0:
         rows.append(_row("", f"shared equations D: {geometry.shared:.1%}"))
     return rows
+
+
+def _most_first(geometry: Geometry) -> NDArray[np.int64]:
+    """Agents by their share; equal ones, rounding apart, in their own order."""
+    return np.argsort(-np.round(geometry.agents, 9), kind="stable")
 
 
 def _row(name: str, value: str, remark: str = "") -> str:
@@ -172,5 +196,5 @@ def _angle(radians: float) -> str:
 
 
 def _verdict(chi: float) -> str:
-    bounds = [(1.0 + 1e-12, "orthogonal"), (1.5, "mild"), (5.0, "noticeable"), (50.0, "hard")]
+    bounds = [(1.0 + ORTHOGONAL, "orthogonal"), (1.5, "mild"), (5.0, "noticeable"), (50.0, "hard")]
     return next((word for bound, word in bounds if chi <= bound), "very hard")

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
+import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
-from ccmac.angles.heterogeneity import entries, transposed_product
-from ccmac.angles.principal import RANK_TOLERANCE
-from ccmac.linalg.block_lanczos import below, top_ritz
-from ccmac.linalg.families import identity_multiple
+from ccmac.linalg.families import dense, has_entries, identity_multiple, side_by_side
+from ccmac.linalg.lanczos import below, top_ritz
+from ccmac.linalg.ranks import numerical_rank, squared_range
+from ccmac.linalg.tolerances import LANCZOS_LOW, LANCZOS_LOW_RESIDUAL, RITZ
 from ccmac.network import Network
 from ccmac.problem import Problem
 
@@ -80,7 +81,7 @@ def structural_parameters(
     shared = [a.D for a in agents if _present(a.D)]
     tops = [_top([D], dense_limit) for D in shared]
     d_D = max((value for value, _ in tops), default=0.0)
-    whole = spectrum(shared, dense_limit, vertical=True)
+    whole = spectrum(shared, dense_limit)
     notes += ["mu_D", "lambda_D"] if whole.estimated else []
     mu_D = None if whole.low is None else whole.low / problem.n
     return Structural(
@@ -103,22 +104,18 @@ def structural_parameters(
     )
 
 
-def spectrum(blocks: Sequence[Any], dense_limit: int, *, vertical: bool = False) -> Spectrum:
-    """Positive squared singular values of [M_1 M_2 ...] (or of the vertical stack)."""
+def spectrum(blocks: Sequence[Any], dense_limit: int) -> Spectrum:
+    """Positive squared singular values of the blocks one under the other; rank as everywhere."""
     present = [b for b in blocks if _present(b)]
     if not present:
         return _ZERO
-    rows, columns, apply, adjoint = _products(present, vertical)
+    rows, columns = sum(b.shape[0] for b in present), present[0].shape[1]
     if min(rows, columns) <= dense_limit and rows * columns <= 50 * dense_limit**2:
-        join = np.vstack if vertical else np.hstack
-        values = sla.svdvals(join([entries(b) for b in present]))
-        rank = int(np.count_nonzero(values > RANK_TOLERANCE * values[0])) if values[0] else 0
-        if rank == 0:
-            return _ZERO
-        return Spectrum(float(values[rank - 1] ** 2), float(values[0] ** 2), rank)
-    if rows <= columns:
-        return lanczos_spectrum(rows, lambda v: apply(adjoint(v)))
-    return lanczos_spectrum(columns, lambda u: adjoint(apply(u)))
+        rank, low, high = squared_range(np.vstack([dense(b) for b in present]))
+        return Spectrum(low, high, rank)
+    stacked = [spla.aslinearoperator(b).T for b in present]
+    transposed = side_by_side(stacked, columns, [b.shape[0] for b in present])
+    return lanczos_spectrum(min(rows, columns), _small_gram(transposed))
 
 
 def lanczos_spectrum(
@@ -130,11 +127,11 @@ def lanczos_spectrum(
     above, is None (and with it the rank) when it cannot be told from zero or did not converge.
     """
     if size <= 40:
-        values = sla.eigvalsh(np.stack([gram(unit) for unit in np.eye(size)], axis=1))
-        rank = int(np.count_nonzero(values > RANK_TOLERANCE * values[-1])) if size else 0
+        values = np.linalg.eigvalsh(np.stack([gram(unit) for unit in np.eye(size)], axis=1))
+        rank = numerical_rank(values[::-1], (size,))
         return Spectrum(float(values[-rank]), float(values[-1]), rank) if rank else _ZERO
     start = np.random.default_rng(0).standard_normal((size, 2))
-    top = top_ritz(gram, start, np.asarray, enough=lambda value: 1e-5 * value)
+    top = top_ritz(gram, start, np.asarray, enough=lambda value: RITZ * value)
     high = float(top.values[0])
     if high <= 0:
         return _ZERO
@@ -144,7 +141,7 @@ def lanczos_spectrum(
     ceiling = high + float(top.residuals[0])
     flipped = top_ritz(lambda v: ceiling * v - gram(v), start, np.asarray, enough=below(ceiling))
     low, residual = ceiling - float(flipped.values[0]), float(flipped.residuals[0])
-    if low <= 1e-7 * high or residual > 1e-2 * low:
+    if low <= LANCZOS_LOW * high or residual > LANCZOS_LOW_RESIDUAL * low:
         return Spectrum(None, high, None, estimated=True)
     return Spectrum(low, high, size, estimated=True)
 
@@ -154,60 +151,28 @@ def _top(blocks: Sequence[Any], dense_limit: int) -> tuple[float, bool]:
     present = [b for b in blocks if _present(b)]
     if not present:
         return 0.0, False
-    rows, columns, apply, adjoint = _products(present, vertical=False)
-    explicit = all(isinstance(b, np.ndarray) or hasattr(b, "tocsr") for b in present)
+    widths = [b.shape[1] for b in present]
+    rows, columns = present[0].shape[0], sum(widths)
+    explicit = all(has_entries(b) for b in present)
     if explicit and rows <= dense_limit:
-        grams = np.stack([entries(b @ b.T) for b in present])
+        grams = np.stack([dense(b @ b.T) for b in present])
         return float(sla.eigvalsh(grams.sum(axis=0))[-1]), False
     if explicit and columns <= dense_limit and len(present) == 1:
-        return float(sla.eigvalsh(entries(present[0].T @ present[0]))[-1]), False
+        return float(sla.eigvalsh(dense(present[0].T @ present[0]))[-1]), False
     multiple = identity_multiple(present[-1])
     if len(present) == 2 and multiple is not None:
         value, estimated = _top(present[:1], dense_limit)
         return value + multiple**2, estimated
-    size = min(rows, columns)
-    gram: Callable[[Array], Array] = (
-        (lambda v: apply(adjoint(v))) if rows <= columns else (lambda u: adjoint(apply(u)))
-    )
-    found = lanczos_spectrum(size, gram, low_end=False)
+    whole = side_by_side(present, rows, widths)
+    found = lanczos_spectrum(min(rows, columns), _small_gram(whole), low_end=False)
     return found.high, found.estimated
 
 
-def _products(
-    blocks: Sequence[Any], vertical: bool
-) -> tuple[int, int, Callable[[Array], Array], Callable[[Array], Array]]:
-    """(rows, columns, forward, adjoint) of the blocks side by side, or one under the other."""
-    if vertical:
-        columns, rows, adjoint, apply = _side_by_side([_flip(b) for b in blocks])
-        return rows, columns, apply, adjoint
-    return _side_by_side([(b.shape, _forward(b), _adjoint(b)) for b in blocks])
-
-
-def _side_by_side(
-    parts: Sequence[tuple[tuple[int, int], Callable[[Array], Array], Callable[[Array], Array]]],
-) -> tuple[int, int, Callable[[Array], Array], Callable[[Array], Array]]:
-    ends = np.concatenate([[0], np.cumsum([shape[1] for shape, _, _ in parts])]).astype(int)
-
-    def apply(u: Array) -> Array:
-        pieces = [f(u[a:b]) for (_, f, _), a, b in zip(parts, ends, ends[1:], strict=False)]
-        return np.asarray(np.sum(pieces, axis=0))
-
-    def adjoint(v: Array) -> Array:
-        return np.concatenate([g(v) for _, _, g in parts])
-
-    return parts[0][0][0], int(ends[-1]), apply, adjoint
-
-
-def _flip(block: Any) -> tuple[tuple[int, int], Callable[[Array], Array], Callable[[Array], Array]]:
-    return (block.shape[1], block.shape[0]), _adjoint(block), _forward(block)
-
-
-def _forward(block: Any) -> Callable[[Array], Array]:
-    return lambda u: np.asarray(block @ u).ravel()
-
-
-def _adjoint(block: Any) -> Callable[[Array], Array]:
-    return lambda v: transposed_product(block, v)
+def _small_gram(M: Any) -> Callable[[Array], Array]:
+    """M M' or M'M, whichever is smaller."""
+    if M.shape[0] <= M.shape[1]:
+        return lambda v: np.asarray(M.matvec(M.rmatvec(v)))
+    return lambda u: np.asarray(M.rmatvec(M.matvec(u)))
 
 
 def _present(block: Any) -> bool:

@@ -44,6 +44,11 @@ class Goal:
         """The accuracy asked for when the objective is ``value``."""
         return self.accuracy if self.accuracy is not None else self.tol * max(1.0, abs(value))
 
+    @property
+    def absolute(self) -> float:
+        """The accuracy a schedule is made for, before any value of F is known."""
+        return self.tol if self.accuracy is None else self.accuracy
+
 
 def execution_radius(realized: Realized, radius: float) -> float:
     """A bound on ||w0 - w*|| from one on ||(x0, z0) - (x*, z*)||: n copies of z / s."""

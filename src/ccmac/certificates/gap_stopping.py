@@ -23,7 +23,9 @@ NEAR = 4.0
 
 
 class Prover(Protocol):
-    """An iteration that can bound its own gap."""
+    """An iteration that can bound its own gap; ``found`` is what it adds to the record."""
+
+    found: dict[str, float]
 
     def quick_gap(self, state: Any) -> Gap | None:
         """A cheap bound (None: there is none yet)."""
@@ -72,7 +74,7 @@ class GapStop(Stopping):
     def note(self, found: Gap) -> None:
         """Write what is proved now."""
         self.record.update(found.record(self.goal))
-        self.record.update(getattr(self.prover, "found", {}))
+        self.record.update(self.prover.found)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One tight bound; a completed schedule needs none."""

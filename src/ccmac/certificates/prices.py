@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.lanczos import agreed_dots
 from ccmac.problem import Problem
-from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space, piece_sums
-from ccmac.workspace.coupling import Coupling, right_hand_sides
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.shared import SharedEquations
+from ccmac.runtime.space import piece_sums
+from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import right_hand_sides
 
 Array = NDArray[np.float64]
 CONFLICT = 1e-7
@@ -37,20 +35,16 @@ class Multipliers:
 class Recovery:
     """The user's equations on the agents owned here."""
 
-    def __init__(
-        self, problem: Problem, runtime: Runtime, coupling: Coupling | None = None
-    ) -> None:
-        self.problem, self.runtime = problem, runtime
-        self.coupling = coupling or Coupling(problem, runtime)
-        self.local = LocalEquations(problem, runtime, "factor")
-        self.shared = SharedEquations(problem, runtime, "factor")
-        self.space = Space(runtime, list(problem.d.values()), problem.q)
+    def __init__(self, work: Workspace) -> None:
+        problem, runtime = work.problem, work.runtime
+        self.problem, self.runtime, self.space = problem, runtime, work.space
+        self.coupling, self.local, self.shared = work.coupling, work.local, work.shared
         count, d = len(problem.agents), list(problem.d.values())
         ledger, q = runtime.ledger, [problem.q] * count
         p, r, present = list(problem.p.values()), list(problem.r.values()), problem.present
         self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger, present="C" in present)
         self.D = LocalFamily("D", problem.blocks("D"), r, q, ledger, present="D" in present)
-        self.b = right_hand_sides(problem)
+        self.b = right_hand_sides(problem).b
         self.c, self.e = self.local.right, _stacked_right(problem)
 
     # -- how far a point is from satisfying the equations ------------------------------------------

@@ -12,7 +12,16 @@ from rich.console import Console
 from rich.table import Table
 
 from ccmac.api import solve
-from ccmac.cli.options import AsJson, MethodName, NetworkSpec, ProblemDir, Realization, load
+from ccmac.cli.options import (
+    AsJson,
+    MethodName,
+    MethodOptions,
+    NetworkSpec,
+    ProblemDir,
+    Realization,
+    chosen,
+    load,
+)
 from ccmac.cli.output import WIDTH, fitted, print_json
 from ccmac.lab.complexity import OWN, Complexity, complexity
 from ccmac.network import Network
@@ -55,6 +64,7 @@ def show(
     ] = False,
     method: MethodName = "auto",
     realization: Realization = None,
+    settings: MethodOptions = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate the orders of the theory for a problem: who would need how much of what.
@@ -63,7 +73,8 @@ def show(
     products with the blocks and neighbor rounds.
     """
     problem, graph = load(problem_dir, network)
-    result = solve(problem, graph, method, tol, realization=realization) if measure else None
+    asked = chosen(method, realization, None, settings)
+    result = solve(problem, graph, asked, tol) if measure else None
     if radius is None and result is not None and result.status == "optimal":
         radius = _radius(problem, result)
     found = complexity(problem, graph, tol=tol, radius=radius, energy_radius=energy_radius)

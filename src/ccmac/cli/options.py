@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ccmac.costs import Costs
 from ccmac.errors import InputError
+from ccmac.methods.base import Method
+from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import HELP, as_network
 from ccmac.problem import Problem
@@ -30,7 +32,12 @@ Realization = Annotated[
     str | None, typer.Option("--realization", help="averaged (default), certified or canonical.")
 ]
 Access = Annotated[
-    str, typer.Option("--access", help="factor: C_i, D_i may be factorized; matvec: products only.")
+    str | None,
+    typer.Option("--access", help="factor: C_i, D_i may be factorized; matvec: products only."),
+]
+MethodOptions = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="An option of the method; repeatable."),
 ]
 AveragingName = Annotated[
     str, typer.Option("--averaging", help="relay (fewest rounds), tree (fewest bytes) or auto.")
@@ -49,6 +56,25 @@ def load(directory: Path, network: str) -> tuple[Problem, Network]:
     """The whole problem and a network of its size."""
     problem = Problem.load(directory)
     return problem, as_network(network, problem.n)
+
+
+def chosen(
+    method: str, realization: str | None, access: str | None, settings: list[str] | None
+) -> Method:
+    """The method with its options: ``--set inner=3``, and the flags that have a name of their own.
+
+    Refuses what the method does not know, before any work.
+    """
+    options: dict[str, Any] = {}
+    for text in settings or ():
+        name, sign, value = text.partition("=")
+        if not (sign and name.strip()):
+            raise InputError(f"--set {shown(text)}: is not NAME=VALUE, such as inner=3")
+        options[name.strip()] = value.strip()
+    for name, given in (("realization", realization), ("access", access)):
+        if given is not None:
+            options[name] = given
+    return parse(method, options)
 
 
 def parse_costs(text: str | None) -> Costs | None:

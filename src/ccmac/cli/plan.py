@@ -17,11 +17,13 @@ from ccmac.cli.options import (
     AsJson,
     AveragingName,
     MethodName,
+    MethodOptions,
     NetworkSpec,
     Prices,
     ProblemDir,
     Realization,
     Tolerance,
+    chosen,
     load,
     parse_costs,
 )  # fmt: skip
@@ -61,7 +63,8 @@ def show(
     tol: Tolerance = 1e-6,
     costs: Prices = None,
     realization: Realization = None,
-    access: Access = "factor",
+    access: Access = None,
+    settings: MethodOptions = None,
     averaging: AveragingName = "auto",
     rows: Annotated[int, typer.Option("--rows", help="Candidates to show.", min=1)] = 8,
     as_json: AsJson = False,
@@ -72,8 +75,8 @@ def show(
     """
     problem, graph = load(problem_dir, network)
     made = plan(
-        problem, graph, method, tol, parse_costs(costs),
-        realization=realization, access=access, averaging=averaging,
+        problem, graph, chosen(method, realization, access, settings), tol, parse_costs(costs),
+        averaging=averaging,
     )  # fmt: skip
     if as_json:
         print_json({"network": graph.name, "tol": tol, **made.as_dict(limit=rows)})

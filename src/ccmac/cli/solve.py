@@ -14,11 +14,13 @@ from ccmac.cli.options import (
     AsJson,
     AveragingName,
     MethodName,
+    MethodOptions,
     NetworkSpec,
     Prices,
     ProblemDir,
     Realization,
     Tolerance,
+    chosen,
     parse_costs,
 )  # fmt: skip
 from ccmac.cli.output import fitted, print_json
@@ -35,7 +37,7 @@ from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.problem import Problem
 from ccmac.results import Result
-from ccmac.runtime import Runtime
+from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.manifest import read_manifest
@@ -94,7 +96,7 @@ class Request:
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, for the record."""
-        return {"network": self.network, **self.options}
+        return {"network": self.network, **self.options, "method": repr(self.options["method"])}
 
 
 def show(
@@ -105,7 +107,8 @@ def show(
     tol: Tolerance = 1e-6,
     out: Out = None,
     realization: Realization = None,
-    access: Access = "factor",
+    access: Access = None,
+    settings: MethodOptions = None,
     costs: Prices = None,
     max_iterations: MaxIterations = None,
     max_seconds: MaxSeconds = None,
@@ -133,9 +136,9 @@ def show(
         raise InputError(f"--max-seconds {max_seconds}: give a number of seconds")
     stored = None if checkpoint is None else {"path": str(checkpoint), "every": every or 50}
     options = {
-        "method": method, "tol": tol, "max_iterations": max_iterations,
-        "max_seconds": max_seconds, "realization": realization, "access": access,
-        "costs": costs, "checkpoint": stored, "seed": seed, "averaging": averaging,
+        "method": chosen(method, realization, access, settings), "tol": tol,
+        "max_iterations": max_iterations, "max_seconds": max_seconds, "costs": costs,
+        "checkpoint": stored, "seed": seed, "averaging": averaging,
     }  # fmt: skip
     request = Request(problem_dir, network, out, warm_start, as_json, options)
     if runtime == "mpi":
@@ -194,7 +197,9 @@ def _solve(
     network = as_network(request.network, problem.n)
     warm = None if request.warm_start is None else read_solution(request.warm_start, owned, problem)
     options = request.options | {"costs": parse_costs(request.options["costs"])}
-    return solve(problem, network, runtime=runtime, fused=fused, warm_start=warm, **options)
+    if runtime == "inprocess":
+        runtime = InProcess(network, fused=fused, averaging=options["averaging"])
+    return solve(problem, network, runtime=runtime, warm_start=warm, **options)
 
 
 def _write_ranks(

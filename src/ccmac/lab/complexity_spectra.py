@@ -17,10 +17,11 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from ccmac.angles.heterogeneity import transposed_product
 from ccmac.angles.operators import canonical_channels
-from ccmac.angles.principal import RANK_TOLERANCE
+from ccmac.linalg.families import multiply
 from ccmac.linalg.operator import to_dense
+from ccmac.linalg.ranks import numerical_rank
+from ccmac.linalg.tolerances import RANK
 from ccmac.network import Network
 from ccmac.problem import Problem
 
@@ -60,7 +61,7 @@ def _extremes(
     if size <= DENSE:
         rows = np.vstack([np.sqrt(weight)[:, None] * to_dense(K_1), to_dense(K_2)])
         values = sla.svdvals(rows) if rows.size else np.zeros(0)
-        values = values[values > RANK_TOLERANCE * values.max(initial=0.0)]
+        values = values[: numerical_rank(values, rows.shape)]
         return (*(values[[-1, 0]] ** 2).tolist(), False) if values.size else (0.0, 0.0, False)
     ritz = _ritz_values(normal, size)
     return (float(ritz[0]), float(ritz[-1]), True) if ritz.size else (0.0, 0.0, True)
@@ -90,7 +91,7 @@ def _ritz_values(normal: Callable[[Array], Array], size: int) -> Array:
     values, vectors = sla.eigh_tridiagonal(diagonal[:count], off[: count - 1])
     # The start lies in the range: a Ritz vector that it does not see came from rounding.
     seen = vectors[0] ** 2 > UNSEEN
-    return np.asarray(values[seen & (values > RANK_TOLERANCE * values[-1])])
+    return np.asarray(values[seen & (values > RANK * values[-1])])
 
 
 def _agent_top(problem: Problem, network: Network, i: int) -> float:
@@ -115,5 +116,5 @@ def _forward(block: Any, part: Array) -> Array | float:
 
 
 def _adjoint_sum(pairs: list[tuple[Any, Any]], size: int) -> Array:
-    products = [transposed_product(block, v) for block, v in pairs if block is not None]
+    products = [multiply(block, v, adjoint=True) for block, v in pairs if block is not None]
     return np.asarray(np.sum([np.zeros(size), *products], axis=0))

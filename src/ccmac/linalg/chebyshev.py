@@ -9,7 +9,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy.fft
 from numpy.typing import NDArray
+
+from ccmac.linalg.tolerances import DEGREE_SLACK, GRID_ROUNDING, GRID_SLACK, POINT
 
 Array = NDArray[np.float64]
 Apply = Callable[[Array], Array]
@@ -24,11 +27,11 @@ def growth(degree: int, a: float, b: float) -> float:
 
 
 def smallest_degree(a: float, b: float, error: float) -> int:
-    """Least m >= 1 with 1/T_m((b+a)/(b-a)) <= error (slack 1e-9 against rounding)."""
-    if b <= a * (1 + 1e-14) or error >= 1:
+    """Least m >= 1 with 1/T_m((b+a)/(b-a)) <= error (rounding does not cost a degree)."""
+    if b <= a or error >= 1:
         return 1
     per_step = math.acosh((b + a) / (b - a))
-    return max(1, math.ceil(math.acosh(1.0 / error) / per_step - 1e-9))
+    return max(1, math.ceil(math.acosh(1.0 / error) / per_step - DEGREE_SLACK))
 
 
 # -- x^{-1/2}: the separate normalizer of Proposition poly-normalization -----------------------
@@ -46,10 +49,9 @@ def inverse_root(a: float, b: float, degree: int) -> Array:
         return np.array([((a + b) / 2) ** -0.5])
     nodes = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     values = ((b + a) / 2 + (b - a) / 2 * nodes) ** -0.5
-    angles = np.arange(degree + 1)[:, None] * np.arccos(nodes)[None, :]
-    coefficients = 2.0 / (degree + 1) * np.cos(angles) @ values
+    coefficients = np.asarray(scipy.fft.dct(values)) / (degree + 1)
     coefficients[0] /= 2
-    return np.asarray(coefficients)
+    return coefficients
 
 
 def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[float, float]:
@@ -58,7 +60,7 @@ def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[floa
     grid = np.cos(np.linspace(0, np.pi, 64 * (degree + 2)))
     x = (b + a) / 2 + (b - a) / 2 * grid
     values = x * np.polynomial.chebyshev.chebval(grid, coefficients) ** 2
-    slack = 1e-3 * (values.max() - values.min()) + 1e-14
+    slack = GRID_SLACK * (values.max() - values.min()) + GRID_ROUNDING
     return float(values.min() - slack), float(values.max() + slack)
 
 
@@ -105,12 +107,12 @@ def semi_iteration(apply: Apply, right: Array, a: float, b: float, steps: int) -
 # -- graph filter ------------------------------------------------------------------------------
 def graph_filter_degree(ratio: float) -> int:
     """nu = ceil(sqrt(ratio)/2 log 4) (eq. graph-cheb-filter); 1 when the interval is a point."""
-    return 1 if ratio <= 1 + 1e-12 else max(1, math.ceil(math.sqrt(ratio) / 2 * math.log(4)))
+    return 1 if ratio <= 1 + POINT else max(1, math.ceil(math.sqrt(ratio) / 2 * math.log(4)))
 
 
 def graph_filter(apply: Apply, v: Array, low: float, high: float, degree: int) -> Array:
     """P_W(W) v = v - T_nu((c - W)/s) v / T_nu(c/s); P_W(x) = x/low when low = high. nu rounds."""
-    if high <= low * (1 + 1e-12):
+    if high <= low * (1 + POINT):
         return np.asarray(apply(v) / low)
     centre, half = (high + low) / 2, (high - low) / 2
     ratio = centre / half

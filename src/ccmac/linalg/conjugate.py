@@ -23,6 +23,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.linalg.tolerances import STAGNATION
 from ccmac.runtime.space import Space
 
 Array = NDArray[np.float64]
@@ -80,7 +81,7 @@ def conjugate_residuals(
         scalars = np.concatenate([dots(v, v), dots(v, w), dots(w, w)], axis=1)
         vv, gamma, delta = (float(s) for s in runtime.total(scalars, riding=True))
         # Rounding alone makes the norm grow or the form negative: nothing more is to be had.
-        if not (0 < vv <= least * (1 + 1e-9) and gamma > 0 and delta > 0):
+        if not (0 < vv <= least * (1 + STAGNATION) and gamma > 0 and delta > 0):
             break
         least = vv
         if vv >= trusted**2:

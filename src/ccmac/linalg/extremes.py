@@ -2,7 +2,7 @@
 
 Larger matrices go to Lanczos iterations, started from one fixed vector so that the answer repeats.
 Lanczos approaches the ends of a spectrum from inside, hence ``Extremes.bounds`` widens an
-estimate by ``MARGIN``; where Lanczos does not settle, crude but safe bounds take its place.
+estimate by ``EXTREME_MARGIN``; where Lanczos does not settle, crude but safe bounds take its place.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from ccmac.inputs import is_sparse
+from ccmac.linalg.tolerances import EXTREME_MARGIN, EXTREME_ZERO
 
 Array = NDArray[np.float64]
 DENSE_LIMIT = 1500
-MARGIN = 1e-6
 RESTARTS = 300
 
 
@@ -32,9 +32,9 @@ class Extremes(NamedTuple):
 
     def bounds(self) -> tuple[float, float]:
         """(L, mu): a smallest eigenvalue that is roundoff beside the largest counts as zero."""
-        slack = 0.0 if self.exact else MARGIN * self.high
+        slack = 0.0 if self.exact else EXTREME_MARGIN * self.high
         low = self.low - slack
-        return self.high + slack, low if low > 1e-13 * self.high else 0.0
+        return self.high + slack, low if low > EXTREME_ZERO * self.high else 0.0
 
 
 EMPTY = Extremes(math.inf, 0.0)
@@ -68,7 +68,7 @@ def gram_extremes(M: Any, *, both: bool = True) -> Extremes:
     if rows == 0:
         return Extremes(0.0, 0.0)
     if is_sparse(M) and np.diff(M.indptr).max() <= 1:
-        # One entry a row: the columns are orthogonal (identities, selections, diagonal weights).
+        # One entry per row: the columns are orthogonal (identities, selections, diagonal weights).
         squares = np.asarray(M.multiply(M).sum(axis=0)).ravel()
         return Extremes(float(squares.min()), float(squares.max()))
     if min(rows, columns) <= DENSE_LIMIT:

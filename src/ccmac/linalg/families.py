@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from ccmac.inputs import is_sparse
 from ccmac.ledger import Cost, Ledger
 
 Array = NDArray[np.float64]
-SMALL = 2000  # stored entries a block up to which blocks are joined
+SMALL = 2000  # stored entries per block up to which blocks are joined
 
 
 class LocalFamily:
@@ -102,7 +103,7 @@ class LocalFamily:
         return _laid_out(self._images(_cut(flat, self._column_ends)), self._row_ends)
 
     def add_forward(self, u: Array, scale: float, out: Array) -> None:
-        """out_i += scale M_i u_i, one row an agent. Cost: 1 product."""
+        """out_i += scale M_i u_i, one row per agent. Cost: 1 product."""
         if self._identity is not None:
             self.ledger.charge(**{self.unit: 1})
             for k, c in enumerate(self._identity):
@@ -183,11 +184,45 @@ def _laid_out(images: Iterable[tuple[int, Array]], ends: NDArray[np.int64]) -> A
     return out
 
 
+def has_entries(block: Any) -> bool:
+    """Dense or sparse, not an operator."""
+    return isinstance(block, np.ndarray) or is_sparse(block)
+
+
 def multiply(block: Any, vector: Array, *, adjoint: bool = False) -> Array:
     """M v or M' v for a dense, sparse or operator block."""
-    if isinstance(block, np.ndarray) or is_sparse(block):
+    if has_entries(block):
         return np.asarray((block.T if adjoint else block) @ vector)
     return np.asarray(block.rmatvec(vector) if adjoint else block.matvec(vector)).ravel()
+
+
+def dense(block: Any) -> Array:
+    """A block as an ndarray (operators are probed column by column)."""
+    if isinstance(block, np.ndarray):
+        return np.asarray(block, dtype=np.float64)
+    if is_sparse(block):
+        return np.asarray(block.toarray(), dtype=np.float64)
+    columns = [multiply(block, e) for e in np.eye(block.shape[1])]
+    return np.stack(columns, axis=1) if columns else np.zeros(block.shape)
+
+
+def side_by_side(blocks: Sequence[Any], rows: int, columns: Sequence[int]) -> spla.LinearOperator:
+    """[M_1 M_2 ...] as a SciPy operator; None is a block of zeros."""
+    ends = np.concatenate([[0], np.cumsum(columns)]).astype(int)
+
+    def forward(u: Array) -> Array:
+        total = np.zeros(rows)
+        for block, piece in zip(blocks, _cut(u.ravel(), ends), strict=True):
+            if block is not None:
+                total += multiply(block, piece)
+        return total
+
+    def adjoint(v: Array) -> Array:
+        parts = [(k, multiply(b, v, adjoint=True)) for k, b in enumerate(blocks) if b is not None]
+        return _laid_out(parts, ends)
+
+    shape = (rows, int(ends[-1]))
+    return spla.LinearOperator(shape, matvec=forward, rmatvec=adjoint, dtype=np.float64)
 
 
 def identity_multiple(block: Any) -> float | None:

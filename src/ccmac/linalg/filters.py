@@ -13,6 +13,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.linalg.chebyshev import growth, smallest_degree
+from ccmac.linalg.tolerances import DEGREE_SLACK
+
 Array = NDArray[np.float64]
 Pair = tuple[Array, Array]
 Residual = Callable[[Array], Pair]
@@ -20,21 +23,17 @@ Residual = Callable[[Array], Pair]
 
 def outer_degree(low: float, high: float) -> int:
     """N = ceil(sqrt(high/low)) of Algorithm cross-apapc; rounding does not turn 1 into 2."""
-    return max(1, math.ceil(math.sqrt(high / low) - 1e-9))
+    return max(1, math.ceil(math.sqrt(high / low) - DEGREE_SLACK))
 
 
 def minimal_degree(low: float, high: float) -> int:
     """Least N whose correction has spectrum in [11/15, 19/15]."""
-    if high <= low * (1 + 1e-12):
-        return 1
-    return max(1, math.ceil(math.acosh(15 / 4) / math.acosh((high + low) / (high - low)) - 1e-9))
+    return smallest_degree(low, high, 4 / 15)
 
 
 def correction_interval(low: float, high: float, degree: int) -> tuple[float, float]:
     """Spectrum of P = I - T_N(..)/T_N(..) on [low, high]: 1 -+ 1/T_N((high+low)/(high-low))."""
-    if high <= low * (1 + 1e-14):
-        return 1.0, 1.0
-    error = 1.0 / math.cosh(degree * math.acosh((high + low) / (high - low)))
+    error = 1.0 / growth(degree, low, high)
     return 1.0 - error, 1.0 + error
 
 
@@ -73,27 +72,10 @@ def chebyshev_correction(
 def first_kind_filter(residual: Residual, x: Array, low: float, high: float, degree: int) -> Pair:
     """RF(x) = w_ref + r(Q)(x - w_ref), |r| < 1/2 on [low, high] (Algorithm cvx-rf), and its price.
 
-    The same map as the Chebyshev correction, written with the paper's recurrence.
+    The point that the Chebyshev correction leads to: r(t) = T_N(c - t)/T_N(c), N residuals.
     """
-    gradient, price = residual(x)
-    if high <= low * (1 + 1e-14):
-        return x - gradient / high, -price / high
-    centre, half = (high + low) / 2, (high - low) / 2
-    ratio = centre / half
-    before, before_price = x, np.zeros_like(price)
-    now, now_price, rho = x - gradient / centre, -price / centre, 1.0 / ratio
-    for _ in range(degree - 1):
-        rho_next = 1.0 / (2.0 * ratio - rho)
-        gradient, price = residual(now)
-        following = now + rho_next * rho * (now - before) - (2.0 * rho_next / half) * gradient
-        following_price = (
-            now_price
-            + rho_next * rho * (now_price - before_price)
-            - (2.0 * rho_next / half) * price
-        )
-        before, now, before_price, now_price = now, following, now_price, following_price
-        rho = rho_next
-    return now, now_price
+    moved, price = chebyshev_correction(residual, x, low, high, degree)
+    return x - moved, -price
 
 
 def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -> Pair:

@@ -1,4 +1,12 @@
-"""Lanczos on common vectors: one averaging a step, scalars agreed upon by all agents."""
+"""Lanczos, three times: on common vectors, on execution vectors, and in one process.
+
+``lanczos``       vectors that all agents hold: one averaging per step, scalars agreed upon by all
+``extreme_ritz``  execution vectors, of which every agent holds its part: two reductions per step
+``top_ritz``      blocks with thick restarts, for operators within one process. The operator need be
+                  symmetric only on a subspace that it maps into: every basis vector stays there.
+                  (A library routine that goes on with a random vector after a breakdown would leave
+                  it.) A block of k vectors sees an eigenvalue that is repeated up to k times.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +17,22 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from ccmac.linalg.tolerances import (
+    BREAKDOWN,
+    BREAKDOWN_PARTIAL,
+    DEPENDENT,
+    DRIFT,
+    FRESH,
+    KERNEL,
+    REORTHOGONAL,
+    RITZ,
+    RITZ_FLOOR,
+    SWAMPED,
+)
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 
 Array = NDArray[np.float64]
-BREAKDOWN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -130,7 +149,7 @@ def extreme_ritz(
     """(smallest, largest) Ritz value of a symmetric map on execution vectors, and exhaustion.
 
     Orthogonalizes twice against the last ``keep`` vectors (all of them on small problems). Two
-    reductions a step. The second pass and the length of a vector u are known before the averaging
+    reductions per step. The second pass and the length of a vector u are known before the averaging
     of ``apply(u)`` and ride on it, because what they change is linear in u and ``apply(u)``.
     Nothing can go on without the first pass: its rounds are charged.
     """
@@ -153,7 +172,7 @@ def extreme_ritz(
         image = apply(u)
         again = dots([*basis, u], u, riding=True)
         length = float(np.sqrt(max(again[-1] - again[:-1] @ again[:-1], 0.0)))
-        if length <= 1e-8 * max(map(abs, alpha), default=0.0):
+        if length <= BREAKDOWN_PARTIAL * max(map(abs, alpha), default=0.0):
             exhausted = True
             break
         if alpha:
@@ -170,5 +189,89 @@ def extreme_ritz(
     )
     # The start lies in the range of the map: a Ritz value of rounding size is its kernel.
     # Values below zero stay: they tell that the map is not positive.
-    values = values[np.abs(values) > 1e-10 * np.abs(values).max()]
+    values = values[np.abs(values) > KERNEL * np.abs(values).max()]
     return float(values[0]), float(values[-1]), exhausted
+
+
+# -- in one process -------------------------------------------------------------------------------
+def below(ceiling: float) -> Callable[[float], float]:
+    """Stop when the distance to ``ceiling``, which bounds the eigenvalues, is known well enough."""
+    return lambda value: RITZ * max(ceiling - value, RITZ_FLOOR * ceiling)
+
+
+@dataclass(frozen=True)
+class Ritz:
+    """Values (descending), orthonormal vectors (columns), and the residual norms."""
+
+    values: Array
+    vectors: Array
+    residuals: Array
+
+
+def top_ritz(
+    apply: Callable[[Array], Array],
+    start: Array,
+    project: Callable[[Array], Array],
+    *,
+    enough: Callable[[float], float],
+    columns: int = 48,
+    products: int = 4000,
+) -> Ritz:
+    """Largest eigenpairs, as many as ``start`` has columns, until the first has converged.
+
+    ``project`` maps onto the subspace on which the operator is symmetric; start lies in it. An
+    eigenvalue lies within the residual of each value, and usually much closer (the error of a
+    separated one is about residual^2 / gap). ``enough`` says which residual will do.
+    Cost: at most ``products`` applications; 2 max(columns, 4 blocks) vectors of memory.
+    """
+    block = orthonormal(start)[0]
+    width = block.shape[1]
+    room = max(columns, 4 * width)
+    V, AV = block[:, :0], block[:, :0]
+    used, drift = 0, FRESH
+    while True:
+        image = np.stack([apply(v) for v in block.T], axis=1)
+        used += block.shape[1]
+        V, AV = np.hstack([V, block]), np.hstack([AV, image])
+        H = V.T @ AV
+        values, turn = np.linalg.eigh((H + H.T) / 2)
+        order = np.argsort(values)[::-1]
+        values, turn = values[order], turn[:, order]
+        keep = min(width, len(values))
+        Y = V @ turn[:, :keep]
+        residuals = np.linalg.norm(AV @ turn[:, :keep] - Y * values[:keep], axis=0)
+        block, drift = extend(V, image, project, drift)
+        if residuals[0] <= enough(float(values[0])) or used >= products or block.shape[1] == 0:
+            return Ritz(values[:keep], Y, residuals)
+        if V.shape[1] + width > room:
+            kept = turn[:, : 2 * width]
+            V, AV = V @ kept, AV @ kept
+
+
+def orthonormal(X: Array, floor: float = 0.0) -> tuple[Array, float]:
+    """Orthonormal columns spanning X, and the least relative size among what was kept.
+
+    What is below ``floor``, or DEPENDENT of the largest, depends on the rest and is dropped.
+    """
+    if X.shape[1] == 0:
+        return X, 1.0
+    left, singular, _ = np.linalg.svd(X, full_matrices=False)
+    kept = singular > max(floor, DEPENDENT * float(singular[0]), 1e-300)
+    return np.asarray(left[:, kept]), float(singular[kept][-1]) if kept.any() else 1.0
+
+
+def extend(
+    V: Array, image: Array, project: Callable[[Array], Array], drift: float
+) -> tuple[Array, float]:
+    """The part of ``image`` outside V, orthonormal, and how far it may lie outside the subspace.
+
+    Subtracting V from its image magnifies V's own error by the ratio of the two sizes, so errors
+    multiply from step to step; once they could matter the new vectors are projected again.
+    """
+    size = float(np.linalg.norm(image, 2))
+    W, least = orthonormal(image - V @ (V.T @ image), SWAMPED * size)
+    drift *= max(1.0, size / least)
+    if drift > DRIFT and W.shape[1]:
+        W, drift = np.stack([project(w) for w in W.T], axis=1), FRESH
+    W = orthonormal(W - V @ (V.T @ W), REORTHOGONAL)[0]
+    return orthonormal(W - V @ (V.T @ W), REORTHOGONAL)[0], drift

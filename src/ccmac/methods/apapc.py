@@ -5,65 +5,98 @@
     r     = theta [w_1/2 - Cheb_N(w_1/2)],   p += r,   w+ = w_1/2 - eta/(1 + eta mu) r
     w_f   = w_g + 2 tau/(2 - tau) (w+ - w)
 
-Needs Phi smooth and strongly convex. ``steps="paper"`` takes tau, eta, theta for the correction's
-spectrum [11/15, 19/15]; ``steps="interval"`` takes them from the interval of the polynomial that
-is really applied, so that every degree is safe. Cost: 1 gradient, 2N affine calls. The energy
-contracts by (1 + min(1/sqrt(kappa chi), 1/chi)/4)^{-1}, chi the ratio of the correction's
-interval.
+Needs Phi smooth and strongly convex. The step rule ``paper`` takes tau, eta, theta for the
+correction's spectrum [11/15, 19/15]; ``interval`` takes them from the interval of the polynomial
+that is really applied, so that every degree is safe. Cost: 1 gradient, 2N affine calls. The energy
+contracts by (1 + min(1/sqrt(kappa chi), 1/chi)/4)^{-1}, chi the ratio of the correction's interval.
+
+cross-apapc and joint-apapc are this one iteration on different normalizations of the constraints.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.certificates.error_bound import Certifier, Dual
+from ccmac.certificates.stopping import CertifiedStop
 from ccmac.ledger import Cost
-from ccmac.linalg.filters import chebyshev_correction, correction_interval
-from ccmac.methods.base import Model, Solver, State
-from ccmac.realizations.averaged.twin import apapc_steps
+from ccmac.linalg.filters import chebyshev_correction, correction_interval, outer_degree
+from ccmac.methods.base import (
+    Method,
+    Prepared,
+    RealizedIteration,
+    Request,
+    State,
+    rows,
+    vector,
+)
+from ccmac.methods.options import option
+from ccmac.methods.realized import CERTIFICATES, RealizedMethod
+from ccmac.realizations.base import Realized
+from ccmac.realizations.steps import apapc_steps
+from ccmac.realizations.supplied import Certificates
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
+PAPER = (11 / 15, 19 / 15)  # spectrum of the paper's correction
+WIDEN_LIMIT = 8
 
 
 @dataclass(frozen=True)
-class Apapc(Solver):
-    """One solver, two normalizations: cross- and joint-apapc differ only in the system."""
+class ApapcState(State):
+    """w, w_f, the dual p = K'lambda and lambda's coupled part."""
 
-    degree: int = 1
-    steps: str = "interval"
+    w: Array = vector()
+    w_f: Array = vector()
+    p: Array = vector()
+    price: Array = rows()
 
-    def parameters(self, model: Model) -> tuple[float, float, float]:
+
+class Apapc(RealizedIteration[ApapcState]):
+    """The iteration on a realized problem, with its outer degree and step rule."""
+
+    def __init__(self, realized: Realized) -> None:
+        super().__init__(realized)
+        self.degree, self.rule = realized.degree, realized.steps
+
+    @property
+    def correction(self) -> tuple[float, float]:
+        """Where the spectrum of the correction lies."""
+        if self.system.empty:
+            return 1.0, 1.0
+        if self.rule == "paper":
+            return PAPER
+        interval = self.system.interval
+        return correction_interval(interval.low, interval.high, self.degree)
+
+    def parameters(self) -> tuple[float, float, float]:
         """(tau, eta, theta)."""
-        mu, L = model.objective.mu, model.objective.L
-        if model.system.empty:
+        mu, L = self.objective.mu, self.objective.L
+        if self.system.empty:
             tau = min(1.0, 0.5 * math.sqrt(mu / L))
             return tau, 1.0 / (4 * tau * L), 0.0
-        if self.steps == "paper":
-            tau = min(1.0, 0.5 * math.sqrt(19.0 / 15.0 * mu / L))
+        if self.rule == "paper":
+            tau = min(1.0, 0.5 * math.sqrt(PAPER[1] * mu / L))
             eta = 1.0 / (4.0 * tau * L)
-            return tau, eta, 15.0 / (19.0 * eta)
-        interval = model.system.interval
-        low, high = correction_interval(interval.low, interval.high, self.degree)
-        return apapc_steps(mu, L, low, high)
+            return tau, eta, 1.0 / (PAPER[1] * eta)
+        return apapc_steps(mu, L, *self.correction)
 
-    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
-        """w = w_f = w0, p = 0 (or the warm dual, which must lie in Range K')."""
-        dual = np.zeros_like(w0) if p is None else p.copy()
-        price = model.system.zero_price()
-        return State({"w": w0.copy(), "w_f": w0.copy(), "p": dual}, {"price": price})
+    def begin(self, w: Array, p: Array, price: Array) -> ApapcState:
+        """w = w_f."""
+        return ApapcState(w, w.copy(), p, price)
 
-    def step(self, model: Model, state: State) -> State:
-        """One iteration."""
-        tau, eta, theta = self.parameters(model)
-        mu, system = model.objective.mu, model.system
-        w, w_f, p = state.vectors["w"], state.vectors["w_f"], state.vectors["p"]
-        w_f *= 1.0 - tau
-        w_g = w_f
+    def step(self, state: ApapcState) -> ApapcState:
+        """One iteration; the arrays of the old state are used up."""
+        tau, eta, theta = self.parameters()
+        mu, system = self.objective.mu, self.system
+        w, w_g, p, price = state.w, state.w_f, state.p, state.price
+        w_g *= 1.0 - tau
         w_g += tau * w
-        half = model.objective.gradient(w_g)
+        half = self.objective.gradient(w_g)
         half += p
         half *= -eta
         half += w
@@ -71,12 +104,12 @@ class Apapc(Solver):
         half *= 1.0 / (1.0 + eta * mu)
         if not system.empty:
             interval = system.interval
-            moved, price = chebyshev_correction(
+            moved, change = chebyshev_correction(
                 system.residual, half, interval.low, interval.high, self.degree
             )
             moved *= theta
             p += moved
-            state.rows["price"] = state.rows["price"] + theta * price
+            price = price + theta * change
             moved *= eta / (1.0 + eta * mu)
             half -= moved
         # w_f+ = w_g + 2 tau/(2 - tau) (w+ - w); the array of w becomes free.
@@ -84,10 +117,104 @@ class Apapc(Solver):
         w += half
         w *= 2.0 * tau / (2.0 - tau)
         w_g += w
-        state.vectors["w"], state.vectors["w_f"] = half, w_g
-        return state
+        return ApapcState(half, w_g, p, price)
 
-    def iteration_cost(self, model: Model) -> Cost:
+    def dual(self, state: ApapcState, realized: Realized) -> Dual | None:
+        """p and its price."""
+        return Dual(state.p, state.price) if realized is self.realized else None
+
+    @property
+    def cost(self) -> Cost:
         """1 gradient and N residuals."""
-        inner = Cost() if model.system.empty else self.degree * model.system.cost
-        return model.objective.cost + inner
+        return self.objective.cost + self.degree * self.residual_cost
+
+    def horizon(self, radius: float, tol: float) -> int:
+        """T with (contraction)^T R_E^2 <= tol^2: the a-priori horizon of Theorem algorithm."""
+        low, high = self.correction
+        chi, kappa = high / low, self.objective.L / self.objective.mu
+        rate = 0.25 * min(1 / math.sqrt(kappa * chi), 1 / chi)
+        return max(1, math.ceil(2 * math.log(max(radius / tol, math.e)) / math.log1p(rate)))
+
+
+def prepared(
+    realized: Realized, request: Request, why: str, radius: float | None = None, widened: int = 0
+) -> Prepared:
+    """APAPC on a realized problem, stopped by its own certificate or a given energy ``radius``."""
+    iteration, interval = Apapc(realized), realized.system.interval
+    found = {
+        "interval": [interval.low, interval.high], "source": interval.source,
+        "mu": realized.objective.mu, "L": realized.objective.L, "widened": widened,
+    }  # fmt: skip
+    horizon = None
+    if radius is not None:
+        horizon = found["horizon"] = iteration.horizon(radius, request.tol)
+
+    def widen() -> Prepared:
+        realized.system.widen()
+        interval = realized.system.interval
+        # The paper's steps hold for the degree that belongs to the interval.
+        paper = realized.steps == "paper"
+        degree = outer_degree(interval.low, interval.high) if paper else realized.degree
+        wider = replace(realized, degree=degree)
+        return prepared(wider, request, why, radius, widened + 1)
+
+    return Prepared(
+        iteration,
+        None if request.reference else CertifiedStop(Certifier(realized), request.tol),
+        realized.realization, why, dict(realized.details), realized.predicted,
+        realized.candidates, found, realized, widen if widened < WIDEN_LIMIT else None, horizon,
+        realized.notes,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CrossApapc(RealizedMethod):
+    """Accelerated primal-dual steps after separate channel normalization: the paper's method."""
+
+    name = "cross-apapc"
+    summary = "accelerated primal-dual steps after separate channel normalization (the default)"
+    needs = frozenset({"smooth", "strongly convex"})
+    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """On the realization asked for (averaged by default)."""
+        realized = self.realize(work, request)
+        why = {
+            "averaged": "smooth and strongly convex", "canonical": "the theorem's oracle",
+            "certified": "the paper's certified lift", "stack": "J channels",
+        }  # fmt: skip
+        radius = None if self.certificates is None else self.certificates.energy_radius
+        return prepared(realized, request, why[realized.realization], radius)
+
+
+@dataclass(frozen=True)
+class JointApapc(Method):
+    """The same iteration on the unnormalized joint stack with the scalar balance eta*."""
+
+    name = "joint-apapc"
+    summary = "the same iteration on the unnormalized joint stack"
+    needs = frozenset({"smooth", "strongly convex"})
+    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
+
+    realization: str = option(
+        "averaged", str, "how the constraints are executed", choices=("averaged", "canonical")
+    )
+    certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
+    interval: str = option(
+        "tight", str, "where the spectrum of the stack is taken from",
+        choices=("certificate", "tight", "minimal"),
+    )  # fmt: skip
+    eta: float | None = option(None, float, "weight of channel 2 (the balance eta* by default)")
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Joint normalization: the unnormalized stack with its exact interval and eta* balance."""
+        from ccmac.realizations.joint.system import joint
+
+        given = self.certificates or Certificates()
+        realized = joint(
+            work, realization=self.realization, interval=self.interval, eta=self.eta,
+            cross_factor=given.cross_factor,
+        )  # fmt: skip
+        return prepared(
+            realized, request, "joint normalization, for comparison", given.energy_radius
+        )

@@ -1,67 +1,93 @@
-"""What the driver runs: an iteration with a start, a step and a point; it never loops."""
+"""What every method is made of: options, a state, an iteration, and what it prepares.
+
+A :class:`Method` is one frozen dataclass that owns its options. :meth:`Method.prepare` looks at the
+workspace and gives a :class:`Prepared`: an :class:`Iteration` with a typed state, and the rule that
+stops it. The driver alone loops, checks, saves and reports; an iteration starts, steps, and tells
+its point.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.stopping import Stopping
+from ccmac.costs import Costs
 from ccmac.ledger import Cost
+from ccmac.methods.options import check
 from ccmac.realizations.base import Realized
-from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.system import AffineSystem
 from ccmac.runtime.space import Space
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 
 
+# -- state -----------------------------------------------------------------------------------------
+def vector() -> Any:
+    """A field of a state that is an execution vector, laid out by the iteration's space."""
+    return field(metadata={"kind": "vector"})
+
+
+def rows() -> Any:
+    """A field of a state with one row per owned agent, or the single row of what all know."""
+    return field(metadata={"kind": "rows"})
+
+
 @dataclass(frozen=True)
-class Model:
-    """Phi and the normalized constraints."""
-
-    objective: ExecutionObjective
-    system: AffineSystem
-
-
-@dataclass
 class State:
-    """Everything an iteration carries, in forms that split by agent for a checkpoint.
+    """What an iteration carries from step to step, in forms that split by agent for a checkpoint.
 
-    ``vectors``: execution vectors (layout of the iteration's space); ``rows``: arrays with one
-    row an owned agent, or the single row of what all know; ``scalars``: common numbers.
+    Fields are declared with :func:`vector` or :func:`rows`; all others are numbers that everybody
+    knows. A step returns a new state; it may use up the arrays of the old one, so the driver
+    shows callbacks a copy.
     """
 
-    vectors: dict[str, Array] = field(default_factory=dict)
-    rows: dict[str, Array] = field(default_factory=dict)
-    scalars: dict[str, float] = field(default_factory=dict)
+    def copied(self) -> Self:
+        """The same numbers in arrays of their own."""
+        arrays = {
+            f.name: getattr(self, f.name).copy() for f in fields(self) if "kind" in f.metadata
+        }
+        return replace(self, **arrays)
+
+    def of_kind(self, kind: str) -> dict[str, Array]:
+        """The arrays of one kind, by name."""
+        return {
+            f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("kind") == kind
+        }
+
+    def numbers(self) -> dict[str, float]:
+        """Everything that is no array."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if "kind" not in f.metadata}
 
 
-class Iteration(ABC):
-    """One method on one realized problem.
+S = TypeVar("S", bound=State)
 
-    ``space`` lays out the vectors of the state; ``point`` gives the iterate in the user's
-    variables.
-    """
 
-    name: str
+# -- iteration -------------------------------------------------------------------------------------
+class Iteration(ABC, Generic[S]):
+    """One method on one prepared problem; ``space`` lays out the vectors of its state."""
+
     space: Space
 
     @abstractmethod
-    def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
-        """State at user variables (flat x, rows z).
+    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
+        """State at user variables (flat x, rows z), in arrays of its own.
 
-        ``dual`` is K'lambda in user units (or None).
+        ``dual`` is K'lambda in user units and ``price`` lambda's coupled part (a warm start).
         """
 
     @abstractmethod
-    def step(self, state: State) -> State:
-        """One iteration; may reuse the arrays of ``state``."""
+    def step(self, state: S) -> S:
+        """One iteration: a new state, which may use up the arrays of ``state``."""
 
     @abstractmethod
-    def point(self, state: State) -> tuple[Array, Array]:
+    def point(self, state: S) -> tuple[Array, Array]:
         """(flat x, rows of z copies) in the user's units."""
 
     @property
@@ -69,78 +95,123 @@ class Iteration(ABC):
     def cost(self) -> Cost:
         """Static cost of one step."""
 
-    def finished(self, state: State) -> bool:
+    def finished(self, state: S) -> bool:
         """Whether the method's own schedule is over."""
         return False
 
-    def embedded(self, state: State, realized: Realized) -> Array:
+    def embedded(self, state: S, realized: Realized) -> Array:
         """The iterate as an execution vector of ``realized``."""
         return realized.embed(*self.point(state))
 
-    def dual(self, state: State, realized: Realized) -> Dual | None:
+    def dual(self, state: S, realized: Realized) -> Dual | None:
         """The dual state at :meth:`embedded`; None for methods that keep none on ``realized``."""
         return None
 
 
-class Solver(ABC):
-    """Frozen hyperparameters with pure init and step over a :class:`Model`."""
+class RealizedIteration(Iteration[S]):
+    """An iteration on the execution vectors of a realization; its state has ``w``."""
+
+    def __init__(self, realized: Realized) -> None:
+        self.realized, self.space = realized, realized.space
+        self.objective, self.system = realized.objective, realized.system
 
     @abstractmethod
-    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
-        """State at w0; ``p`` is a warm dual state in Range K'."""
+    def begin(self, w: Array, p: Array, price: Array) -> S:
+        """State at the execution vector w with the dual p in Range K' and its coupled price.
 
-    @abstractmethod
-    def step(self, model: Model, state: State) -> State:
-        """One iteration."""
+        All three are new arrays that the state may keep.
+        """
 
-    @abstractmethod
-    def iteration_cost(self, model: Model) -> Cost:
-        """Static cost of one step."""
-
-    def output(self, state: State) -> Array:
-        """The execution vector to report."""
-        return state.vectors["w"]
-
-
-class ModelIteration(Iteration):
-    """A :class:`Solver` on a :class:`Realized` problem, in the user's variables."""
-
-    def __init__(self, name: str, solver: Solver, realized: Realized) -> None:
-        self.name, self.solver, self.realized = name, solver, realized
-        self.space = realized.space
-        self.model = Model(realized.objective, realized.system)
-
-    def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
+    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
         """Embed the user's variables; the dual scales like a gradient."""
-        w0 = self.realized.embed(x, z)
-        p = None
+        w, p = self.realized.embed(x, z), self.space.zeros()
         if dual is not None:
-            p = np.zeros_like(w0)
             p[: self.space.z_end] = dual[: self.space.z_end]
             self.space.z(p)[...] *= self.realized.s
-        return self.solver.init(self.model, w0, p)
+        known = self.system.zero_price()
+        if price is not None:
+            known[...] = price[: known.shape[1]]
+        return self.begin(w, p, known)
 
-    def step(self, state: State) -> State:
-        """One step of the solver."""
-        return self.solver.step(self.model, state)
+    def output(self, state: S) -> Array:
+        """The execution vector to report."""
+        return state.w  # type: ignore[attr-defined,no-any-return]
 
-    def point(self, state: State) -> tuple[Array, Array]:
+    def point(self, state: S) -> tuple[Array, Array]:
         """Local variables and copies."""
-        w = self.solver.output(state)
+        w = self.output(state)
         return self.space.x(w), self.realized.copies(w)
 
-    def embedded(self, state: State, realized: Realized) -> Array:
-        """The solver's own vector where the realization is its own."""
+    def embedded(self, state: S, realized: Realized) -> Array:
+        """The iteration's own vector where the realization is its own."""
         own = realized is self.realized
-        return self.solver.output(state) if own else super().embedded(state, realized)
-
-    def dual(self, state: State, realized: Realized) -> Dual | None:
-        """p and its price."""
-        if realized is not self.realized or "price" not in state.rows:
-            return None
-        return Dual(state.vectors["p"], state.rows["price"])
+        return self.output(state) if own else super().embedded(state, realized)
 
     @property
-    def cost(self) -> Cost:
-        """Static cost of one step."""
-        return self.solver.iteration_cost(self.model)
+    def residual_cost(self) -> Cost:
+        """One residual, if there are equations."""
+        return Cost() if self.system.empty else self.system.cost
+
+
+# -- preparation -----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Request:
+    """What one solve asks for, beside the problem and the method.
+
+    ``x0``/``z0`` is the start in user variables (flat x, one z for all agents). ``reference`` says
+    that an observer's error ends the run, so that nothing has to be proved; ``target`` is then the
+    relative squared error to aim at, and ``measure`` which of the blocks (x, z) count in it.
+    """
+
+    tol: float
+    x0: Array
+    z0: Array
+    reference: bool = False
+    target: float = 1e-6
+    measure: tuple[float, float] = (1.0, 1.0)
+    costs: Costs = field(default_factory=Costs)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A method ready to run.
+
+    ``judge`` is the realization whose certificate judges the points (None: nothing is proved).
+    ``widen`` prepares anew with wider spectral intervals after a blow-up (None: it cannot).
+    ``horizon`` is the number of steps after which a schedule of the method's own is over.
+    """
+
+    iteration: Iteration[Any]
+    stopping: Stopping | None
+    realization: str
+    why: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    predicted: float | None = None
+    candidates: tuple[Any, ...] = ()
+    certificates: dict[str, Any] = field(default_factory=dict)
+    judge: Realized | None = None
+    widen: Callable[[], Prepared] | None = None
+    horizon: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """A method with its options, the fields that :func:`ccmac.methods.options.option` makes.
+
+    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}, ``instead`` what to
+    use where they are missing.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    instead: ClassVar[str] = "cross-apapc"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @abstractmethod
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Everything before the first step; what it costs is charged to ``setup``."""

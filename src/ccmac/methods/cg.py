@@ -20,71 +20,82 @@ be factorized. Cost: 1 argmin (a local solve), 2 A, 2 B, one averaging, one ridi
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Dual
 from ccmac.ledger import Cost
-from ccmac.methods.base import State
-from ccmac.methods.borrowed import BorrowingIteration, certified_stop
+from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
 from ccmac.methods.dual_channels import channel_curvatures, split_vector
 from ccmac.methods.local.inverse import LocalInverses
-from ccmac.methods.method import Context, Method, Prepared
-from ccmac.problem import Problem
+from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
-from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space, row_dots
-from ccmac.workspace.coupling import Coupling, right_hand_sides
-from ccmac.workspace.curvature import CurvatureTable
+from ccmac.runtime.space import row_dots
+from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import right_hand_sides
 
 Array = NDArray[np.float64]
-GROWTH = 1e8
-SETTLED = 1e-30
+GROWTH = 1e8  # of <y, r> over its least: rounding, or equations in conflict
+SETTLED = 1e-30  # of the first <y, r>: nothing is left to reduce
 
 
-class DualConjugateGradients(BorrowingIteration):
-    """State: u, t~ (vectors), residuals, price and directions (rows), g, alpha (scalars)."""
+@dataclass(frozen=True)
+class CgState(State):
+    """u and its direction t~; residuals, price and directions of both channels; CG's scalars.
 
-    name = "cross-cg"
+    Before the first step ``t`` holds the starting prices K'lambda.
+    """
 
-    def __init__(self, problem: Problem, runtime: Runtime, seed: int = 0) -> None:
-        self.problem, self.runtime = problem, runtime
-        self.space = Space(runtime, list(problem.d.values()), problem.q)
-        self.coupling = Coupling(problem, runtime)
-        self.local = LocalInverses(problem, self.space, CurvatureTable(problem, runtime))
-        self._right = right_hand_sides(problem)[:, : self.coupling.width]
+    u: Array = vector()
+    t: Array = vector()
+    r_l: Array = rows()
+    r_n: Array = rows()
+    s_l: Array = rows()
+    s_n: Array = rows()
+    d_l: Array = rows()
+    price: Array = rows()
+    g: float = 0.0
+    alpha: float = 0.0
+    first: float = 0.0
+    least: float = np.inf
+    count: int = 0
+    over: bool = False
+
+
+class DualConjugateGradients(Iteration[CgState]):
+    """The iteration of the module text."""
+
+    def __init__(self, work: Workspace, seed: int = 0) -> None:
+        self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
+        self.coupling, self.local = work.coupling, LocalInverses(work)
+        self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
         coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
         self.omega = coupled / shared
 
     def _energies(self, h: Array) -> Array:
         return self.space.partial_dots(h, self.local.apply(h))[:, 0]
 
-    def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
+    def start(
+        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+    ) -> CgState:
         """The user's point; the prices of a warm start enter the first iteration."""
         space, width = self.space, self.coupling.width
         first = space.zeros() if dual is None else dual[: space.z_end].copy()
-        common = np.zeros((1, width))
-        copies = np.zeros((space.count, space.q))
-        return State(
-            {"u": split_vector(space, x, z), "t": first},
-            {
-                "r_l": common, "s_l": common.copy(), "r_n": copies, "s_n": copies.copy(),
-                "price": common.copy(), "d_l": common.copy(),
-            },
-            {"g": 0.0, "alpha": 0.0, "first": 0.0, "least": np.inf, "count": 0.0, "over": 0.0},
-        )  # fmt: skip
+        r_l, s_l, d_l, known = np.zeros((4, 1, width))
+        r_n, s_n = np.zeros((2, space.count, space.q))
+        if price is not None:
+            known[...] = price[:width]
+        return CgState(split_vector(space, x, z), first, r_l, r_n, s_l, s_n, d_l, known)
 
-    def step(self, state: State) -> State:
+    def step(self, state: CgState) -> CgState:
         """The local minimisers first, then one step of CG."""
-        if state.scalars["count"] == 0.0:
-            u = self.local.minimisers(state.vectors["t"])
-            coupled, deviation = self._image(u, self._right)
-            state.vectors = {"u": u, "t": self.space.zeros()}
-            state.rows |= {"r_l": coupled, "r_n": deviation}
-        else:
-            self._conjugate(state)
-        state.scalars["count"] += 1.0
-        return state
+        if state.count:
+            return replace(self._conjugate(state), count=state.count + 1)
+        u = self.local.minimisers(state.t)
+        r_l, r_n = self._image(u, self._right)
+        return replace(state, u=u, t=self.space.zeros(), r_l=r_l, r_n=r_n, count=1)
 
     def _image(self, u: Array, right: Array | None = None) -> tuple[Array, Array]:
         """(sum_i K_i u_i - b_i, z_i - mean z): one averaging."""
@@ -95,35 +106,34 @@ class DualConjugateGradients(BorrowingIteration):
         mean, mean_z = self.runtime.combine([coupled, copies])
         return mean * self.problem.n, z - mean_z
 
-    def _conjugate(self, state: State) -> None:
-        rows, scalars = state.rows, state.scalars
-        r_l, r_n = rows["r_l"], rows["r_n"]
+    def _conjugate(self, state: CgState) -> CgState:
+        r_l, r_n = state.r_l, state.r_n
         h = self.space.zeros()
         if not self.coupling.empty:
             h = split_vector(self.space, *self.coupling.adjoint(r_l))
         self.space.z(h)[...] += self.omega * r_n
         t = self.local.apply(h)
         q_l, q_n = self._image(t)
-        g, d = self.runtime.total(self._products(r_l, r_n, h, t), riding=True)
-        scalars["least"] = min(scalars["least"], float(g))
-        scalars["first"] = scalars["first"] or float(g)
+        g, d = (float(v) for v in self.runtime.total(self._products(r_l, r_n, h, t), riding=True))
+        least, first = min(state.least, g), state.first or g
         # g never exceeds kappa times an earlier g, but for rounding or equations in conflict.
-        beta = g / scalars["g"] if scalars["g"] else 0.0
+        beta = g / state.g if state.g else 0.0
         # Curvature along the new direction: it vanishes where equations in conflict pull.
-        curvature = d - beta * g / scalars["alpha"] if beta else d
-        settled = g <= SETTLED * scalars["first"] or curvature <= SETTLED * d
-        if settled or g > GROWTH * scalars["least"]:
-            scalars["over"] = 1.0
-            return
+        curvature = d - beta * g / state.alpha if beta else d
+        settled = g <= SETTLED * first or curvature <= SETTLED * d
+        if settled or g > GROWTH * least:
+            return replace(state, least=least, first=first, over=True)
         alpha = g / curvature
-        rows["s_l"], rows["s_n"] = q_l + beta * rows["s_l"], q_n + beta * rows["s_n"]
-        rows["d_l"] = r_l + beta * rows["d_l"]
-        rows["price"] = rows["price"] + alpha * rows["d_l"]
-        direction = t + beta * state.vectors["t"]
-        state.vectors["t"] = direction
-        state.vectors["u"] -= alpha * direction
-        rows["r_l"], rows["r_n"] = r_l - alpha * rows["s_l"], r_n - alpha * rows["s_n"]
-        scalars["g"], scalars["alpha"] = float(g), float(alpha)
+        s_l, s_n = q_l + beta * state.s_l, q_n + beta * state.s_n
+        d_l = r_l + beta * state.d_l
+        direction = t + beta * state.t
+        u = state.u
+        u -= alpha * direction
+        return replace(
+            state, u=u, t=direction, s_l=s_l, s_n=s_n, d_l=d_l, price=state.price + alpha * d_l,
+            r_l=r_l - alpha * s_l, r_n=r_n - alpha * s_n, g=g, alpha=alpha, least=least,
+            first=first,
+        )  # fmt: skip
 
     def _products(self, r_l: Array, r_n: Array, h: Array, t: Array) -> Array:
         """Per agent <y, r> (its share of the common part) and <h, t>."""
@@ -131,19 +141,17 @@ class DualConjugateGradients(BorrowingIteration):
         own = share + self.omega * row_dots(r_n, r_n)
         return np.stack([own, self.space.partial_dots(h, t)[:, 0]], axis=1)
 
-    def point(self, state: State) -> tuple[Array, Array]:
+    def point(self, state: CgState) -> tuple[Array, Array]:
         """The local minimisers at the current prices."""
-        return self.space.x(state.vectors["u"]), self.space.z(state.vectors["u"])
+        return self.space.x(state.u), self.space.z(state.u)
 
-    def dual(self, state: State, realized: Realized) -> Dual | None:
+    def dual(self, state: CgState, realized: Realized) -> Dual | None:
         """u minimises the Lagrangian: its gradient is -K'lambda, unless curvature was shifted."""
-        if self.local.shifted or realized is not self.realized:
-            return None
-        return Dual(None, state.rows["price"])
+        return None if self.local.shifted else Dual(None, state.price)
 
-    def finished(self, state: State) -> bool:
+    def finished(self, state: CgState) -> bool:
         """Nothing is left to reduce, or the residual grows: rounding, or equations in conflict."""
-        return state.scalars["over"] > 0
+        return state.over
 
     @property
     def cost(self) -> Cost:
@@ -153,19 +161,21 @@ class DualConjugateGradients(BorrowingIteration):
         return Cost(argmins=1) + products + message + self.runtime.total_cost(2, riding=True)
 
 
-def prepare_cg(ctx: Context) -> Prepared:
-    """One reduction for omega; a realization only when a certificate is wanted."""
-    iteration = DualConjugateGradients(ctx.problem, ctx.runtime, ctx.seed)
-    return Prepared(
-        iteration, certified_stop(ctx, iteration), "averaged", "quadratic, with local solves",
-        {"omega": iteration.omega},
-    )  # fmt: skip
+@dataclass(frozen=True)
+class CrossCg(JudgedMethod):
+    """Conjugate gradients on the two-channel dual of a quadratic problem."""
 
+    name = "cross-cg"
+    summary = (
+        "conjugate gradients on the two-channel dual, local Hessian solves, one averaging a step"
+    )
+    needs = frozenset({"smooth", "strongly convex", "quadratic"})
 
-CROSS_CG = Method(
-    "cross-cg",
-    "conjugate gradients on the two-channel dual, local Hessian solves, one averaging a step",
-    frozenset({"smooth", "strongly convex", "quadratic"}),
-    prepare_cg,
-    suggestion="cross-apapc",
-)
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """One reduction for omega; a realization only when a certificate is wanted."""
+        iteration = DualConjugateGradients(work, request.seed)
+        judge, stopping = self.judge(work, request)
+        return Prepared(
+            iteration, stopping, "averaged", "quadratic, with local solves",
+            {"omega": iteration.omega}, judge=judge,
+        )  # fmt: skip

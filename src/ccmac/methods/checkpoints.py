@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,8 @@ class Checkpoints:
 
     def __init__(
         self, directory: Path, every: int | None, seconds: float | None,
-        problem: Problem, runtime: Runtime, iteration: Iteration, stopping: Stopping | None,
-        trace: Trace,
+        method: str, problem: Problem, runtime: Runtime, iteration: Iteration[Any],
+        stopping: Stopping | None, trace: Trace,
     ) -> None:  # fmt: skip
         self.directory, self.every, self.seconds = directory, every, seconds
         self.runtime, self.iteration, self.trace = runtime, iteration, trace
@@ -58,15 +59,15 @@ class Checkpoints:
         self.identity = {
             "problem": fingerprint(problem, runtime),
             "version": __version__,
-            "method": iteration.name,
+            "method": method,
         }
         self._last = time.monotonic()
 
     @classmethod
     def of(
         cls, wanted: str | Path | Mapping[str, Any] | None,
-        problem: Problem, runtime: Runtime, iteration: Iteration, stopping: Stopping | None,
-        trace: Trace,
+        method: str, problem: Problem, runtime: Runtime, iteration: Iteration[Any],
+        stopping: Stopping | None, trace: Trace,
     ) -> Checkpoints | None:  # fmt: skip
         """From solve's ``checkpoint=``: a directory, or {"path", "every", "seconds"}."""
         if wanted is None:
@@ -79,8 +80,9 @@ class Checkpoints:
         if every is None and seconds is None:
             every = 50
         return cls(
-            Path(options["path"]), every, seconds, problem, runtime, iteration, stopping, trace
-        )
+            Path(options["path"]), every, seconds, method, problem, runtime, iteration,
+            stopping, trace,
+        )  # fmt: skip
 
     def due(self, count: int) -> bool:
         """By count, or by the root's clock."""
@@ -96,17 +98,17 @@ class Checkpoints:
     def save(self, count: int, state: State) -> None:
         """Write vectors and rows agent by agent, scalars and history for everybody."""
         space, agents = self.iteration.space, {}
-        for name, vector in state.vectors.items():
+        for name, vector in state.of_kind("vector").items():
             agents[f"vector:{name}"] = [
                 np.concatenate([space.x_of(vector, k), space.z(vector)[k], space.y(vector)[k]])
                 for k in range(space.count)
             ]
-        for name, rows in state.rows.items():
+        for name, rows in state.of_kind("rows").items():
             wide = np.broadcast_to(rows, (space.count, *rows.shape[1:]))
             agents[f"rows:{name}"] = [np.array(wide[k]) for k in range(space.count)]
         manifest = {
             **self.identity,
-            "scalars": dict(state.scalars),
+            "scalars": state.numbers(),
             "stopping": self.stopping.memory() if self.stopping is not None else {},
             "ledger": self.runtime.ledger.as_dict(),
             "fused": self.runtime.fused,
@@ -125,20 +127,21 @@ class Checkpoints:
             return 0, state
         found = store.load(self.directory, self.runtime.owned, self.identity)
         space = self.iteration.space
-        for name, vector in state.vectors.items():
-            pieces = found.agents[f"vector:{name}"]
-            for k, piece in enumerate(pieces):
+        fields: dict[str, Any] = {}
+        for name, vector in state.of_kind("vector").items():
+            fields[name] = vector
+            for k, piece in enumerate(found.agents[f"vector:{name}"]):
                 d, q = space.d[k], space.q
                 space.x_of(vector, k)[...] = piece[:d]
                 space.z(vector)[k] = piece[d : d + q]
                 space.y(vector)[k] = piece[d + q :]
-        for name, rows in state.rows.items():
-            stacked = np.stack(found.agents[f"rows:{name}"])
-            state.rows[name] = stacked[: rows.shape[0]].copy()
-        state.scalars.update(found.manifest["scalars"])
+        for name, rows in state.of_kind("rows").items():
+            fields[name] = np.stack(found.agents[f"rows:{name}"])[: rows.shape[0]].copy()
+        for name, before in state.numbers().items():
+            fields[name] = type(before)(found.manifest["scalars"][name])
         if self.stopping is not None and found.manifest["stopping"]:
             self.stopping.recall(found.manifest["stopping"])
         self.runtime.ledger.restore(found.manifest["ledger"])
         if "trace" in found.replicated:
             self.trace.restore(json.loads(found.replicated["trace"].tobytes().decode()))
-        return found.iteration, state
+        return found.iteration, replace(state, **fields)

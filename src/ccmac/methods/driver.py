@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class Observer:
     ``z`` None compares the local variables only (vertical federated weights).
     """
 
-    def __init__(self, iteration: Iteration, x: Array, z: Array | None, tol: float) -> None:
+    def __init__(self, iteration: Iteration[Any], x: Array, z: Array | None, tol: float) -> None:
         self.space, self.x, self.z, self.tol = iteration.space, x, z, tol
         self.start = 1.0
 
@@ -86,15 +86,15 @@ class Settings:
     max_seconds: float | None = None
     stopping: Stopping | None = None
     observer: Observer | None = None
-    energy: Callable[[State], float] | None = None
-    callback: Callable[[int, State], object] | None = None
+    energy: Callable[[Any], float] | None = None
+    callback: Callable[[int, Any], object] | None = None
     report: Callable[[int, float, float, Ledger], None] | None = None
     saver: Saver | None = None
     first: int = 0
     trace: Trace = field(default_factory=Trace)
 
 
-def drive(iteration: Iteration, state: State, settings: Settings) -> Outcome:
+def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcome:
     """Run until a goal, a limit, an interruption or a blow-up ends it."""
     runtime = iteration.space.runtime
     ledger, begun = runtime.ledger, time.perf_counter()
@@ -132,7 +132,7 @@ def drive(iteration: Iteration, state: State, settings: Settings) -> Outcome:
                 break
             if settings.saver is not None and settings.saver.due(count):
                 settings.saver.save(count, state)
-            if settings.callback is not None and settings.callback(count, state) is True:
+            if settings.callback is not None and settings.callback(count, state.copied()) is True:
                 status = "interrupted"
                 break
             if _agreed(iteration, interrupted.is_set()):
@@ -152,7 +152,7 @@ def drive(iteration: Iteration, state: State, settings: Settings) -> Outcome:
 class _Health:
     """Notices iterates that blow up: non-finite, or far beyond anything seen at first."""
 
-    def __init__(self, iteration: Iteration) -> None:
+    def __init__(self, iteration: Iteration[Any]) -> None:
         self.iteration = iteration
         self.reference = math.inf
 
@@ -176,7 +176,7 @@ class _Health:
         return size > BLOW_UP * self.reference
 
 
-def _agreed(iteration: Iteration, flag: bool) -> bool:
+def _agreed(iteration: Iteration[Any], flag: bool) -> bool:
     """Whether any process raised the flag (all must leave the loop together)."""
     runtime = iteration.space.runtime
     if len(runtime.owned) == runtime.n:

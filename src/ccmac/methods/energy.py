@@ -8,12 +8,14 @@ the analysis from above (P^+ <= 1/low) and needs no pseudo-inverse.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.linalg.filters import correction_interval
-from ccmac.methods.apapc import Apapc
-from ccmac.methods.base import Iteration, ModelIteration, State
+from ccmac.methods.apapc import Apapc, ApapcState
+from ccmac.methods.base import Iteration
 
 Array = NDArray[np.float64]
 
@@ -21,41 +23,40 @@ Array = NDArray[np.float64]
 class Energy:
     """E of a state of Cross- or Joint-APAPC relative to a known solution (x*, z*)."""
 
-    def __init__(self, iteration: ModelIteration, solver: Apapc, x: Array, z: Array) -> None:
-        self.model, self.solver = iteration.model, solver
+    def __init__(self, iteration: Apapc, x: Array, z: Array) -> None:
+        self.iteration, self.objective = iteration, iteration.objective
         self.space, self.ledger = iteration.space, iteration.space.runtime.ledger
         with self.ledger.observing():
             self.solution = iteration.realized.embed(x, z)
-            self.gradient = self.model.objective.gradient(self.solution)
+            self.gradient = self.objective.gradient(self.solution)
             self.value = self._value(self.solution)
 
     @classmethod
-    def of(cls, iteration: Iteration, x: Array, z: Array) -> Energy | None:
+    def of(cls, iteration: Iteration[Any], x: Array, z: Array) -> Energy | None:
         """For APAPC on (x, z); None for other methods and for the lift with its auxiliary y."""
-        if not isinstance(iteration, ModelIteration) or not isinstance(iteration.solver, Apapc):
+        if not isinstance(iteration, Apapc) or iteration.space.lift:
             return None
-        return cls(iteration, iteration.solver, x, z) if not iteration.space.lift else None
+        return cls(iteration, x, z)
 
-    def __call__(self, state: State) -> float:
+    def __call__(self, state: ApapcState) -> float:
         """E now."""
-        tau, eta, theta = self.solver.parameters(self.model)
-        vectors = state.vectors
+        tau, eta, theta = self.iteration.parameters()
         with self.ledger.observing():
-            energy = self.space.norm(vectors["w"] - self.solution) ** 2 / eta
-            ahead = vectors["w_f"]
+            energy = self.space.norm(state.w - self.solution) ** 2 / eta
+            ahead = state.w_f
             bregman = self._value(ahead) - self.value
             bregman -= self.space.dot(self.gradient, ahead - self.solution)
             energy += 2 * (1 - tau) / tau * max(bregman, 0.0)
-            if not self.model.system.empty:
-                interval = self.model.system.interval
-                low, _ = correction_interval(interval.low, interval.high, self.solver.degree)
-                dual = self.space.norm(vectors["p"] + self.gradient)
+            if not self.iteration.system.empty:
+                interval = self.iteration.system.interval
+                low, _ = correction_interval(interval.low, interval.high, self.iteration.degree)
+                dual = self.space.norm(state.p + self.gradient)
                 energy += dual**2 / (theta * low)
         return float(energy)
 
     def _value(self, w: Array) -> float:
         """Phi(w), the consensus augmentation included."""
-        objective, runtime = self.model.objective, self.space.runtime
+        objective, runtime = self.objective, self.space.runtime
         value = float(runtime.total(objective.values(w))[0])
         if objective.augment:
             z = self.space.z(w)

@@ -14,8 +14,8 @@ from ccmac.certificates.error_bound import Bound, Certifier, Infeasibility
 from ccmac.certificates.infeasibility import Conflicts
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
 from ccmac.certificates.stopping import Check
+from ccmac.methods.base import Prepared
 from ccmac.methods.driver import Outcome
-from ccmac.methods.method import Prepared
 from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
@@ -23,12 +23,13 @@ from ccmac.results import Result
 from ccmac.runtime import Runtime
 from ccmac.trace import Trace
 from ccmac.version import __version__
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 
 
 def finish(
-    problem: Problem,
+    work: Workspace,
     prepared: Prepared,
     outcome: Outcome,
     plan: Plan,
@@ -38,7 +39,7 @@ def finish(
     seed: int,
 ) -> Result:
     """Build the Result; what it still has to compute is charged to ``monitor``."""
-    runtime = prepared.iteration.space.runtime
+    problem, runtime, judge = work.problem, work.runtime, prepared.judge
     with runtime.ledger.phase("monitor"):
         check = outcome.check
         status = "max_iterations" if outcome.status == "finished" else outcome.status
@@ -48,11 +49,8 @@ def finish(
                 status = "optimal"
         bound = _certificate(prepared, outcome, check)
         x, z = prepared.iteration.point(outcome.state)
-        realized: Realized | None = getattr(prepared.iteration, "realized", None)
-        if bound is not None and realized is not None:
-            x, z = realized.space.x(bound.w), realized.copies(bound.w)
-        # From here on only the point and its certificate are needed.
-        outcome.state.vectors.clear()
+        if bound is not None and judge is not None:
+            x, z = judge.space.x(bound.w), judge.copies(bound.w)
         residuals: dict[str, float] = {}
         multipliers: Multipliers | None = None
         infeasibility: Infeasibility | None = None
@@ -60,17 +58,17 @@ def finish(
             mean = runtime.average(z)
         else:
             residuals, mean, _ = recovery.violations(x, z)
-            if bound is not None and realized is not None:
+            if bound is not None and judge is not None:
                 # A point that was not repaired proves nothing about the equations.
                 if check is not None and check.certificate is bound:
-                    infeasibility = _diagnose(recovery, realized, bound, residuals)
-                multipliers = _prices(recovery, realized, bound)
+                    infeasibility = _diagnose(recovery, judge, bound, residuals)
+                multipliers = _prices(recovery, judge, bound)
         if bound is not None:
             residuals["stationarity"] = bound.stationarity
         objective = _objective(problem, runtime, x, mean) if status != "diverged" else math.nan
     if infeasibility is not None:
         status = "infeasible"
-    warnings = warnings + prepared.notes
+    warnings = [*warnings, *prepared.notes]
     if prepared.stopping is not None:
         warnings = warnings + prepared.stopping.notes
     blocks = _split(problem, x)
@@ -86,10 +84,9 @@ def finish(
     )  # fmt: skip
 
 
-def infeasible_result(
-    problem: Problem, runtime: Runtime, conflict: Infeasibility, seed: int
-) -> Result:
+def infeasible_result(work: Workspace, conflict: Infeasibility, seed: int) -> Result:
     """The Result of a problem whose agents' own equations contradict each other."""
+    problem, runtime = work.problem, work.runtime
     return Result(
         [np.zeros(k) for k in problem.d.values()], np.zeros(problem.q), None, "infeasible",
         infeasibility=conflict, ledger=runtime.ledger, provenance=provenance(runtime, seed),
@@ -101,14 +98,14 @@ def _certificate(prepared: Prepared, outcome: Outcome, check: Check | None) -> B
     """The bound found by the stopping rule, else a quick one from the method's dual state."""
     if check is not None and check.certificate is not None:
         return check.certificate
-    realized: Realized | None = getattr(prepared.iteration, "realized", None)
-    if outcome.status == "diverged" or realized is None or not 0 < realized.objective.mu < math.inf:
+    judge = prepared.judge
+    if outcome.status == "diverged" or judge is None or not 0 < judge.objective.mu < math.inf:
         return None
     iteration, state = prepared.iteration, outcome.state
-    dual = iteration.dual(state, realized)
+    dual = iteration.dual(state, judge)
     if dual is None:
         return None
-    return Certifier(realized).look(iteration.embedded(state, realized), dual).bound
+    return Certifier(judge).look(iteration.embedded(state, judge), dual).bound
 
 
 def _diagnose(

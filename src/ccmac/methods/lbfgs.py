@@ -25,24 +25,21 @@ averaging, two riding reductions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Dual
 from ccmac.ledger import Cost
-from ccmac.methods.base import State
-from ccmac.methods.borrowed import BorrowingIteration, certified_stop
+from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
 from ccmac.methods.dual_channels import channel_curvatures, split_vector
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, replaced
 from ccmac.methods.local.minimum import LocalMinimisers
-from ccmac.methods.method import Context, Method, Prepared
-from ccmac.problem import Problem
+from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
-from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space
-from ccmac.workspace.coupling import Coupling, right_hand_sides
+from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 
 Array = NDArray[np.float64]
@@ -56,19 +53,39 @@ GROWTH = 1e8
 FLATTER = 0.8
 
 
-class DualLbfgs(BorrowingIteration):
-    """State: u and h (vectors), price, mean z, the history and its Gram matrix (rows), scalars."""
+@dataclass(frozen=True)
+class LbfgsState(State):
+    """u and h = K'lambda; price, mean z, the history with its Gram matrix; scalars of the search.
 
-    name = "cross-lbfgs"
+    ``inner`` counts the gradients spent inside the local minimisations.
+    """
 
-    def __init__(self, problem: Problem, runtime: Runtime, seed: int = 0) -> None:
-        self.problem, self.runtime = problem, runtime
-        self.space = Space(runtime, list(problem.d.values()), problem.q)
-        self.coupling = Coupling(problem, runtime)
-        table = CurvatureTable(problem, runtime)
-        self.local = LocalMinimisers(problem, self.space, table)
-        self._right = right_hand_sides(problem)[:, : self.coupling.width]
-        self._probe = PROBE * self._strong_convexity(table)
+    u: Array = vector()
+    h: Array = vector()
+    price: Array = rows()
+    mean: Array = rows()
+    basis_l: Array = rows()
+    basis_n: Array = rows()
+    gram: Array = rows()
+    inner: Array = rows()
+    count: int = 0
+    pairs: int = 0
+    alpha: float = 1.0
+    value: float = 0.0
+    first: float = 0.0
+    least: float = np.inf
+    rejected: int = 0
+    over: bool = False
+
+
+class DualLbfgs(Iteration[LbfgsState]):
+    """The iteration of the module text."""
+
+    def __init__(self, work: Workspace, seed: int = 0) -> None:
+        self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
+        self.coupling, self.local = work.coupling, LocalMinimisers(work)
+        self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
+        self._probe = PROBE * self._strong_convexity(work.curvature)
         origin = self.space.zeros()
         self._rest, _ = self.local.minimise(origin, origin)
         coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
@@ -77,7 +94,7 @@ class DualLbfgs(BorrowingIteration):
 
     @staticmethod
     def _strong_convexity(table: CurvatureTable) -> float:
-        known = [table.block(1, "min"), float(np.mean(table.rows[:, 3])), table.block(5, "min")]
+        known = [float(table.mu_x.min()), float(table.mu_z.mean()), float(table.mu.min())]
         return min(value for value in known if 0 < value < math.inf)
 
     def _energies(self, h: Array) -> Array:
@@ -85,137 +102,131 @@ class DualLbfgs(BorrowingIteration):
         u, _ = self.local.minimise(self._probe * h, self._rest)
         return self.space.partial_dots(h, (self._rest - u) / self._probe)[:, 0]
 
-    def start(self, x: Array, z: Array, dual: Array | None = None) -> State:
+    def start(
+        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+    ) -> LbfgsState:
         """The user's point; the prices of a warm start enter the first iteration."""
         space, count = self.space, self.space.count
         h = space.zeros() if dual is None else dual[: space.z_end].copy()
         width, q = self.coupling.width, space.q
-        return State(
-            {"u": split_vector(space, x, z), "h": h},
-            {
-                "price": np.zeros((1, width)), "mean": np.zeros((1, q)),
-                "basis_l": np.zeros((1, SIZE, width)), "basis_n": np.zeros((count, SIZE, q)),
-                "gram": np.zeros((1, SIZE, SIZE)), "inner": np.zeros((count, 1)),
-            },
-            {
-                "count": 0.0, "pairs": 0.0, "alpha": 1.0, "value": 0.0, "first": 0.0,
-                "least": np.inf, "rejected": 0.0, "over": 0.0,
-            },
+        known = np.zeros((1, width))
+        if price is not None:
+            known[...] = price[:width]
+        return LbfgsState(
+            split_vector(space, x, z), h, known, np.zeros((1, q)), np.zeros((1, SIZE, width)),
+            np.zeros((count, SIZE, q)), np.zeros((1, SIZE, SIZE)), np.zeros((count, 1)),
         )  # fmt: skip
 
-    def step(self, state: State) -> State:
+    def step(self, state: LbfgsState) -> LbfgsState:
         """The local minimisers at the first prices, then one trial a step."""
-        scalars = state.scalars
-        if scalars["count"] == 0.0:
-            zero = (
-                np.zeros_like(state.rows["price"]),
-                np.zeros_like(self.space.z(state.vectors["u"])),
-            )
-            trial = self._trial(state, state.vectors["h"], *zero, 0.0)
-            self._learn(state, trial, 0.0, take=True)
-            scalars["first"] = float(trial.squares[2, 2])
-        else:
-            self._search(state)
-        scalars["count"] += 1.0
-        return state
+        if state.count:
+            return replace(self._search(state), count=state.count + 1)
+        zero = np.zeros_like(state.price), np.zeros_like(self.space.z(state.u))
+        trial = self._trial(state, state.h, *zero, 0.0)
+        learnt, _ = self._learn(state, trial, 0.0, take=True)
+        return replace(learnt, first=float(trial.squares[2, 2]), count=1)
 
-    def _search(self, state: State) -> None:
-        rows, scalars = state.rows, state.scalars
-        gram, pairs, alpha = rows["gram"][0], int(scalars["pairs"]), scalars["alpha"]
-        c = direction(gram, pairs, 1.0 / self.curvature)
+    def _search(self, state: LbfgsState) -> LbfgsState:
+        gram, alpha = state.gram[0], state.alpha
+        c = direction(gram, state.pairs, 1.0 / self.curvature)
         if float(c @ gram[GRADIENT]) >= 0.0:  # rounding: the history no longer gives descent
-            scalars["pairs"] = pairs = 0
-            c = direction(gram, pairs, 1.0 / self.curvature)
-        d_l = np.stack([c @ basis for basis in rows["basis_l"]])
-        d_n = np.stack([c @ basis for basis in rows["basis_n"]])
+            state = replace(state, pairs=0)
+            c = direction(gram, 0, 1.0 / self.curvature)
+        d_l = np.stack([c @ basis for basis in state.basis_l])
+        d_n = np.stack([c @ basis for basis in state.basis_n])
         h = self.space.zeros()
         if not self.coupling.empty:
             h = split_vector(self.space, *self.coupling.adjoint(d_l))
         self.space.z(h)[...] += self._root * d_n
-        trial = self._trial(state, state.vectors["h"] + alpha * h, d_l, d_n, alpha)
+        trial = self._trial(state, state.h + alpha * h, d_l, d_n, alpha)
         before, after = float(trial.products[GRADIENT, 0]), float(trial.squares[2, 0])
-        rise = trial.value - scalars["value"]
+        rise = trial.value - state.value
         flatter = rise <= ROUNDING * trial.size and after <= FLATTER * abs(before)
-        taken = rise <= ARMIJO * alpha * before or flatter
-        curved = self._learn(state, trial, alpha, take=taken)
-        scalars["rejected"] = 0.0 if taken else scalars["rejected"] + 1.0
-        scalars["alpha"] = 0.5 ** max(scalars["rejected"] - 1.0, 0.0)
-        square = float(rows["gram"][0, GRADIENT, GRADIENT])
-        scalars["least"] = min(scalars["least"], square)
+        taken = bool(rise <= ARMIJO * alpha * before or flatter)
+        state, curved = self._learn(state, trial, alpha, take=taken)
+        rejected = 0 if taken else state.rejected + 1
+        square = float(state.gram[0, GRADIENT, GRADIENT])
+        least = min(state.least, square)
         # While phi falls to a minimum, ||g||^2 stays below condition times any earlier one.
-        over = square <= SETTLED * scalars["first"] or square > GROWTH * scalars["least"]
-        scalars["over"] = float(over or not curved or scalars["rejected"] >= TRIALS)
+        over = square <= SETTLED * state.first or square > GROWTH * least
+        return replace(
+            state, rejected=rejected, alpha=0.5 ** max(rejected - 1, 0), least=least,
+            over=bool(over or not curved or rejected >= TRIALS),
+        )  # fmt: skip
 
-    def _trial(self, state: State, h: Array, d_l: Array, d_n: Array, alpha: float) -> _Trial:
+    def _trial(self, state: LbfgsState, h: Array, d_l: Array, d_n: Array, alpha: float) -> _Trial:
         """Minimisers, gradient, value and inner products at prices h: one averaging."""
-        space, rows, n = self.space, state.rows, self.problem.n
-        u, inner = self.local.minimise(h, state.vectors["u"])
-        rows["inner"] = rows["inner"] + inner
-        z, prices = space.z(u), rows["price"] + alpha * d_l
+        space, n = self.space, self.problem.n
+        u, spent = self.local.minimise(h, state.u)
+        z, prices = space.z(u), state.price + alpha * d_l
         coupled, copies = self.coupling.contributions(space.x(u), z, with_z=True)
         mean, mean_z = self.runtime.combine([coupled - self._right, copies])
         # New vectors (d, y, g), those of the consensus channel without the mean's shift.
-        g_l, shifted = -n * mean, -self._root * (z - rows["mean"])
-        old_l, old_n = rows["basis_l"][:, GRADIENT], rows["basis_n"][:, GRADIENT]
+        g_l, shifted = -n * mean, -self._root * (z - state.mean)
+        old_l, old_n = state.basis_l[:, GRADIENT], state.basis_n[:, GRADIENT]
         new_l = np.stack([d_l, g_l - old_l, g_l], axis=1)
         new_n = np.stack([d_n, shifted - old_n, shifted], axis=1)
         values = self.local.values(h, u) - self._price_of_right(prices)
         total = self.runtime.total(
-            np.hstack([_products(rows["basis_n"], new_n), values, np.abs(values)]), riding=True
+            np.hstack([_products(state.basis_n, new_n), values, np.abs(values)]), riding=True
         )
-        drift = -self._root * (mean_z - rows["mean"])
-        common = _products(rows["basis_l"], new_l)[0]
+        drift = -self._root * (mean_z - state.mean)
+        common = _products(state.basis_l, new_l)[0]
         agreed = self.runtime.agree(np.append(common, n * np.sum(drift**2)))
         table = (total[:-2] + agreed[:-1]).reshape(SIZE + 3, 3)
         squares = table[SIZE:]
         squares[1:, 1:] -= agreed[-1]
         new_n[:, 1:] -= drift[:, None, :]
         return _Trial(
-            u, h, prices, mean_z, new_l, new_n, table[:SIZE], squares, -total[-2], total[-1]
-        )
+            u, h, prices, mean_z, new_l, new_n, table[:SIZE], squares, float(-total[-2]),
+            float(total[-1]), spent,
+        )  # fmt: skip
 
     def _price_of_right(self, prices: Array) -> Array:
         wide = np.broadcast_to(prices, self._right.shape)
         return np.array([[float(l @ b)] for l, b in zip(wide, self._right, strict=True)])
 
-    def _learn(self, state: State, trial: _Trial, alpha: float, *, take: bool) -> bool:
+    def _learn(
+        self, state: LbfgsState, trial: _Trial, alpha: float, *, take: bool
+    ) -> tuple[LbfgsState, bool]:
         """Step and change of the gradient join the history, if curved; ``take``: go there."""
-        rows, scalars = state.rows, state.scalars
         scale = np.array([alpha, 1.0, 1.0])
         products, squares = trial.products * scale, trial.squares * np.outer(scale, scale)
-        curved = squares[0, 1] > CURVATURE * math.sqrt(abs(squares[0, 0] * squares[1, 1]))
-        pair = int(scalars["pairs"]) if curved else None
-        gram = replaced(rows["gram"][0], products, squares, pair=pair, gradient=take)
-        rows["gram"] = gram[None]
-        for basis, new in ((rows["basis_l"], trial.new_l), (rows["basis_n"], trial.new_n)):
+        curved = bool(squares[0, 1] > CURVATURE * math.sqrt(abs(squares[0, 0] * squares[1, 1])))
+        pair = state.pairs if curved else None
+        gram = replaced(state.gram[0], products, squares, pair=pair, gradient=take)
+        for basis, new in ((state.basis_l, trial.new_l), (state.basis_n, trial.new_n)):
             if pair is not None:
                 basis[:, pair % MEMORY] = alpha * new[:, 0]
                 basis[:, MEMORY + pair % MEMORY] = new[:, 1]
             if take:
                 basis[:, GRADIENT] = new[:, 2]
-        scalars["pairs"] += float(curved)
+        learnt = replace(
+            state, gram=gram[None], inner=state.inner + trial.spent, pairs=state.pairs + curved
+        )
         if take:
-            state.vectors = {"u": trial.u, "h": trial.h}
-            rows["price"], rows["mean"] = trial.prices, trial.mean
-            scalars["value"] = float(trial.value)
-        return bool(curved)
+            learnt = replace(
+                learnt, u=trial.u, h=trial.h, price=trial.prices, mean=trial.mean,
+                value=trial.value,
+            )  # fmt: skip
+        return learnt, curved
 
-    def point(self, state: State) -> tuple[Array, Array]:
+    def point(self, state: LbfgsState) -> tuple[Array, Array]:
         """The local minimisers at the prices taken last."""
-        return self.space.x(state.vectors["u"]), self.space.z(state.vectors["u"])
+        return self.space.x(state.u), self.space.z(state.u)
 
-    def dual(self, state: State, realized: Realized) -> Dual | None:
+    def dual(self, state: LbfgsState, realized: Realized) -> Dual | None:
         """h, which the minimisers cancel where no local equation or shift adds to it."""
-        if realized is not self.realized or {"C", "D"} & self.problem.present or self.local.shifted:
+        if {"C", "D"} & self.problem.present or self.local.shifted:
             return None
         p = np.zeros(realized.space.size)
-        p[: self.space.size] = state.vectors["h"]
+        p[: self.space.size] = state.h
         realized.space.z(p)[...] *= realized.s
-        return Dual(p, state.rows["price"])
+        return Dual(p, state.price)
 
-    def finished(self, state: State) -> bool:
+    def finished(self, state: LbfgsState) -> bool:
         """Nothing is left to gain, or rounding (or equations in conflict) forbid it."""
-        return state.scalars["over"] > 0
+        return state.over
 
     @property
     def cost(self) -> Cost:
@@ -244,6 +255,7 @@ class _Trial:
     squares: Array
     value: float
     size: float
+    spent: Array
 
 
 def _products(basis: Array, new: Array) -> Array:
@@ -253,19 +265,22 @@ def _products(basis: Array, new: Array) -> Array:
     )
 
 
-def prepare_lbfgs(ctx: Context) -> Prepared:
-    """Probes of the curvature (argmins and one reduction); a realization only for a certificate."""
-    iteration = DualLbfgs(ctx.problem, ctx.runtime, ctx.seed)
-    return Prepared(
-        iteration, certified_stop(ctx, iteration), "averaged", "smooth, with local minimisations",
-        {"omega": iteration.omega, "pairs kept": MEMORY},
-    )  # fmt: skip
+@dataclass(frozen=True)
+class CrossLbfgs(JudgedMethod):
+    """Quasi-Newton steps on the two-channel dual, with local minimisations."""
 
+    name = "cross-lbfgs"
+    summary = (
+        "quasi-Newton on the two-channel dual, local minimisations, one averaging a trial step"
+    )
+    needs = frozenset({"smooth", "strongly convex"})
+    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 
-CROSS_LBFGS = Method(
-    "cross-lbfgs",
-    "quasi-Newton on the two-channel dual, local minimisations, one averaging a trial step",
-    frozenset({"smooth", "strongly convex"}),
-    prepare_lbfgs,
-    suggestion="cross-continuation (smooth) or cross-sliding (nonsmooth)",
-)
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Probes of the curvature (argmins and one reduction); a realization for a certificate."""
+        iteration = DualLbfgs(work, request.seed)
+        judge, stopping = self.judge(work, request)
+        return Prepared(
+            iteration, stopping, "averaged", "smooth, with local minimisations",
+            {"omega": iteration.omega, "pairs kept": MEMORY}, judge=judge,
+        )  # fmt: skip

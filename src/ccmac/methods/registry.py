@@ -1,105 +1,83 @@
-"""The registry of methods, and the choice among them."""
+"""The methods by name, and the one place where names and options become a method."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ccmac.errors import InputError, MethodRefused
-from ccmac.methods.cg import CROSS_CG
-from ccmac.methods.comparators.condat_vu import CONDAT_VU
-from ccmac.methods.comparators.coupled import COUPLED
-from ccmac.methods.comparators.dpmm import DPMM
-from ccmac.methods.comparators.mixed import MIXED
-from ccmac.methods.comparators.papc import PAPC
-from ccmac.methods.comparators.pdhg import PDHG
-from ccmac.methods.comparators.tracking_admm import TRACKING_ADMM
-from ccmac.methods.continuation.method import CONTINUATION
-from ccmac.methods.cross_apapc import CROSS, JOINT
-from ccmac.methods.lbfgs import CROSS_LBFGS
-from ccmac.methods.local.inverse import affordable
-from ccmac.methods.local.minimum import without_factorizations
-from ccmac.methods.method import Context, Facts, Method
-from ccmac.methods.sliding.method import SLIDING
+from ccmac.methods.apapc import CrossApapc, JointApapc
+from ccmac.methods.auto import Auto
+from ccmac.methods.base import Method
+from ccmac.methods.cg import CrossCg
+from ccmac.methods.comparators.admm import Dpmm, TrackingAdmm
+from ccmac.methods.comparators.coupled import CoupledYarmoshik
+from ccmac.methods.comparators.mixed import MixedYarmoshik
+from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
+from ccmac.methods.continuation.method import CrossContinuation
+from ccmac.methods.lbfgs import CrossLbfgs
+from ccmac.methods.options import built, described, options_of
+from ccmac.methods.realized import RealizedMethod
+from ccmac.methods.sliding.method import CrossSliding
+from ccmac.texts import nearest, shown
+from ccmac.workspace import Workspace
 
-ALL = (
-    CROSS, JOINT, CROSS_CG, CROSS_LBFGS, CONTINUATION, SLIDING,
-    COUPLED, MIXED, DPMM, TRACKING_ADMM, CONDAT_VU, PDHG, PAPC,
-)  # fmt: skip
-ARGMIN_GRADIENTS = 20  # inside one entrywise minimisation, as counted on real data (15 to 22)
-REGISTRY: dict[str, Method] = {method.name: method for method in ALL}
+REGISTRY: dict[str, type[Method]] = {
+    cls.name: cls
+    for cls in (
+        CrossApapc, JointApapc, CrossCg, CrossLbfgs, CrossContinuation, CrossSliding,
+        CoupledYarmoshik, MixedYarmoshik, Dpmm, TrackingAdmm, CondatVu, Pdhg, Papc,
+    )
+}  # fmt: skip
 
 
-def find(name: str) -> Method:
-    """The method called ``name``."""
+def find(name: str) -> type[Method]:
+    """The class of the method called ``name``."""
+    if name == Auto.name:
+        return Auto
     if name not in REGISTRY:
-        known = ", ".join(REGISTRY)
-        raise InputError(f"method {name!r} is unknown; take auto or one of {known}")
+        known = [Auto.name, *REGISTRY]
+        raise InputError(f"method {shown(name)} is unknown; {nearest(name, known)}")
     return REGISTRY[name]
 
 
-def refuse_unless_fit(method: Method, facts: Facts) -> None:
-    """Raise MethodRefused naming the missing need and a method that would work."""
-    have = {
-        "smooth": facts.smooth,
-        "strongly convex": facts.strongly_convex,
-        "quadratic": facts.quadratic,
-        "prox": facts.prox,
+def parse(method: str | Method, options: Mapping[str, Any] | None = None) -> Method:
+    """A method from its name and options, or the one given; refuses what it does not know."""
+    if isinstance(method, type) and issubclass(method, Method):
+        method = method()
+    if isinstance(method, Method):
+        if options:
+            raise InputError(f"{method.name}: give options to the method itself, not beside it")
+        return method
+    if not isinstance(method, str):
+        raise InputError(
+            f"method: expected a name or a method such as ccmac.methods.CrossApapc(), "
+            f"got {type(method).__name__}"
+        )
+    others = {
+        option: name for name, cls in reversed(REGISTRY.items()) for option in options_of(cls)
     }
-    missing = [need for need in sorted(method.needs) if not have[need]]
+    return built(find(method), options or {}, others)
+
+
+def refuse_unless_fit(method: Method, work: Workspace) -> None:
+    """Raise MethodRefused naming the missing need and a method that would work."""
+    missing = sorted(method.needs - work.capabilities)
     if missing:
         raise MethodRefused(
             f"method {method.name} needs {' and '.join(missing)}, which the problem does not "
-            f"offer; use {method.suggestion}"
+            f"offer; use {method.instead}"
+        )
+    if work.stack is not None and not isinstance(method, RealizedMethod):
+        raise MethodRefused(
+            f"method {method.name} knows problems of agents, not a Stack; use cross-apapc, "
+            "cross-continuation or cross-sliding"
         )
 
 
-def choose(ctx: Context, facts: Facts) -> tuple[Method, str]:
-    """The method ``auto`` takes, and why."""
-    if _prefers_cg(ctx, facts):
-        return REGISTRY["cross-cg"], "quadratic with cheap local solves: fewest averagings"
-    if _prefers_lbfgs(ctx, facts):
-        return REGISTRY["cross-lbfgs"], "averagings dearer than local minimisations: fewest of them"
-    if facts.smooth and facts.strongly_convex:
-        return REGISTRY["cross-apapc"], "smooth and strongly convex objectives"
-    if facts.prox and (facts.table.separable or not facts.smooth):
-        kind = "smooth but not strongly convex" if facts.smooth else "not smooth"
-        return REGISTRY["cross-sliding"], f"{kind}, and every objective has a prox"
-    if facts.smooth:
-        return REGISTRY["cross-continuation"], "smooth but not strongly convex"
-    return REGISTRY["cross-sliding"], "not smooth, and some objective has no prox"
-
-
-def _free_to_minimise(ctx: Context, facts: Facts) -> bool:
-    """Strongly convex and smooth, and nothing was asked for that only cross-apapc knows.
-
-    Such are a realization, pinned degrees, certificates, products instead of factorizations.
-    """
-    asked = ctx.realization or ctx.pinned or ctx.certificates is not None or ctx.stack is not None
-    return facts.smooth and facts.strongly_convex and not asked and ctx.access == "factor"
-
-
-def _prefers_cg(ctx: Context, facts: Facts) -> bool:
-    """CG reaches the goal before cross-apapc has its plan, unless solves are dear or not allowed.
-
-    It needs one averaging and one local solve an iteration, and no spectral estimates.
-    """
-    fit = _free_to_minimise(ctx, facts) and facts.quadratic
-    return fit and affordable(ctx.problem, ctx.runtime)
-
-
-def _prefers_lbfgs(ctx: Context, facts: Facts) -> bool:
-    """About half the averagings of cross-apapc with its setup, but a minimisation in each of them.
-
-    That pays where one averaging costs more than the gradients inside one minimisation, if these
-    need no factorization of their own.
-    """
-    averaging = ctx.costs.round * ctx.runtime.averaging.rounds
-    dear = averaging >= ARGMIN_GRADIENTS * ctx.costs.gradient and averaging > 0
-    fit = _free_to_minimise(ctx, facts) and not facts.quadratic and dear
-    return fit and without_factorizations(ctx.problem, ctx.runtime)
-
-
 def available_methods() -> dict[str, dict[str, object]]:
-    """Names with one-line descriptions and needs."""
+    """Names with one-line descriptions, what they need of the objectives, and their options."""
     return {
-        name: {"summary": m.summary, "needs": sorted(m.needs), "realizations": list(m.realizations)}
-        for name, m in REGISTRY.items()
+        name: {"summary": cls.summary, "needs": sorted(cls.needs), "options": described(cls)}
+        for name, cls in REGISTRY.items()
     }

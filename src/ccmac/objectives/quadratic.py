@@ -14,12 +14,12 @@ from ccmac.errors import InputError
 from ccmac.inputs import is_sparse, real_matrix, real_vector
 from ccmac.linalg.extremes import (
     DENSE_LIMIT,
-    MARGIN,
     Extremes,
     diagonal_matrix,
     eigenvalue_extremes,
 )
 from ccmac.linalg.factor import FactorCache, factorized
+from ccmac.linalg.tolerances import EXTREME_MARGIN
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
 
@@ -43,7 +43,7 @@ class Quadratic(Function):
         self.H = _symmetric(H, len(self.g))
         self._factors = FactorCache()
         low, high, exact = self._extremes
-        if low < -(1e-9 if exact else MARGIN) * max(1.0, high):
+        if low < -(1e-9 if exact else EXTREME_MARGIN) * max(1.0, high):
             raise InputError(
                 f"Quadratic, H: is indefinite (smallest eigenvalue {low:.3g}); "
                 "the objective must be convex"

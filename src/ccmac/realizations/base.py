@@ -20,7 +20,8 @@ class Realized:
     """What every realization hands to a method.
 
     ``s`` is the scale of the shared block (z = s z~); ``degree`` and ``steps`` are the outer degree
-    and the step rule a method should use; ``details`` goes into the plan and the record.
+    and the step rule a method should use; ``details`` goes into the plan and the record,
+    ``predicted`` is the planned number of iterations, ``notes`` tell what was found and mended.
     """
 
     realization: str
@@ -32,6 +33,8 @@ class Realized:
     steps: str = "interval"
     details: dict[str, Any] = field(default_factory=dict)
     candidates: tuple[Any, ...] = ()
+    predicted: float | None = None
+    notes: tuple[str, ...] = ()
 
     def embed(self, x: Array, z: Array) -> Array:
         """Execution vector of user variables: flat x and one common z (or rows of copies)."""

@@ -25,9 +25,9 @@ from ccmac.linalg.chebyshev import (
     paper_degree,
     tight_degree,
 )
+from ccmac.linalg.ranks import row_space, squared_range
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.space import Space
-from ccmac.workspace.local import row_space
 
 Array = NDArray[np.float64]
 RULES = ("paper", "tight", "exact")
@@ -152,15 +152,15 @@ class WhitenedChannel(NormalizedChannel):
     def __init__(self, channel: Channel, matrix: Array, ledger: Ledger) -> None:
         self.channel, self.ledger = channel, ledger
         self.cost = 2 * channel.cost
-        left, self.singular, self.basis = row_space(matrix)
-        self.right = (left.T @ channel.right) / self.singular
-        self.left = left
+        self.rows = row_space(matrix)
+        self.right = self.rows.coordinates(channel.right)
 
     def residual(self, w: Array) -> tuple[Array, Array | None]:
-        """V (V'w - S^{-1} U'v)."""
+        """V (V'w - S^{-1} U' R^{-1} v)."""
         self.ledger.charge_cost(self.cost)
-        inner = self.basis @ w - self.right
-        return self.basis.T @ inner, self.channel.price(self.left @ (inner / self.singular))
+        basis = self.rows.basis
+        inner = basis.T @ w - self.right
+        return basis @ inner, self.channel.price(self.rows.multipliers(inner))
 
     def homogeneous(self) -> WhitenedChannel:
         """v = 0."""
@@ -241,5 +241,4 @@ def dense_matrix(channel: Channel, ledger: Ledger) -> Array:
 
 def squared_singular_range(matrix: Array) -> tuple[float, float]:
     """(least positive, largest) eigenvalue of M M'; (0, 0) for a zero matrix."""
-    values = row_space(matrix)[1]
-    return (float(values[-1] ** 2), float(values[0] ** 2)) if len(values) else (0.0, 0.0)
+    return squared_range(matrix)[1:]

@@ -96,3 +96,23 @@ class ExecutionObjective:
             for f, (x, z) in zip(self._members, pairs, strict=True)
         ]
         return np.array(rows, dtype=np.float64).reshape(len(rows), 1)
+
+
+def proximal(
+    objective: ExecutionObjective, w: Array, weight: float, weight_z: float | None = None
+) -> Array:
+    """argmin_u F(u) + (weight/2) ||u - w||^2, agent by agent. Cost: 1 prox, no communication.
+
+    With x = t x~ and z = s z~ the steps are t^2/weight and s^2/weight (``weight_z`` where it
+    differs from that of x). A lift's y is free of F.
+    """
+    objective.ledger.charge(proxes=1)
+    space, t, s = objective.space, objective.t, objective.s
+    out = w.copy()
+    for k, agent in enumerate(objective.problem.agents.values()):
+        x, z = agent.objective.prox(
+            t * space.x_of(w, k), s * space.z(w)[k], t * t / weight, s * s / (weight_z or weight)
+        )
+        space.x_of(out, k)[...] = x / t
+        space.z(out)[k] = z / s
+    return out

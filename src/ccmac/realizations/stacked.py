@@ -7,14 +7,16 @@ In one process and without agents: the ledger holds gradients and affine calls o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
-from ccmac.linalg.families import multiply
+from ccmac.linalg.families import dense, multiply
 from ccmac.linalg.filters import minimal_degree, outer_degree
-from ccmac.network import Network
+from ccmac.linalg.ranks import row_space, squared_range
 from ccmac.realizations.base import Realized
 from ccmac.realizations.normalized import (
     RULES,
@@ -27,12 +29,7 @@ from ccmac.realizations.normalized import (
 )
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import Interval
-from ccmac.runtime.base import Runtime
-from ccmac.runtime.inprocess import InProcess
-from ccmac.runtime.space import Space
-from ccmac.stack import Stack, stack_problem
-from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.local import dense, row_space
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 DENSE = 4000
@@ -60,13 +57,12 @@ class MatrixChannel(Channel):
         return multiply(self.matrix, rows, adjoint=True)
 
 
-def stack_system(
-    stack: Stack,
-    runtime: Runtime | None = None,
+def stacked(
+    work: Workspace,
     *,
     rule: str = "exact",
-    accuracy: float = 0.5,
-    spectra: list[tuple[float, float]] | None = None,
+    delta: float = 0.5,
+    spectra: Sequence[tuple[float, float]] | None = None,
     factor: float | None = None,
     minimal: bool = False,
 ) -> Realized:
@@ -76,23 +72,20 @@ def stack_system(
     (intervals that hold spec^+(M_j M_j'); computed when absent). ``factor`` >= chi_{x,J} replaces
     the computed one, with the certificate [a/factor^2, J b]. Channels of rank zero drop out.
     """
+    stack, runtime, problem, space = work.stack, work.runtime, work.problem, work.space
+    assert stack is not None
     if rule not in RULES:
         raise InputError(f"stack: rule {rule!r} is unknown; take {', '.join(RULES)}")
     if spectra is not None and len(spectra) != len(stack.channels):
         raise InputError(
             f"stack: {len(spectra)} spectra for {len(stack.channels)} channels; give one each"
         )
-    runtime = runtime or InProcess(Network.complete(1))
-    if runtime.n != 1:
-        raise InputError(f"stack: it has no agents but the network has {runtime.n}; use one")
     certified = rule != "exact" and spectra is not None and factor is not None
     if not certified and stack.dim > DENSE:
         raise InputError(
             f"stack: dimension {stack.dim} exceeds {DENSE} for dense factorizations; "
             "take rule='paper' and supply spectra and factor"
         )
-    problem = stack_problem(stack)
-    space = Space(runtime, [stack.dim], 0)
     channels: list[NormalizedChannel] = []
     bases: list[Array] = []
     with runtime.ledger.phase("setup"):
@@ -101,18 +94,20 @@ def stack_system(
             ends = None if spectra is None else spectra[j]
             if not certified:
                 entries = dense(matrix)
-                _, s, basis = row_space(entries)
-                if not len(s):
+                rows = row_space(entries)
+                if not rows.rank:
                     continue
-                bases.append(basis)
-                ends = ends or (float(s[-1] ** 2), float(s[0] ** 2) * (1 + ROUNDING))
+                bases.append(rows.basis.T)
+                if ends is None:
+                    _, low, high = squared_range(entries)
+                    ends = (low, high * (1 + ROUNDING))
                 if rule == "exact":
                     channels.append(WhitenedChannel(raw, entries, runtime.ledger))
                     continue
             assert ends is not None
-            polynomial = inverse_root_polynomial(*ends, accuracy=accuracy, rule=rule)
+            polynomial = inverse_root_polynomial(*ends, accuracy=delta, rule=rule)
             channels.append(PolynomialChannel(raw, polynomial))
-        constants = CurvatureTable(problem, runtime).at(1.0)
+        constants = work.curvature.at(1.0)
     interval = _interval(channels, bases, factor)
     objective = ExecutionObjective(problem, space, mu=constants.mu, L=constants.L)
     choose = minimal_degree if minimal else outer_degree

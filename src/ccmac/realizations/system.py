@@ -7,7 +7,6 @@ static cost of one residual (one forward and one adjoint call of the stack).
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -36,17 +35,6 @@ class Interval:
     def widened(self, low: float = 1.0, high: float = 1.0) -> Interval:
         """Endpoints multiplied by ``low`` (<= 1) and ``high`` (>= 1)."""
         return Interval(self.low * low, self.high * high, self.source)
-
-
-def weighted_extremes(a: float, b: float, cosine: float) -> tuple[float, float]:
-    """Extreme positive eigenvalues of a P_U + b P_V at Friedrichs cosine c (eq.
-
-    Projector-spectrum).
-    """
-    root = math.sqrt((a - b) ** 2 + 4 * a * b * cosine * cosine)
-    high = (a + b + root) / 2
-    # (a + b - root)/2 without cancellation.
-    return a * b * (1 - cosine) * (1 + cosine) / high, high
 
 
 class AffineSystem(ABC):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
-from ccmac.runtime.averaging import Averaging, cheapest, messages_sent
+from ccmac.runtime.averaging import Averaging, by_name, messages_sent
 
 Array = NDArray[np.float64]
 FLOAT_BYTES = 8
@@ -31,11 +31,15 @@ class Runtime(ABC):
     fused: bool = False
 
     def __init__(
-        self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | None = None
+        self,
+        network: Network,
+        *,
+        ledger: Ledger | None = None,
+        averaging: Averaging | str = "auto",
     ) -> None:
         self.network = network
         self.ledger = ledger or Ledger()
-        self.averaging = averaging or cheapest(network)
+        self.averaging = by_name(network, averaging) if isinstance(averaging, str) else averaging
         self._sent: dict[int, tuple[sp.csr_array, int]] = {}
 
     # -- who ------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ class InProcess(Runtime):
         *,
         fused: bool = True,
         ledger: Ledger | None = None,
-        averaging: Averaging | None = None,
+        averaging: Averaging | str = "auto",
     ) -> None:
         super().__init__(network, ledger=ledger, averaging=averaging)
         self.fused = fused

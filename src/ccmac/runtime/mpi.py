@@ -65,7 +65,7 @@ class Mpi(Runtime):
         network: Network,
         *,
         ledger: Ledger | None = None,
-        averaging: Averaging | None = None,
+        averaging: Averaging | str = "auto",
         comm: MPI.Intracomm | None = None,
         audit: bool | Audit = False,
     ) -> None:

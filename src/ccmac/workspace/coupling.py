@@ -6,6 +6,8 @@ coupled row is then H u = t A x~ + s B z~.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +35,7 @@ class Coupling:
 
     def rescaled(self, t: float, s: float) -> Coupling:
         """The same blocks under another scaling (nothing is copied)."""
-        other = object.__new__(Coupling)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.t, other.s = t, s
         return other
 
@@ -88,11 +89,3 @@ class Coupling:
         gz = np.empty((count, self.q)) if out is None else out
         self.B.adjoint_common(self.s * price[0], gz.reshape(-1))
         return gx, gz
-
-
-def right_hand_sides(problem: Problem) -> Array:
-    """The b_i of the agents held here, one row each (zeros where absent; no copies if all are)."""
-    blocks = problem.blocks("b")
-    if all(b is None for b in blocks):
-        return np.broadcast_to(0.0, (len(blocks), problem.m))
-    return np.stack([np.zeros(problem.m) if b is None else b for b in blocks])

@@ -8,42 +8,18 @@ Range(C_i'), and the least-norm point C_i^+ c_i.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import semi_iteration, smallest_degree
-from ccmac.linalg.families import LocalFamily, multiply
+from ccmac.linalg.families import LocalFamily, dense
+from ccmac.linalg.ranks import RowSpace, row_space
+from ccmac.linalg.tolerances import CONSISTENCY, PROJECTOR
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 
 Array = NDArray[np.float64]
-RANK_TOLERANCE = 1e-11
-CONSISTENCY = 1e-9
-PROJECTOR_ERROR = 1e-14
-
-
-def dense(block: Any) -> Array:
-    """A block as an ndarray (operators are probed column by column)."""
-    if isinstance(block, np.ndarray):
-        return block
-    if is_sparse(block):
-        return np.asarray(block.toarray())
-    columns = [multiply(block, e) for e in np.eye(block.shape[1])]
-    return np.stack(columns, axis=1) if columns else np.zeros(block.shape)
-
-
-def row_space(matrix: Array) -> tuple[Array, Array, Array]:
-    """Thin SVD factors (U, s, V') with singular values above the rank tolerance."""
-    if 0 in matrix.shape:
-        return np.zeros((matrix.shape[0], 0)), np.zeros(0), np.zeros((0, matrix.shape[1]))
-    U, s, Vt = scipy.linalg.svd(matrix, full_matrices=False, lapack_driver="gesvd")
-    rank = int(np.count_nonzero(s > RANK_TOLERANCE * s[0])) if s.size and s[0] > 0 else 0
-    return U[:, :rank], s[:rank], Vt[:rank]
 
 
 class LocalEquations:
@@ -69,16 +45,15 @@ class LocalEquations:
             for agent, k in zip(problem.agents.values(), p, strict=True)
         ]
         self.right = np.concatenate(right) if right else np.zeros(0)
+        self.spaces: list[RowSpace] = []
         self.bases: list[Array] = []
-        self.singular: list[Array] = []
-        self.left: list[Array] = []
         if self.empty:
             self.point = np.zeros(sum(d))
             self._projector: LocalFamily | None = None
             return
         if access == "matvec" and interval is not None:
             self.interval = interval
-            self._steps = smallest_degree(*interval, PROJECTOR_ERROR)
+            self._steps = smallest_degree(*interval, PROJECTOR)
             self.point = self._pseudo_inverse(self.right)
             self._projector = None
             self._find_conflicts(problem, self._family.forward(self.point), right)
@@ -86,16 +61,14 @@ class LocalEquations:
         point = []
         for i, (block, c) in zip(problem.agents, zip(blocks, right, strict=True), strict=True):
             matrix = np.zeros((len(c), problem.d[i])) if block is None else dense(block)
-            U, s, Vt = row_space(matrix)
-            self.bases.append(Vt)
-            self.singular.append(s)
-            self.left.append(U)
-            point.append(Vt.T @ ((U.T @ c) / s))
-            gap = float(np.linalg.norm(c - U @ (U.T @ c)))
-            if gap > CONSISTENCY * max(1.0, float(np.linalg.norm(c))):
+            space = row_space(matrix)
+            self.spaces.append(space)
+            self.bases.append(np.ascontiguousarray(space.basis.T))
+            point.append(space.basis @ space.coordinates(c))
+            if gap := space.conflict(c):
                 self.conflict.append((i, gap))
         self.point = np.concatenate(point)
-        ranks = [len(s) for s in self.singular]
+        ranks = [space.rank for space in self.spaces]
         self._projector = LocalFamily("C", self.bases, ranks, d, self.ledger, present=True)
 
     def _find_conflicts(self, problem: Problem, image: Array, right: list[Array]) -> None:
@@ -130,7 +103,7 @@ class LocalEquations:
         return Cost(C=2) if self._projector is not None else Cost(C=2 * self._steps)
 
     def multipliers(self, gradient: Array) -> list[Array]:
-        """kappa_i with C_i' kappa_i = -P_C gradient_i (least squares), one array an agent."""
+        """kappa_i with C_i' kappa_i = -P_C gradient_i (least squares), one array per agent."""
         prices, start = [], 0
         sizes = self._family.columns
         if self._projector is None and not self.empty:
@@ -149,5 +122,5 @@ class LocalEquations:
             if self.empty:
                 prices.append(np.zeros(self._family.rows[k]))
             else:
-                prices.append(-self.left[k] @ ((self.bases[k] @ piece) / self.singular[k]))
+                prices.append(self.spaces[k].multipliers(-(self.bases[k] @ piece)))
         return prices

@@ -8,6 +8,7 @@ which changes neither the row space nor the solutions and leaves spec(S_D) in [0
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,15 @@ from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import smallest_degree
-from ccmac.linalg.families import LocalFamily
+from ccmac.linalg.families import LocalFamily, dense
 from ccmac.linalg.lanczos import Krylov
+from ccmac.linalg.ranks import RowSpace, row_space
+from ccmac.linalg.tolerances import KERNEL
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.workspace.chains import Chain, semi_iteration_chain
-from ccmac.workspace.local import CONSISTENCY, dense, row_space
 
 Array = NDArray[np.float64]
-KERNEL = 1e-10
 
 
 class SharedEquations:
@@ -39,7 +40,7 @@ class SharedEquations:
             np.zeros(k) if agent.e is None else agent.e
             for agent, k in zip(problem.agents.values(), rows, strict=True)
         ]
-        self._maps: list[tuple[Array, Array]] | None = None
+        self._spaces: list[RowSpace] | None = None
         if access == "factor" and not self.empty:
             blocks, right, rows = self._orthonormal(blocks, right)
         self.family = LocalFamily(
@@ -60,16 +61,15 @@ class SharedEquations:
     ) -> tuple[list[Any], list[Array], list[int]]:
         new_blocks: list[Any] = []
         new_right: list[Array] = []
-        self._maps = []
+        self._spaces = []
         for i, (block, e) in zip(self.problem.agents, zip(blocks, right, strict=True), strict=True):
             matrix = np.zeros((0, self.q)) if block is None else dense(block)
-            U, s, Vt = row_space(matrix)
-            gap = float(np.linalg.norm(e - U @ (U.T @ e))) if len(e) else 0.0
-            if gap > CONSISTENCY * max(1.0, float(np.linalg.norm(e))):
+            space = row_space(matrix)
+            if gap := space.conflict(e):
                 self.conflict.append((i, gap))
-            self._maps.append((U, s))
-            new_blocks.append(Vt)
-            new_right.append((U.T @ e) / s)
+            self._spaces.append(space)
+            new_blocks.append(np.ascontiguousarray(space.basis.T))
+            new_right.append(space.coordinates(e))
         return new_blocks, new_right, [len(v) for v in new_right]
 
     # -- S_D -------------------------------------------------------------------------------------
@@ -84,17 +84,19 @@ class SharedEquations:
         count = len(self.problem.agents)
         self.target = self.runtime.average(self.family.adjoint(self.right).reshape(count, self.q))
 
+    def copied(self) -> SharedEquations:
+        """The same equations, whose interval or span may be fixed apart (nothing is copied)."""
+        return copy.copy(self)
+
     def at_scale(self, s: float) -> SharedEquations:
         """The same equations in z = s z~."""
-        other = object.__new__(SharedEquations)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.scale = s
         return other
 
     def homogeneous(self) -> SharedEquations:
         """The same equations with zero right-hand sides."""
-        other = object.__new__(SharedEquations)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.target = np.zeros_like(self.target)
         other.point = np.zeros_like(self.point)
         return other
@@ -140,7 +142,6 @@ class SharedEquations:
     def in_user_rows(self, flat: Array) -> list[Array]:
         """Multipliers of the (possibly orthonormal) rows, as multipliers of the user's D_i."""
         pieces = np.split(flat, np.cumsum(self.family.rows)[:-1])
-        if self._maps is None:
+        if self._spaces is None:
             return pieces
-        # Orthonormal rows V' = S^{-1} U' D: V v = D' (U S^{-1} v).
-        return [U @ (v / s) for (U, s), v in zip(self._maps, pieces, strict=True)]
+        return [space.multipliers(v) for space, v in zip(self._spaces, pieces, strict=True)]

@@ -25,7 +25,7 @@ networks:
   - erdos_renyi: {p: 0.5, seeds: [0, 1]}
 methods:
   - name: cross-apapc
-    paper: {realization: canonical, pinned: {degree_1: 6}}
+    paper: {realization: canonical, inner: 6}
 expect: {reached: all, paper: {alpha_aff: [0.9, 1.1]}}
 """
 
@@ -38,7 +38,7 @@ def test_expansion_is_the_product_of_the_lists() -> None:
     assert suite.read(GOOD, "toy.yaml", "practical").expect == {"reached": "all"}
     run = found.runs[0]
     assert run.tol == 1e-4
-    assert run.options == {"realization": "canonical", "pinned": {"degree_1": 6}}
+    assert run.options == {"realization": "canonical", "inner": 6}
     assert Run.from_dict(run.as_dict()) == run
 
 
@@ -142,7 +142,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
         ("tol: 1e-4", "tol: !!int foo", "is not a number"),
         ("tol: 1e-4", f"tol: {'9' * 5000}", "is not a number"),
         ("tol: 1e-4", "tol: .nan", "outside"),
-        ("degree_1: 6", "degree_1: .inf", "is not a finite number"),
+        ("inner: 6", "inner: .inf", "is not a finite number"),
         ("[a1a-like]", f"[./{'x' * 5000}]", "does not exist"),
         ("[a1a-like]", '["./\\0"]', "does not exist"),
         ("[a1a-like]", f"[{'x' * 5000}]", "no data set is called"),

@@ -41,8 +41,8 @@ alpha: [uniform, {cross_factor: 2}]
 networks: [ring, path]
 methods:
   - name: cross-apapc
-    paper: {realization: canonical, pinned: {degree_1: 8, interval: tight}}
-    practical: {pinned: {scale: 1.0, normalizer: semi-iteration, inner: 2, outer: 1}}
+    paper: {realization: canonical, inner: 8, interval: tight}
+    practical: {scale: 1.0, normalizer: semi-iteration, inner: 2, outer: 1}
 expect: {reached: all}
 """
 

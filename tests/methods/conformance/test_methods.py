@@ -11,7 +11,7 @@ import pytest
 
 import ccmac
 from ccmac.errors import InputError, MethodRefused
-from ccmac.methods.registry import REGISTRY
+from ccmac.methods.registry import REGISTRY, parse
 from methods.conformance.cases import AGENTS, Case, logistic, quadratic, ridge
 
 METHODS = [name for name, m in REGISTRY.items() if "strongly convex" in m.needs]
@@ -41,8 +41,8 @@ def test_reaches_the_reference(method: str, kind: str, network: str) -> None:
             ccmac.solve(case.problem, NETWORKS[network], method=method)
         return
     result = ccmac.solve(
-        case.problem, NETWORKS[network], method=method, tol=TOLERANCE,
-        reference=case.reference, max_iterations=3000, **options,
+        case.problem, NETWORKS[network], method=parse(method, options), tol=TOLERANCE,
+        reference=case.reference, max_iterations=3000,
     )  # fmt: skip
     assert result.status == "optimal"
     assert result.relative_error <= TOLERANCE
@@ -56,8 +56,8 @@ def test_every_iteration_costs_what_it_declares(method: str, kind: str) -> None:
         return
     runs = [
         ccmac.solve(
-            case.problem, NETWORKS["ring"], method=method, tol=1e-14,
-            reference=case.reference, max_iterations=count, **options,
+            case.problem, NETWORKS["ring"], method=parse(method, options), tol=1e-14,
+            reference=case.reference, max_iterations=count,
         )
         for count in (2, 5)
     ]  # fmt: skip
@@ -71,8 +71,8 @@ def test_executed_rounds_agree_with_the_simulation(method: str) -> None:
     case, options = case_for(method, "quadratic")
     runs = [
         ccmac.solve(
-            case.problem, NETWORKS["ring"], method=method, tol=1e-14,
-            reference=case.reference, max_iterations=6, fused=fused, **options,
+            case.problem, method=parse(method, options), tol=1e-14, reference=case.reference,
+            max_iterations=6, runtime=ccmac.InProcess(NETWORKS["ring"], fused=fused),
         )
         for fused in (True, False)
     ]  # fmt: skip
@@ -92,11 +92,13 @@ def test_mixed_refuses_coupling_through_z() -> None:
 def test_pooling_refuses_general_blocks() -> None:
     for method in ("dpmm", "coupled-yarmoshik"):
         with pytest.raises(MethodRefused, match="R1"):
-            ccmac.solve(quadratic().problem, NETWORKS["ring"], method=method, reduction="R2")
+            ccmac.solve(
+                quadratic().problem, NETWORKS["ring"], method=parse(method, {"reduction": "R2"})
+            )
 
 
 def test_unknown_names_are_named() -> None:
     with pytest.raises(InputError, match="R1, R2 or R3"):
-        ccmac.solve(ridge().problem, NETWORKS["ring"], method="dpmm", reduction="R7")
+        ccmac.solve(ridge().problem, NETWORKS["ring"], method=ccmac.methods.Dpmm(reduction="R7"))
     with pytest.raises(InputError, match="grid"):
-        ccmac.solve(ridge().problem, NETWORKS["ring"], method="dpmm", tune="everything")
+        ccmac.solve(ridge().problem, NETWORKS["ring"], method=ccmac.methods.Dpmm(tune="everything"))

@@ -12,6 +12,7 @@ from ccmac.realizations.joint.system import joint
 from ccmac.realizations.supplied import Certificates
 from ccmac.runtime import InProcess
 from ccmac.runtime.mpi import MPI, Mpi, guard
+from ccmac.workspace import Workspace
 
 
 def images(realized: Realized) -> tuple[np.ndarray, np.ndarray]:
@@ -32,10 +33,10 @@ def main() -> None:
     mine = problem.restricted(here.owned)
 
     # Supplied numbers make both sides the same computation: bit for bit.
-    bounds = certified(problem, InProcess(network)).details["certificates"]
+    bounds = certified(Workspace(problem, InProcess(network))).details["certificates"]
     given = Certificates(**bounds)
-    one = certified(mine, here, certificates=given, materialise=False)
-    all_ = certified(problem, whole, certificates=given, materialise=False)
+    one = certified(Workspace(mine, here), certificates=given, materialise=False)
+    all_ = certified(Workspace(problem, whole), certificates=given, materialise=False)
     for w, v in zip(images(one), images(all_), strict=True):
         for k, agent in enumerate(here.owned):
             assert np.array_equal(one.space.x_of(w, k), all_.space.x_of(v, agent))
@@ -44,11 +45,11 @@ def main() -> None:
     assert here.ledger.of("solve") == whole.ledger.of("solve")
 
     # Without them, ranks that hold a part of the problem find the same constants.
-    found = certified(mine, here).details["certificates"]
+    found = certified(Workspace(mine, here)).details["certificates"]
     for name, value in bounds.items():
         assert np.isclose(found[name], value, rtol=1e-5), (name, found[name], value)
 
-    split, together = joint(mine, here), joint(problem, whole)
+    split, together = joint(Workspace(mine, here)), joint(Workspace(problem, whole))
     assert np.isclose(split.system.interval.ratio, together.system.interval.ratio, rtol=1e-4)
     assert here.is_root == (MPI.COMM_WORLD.Get_rank() == 0)
     here.close()

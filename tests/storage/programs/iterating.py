@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from ccmac.network import Network
-from ccmac.runtime import Runtime, checkpoint
+from ccmac.runtime import Runtime
+from ccmac.storage import checkpoint
 
 MANIFEST = {"problem": "abc", "version": "1"}
 NETWORK = Network.grid(2, 4)

@@ -1,8 +1,8 @@
 """Methods and data sets of one's own: a Python file named on the command line.
 
-The file may define ``METHODS`` (a list of :class:`ccmac.methods.method.Method`) and ``DATASETS``
-(a mapping from a name to a function without arguments that returns ``(X, y)``). A suite never names
-such a file itself: reading a suite executes nothing.
+The file may define ``METHODS`` (a list of classes derived from :class:`ccmac.methods.Method`) and
+``DATASETS`` (a mapping from a name to a function without arguments that returns ``(X, y)``). A
+suite never names such a file itself: reading a suite executes nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.lab.data import RECORDS
-from ccmac.methods.method import Method
+from ccmac.methods.base import Method
 from ccmac.methods.registry import REGISTRY
+from ccmac.texts import shown
 
 DATASETS: dict[str, Callable[[], tuple[Any, Any]]] = {}
 
@@ -42,9 +43,9 @@ def _load(path: Path) -> None:
     if not found and not sets:
         raise InputError(f"plugin {path}: defines neither METHODS nor DATASETS")
     for method in found:
-        if not isinstance(method, Method):
+        if not (isinstance(method, type) and issubclass(method, Method)):
             raise InputError(
-                f"plugin {path}: METHODS holds a {type(method).__name__}, not a Method"
+                f"plugin {path}: METHODS holds {shown(method)}; give classes derived from Method"
             )
         REGISTRY[method.name] = method
     for name, make in sets.items():

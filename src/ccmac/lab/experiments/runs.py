@@ -22,7 +22,7 @@ class Run:
     """Problem, network, method and stopping rule, all of plain values.
 
     ``problem`` are keyword arguments of :func:`ccmac.vfl.problem`, ``options`` of
-    :func:`ccmac.solve`; ``stop`` is ``reference`` (RelErr of the weights) or ``certificate``.
+    the method; ``stop`` is ``reference`` (RelErr of the weights) or ``certificate``.
     """
 
     suite: str

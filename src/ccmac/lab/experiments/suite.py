@@ -21,6 +21,7 @@ from ccmac.lab.data.files import find
 from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.runs import Run
 from ccmac.methods.registry import REGISTRY
+from ccmac.methods.registry import parse as parse_method
 from ccmac.network.spec import FAMILIES, parse_family
 from ccmac.storage.located import Located, parse
 from ccmac.texts import MEGABYTE, cut, is_file, nearest, read_text, shown
@@ -34,10 +35,7 @@ KEYS = (
     "partition_seeds", "alpha", "networks", "problem", "methods", "expect",
 )  # fmt: skip
 PROBLEM = ("loss", "regularization", "label_owner", "shared_regularization", "l1", "delta")
-OPTIONS = (
-    "realization", "reduction", "tune", "schedule", "access", "pinned", "max_iterations",
-    "max_seconds",
-)  # fmt: skip
+LIMITS = ("max_iterations", "max_seconds")  # of a run; all other options are the method's own
 EXPECT = ("reached", "alpha_aff", "alpha_comm")
 FILES = (".svm", ".txt", ".bz2", ".xz", ".libsvm", ".svmlight")
 
@@ -232,19 +230,20 @@ def _method(entry: Located, profile: str) -> tuple[str, str, dict[str, Any]] | N
     options: dict[str, Any] = {}
     for key in ("options", profile):
         if key in fields:
-            options |= {k: _option(k, v) for k, v in fields[key].mapping(OPTIONS).items()}
+            options |= {k: _option(k, v) for k, v in fields[key].mapping().items()}
+    try:
+        parse_method(name, {k: v for k, v in options.items() if k not in LIMITS})
+    except InputError as error:
+        fields.get("options", fields.get(profile, entry)).fail(str(error))
     return name, fields["label"].text() if "label" in fields else name, options
 
 
 def _option(key: str, value: Located) -> Any:
-    if key == "pinned":
-        value.mapping()
-        return value.plain()
     if key == "max_iterations":
         return value.whole(1)
     if key == "max_seconds":
         return value.number(0.0)
-    return value.text()
+    return value.plain()
 
 
 def _known(entry: Located) -> str:

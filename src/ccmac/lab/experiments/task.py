@@ -26,6 +26,7 @@ from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.records import thinned, write_record
 from ccmac.lab.experiments.reference import reference_weights
 from ccmac.lab.experiments.runs import Run
+from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import build_family
 from ccmac.realizations.canonical.system import modelled_rounds
@@ -68,9 +69,8 @@ def _solve(runs: Sequence[Run]) -> list[tuple[dict[str, Any], str]]:
     if run.stop == "reference":
         target = reference_weights(run.data, X, y, run.problem)
     result = solve(
-        built, network, method=run.method, tol=run.tol, reference=target,
+        built, network, parse(run.method, run.options), run.tol, reference=target,
         max_iterations=run.max_iterations, max_seconds=run.max_seconds, progress=False,
-        **run.options,
     )  # fmt: skip
     summary = result.as_dict()
     summary["provenance"] = {**result.provenance, **machine()}

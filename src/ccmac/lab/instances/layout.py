@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import cross_factor
 from ccmac.lab.instances.chain import GroundedChain, ReflectedChain, matchings
 from ccmac.objectives import Objective, Quadratic, Separable, SquaredDistance
 from ccmac.problem import Agent, Problem
@@ -45,7 +46,7 @@ def chain_facts(
 
 def angle_facts(cosine: float) -> dict[str, float]:
     """The Friedrichs cosine and the cross factor that follows from it."""
-    factor = float(np.sqrt((1.0 + cosine) / (1.0 - cosine)))
+    factor = cross_factor(cosine)
     return {"friedrichs_cosine": cosine, "cross_factor": factor}
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ccmac.angles.principal import cross_factor
 from ccmac.errors import InputError
 from ccmac.lab.instances.base import Instance
 from ccmac.network import Network
@@ -28,7 +29,7 @@ def two_agent(t: float) -> Instance:
     cosine = abs(t) / math.sqrt(2.0 + t * t)
     facts = {
         "friedrichs_cosine": cosine,
-        "cross_factor": math.sqrt((1.0 + cosine) / (1.0 - cosine)),
+        "cross_factor": cross_factor(cosine),
         "kappa_f": 1.0,
         "kappa_W": 1.0,
         "price": -0.25,

@@ -8,8 +8,7 @@ spectrum in [11/15, 19/15]. With L_A = max ||A'_i||^2, mu_A = lambda_min^+(mean 
     G = F + (r/2) ||B(u, y) - b'||^2,  r = mu_f/(2 L_A),  n_B = ceil((L_B/mu_B)^{1/2}),
 
 the iteration is that of APAPC on G with the Chebyshev correction of degree n_B towards
-B(u, y) = b'. Local equations become rows of A'. Needs smooth strongly convex f'. ``reduction`` is
-R1, R2 or R3.
+B(u, y) = b'. Local equations become rows of A'. Needs smooth strongly convex f'.
 Cost: 1 gradient, 2 n_B + 2 products with A', 2 n_W (n_B + 1) rounds of m' floats.
 """
 
@@ -24,114 +23,78 @@ from numpy.typing import NDArray
 from ccmac.errors import MethodRefused
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import outer_degree
-from ccmac.methods.borrowed import certified_stop
+from ccmac.methods.base import Prepared, Request
 from ccmac.methods.comparators.accelerated import (
     HIGH,
     LOW,
     AcceleratedIteration,
+    GraphRows,
     Penalized,
-    graph_degree,
 )
-from ccmac.methods.comparators.graph_rows import GraphRows
-from ccmac.methods.comparators.reductions import CoupledForm
+from ccmac.methods.comparators.reductions import REDUCTIONS, CoupledForm
 from ccmac.methods.comparators.spectra import largest_norm, least_eigenvalue
-from ccmac.methods.method import Context, Method, Prepared
+from ccmac.methods.options import option
+from ccmac.methods.realized import JudgedMethod
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Constants:
-    """The numbers of the module text; ``graph_degree`` is n_W, ``degree`` n_B."""
-
-    mu_A: float
-    L_A: float
-    mu_f: float
-    L_f: float
-    graph_degree: int
-
-    @property
-    def gamma(self) -> float:
-        """Weight of W'."""
-        return math.sqrt((self.mu_A + self.L_A) / LOW**2)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """[mu_B, L_B]."""
-        return self.mu_A / 2, self.L_A + (self.L_A + self.mu_A) * (HIGH / LOW) ** 2
-
-    @property
-    def degree(self) -> int:
-        """n_B."""
-        return outer_degree(*self.interval)
-
-    @property
-    def r(self) -> float:
-        """Weight of the penalty in G."""
-        return self.mu_f / (2 * self.L_A)
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """(mu_G, L_G)."""
-        ratio = (self.mu_A + self.L_A) / self.L_A
-        low = self.mu_f * min(0.5, ratio / 4)
-        return low, max(self.L_f + self.mu_f, self.mu_f * (HIGH / LOW) ** 2 * ratio)
-
-
 class CoupledIteration(AcceleratedIteration):
-    """The correction of degree n_B towards B(u, y) = b'."""
+    """The correction towards B(u, y) = b', whose interval is [mu_B, L_B]; ``degree`` is n_B."""
 
-    name = "coupled-yarmoshik"
-
-    def __init__(self, form: CoupledForm, constants: Constants) -> None:
-        mu, L = constants.curvature
-        coupled = GraphRows(form, constants.gamma, constants.graph_degree)
-        super().__init__(coupled, Penalized(constants.r, mu, L, HIGH / LOW))
-        self.constants = constants
+    def __init__(self, form: CoupledForm, mu_A: float, L_A: float, mu_f: float, L_f: float) -> None:
+        ratio, spread = (mu_A + L_A) / L_A, (HIGH / LOW) ** 2
+        mu, L = mu_f * min(0.5, ratio / 4), max(L_f + mu_f, mu_f * spread * ratio)
+        gamma = math.sqrt((mu_A + L_A) / LOW**2)
+        super().__init__(GraphRows(form, gamma), Penalized(mu_f / (2 * L_A), mu, L, HIGH / LOW))
+        self.interval = mu_A / 2, L_A + (L_A + mu_A) * spread
+        self.degree = outer_degree(*self.interval)
 
     def correction(self, v: Array) -> Array:
         """n_B misfits and adjoints of B."""
-        return self.coupled_correction(v, self.constants.interval, self.constants.degree)
+        return self.coupled_correction(v, self.interval, self.degree)
 
     @property
     def correction_cost(self) -> Cost:
         """2 n_B products with A', 2 n_W n_B rounds."""
-        return 2 * self.constants.degree * self.coupled.cost
+        return 2 * self.degree * self.coupled.cost
 
 
-def prepare_coupled(ctx: Context) -> Prepared:
-    """On the reduction asked for (R1 by default)."""
-    runtime = ctx.runtime
-    form = CoupledForm(ctx.problem, runtime, ctx.reduction or "R1", rows=True)
-    mu_f, L_f = form.curvature()
-    if mu_f <= 0:
-        raise MethodRefused(
-            f"method coupled-yarmoshik needs every f_i strongly convex under reduction {form.name};"
-            " use reduction='R2' (pools the losses of z) or cross-apapc"
-        )
+@dataclass(frozen=True)
+class CoupledYarmoshik(JudgedMethod):
+    """The accelerated method for coupled constraints, on a reduction."""
 
-    def gram(v: Array) -> Array:
-        return form.forward(form.adjoint(np.broadcast_to(v, form.right.shape)))
+    name = "coupled-yarmoshik"
+    summary = "accelerated method for coupled constraints, on a reduction R1, R2 or R3"
+    needs = frozenset({"smooth", "strongly convex"})
+    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 
-    mu_A = least_eigenvalue(runtime, gram, form.width, ctx.seed)
-    constants = Constants(mu_A, max(largest_norm(form), mu_A), mu_f, L_f, graph_degree(ctx))
-    iteration = CoupledIteration(form, constants)
-    settings = {
-        "reduction": form.name, "message floats": form.width, "mu_A": constants.mu_A,
-        "L_A": constants.L_A, "gamma": constants.gamma, "degree": constants.degree,
-        "graph degree": constants.graph_degree,
-    }  # fmt: skip
-    return Prepared(
-        iteration, certified_stop(ctx, iteration), f"coupled {form.name}",
-        "accelerated method for coupled constraints", settings,
-    )  # fmt: skip
+    reduction: str = option("R1", str, "how z and consensus are coupled", choices=REDUCTIONS)
 
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Three reductions and one Lanczos run for the constants."""
+        form = CoupledForm(work, self.reduction, rows=True)
+        mu_f, L_f = form.curvature()
+        if mu_f <= 0:
+            raise MethodRefused(
+                f"method {self.name} needs every f_i strongly convex under reduction {form.name};"
+                " use reduction='R2' (pools the losses of z) or cross-apapc"
+            )
 
-COUPLED = Method(
-    "coupled-yarmoshik",
-    "accelerated method for coupled constraints, on a reduction R1, R2 or R3",
-    frozenset({"smooth", "strongly convex"}),
-    prepare_coupled,
-    ("coupled R1", "coupled R2", "coupled R3"),
-    suggestion="cross-continuation (smooth) or cross-sliding (nonsmooth)",
-)
+        def gram(v: Array) -> Array:
+            return form.forward(form.adjoint(np.broadcast_to(v, form.right.shape)))
+
+        mu_A = least_eigenvalue(work, gram, form.width, request.seed)
+        L_A = max(largest_norm(form), mu_A)
+        iteration = CoupledIteration(form, mu_A, L_A, mu_f, L_f)
+        judge, stopping = self.judge(work, request)
+        settings = {
+            "reduction": form.name, "message floats": form.width, "mu_A": mu_A, "L_A": L_A,
+            "gamma": iteration.coupled.weight, "degree": iteration.degree,
+            "graph degree": iteration.coupled.filter.degree,
+        }  # fmt: skip
+        return Prepared(
+            iteration, stopping, f"coupled {form.name}",
+            "accelerated method for coupled constraints", settings, judge=judge,
+        )  # fmt: skip

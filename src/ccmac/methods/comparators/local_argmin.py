@@ -11,7 +11,6 @@ charged.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +21,12 @@ from numpy.typing import NDArray
 
 from ccmac.methods.comparators.reductions import CoupledForm
 from ccmac.methods.local.hessians import hessian_at
-from ccmac.methods.local.inverse import Solve, constrained_inverse
+from ccmac.methods.local.inverse import OwnEquations, Solve, constrained_inverse
+from ccmac.methods.local.minimum import Minimiser
 from ccmac.methods.local.newton import Smooth
 from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.shared import SharedEquations
 
 Array = NDArray[np.float64]
 DENSE = 3000
@@ -39,87 +37,60 @@ class LocalArgmin:
 
     def __init__(self, form: CoupledForm, c: float, rho: float = 0.0) -> None:
         self.form, self.rho, self.inner_gradients = form, rho, 0
-        problem, runtime, space = form.problem, form.runtime, form.space
-        local = LocalEquations(problem, runtime, "factor")
-        shared = SharedEquations(problem, runtime, "factor")
-        sides = np.split(shared.right, np.cumsum(shared.family.rows)[:-1])
-        self._agents: list[_Agent] = []
-        for k, f in enumerate(form.objectives):
-            d, held = space.d[k], np.flatnonzero(form.held[k])
+        space, own = form.space, OwnEquations(form.work)
+        # Entries of (x, z) that each agent holds; where not all are held there is no D.
+        pairs = zip(space.d, form.held, strict=True)
+        self._held = [np.concatenate([np.arange(d), d + np.flatnonzero(z)]) for d, z in pairs]
+        self._agents: list[Minimiser] = []
+        for k, (f, held) in enumerate(zip(form.objectives, self._held, strict=True)):
+            V_C, V_D, point = own.of(k)
+            E = np.take(scipy.linalg.block_diag(V_C, V_D), held, axis=1)
             K = form.local_matrix(k)
-            V_C = np.zeros((0, d)) if local.empty else local.bases[k]
-            V_D = np.zeros((0, len(held)))
-            point = np.zeros(d + len(held))
-            if not local.empty:
-                point[:d] = local.point[space.offsets[k] : space.offsets[k + 1]]
-            if not shared.empty:
-                V_D = shared.family.blocks[k]
-                point[d:] = V_D.T @ sides[k]
-            E = scipy.linalg.block_diag(V_C, V_D) if len(V_C) + len(V_D) else _no_rows(point)
-            penalty = sp.csr_array(c * (K.T @ K) + rho * sp.eye_array(len(point)))
-            self._agents.append(_agent(_Piece(f, d, held, space.q, penalty, E, point)))
+            penalty = sp.csr_array(c * (K.T @ K) + rho * sp.eye_array(len(held)))
+            piece = _Piece(f, space.d[k], space.q, held, penalty, E, point[held])
+            self._agents.append(_minimiser(piece))
 
     def __call__(self, h: Array, u0: Array) -> Array:
         """All agents' minimisers for linear terms ``h`` and proximal centres (starts) ``u0``."""
-        form, space = self.form, self.form.space
-        form.runtime.ledger.charge(argmins=1)
-        out, most = space.zeros(), 0
-        for k, agent in enumerate(self._agents):
-            held, d = form.held[k], space.d[k]
-            centre = np.concatenate([space.x_of(u0, k), space.z(u0)[k][held]])
-            linear = np.concatenate([space.x_of(h, k), space.z(h)[k][held]])
-            u, inner = agent.minimise(linear - self.rho * centre, centre)
-            space.x_of(out, k)[...] = u[:d]
-            space.z(out)[k][held] = u[d:]
+        space, out, most = self.form.space, self.form.space.zeros(), 0
+        self.form.runtime.ledger.charge(argmins=1)
+        for k, (agent, held) in enumerate(zip(self._agents, self._held, strict=True)):
+            centre, linear = space.read(u0, k)[held], space.read(h, k)[held]
+            u = np.zeros(space.d[k] + space.q)
+            u[held], inner = agent.minimise(linear - self.rho * centre, centre)
+            space.write(out, k, u)
             most = max(most, inner)
         self.inner_gradients += most
         return out
 
 
-def _no_rows(point: Array) -> Array:
-    return np.zeros((0, len(point)))
-
-
 @dataclass(frozen=True)
 class _Piece:
-    """f on (x, held z) with its penalty and equations; entries that are not held stay zero."""
+    """f on the entries ``held`` of (x, z), with its penalty and equations; others stay zero."""
 
     f: Objective
     d: int
-    held: NDArray[np.intp]
     q: int
+    held: NDArray[np.intp]
     penalty: sp.csr_array
     E: Array
     point: Array
 
 
-def _agent(piece: _Piece) -> _Agent:
-    f, d = piece.f, piece.d
-    if "quadratic" in f.capabilities:
-        H, g, _ = f.quadratic(d, piece.q)
-        if len(piece.held) < piece.q:
-            keep = np.concatenate([np.arange(d), d + piece.held])
-            H, g = sp.csr_array(H)[keep][:, keep], g[keep]
-        M = sp.csr_array(piece.penalty + sp.csr_array(H))
-        inverse = constrained_inverse(block_solve(M, d), piece.E)
-        return _QuadraticAgent(inverse, g - M @ piece.point, piece.point)
-    if isinstance(f, Separable) and all(_entrywise(part) for part in (f.x_part, f.z_part)):
-        return _NewtonAgent(piece)
-    return _GeneralAgent(piece)
-
-
-def _entrywise(part: Function | None) -> bool:
-    return part is None or "quadratic" in part.capabilities or part.coordinatewise
-
-
-class _Agent(ABC):
-    @abstractmethod
-    def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
-        """(minimiser, inner gradients)."""
+def _minimiser(piece: _Piece) -> Minimiser:
+    f, d, held = piece.f, piece.d, piece.held
+    if "quadratic" not in f.capabilities:
+        return _Descent(piece)
+    H, g, _ = f.quadratic(d, piece.q)
+    if len(held) < d + piece.q:
+        H, g = sp.csr_array(H)[held][:, held], g[held]
+    M = sp.csr_array(piece.penalty + sp.csr_array(H))
+    inverse = constrained_inverse(block_solve(M, d), piece.E)
+    return _Quadratic(inverse, g - M @ piece.point, piece.point)
 
 
 @dataclass(frozen=True)
-class _QuadraticAgent(_Agent):
+class _Quadratic(Minimiser):
     """Its minimiser is point + inverse(descent - linear), descent = -f'(point)."""
 
     inverse: Solve
@@ -130,35 +101,34 @@ class _QuadraticAgent(_Agent):
         return np.asarray(self.point + self.inverse(self.descent - linear)), 0
 
 
-class _SmoothAgent(_Agent, Smooth):
+class _Descent(Minimiser, Smooth):
+    """Newton steps where each part of f is quadratic or acts entry by entry, else L-BFGS."""
+
     def __init__(self, piece: _Piece) -> None:
-        self.f, self.d, self.held, self.q = piece.f, piece.d, piece.held, piece.q
+        self.f, self.d, self.held, self.size = piece.f, piece.d, piece.held, piece.d + piece.q
         self.penalty, self.E, self.point = piece.penalty, piece.E, piece.point
+        parts = (self.f.x_part, self.f.z_part) if isinstance(self.f, Separable) else ()
+        self._parts = parts if all(_entrywise(part) for part in parts) else ()
+        self._arrow: Arrow | None = None
+        if self._parts and (self._parts[1] is None or self._parts[1].coordinatewise):
+            self._arrow = Arrow.of(self.penalty, self.d)
+
+    def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
+        search = self.newton if self._parts else self.quasi_newton
+        return search(linear, start)
 
     def _full(self, u: Array) -> tuple[Array, Array]:
-        z = np.zeros(self.q)
-        z[self.held] = u[self.d :]
-        return u[: self.d], z
+        both = np.zeros(self.size)
+        both[self.held] = u
+        return both[: self.d], both[self.d :]
 
     def value(self, u: Array, linear: Array) -> float:
         """Up to the loss at the entries not held, a constant."""
         return float(self.f.value(*self._full(u)) + linear @ u + 0.5 * u @ (self.penalty @ u))
 
     def gradient(self, u: Array, linear: Array) -> Array:
-        gx, gz = self.f.gradient(*self._full(u))
-        return np.asarray(np.concatenate([gx, gz[self.held]]) + linear + self.penalty @ u)
-
-
-class _NewtonAgent(_SmoothAgent):
-    def __init__(self, piece: _Piece) -> None:
-        super().__init__(piece)
-        assert isinstance(self.f, Separable)
-        self._parts = (self.f.x_part, self.f.z_part)
-        entrywise = self.f.z_part is None or self.f.z_part.coordinatewise
-        self._arrow = Arrow.of(self.penalty, self.d) if entrywise else None
-
-    def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
-        return self.newton(linear, start)
+        slope = np.concatenate(self.f.gradient(*self._full(u)))
+        return np.asarray(slope[self.held] + linear + self.penalty @ u)
 
     def inverse(self, u: Array) -> Solve:
         """Only the diagonal of the z block moves where f acts on z entry by entry."""
@@ -166,17 +136,17 @@ class _NewtonAgent(_SmoothAgent):
             sp.csr_array((len(v), len(v))) if part is None else sp.csr_array(hessian_at(part, v))
             for part, v in zip(self._parts, self._full(u), strict=True)
         )
+        on_z = self.held[self.d :] - self.d
         if self._arrow is not None:
-            solve = self._arrow.solve(H_x.toarray(), H_z.diagonal()[self.held])
+            solve = self._arrow.solve(H_x.toarray(), H_z.diagonal()[on_z])
         else:
-            blocks = sp.block_diag([H_x, H_z[self.held][:, self.held]], format="csr")
+            blocks = sp.block_diag([H_x, H_z[on_z][:, on_z]], format="csr")
             solve = block_solve(sp.csr_array(self.penalty + blocks), self.d)
         return constrained_inverse(solve, self.E)
 
 
-class _GeneralAgent(_SmoothAgent):
-    def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
-        return self.quasi_newton(linear, start)
+def _entrywise(part: Function | None) -> bool:
+    return part is None or "quadratic" in part.capabilities or part.coordinatewise
 
 
 def block_solve(M: sp.csr_array, d: int) -> Solve:

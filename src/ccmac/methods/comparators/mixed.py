@@ -23,20 +23,19 @@ from numpy.typing import NDArray
 from ccmac.errors import MethodRefused
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import chebyshev_correction, outer_degree
-from ccmac.methods.borrowed import certified_stop
+from ccmac.methods.base import Prepared, Request
 from ccmac.methods.comparators.accelerated import (
     HIGH,
     AcceleratedIteration,
+    GraphRows,
     Penalized,
-    graph_degree,
     row_correction,
 )
-from ccmac.methods.comparators.graph_rows import GraphRows
 from ccmac.methods.comparators.reductions import CoupledForm
 from ccmac.methods.comparators.spectra import largest_norm, least_eigenvalue
-from ccmac.methods.method import Context, Method, Prepared
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.shared import SharedEquations
+from ccmac.methods.options import option
+from ccmac.methods.realized import JudgedMethod
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 
@@ -51,57 +50,33 @@ class Constants:
     mu_D: float
     mu_f: float
     L_f: float
-    graph_degree: int
-
-    @property
-    def first(self) -> tuple[float, float]:
-        """Interval of L1'L1."""
-        return self.mu_HC / 4, 37 * self.h
-
-    @property
-    def second(self) -> tuple[float, float]:
-        """Interval of L2'L2: without D that of W~^2."""
-        return (self.mu_D / 2, 19 * self.d_D) if self.d_D else (0.25, 2.25)
-
-    @property
-    def g(self) -> float:
-        """Weight of W~ in L2."""
-        return math.sqrt(8 * self.d_D) if self.d_D else 1.0
 
 
 class MixedIteration(AcceleratedIteration):
     """The corrections towards L1 and, where z is copied, towards L2, added."""
 
-    name = "mixed-yarmoshik"
-
-    def __init__(
-        self,
-        form: CoupledForm,
-        local: LocalEquations,
-        shared: SharedEquations,
-        constants: Constants,
-    ) -> None:
+    def __init__(self, form: CoupledForm, constants: Constants) -> None:
         c = constants
-        coupled = GraphRows(form, math.sqrt(12 * c.h), c.graph_degree)
-        super().__init__(
-            coupled, Penalized(c.mu_f / (2 * c.h), c.mu_f / 2, c.L_f + 14 * c.mu_f, HIGH)
-        )
-        self.local, self.shared, self.constants = local, shared, constants
-        self.beta = math.sqrt(6 * c.h)
-        self.copied = form.name == "none"
+        objective = Penalized(c.mu_f / (2 * c.h), c.mu_f / 2, c.L_f + 14 * c.mu_f, HIGH)
+        super().__init__(GraphRows(form, math.sqrt(12 * c.h)), objective)
+        self.local, self.shared = form.work.local, form.work.shared
+        self.beta, self.copied = math.sqrt(6 * c.h), form.name == "none"
+        # Intervals of L1'L1 and L2'L2 (without D that of W~^2), and the weight of W~ in L2.
+        self.first = c.mu_HC / 4, 37 * c.h
+        self.second = (c.mu_D / 2, 19 * c.d_D) if c.d_D else (0.25, 2.25)
+        self.g = math.sqrt(8 * c.d_D) if c.d_D else 1.0
+        self.degrees = outer_degree(*self.first), outer_degree(*self.second)
 
     def correction(self, v: Array) -> Array:
         """Both displacements."""
-        c = self.constants
-        degree = outer_degree(*c.first)
+        N_1, N_2 = self.degrees
         if self.local.empty:
-            moved = self.coupled_correction(v, c.first, degree)
+            moved = self.coupled_correction(v, self.first, N_1)
         else:
-            rows = row_correction(self._first_gram, self._first_misfit(v), c.first, degree)
+            rows = row_correction(self._first_gram, self._first_misfit(v), self.first, N_1)
             moved = self._first_adjoint(rows)
         if self.copied:
-            degree = outer_degree(*c.second)
-            moved += chebyshev_correction(self._second, v, *c.second, degree)[0]
+            moved += chebyshev_correction(self._second, v, *self.second, N_2)[0]
         return moved
 
     # Rows of L1: those of the coupled equation, then b P_C x in the places of x.
@@ -136,7 +111,7 @@ class MixedIteration(AcceleratedIteration):
         """L2'(L2 v - right) on z; zero elsewhere."""
         image, z = np.zeros_like(v), self.space.z(v)
         out, family = self.space.z(image), self.shared.family
-        out[...] = self.constants.g**2 * self.coupled.filter(z, times=2)
+        out[...] = self.g**2 * self.coupled.filter(z, times=2)
         if not self.shared.empty:
             out += family.adjoint(family.forward(z) - self.shared.right).reshape(z.shape)
         return image, v[:0]
@@ -144,7 +119,7 @@ class MixedIteration(AcceleratedIteration):
     @property
     def correction_cost(self) -> Cost:
         """N_1 residuals of L1, N_2 of L2."""
-        N_1, N_2 = outer_degree(*self.constants.first), outer_degree(*self.constants.second)
+        N_1, N_2 = self.degrees
         total = N_1 * (2 * self.coupled.cost + self.local.cost)
         if self.copied:
             on_z = 2 * self.coupled.filter.cost(self.space.q)
@@ -152,19 +127,9 @@ class MixedIteration(AcceleratedIteration):
         return total
 
 
-def prepare_mixed(ctx: Context) -> Prepared:
-    """Directly when B = 0, else on R2 or R3."""
-    problem, runtime = ctx.problem, ctx.runtime
-    rows = [[float(b is not None and _nonzero(b))] for b in problem.blocks("B")]
-    coupled_z = bool(runtime.gather(np.array(rows)).any())
-    if coupled_z and ctx.reduction not in ("R2", "R3"):
-        raise MethodRefused(
-            "method mixed-yarmoshik needs B = 0: its channels must not meet in z; use cross-apapc, "
-            "or reduction='R2' or 'R3' if z may be pooled"
-        )
-    form = CoupledForm(problem, runtime, ctx.reduction or "none")
-    local = LocalEquations(problem, runtime, "factor")
-    shared = SharedEquations(problem, runtime, "factor")
+def constants_of(form: CoupledForm, seed: int) -> Constants:
+    """By local work, reductions and at most two Lanczos runs; refused where some mu_f = 0."""
+    work, space, local, shared = form.work, form.space, form.work.local, form.work.shared
     mu_f, L_f = form.curvature()
     if mu_f <= 0:
         raise MethodRefused(
@@ -174,45 +139,56 @@ def prepare_mixed(ctx: Context) -> Prepared:
 
     def gram(v: Array) -> Array:
         u = form.adjoint(np.broadcast_to(v, form.right.shape))
-        form.space.x(u)[...] -= local.project(form.space.x(u))
+        space.x(u)[...] -= local.project(space.x(u))
         return form.forward(u)
 
-    def shared_gram(v: Array) -> Array:
-        images = shared.family.forward(np.tile(v, (form.space.count, 1)))
-        return shared.family.adjoint(images).reshape(form.space.count, -1)
-
     h = largest_norm(form) or 1.0
-    mu_HC = min(least_eigenvalue(runtime, gram, form.width, ctx.seed), h) if form.width else h
-    d_D, mu_D = 0.0, 0.0
-    if not shared.empty and form.name == "none":
-        d_D = 1.0  # orthonormal rows
-        mu_D = least_eigenvalue(runtime, shared_gram, problem.q, ctx.seed)
-    constants = Constants(h, mu_HC, d_D, mu_D, mu_f, L_f, graph_degree(ctx))
-    iteration = MixedIteration(form, local, shared, constants)
-    settings = {
-        "reduction": form.name, "h": h, "mu_HC": mu_HC, "mu_D": mu_D,
-        "degrees": (outer_degree(*constants.first), outer_degree(*constants.second)),
-        "graph degree": constants.graph_degree,
-    }  # fmt: skip
-    return Prepared(
-        iteration, certified_stop(ctx, iteration), f"coupled {form.name}",
-        "mixed constraints without coupling through z", settings,
-    )  # fmt: skip
+    mu_HC = min(least_eigenvalue(work, gram, form.width, seed), h) if form.width else h
+    if shared.empty or form.name != "none":
+        return Constants(h, mu_HC, 0.0, 0.0, mu_f, L_f)
+    mu_D = least_eigenvalue(work, shared.gram_contribution, space.q, seed)
+    return Constants(h, mu_HC, 1.0, mu_D, mu_f, L_f)  # d_D = 1: orthonormal rows
 
 
-def _nonzero(block: object) -> bool:
-    """Whether a block has an entry; an operator counts as one that has."""
-    if isinstance(block, np.ndarray):
-        return bool(np.any(block))
-    data = getattr(block, "data", None)
-    return bool(np.any(data)) if isinstance(data, np.ndarray) else True
+def coupled_through_z(work: Workspace) -> bool:
+    """Whether some B_i has an entry that is not zero (an operator counts as one); one reduction."""
+
+    def nonzero(block: object) -> bool:
+        entries = block if isinstance(block, np.ndarray) else getattr(block, "data", None)
+        return bool(np.any(entries)) if isinstance(entries, np.ndarray) else block is not None
+
+    rows = [[float(nonzero(block))] for block in work.problem.blocks("B")]
+    return bool(work.runtime.gather(np.array(rows)).any())
 
 
-MIXED = Method(
-    "mixed-yarmoshik",
-    "accelerated method for mixed constraints with B = 0 (or reduction R2, R3)",
-    frozenset({"smooth", "strongly convex"}),
-    prepare_mixed,
-    ("coupled none", "coupled R2", "coupled R3"),
-    suggestion="cross-continuation (smooth) or cross-sliding (nonsmooth)",
-)
+@dataclass(frozen=True)
+class MixedYarmoshik(JudgedMethod):
+    """The accelerated method for mixed constraints: directly when B = 0, else on R2 or R3."""
+
+    name = "mixed-yarmoshik"
+    summary = "accelerated method for mixed constraints with B = 0 (or reduction R2, R3)"
+    needs = frozenset({"smooth", "strongly convex"})
+    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
+
+    reduction: str | None = option(None, str, "where z goes if B is not zero", choices=("R2", "R3"))
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Four reductions and at most two Lanczos runs for the constants."""
+        if coupled_through_z(work) and self.reduction is None:
+            raise MethodRefused(
+                f"method {self.name} needs B = 0: its channels must not meet in z; use "
+                "cross-apapc, or reduction='R2' or 'R3' if z may be pooled"
+            )
+        form = CoupledForm(work, self.reduction or "none")
+        constants = constants_of(form, request.seed)
+        iteration = MixedIteration(form, constants)
+        judge, stopping = self.judge(work, request)
+        settings = {
+            "reduction": form.name, "h": constants.h, "mu_HC": constants.mu_HC,
+            "mu_D": constants.mu_D, "degrees": iteration.degrees,
+            "graph degree": iteration.coupled.filter.degree,
+        }  # fmt: skip
+        return Prepared(
+            iteration, stopping, f"coupled {form.name}",
+            "mixed constraints without coupling through z", settings, judge=judge,
+        )  # fmt: skip

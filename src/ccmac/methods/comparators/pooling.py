@@ -3,8 +3,8 @@
 Pooling is a change of representation: whoever holds z must know sum_i h_i(z) and sum_i B_i. It is
 possible when f_i(x, z) = g_i(x) + h_i(z), the B_i are multiples of the identity, there is no D, and
 the h_i are squared distances, or one elementwise loss with different weights. Everything else is
-refused with the reason. Cost, in setup: two reductions, and one averaging of q + 1
-floats for squared distances.
+refused with the reason. Cost, in setup: two reductions, and one averaging of q + 1 floats for
+squared distances.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ccmac.linalg.families import identity_multiple
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.objectives.function import Function
 from ccmac.objectives.loss import Loss
-from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 REMEDY = "use reduction='R1', which fits every problem"
 UNKNOWN = [-1.0, 0.0, 0.0, 0.0]
 
 
-def pooled_multiple(problem: Problem, runtime: Runtime, name: str) -> float:
+def pooled_multiple(work: Workspace, name: str) -> float:
     """beta of sum_i B_i = beta I."""
-    rows = []
+    problem, rows = work.problem, []
     for i, agent in problem.agents.items():
         multiple = 0.0 if agent.B is None else identity_multiple(agent.B)
         rows.append([np.nan if multiple is None else multiple, float(problem.r[i] > 0)])
-    values = runtime.gather(np.array(rows))
+    values = work.runtime.gather(np.array(rows))
     if values[:, 1].any():
         raise MethodRefused(f"reduction {name} has no place for equations D z = e; {REMEDY}")
     beta = float(np.add.reduce(values[:, 0]))
@@ -45,9 +45,10 @@ def pooled_multiple(problem: Problem, runtime: Runtime, name: str) -> float:
     return beta
 
 
-def pooled_loss(problem: Problem, runtime: Runtime, name: str) -> tuple[int, list[Function]]:
+def pooled_loss(work: Workspace, name: str) -> tuple[int, list[Function]]:
     """(the first agent that has a loss of z, sum_i h_i as each owned agent knows it)."""
-    objectives = [agent.objective for agent in problem.agents.values()]
+    runtime = work.runtime
+    objectives = [agent.objective for agent in work.problem.agents.values()]
     parts = [f.z_part if isinstance(f, Separable) else None for f in objectives]
     rows = [
         _kind(part) if isinstance(f, Separable) else UNKNOWN
@@ -59,7 +60,7 @@ def pooled_loss(problem: Problem, runtime: Runtime, name: str) -> tuple[int, lis
         return 0, [SquaredDistance(0.0) for _ in parts]
     present, holder = kinds[holders], int(holders[0])
     if np.all(present[:, 0] == 1):
-        return holder, _pooled_squares(runtime, parts, problem.q)
+        return holder, _pooled_squares(runtime, parts, work.problem.q)
     if len(np.unique(present[:, :2], axis=0)) > 1 or np.any(present[:, 0] < 0):
         raise MethodRefused(
             f"reduction {name} needs objectives g(x) + h(z) with squared distances h, or with one "

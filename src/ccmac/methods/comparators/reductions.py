@@ -5,7 +5,7 @@ R1  u_i = (x_i, z_i), A'_i = [A_i B_i; 0 w W_{:,i} (x) I], b'_i = (b_i, 0): any 
     rows: one mean square, of A' or (``by_curvature``) of A' H^{-1/2} (one reduction).
 R2  z at one agent only (the first with a loss of z), losses and B_i pooled there: A'_1 =
     [A_1, beta I], A'_i = A_i; messages of m floats. No consensus: the cross factor disappears.
-R3  z cut into n slices, one an agent: A'_i = [A_i, beta I_{:,S_i}]; messages of m floats.
+R3  z cut into n slices, one per agent: A'_i = [A_i, beta I_{:,S_i}]; messages of m floats.
 
 C_i x = c_i (and D_i z = e_i in R1) stay local sets, or become rows of A'_i in places of their own
 (``rows=True``) for methods that know no local sets. "none" leaves A'_i = [A_i B_i] for a method
@@ -15,77 +15,72 @@ of z that an agent does not hold at zero.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ccmac.errors import InputError
 from ccmac.ledger import Cost
-from ccmac.linalg.families import LocalFamily
+from ccmac.linalg.families import LocalFamily, dense
+from ccmac.methods.base import Iteration, State, vector
 from ccmac.methods.comparators.pooling import pooled_loss, pooled_multiple
 from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
-from ccmac.problem import Problem
-from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space
-from ccmac.workspace.local import dense
+from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import right_hand_sides
 
 Array = NDArray[np.float64]
 REDUCTIONS = ("R1", "R2", "R3")
 
 
 class CoupledForm:
-    """A'_i, b'_i and f'_i of the agents here; ``width`` is m', ``held`` marks entries of z."""
+    """A'_i, b'_i and f'_i of the agents here; ``width`` is m', ``held`` marks entries of z.
+
+    ``name`` is R1, R2, R3 or none.
+    """
 
     def __init__(
-        self,
-        problem: Problem,
-        runtime: Runtime,
-        name: str = "R1",
-        *,
-        rows: bool = False,
-        by_curvature: bool = False,
+        self, work: Workspace, name: str = "R1", *, rows: bool = False, by_curvature: bool = False
     ) -> None:
-        if name not in (*REDUCTIONS, "none"):
-            raise InputError(f"reduction {name!r} is unknown; take R1, R2 or R3")
-        self.problem, self.runtime, self.name = problem, runtime, name
-        self.space = Space(runtime, list(problem.d.values()), problem.q)
-        count, q, m = self.space.count, problem.q, problem.m
-        owned, ledger = runtime.owned, runtime.ledger
-        there, d = problem.present, list(self.space.d)
-        self.A = LocalFamily("A", problem.blocks("A"), [m] * count, d, ledger, present="A" in there)
+        self.work, self.name = work, name
+        self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
+        self.A, self.B = work.coupling.A, work.coupling.B
+        n, m, q, count = work.runtime.n, work.problem.m, work.problem.q, work.space.count
         self.held = np.ones((count, q), dtype=bool)
-        self.objectives: list[Objective] = [a.objective for a in problem.agents.values()]
-        self.B_blocks: list[Any] = problem.blocks("B")
+        self.objectives: list[Objective] = [a.objective for a in work.problem.agents.values()]
         self.beta: float | None = None
         if name in ("R2", "R3"):
-            self.beta = pooled_multiple(problem, runtime, name)
-            holder, losses = pooled_loss(problem, runtime, name)
-            slices = np.array_split(np.arange(q), runtime.n)
-            for k, i in enumerate(owned):
-                mine = np.arange(q if i == holder else 0) if name == "R2" else slices[i]
-                self.held[k] = np.isin(np.arange(q), mine)
-                x_part = problem.agents[i].objective.x_part  # type: ignore[attr-defined]
-                self.objectives[k] = Separable(x_part, losses[k] if len(mine) else None)
-            identity = sp.eye_array(q, format="csr") * self.beta
-            self.B_blocks = [identity if held.any() else None for held in self.held]
-        self.B = LocalFamily(
-            "B", self.B_blocks, [m] * count, [q] * count, ledger, present="B" in there
-        )
-        self.W = np.asarray(runtime.network.weights[:, list(owned)].toarray())
-        self.copies = runtime.n if name == "R1" and runtime.n > 1 else 0
+            self.beta = pooled_multiple(work, name)
+            self._pool(self.beta)
+        self.W = np.asarray(work.runtime.network.weights[:, list(work.runtime.owned)].toarray())
+        self.copies = n if name == "R1" and n > 1 else 0
         self.W *= self._consensus_weight(by_curvature)
-        wanted = rows and not {"C", "D"}.isdisjoint(there)
-        self.own = _OwnRows(problem, runtime, start=m + self.copies * q) if wanted else None
+        wanted = rows and not {"C", "D"}.isdisjoint(work.problem.present)
+        self.own = _OwnRows(work, start=m + self.copies * q) if wanted else None
         self.width = m + self.copies * q + (self.own.total if self.own else 0)
         self.right = np.zeros((count, self.width))
-        for k, agent in enumerate(problem.agents.values()):
-            if agent.b is not None:
-                self.right[k, :m] = agent.b
+        self.right[:, :m] = right_hand_sides(work.problem).b
         if self.own is not None:
             self.own.write_right(self.right)
+
+    def _pool(self, beta: float) -> None:
+        """z, its losses and beta I at one agent (R2), or a slice of them at each (R3)."""
+        q, runtime = self.space.q, self.runtime
+        holder, losses = pooled_loss(self.work, self.name)
+        slices = np.array_split(np.arange(q), runtime.n)
+        for k, i in enumerate(runtime.owned):
+            mine = np.arange(q if i == holder else 0) if self.name == "R2" else slices[i]
+            self.held[k] = np.isin(np.arange(q), mine)
+            x_part = self.problem.agents[i].objective.x_part  # type: ignore[attr-defined]
+            self.objectives[k] = Separable(x_part, losses[k] if len(mine) else None)
+        identity = sp.eye_array(q, format="csr") * beta
+        blocks = [identity if held.any() else None for held in self.held]
+        old = self.B
+        self.B = LocalFamily(
+            "B", blocks, old.rows, old.columns, old.ledger, present="B" in self.problem.present
+        )
 
     def _consensus_weight(self, by_curvature: bool) -> float:
         """w: equal mean squares of coupled and consensus rows, divided by (L mu)^{1/2} if asked."""
@@ -99,14 +94,14 @@ class CoupledForm:
                 c = self.objectives[k].curvature(d, q)
                 h_x, h_z = typical(c.L_x, c.mu_x), typical(c.L_z, c.mu_z)
             coupled = float(np.sum(_matrix(self.A.blocks[k], (m, d)).data ** 2)) / h_x
-            coupled += float(np.sum(_matrix(self.B_blocks[k], (m, q)).data ** 2)) / h_z
+            coupled += float(np.sum(_matrix(self.B.blocks[k], (m, q)).data ** 2)) / h_z
             own = float(np.sum(self.W[:, k] ** 2)) / (self.copies * h_z)
             squares.append([coupled / m, own])
         coupled, consensus = self.runtime.total(np.array(squares))
         return float(np.sqrt(coupled / consensus)) if coupled > 0 else 1.0
 
     def forward(self, w: Array) -> Array:
-        """(A'_i u_i)_i, one row an agent. Cost: 1 A, 1 B (and C, D as rows)."""
+        """(A'_i u_i)_i, one row per agent. Cost: 1 A, 1 B (and C, D as rows)."""
         m, q = self.problem.m, self.space.q
         x, z = self.space.x(w), self.space.z(w)
         head = self.A.forward(x).reshape(-1, m)
@@ -175,7 +170,7 @@ class CoupledForm:
         d, m = self.space.d[k], self.problem.m
         held = np.flatnonzero(self.held[k])
         A = _matrix(self.A.blocks[k], (m, d))
-        B = _matrix(self.B_blocks[k], (m, self.space.q))[:, held]
+        B = _matrix(self.B.blocks[k], (m, self.space.q))[:, held]
         stacked = sp.hstack([A, B], format="csr")
         if self.copies:
             weight = float(np.linalg.norm(self.W[:, k]))
@@ -211,44 +206,67 @@ class CoupledForm:
 class _OwnRows:
     """C_i x = c_i and D_i z = e_i as rows of the coupled equation, in places of agent i alone."""
 
-    def __init__(self, problem: Problem, runtime: Runtime, start: int) -> None:
-        d, q = list(problem.d.values()), problem.q
+    def __init__(self, work: Workspace, start: int) -> None:
+        problem, ledger, there = work.problem, work.ledger, work.problem.present
+        d, copies = work.space.d, [problem.q] * work.space.count
         p, r = list(problem.p.values()), list(problem.r.values())
-        ledger = runtime.ledger
-        there, copies = problem.present, [q] * len(d)
         self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger, present="C" in there)
         self.D = LocalFamily("D", problem.blocks("D"), r, copies, ledger, present="D" in there)
-        sizes = runtime.gather(np.array([p, r], dtype=np.float64).T).astype(int)
+        sizes = work.runtime.gather(np.array([p, r], dtype=np.float64).T).astype(int)
         ends = start + np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
         self.total = int(sizes.sum())
-        self.places = [
-            (int(ends[i]), int(ends[i] + sizes[i, 0]), int(ends[i + 1])) for i in runtime.owned
-        ]
-        self._sides = [(agent.c, agent.e) for agent in problem.agents.values()]
+        # Places of all C rows, then of all D rows, in a flat array of the agents' rows.
+        firsts = [k * int(ends[-1]) + int(ends[i]) for k, i in enumerate(work.runtime.owned)]
+        self._at_C = _ranges(firsts, p)
+        self._at_D = _ranges([at + size for at, size in zip(firsts, p, strict=True)], r)
+        self._c, self._e = _joined(problem.blocks("c"), p), _joined(problem.blocks("e"), r)
 
     @property
     def cost(self) -> Cost:
         return self.C.cost + self.D.cost
 
     def write_right(self, right: Array) -> None:
-        for k, (start, middle, end) in enumerate(self.places):
-            c, e = self._sides[k]
-            right[k, start:middle] = 0.0 if c is None else c
-            right[k, middle:end] = 0.0 if e is None else e
+        flat = right.reshape(-1)
+        flat[self._at_C], flat[self._at_D] = self._c, self._e
 
     def forward(self, x: Array, z: Array, out: Array) -> None:
-        local, shared = self.C.forward(x), self.D.forward(z)
-        at_c = at_d = 0
-        for k, (start, middle, end) in enumerate(self.places):
-            out[k, start:middle] = local[at_c : at_c + middle - start]
-            out[k, middle:end] = shared[at_d : at_d + end - middle]
-            at_c, at_d = at_c + middle - start, at_d + end - middle
+        flat = out.reshape(-1)
+        flat[self._at_C], flat[self._at_D] = self.C.forward(x), self.D.forward(z)
 
     def adjoint(self, rows: Array, x: Array, z: Array) -> None:
-        local = [rows[k, a:b] for k, (a, b, _) in enumerate(self.places)]
-        shared = [rows[k, b:c] for k, (_, b, c) in enumerate(self.places)]
-        x += self.C.adjoint(np.concatenate(local))
-        z += self.D.adjoint(np.concatenate(shared)).reshape(z.shape)
+        x += self.C.adjoint(rows.reshape(-1)[self._at_C])
+        z += self.D.adjoint(rows.reshape(-1)[self._at_D]).reshape(z.shape)
+
+
+def _ranges(starts: list[int], sizes: list[int]) -> NDArray[np.intp]:
+    pairs = zip(starts, sizes, strict=True)
+    return np.concatenate([np.arange(start, start + size) for start, size in pairs])
+
+
+def _joined(blocks: list[Any], sizes: list[int]) -> Array:
+    pairs = zip(blocks, sizes, strict=True)
+    return np.concatenate([np.zeros(size) if b is None else b for b, size in pairs])
+
+
+@dataclass(frozen=True)
+class CoupledState(State):
+    """The vector u of a coupled form; methods add what else they carry."""
+
+    u: Array = vector()
+
+
+Carried = TypeVar("Carried", bound=CoupledState)
+
+
+class FormIteration(Iteration[Carried]):
+    """An iteration on a coupled form."""
+
+    def __init__(self, form: CoupledForm) -> None:
+        self.form, self.space = form, form.space
+
+    def point(self, state: Carried) -> tuple[Array, Array]:
+        """Back through the reduction."""
+        return self.form.point(state.u)
 
 
 def typical(L: float, mu: float) -> float:

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.linalg.extremes import gram_extremes
+from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import lanczos
 from ccmac.methods.comparators.reductions import CoupledForm
-from ccmac.runtime.base import Runtime
-from ccmac.workspace.local import dense
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 STEPS = 60
@@ -41,7 +41,7 @@ def largest_norm(form: CoupledForm) -> float:
 
 
 def least_eigenvalue(
-    runtime: Runtime, contribution: Callable[[Array], Array], width: int, seed: int
+    work: Workspace, contribution: Callable[[Array], Array], width: int, seed: int
 ) -> float:
     """Least positive eigenvalue of S v = mean_i contribution_i(v), with half of it as margin.
 
@@ -49,9 +49,9 @@ def least_eigenvalue(
     value only slows a method down. Cost, in setup: one averaging of ``width`` floats a step.
     """
     drawn = np.random.default_rng(seed).standard_normal((1, width))
-    start = runtime.average(contribution(drawn))
+    start = work.runtime.average(contribution(drawn))
     steps = STEPS_LARGE if width > LARGE else min(width + 1, STEPS)
-    krylov = lanczos(runtime, contribution, start, steps)
+    krylov = lanczos(work.runtime, contribution, start, steps)
     if not krylov.steps:
         return 1.0
     values = np.linalg.eigvalsh(krylov.tridiagonal())

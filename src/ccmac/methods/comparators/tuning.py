@@ -16,31 +16,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.methods.base import Iteration, State
+from ccmac.methods.base import Iteration, Request, State
 from ccmac.methods.driver import Settings, drive
-from ccmac.methods.method import Context
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 FIRST = 30
 HORIZON = 240
+TUNE = "settings of a grid race first, charged to setup"
 T = TypeVar("T")
 
 
-def tuned(ctx: Context, grid: Sequence[T], build: Callable[[T], Iteration], primal: str) -> T:
+def refuse_both(method: Any, name: str) -> None:
+    """A race would ignore the value given for what it looks for."""
+    if method.tune is not None and getattr(method, name) is not None:
+        raise InputError(f"{method.name}: give {name} or tune, not both; tune finds the {name}")
+
+
+def tuned(
+    work: Workspace, request: Request, grid: Sequence[T], build: Callable[[T], Iteration[Any]],
+    primal: str,
+) -> T:  # fmt: skip
     """The winner of the race; ``primal`` names the primal vector of the state.
 
     Needs linear convergence. Cost, in setup: :data:`FIRST` to :data:`HORIZON` iterations of each
     setting, each with a reduction that rides.
     """
-    if ctx.tune != "grid":
-        raise InputError(f"tune = {ctx.tune!r} is unknown; take 'grid' or leave it out")
-    trials = [_Trial(setting, build(setting), ctx, primal) for setting in grid]
+    copies = np.tile(request.z0, (work.space.count, 1))
+    trials = [_Trial(setting, build(setting), request, copies, primal) for setting in grid]
     for trial in trials:
         trial.extend(FIRST)
     while True:
@@ -53,19 +62,19 @@ def tuned(ctx: Context, grid: Sequence[T], build: Callable[[T], Iteration], prim
 class _Trial(Generic[T]):
     """One setting: how far it has run, and when it should end."""
 
-    def __init__(self, setting: T, iteration: Iteration, ctx: Context, primal: str) -> None:
+    def __init__(
+        self, setting: T, iteration: Iteration[Any], request: Request, copies: Array, primal: str
+    ) -> None:
         self.setting, self.iteration, self.primal = setting, iteration, primal
-        self.goal = math.sqrt(ctx.target)
-        copies = np.tile(ctx.z0, (len(ctx.problem.agents), 1))
-        self.state = iteration.start(ctx.x0, copies)
+        self.goal, self._measure = math.sqrt(request.target), request.measure
+        self.state: State = iteration.start(request.x0, copies)
         self.count, self.predicted = 0, math.inf
-        self._measure = ctx.measure
         self._last = self._seen(self.state)
         self._increments: list[float] = []
 
     def _seen(self, state: State) -> Array:
         """The blocks that count in the error, as the planner takes them."""
-        space, w = self.iteration.space, state.vectors[self.primal].copy()
+        space, w = self.iteration.space, np.array(getattr(state, self.primal))
         space.x(w)[...] *= self._measure[0]
         space.z(w)[...] *= self._measure[1]
         return w

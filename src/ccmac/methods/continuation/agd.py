@@ -2,8 +2,8 @@
 
     x+ = y - grad F(y)/L,   t+ = (1 + sqrt(1 + 4 t^2))/2,   y = x+ + (t - 1)/t+ (x+ - x)
 
-F(x_k) - F* <= 2 L R^2 / (k + 1)^2, so ceil sqrt(2 L R^2 / eps) gradients suffice. ``restart`` (the
-practical branch) drops the momentum when it points uphill, one reduction a step that is charged.
+F(x_k) - F* <= 2 L R^2 / (k + 1)^2, so ceil sqrt(2 L R^2 / eps) gradients suffice. Without a number
+of steps (the practical branch) the momentum is dropped when it points uphill: one reduction a step.
 """
 
 from __future__ import annotations
@@ -14,43 +14,56 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.ledger import Cost
-from ccmac.methods.base import Model, Solver, State
+from ccmac.methods.base import State, vector
+from ccmac.methods.convex import ProvedIteration
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class AcceleratedGradient(Solver):
-    """``steps`` gradients (None: until the stopping rule ends it)."""
+class GradientState(State):
+    """x, the point y ahead of it, and t."""
 
-    steps: int | None = None
-    restart: bool = False
+    w: Array = vector()
+    ahead: Array = vector()
+    t: float = 1.0
+    count: int = 0
 
-    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
-        """x = y = w0, t = 1; there is no dual, p stays zero."""
-        vectors = {"w": w0.copy(), "ahead": w0.copy(), "p": np.zeros_like(w0)}
-        return State(vectors, scalars={"t": 1.0, "count": 0.0})
 
-    def step(self, model: Model, state: State) -> State:
+class AcceleratedGradient(ProvedIteration[GradientState]):
+    """``steps`` gradients (None: until the stopping rule ends it, with restarts)."""
+
+    def __init__(self, certifier: GapCertifier, goal: Goal, steps: int | None = None) -> None:
+        super().__init__(certifier, goal)
+        self.steps = steps
+
+    def begin(self, w: Array, p: Array, price: Array) -> GradientState:
+        """x = y, t = 1; without equations there is no dual."""
+        return GradientState(w, w.copy())
+
+    def step(self, state: GradientState) -> GradientState:
         """One iteration."""
-        v, t = state.vectors, state.scalars["t"]
-        gradient = model.objective.gradient(v["ahead"])
-        new = v["ahead"] - gradient / model.objective.L
-        if self.restart and model.objective.space.dot(gradient, new - v["w"]) > 0:
+        t, ahead = state.t, state.ahead
+        gradient = self.objective.gradient(ahead)
+        new = ahead - gradient / self.objective.L
+        if self.steps is None and self.space.dot(gradient, new - state.w) > 0:
             t = 1.0
         following = (1.0 + math.sqrt(1.0 + 4.0 * t * t)) / 2.0
-        v["ahead"] = new + ((t - 1.0) / following) * (new - v["w"])
-        v["w"] = new
-        state.scalars["t"] = following
-        state.scalars["count"] += 1.0
-        return state
+        ahead = new + ((t - 1.0) / following) * (new - state.w)
+        return GradientState(new, ahead, following, state.count + 1)
 
-    def finished(self, state: State) -> bool:
+    def quick_gap(self, state: GradientState) -> Gap | None:
+        """At the iterate: 1 gradient, an averaging."""
+        return self.certifier.gap(state.w, self.objective.gradient(state.w), self.space.zeros())
+
+    def finished(self, state: GradientState) -> bool:
         """After ``steps`` gradients."""
-        return self.steps is not None and state.scalars["count"] >= self.steps
+        return self.steps is not None and state.count >= self.steps
 
-    def iteration_cost(self, model: Model) -> Cost:
+    @property
+    def cost(self) -> Cost:
         """1 gradient (and a reduction with restarts)."""
-        reduction = model.objective.space.runtime.total_cost() if self.restart else Cost()
-        return model.objective.cost + reduction
+        reduction = self.space.runtime.total_cost() if self.steps is None else Cost()
+        return self.objective.cost + reduction

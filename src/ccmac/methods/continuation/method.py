@@ -1,135 +1,97 @@
 """cross-continuation: smooth objectives without strong convexity.
 
-``schedule="certified"`` runs the paper's schedule for a radius R (``pinned={"radius": R}``), the
-default runs stages ended by a computable test and proves the criterion at exit.
+``schedule="certified"`` runs the paper's schedule for a radius R, the default runs stages ended by
+a computable test and proves the criterion at exit.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius
+from ccmac.certificates.gap import GapCertifier, Goal, execution_radius
 from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
-from ccmac.errors import InputError, MethodRefused
+from ccmac.errors import MethodRefused
 from ccmac.linalg.filters import outer_degree
-from ccmac.methods.base import Solver, State
+from ccmac.methods.base import Prepared, Request
 from ccmac.methods.continuation.agd import AcceleratedGradient
 from ccmac.methods.continuation.practical import PracticalContinuation
 from ccmac.methods.continuation.schedule import certified_schedule, gradient_steps
-from ccmac.methods.continuation.steps import Continuation, ScheduledIteration
-from ccmac.methods.convex import goal_of, positive, realize
-from ccmac.methods.method import Context, Method, Prepared
-from ccmac.realizations.base import Realized
-
-Array = NDArray[np.float64]
-SCHEDULES = (None, "practical", "certified")
+from ccmac.methods.continuation.steps import Continuation
+from ccmac.methods.convex import ConvexMethod, found_in, proved
+from ccmac.methods.options import option
+from ccmac.workspace import Workspace
 
 
-class SmoothIteration(ScheduledIteration):
-    """A solver of the smooth convex regime that can bound its gap."""
+@dataclass(frozen=True)
+class CrossContinuation(ConvexMethod):
+    """Accelerated primal-dual stages with shrinking regularization."""
 
-    def __init__(
-        self, name: str, solver: Solver, certifier: GapCertifier, goal: Goal
-    ) -> None:  # fmt: skip
-        super().__init__(name, solver, certifier.realized)
-        self.goal, self.certifier = goal, certifier
-
-    def quick_gap(self, state: State) -> Gap | None:
-        """At the iterate with its own dual: 1 gradient, 1 residual, an averaging.
-
-        The practical schedule knows its bound; between stages there is none.
-        """
-        if isinstance(self.solver, PracticalContinuation):
-            return self.solver.stored(state) if state.scalars["fresh"] else None
-        w = state.vectors["w"]
-        gradient = self.realized.objective.gradient(w)
-        return self.certifier.gap(w, gradient, state.vectors["p"])
-
-    def tight_gap(self, state: State) -> Gap:
-        """At the repaired point."""
-        return self.certifier.tight_smooth(state.vectors["w"], self.goal)
-
-
-def prepare_continuation(ctx: Context) -> Prepared:
-    """The realization asked for, then the schedule asked for."""
-    if ctx.schedule not in SCHEDULES:
-        raise InputError(f"schedule {ctx.schedule!r} is unknown; take 'practical' or 'certified'")
-    realized, goal = realize(ctx), goal_of(ctx)
-    if not realized.objective.L > 0:
-        raise MethodRefused(
-            "cross-continuation needs curvature: F is linear (L = 0); use cross-sliding"
-        )
-    found: dict[str, Any] = {
-        "interval": [realized.system.interval.low, realized.system.interval.high],
-        "source": realized.system.interval.source, "L": realized.objective.L,
-        "schedule": ctx.schedule or "practical",
+    name = "cross-continuation"
+    summary = (
+        "accelerated primal-dual stages with shrinking regularization (smooth, not strongly convex)"
+    )
+    needs = frozenset({"smooth"})
+    instead = "cross-sliding (nonsmooth)"
+    scheduled: ClassVar[dict[str, str]] = {
+        "multiplier_budget": "certified", "opening": "practical", "augmentation": "practical",
     }  # fmt: skip
-    w0 = realized.embed(ctx.x0, ctx.z0)
-    certifier = GapCertifier(realized, w0)
-    certified = ctx.schedule == "certified"
-    solver: Solver
-    horizon = None
-    if certified:
-        solver, horizon = certified_solver(ctx, realized, goal, w0, found)
-    elif realized.system.empty:
-        solver = AcceleratedGradient(restart=True)
-    else:
-        solver = PracticalContinuation(
-            certifier, goal, augmented=bool(ctx.pinned.get("augmentation", False)),
-            opening=bool(ctx.pinned.get("opening", True)),
-        )  # fmt: skip
-    iteration = SmoothIteration("cross-continuation", solver, certifier, goal)
-    stopping = None
-    if certified or not ctx.reference:
-        kind = ReportedGapStop if isinstance(solver, PracticalContinuation) else GapStop
-        stopping = kind(iteration, goal, found, scheduled=certified)
-    why = "smooth, not strongly convex" if not certified else "the paper's schedule"
-    return Prepared(
-        iteration, stopping, realized.realization, why, dict(realized.details),
-        candidates=realized.candidates, certificates=found, horizon=horizon,
-    )  # fmt: skip
 
+    multiplier_budget: float | None = option(
+        None, float, "bound on sigma ||lambda*|| / (L R); by default from the gradient at the start"
+    )
+    opening: bool = option(True, bool, "plain primal-dual steps first, while the bound falls fast")
+    augmentation: bool = option(False, bool, "add (L/2) <w, P w> to the stages, as the paper does")
 
-def certified_solver(
-    ctx: Context, realized: Realized, goal: Goal, w0: Array, found: dict[str, Any]
-) -> tuple[Solver, int]:
-    """The exact schedule; the multiplier budget is 1 + ||grad F(w0)|| / (L R) unless supplied.
-
-    That budget is always valid: sigma ||lambda*|| <= ||grad F(w*)|| <= ||grad F(w0)|| + L R.
-    """
-    if goal.radius is None:
-        raise InputError(
-            "schedule 'certified': needs the radius R >= ||(x0, z0) - (x*, z*)||; "
-            "give pinned={'radius': R}"
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """The realization asked for, then the schedule asked for."""
+        realized, goal = self.realize(work, request), self.goal(request)
+        if not realized.objective.L > 0:
+            raise MethodRefused(
+                f"{self.name} needs curvature: F is linear (L = 0); use cross-sliding"
+            )
+        certifier = GapCertifier(realized, realized.embed(request.x0, request.z0))
+        found = found_in(realized, L=realized.objective.L, schedule=self.schedule)
+        if self.schedule == "certified":
+            return self._certified(certifier, goal, found)
+        why, stopping = "smooth, not strongly convex", None
+        if realized.system.empty:
+            gradients = AcceleratedGradient(certifier, goal)
+            if not request.reference:
+                stopping = GapStop(gradients, goal, found)
+            return proved(gradients, stopping, why, found)
+        stages = PracticalContinuation(
+            certifier, goal, opening=self.opening, augmented=self.augmentation
         )
-    L, radius = realized.objective.L, execution_radius(realized, goal.radius)
-    epsilon = goal.accuracy if goal.accuracy is not None else goal.tol
-    found["epsilon_schedule"] = epsilon
-    if realized.system.empty:
-        steps = gradient_steps(L, radius, epsilon)
-        found["steps"] = steps
-        return AcceleratedGradient(steps), steps
-    budget = positive(ctx, "multiplier_budget")
-    if budget is None:
-        budget = 1.0 + realized.space.norm(realized.objective.gradient(w0)) / (L * radius)
-    plan = certified_schedule(L, radius, epsilon, budget)
-    degree = outer_degree(realized.system.interval.low, realized.system.interval.high)
-    found.update(
-        multiplier_budget=budget, T_cvx=plan.time, steps=plan.steps, repairs=plan.repairs,
-        stages=len(plan.nu), gradients=plan.gradients(), affine=plan.affine(degree),
-    )  # fmt: skip
-    solver = Continuation(plan)
-    return solver, solver.horizon
+        if not request.reference:
+            stopping = ReportedGapStop(stages, goal, found)
+        return proved(stages, stopping, why, found)
 
+    def _certified(self, certifier: GapCertifier, goal: Goal, found: dict[str, Any]) -> Prepared:
+        """The exact schedule; the multiplier budget is 1 + ||grad F(w0)|| / (L R) unless supplied.
 
-CONTINUATION = Method(
-    "cross-continuation",
-    "accelerated primal-dual stages with shrinking regularization (smooth, not strongly convex)",
-    frozenset({"smooth"}),
-    prepare_continuation,
-    ("averaged", "canonical", "certified"),
-    "cross-sliding (nonsmooth)",
-)
+        That budget is always valid: sigma ||lambda*|| <= ||grad F(w*)|| <= ||grad F(w0)|| + L R.
+        """
+        assert goal.radius is not None
+        realized, why = certifier.realized, "the paper's schedule"
+        objective, interval = realized.objective, realized.system.interval
+        L, radius, epsilon = objective.L, execution_radius(realized, goal.radius), goal.absolute
+        found["epsilon_schedule"] = epsilon
+        if realized.system.empty:
+            found["steps"] = steps = gradient_steps(L, radius, epsilon)
+            gradients = AcceleratedGradient(certifier, goal, steps)
+            stopping = GapStop(gradients, goal, found, scheduled=True)
+            return proved(gradients, stopping, why, found, steps)
+        budget = self.multiplier_budget
+        if budget is None:
+            slope = objective.gradient(certifier.w0)
+            budget = 1.0 + realized.space.norm(slope) / (L * radius)
+        plan = certified_schedule(L, radius, epsilon, budget)
+        degree = outer_degree(interval.low, interval.high)
+        found.update(
+            multiplier_budget=budget, T_cvx=plan.time, steps=plan.steps, repairs=plan.repairs,
+            stages=len(plan.nu), gradients=plan.gradients(), affine=plan.affine(degree),
+        )  # fmt: skip
+        stages = Continuation(certifier, goal, plan)
+        stopping = GapStop(stages, goal, found, scheduled=True)
+        return proved(stages, stopping, why, found, plan.horizon)

@@ -17,7 +17,7 @@ moves there, and nu shrinks by 4 when the bound did not halve. All norms ride on
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,141 +25,150 @@ from numpy.typing import NDArray
 from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import correction_interval
-from ccmac.methods.base import Model, Solver, State
+from ccmac.methods.base import State, rows, vector
 from ccmac.methods.continuation.steps import Correction, StageSteps, stage_step
-from ccmac.methods.primal_dual import adapted_weight, next_adaptation
+from ccmac.methods.convex import ProvedIteration, adapted_weight, next_adaptation
 
 Array = NDArray[np.float64]
 LEAST_STEPS = 3
 TEST = 0.8
 GROWTH = 1.25
 LOOK_BACK = 3  # checks: about twice the iterations
-GAP = ("value", "base", "slope", "distance", "travelled")
 
 
 @dataclass(frozen=True)
-class PracticalContinuation(Solver):
-    """Needs the certifier of its realized problem: the bound steers the stages."""
+class PracticalState(State):
+    """w, x, the dual p, centres of both, and the last bound with a few values before it.
 
-    certifier: GapCertifier
-    goal: Goal
-    augmented: bool = False
-    opening: bool = True
+    ``stages`` says that the opening is over, ``fresh`` that the bound is of this iterate.
+    """
 
-    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
-        """The dual cancels what multipliers can of grad F(w0), roughly; the gap is bounded."""
-        L = model.objective.L
-        gradient = model.objective.gradient(w0)
-        start = np.zeros_like(w0) if p is None else p.copy()
-        vectors = {"w": w0.copy(), "x": w0.copy(), "p": start, "centre": w0.copy()}
-        vectors["p_centre"] = start.copy()
-        scalars = {
-            "stages": float(not self.opening), "nu": L / 4.0, "inner": 0.0, "weight": 0.3 * L,
-            "adapt": 4.0, "check": 8.0, "fresh": 0.0, "late": 0.0,
-        }  # fmt: skip
-        scalars.update({f"gap{k}": math.inf for k in range(LOOK_BACK + 1)})
-        state = State(vectors, scalars=scalars)
-        self._store(state, self.certifier.gap(w0, gradient, start))
-        return state
+    w: Array = vector()
+    x: Array = vector()
+    p: Array = vector()
+    centre: Array = vector()
+    p_centre: Array = vector()
+    history: Array = rows()
+    nu: float = 0.0
+    weight: float = 0.0
+    stages: bool = False
+    inner: int = 0
+    adapt: int = 4
+    check: int = 8
+    late: int = 0
+    fresh: bool = False
+    value: float = 0.0
+    base: float = 0.0
+    slope: float = 0.0
+    distance: float = 0.0
+    travelled: float = 0.0
 
-    def step(self, model: Model, state: State) -> State:
+
+class PracticalContinuation(ProvedIteration[PracticalState]):
+    """The iteration of the module text: the bound of its gap steers the stages."""
+
+    def __init__(
+        self, certifier: GapCertifier, goal: Goal, *, opening: bool = True, augmented: bool = False
+    ) -> None:
+        super().__init__(certifier, goal)
+        self.opening, self.augmented = opening, augmented
+
+    def begin(self, w: Array, p: Array, price: Array) -> PracticalState:
+        """The gap at the start is bounded with the dual given."""
+        L, history = self.objective.L, np.full((1, LOOK_BACK + 1), math.inf)
+        state = PracticalState(
+            w, w.copy(), p, w.copy(), p.copy(), history, L / 4.0, 0.3 * L, not self.opening
+        )
+        return self._noted(state, self.certifier.gap(w, self.objective.gradient(w), p))
+
+    def step(self, state: PracticalState) -> PracticalState:
         """One step of the opening or of a stage."""
-        state.scalars["fresh"] = 0.0
-        state.scalars["inner"] += 1.0
-        return (self._stage if state.scalars["stages"] else self._open)(model, state)
+        state = replace(state, fresh=False, inner=state.inner + 1)
+        return self._stage(state) if state.stages else self._open(state)
 
     # -- opening -------------------------------------------------------------------
-    def _open(self, model: Model, state: State) -> State:
-        v, s, L = state.vectors, state.scalars, model.objective.L
-        weight, w = s["weight"], v["w"]
-        gradient = model.objective.gradient(w)
-        if s["inner"] >= s["check"]:
-            s["check"] = math.ceil(GROWTH * s["check"])
-            self._store(state, self.certifier.gap(w, gradient, v["p"]))
-            if self._slow(s):
-                self._begin_stages(state)
-                return state
-        ahead = w - (0.99 / (0.5 * L + weight)) * (gradient + v["p"])
-        moved = model.system.residual(2.0 * ahead - w)[0]
-        v["p"] = v["p"] + (weight / model.system.interval.high) * moved
-        v["w"] = ahead
-        if s["inner"] >= s["adapt"]:
-            s["weight"] = adapted_weight(
-                self.certifier.space, weight, 0.3 * L, v["p"] - v["p_centre"], ahead - v["centre"]
-            )
-            s["adapt"] = next_adaptation(s["adapt"])
-        return state
-
-    def _slow(self, s: dict[str, float]) -> bool:
-        """Twice in a row the gap fell by less than 4 while the iterations doubled."""
-        slow = s["gap0"] > 0.25 * s[f"gap{LOOK_BACK}"] and math.isfinite(s[f"gap{LOOK_BACK}"])
-        s["late"] = s["late"] + 1.0 if slow else 0.0
-        return s["late"] >= 2.0
-
-    def _begin_stages(self, state: State) -> None:
-        v = state.vectors
-        v["x"], v["centre"] = v["w"].copy(), v["w"].copy()
-        state.scalars.update(stages=1.0, inner=0.0)
+    def _open(self, state: PracticalState) -> PracticalState:
+        L, weight, w, p = self.objective.L, state.weight, state.w, state.p
+        gradient = self.objective.gradient(w)
+        if state.inner >= state.check:
+            state = self._noted(state, self.certifier.gap(w, gradient, p))
+            # Twice in a row the gap fell by less than 4 while the iterations doubled.
+            now, before = float(state.history[0, 0]), float(state.history[0, -1])
+            late = state.late + 1 if now > 0.25 * before and math.isfinite(before) else 0
+            state = replace(state, check=math.ceil(GROWTH * state.check), late=late)
+            if late >= 2:
+                return replace(state, x=w, centre=w, stages=True, inner=0)
+        ahead = w - (0.99 / (0.5 * L + weight)) * (gradient + p)
+        moved = self.system.residual(2.0 * ahead - w)[0]
+        p = p + (weight / self.system.interval.high) * moved
+        state = replace(state, w=ahead, p=p)
+        if state.inner < state.adapt:
+            return state
+        weight = adapted_weight(
+            self.space, weight, 0.3 * L, p - state.p_centre, ahead - state.centre
+        )
+        return replace(state, weight=weight, adapt=next_adaptation(state.adapt))
 
     # -- stages -------------------------------------------------------------------
-    def _stage(self, model: Model, state: State) -> State:
-        v, s, L, space = state.vectors, state.scalars, model.objective.L, self.certifier.space
-        correct, nu = Correction.of(model.system), s["nu"]
-        interval = model.system.interval
+    def _stage(self, state: PracticalState) -> PracticalState:
+        L, space, nu, centre = self.objective.L, self.space, state.nu, state.centre
+        correct, interval = Correction.of(self.system), self.system.interval
         low, high = correction_interval(interval.low, interval.high, correct.degree)
         weight = L if self.augmented else 0.0
         smooth = L + weight * high + nu
         tau = min(1.0, 0.5 * math.sqrt(high * nu / (low * smooth)))
         eta = 1.0 / (4.0 * tau * smooth)
         steps = StageSteps(nu, tau, eta, 1.0 / (eta * high), weight)
-        moved = stage_step(model, correct, steps, v["x"], v["w"], v["p"], v["centre"])
-        v["x"], v["w"], v["p"] = moved.x, moved.f, moved.p
-        if s["inner"] < LEAST_STEPS:
+        moved = stage_step(self.objective, correct, steps, state.x, state.w, state.p, centre)
+        state = replace(state, x=moved.x, w=moved.f, p=moved.p)
+        if state.inner < LEAST_STEPS:
             return state
-        away = space.norm(moved.g - v["centre"], riding=True)
+        away = space.norm(moved.g - centre, riding=True)
         steep = space.norm(moved.slope + moved.p, riding=True)
         off = space.norm(moved.violation, riding=True)
-        if steep <= TEST * nu * away and off <= TEST * math.sqrt(nu / L) * away:
-            self._end_stage(model, state, moved.g)
-        return state
+        over = steep <= TEST * nu * away and off <= TEST * math.sqrt(nu / L) * away
+        return self._ended(state, moved.g) if over else state
 
-    def _end_stage(self, model: Model, state: State, g: Array) -> None:
-        v, s, L = state.vectors, state.scalars, model.objective.L
-        before = self.stored(state)
-        epsilon = self.goal.epsilon(before.value)
-        target = max(epsilon, 0.05 * before.bound(before.required(self.goal)))
-        radius = max(before.required(self.goal), self.certifier.travelled(g))
-        size = max(L * execution_radius(self.certifier.realized, radius), before.steepness)
-        point, distance = self.certifier.repaired(g, 0.02 * target / size)
-        gradient = model.objective.gradient(point)
-        more, _ = self.certifier.project(gradient + v["p"], 0.02 * target / radius)
-        v["p"] = v["p"] + more
-        found = self.certifier.gap(point, gradient, v["p"], distance=distance)
-        self._store(state, found)
-        bound = found.bound(found.required(self.goal))
-        if bound > 0.5 * before.bound(found.required(self.goal)):
-            s["nu"] /= 4.0
-        v["w"], v["x"], v["centre"] = point, point.copy(), point.copy()
-        s["inner"] = 0.0
+    def _ended(self, state: PracticalState, g: Array) -> PracticalState:
+        """The next stage, from the repaired g."""
+        goal, certifier, before = self.goal, self.certifier, self._known(state)
+        epsilon = goal.epsilon(before.value)
+        target = max(epsilon, 0.05 * before.bound(before.required(goal)))
+        radius = max(before.required(goal), certifier.travelled(g))
+        reach = execution_radius(self.realized, radius)
+        size = max(self.objective.L * reach, before.steepness)
+        point, distance = certifier.repaired(g, 0.02 * target / size)
+        gradient = self.objective.gradient(point)
+        more, _ = certifier.project(gradient + state.p, 0.02 * target / radius)
+        p = state.p + more
+        found = certifier.gap(point, gradient, p, distance=distance)
+        required = found.required(goal)
+        slow = found.bound(required) > 0.5 * before.bound(required)
+        nu = state.nu / 4.0 if slow else state.nu
+        state = replace(state, w=point, x=point, centre=point, p=p, nu=nu, inner=0)
+        return self._noted(state, found)
 
     # -- the bound -------------------------------------------------------------------
-    def _store(self, state: State, found: Gap) -> None:
-        s = state.scalars
-        s.update({name: getattr(found, name) for name in GAP})
-        for k in range(LOOK_BACK, 0, -1):
-            s[f"gap{k}"] = s[f"gap{k - 1}"]
-        s["gap0"] = found.bound(found.required(self.goal))
-        s["fresh"] = 1.0
-
-    def stored(self, state: State) -> Gap:
-        """The latest bound (its point is the iterate it was taken at)."""
-        s, w = state.scalars, state.vectors["w"]
-        realized = self.certifier.realized
-        return Gap(
-            w, w, state.vectors["p"], s["value"], s["base"], s["slope"], s["distance"],
-            s["travelled"], realized.objective.L, True, execution_radius(realized, 1.0),
+    def _noted(self, state: PracticalState, found: Gap) -> PracticalState:
+        bound = found.bound(found.required(self.goal))
+        return replace(
+            state, history=np.concatenate([[[bound]], state.history[:, :-1]], axis=1), fresh=True,
+            value=found.value, base=found.base, slope=found.slope, distance=found.distance,
+            travelled=found.travelled,
         )  # fmt: skip
 
-    def iteration_cost(self, model: Model) -> Cost:
+    def _known(self, state: PracticalState) -> Gap:
+        """The latest bound (its point is the iterate it was taken at)."""
+        return Gap(
+            state.w, state.w, state.p, state.value, state.base, state.slope, state.distance,
+            state.travelled, self.objective.L, True, execution_radius(self.realized, 1.0),
+        )  # fmt: skip
+
+    def quick_gap(self, state: PracticalState) -> Gap | None:
+        """The bound of this very iterate, if the schedule took one."""
+        return self._known(state) if state.fresh else None
+
+    @property
+    def cost(self) -> Cost:
         """Of a step of the opening."""
-        return model.objective.cost + model.system.cost
+        return self.objective.cost + self.system.cost

@@ -31,6 +31,11 @@ class Schedule:
         """A_tot."""
         return sum(self.lengths)
 
+    @property
+    def horizon(self) -> int:
+        """Driver steps in all: A_tot + k + 1."""
+        return self.steps + self.repairs + 1
+
     def gradients(self) -> int:
         """1 + A_tot."""
         return 1 + self.steps

@@ -8,11 +8,12 @@ Ledger: 1 + A_tot gradients, d_RF (4 A_tot + 2k + 4) affine calls, exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.certificates.gap import GapCertifier, Goal
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import (
     chebyshev_correction,
@@ -20,8 +21,10 @@ from ccmac.linalg.filters import (
     outer_degree,
     second_kind_filter,
 )
-from ccmac.methods.base import Model, ModelIteration, Solver, State
+from ccmac.methods.base import State, vector
 from ccmac.methods.continuation.schedule import Schedule
+from ccmac.methods.convex import ProvedIteration
+from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import AffineSystem
 
 Array = NDArray[np.float64]
@@ -67,18 +70,17 @@ class Moved:
     f: Array
     p: Array
     g: Array
-    gradient: Array  # grad F(g)
     slope: Array  # grad phi_nu(g)
     violation: Array  # P (g - w_ref) (of the half step where nothing is augmented)
 
 
 def stage_step(
-    model: Model, correct: Correction, s: StageSteps, x: Array, f: Array, p: Array, centre: Array
-) -> Moved:
+    objective: ExecutionObjective, correct: Correction, s: StageSteps,
+    x: Array, f: Array, p: Array, centre: Array,
+) -> Moved:  # fmt: skip
     """Algorithm cvx-stage. Cost: 1 gradient, 2 d_RF residuals (d_RF without augmentation)."""
     g = s.tau * x + (1.0 - s.tau) * f
-    gradient = model.objective.gradient(g)
-    slope = gradient + s.nu * (g - centre)
+    slope = objective.gradient(g) + s.nu * (g - centre)
     violation = None
     if s.weight:
         violation = correct(g)
@@ -90,75 +92,68 @@ def stage_step(
         violation = moved
     change = s.theta * moved
     ahead = half - (s.eta * shrink) * change
-    return Moved(
-        ahead, g + (2.0 * s.tau / (2.0 - s.tau)) * (ahead - x), p + change, g, gradient, slope,
-        violation,
-    )  # fmt: skip
+    f = g + (2.0 * s.tau / (2.0 - s.tau)) * (ahead - x)
+    return Moved(ahead, f, p + change, g, slope, violation)
 
 
 @dataclass(frozen=True)
-class Continuation(Solver):
+class StageState(State):
+    """f (as w), x, the dual p and the centre w0; where in the schedule this is."""
+
+    w: Array = vector()
+    x: Array = vector()
+    p: Array = vector()
+    centre: Array = vector()
+    stage: int = 0
+    inner: int = 0
+    repairs: int = 0
+
+
+class Continuation(ProvedIteration[StageState]):
     """The whole schedule as single steps: stages, then ``repairs`` filters RF and one UF."""
 
-    schedule: Schedule
+    def __init__(self, certifier: GapCertifier, goal: Goal, schedule: Schedule) -> None:
+        super().__init__(certifier, goal)
+        self.schedule = schedule
 
-    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
+    def begin(self, w: Array, p: Array, price: Array) -> StageState:
         """p0 = UF(g0) - g0 (eq. cvxlf-init): 1 gradient, d_UF residuals."""
-        system, interval = model.system.homogeneous(), model.system.interval
-        gradient = model.objective.gradient(w0)
+        system, interval = self.system.homogeneous(), self.system.interval
+        gradient = self.objective.gradient(w)
         degree = outer_degree(interval.low, interval.high)
         filtered, _ = second_kind_filter(system.residual, gradient, interval.high, degree)
-        vectors = {"w": w0.copy(), "x": w0.copy(), "p": filtered - gradient, "centre": w0.copy()}
-        return State(vectors, scalars={"stage": 0.0, "inner": 0.0, "repairs": 0.0})
+        return StageState(w, w.copy(), filtered - gradient, w.copy())
 
-    def step(self, model: Model, state: State) -> State:
+    def step(self, state: StageState) -> StageState:
         """One step of a stage, or one filter of the repair."""
-        v, count = state.vectors, state.scalars
-        stage = int(count["stage"])
-        if stage == len(self.schedule.nu):
-            return self._repair(model, state)
-        tau, eta, theta = self.schedule.steps_of(stage)
-        steps = StageSteps(self.schedule.nu[stage], tau, eta, theta, self.schedule.L)
+        stage, plan = state.stage, self.schedule
+        if stage == len(plan.nu):
+            return self._repair(state)
+        steps = StageSteps(plan.nu[stage], *plan.steps_of(stage), plan.L)
         moved = stage_step(
-            model, Correction.of(model.system), steps, v["x"], v["w"], v["p"], v["centre"]
-        )
-        v["x"], v["w"], v["p"] = moved.x, moved.f, moved.p
-        count["inner"] += 1.0
-        if count["inner"] == self.schedule.lengths[stage]:
-            count["stage"], count["inner"] = stage + 1.0, 0.0
-            v["x"] = v["w"].copy()
-        return state
+            self.objective, Correction.of(self.system), steps,
+            state.x, state.w, state.p, state.centre,
+        )  # fmt: skip
+        state = replace(state, w=moved.f, x=moved.x, p=moved.p, inner=state.inner + 1)
+        if state.inner < plan.lengths[stage]:
+            return state
+        return replace(state, x=moved.f, stage=stage + 1, inner=0)
 
-    def _repair(self, model: Model, state: State) -> State:
-        system, interval, v = model.system, model.system.interval, state.vectors
-        degree = outer_degree(interval.low, interval.high)
-        if state.scalars["repairs"] < self.schedule.repairs:
-            v["w"], _ = first_kind_filter(
-                system.residual, v["w"], interval.low, interval.high, degree
-            )
+    def _repair(self, state: StageState) -> StageState:
+        residual, interval = self.system.residual, self.system.interval
+        low, high = interval.low, interval.high
+        degree = outer_degree(low, high)
+        if state.repairs < self.schedule.repairs:
+            w, _ = first_kind_filter(residual, state.w, low, high, degree)
         else:
-            v["w"], _ = second_kind_filter(system.residual, v["w"], interval.high, degree)
-        state.scalars["repairs"] += 1.0
-        return state
+            w, _ = second_kind_filter(residual, state.w, high, degree)
+        return replace(state, w=w, repairs=state.repairs + 1)
 
-    def finished(self, state: State) -> bool:
+    def finished(self, state: StageState) -> bool:
         """After the last filter."""
-        return state.scalars["repairs"] > self.schedule.repairs
+        return state.repairs > self.schedule.repairs
 
     @property
-    def horizon(self) -> int:
-        """Steps in all: A_tot + k + 1."""
-        return self.schedule.steps + self.schedule.repairs + 1
-
-    def iteration_cost(self, model: Model) -> Cost:
+    def cost(self) -> Cost:
         """Of a stage's step."""
-        return model.objective.cost + 2 * Correction.of(model.system).degree * model.system.cost
-
-
-class ScheduledIteration(ModelIteration):
-    """A solver that knows when its schedule is over."""
-
-    def finished(self, state: State) -> bool:
-        """As the solver says."""
-        over = getattr(self.solver, "finished", None)
-        return bool(over is not None and over(state))
+        return self.objective.cost + 2 * Correction.of(self.system).degree * self.system.cost

@@ -22,12 +22,8 @@ from ccmac.inputs import is_sparse
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.linalg.factor import factorized
 from ccmac.objectives.separable import Separable
-from ccmac.problem import Problem
-from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space
+from ccmac.workspace import Workspace
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.shared import SharedEquations
 
 Array = NDArray[np.float64]
 LEAST_SHARE = 0.25
@@ -57,18 +53,18 @@ def curvature_shift(table: CurvatureTable) -> Array:
     Used when some agents have (nearly) no curvature in z, as when one agent owns the labels: every
     agent then gets the mean curvature. Zero for objectives that couple x and z.
     """
-    h = table.rows[:, 3]
+    h = table.mu_z
     if not table.separable or not np.isfinite(h).all() or h.min() >= LEAST_SHARE * h.mean():
         return np.zeros(len(h))
     return np.asarray(h.mean() - h)
 
 
-def affordable(problem: Problem, runtime: Runtime) -> bool:
+def affordable(work: Workspace) -> bool:
     """Whether every agent's Hessian is cheap to factorize: small, or a multiple of I by blocks.
 
     One reduction.
     """
-    rows = []
+    problem, rows = work.problem, []
     for i, agent in problem.agents.items():
         size, equations = problem.d[i] + problem.q, problem.p[i] + problem.r[i]
         parts = (getattr(agent.objective, name, None) for name in ("x_part", "z_part"))
@@ -76,16 +72,14 @@ def affordable(problem: Problem, runtime: Runtime) -> bool:
             part is None or part.isotropic() is not None for part in parts
         )
         rows.append([float((plain or size <= DENSE) and size * equations <= DENSE**2)])
-    return bool(runtime.gather(np.array(rows)).all())
+    return bool(work.runtime.gather(np.array(rows)).all())
 
 
 class OwnEquations:
     """Of the agents owned here: orthonormal rows of C_i and D_i, a point that satisfies them."""
 
-    def __init__(self, problem: Problem, space: Space) -> None:
-        self._space = space
-        self._local = LocalEquations(problem, space.runtime, "factor")
-        self._shared = SharedEquations(problem, space.runtime, "factor")
+    def __init__(self, work: Workspace) -> None:
+        self._space, self._local, self._shared = work.space, work.local, work.shared
         self._sides = np.split(self._shared.right, np.cumsum(self._shared.family.rows)[:-1])
 
     def of(self, k: int) -> tuple[Array, Array, Array]:
@@ -105,10 +99,10 @@ class OwnEquations:
 class LocalInverses:
     """T_i and u_i(h) of the agents owned here; one call over all agents is one argmin."""
 
-    def __init__(self, problem: Problem, space: Space, table: CurvatureTable) -> None:
-        self.space, self.ledger = space, space.runtime.ledger
-        q, own = space.q, OwnEquations(problem, space)
-        shift = curvature_shift(table)
+    def __init__(self, work: Workspace) -> None:
+        problem, self.space, self.ledger = work.problem, work.space, work.ledger
+        q, own = problem.q, OwnEquations(work)
+        shift = curvature_shift(work.curvature)
         self.shifted = bool(shift.any())
         self._apply: list[Solve] = []
         self._origin: list[tuple[Array, Array]] = []

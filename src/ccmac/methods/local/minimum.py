@@ -33,10 +33,7 @@ from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.squared_distance import SquaredDistance
-from ccmac.problem import Problem
-from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space
-from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 
@@ -151,12 +148,12 @@ def pieces(f: Objective, d: int, q: int) -> list[tuple[slice, OfOneVector]]:
     return [(both, f if isinstance(f, Function) else _Joined(f, d))]
 
 
-def without_factorizations(problem: Problem, runtime: Runtime) -> bool:
+def without_factorizations(work: Workspace) -> bool:
     """Whether every minimiser is found by entrywise roots or a factorization made once.
 
     About 20 gradients each then. One reduction.
     """
-    rows = []
+    problem, rows = work.problem, []
     for i, agent in problem.agents.items():
         d, equations = problem.d[i], (problem.p[i], problem.r[i])
         cheap = True
@@ -169,7 +166,7 @@ def without_factorizations(problem: Problem, runtime: Runtime) -> bool:
                 touched = equations[int(where.start >= d) : 1 + int(where.stop > d)]
                 cheap &= g.coordinatewise and not any(touched)
         rows.append([float(cheap)])
-    return bool(runtime.gather(np.array(rows)).all())
+    return bool(work.runtime.gather(np.array(rows)).all())
 
 
 class LocalMinimisers:
@@ -179,12 +176,13 @@ class LocalMinimisers:
     never charged as gradients of the method.
     """
 
-    def __init__(self, problem: Problem, space: Space, table: CurvatureTable) -> None:
-        self.space, self.ledger = space, space.runtime.ledger
+    def __init__(self, work: Workspace) -> None:
+        problem, space = work.problem, work.space
+        self.space, self.ledger = space, work.ledger
         self.objectives = [agent.objective for agent in problem.agents.values()]
-        shifts = curvature_shift(table)
+        shifts = curvature_shift(work.curvature)
         self.shifted, self.shift = bool(shifts.any()), shifts[list(problem.agents)]
-        own = OwnEquations(problem, space)
+        own = OwnEquations(work)
         self._pieces: list[list[tuple[slice, Minimiser]]] = []
         for k, f in enumerate(self.objectives):
             d, q = space.d[k], space.q

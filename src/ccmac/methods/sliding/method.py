@@ -8,196 +8,176 @@ balanced schedule for a radius R and a bound M.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius
+from ccmac.certificates.gap import GapCertifier, execution_radius
 from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
 from ccmac.errors import InputError, MethodRefused
-from ccmac.methods.base import State
-from ccmac.methods.continuation.steps import ScheduledIteration
-from ccmac.methods.convex import goal_of, positive, realize
-from ccmac.methods.method import Context, Method, Prepared
-from ccmac.methods.sliding.practical import DoublingSliding, SubgradientIteration
-from ccmac.methods.sliding.proximal import ProximalIteration, ProximalPrimalDual
+from ccmac.methods.base import Prepared, Request
+from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
+from ccmac.methods.options import option
+from ccmac.methods.sliding.parts import Parts, first_weight, split_problem, unequal_steps
+from ccmac.methods.sliding.practical import DoublingSliding
+from ccmac.methods.sliding.proximal import ProximalPrimalDual
 from ccmac.methods.sliding.schedule import certified_phases
-from ccmac.methods.sliding.split import Parts, split_problem
 from ccmac.methods.sliding.steps import Sliding
-from ccmac.methods.sliding.weights import first_weight, unequal_steps
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
+from ccmac.workspace import Workspace
 
-SCHEDULES = (None, "practical", "certified", "subgradient")
 FLOOR = 0.02
-NAME = "cross-sliding"
+ORACLES = frozenset({"gradient", "subgradient"})
 
 
-class SlidingIteration(SubgradientIteration, ScheduledIteration):
-    """The certified schedule: F - F* + (2M/sigma) ||K w - v|| <= ``epsilon`` at its end."""
+@dataclass(frozen=True)
+class CrossSliding(ConvexMethod):
+    """Proximal primal-dual steps, or primal-dual sliding with subgradients."""
 
-    epsilon: float = math.nan
+    name = "cross-sliding"
+    summary = (
+        "proximal primal-dual steps, or primal-dual sliding with subgradients "
+        "(nonsmooth, simple sets)"
+    )
+    instead = "cross-continuation (smooth)"
+    scheduled: ClassVar[dict[str, str]] = {"lipschitz": "certified"}
 
-    def tight_gap(self, state: State) -> Gap:
-        """For a strongly convex F the theorem bounds the error too: ||w - w*||^2 / 2 <= eps."""
-        found = super().tight_gap(state)
-        if not (self.finished(state) and self.certifier.strong):
-            return found
-        error = math.sqrt(2.0 * self.epsilon) * self.certifier.error_unit
-        return replace(found, error=min(error, found.error))
+    schedule: str = option(
+        "practical", str, SCHEDULE + "; or subgradients with doubling, whatever has a prox",
+        choices=("practical", "subgradient", "certified"),
+    )  # fmt: skip
+    lipschitz: float | None = option(
+        None, float, "M >= ||F'|| within 3R of the solution; by default as declared"
+    )
 
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Choose the mode by what the objectives offer."""
+        if self.schedule == "practical":
+            if "prox" in work.capabilities:
+                return self._proximal(work, request)
+            split = split_problem(work)
+            if split is not None:
+                return self._proximal(work, request, split)
+        refuse_sets(work.problem)
+        mode = self._certified if self.schedule == "certified" else self._doubling
+        return mode(work, request)
 
-def prepare_sliding(ctx: Context) -> Prepared:
-    """Choose the mode by what the objectives offer."""
-    if ctx.schedule not in SCHEDULES:
-        known = "'practical', 'subgradient' or 'certified'"
-        raise InputError(f"schedule {ctx.schedule!r} is unknown; take {known}")
-    goal = goal_of(ctx)
-    if ctx.schedule in (None, "practical"):
-        if ctx.facts.prox:
-            return _proximal(ctx, goal)
-        split = split_problem(ctx.problem, ctx.runtime)
-        if split is not None:
-            return _proximal(ctx, goal, split)
-    refuse_sets(ctx)
-    return (_certified if ctx.schedule == "certified" else _doubling)(ctx, goal)
+    def _realized(
+        self, work: Workspace, request: Request, *, equal_steps: bool = False
+    ) -> Realized:
+        """Averaged: the scale from the geometry (curvature says nothing), or s = 1; else as it is.
 
-
-def refuse_sets(ctx: Context) -> None:
-    """Subgradient modes need an oracle from everybody; name who has none (a set, say)."""
-    for i, agent in ctx.problem.agents.items():
-        objective = agent.objective
-        if not objective.capabilities & {"gradient", "subgradient"}:
-            parts = [getattr(objective, name, None) for name in ("x_part", "z_part")]
-            lacking = [
-                p
-                for p in parts
-                if p is not None and not p.capabilities & {"gradient", "subgradient"}
-            ]
-            named = type(lacking[0] if lacking else objective).__name__
-            raise MethodRefused(
-                f"cross-sliding, agent {i}: {named} has no subgradient (a set, or a sum with one); "
-                "use schedule='practical' with objectives that all have a prox"
+        ``equal_steps``: the prox takes one step for x and z, so that s must be 1.
+        """
+        if work.stack is not None or self.realization != "averaged":
+            return self.realize(work, request)
+        given = self.scale is not None or self.floor is not None
+        if not equal_steps:
+            return self.realize(work, request, **({} if given else {"floor": FLOOR}))
+        if given:
+            raise InputError(
+                f"{self.name}: scale and floor do not fit; some objective's prox takes one step "
+                "for x and z, which fixes the scale: leave them out"
             )
+        balance = work.curvature.regularized(100.0).balance()
+        return self.realize(work, request, scale=1.0 / balance**2)
+
+    def _certifier(self, work: Workspace, request: Request, realized: Realized) -> GapCertifier:
+        w0 = realized.embed(request.x0, request.z0)
+        return GapCertifier(realized, w0, work.curvature.convexity)
+
+    def _proximal(
+        self, work: Workspace, request: Request, split: tuple[Problem, Problem] | None = None
+    ) -> Prepared:
+        """``split``: the smooth and the simple part, where F itself has no prox."""
+        simple = work.problem if split is None else split[1]
+        equal = not unequal_steps(simple, work.runtime)
+        realized, goal = self._realized(work, request, equal_steps=equal), self.goal(request)
+        certifier = self._certifier(work, request, realized)
+        w0 = certifier.w0
+        if split is None:
+            why, mode = "proximal steps, every objective has a prox", "proximal"
+            parts = Parts(None, realized.objective)
+            weight = first_weight(realized.objective, w0)
+        else:
+            why = "proximal steps for the simple parts, gradients for the smooth ones"
+            mode, parts = "proximal gradient", Parts.of(realized, split, equal=equal)
+            slope = np.zeros_like(w0) + parts.slope(w0)
+            weight = first_weight(realized.objective, w0, partial(parts.backward, w0, slope))
+        anchored = not work.curvature.smooth
+        iteration = ProximalPrimalDual(certifier, goal, parts, weight, anchored=anchored)
+        found = found_in(realized, schedule="practical", mode=mode, first_weight=weight)
+        stopping = None if request.reference else GapStop(iteration, goal, found)
+        return proved(iteration, stopping, why, found)
+
+    def _doubling(self, work: Workspace, request: Request) -> Prepared:
+        realized, goal = self._realized(work, request), self.goal(request)
+        certifier = self._certifier(work, request, realized)
+        w0, space = certifier.w0, realized.space
+        feasible, _ = certifier.repaired(w0, 0.0)
+        steep = max(space.norm(realized.objective.gradient(w0)), 1e-12)
+        # R is at least (F(w0) - F*)/M; doubling does the rest.
+        guess = max(0.25 * max(abs(certifier.value(w0)), request.tol) / steep, 1e-6)
+        guess = max(guess, space.norm(feasible - w0))
+        if goal.radius is not None:
+            guess = execution_radius(realized, goal.radius)
+        iteration = DoublingSliding(certifier, goal, feasible, guess)
+        found = found_in(realized, schedule="practical", mode="subgradient")
+        stopping = None if request.reference else ReportedGapStop(iteration, goal, found)
+        return proved(iteration, stopping, "subgradients, with doubling", found)
+
+    def _certified(self, work: Workspace, request: Request) -> Prepared:
+        realized, goal = self._realized(work, request), self.goal(request)
+        assert goal.radius is not None
+        steep = (self.lipschitz or declared_lipschitz(work)) * max(1.0, realized.s)
+        radius, epsilon = execution_radius(realized, goal.radius), goal.absolute
+        certifier = self._certifier(work, request, realized)
+        feasible, _ = certifier.repaired(certifier.w0, 0.0)
+        interval, mu = realized.system.interval, realized.objective.mu
+        norm, sigma = 1.0, 1.0
+        if not realized.system.empty:
+            norm, sigma = math.sqrt(interval.high), math.sqrt(interval.low)
+        mu = mu if math.isfinite(mu) else 0.0
+        phases = certified_phases(norm, sigma, steep, radius, epsilon, mu)
+        iteration = Sliding(certifier, goal, feasible, tuple(phases))
+        found = found_in(
+            realized, schedule="certified", lipschitz=steep, T_ns=steep * radius / epsilon,
+            phases=len(phases), affine=sum(p.affine for p in phases),
+            subgradients=sum(p.subgradients for p in phases), epsilon_schedule=epsilon,
+        )  # fmt: skip
+        stopping = GapStop(iteration, goal, found, scheduled=True)
+        return proved(iteration, stopping, "the certified schedule", found, iteration.horizon)
 
 
-def _realized(ctx: Context, *, equal_steps: bool = False) -> Realized:
-    """Averaged: the scale from the geometry (curvature says nothing), or s = 1; else as it is."""
-    if ctx.stack is not None or ctx.realization not in (None, "averaged"):
-        return realize(ctx)
-    if equal_steps:
-        return realize(ctx, {"scale": 1.0 / ctx.facts.table.regularized(100.0).balance() ** 2})
-    return realize(ctx, {} if {"scale", "floor"} & set(ctx.pinned) else {"floor": FLOOR})
-
-
-def _found(realized: Realized, **more: Any) -> dict[str, Any]:
-    interval = realized.system.interval
-    return {"interval": [interval.low, interval.high], "source": interval.source, **more}
-
-
-def _proximal(ctx: Context, goal: Goal, split: tuple[Problem, Problem] | None = None) -> Prepared:
-    """``split``: the smooth and the simple part, where F itself has no prox."""
-    simple = ctx.problem if split is None else split[1]
-    equal = not unequal_steps(simple, ctx.runtime)
-    realized = _realized(ctx, equal_steps=equal)
-    w0 = realized.embed(ctx.x0, ctx.z0)
-    if split is None:
-        why, mode = "proximal steps, every objective has a prox", "proximal"
-        parts = Parts(None, realized.objective)
-        weight = first_weight(realized.objective, w0)
-    else:
-        why = "proximal steps for the simple parts, gradients for the smooth ones"
-        mode, parts = "proximal gradient", Parts.of(realized, split, equal=equal)
-        slope = np.zeros_like(w0) + parts.slope(w0)
-        weight = first_weight(realized.objective, w0, partial(parts.backward, w0, slope))
-    certifier = GapCertifier(realized, w0, ctx.facts.table.convexity)
-    solver = ProximalPrimalDual(parts, weight, anchored=not ctx.facts.smooth)
-    iteration = ProximalIteration(NAME, solver, certifier, goal)
-    found = _found(realized, schedule="practical", mode=mode, first_weight=weight)
-    stopping = None if ctx.reference else GapStop(iteration, goal, found)
-    return Prepared(
-        iteration, stopping, realized.realization, why, dict(realized.details),
-        candidates=realized.candidates, certificates=found,
-    )  # fmt: skip
-
-
-def _doubling(ctx: Context, goal: Goal) -> Prepared:
-    realized = _realized(ctx)
-    w0 = realized.embed(ctx.x0, ctx.z0)
-    certifier = GapCertifier(realized, w0, ctx.facts.table.convexity)
-    feasible, _ = certifier.repaired(w0, 0.0)
-    steep = max(realized.space.norm(realized.objective.gradient(w0)), 1e-12)
-    # R is at least (F(w0) - F*)/M; doubling does the rest.
-    guess = max(0.25 * max(abs(certifier.value(w0)), ctx.tol) / steep, 1e-6)
-    guess = max(guess, realized.space.norm(feasible - w0))
-    if goal.radius is not None:
-        guess = execution_radius(realized, goal.radius)
-    iteration = SubgradientIteration(NAME, DoublingSliding(guess, feasible), certifier, goal)
-    found = _found(realized, schedule="practical", mode="subgradient")
-    stopping = None if ctx.reference else ReportedGapStop(iteration, goal, found)
-    return Prepared(
-        iteration, stopping, realized.realization, "subgradients, with doubling",
-        dict(realized.details), candidates=realized.candidates, certificates=found,
-    )  # fmt: skip
-
-
-def _certified(ctx: Context, goal: Goal) -> Prepared:
-    if goal.radius is None:
-        raise InputError(
-            "schedule 'certified': needs the radius R >= ||(x0, z0) - (x*, z*)||; "
-            "give pinned={'radius': R}"
+def refuse_sets(problem: Problem) -> None:
+    """Subgradient modes need an oracle from everybody; name who has none (a set, say)."""
+    for i, agent in problem.agents.items():
+        objective = agent.objective
+        if objective.capabilities & ORACLES:
+            continue
+        parts = [getattr(objective, name, None) for name in ("x_part", "z_part")]
+        lacking = [p for p in parts if p is not None and not p.capabilities & ORACLES]
+        named = type(lacking[0] if lacking else objective).__name__
+        raise MethodRefused(
+            f"cross-sliding, agent {i}: {named} has no subgradient (a set, or a sum with one); "
+            "use schedule='practical' with objectives that all have a prox"
         )
-    realized = _realized(ctx)
-    lipschitz = positive(ctx, "lipschitz") or declared_lipschitz(ctx)
-    steep = lipschitz * max(1.0, realized.s)
-    radius = execution_radius(realized, goal.radius)
-    epsilon = goal.accuracy if goal.accuracy is not None else goal.tol
-    w0 = realized.embed(ctx.x0, ctx.z0)
-    certifier = GapCertifier(realized, w0, ctx.facts.table.convexity)
-    feasible, _ = certifier.repaired(w0, 0.0)
-    interval = realized.system.interval
-    norm, sigma = (1.0, 1.0)
-    if not realized.system.empty:
-        norm, sigma = math.sqrt(interval.high), math.sqrt(interval.low)
-    mu = realized.objective.mu if math.isfinite(realized.objective.mu) else 0.0
-    phases = certified_phases(norm, sigma, steep, radius, epsilon, mu)
-    solver = Sliding(tuple(phases), feasible)
-    iteration = SlidingIteration(NAME, solver, certifier, goal)
-    iteration.epsilon = epsilon
-    found = _found(
-        realized, schedule="certified", lipschitz=steep, T_ns=steep * radius / epsilon,
-        phases=len(phases), affine=sum(p.affine for p in phases),
-        subgradients=sum(p.subgradients for p in phases), epsilon_schedule=epsilon,
-    )  # fmt: skip
-    return Prepared(
-        iteration, GapStop(iteration, goal, found, scheduled=True), realized.realization,
-        "the certified schedule", dict(realized.details), candidates=realized.candidates,
-        certificates=found, horizon=solver.horizon,
-    )  # fmt: skip
 
 
-def declared_lipschitz(ctx: Context) -> float:
+def declared_lipschitz(work: Workspace) -> float:
     """(sum_i M_i^2)^{1/2} of what the objectives declare; one reduction."""
-    problem = ctx.problem
+    problem = work.problem
     rows = [
         [a.objective.lipschitz(problem.d[i], problem.q) ** 2] for i, a in problem.agents.items()
     ]
-    total = float(ctx.runtime.total(np.array(rows))[0])
+    total = float(work.runtime.total(np.array(rows))[0])
     if not math.isfinite(total):
         raise InputError(
-            "schedule 'certified': some objective declares no bound on its subgradients; "
-            "give pinned={'lipschitz': M} that holds within 3R of the solution"
+            "cross-sliding: some objective declares no bound on its subgradients; give "
+            'CrossSliding(schedule="certified", radius=R, lipschitz=M), M valid within 3R of the '
+            "solution"
         )
     return math.sqrt(total)
-
-
-SLIDING = Method(
-    NAME,
-    "proximal primal-dual steps, or primal-dual sliding with subgradients (nonsmooth, simple sets)",
-    frozenset(),
-    prepare_sliding,
-    ("averaged", "canonical", "certified"),
-    "cross-continuation (smooth)",
-)

@@ -16,103 +16,91 @@ from numpy.typing import NDArray
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.ledger import Cost
-from ccmac.methods.base import Model, ModelIteration, Solver, State
+from ccmac.methods.base import vector
 from ccmac.methods.sliding.schedule import Phase, balanced_phase
-from ccmac.methods.sliding.steps import begin_phase, outer_step
+from ccmac.methods.sliding.steps import SlidingState, SubgradientIteration, Sums
 
 Array = NDArray[np.float64]
 THRIFT = 8.0
 SMALLEST = 1e-12
 
 
-@dataclass(frozen=True)
-class DoublingSliding(Solver):
-    """``radius`` is the first guess of R (execution units), ``feasible`` is w_f."""
+@dataclass(frozen=True, kw_only=True)
+class DoublingState(SlidingState):
+    """Sums since the phase began (``fresh``: it has just ended); M, R and the target as known."""
 
-    radius: float
-    feasible: Array
+    w_sum: Array = vector()
+    slope_sum: Array = vector()
+    lipschitz: float = 0.0
+    radius: float = 0.0
+    target: float = 0.0
+    products: float = 0.0
+    terms: float = 0.0
+    fresh: bool = False
 
-    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
+
+class DoublingSliding(SubgradientIteration[DoublingState]):
+    """``radius`` is the first guess of R (execution units)."""
+
+    def __init__(self, certifier: GapCertifier, goal: Goal, feasible: Array, radius: float) -> None:
+        super().__init__(certifier, goal, feasible)
+        self.radius = radius
+
+    def begin(self, w: Array, p: Array, price: Array) -> DoublingState:
         """M from the subgradient at the start; the first target is M R."""
-        state = State({"w": w0.copy(), "last": w0.copy(), "feasible": self.feasible.copy()})
-        steep = model.objective.space.norm(model.objective.gradient(w0))
-        state.scalars = {
-            "lipschitz": max(steep, SMALLEST), "radius": self.radius, "fresh": 0.0,
-            "target": max(steep, SMALLEST) * self.radius,
-        }  # fmt: skip
-        begin_phase(state, w0)
-        self._clear(state)
-        return state
+        steep = max(self.space.norm(self.objective.gradient(w)), SMALLEST)
+        zeros = self.space.zeros
+        return DoublingState(
+            w=w, last=w.copy(), x=w.copy(), x_before=w.copy(), hat=w.copy(), centre=w.copy(),
+            mean=zeros(), dual=zeros(), p=zeros(), w_sum=zeros(), slope_sum=zeros(),
+            lipschitz=steep, radius=self.radius, target=steep * self.radius,
+        )  # fmt: skip
 
-    def _clear(self, state: State) -> None:
-        v = state.vectors
-        v["slope_sum"], v["w_sum"] = np.zeros_like(v["w"]), np.zeros_like(v["w"])
-        state.scalars.update(products=0.0, terms=0.0)
-
-    def phase(self, model: Model, state: State) -> Phase:
+    def phase(self, state: DoublingState) -> Phase:
         """Lengths for what is known now."""
-        interval = None if model.system.empty else model.system.interval
-        high, low = (1.0, 1.0) if interval is None else (interval.high, interval.low)
-        s = state.scalars
+        high, low = 1.0, 1.0
+        if not self.system.empty:
+            high, low = self.system.interval.high, self.system.interval.low
         return balanced_phase(
-            math.sqrt(high), math.sqrt(low), s["lipschitz"], s["radius"], s["target"], thrift=THRIFT
-        )
+            math.sqrt(high), math.sqrt(low), state.lipschitz, state.radius, state.target,
+            thrift=THRIFT,
+        )  # fmt: skip
 
-    def step(self, model: Model, state: State) -> State:
+    def step(self, state: DoublingState) -> DoublingState:
         """One outer step; at the end of a phase the guesses are renewed."""
-        v, s, space = state.vectors, state.scalars, model.objective.space
-        if s["fresh"]:
-            s["fresh"] = 0.0
-            self._clear(state)
-        phase = self.phase(model, state)
-        outer_step(model, state, phase, balls=False)
-        if s["outer"] < phase.outer:
+        space, phase = self.space, self.phase(state)
+        sums = Sums(state.w_sum, state.slope_sum, state.products, state.terms)
+        if state.fresh:
+            sums = Sums(space.zeros(), space.zeros())
+        state = replace(
+            self.outer_step(state, phase, sums), w_sum=sums.points, slope_sum=sums.slopes,
+            products=sums.products, terms=sums.terms, fresh=False,
+        )  # fmt: skip
+        if state.outer < phase.outer:
             return state
-        average = v["mean"] / s["outer"]
-        moved = space.norm(average - v["centre"], riding=True)
-        steep = space.norm(model.objective.gradient(average), riding=True)
-        s["lipschitz"] = max(s["lipschitz"], steep)
-        s["radius"] = max(s["radius"], min(2.0 * moved, 2.0 * s["radius"]))
-        s["target"] *= 0.5
-        s["fresh"] = 1.0
-        v["w"] = average
-        begin_phase(state, average, keep_dual=True)
-        return state
+        average = state.mean / state.outer
+        moved = space.norm(average - state.centre, riding=True)
+        steep = space.norm(self.objective.gradient(average), riding=True)
+        return replace(
+            self.renewed(state, average), w=average, lipschitz=max(state.lipschitz, steep),
+            radius=max(state.radius, min(2.0 * moved, 2.0 * state.radius)),
+            target=0.5 * state.target, fresh=True,
+        )  # fmt: skip
 
-    def iteration_cost(self, model: Model) -> Cost:
-        """Of an outer step with one subgradient (the number grows from phase to phase)."""
-        residual = Cost() if model.system.empty else model.system.cost
-        return (
-            model.objective.cost + model.objective.space.runtime.total_cost(riding=True) + residual
-        )
-
-
-class SubgradientIteration(ModelIteration):
-    """The solver, able to bound its gap at the end of a phase."""
-
-    def __init__(self, name: str, solver: Solver, certifier: GapCertifier, goal: Goal) -> None:
-        super().__init__(name, solver, certifier.realized)
-        self.certifier, self.goal = certifier, goal
-        self.found: dict[str, float] = {}
-
-    def _average(self, state: State) -> tuple[Array, Array, float]:
-        v, s = state.vectors, state.scalars
-        if not s.get("terms"):
-            return v["w"], self.realized.objective.gradient(v["w"]), 0.0
-        point, slope = v["w_sum"] / s["terms"], v["slope_sum"] / s["terms"]
-        slack = s["products"] / s["terms"] - self.space.dot(slope, point, riding=True)
+    def averaged(self, state: DoublingState) -> tuple[Array, Array, float]:
+        """Where subgradients were taken since the phase began."""
+        if not state.terms:
+            return super().averaged(state)
+        point, slope = state.w_sum / state.terms, state.slope_sum / state.terms
+        slack = state.products / state.terms - self.space.dot(slope, point, riding=True)
         return point, slope, max(slack, 0.0)
 
-    def quick_gap(self, state: State) -> Gap | None:
+    def quick_gap(self, state: DoublingState) -> Gap | None:
         """At the end of a phase: projecting the average subgradient is part of the bound."""
-        return self.tight_gap(state) if state.scalars["fresh"] else None
+        return self.tight_gap(state) if state.fresh else None
 
-    def tight_gap(self, state: State) -> Gap:
-        """At the repaired average; the last iterate's bound is reported beside it (1 gradient)."""
-        point, slope, slack = self._average(state)
-        average = self.certifier.tight_subgradient(point, slope, self.goal, slack)
-        last = state.vectors["last"]
-        other = self.certifier.gap(last, self.realized.objective.gradient(last), average.p)
-        for name, gap in (("average", average), ("last", other)):
-            self.found[f"gap_{name}"] = gap.bound(gap.required(self.goal))
-        return replace(average, source="average")
+    @property
+    def cost(self) -> Cost:
+        """Of an outer step with one subgradient (the number grows from phase to phase)."""
+        riding = self.space.runtime.total_cost(riding=True)
+        return self.objective.cost + riding + self.residual_cost

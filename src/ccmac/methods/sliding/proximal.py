@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.ledger import Cost
-from ccmac.methods.base import Model, ModelIteration, Solver, State
-from ccmac.methods.primal_dual import adapted_weight
-from ccmac.methods.sliding.split import Parts
+from ccmac.methods.base import State, vector
+from ccmac.methods.convex import ProvedIteration, adapted_weight
+from ccmac.methods.sliding.parts import Parts
 
 Array = NDArray[np.float64]
 SUFFICIENT, NECESSARY, LONG = 0.2, 0.8, 0.4
@@ -40,138 +40,153 @@ RELAXED = 0.9  # of the longest step under which the iteration is still nonexpan
 
 
 @dataclass(frozen=True)
-class ProximalPrimalDual(Solver):
-    """``weight`` is the first S (``adapt`` False keeps it); over-relaxed unless ``anchored``."""
+class ProximalState(State):
+    """(w, p), a subgradient of F at w up to ``slack``, (x, q), the start, the anchor, sums since.
 
-    parts: Parts
-    weight: float
-    adapt: bool = True
-    anchored: bool = True
+    ``count`` steps are done, ``inner`` since the anchor moved; ``first`` and ``length`` are the
+    lengths of the first and the last of these.
+    """
 
-    def init(self, model: Model, w0: Array, p: Array | None = None) -> State:
-        """w = w0, p = 0 or the warm dual; the anchor is there."""
-        dual = np.zeros_like(w0) if p is None else p.copy()
-        vectors = {"w": w0.copy(), "p": dual, "slope": np.zeros_like(w0)}
-        vectors.update(w_start=w0.copy(), p_start=dual.copy())
-        scalars = {"weight": self.weight, "count": 0.0, "slack": 0.0}
-        state = State(vectors, scalars=scalars)
-        self._anchor(state)
-        return state
+    w: Array = vector()
+    p: Array = vector()
+    slope: Array = vector()
+    x: Array = vector()
+    q: Array = vector()
+    w_start: Array = vector()
+    p_start: Array = vector()
+    w_anchor: Array = vector()
+    p_anchor: Array = vector()
+    w_sum: Array = vector()
+    slope_sum: Array = vector()
+    weight: float = 1.0
+    slack: float = 0.0
+    count: int = 0
+    inner: int = 0
+    first: float = math.inf
+    length: float = math.inf
+    products: float = 0.0
 
-    def _anchor(self, state: State) -> None:
-        """Start anew from (w, p)."""
-        v = state.vectors
-        v["x"], v["q"] = v["w"].copy(), v["p"].copy()
-        v["w_anchor"], v["p_anchor"] = v["w"].copy(), v["p"].copy()
-        v["w_sum"], v["slope_sum"] = np.zeros_like(v["w"]), np.zeros_like(v["w"])
-        state.scalars.update(inner=0.0, first=math.inf, length=math.inf, products=0.0)
 
-    def step(self, model: Model, state: State) -> State:
+class ProximalPrimalDual(ProvedIteration[ProximalState]):
+    """``weight`` is the first S; over-relaxed unless ``anchored``."""
+
+    def __init__(
+        self, certifier: GapCertifier, goal: Goal, parts: Parts, weight: float, *,
+        anchored: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(certifier, goal)
+        self.parts, self.weight, self.anchored = parts, weight, anchored
+
+    def begin(self, w: Array, p: Array, price: Array) -> ProximalState:
+        """The anchor is at the start."""
+        slope, w_sum, slope_sum = (np.zeros_like(w) for _ in range(3))
+        (x, w_start, w_anchor), (q, p_start, p_anchor) = (
+            [v.copy() for _ in range(3)] for v in (w, p)
+        )
+        return ProximalState(
+            w, p, slope, x, q, w_start, p_start, w_anchor, p_anchor, w_sum, slope_sum, self.weight
+        )
+
+    def step(self, state: ProximalState) -> ProximalState:
         """One iteration."""
-        v, s, system, space = state.vectors, state.scalars, model.system, model.objective.space
-        weight, x, q = s["weight"], v["x"], v["q"]
-        parts = self.parts
+        space, system, parts = self.space, self.system, self.parts
+        weight, x, q = state.weight, state.x, state.q
         w = parts.backward(x, q + parts.slope(x), weight)
         high, p = 1.0, q
         if not system.empty:
             high = system.interval.high
             p = q + (weight / high) * system.residual(2.0 * w - x)[0]
         step = x - w
-        v["slope"], v["w"], v["p"] = weight * step - q, w, p
+        slope, slack = weight * step - q, 0.0
         moved, priced = space.norm(step, riding=True), space.norm(p - q, riding=True)
-        s["slack"] = 0.0
         if parts.smooth is not None:
             bent = parts.bend(step)
-            v["slope"] += bent
-            s["slack"] = space.dot(bent, step, riding=True)
-        v["w_sum"] += w
-        v["slope_sum"] += v["slope"]
-        s["products"] += space.dot(v["slope"], w, riding=True) + s["slack"]
-        s["count"] += 1.0
-        s["inner"] += 1.0
-        primal = weight * (weight * moved * moved + s["slack"])
-        before, s["length"] = s["length"], math.sqrt(primal + priced * priced * high)
-        if s["inner"] == 1.0:
-            s["first"] = s["length"]
-        if self._restarts(s, before):
-            if self.adapt and not system.empty:
-                s["weight"] = adapted_weight(
-                    space, weight, self.weight, p - v["p_start"], w - v["w_start"]
-                )
-            self._anchor(state)
-            return state
-        ahead = 2.0 if parts.smooth is None else 1.5
+            slope += bent
+            slack = space.dot(bent, step, riding=True)
+        w_sum, slope_sum = state.w_sum, state.slope_sum
+        w_sum += w
+        slope_sum += slope
+        products = state.products + (space.dot(slope, w, riding=True) + slack)
+        length = math.sqrt(weight * (weight * moved * moved + slack) + priced * priced * high)
+        before, state = state.length, replace(
+            state, w=w, p=p, slope=slope, slack=slack, products=products, length=length,
+            first=state.first if state.inner else length, count=state.count + 1,
+            inner=state.inner + 1,
+        )  # fmt: skip
+        return self._anchored(state) if self._restarts(state, before) else self._ahead(state)
+
+    def _ahead(self, state: ProximalState) -> ProximalState:
+        """(x, q) reflected and drawn to the anchor, or over-relaxed."""
+        w, p, x, q = state.w, state.p, state.x, state.q
+        ahead = 2.0 if self.parts.smooth is None else 1.5
         if not self.anchored:
             ahead *= RELAXED
-            v["x"], v["q"] = x + ahead * (w - x), q + ahead * (p - q)
-            return state
-        share = s["inner"] / (s["inner"] + 1.0)
-        v["x"] = share * (x + ahead * (w - x)) + (1.0 - share) * v["w_anchor"]
-        v["q"] = share * (q + ahead * (p - q)) + (1.0 - share) * v["p_anchor"]
-        return state
+            return replace(state, x=x + ahead * (w - x), q=q + ahead * (p - q))
+        share = state.inner / (state.inner + 1.0)
+        return replace(
+            state, x=share * (x + ahead * (w - x)) + (1.0 - share) * state.w_anchor,
+            q=share * (q + ahead * (p - q)) + (1.0 - share) * state.p_anchor,
+        )  # fmt: skip
 
-    def _restarts(self, s: dict[str, float], before: float) -> bool:
+    def _anchored(self, state: ProximalState) -> ProximalState:
+        """Start anew from (w, p), with the weight that the distances travelled suggest."""
+        w, p, weight = state.w, state.p, state.weight
+        if not self.system.empty:
+            moved = p - state.p_start, w - state.w_start
+            weight = adapted_weight(self.space, weight, self.weight, *moved)
+        return replace(
+            state, weight=weight, x=w, q=p, w_anchor=w, p_anchor=p, w_sum=np.zeros_like(w),
+            slope_sum=np.zeros_like(w), inner=0, first=math.inf, length=math.inf, products=0.0,
+        )  # fmt: skip
+
+    def _restarts(self, state: ProximalState, before: float) -> bool:
         """A step a fifth as long as the first, one that grows again, or a long time."""
-        if s["inner"] < 3.0:
+        inner, first, length = state.inner, state.first, state.length
+        if inner < 3:
             return False
         if not self.anchored:
-            return s["inner"] >= s["count"] / 3.0
-        if s["length"] <= SUFFICIENT * s["first"]:
+            return inner >= state.count / 3.0
+        if length <= SUFFICIENT * first or (length <= NECESSARY * first and length > before):
             return True
-        if s["length"] <= NECESSARY * s["first"] and s["length"] > before:
-            return True
-        return s["inner"] >= LONG * s["count"] and s["count"] > 20.0
+        return inner >= LONG * state.count and state.count > 20
 
-    def iteration_cost(self, model: Model) -> Cost:
+    @property
+    def cost(self) -> Cost:
         """1 prox, 1 residual, three scalars that ride; with H one more and 1 gradient."""
-        residual = Cost() if model.system.empty else model.system.cost
-        riding = model.objective.space.runtime.total_cost(riding=True)
-        if self.parts.smooth is not None:
-            residual = residual + self.parts.smooth.cost + riding
-        return Cost(proxes=1) + residual + 3 * riding
+        riding = self.space.runtime.total_cost(riding=True)
+        plain = Cost(proxes=1) + self.residual_cost + 3 * riding
+        smooth = self.parts.smooth
+        return plain if smooth is None else plain + smooth.cost + riding
 
-
-class ProximalIteration(ModelIteration):
-    """The solver, able to bound its gap at the last iterate and at the average."""
-
-    solver: ProximalPrimalDual
-
-    def __init__(
-        self, name: str, solver: ProximalPrimalDual, certifier: GapCertifier, goal: Goal
-    ) -> None:
-        super().__init__(name, solver, certifier.realized)
-        self.certifier, self.goal = certifier, goal
-        self.found: dict[str, float] = {}
-
-    def candidates(self, state: State) -> dict[str, tuple[Array, Array, float]]:
+    # -- bounds ------------------------------------------------------------------------------------
+    def candidates(self, state: ProximalState) -> dict[str, tuple[Array, Array, float]]:
         """(point, subgradient, slack) of the last iterate and of the average."""
-        v, s = state.vectors, state.scalars
-        found = {"last": (v["w"], v["slope"], s["slack"])}
-        if s["inner"] > 1:
-            point, slope = v["w_sum"] / s["inner"], v["slope_sum"] / s["inner"]
-            slack = s["products"] / s["inner"] - self.space.dot(slope, point, riding=True)
+        found = {"last": (state.w, state.slope, state.slack)}
+        if state.inner > 1:
+            point, slope = state.w_sum / state.inner, state.slope_sum / state.inner
+            slack = state.products / state.inner - self.space.dot(slope, point, riding=True)
             found["average"] = (point, slope, max(slack, 0.0))
         return found
 
-    def _best(self, state: State) -> tuple[str, Gap]:
+    def _best(self, state: ProximalState) -> tuple[str, Gap]:
         gaps = {}
         for name, (point, slope, slack) in self.candidates(state).items():
-            gaps[name] = self.certifier.gap(point, slope, state.vectors["p"], slack=slack)
+            gaps[name] = self.certifier.gap(point, slope, state.p, slack=slack)
         bounds = {name: gap.bound(gap.required(self.goal)) for name, gap in gaps.items()}
         self.found = {f"gap_{name}": bound for name, bound in bounds.items()}
         name = min(bounds, key=lambda key: bounds[key])
         return name, gaps[name]
 
-    def quick_gap(self, state: State) -> Gap | None:
+    def quick_gap(self, state: ProximalState) -> Gap | None:
         """The better of the two bounds with the dual at hand: 2 residuals, 2 averagings."""
         return self._best(state)[1]
 
-    def tight_gap(self, state: State) -> Gap:
+    def tight_gap(self, state: ProximalState) -> Gap:
         """At the repaired better point."""
         name, _ = self._best(state)
         point, slope, slack = self.candidates(state)[name]
         # H's convexity is seen from x, not from w: (mu/2)||u - x||^2 >= (mu/4)||u - w||^2 less what
         # the slack has room for.
-        share = 1.0 if self.solver.parts.smooth is None else 0.5
+        share = 1.0 if self.parts.smooth is None else 0.5
         found = self.certifier.tight_subgradient(point, slope, self.goal, slack, share)
         return replace(found, source=name)

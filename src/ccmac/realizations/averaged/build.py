@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.costs import Costs
+from ccmac.angles.principal import friedrichs_cosine
+from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
-from ccmac.problem import Problem
+from ccmac.linalg.ranks import squared_range
+from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.normalizers import Spectrum
-from ccmac.realizations.averaged.planner import Candidate, Choice, Planner
-from ccmac.realizations.averaged.profile import Structure, build_profile
+from ccmac.realizations.averaged.planner import Candidate, Choice, Fixed, Goal, Planner
+from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
 from ccmac.realizations.averaged.system import AveragedSystem
+from ccmac.realizations.base import Realized
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
-from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space
-from ccmac.workspace.coupling import Coupling, right_hand_sides
-from ccmac.workspace.curvature import Constants, CurvatureTable
+from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import right_hand_sides
+from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.shared import KERNEL, SharedEquations
+from ccmac.workspace.shared import SharedEquations
 
 Array = NDArray[np.float64]
 LANCZOS_STEPS = 18
@@ -36,83 +37,76 @@ WIDEN_LIMIT = 12
 
 
 @dataclass(frozen=True)
-class Averaged:
-    """Everything the averaged realization of one problem consists of."""
+class Wanted:
+    """How the averaged realization is to be built.
 
-    space: Space
-    objective: ExecutionObjective
-    system: AveragedSystem
-    table: CurvatureTable
-    choice: Choice
-    s: float
-    notes: tuple[str, ...] = ()
-
-
-def assemble(
-    problem: Problem,
-    runtime: Runtime,
-    *,
-    start: tuple[Array, Array] | None = None,
-    access: str = "factor",
-    certificates: Certificates | None = None,
-    costs: Costs | None = None,
-    target: float = 1e-6,
-    measure: tuple[float, float] = (1.0, 1.0),
-    pinned: dict[str, Any] | None = None,
-    seed: int = 0,
-    curvature: Constants | None = None,
-    stand_in: float | None = None,
-    table: CurvatureTable | None = None,
-    coupling: Coupling | None = None,
-) -> Averaged:
-    """Execute the setup of the averaged realization (charged to the current phase).
-
-    ``start`` is (x flat, z rows) in the user's variables. ``pinned`` fixes any of scale, inner,
-    outer, normalizer; ``floor`` takes the scale at which B's part of S has that share of A's (for
-    objectives whose curvature says nothing). ``curvature`` overrides (mu, L). ``stand_in`` plans
-    with a strongly convex problem of that condition number in place of one that is not (its
-    constants stay true). ``table`` and ``coupling`` reuse what
-    was gathered and stacked before.
+    ``start`` is (x flat, z rows) in the user's variables, ``access`` how the C_i and D_i may be
+    used (``factor`` or ``matvec``). ``stand_in`` plans with a strongly convex problem of that
+    condition number in place of one that is not (its constants stay true).
     """
-    given = certificates or Certificates()
-    true_table = table or CurvatureTable(problem, runtime)
-    table = true_table if stand_in is None else true_table.regularized(stand_in)
-    space = Space(runtime, list(problem.d.values()), problem.q)
-    interval_C = (given.l_C, given.u_C) if given.l_C and given.u_C else None
-    if access == "matvec" and interval_C is None:
-        interval_C = local_interval(problem, runtime)
-    local = LocalEquations(problem, runtime, access, interval_C)
-    shared = SharedEquations(problem, runtime, access)
+
+    start: tuple[Array, Array]
+    goal: Goal = field(default_factory=Goal)
+    fixed: Fixed = field(default_factory=Fixed)
+    certificates: Certificates = field(default_factory=Certificates)
+    access: str = "factor"
+    stand_in: float | None = None
+    seed: int = 0
+
+
+def averaged(work: Workspace, wanted: Wanted) -> Realized:
+    """Execute the setup of the averaged realization (charged to the current phase)."""
+    problem, given = work.problem, wanted.certificates
+    table = work.curvature
+    if wanted.stand_in is not None:
+        table = table.regularized(wanted.stand_in)
     s0 = table.balance() * math.sqrt(2.0)
-    blocks = coupling or Coupling(problem, runtime)
-    system = AveragedSystem(space, blocks.rescaled(1.0, s0), local, shared)
-    system.prepare_target(right_hand_sides(problem))
-    rng = np.random.default_rng(seed)
+    local, shared = _equations(work, wanted)
+    system = AveragedSystem(work.space, work.coupling.rescaled(1.0, s0), local, shared)
+    system.prepare_target(right_hand_sides(problem).b)
+    rng = np.random.default_rng(wanted.seed)
     if not shared.empty:
         shared.prepare_target()
-        if access == "matvec" and given.mu_D is not None and given.d_D is not None:
+        if wanted.access == "matvec" and given.mu_D is not None and given.d_D is not None:
             shared.fix((given.mu_D, given.d_D), SHARED_ERROR)
         else:
             _explore_shared(shared, rng)
     system = system.at_scale(s0)
-    choice = _plan(
-        problem, system, table, start, given, costs or Costs(), target, measure, pinned or {}, rng
-    )
+    choice = _plan(work, system, table, wanted, rng)
     notes: list[str] = []
-    small = true_table.size <= SMALL_STATE
+    small = table.size <= SMALL_STATE
     final = _fixed(system, choice, given, rng, notes, small=small)
-    better = choice.planner.knowing(final.interval.low, choice) if choice.planner else None
-    if better is not None and choice.cosine is None and given.cross_factor is None:
-        choice = better.choose()
-        final = _fixed(system, choice, given, rng, notes, small=small)
-    constants = curvature or choice.constants
-    if stand_in is not None and curvature is None:
-        constants = true_table.at(choice.candidate.s)
+    s = choice.candidate.s
+    constants = choice.constants if wanted.stand_in is None else work.curvature.at(s)
     objective = ExecutionObjective(
-        problem, space, s=choice.candidate.s,
-        augment=constants.augment, mu=constants.mu, L=constants.L,
+        problem, work.space, s=s, augment=constants.augment, mu=constants.mu, L=constants.L
+    )
+    c, interval = choice.candidate, final.interval
+    details = {
+        "scale": s,
+        "normalizer": f"{c.normalizer} {c.inner}" if c.normalizer != "none" else "none",
+        "outer degree": c.outer,
+        "kappa_f": constants.condition,
+        "interval": (interval.low, interval.high),
+        "interval source": interval.source,
+        "augmentation": objective.augment,
+    }
+    return Realized(
+        "averaged", work.space, objective, final, s, c.outer, "interval", details, choice.table,
+        None if wanted.stand_in else c.iterations, tuple(notes),
     )  # fmt: skip
-    return Averaged(space, objective, final, table, choice, choice.candidate.s, tuple(notes))
+
+
+def _equations(work: Workspace, wanted: Wanted) -> tuple[LocalEquations, SharedEquations]:
+    """C and D as the access allows; what is fixed of the shared ones later stays here."""
+    if wanted.access == "factor":
+        return work.local, work.shared.copied()
+    given, problem, runtime = wanted.certificates, work.problem, work.runtime
+    interval = (given.l_C, given.u_C) if given.l_C and given.u_C else None
+    return (
+        LocalEquations(problem, runtime, "matvec", interval or local_interval(work)),
+        SharedEquations(problem, runtime, "matvec"),
+    )
 
 
 def _fixed(
@@ -124,8 +118,7 @@ def _fixed(
     common = choice.cosine is None
     cosine = choice.cosine if choice.cosine is not None else 0.0
     if given.cross_factor is not None:
-        chi2 = given.cross_factor**2
-        cosine, common = (chi2 - 1) / (chi2 + 1), True
+        cosine, common = friedrichs_cosine(given.cross_factor), True
     final.finish(choice.normalizer, cosine, choice.spectrum.source, common)
     if choice.cosine is None and given.cross_factor is None and not final.empty:
         final.interval = _joint_interval(final, rng, notes, small=small)
@@ -142,56 +135,49 @@ def structural_cosine(system: AveragedSystem, multiples_bound: float | None) -> 
 
 
 def _plan(
-    problem: Problem,
-    system: AveragedSystem,
-    table: CurvatureTable,
-    start: tuple[Array, Array] | None,
-    given: Certificates,
-    costs: Costs,
-    target: float,
-    measure: tuple[float, float],
-    pinned: dict[str, Any],
+    work: Workspace, system: AveragedSystem, table: CurvatureTable, wanted: Wanted,
     rng: np.random.Generator,
-) -> Choice:
-    space = system.space
-    w0 = space.zeros()
-    if start is not None:
-        space.x(w0)[...], space.z(w0)[...] = start[0], start[1]
+) -> Choice:  # fmt: skip
+    problem, space, fixed, given = work.problem, work.space, wanted.fixed, wanted.certificates
     if system.coupling.empty:
-        s = table.balance() * math.sqrt(float(pinned.get("scale", 1.0)))
+        s = table.balance() * math.sqrt(fixed.scale or 1.0)
         constants = table.at(s)
-        candidate = Candidate(
-            1.0, s, "none", 0, int(pinned.get("outer", 1)), constants.condition, 1.0
-        )
+        candidate = Candidate(1.0, s, "none", 0, fixed.outer or 1, constants.condition, 1.0)
         return Choice(candidate, constants, None, Spectrum(1.0, 1.0, "exact"), 0.0)
+    w0 = space.zeros()
+    space.x(w0)[...], space.z(w0)[...] = wanted.start
     plain = ExecutionObjective(problem, space)
-    gradient = plain.gradient(w0) if table.smooth else np.zeros_like(w0)
-    blocks = None
-    if table.smooth and not table.quadratic:
-        blocks = probed_curvature(plain, w0, gradient)
+    # A stand-in is smooth; what is asked of the objectives is what they offer.
+    smooth = work.curvature.smooth
+    gradient = plain.gradient(w0) if smooth else np.zeros_like(w0)
+    probed = None
+    if smooth and not table.quadratic:
+        probed = probed_curvature(plain, w0, gradient)
     space.z(w0)[...] /= system.coupling.s
     small = problem.m <= SMALL
-    steps = int(pinned.get("lanczos", problem.m + 1 if small else LANCZOS_STEPS))
+    steps = fixed.lanczos or (problem.m + 1 if small else LANCZOS_STEPS)
     structure = Structure(table.multiples)
     profile = build_profile(system, w0, gradient, steps, structure, rng, exhaust=small)
     del w0, gradient  # execution vectors: planning needs only their projections
     supplied = None
     if given.mu_HC is not None and given.h is not None:
         supplied = Spectrum(given.mu_HC, given.h, "supplied")
-        pinned = {**pinned, "scale": 1.0 / table.balance() ** 2}
-    if "floor" in pinned and "scale" not in pinned:
-        tops = [
-            float(np.linalg.eigvalsh(M)[-1]) if len(M) else 0.0 for M in (profile.M_A, profile.M_B)
-        ]
-        if min(tops) > 0:
-            square = float(pinned["floor"]) * tops[0] / tops[1]
-            pinned = {**pinned, "scale": square / table.balance() ** 2}
-    cosine = structural_cosine(system, profile.structure.cosine_bound())
+        fixed = replace(fixed, scale=1.0 / table.balance() ** 2)
+    if fixed.floor is not None and fixed.scale is None:
+        fixed = replace(fixed, scale=_scale_of(fixed.floor, profile, table))
+    cosine = structural_cosine(system, structure.cosine_bound())
     planner = Planner(
-        system, profile, table, costs, target=target, measure=measure,
-        pinned=pinned, supplied=supplied, cosine=cosine, probed=blocks,
-    )  # fmt: skip
+        system, profile, table, wanted.goal, fixed, supplied=supplied, cosine=cosine, probed=probed
+    )
     return planner.choose()
+
+
+def _scale_of(floor: float, profile: Profile, table: CurvatureTable) -> float | None:
+    """The scale at which B's part of S has ``floor`` times the top of A's; None without both."""
+    tops = [float(np.linalg.eigvalsh(M)[-1]) if len(M) else 0.0 for M in (profile.M_A, profile.M_B)]
+    if min(tops) <= 0:
+        return None
+    return floor * tops[0] / tops[1] / table.balance() ** 2
 
 
 def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> tuple[float, float]:
@@ -218,15 +204,13 @@ def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> t
     )
 
 
-def local_interval(problem: Problem, runtime: Runtime) -> tuple[float, float]:
+def local_interval(work: Workspace) -> tuple[float, float]:
     """[l_C, u_C] from each agent's own singular values (one reduction of two scalars)."""
-    from ccmac.workspace.local import dense, row_space
-
     rows = []
-    for block in problem.blocks("C"):
-        s = np.zeros(0) if block is None else row_space(dense(block))[1]
-        rows.append([s.min() ** 2 if s.size else np.inf, s.max() ** 2 if s.size else 0.0])
-    values = runtime.gather(np.array(rows, dtype=np.float64))
+    for block in work.problem.blocks("C"):
+        rank, low, high = (0, 0.0, 0.0) if block is None else squared_range(dense(block))
+        rows.append([low if rank else np.inf, high])
+    values = work.runtime.gather(np.array(rows, dtype=np.float64))
     if not np.isfinite(values[:, 0]).any():
         return 1.0, 1.0
     return float(values[:, 0].min()) * (1 - 1e-12), float(values[:, 1].max()) * (1 + 1e-12)

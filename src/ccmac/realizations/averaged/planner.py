@@ -6,17 +6,16 @@ Everything that needs the agents (curvature, one Lanczos run, intervals) is exec
 
 from __future__ import annotations
 
-import copy
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import cross_factor, weighted_extremes
 from ccmac.costs import Costs
 from ccmac.ledger import Cost
-from ccmac.realizations.averaged.hidden import cosine_of, refuted, with_hidden_modes
 from ccmac.realizations.averaged.normalizers import (
     KERNEL,
     TOP_MARGIN,
@@ -30,14 +29,38 @@ from ccmac.realizations.averaged.normalizers import (
 from ccmac.realizations.averaged.profile import Profile
 from ccmac.realizations.averaged.system import AveragedSystem, Normalizer, SemiIteration
 from ccmac.realizations.averaged.twin import Modes, Setting, predict
-from ccmac.realizations.system import weighted_extremes
-from ccmac.workspace.curvature import Constants, CurvatureTable
+from ccmac.workspace.curvature import Curvature, CurvatureTable
 
 Array = NDArray[np.float64]
 SCALES = tuple(2.0 ** (0.5 * k) for k in range(-8, 9))
 INNER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 DEFLATED = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24)
 TWIN_UNCERTAINTY = 1.15
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What of a plan is decided in advance; None leaves it to the planner.
+
+    ``floor`` takes the scale at which B's part of S has that share of A's, for objectives whose
+    curvature says nothing.
+    """
+
+    scale: float | None = None
+    normalizer: str | None = None
+    inner: int | None = None
+    outer: int | None = None
+    lanczos: int | None = None
+    floor: float | None = None
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a plan aims at: squared relative error, the blocks (x, z) that count, the prices."""
+
+    target: float = 1e-6
+    measure: tuple[float, float] = (1.0, 1.0)
+    costs: Costs = field(default_factory=Costs)
 
 
 @dataclass(frozen=True)
@@ -57,9 +80,13 @@ class Candidate:
     products: float = math.inf
     bill: float = math.inf
 
-    def label(self) -> str:
-        """Short name."""
-        return f"{self.normalizer} {self.inner}, outer {self.outer}"
+    def scored(self, iterations: float, cost: Cost, costs: Costs) -> Candidate:
+        """With the bill of so many iterations."""
+        return replace(
+            self, iterations=iterations, rounds=iterations * cost["rounds"], gradients=iterations,
+            products=iterations * sum(cost[u] for u in "ABCD"),
+            bill=iterations * costs.bill(cost),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,44 +94,57 @@ class Choice:
     """The planner's answer: the chosen candidate, its ingredients, and everything considered."""
 
     candidate: Candidate
-    constants: Constants
+    constants: Curvature
     normalizer: Normalizer | None
     spectrum: Spectrum
     cosine: float | None
     table: tuple[Candidate, ...] = field(repr=False, default=())
-    planner: Planner | None = field(repr=False, default=None)
+
+
+class _Normalizing(NamedTuple):
+    """A normalizer to try: its response on the modes and the spread of spec(q(S) S)."""
+
+    kind: str
+    inner: int
+    response: Array
+    spread: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A candidate with what the twin needs to run it."""
+
+    candidate: Candidate
+    setting: Setting
+    modes: Modes
+    constants: Curvature
+    spectrum: Spectrum
 
 
 class Planner:
-    """Enumerates candidates for one profile and ranks them."""
+    """Enumerates candidates for one profile and ranks them.
+
+    ``supplied`` is a certified interval of S, ``cosine`` a known bound on the Friedrichs cosine,
+    ``probed`` the curvature (x, z) seen at the start.
+    """
 
     def __init__(
-        self,
-        system: AveragedSystem,
-        profile: Profile,
-        table: CurvatureTable,
-        costs: Costs,
-        *,
-        target: float,
-        measure: tuple[float, float],
-        pinned: dict[str, Any],
-        supplied: Spectrum | None,
-        cosine: float | None,
+        self, system: AveragedSystem, profile: Profile, table: CurvatureTable, goal: Goal,
+        fixed: Fixed, *, supplied: Spectrum | None, cosine: float | None,
         probed: tuple[float, float] | None = None,
-    ) -> None:
-        self.system, self.profile, self.table, self.costs = system, profile, table, costs
-        self.target, self.measure, self.pinned = target, measure, pinned
+    ) -> None:  # fmt: skip
+        self.system, self.profile, self.table = system, profile, table
+        self.goal, self.fixed = goal, fixed
         self.supplied, self.cosine = supplied, cosine
         self.balance = table.balance()
         self._costs: dict[tuple[int, int, bool], Cost] = {}
+        L_x = float(table.L_x.max())
         self.blocks = np.array(
             [
-                min(table.block(1, "min"), table.block(0, "max")),
-                table.block(0, "max"),
-                max(float(np.mean(table.rows[:, 3])), 0.0),
-                table.block(2, "max"),
+                min(float(table.mu_x.min()), L_x), L_x,
+                max(float(table.mu_z.mean()), 0.0), float(table.L_z.max()),
             ]
-        )
+        )  # fmt: skip
         if probed is not None:
             # A block the start does not excite keeps its declared constants.
             for first, seen in ((0, probed[0]), (2, probed[1])):
@@ -115,74 +155,44 @@ class Planner:
 
     def choose(self) -> Choice:
         """The candidate of least predicted bill; all candidates, best first."""
-        rows: list[tuple[Candidate, Setting, Modes, Constants, Spectrum]] = []
-        for scale in self._scales():
-            s = self.balance * math.sqrt(scale)
-            constants = self.table.at(s)
-            if not math.isfinite(constants.condition):
-                continue
-            modes = Modes(self.profile, s, constants, self.blocks, self.system.runtime.n)
-            spectrum = self.supplied or spectrum_at(self.profile, s)
-            cosine = self._cosine(s)
-            rows += self._at_scale(scale, s, constants, modes, spectrum, cosine)
+        rows = [row for scale in self._scales() for row in self._at_scale(scale)]
         iterations = predict(
-            [row[2] for row in rows], [row[1] for row in rows], self.target, self.measure
-        )
+            [row.modes for row in rows], [row.setting for row in rows],
+            self.goal.target, self.goal.measure,
+        )  # fmt: skip
         scored = []
-        for (candidate, setting, _, constants, spectrum), count in zip(
-            rows, iterations, strict=True
-        ):
-            cost = self._iteration_cost(candidate, constants)
-            times = float(count)
-            scored.append(
-                (
-                    _scored(candidate, times, cost, self.costs),
-                    constants,
-                    spectrum,
-                    setting,
-                )
-            )
-        scored.sort(key=lambda item: (item[0].bill, item[0].iterations, item[0].inner))
+        for row, count in zip(rows, iterations, strict=True):
+            cost = self._iteration_cost(row.candidate, row.constants)
+            candidate = row.candidate.scored(float(count), cost, self.goal.costs)
+            scored.append(replace(row, candidate=candidate))
+        scored.sort(
+            key=lambda row: (row.candidate.bill, row.candidate.iterations, row.candidate.inner)
+        )
         # Within the twin's uncertainty, the best conditioned normalizer is the safest bet.
-        first = scored[0][0]
+        first = scored[0].candidate
         close = [
             row
             for row in scored
-            if row[0].bill <= TWIN_UNCERTAINTY * first.bill
-            and (row[0].scale, row[0].outer) == (first.scale, first.outer)
+            if row.candidate.bill <= TWIN_UNCERTAINTY * first.bill
+            and (row.candidate.scale, row.candidate.outer) == (first.scale, first.outer)
         ]
-        best, constants, spectrum, _ = min(close, key=lambda row: row[3].high / row[3].low)
-        normalizer: Normalizer
-        if best.normalizer == "deflation":
-            normalizer = build_deflation(self.system, self.profile, best.s, best.inner, spectrum)
-        else:
-            normalizer = SemiIteration(spectrum.low, spectrum.high, best.inner)
-        table = tuple(row[0] for row in scored)
-        return Choice(best, constants, normalizer, spectrum, self.cosine, table, self)
+        best = min(close, key=lambda row: row.setting.high / row.setting.low)
+        table = tuple(row.candidate for row in scored)
+        return Choice(
+            best.candidate, best.constants, self._normalizer(best), best.spectrum, self.cosine,
+            table,
+        )  # fmt: skip
 
-    def knowing(self, low: float, choice: Choice) -> Planner | None:
-        """The planner that knows the lower end found for ``choice``; None if that is no news.
-
-        None with D too: the model's second channel is disagreement alone.
-        """
-        chi2 = choice.candidate.cross_factor**2
-        spread = choice.normalizer.spread[0] if choice.normalizer is not None else 1.0
-        cosine = cosine_of(low, spread)
-        fixed = self.pinned.keys() >= {"scale", "outer"} or not self.system.shared.empty
-        if fixed or not refuted((chi2 - 1) / (chi2 + 1), cosine):
-            return None
-        other = copy.copy(self)
-        other.profile = with_hidden_modes(self.profile, choice.candidate.s, cosine)
-        # Deflation needs vectors, which hidden modes have not.
-        other.pinned = {**self.pinned, "normalizer": "semi-iteration"}
-        return other
+    def _normalizer(self, row: _Row) -> Normalizer:
+        c, spectrum = row.candidate, row.spectrum
+        if c.normalizer == "deflation":
+            return build_deflation(self.system, self.profile, c.s, c.inner, spectrum)
+        return SemiIteration(spectrum.low, spectrum.high, c.inner)
 
     def _scales(self) -> tuple[float, ...]:
-        if "scale" in self.pinned:
-            return (float(self.pinned["scale"]),)
-        if not self.table.separable:
-            return (0.5, 1.0, 2.0)
-        return SCALES
+        if self.fixed.scale is not None:
+            return (self.fixed.scale,)
+        return SCALES if self.table.separable else (0.5, 1.0, 2.0)
 
     def _cosine(self, s: float) -> float:
         """Known bound, else the largest generalized Ritz cosine of the disagreement part."""
@@ -196,15 +206,13 @@ class Planner:
         top = float(np.linalg.eigvalsh(half.T @ deviation @ half)[-1]) if keep.any() else 0.0
         return math.sqrt(min(max(top, 0.0), 0.9999))
 
-    def _at_scale(
-        self,
-        scale: float,
-        s: float,
-        constants: Constants,
-        modes: Modes,
-        spectrum: Spectrum,
-        cosine: float,
-    ) -> list[tuple[Candidate, Setting, Modes, Constants, Spectrum]]:
+    def _at_scale(self, scale: float) -> list[_Row]:
+        s = self.balance * math.sqrt(scale)
+        constants = self.table.at(s)
+        if not math.isfinite(constants.condition):
+            return []
+        modes = Modes(self.profile, s, constants, self.blocks, self.system.runtime.n)
+        spectrum, cosine = self.supplied or spectrum_at(self.profile, s), self._cosine(s)
         rows = []
         for kind, inner, response, spread in self._normalizers(s, modes, spectrum):
             low, _ = weighted_extremes(spread[0], 1.0, cosine)
@@ -212,26 +220,24 @@ class Planner:
             for outer in self._outers(low, high):
                 candidate = Candidate(
                     scale, s, kind, inner, outer, constants.condition,
-                    math.sqrt((1 + cosine) / (1 - cosine)),
+                    cross_factor(cosine),
                 )  # fmt: skip
                 cost = self._iteration_cost(candidate, constants)
                 setting = Setting(
                     s, constants, response, low, high, outer, cost["rounds"],
-                    max(self.costs.bill(cost), 1e-9),
+                    max(self.goal.costs.bill(cost), 1e-9),
                 )  # fmt: skip
-                rows.append((candidate, setting, modes, constants, spectrum))
+                rows.append(_Row(candidate, setting, modes, constants, spectrum))
         return rows
 
-    def _normalizers(
-        self, s: float, modes: Modes, spectrum: Spectrum
-    ) -> list[tuple[str, int, Array, tuple[float, float]]]:
-        found: list[tuple[str, int, Array, tuple[float, float]]] = []
-        wanted = self.pinned.get("normalizer")
+    def _normalizers(self, s: float, modes: Modes, spectrum: Spectrum) -> list[_Normalizing]:
+        found: list[_Normalizing] = []
+        wanted, fixed = self.fixed.normalizer, self.fixed.inner
         if wanted in (None, "semi-iteration"):
-            for inner in (self.pinned["inner"],) if "inner" in self.pinned else INNER:
+            for inner in INNER if fixed is None else (fixed,):
                 response = semi_response(modes.theta, spectrum.low, spectrum.high, inner)
                 spread = SemiIteration(spectrum.low, spectrum.high, inner).spread
-                found.append(("semi-iteration", inner, response, spread))
+                found.append(_Normalizing("semi-iteration", inner, response, spread))
                 if spread[1] - spread[0] < 1e-3:
                     break
         k = self.profile.krylov.steps
@@ -242,26 +248,26 @@ class Planner:
                 response = np.where(positive, 1.0 / np.where(positive, modes.theta, 1.0), 0.0)
                 weight = 2.0 / (spectrum.low + spectrum.high)
                 left = (weight * spectrum.low, weight * spectrum.high)
-                whole = self.profile.krylov.complete
-                found.append(("deflation", k, response, (1.0, 1.0) if whole else left))
-                return found
+                spread = (1.0, 1.0) if self.profile.krylov.complete else left
+                return [*found, _Normalizing("deflation", k, response, spread)]
             # Six steps beyond the deflated vectors show what is left of the top (within 1.02 on
             # every data set tried; with four the margin of 1.1 was not always enough).
             ranks = [r for r in DEFLATED if r <= k - 6]
-            for r in [self.pinned["inner"]] if "inner" in self.pinned else ranks:
+            for r in ranks if fixed is None else [min(fixed, k)]:
                 top = max(deflation_top(self.profile, s, r) * TOP_MARGIN, spectrum.low)
                 response = deflation_response(self.profile, s, r, spectrum.low, top, vectors)
                 weight = 2.0 / (spectrum.low + top)
-                found.append(("deflation", r, response, (weight * spectrum.low, weight * top)))
+                spread = (weight * spectrum.low, weight * top)
+                found.append(_Normalizing("deflation", r, response, spread))
         return found
 
     def _outers(self, low: float, high: float) -> list[int]:
-        if "outer" in self.pinned:
-            return [int(self.pinned["outer"])]
+        if self.fixed.outer is not None:
+            return [self.fixed.outer]
         root = math.sqrt(high / low)
         return sorted({1, 2, 3, *(max(1, math.ceil(f * root)) for f in (0.25, 0.5, 0.75, 1.0))})
 
-    def _iteration_cost(self, candidate: Candidate, constants: Constants) -> Cost:
+    def _iteration_cost(self, candidate: Candidate, constants: Curvature) -> Cost:
         averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
         key = averagings, candidate.outer, bool(constants.augment)
         if key not in self._costs:  # hundreds of candidates, a few dozen costs
@@ -269,12 +275,3 @@ class Planner:
             residuals = candidate.outer * self.system.cost_with(averagings)
             self._costs[key] = Cost(gradients=1) + extra + residuals
         return self._costs[key]
-
-
-def _scored(candidate: Candidate, iterations: float, cost: Cost, costs: Costs) -> Candidate:
-    products = sum(cost[u] for u in "ABCD")
-    return Candidate(
-        candidate.scale, candidate.s, candidate.normalizer, candidate.inner, candidate.outer,
-        candidate.kappa_f, candidate.cross_factor, iterations, iterations * cost["rounds"],
-        iterations, iterations * products, iterations * costs.bill(cost),
-    )  # fmt: skip

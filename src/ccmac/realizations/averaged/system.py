@@ -10,15 +10,17 @@ the scaled problem.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import weighted_extremes
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import growth
-from ccmac.realizations.system import AffineSystem, Interval, weighted_extremes
+from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.space import Space
 from ccmac.workspace.chains import Chain, lockstep, lockstep_cost, semi_iteration_chain
 from ccmac.workspace.coupling import Coupling
@@ -179,16 +181,14 @@ class AveragedSystem(AffineSystem):
 
     def at_scale(self, s: float) -> AveragedSystem:
         """The same equations in z = s z~ (targets are in the user's units and stay)."""
-        other = object.__new__(AveragedSystem)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.coupling = self.coupling.rescaled(self.coupling.t, s)
         other.shared = self.shared.at_scale(s)
         return other
 
     def homogeneous(self) -> AveragedSystem:
         """The same operator with zero right-hand sides: its residual is G w."""
-        other = object.__new__(AveragedSystem)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.target = np.zeros_like(self.target)
         other.local_point = np.zeros_like(self.local_point)
         other.shared = self.shared.homogeneous()

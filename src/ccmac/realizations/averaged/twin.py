@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ccmac.linalg.filters import correction_interval
 from ccmac.realizations.averaged.profile import Profile
-from ccmac.workspace.curvature import Constants
+from ccmac.realizations.steps import apapc_steps
+from ccmac.workspace.curvature import Curvature
 
 Array = NDArray[np.float64]
 LONGEST = 20000
@@ -30,7 +31,7 @@ class Setting:
     """One candidate: scale s, spread of the normalized channel 1 on the modes, outer degree."""
 
     s: float
-    constants: Constants
+    constants: Curvature
     response: Array  # q(theta) for the Ritz values theta of this scale
     low: float
     high: float
@@ -39,21 +40,11 @@ class Setting:
     weight: float  # bill of one iteration
 
 
-def apapc_steps(mu: float, L: float, low: float, high: float) -> tuple[float, float, float]:
-    """(tau, eta, theta) of APAPC for a correction with spectrum in [low, high] (Salim et al.
-
-    2022).
-    """
-    tau = min(1.0, 0.5 * math.sqrt(high / low * mu / L))
-    eta = 1.0 / (4.0 * tau * L)
-    return tau, eta, 1.0 / (eta * high)
-
-
 class Modes:
     """The spectral model at one scale: rows, curvature, gradient and misfit of every mode."""
 
     def __init__(
-        self, profile: Profile, s: float, constants: Constants, blocks: Array, n: int
+        self, profile: Profile, s: float, constants: Curvature, blocks: Array, n: int
     ) -> None:
         mu_x, L_x, mu_z, L_z = blocks * np.array([1.0, 1.0, s * s, s * s])
         theta, vectors = profile.ritz(1.0, s)

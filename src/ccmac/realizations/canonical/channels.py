@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.angles.operators import right_hand_sides
 from ccmac.ledger import Cost
 from ccmac.linalg.families import LocalFamily, identity_multiple
 from ccmac.problem import Problem
 from ccmac.realizations.normalized import Channel, NormalizedChannel
 from ccmac.runtime.space import Space
+from ccmac.workspace.blocks import right_hand_sides
 from ccmac.workspace.coupling import Coupling
 
 Array = NDArray[np.float64]
@@ -37,8 +37,8 @@ class CoupledLocal(Channel):
         self.local = local and not self.C.empty
         self.root = float(np.sqrt(problem.n))
         sides = right_hand_sides(problem)
-        right = [sides["b"].sum(axis=0) / self.root] if coupled else []
-        self.right = np.concatenate([*right, *([sides["c"]] if self.local else []), np.zeros(0)])
+        right = [sides.b.sum(axis=0) / self.root] if coupled else []
+        self.right = np.concatenate([*right, *([sides.c] if self.local else []), np.zeros(0)])
         multiples = [0.0 if b is None else identity_multiple(b) for b in problem.blocks("B")]
         self._weight: float | None = None
         if coupled and not self.local and all(c is not None for c in multiples):
@@ -96,7 +96,7 @@ class SharedConsensus(Channel):
         sizes = (list(problem.r.values()), [problem.q] * problem.n)
         self.D = LocalFamily("D", problem.blocks("D"), *sizes, space.runtime.ledger)
         extra = np.zeros(problem.n * problem.q if self.weight else 0)
-        self.right = np.concatenate([right_hand_sides(problem)["e"], extra])
+        self.right = np.concatenate([right_hand_sides(problem).e, extra])
         self.rows_D = len(self.right) - len(extra)
 
     @property

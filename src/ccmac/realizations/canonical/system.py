@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
+from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.angles.report import Geometry
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import minimal_degree, outer_degree
-from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.realizations.canonical.normalizers import (
     ROUNDING,
@@ -40,10 +40,9 @@ from ccmac.realizations.normalized import (
 )
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.supplied import Certificates
-from ccmac.realizations.system import Interval, weighted_extremes
+from ccmac.realizations.system import Interval
 from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space
-from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
@@ -68,38 +67,36 @@ class OracleObjective(ExecutionObjective):
 
 
 def canonical(
-    problem: Problem,
-    runtime: Runtime,
+    work: Workspace,
     *,
     certificates: Certificates | None = None,
-    degree_1: int | None = None,
-    accuracy: float = 0.5,
+    inner: int | None = None,
+    delta: float = 0.5,
     rule: str = "paper",
     interval: str = "certificate",
-    cross_factor: float | None = None,
     model: str = "channel-2",
     materialise: bool | None = None,
 ) -> Realized:
     """Cross-APAPC's system as the theorem states it.
 
     ``rule``: degree of the normalizers from the paper's formula, the least degree computed to
-    reach ``accuracy`` (``tight``), or exact whitening by a dense factorization (small problems);
-    ``degree_1`` fixes channel 1's degree. ``interval``: ``certificate`` is [a/(3 chi^2), 2b] with
-    what is promised of the polynomials, 1 -+ accuracy (eq. normalized-joint-certificate), or with
-    their true spread when ``degree_1`` or exact whitening fixes them (``certificate-delta``: the
+    reach ``delta`` (``tight``), or exact whitening by a dense factorization (small problems);
+    ``inner`` fixes channel 1's degree. ``interval``: ``certificate`` is [a/(3 chi^2), 2b] with
+    what is promised of the polynomials, 1 -+ delta (eq. normalized-joint-certificate), or with
+    their true spread when ``inner`` or exact whitening fixes them (``certificate-delta``: the
     former always, ``certificate-spread``: the latter); ``tight`` the extremes of weighted
     projectors at the exact angle, ``minimal`` the same with the least safe outer degree. Cost of
     a residual: 2 affine calls, 2 (2N_j + 1) products of channel j's families, modelled rounds.
     Setup (right-hand sides) is charged to ``setup``. ``materialise`` turns small channels into
     matrices (default: up to 600 variables, fused) at an unchanged charge.
     """
-    _check(problem, runtime, rule, interval, model)
+    problem, runtime, space = work.problem, work.runtime, work.space
+    _check(work, rule, interval, model)
     given = certificates or Certificates()
-    space = Space(runtime, list(problem.d.values()), problem.q)
     per_call = modelled_rounds(runtime)
     with runtime.ledger.observing():
-        constants = CurvatureTable(problem, runtime).at(1.0)
-    chi = cross_factor or given.cross_factor
+        constants = work.curvature.at(1.0)
+    chi = given.cross_factor
     facts: Geometry | None = None
     if chi is None or not fits_dense(problem, space):
         facts = geometry(problem, network=runtime.network)
@@ -108,15 +105,15 @@ def canonical(
         chi = facts.cross_factor
     structural = None if facts is None else facts.structural
     with runtime.ledger.phase("setup"):
-        choice = Rule(rule, accuracy, degree_1)
+        choice = Rule(rule, delta, inner)
         first = first_channel(problem, space, given, structural, choice)
         second = second_channel(problem, space, given, structural, choice)
     channels = [c for c in (first, second) if c is not None]
     common = facts is None or bool(facts.common_dimension) or facts.common_dimension is None
     executed = materialised(channels, space, materialise)
-    promised = interval == "certificate" and degree_1 is None and rule != "exact"
+    promised = interval == "certificate" and inner is None and rule != "exact"
     kind = "certificate-delta" if promised else interval
-    bounds = joint_interval(kind, [c.spread for c in channels], chi, common, accuracy)
+    bounds = joint_interval(kind, [c.spread for c in channels], chi, common, delta)
     calls = len(channels) if model == "paper-6" else int(second is not None)
     system = NormalizedStack(
         space, executed, bounds, width=problem.m if couples(problem) else 0,
@@ -132,7 +129,7 @@ def canonical(
         degree=choose(bounds.low, bounds.high) if channels else 1, steps="paper",
         details={
             "cross_factor": chi, "interval": interval, "rule": rule, "model": model,
-            "degree_1": _degree(first), "degree_2": _degree(second),
+            "inner": _degree(first), "degree_2": _degree(second),
             "spread_1": None if first is None else first.spread,
             "spread_2": None if second is None else second.spread,
             "modelled_rounds_per_call": per_call * calls,
@@ -141,19 +138,19 @@ def canonical(
 
 
 def joint_interval(
-    kind: str, spreads: Sequence[tuple[float, float]], chi: float, common: bool, accuracy: float
+    kind: str, spreads: Sequence[tuple[float, float]], chi: float, common: bool, delta: float
 ) -> Interval:
     """Positive spectrum of the normalized stack from its channels' spreads and the cross factor."""
     if not spreads:
         return Interval(1.0, 1.0)
     a, b = min(low for low, _ in spreads), max(high for _, high in spreads)
     if kind == "certificate-delta":
-        a, b = 1.0 - accuracy, 1.0 + accuracy
+        a, b = 1.0 - delta, 1.0 + delta
     if kind.startswith("certificate"):
         return Interval(a / (3.0 * chi * chi), 2.0 * b, "supplied")
     if len(spreads) == 1:
         return Interval(a, b)
-    cosine = (chi * chi - 1.0) / (chi * chi + 1.0)
+    cosine = friedrichs_cosine(chi)
     low, _ = weighted_extremes(spreads[0][0], spreads[1][0], cosine)
     _, high = weighted_extremes(spreads[0][1], spreads[1][1], 1.0 if common else cosine)
     return Interval(low * (1 - ROUNDING), high * (1 + ROUNDING))
@@ -168,16 +165,15 @@ def _degree(channel: NormalizedChannel | None) -> int | None:
     return channel.polynomial.degree if isinstance(channel, PolynomialChannel) else None
 
 
-def _check(problem: Problem, runtime: Runtime, rule: str, interval: str, model: str) -> None:
+def _check(work: Workspace, rule: str, interval: str, model: str) -> None:
+    runtime = work.runtime
     for name, value, known in (
         ("rule", rule, RULES), ("interval", interval, INTERVALS), ("model", model, MODELS),
     ):  # fmt: skip
         if value not in known:
             raise InputError(f"canonical: {name} {value!r} is unknown; take {', '.join(known)}")
-    if len(runtime.owned) != runtime.n or not problem.complete:
+    if len(runtime.owned) != runtime.n:
         raise InputError(
             f"canonical: this process owns {len(runtime.owned)} of {runtime.n} agents; its exact "
             "sums need all in one process, take realization 'averaged' or 'certified'"
         )
-    if runtime.n != problem.n:
-        raise InputError(f"network: has {runtime.n} agents but the problem has {problem.n}")

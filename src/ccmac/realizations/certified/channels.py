@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.angles.operators import families, right_hand_sides
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import clenshaw, graph_filter, graph_filter_degree
 from ccmac.linalg.families import LocalFamily
@@ -23,7 +22,8 @@ from ccmac.realizations.normalized import Channel, InverseRoot
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
-from ccmac.workspace.curvature import Constants
+from ccmac.workspace.blocks import block_families, right_hand_sides
+from ccmac.workspace.curvature import Curvature
 
 Array = NDArray[np.float64]
 
@@ -79,9 +79,9 @@ class LocalizedCoupling:
         self, problem: Problem, space: Space, graph: FilteredGraph | None, alpha: float
     ) -> None:
         self.space, self.graph, self.alpha = space, graph, alpha
-        leaf = families(problem, space.runtime.ledger)
+        leaf = block_families(problem, space.runtime.ledger)
         self.A, self.B, self.m = leaf["A"], leaf["B"], problem.m
-        self.right = right_hand_sides(problem)["b"].ravel()
+        self.right = right_hand_sides(problem).b.ravel()
 
     @property
     def cost(self) -> Cost:
@@ -209,7 +209,7 @@ class PenaltyObjective(ExecutionObjective):
     """Phi_loc = F + penalty: mu = mu_f/2 where the y_i sum to zero, L = L_f + 14 mu_f."""
 
     def __init__(
-        self, problem: Problem, space: Space, constants: Constants, penalty: Penalty
+        self, problem: Problem, space: Space, constants: Curvature, penalty: Penalty
     ) -> None:
         super().__init__(
             problem, space, augment=constants.augment,

@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
+from ccmac.angles.principal import cross_factor
 from ccmac.angles.structural import Structural
 from ccmac.errors import InputError
+from ccmac.linalg.families import dense
+from ccmac.linalg.ranks import row_space, squared_range
 from ccmac.problem import Problem
 from ccmac.realizations.supplied import Certificates
 from ccmac.runtime.base import Runtime
-from ccmac.workspace.local import dense, row_space
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-9
@@ -130,10 +132,11 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
         A = _filled(agent.A, m, problem.d[i])
         B, D = _filled(agent.B, m, q), _filled(agent.D, problem.r[i], q)
         C = _filled(agent.C, problem.p[i], problem.d[i])
-        _, s, basis = row_space(C)
-        kernel = A - (A @ basis.T) @ basis
+        basis = row_space(C).basis
+        kernel = A - (A @ basis) @ basis.T
         rows.append(np.concatenate([g.ravel() for g in (kernel @ kernel.T, B @ B.T, B, D.T @ D)]))
-        local_ends = (s[-1] ** 2, s[0] ** 2) if s.size else (np.inf, 0.0)
+        rank, low, high = squared_range(C)
+        local_ends = (low, high) if rank else (np.inf, 0.0)
         scalars.append([_top(A @ A.T + B @ B.T), _top(D.T @ D), *local_ends])
     mean = runtime.average(np.stack(rows))[0]
     S_A, S_B, Bm, S_D = (
@@ -189,4 +192,4 @@ def _cross_factor(basis: Array, H_0: Array, H_cos: Array) -> float:
     if not apart.size:
         return 1.0
     sine2 = min(float(apart[0]), 1.0)
-    return (1 + math.sqrt(1 - sine2)) / math.sqrt(sine2)
+    return cross_factor(math.sqrt(1 - sine2), math.sqrt(sine2))

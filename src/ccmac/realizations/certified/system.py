@@ -17,7 +17,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.angles.operators import families, right_hand_sides
 from ccmac.errors import InputError
 from ccmac.linalg.filters import outer_degree
 from ccmac.problem import Problem
@@ -43,35 +42,35 @@ from ccmac.realizations.normalized import (
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
-from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
-from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import block_families, right_hand_sides
 
 Array = NDArray[np.float64]
 LOCAL_ACCURACY = 0.5
 
 
 def certified(
-    problem: Problem,
-    runtime: Runtime,
+    work: Workspace,
     *,
     certificates: Certificates | None = None,
     delta: float = 0.5,
+    inner: int | None = None,
     materialise: bool | None = None,
 ) -> Realized:
     """Build the lift; certificates that are not supplied are computed (charged to ``setup``).
 
     Absent blocks drop out: H = 0 leaves no coupled row, no y and Phi = F; S_HC = 0 lifts the lower
     end of channel 1 to h; C = 0 drops its rows; D = 0 leaves W~ with gamma = 1 on [1/4, 9/4]; one
-    agent has no graph rows. ``materialise`` replaces the channels by dense matrices
+    agent has no graph rows. ``inner`` fixes the degree of both normalizers; their true spread then
+    takes the place of 1 -+ ``delta``. ``materialise`` replaces the channels by dense matrices
     (default: up to 600 execution variables in a fused simulation) at an unchanged charge.
     """
-    if runtime.n != problem.n:
-        raise InputError(f"network: has {runtime.n} agents but the problem has {problem.n}")
+    problem, runtime = work.problem, work.runtime
     if not 0 < delta < 1:
         raise InputError(f"certified: delta = {delta} must lie between 0 and 1")
     with runtime.ledger.phase("setup"):
-        constants = CurvatureTable(problem, runtime).at(1.0)
+        constants = work.curvature.at(1.0)
         bounds = lift_constants(problem, runtime, certificates or Certificates())
         lifted = bounds.h > 0 and runtime.n > 1
         space = Space(runtime, list(problem.d.values()), problem.q, lift=problem.m if lifted else 0)
@@ -85,12 +84,15 @@ def certified(
         channels: list[NormalizedChannel] = []
         for channel, ends in zip((first, second), channel_intervals(bounds), strict=True):
             if channel is not None:
-                p = inverse_root_polynomial(*ends, accuracy=delta)
+                p = inverse_root_polynomial(*ends, accuracy=delta, degree=inner)
                 channels.append(PolynomialChannel(channel, p))
         degrees = [c.polynomial.degree for c in channels if isinstance(c, PolynomialChannel)]
+        low, high = 1 - delta, 1 + delta
+        if inner is not None and channels:
+            low, high = min(c.spread[0] for c in channels), max(c.spread[1] for c in channels)
         channels = materialised(channels, space, materialise)
     chi = bounds.cross_factor
-    interval = Interval((1 - delta) / (3 * chi * chi), 2 * (1 + delta), bounds.source)
+    interval = Interval(low / (3 * chi * chi), 2 * high, bounds.source)
     weight = constants.mu / (2 * bounds.h) if coupling is not None else 0.0
     objective: ExecutionObjective
     if lifted and coupling is not None:
@@ -106,7 +108,7 @@ def certified(
         degree=outer_degree(interval.low, interval.high) if channels else 1, steps="paper",
         details={
             "cross_factor": chi, "delta": delta, "nu": 0 if graph is None else graph.degree,
-            "degree_1": degrees[0] if first is not None else None,
+            "inner": degrees[0] if first is not None else None,
             "degree_2": degrees[-1] if second is not None else None,
             "certificates": {k: v for k, v in vars(bounds).items() if k != "source"},
             "source": bounds.source, "penalty": weight if lifted else 0.0,
@@ -135,11 +137,11 @@ def _first(
     local = None
     if bounds.u_C > 0:
         p = inverse_root_polynomial(bounds.l_C, bounds.u_C, accuracy=LOCAL_ACCURACY)
-        local = NormalizedLocal(families(problem, space.runtime.ledger)["C"], p)
+        local = NormalizedLocal(block_families(problem, space.runtime.ledger)["C"], p)
     if coupling is None and local is None:
         return None
     beta = 1.0 if coupling is None else math.sqrt(6 * bounds.h)
-    return LiftedCoupledLocal(space, coupling, local, beta, right_hand_sides(problem)["c"])
+    return LiftedCoupledLocal(space, coupling, local, beta, right_hand_sides(problem).c)
 
 
 def _second(
@@ -149,6 +151,6 @@ def _second(
     shared = bounds.d_D > 0
     if not problem.q or (graph is None and not shared):
         return None
-    family = families(problem, space.runtime.ledger)["D"] if shared else None
+    family = block_families(problem, space.runtime.ledger)["D"] if shared else None
     gamma = math.sqrt(8 * bounds.d_D) if shared else 1.0
-    return LiftedSharedConsensus(space, family, right_hand_sides(problem)["e"], graph, gamma)
+    return LiftedSharedConsensus(space, family, right_hand_sides(problem).e, graph, gamma)

@@ -13,11 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
+from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.errors import InputError
 from ccmac.linalg.families import identity_multiple
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
 from ccmac.problem import Problem
-from ccmac.realizations.system import Interval, weighted_extremes
+from ccmac.realizations.system import Interval
 
 if TYPE_CHECKING:
     from ccmac.realizations.joint.system import JointSystem
@@ -59,7 +60,7 @@ class JointSpectrum(ABC):
         if cross_factor is None:
             facts = geometry(problem)
             cross_factor, common = facts.cross_factor, facts.common_dimension != 0
-        cosine = (cross_factor**2 - 1) / (cross_factor**2 + 1)
+        cosine = friedrichs_cosine(cross_factor)
         low, _ = weighted_extremes(self.first[0], balance * self.second[0], cosine)
         ends = (self.first[1], balance * self.second[1])
         _, high = weighted_extremes(*ends, 1.0 if common else cosine)

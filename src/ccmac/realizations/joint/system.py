@@ -17,20 +17,17 @@ from contextlib import nullcontext
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.angles.operators import families, right_hand_sides
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import minimal_degree, outer_degree
-from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.realizations.canonical.system import OracleObjective, modelled_rounds
 from ccmac.realizations.joint.spectrum import joint_spectrum
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space
-from ccmac.workspace.coupling import Coupling
-from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import block_families, right_hand_sides
 
 Array = NDArray[np.float64]
 INTERVALS = ("certificate", "tight", "minimal")
@@ -39,13 +36,14 @@ INTERVALS = ("certificate", "tight", "minimal")
 class JointSystem(AffineSystem):
     """Normal residual of [K_1; eta K_2]; ``weights`` = (1, eta^2) multiply the two channels."""
 
-    def __init__(self, problem: Problem, space: Space, *, modelled: int | None = None) -> None:
-        self.space, self.runtime, self.modelled = space, space.runtime, modelled
-        self.coupling = Coupling(problem, self.runtime)
-        leaf = families(problem, self.runtime.ledger)
+    def __init__(self, work: Workspace, *, modelled: int | None = None) -> None:
+        problem = work.problem
+        self.space, self.runtime, self.modelled = work.space, work.runtime, modelled
+        self.coupling = work.coupling
+        leaf = block_families(problem, self.runtime.ledger)
         self.C, self.D = leaf["C"], leaf["D"]
         sides = right_hand_sides(problem)
-        self.c, self.e = sides["c"], sides["e"]
+        self.c, self.e = sides.c, sides.e
         self.consensus = self.runtime.n > 1 and problem.q > 0
         self.first = not (self.coupling.empty and self.C.empty)
         self.second = self.consensus or not self.D.empty
@@ -54,7 +52,7 @@ class JointSystem(AffineSystem):
         self.interval = Interval(1.0, 1.0)
         self.target = np.zeros((1, self.coupling.width))
         if not self.coupling.empty:
-            [self.target] = self._means([sides["b"]])
+            [self.target] = self._means([sides.b])
 
     def _means(self, parts: list[Array]) -> list[Array]:
         if self.modelled is None:
@@ -125,8 +123,7 @@ class JointSystem(AffineSystem):
 
 
 def joint(
-    problem: Problem,
-    runtime: Runtime,
+    work: Workspace,
     *,
     realization: str = "averaged",
     interval: str = "tight",
@@ -144,16 +141,16 @@ def joint(
     form from the largest eigenvalue of S, or by Lanczos (1e-6 wider if it exhausts its space, else
     with margins).
     """
-    _check(problem, runtime, realization, interval)
-    space = Space(runtime, list(problem.d.values()), problem.q)
+    problem, runtime, space = work.problem, work.runtime, work.space
+    _check(runtime, realization, interval)
     oracle = realization == "canonical"
     with runtime.ledger.phase("setup"):
         per_call = modelled_rounds(runtime) if oracle else None
-        system = JointSystem(problem, space, modelled=per_call)
+        system = JointSystem(work, modelled=per_call)
         with runtime.ledger.observing() if oracle else nullcontext():
-            table = CurvatureTable(problem, runtime)
-            constants = table.at(1.0)
-        spectrum = joint_spectrum(problem, system, np.random.default_rng(seed), table.multiples)
+            constants = work.curvature.at(1.0)
+        multiples = work.curvature.multiples
+        spectrum = joint_spectrum(problem, system, np.random.default_rng(seed), multiples)
     balance = spectrum.balance() if eta is None else eta * eta
     system = system.weighted(1.0, balance)
     if not system.empty:
@@ -179,15 +176,13 @@ def joint(
     )  # fmt: skip
 
 
-def _check(problem: Problem, runtime: Runtime, realization: str, interval: str) -> None:
+def _check(runtime: Runtime, realization: str, interval: str) -> None:
     if realization not in ("averaged", "canonical"):
         raise InputError(
             f"joint: realization {realization!r} is unknown; take averaged or canonical"
         )
     if interval not in INTERVALS:
         raise InputError(f"joint: interval {interval!r} is unknown; take {', '.join(INTERVALS)}")
-    if runtime.n != problem.n:
-        raise InputError(f"network: has {runtime.n} agents but the problem has {problem.n}")
     if realization == "canonical" and len(runtime.owned) != runtime.n:
         raise InputError(
             f"joint: this process owns {len(runtime.owned)} of {runtime.n} agents; the canonical "

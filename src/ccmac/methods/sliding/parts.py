@@ -1,28 +1,32 @@
 """F = H + G: a smooth part H met by gradients, a simple part G met by its proximal map.
 
 A sum that has no prox of its own (a loss of Mx with an L1 penalty, say) is taken apart: kinks,
-boxes and squared distances go to G, the other smooth terms to H.
+boxes and squared distances go to G, the other smooth terms to H. Also here: which steps a prox
+takes, and a first guess of the step that suits F.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.methods.sliding.weights import proximal
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent, Problem
 from ccmac.realizations.base import Realized
-from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.objective import ExecutionObjective, proximal
 from ccmac.runtime.base import Runtime
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 Pair = tuple[Function | None, Function | None]
+GRID = 10.0 ** np.arange(-8, 7)
 
 
 def split(objective: Objective) -> tuple[Objective, Objective] | None:
@@ -52,11 +56,12 @@ def _split(part: Function | None) -> Pair | None:
     return (Sum(*smooth), simple) if smooth and "prox" in simple.capabilities else None
 
 
-def split_problem(problem: Problem, runtime: Runtime) -> tuple[Problem, Problem] | None:
+def split_problem(work: Workspace) -> tuple[Problem, Problem] | None:
     """The agents' smooth and simple parts, when all have them; rides with the declarations."""
+    problem = work.problem
     pairs = {i: split(agent.objective) for i, agent in problem.agents.items()}
     rows = np.array([[float(pair is not None)] for pair in pairs.values()])
-    if not runtime.gather(rows, riding=True).all():
+    if not work.runtime.gather(rows, riding=True).all():
         return None
     smooth, simple = (
         Problem(
@@ -83,25 +88,19 @@ class Parts:
     @classmethod
     def of(cls, realized: Realized, problems: tuple[Problem, Problem], *, equal: bool) -> Parts:
         """At the realization's scale; one reduction. ``equal``: G's prox needs one step for all."""
-        whole, space = realized.objective, realized.space
+        whole, space, part = realized.objective, realized.space, problems[0]
         rows = []
-        for i, agent in problems[0].agents.items():
-            bends = agent.objective.curvature(problems[0].d[i], problems[0].q)
+        for i, agent in part.agents.items():
+            bends = agent.objective.curvature(part.d[i], part.q)
             pair = (whole.t**2 * bends.L_x, whole.s**2 * bends.L_z)
             if not bends.separable or equal:
-                pair = (
-                    2
-                    * agent.objective.scaled_curvature(
-                        problems[0].d[i], problems[0].q, whole.t, whole.s
-                    )[1:]
-                )
+                L = agent.objective.scaled_curvature(part.d[i], part.q, whole.t, whole.s)[1]
+                pair = (L, L)
             rows.append(pair)
         L_x, L_z = space.runtime.gather(np.array(rows, dtype=np.float64)).max(axis=0)
         if equal:
             L_x = L_z = max(L_x, L_z)
-        smooth, simple = (
-            ExecutionObjective(part, space, t=whole.t, s=whole.s) for part in problems
-        )
+        smooth, simple = (ExecutionObjective(p, space, t=whole.t, s=whole.s) for p in problems)
         return cls(smooth, simple, (float(L_x), float(L_z)))
 
     def bend(self, v: Array) -> Array:
@@ -123,3 +122,54 @@ class Parts:
             space.x(step)[...] *= weight / stiff_x
             space.z(step)[...] *= weight / stiff_z
         return proximal(self.simple, x - step, stiff_x, stiff_z)
+
+
+def unequal_steps(problem: Problem, runtime: Runtime) -> bool:
+    """Whether every agent's prox takes different steps in x and z; rides with the declarations."""
+    rows = []
+    for i, agent in problem.agents.items():
+        try:
+            agent.objective.prox(np.zeros(problem.d[i]), np.zeros(problem.q), 1.0, 2.0)
+            rows.append([1.0])
+        except TypeError:
+            rows.append([0.0])
+    return bool(runtime.gather(np.array(rows), riding=True).all())
+
+
+def first_weight(
+    objective: ExecutionObjective, w0: Array, move: Callable[[float], Array] | None = None
+) -> float:
+    """The weight at which one proximal step makes half of the progress that F allows.
+
+    ``move`` gives the point reached at a weight, where a step is more than the prox of F. Tried on
+    powers of ten, every agent by itself; the values travel in one reduction. Where F has no minimum
+    the weight is that of a step as long as 1 + ||w0||.
+    """
+    space = objective.space
+    values, lengths = [], []
+    for weight in GRID:
+        point = move(float(weight)) if move else proximal(objective, w0, float(weight))
+        values.append(objective.values(point))
+        lengths.append(space.partial_dots(point - w0, point - w0))
+    size = space.partial_dots(w0, w0)
+    totals = space.runtime.total(np.concatenate([*values, *lengths, size], axis=1))
+    heights, moves = totals[: len(GRID)], np.sqrt(totals[len(GRID) : -1])
+    top = float(heights[-1])
+    gains = top - heights
+    if not gains[0] > 0:
+        return 1.0
+    if gains[0] > 2.0 * gains[1]:  # still falling at the longest step: no minimum
+        return _crossing(moves, 1.0 + math.sqrt(float(totals[-1])))
+    return _crossing(gains, 0.5 * float(gains[0]))
+
+
+def _crossing(values: Array, level: float) -> float:
+    """Where a decreasing function of the weight passes ``level``, log-linear on the grid."""
+    above = np.nonzero(values >= level)[0]
+    if not above.size:
+        return float(GRID[0])
+    k = int(above[-1])
+    if k + 1 == len(GRID):
+        return float(GRID[-1])
+    share = (values[k] - level) / max(values[k] - values[k + 1], 1e-300)
+    return float(GRID[k] * (GRID[k + 1] / GRID[k]) ** share)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src"
-PROGRAMS = Path(__file__).parent / "programs"
+HERE = Path(__file__).parent
+SOURCE = HERE.parent / "src"
+PROGRAMS = HERE / "runtime" / "programs"
 Job = subprocess.CompletedProcess[str]
 
 

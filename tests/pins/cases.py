@@ -1,0 +1,206 @@
+"""The pinned runs, and the one function that knows how options are handed to ``solve``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import ccmac
+from ccmac.methods.registry import parse
+from pins.problems import posed
+
+RUN = ("averaging", "costs", "fused")  # what belongs to a run and not to its method
+PHASES = ("setup", "solve", "monitor")
+DIGITS = 10
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: ``stop`` is certified, reference, or a fixed number of iterations.
+
+    ``options`` are flat, whoever owns them: a realization beside its degrees, say.
+    """
+
+    method: str
+    problem: str
+    stop: str | int = "certified"
+    tol: float = 1e-6
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Readable and unique."""
+        words = [f"{k}={_word(v)}" for k, v in self.options.items()]
+        return " ".join([self.method, self.problem, str(self.stop), f"{self.tol:g}", *words])
+
+
+def solved(
+    problem: Any, network: Any, method: str, options: Mapping[str, Any], **common: Any
+) -> ccmac.Result:
+    """Hand flat options to ``solve``: the only place that knows who takes what."""
+    chosen = parse(method, {k: v for k, v in options.items() if k not in RUN})
+    if "costs" in options:
+        common["costs"] = ccmac.Costs(**options["costs"])
+    averaging = options.get("averaging", "auto")
+    if "fused" in options:
+        common["runtime"] = ccmac.InProcess(network, fused=options["fused"], averaging=averaging)
+    return ccmac.solve(problem, network, chosen, averaging=averaging, progress=False, **common)
+
+
+def run(case: Case) -> ccmac.Result:
+    """Execute a case."""
+    made, options = posed(case.problem), dict(case.options)
+    common: dict[str, Any] = {"tol": case.tol}
+    if case.stop == "reference":
+        common["reference"] = made.reference
+    if isinstance(case.stop, int):
+        common["max_iterations"] = case.stop
+    if options.pop("warm", False):
+        rough = solved(made.problem, made.network, case.method, options, tol=1e-2)
+        common["warm_start"] = rough
+    return solved(made.problem, made.network, case.method, options, **common)
+
+
+def record(result: ccmac.Result) -> dict[str, Any]:
+    """What is pinned of a run; a unit that a phase does not use is left out."""
+    ledger = {p: dict(sorted(result.ledger.of(p).items())) for p in PHASES}
+    x = np.concatenate(result.x) if result.x else np.zeros(0)
+    floats = {
+        "objective": result.objective, "error_bound": result.error_bound,
+        "relative_error": result.relative_error, "norm_x": float(np.linalg.norm(x)),
+        "norm_z": float(np.linalg.norm(result.z)),
+    }  # fmt: skip
+    return {
+        "status": result.status, "iterations": result.iterations, **ledger,
+        "floats": {k: repr(rounded(v)) for k, v in floats.items()},
+    }  # fmt: skip
+
+
+def rounded(value: float) -> float:
+    """To ten significant digits."""
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else value
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{k}:{v}" for k, v in value.items()) + "}"
+    return str(value)
+
+
+def _many(
+    method: str,
+    problem: str,
+    stops: tuple[str | int, ...],
+    *variants: Mapping[str, Any],
+    **more: Any,
+) -> Iterator[Case]:
+    for options in variants or ({},):
+        for stop in stops:
+            yield Case(method, problem, stop, options=options, **more)
+
+
+ALL: tuple[str | int, ...] = ("certified", "reference", 12)
+ENDS: tuple[str | int, ...] = ("certified", "reference")
+PROVED: tuple[str | int, ...] = ("certified",)
+KNOWN: tuple[str | int, ...] = ("reference",)
+
+
+def _apapc() -> Iterator[Case]:
+    name = "cross-apapc"
+    canonical, lifted = {"realization": "canonical"}, {"realization": "certified"}
+    yield from _many(name, "quadratic", ALL, {}, canonical, lifted)
+    yield from _many(
+        name, "quadratic", PROVED,
+        {"access": "matvec"}, {"averaging": "tree"}, {"averaging": "relay"}, {"fused": False},
+        {"normalizer": "semi-iteration", "inner": 3, "outer": 2}, {"normalizer": "deflation"},
+        {"scale": 0.5}, {"lanczos": 2}, {"floor": 0.1}, {"costs": {"gradient": 20.0, "round": 0.1}},
+        {"certificates": {"cross_factor": 8.0}}, {"warm": True},
+        {"certificates": {"energy_radius": 5.0}},
+        {**lifted, "delta": 0.3}, {**lifted, "averaging": "tree"},
+    )  # fmt: skip
+    yield from _many(name, "quadratic", (2,), {**lifted, "fused": False})
+    yield from _many(
+        name, "quadratic", KNOWN,
+        {**canonical, "inner": 8, "interval": "tight"}, {**canonical, "rule": "exact"},
+        {**canonical, "rule": "tight", "delta": 0.3}, {**canonical, "interval": "minimal"},
+        {**canonical, "model": "paper-6"},
+        {**canonical, "certificates": {"cross_factor": 9.0}},
+        {**canonical, "materialise": False},
+    )  # fmt: skip
+    for problem in ("ridge", "logistic", "B-zero", "no-B", "no-coupling", "free-x", "grid"):
+        yield from _many(name, problem, ENDS)
+    yield from _many(name, "stack", PROVED)
+    yield from _many(name, "stack", (12,))
+    yield from _many(name, "contradiction", PROVED)
+
+
+def _others() -> Iterator[Case]:
+    yield from _many("joint-apapc", "quadratic", ALL, {}, {"realization": "canonical"})
+    yield from _many(
+        "joint-apapc", "quadratic", KNOWN,
+        {"interval": "minimal"}, {"interval": "certificate"}, {"eta": 1.0},
+        {"interval": "certificate", "certificates": {"cross_factor": 9.0}},
+    )  # fmt: skip
+    yield from _many("joint-apapc", "ridge", ENDS)
+    yield from _many("cross-cg", "quadratic", ALL, {}, {"averaging": "tree"})
+    for problem in ("ridge", "B-zero", "no-coupling", "grid"):
+        yield from _many("cross-cg", problem, ENDS)
+    yield from _many("cross-cg", "quadratic", PROVED, {"warm": True})
+    yield from _many("cross-lbfgs", "quadratic", ALL)
+    yield from _many("cross-lbfgs", "logistic", ENDS, {}, {"averaging": "tree"})
+    yield from _many("auto", "quadratic", PROVED)
+    for problem in ("logistic", "flat", "absolute", "composite"):
+        yield from _many("auto", problem, PROVED, tol=1e-3)
+
+
+def _convex() -> Iterator[Case]:
+    name, loose = "cross-continuation", {"tol": 1e-3}
+    canonical, lifted = {"realization": "canonical"}, {"realization": "certified"}
+    yield from _many(name, "flat", PROVED, {}, canonical, lifted, {"opening": False}, **loose)
+    yield from _many(name, "flat", (15,), {}, {"augmentation": True}, {"access": "matvec"}, **loose)
+    paper = {"schedule": "certified", "radius": 3.0, "accuracy": 0.5}
+    yield from _many(
+        name, "flat", (40,), paper, {**paper, "multiplier_budget": 2.0}, {**paper, **canonical},
+        {"schedule": "practical"}, **loose,
+    )  # fmt: skip
+    yield from _many(name, "quadratic", KNOWN, **loose)
+    yield from _many(name, "stack", PROVED, **loose)
+    name = "cross-sliding"
+    for problem in ("absolute", "hinge", "composite"):
+        yield from _many(name, problem, PROVED, **loose)
+    yield from _many(name, "absolute", PROVED, canonical, lifted, {"averaging": "tree"}, **loose)
+    subgradients = {"schedule": "subgradient"}
+    known = {**subgradients, "radius": 3.0}
+    yield from _many(name, "absolute", (20,), subgradients, known, **loose)
+    paper = {"schedule": "certified", "radius": 3.0, "accuracy": 40.0}
+    yield from _many(name, "absolute", (2,), paper, {**paper, "lipschitz": 9.0}, **loose)
+    yield from _many(name, "box", PROVED, {"scale": 1.0}, **loose)
+    yield from _many(name, "box", (40,), {}, {"access": "matvec"}, **loose)
+    yield from _many(name, "quadratic", KNOWN, **loose)
+
+
+def _baselines() -> Iterator[Case]:
+    for name in ("condat-vu", "pdhg", "papc"):
+        yield from _many(name, "quadratic", ALL)
+        settings = ({}, {"balance": 0.5}, {"tune": "grid"}, {"scale": 1.0})
+        yield from _many(name, "ridge", KNOWN, *settings)
+    for name in ("dpmm", "tracking-admm"):
+        yield from _many(name, "quadratic", ALL)
+        yield from _many(
+            name, "ridge", KNOWN,
+            {"reduction": "R2"}, {"reduction": "R3"}, {"penalty": 0.3}, {"tune": "grid"},
+        )  # fmt: skip
+        yield from _many(name, "logistic", KNOWN, {"reduction": "R2"})
+    yield from _many("dpmm", "ridge", KNOWN, {"reduction": "R2", "proximal": 0.1})
+    yield from _many("coupled-yarmoshik", "quadratic", ("reference", 12))
+    yield from _many("coupled-yarmoshik", "ridge", ENDS, {"reduction": "R2"}, {"reduction": "R3"})
+    yield from _many("mixed-yarmoshik", "B-zero", ALL)
+    yield from _many("mixed-yarmoshik", "B-zero", (12,), {"fused": False})
+    yield from _many("mixed-yarmoshik", "ridge", ENDS, {"reduction": "R2"}, {"reduction": "R3"})
+
+
+CASES = (*_apapc(), *_others(), *_convex(), *_baselines())

@@ -1,0 +1,45 @@
+"""Every pinned run again: what it was charged, how it ended, and where it arrived."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pins.cases import CASES, PHASES, Case, record, run
+
+PINNED: dict[str, Any] = json.loads(
+    Path(__file__).with_name("ledgers.json").read_text(encoding="utf-8")
+)
+RELATIVE = 1e-6
+SMALL = 1e-9  # an error bound that is rounding, or a multiplier of nothing
+
+
+def differences(pinned: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """One line for each entry that is not as pinned."""
+    lines = []
+    for key in ("status", "iterations"):
+        if pinned[key] != found[key]:
+            lines.append(f"{key}: pinned {pinned[key]}, now {found[key]}")
+    for phase in PHASES:
+        for unit in sorted({*pinned[phase], *found[phase]}):
+            before, now = pinned[phase].get(unit, 0), found[phase].get(unit, 0)
+            if before != now:
+                lines.append(f"{phase} {unit}: pinned {before}, now {now}")
+    for key, text in pinned["floats"].items():
+        before, now = float(text), float(found["floats"][key])
+        if now != pytest.approx(before, rel=RELATIVE, abs=SMALL * RELATIVE, nan_ok=True):
+            lines.append(f"{key}: pinned {before!r}, now {now!r}")
+    return lines
+
+
+def test_the_file_lists_the_cases() -> None:
+    assert list(PINNED) == [case.name for case in CASES], "run make pins and review the difference"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "/"))
+def test_run_is_as_pinned(case: Case) -> None:
+    wrong = differences(PINNED[case.name], record(run(case)))
+    assert not wrong, "\n  ".join([f"{case.name} differs:", *wrong])
