@@ -17,7 +17,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Run:
+class SuiteRun:
     """Problem, network, method and stopping rule, all of plain values.
 
     ``problem`` are keyword arguments of :func:`ccmac.vfl.problem`, ``options`` of
@@ -69,7 +69,7 @@ class Run:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Run:
+    def from_dict(cls, content: dict[str, Any]) -> SuiteRun:
         """Inverse of :meth:`as_dict`; content that is none raises ValueError or KeyError."""
         run = msgspec.convert(content, cls)
         if run.network["family"] not in FAMILIES or not network_name(run.network):

@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Constants:
+class CoupledConstants:
     """The numbers of the module text; ``degree`` is n_B."""
 
     mu_A: float
@@ -80,7 +80,7 @@ class Constants:
 class CoupledIteration(AcceleratedIteration):
     """The correction of degree n_B towards B(u, y) = b'."""
 
-    def __init__(self, form: CoupledForm, constants: Constants) -> None:
+    def __init__(self, form: CoupledForm, constants: CoupledConstants) -> None:
         mu, L = constants.curvature
         coupled = GraphRows(form, constants.gamma)
         super().__init__(coupled, Penalized(constants.r, mu, L, HIGH / LOW))
@@ -121,7 +121,7 @@ class CoupledYarmoshik(JudgedMethod):
             return form.forward(form.adjoint(np.broadcast_to(v, form.right.shape)))
 
         mu_A = least_eigenvalue(work, gram, form.width, request.seed)
-        constants = Constants(mu_A, max(largest_norm(form), mu_A), mu_f, L_f)
+        constants = CoupledConstants(mu_A, max(largest_norm(form), mu_A), mu_f, L_f)
         iteration = CoupledIteration(form, constants)
         judge, stopping = self.judge(work, request)
         settings = {
