@@ -84,7 +84,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the setup's random 
 
 
 @dataclass(frozen=True)
-class Request:
+class Call:
     """The options of one call that do not change with the runtime."""
 
     directory: Path
@@ -140,7 +140,7 @@ def show(
         "max_iterations": max_iterations, "max_seconds": max_seconds, "costs": costs,
         "checkpoint": stored, "seed": seed, "averaging": averaging,
     }  # fmt: skip
-    request = Request(problem_dir, network, out, warm_start, as_json, options)
+    request = Call(problem_dir, network, out, warm_start, as_json, options)
     if runtime == "mpi":
         code = _on_ranks(request, audit, gather)
     elif runtime == "inprocess":
@@ -151,7 +151,7 @@ def show(
     raise typer.Exit(code)
 
 
-def _in_process(request: Request, fused: bool) -> int:
+def _in_process(request: Call, fused: bool) -> int:
     problem = Problem.load(request.directory)
     result = _solve(request, problem, "inprocess", range(problem.n), fused)
     out = request.out
@@ -165,7 +165,7 @@ def _in_process(request: Request, fused: bool) -> int:
     return _report(request, problem, result, out)
 
 
-def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
+def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
     """The same under MPI: every rank opens its own agents' files; rank 0 prints."""
     from ccmac.runtime.audit import table  # (optional dependency)
     from ccmac.runtime.mpi import Mpi, guard
@@ -192,7 +192,7 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
 
 
 def _solve(
-    request: Request, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
+    request: Call, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
 ) -> Result:
     network = as_network(request.network, problem.n)
     warm = None if request.warm_start is None else read_solution(request.warm_start, owned, problem)
@@ -203,7 +203,7 @@ def _solve(
 
 
 def _write_ranks(
-    request: Request, problem: Problem, result: Result, runtime: Any, gather: bool
+    request: Call, problem: Problem, result: Result, runtime: Any, gather: bool
 ) -> None:
     """Rank 0 writes the record; the x_i are written by their owners, or by rank 0 if gathered."""
     assert request.out is not None
@@ -228,7 +228,7 @@ def _write_ranks(
         write_summary(request.out, result, _record(request, problem))
 
 
-def _record(request: Request, problem: Problem) -> dict[str, Any]:
+def _record(request: Call, problem: Problem) -> dict[str, Any]:
     return {
         "problem": str(request.directory),
         "size": {"n": problem.n, "q": problem.q, "m": problem.m},
@@ -236,7 +236,7 @@ def _record(request: Request, problem: Problem) -> dict[str, Any]:
     }
 
 
-def _report(request: Request, problem: Problem, result: Result, out: Path | None) -> int:
+def _report(request: Call, problem: Problem, result: Result, out: Path | None) -> int:
     """Print the result; the exit code says how it ended."""
     if request.as_json:
         print_json({**_record(request, problem), **result.as_dict()})

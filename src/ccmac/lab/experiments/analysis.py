@@ -148,7 +148,7 @@ class Quartiles:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One line of a table: the runs of a set, a number of agents and a method."""
 
     data: str
@@ -168,7 +168,7 @@ class Row:
     worst_error: float
 
 
-def rows(records: Sequence[Record]) -> list[Row]:
+def rows(records: Sequence[Record]) -> list[TableRow]:
     """Records gathered by set, agents and method, in order of appearance."""
     groups: dict[tuple[str, int, str], list[Record]] = {}
     for record in records:
@@ -176,7 +176,7 @@ def rows(records: Sequence[Record]) -> list[Row]:
     return [_row(*key, group) for key, group in groups.items()]
 
 
-def _row(data: str, agents: int, label: str, group: Sequence[Record]) -> Row:
+def _row(data: str, agents: int, label: str, group: Sequence[Record]) -> TableRow:
     done = [r for r in group if r.finished]
 
     def quartiles(read: Callable[[Record], float]) -> Quartiles:
@@ -185,7 +185,7 @@ def _row(data: str, agents: int, label: str, group: Sequence[Record]) -> Row:
     facts: dict[str, Any] = next((r.summary["data"] for r in done if "data" in r.summary), {})
     errors = [r.summary.get("relative_error") for r in done]
     known = [float(e) for e in errors if e is not None]
-    return Row(
+    return TableRow(
         data, int(facts.get("rows", 0)), int(facts.get("features", 0)), agents, label, len(group),
         sum(r.reached for r in group), quartiles(lambda r: r.count("gradients")),
         quartiles(lambda r: r.count("argmins")), quartiles(lambda r: r.count("affine")),

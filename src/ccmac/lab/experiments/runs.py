@@ -18,7 +18,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Run:
+class SuiteRun:
     """Problem, network, method and stopping rule, all of plain values.
 
     ``problem`` are keyword arguments of :func:`ccmac.vfl.problem`, ``options`` of
@@ -70,7 +70,7 @@ class Run:
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Run:
+    def from_dict(cls, content: dict[str, Any]) -> SuiteRun:
         """Inverse of :meth:`as_dict`; content that is none raises ValueError or KeyError."""
         run = msgspec.convert(content, cls)
         if run.network["family"] not in FAMILIES or not network_name(run.network):
