@@ -2,6 +2,8 @@
 
     python docs/make/options.py           write them into the page
     python docs/make/options.py --check   exit code 1 if the page holds others
+
+tests/test_docs.py compares them too.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def default(value: Any) -> str:
 
 def meaning(option: dict[str, Any]) -> str:
     """The text of the option, and the realizations that know it."""
-    text = re.sub(r"([|*_<>])", r"\\\1", option["meaning"])
+    text = re.sub(r"([|*])", r"\\\1", option["meaning"]).replace("<", "&lt;")
     only = option["realizations"]
     return f"{text} ({', '.join(only)} only)" if only else text
 
