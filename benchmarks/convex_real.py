@@ -29,17 +29,12 @@ from numpy.typing import NDArray
 import ccmac
 from ccmac import vfl
 from ccmac.lab.data import load
-<<<<<<< HEAD
-from ccmac.methods.base import ModelIteration, Solver, State
-from ccmac.methods.convex import realize
-=======
 from ccmac.methods import CrossSliding, Request
 from ccmac.methods.comparators.primal_dual import (
     CondatVuIteration,
     PdhgIteration,
     PrimalDualIteration,
 )
->>>>>>> 3e473fa
 from ccmac.realizations.base import Realized
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
