@@ -86,6 +86,8 @@ LANCZOS_LOW_RESIDUAL = 1e-2
 # -- extremes of a spectrum ----------------------------------------------------------------------
 EXTREME_MARGIN = 1e-6
 """By how much ends from ARPACK (tolerance eps, from inside) are widened: half the digits kept."""
+DENSE_MARGIN = 1e-10
+"""The same for ends from a dense decomposition, which knows them to eps max(shape)."""
 EXTREME_ZERO = 1e-13
 """A smallest eigenvalue below this share of the largest is the rounding of a decomposition."""
 
