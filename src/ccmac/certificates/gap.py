@@ -88,7 +88,7 @@ class Gap:
         if allowed < 0 or (not self.smooth and self.feasibility(1.0) > epsilon):
             return 0.0
         limits = [allowed / self.slope if self.slope > 0 else math.inf]
-        if self.smooth and self.distance > 0:
+        if self.smooth and self.distance * self.steepness > 0:
             limits.append(epsilon / (self.steepness * self.distance * self.scale))
         return min(limits)
 

@@ -172,9 +172,9 @@ class Conflicts:
         off_z = 0.0 if not np.any(on_z) else norm(on_z) + noise
         value = float(np.add.reduce(gathered[:, 0]) + product(reduced.e[None], shared)[0])
         terms = float(np.add.reduce(gathered[:, 2]) + np.abs(reduced.e) @ np.abs(shared))
-        value = max(abs(value) - 4 * EPS * terms, 0.0)
+        sure = abs(value) - 4 * EPS * terms
         defect = math.sqrt(float(np.add.reduce(gathered[:, 1])) + off_z * off_z)
-        if not claimed(value, defect, size):
+        if not claimed(sure, defect, size):
             return None
         ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
         by_agent = np.split(reduced.unit_D * shared, ends)

@@ -234,6 +234,26 @@ class Proof:
         image = np.concatenate([reduced.unit * coupled, reduced.D @ slope])
         return -reduced.prices(reduced.inverse_gram(image))[0]
 
+    def projected(self, x: Array, z: Array, slopes: list[Long]) -> tuple[list[Array], Array]:
+        """The part of a gradient in ker K, by agents and for z. One averaging."""
+        _, along, slope, _ = self._sums(x, z, [(gradient, 0.0) for gradient in slopes])
+        total = slope.astype(np.float64)
+        price = self._best_price(along, total)
+        on_x = []
+        for agent, gradient in zip(self.agents, slopes, strict=True):
+            N = agent.kernel.basis
+            own = gradient[: agent.d].astype(np.float64) + agent.A.T @ price
+            on_x.append(np.asarray(N @ (N.T @ own)))
+        basis = self.reduced.shared.basis
+        on_z = total + self.reduced.Bbar.astype(np.float64).T @ price
+        return on_x, np.asarray(on_z - basis @ (basis.T @ on_z))
+
+    def image(self, d_x: list[Array], d_z: Array) -> float:
+        """||(sum A_i d_i + Bbar d_z, D d_z)|| in scaled rows. One averaging."""
+        shares = [agent.A @ d + agent.B @ d_z for agent, d in zip(self.agents, d_x, strict=True)]
+        coupled = self.runtime.average(np.stack(shares))[0] * self.problem.n
+        return math.hypot(norm(self.reduced.unit * coupled), norm(self.reduced.D @ d_z))
+
     def _shared_stationarity(self, slope: Long, price: Array) -> float:
         """dist(sum grad_z + Bbar'y, Range D'), by a multiplier of D; everybody knows all of it."""
         reduced = self.reduced

@@ -48,7 +48,8 @@ class LocalFamily:
         self.empty = not (mine if present is None else present)
         self._row_ends = np.concatenate([[0], np.cumsum(self.rows)]).astype(int)
         self._column_ends = np.concatenate([[0], np.cumsum(self.columns)]).astype(int)
-        self._identity = identity_multiples(self.blocks)
+        square = all(a == b for a, b in zip(self.rows, self.columns, strict=True))
+        self._identity = identity_multiples(self.blocks) if square else None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from ccmac.certificates.error_bound import Bound, Certifier
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
 from ccmac.certificates.proof import Proved
+from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
 from ccmac.methods.base import Prepared
 from ccmac.methods.driver import Outcome
@@ -98,6 +99,21 @@ def infeasible_result(work: Workspace, conflict: Infeasibility, seed: int) -> Re
         [np.zeros(k) for k in problem.d.values()], np.zeros(problem.q), None, "infeasible",
         infeasibility=conflict, ledger=runtime.ledger, provenance=provenance(runtime, seed),
         agents=runtime.owned, _problem=problem if problem.complete else None,
+    )  # fmt: skip
+
+
+def unbounded_result(work: Workspace, direction: Recession, seed: int) -> Result:
+    """The Result of a problem whose objective falls without bound."""
+    problem, runtime = work.problem, work.runtime
+    found = {
+        "direction": {"x": [v.tolist() for v in direction.x], "z": direction.z.tolist()},
+        "fall": direction.fall, "defect": direction.defect,
+    }  # fmt: skip
+    return Result(
+        [np.zeros(k) for k in problem.d.values()], np.zeros(problem.q), None, "unbounded",
+        objective=-math.inf, certificates=found, ledger=runtime.ledger,
+        provenance=provenance(runtime, seed), warnings=[direction.message], agents=runtime.owned,
+        _problem=problem if problem.complete else None,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
+from ccmac.certificates.recession import recession
 from ccmac.certificates.stopping import ProofStop
 from ccmac.errors import InputError
 from ccmac.methods.auto import Auto
@@ -20,7 +21,7 @@ from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
 from ccmac.methods.driver import Observer, Outcome, Settings, drive
 from ccmac.methods.energy import Energy
-from ccmac.methods.finish import finish, infeasible_result
+from ccmac.methods.finish import finish, infeasible_result, unbounded_result
 from ccmac.methods.progress import reporter
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.objectives.checks import check_problem
@@ -107,8 +108,11 @@ class Run:
         if recovery is not None:
             with work.ledger.phase("setup"):
                 conflict = self._conflict(recovery)
+                direction = None if conflict is not None else recession(work)
             if conflict is not None:
                 return infeasible_result(work, conflict, self.request.seed)
+            if direction is not None:
+                return unbounded_result(work, direction, self.request.seed)
         prepared = self.prepare()
         plan, trace = self.plan(prepared), Trace()
         while True:

@@ -37,7 +37,8 @@ class CurvatureTable:
 
     Arrays with one entry per agent: the constants of f_i in x, in z and in both (``L_x``, ``mu_x``,
     ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, is quadratic, has a prox, the
-    ``multiple`` beta_i where B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i.
+    ``multiple`` beta_i where B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows
+    ``r`` of D_i.
     """
 
     L_x: Array
@@ -129,7 +130,8 @@ class CurvatureTable:
             L = getattr(self, high).copy()
             known = L[np.isfinite(L) & (L > 0)]
             L[~np.isfinite(L)] = float(known.max()) if known.size else 1.0
-            least = (float(L.max()) or 1.0) / condition
+            L = L if L.max(initial=0.0) > 0 else np.ones_like(L)  # linear: any curvature will do
+            least = float(L.max(initial=1.0)) / condition
             setattr(other, high, L)
             setattr(other, low, np.maximum(getattr(self, low), least))
         return other

@@ -5,8 +5,8 @@
 with N_i an orthonormal basis of ker C_i, Bbar = sum_i B_i, beta = sum_i b_i - A_i C_i^+ c_i. Each
 agent sends the triangular factor of A_i N_i, its B_i, its part of beta and its rows of D; all rows
 are brought to length one by powers of two, which changes no digit. Nothing is squared: singular
-values of T are known to rounding, so that rank, least singular value, the nearest feasible point and
-contradictions are computed and not estimated. Cost: one gathering of m min(m, d) + m (q + 1) +
+values of T are known to rounding, so that rank, least singular value, the nearest feasible point
+and contradictions are computed and not estimated. Cost: one gathering of m min(m, d) + m (q + 2) +
 r (q + 1) floats per agent, where that is affordable.
 """
 
@@ -87,8 +87,8 @@ class Reduced:
         wide, deep = min(m, int(table.d.max(initial=0))), int(table.r.max(initial=0))
         rows = np.stack([self._message(k, wide, deep) for k in range(len(self.kernels))])
         gathered = runtime.gather(rows)
-        ends = np.cumsum([m * wide, m * q, m, deep * q, deep, 2])[:-1]
-        factors, B, beta, D, e, facts = np.split(gathered, ends, axis=1)
+        ends = np.cumsum([m * wide, m * q, m, m, deep * q, deep, 2])[:-1]
+        factors, B, beta, squares, D, e, facts = np.split(gathered, ends, axis=1)
         self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0).reshape(m, q)
         self.beta = np.add.reduce(beta, axis=0)
         self.size_b = np.add.reduce(np.abs(beta), axis=0)
@@ -99,6 +99,9 @@ class Reduced:
         unit = _powers(np.linalg.norm(D, axis=1))
         self.D, self.e, self.unit_D = unit[:, None] * D, unit * e, unit
         self.shared = row_space(self.D)
+        # Rows are measured before the projection: what it cancelled must not be blown up.
+        whole = np.add.reduce(squares, axis=0) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
+        self.unit = _powers(np.sqrt(whole))
         self._decompose(factors.reshape(len(rows_of), m, wide))
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
@@ -118,16 +121,16 @@ class Reduced:
             if agent.e is not None:
                 e[: problem.r[i]] = agent.e
         return np.concatenate(
-            [factor.ravel(), self.B[k].ravel(), b - self.A[k] @ kernel.point, D.ravel(), e,
+            [factor.ravel(), self.B[k].ravel(), b - self.A[k] @ kernel.point,
+             np.sum(self.A[k] ** 2, axis=1), D.ravel(), e,
              [kernel.angle, float(kernel.doubtful)]]
         )  # fmt: skip
 
     def _decompose(self, factors: Array) -> None:
         n, m, wide = factors.shape
-        r, q = self.D.shape
+        r = len(self.D)
         Bbar = self.Bbar.astype(np.float64)
         coupled = np.hstack([factors.transpose(1, 0, 2).reshape(m, n * wide), Bbar])
-        self.unit = _powers(np.linalg.norm(coupled, axis=1))
         shared = np.hstack([np.zeros((r, n * wide)), self.D])
         T = np.vstack([self.unit[:, None] * coupled, shared])
         if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
@@ -136,7 +139,7 @@ class Reduced:
             np.linalg.svd(T, full_matrices=True) if T.size else (np.eye(m + r), np.zeros(0), 0)
         )
         top = float(s[0]) if s.size else 0.0
-        cut = rank_cut(T.shape) * top
+        cut = rank_cut(T.shape) * max(top, 1.0)
         self.rank = int(np.count_nonzero(s > cut)) if top > 0 else 0
         self.U, self.U_null, self.sigma = U[:, : self.rank], U[:, self.rank :], s[: self.rank]
         dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
