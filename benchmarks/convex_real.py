@@ -21,9 +21,6 @@ from typing import Any
 
 import cvxpy
 import numpy as np
-from ccmac.methods.comparators.condat_vu import CondatVu
-from ccmac.methods.comparators.pdhg import Pdhg
-from ccmac.methods.method import Context
 from numpy.typing import NDArray
 
 import ccmac

@@ -7,7 +7,6 @@ import itertools
 import cvxpy
 import numpy as np
 import pytest
-from ccmac.methods.sliding.split import split
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
