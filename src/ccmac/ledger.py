@@ -86,6 +86,11 @@ class Ledger:
         """Add a whole :class:`Cost` to the current phase."""
         self.charge(**dict(cost))
 
+    @property
+    def current(self) -> str:
+        """The phase that is charged now."""
+        return self._phase
+
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Charge to ``name`` inside the block."""

@@ -41,13 +41,15 @@ class Result(Solution):
     """The outcome of :func:`ccmac.solve`.
 
     ``error_bound`` is a certified bound on ||(x, z) - (x*, z*)|| computed without knowing the
-    solution (NaN where a method offers none). Under MPI ``x`` holds the agents of this process.
+    solution (NaN where a method offers none, or where it rests on an estimate: that is
+    ``error_estimate``). Under MPI ``x`` holds the agents of this process.
     """
 
     status: str = "max_iterations"
     objective: float = float("nan")
     residuals: dict[str, float] = field(default_factory=dict)
     error_bound: float = float("nan")
+    error_estimate: float = float("nan")
     iterations: int = 0
     seconds: float = 0.0
     relative_error: float = float("nan")
@@ -85,6 +87,7 @@ class Result(Solution):
             "message": self.message,
             "objective": self.objective,
             "error_bound": self.error_bound,
+            "error_estimate": self.error_estimate,
             "relative_error": self.relative_error,
             "iterations": self.iterations,
             "seconds": self.seconds,
@@ -109,6 +112,8 @@ class Result(Solution):
             lines.append(f"objective     {self.objective:.10g}")
         if np.isfinite(self.error_bound):
             lines.append(f"error bound   {self.error_bound:.3g}  (certified, in your variables)")
+        if np.isfinite(self.error_estimate):
+            lines.append(f"error         {self.error_estimate:.3g}  (estimated, not proved)")
         if np.isfinite(self.relative_error):
             lines.append(f"relative err  {self.relative_error:.3g}  (to the reference)")
         shown = ", ".join(f"{k} {v:.1e}" for k, v in self.residuals.items())

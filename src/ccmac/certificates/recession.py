@@ -1,9 +1,9 @@
 """Unboundedness of a convex quadratic problem, proved by a direction.
 
-    K d = 0,   H d = 0,   <grad F, d> < 0:   F falls without bound along d from every feasible point.
+    K d = 0,   H d = 0,   <grad F, d> < 0:   F falls without bound along d from feasible points.
 
-The direction tried is the gradient's part in ker K, the only one where F is linear. It is found with
-the equations that all may know, and checked in the user's own blocks: the fall must exceed what the
+The direction tried is the gradient's part in ker K. It is found with the equations that all may
+know, and checked in the user's own blocks: the fall must exceed what the
 defects of K d and H d could make up for within REACH times the size of the problem.
 Cost: 3 averagings, where the objectives are quadratic and not strongly convex.
 """

@@ -49,6 +49,16 @@ class Auto(Method):
 
     def choose(self, work: Workspace, request: Request) -> tuple[Method, str]:
         """The method, and why."""
+        return self.ranked(work, request)[0]
+
+    def ranked(self, work: Workspace, request: Request) -> list[tuple[Method, str]]:
+        """The methods to take one after the other, should one stall."""
+        method, why = self._first(work, request)
+        if isinstance(method, CrossCg | CrossLbfgs):
+            return [(method, why), (self._with(CrossApapc), "what came before it stalled")]
+        return [(method, why)]
+
+    def _first(self, work: Workspace, request: Request) -> tuple[Method, str]:
         able = work.capabilities
         if {"smooth", "strongly convex"} <= able:
             if self._free(work) and "quadratic" in able and affordable(work):

@@ -91,13 +91,15 @@ class Settings:
     report: Callable[[int, float, float, Ledger], None] | None = None
     saver: Saver | None = None
     first: int = 0
+    begun: float | None = None  # time.perf_counter() of the call; None: now
     trace: Trace = field(default_factory=Trace)
 
 
 def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcome:
     """Run until a goal, a limit, an interruption or a blow-up ends it."""
     runtime = iteration.space.runtime
-    ledger, begun = runtime.ledger, time.perf_counter()
+    ledger = runtime.ledger
+    begun = time.perf_counter() if settings.begun is None else settings.begun
     health = _Health(iteration)
     relative_error, check = math.nan, None
     status, count = "max_iterations", settings.first

@@ -46,9 +46,10 @@ def finish(
         check = outcome.check
         status = "stalled" if outcome.status == "finished" else outcome.status
         if status != "diverged" and prepared.stopping is not None and not (check and check.done):
-            check = prepared.stopping.final(prepared.iteration, outcome.state)
-            if check.done and status in ("max_iterations", "stalled"):
-                status = "optimal"
+            if outcome.status != "finished" or check is None:
+                check = prepared.stopping.final(prepared.iteration, outcome.state)
+        if check is not None and check.done and status in ("max_iterations", "stalled"):
+            status = "optimal"
         bound = _certificate(prepared, outcome, check)
         x, z = prepared.iteration.point(outcome.state)
         if isinstance(bound, Proved):
@@ -74,8 +75,12 @@ def finish(
         if bound is not None:
             residuals["stationarity"] = bound.stationarity
         objective = _objective(problem, runtime, x, mean) if status != "diverged" else math.nan
+    rests = _rests_on(prepared, bound, work)
     if infeasibility is not None:
         status = "infeasible"
+    elif status == "optimal" and bound is not None and rests == "estimated":
+        status = "converged"
+    error = math.nan if bound is None or infeasibility is not None else bound.error
     warnings = [*warnings, *prepared.notes]
     if prepared.stopping is not None:
         warnings = warnings + prepared.stopping.notes
@@ -83,10 +88,12 @@ def finish(
     return Result(
         blocks, np.array(mean[0]), multipliers, status,
         objective=objective, residuals={name: float(value) for name, value in residuals.items()},
-        error_bound=math.nan if bound is None or infeasibility is not None else bound.error,
+        error_bound=math.nan if rests == "estimated" else error,
+        error_estimate=error if rests == "estimated" else math.nan,
         iterations=outcome.iterations, seconds=outcome.seconds,
         relative_error=outcome.relative_error, ledger=runtime.ledger, trace=trace, plan=plan,
-        certificates=prepared.certificates, provenance=provenance(runtime, seed),
+        certificates={**prepared.certificates, **_facts(work, bound, rests)},
+        provenance=provenance(runtime, seed),
         infeasibility=infeasibility, warnings=warnings, agents=runtime.owned,
         _problem=problem if problem.complete else None,
     )  # fmt: skip
@@ -173,6 +180,32 @@ def _objective(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> flo
         start += d
     # The last message of a run: sums that were said to ride on the next one travel here.
     return float(runtime.total(np.array(rows, dtype=np.float64))[0])
+
+
+def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace) -> str:
+    """On what the bound's spectral ends and constants rest."""
+    if bound is None:
+        return "nothing"
+    if work.doubts:
+        return "estimated"
+    if isinstance(bound, Proved) or prepared.judge is None:
+        return "proved"
+    return prepared.judge.system.interval.source
+
+
+def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[str, Any]:
+    """What is said of the bound in ``Result.certificates``."""
+    facts: dict[str, Any] = {"rests_on": rests}
+    if isinstance(bound, Proved) and work.reduced is not None:
+        reduced = work.reduced
+        facts["rows"] = {
+            "rank": reduced.rank, "least_singular_value": reduced.least,
+            "condition": reduced.condition,
+        }  # fmt: skip
+        near = reduced.near_cut
+        if near["kept"] < 100 or near["dropped"] > 0.01 or reduced.doubtful:
+            facts["rank_cut"] = {**near, "doubtful": reduced.doubtful}
+    return facts
 
 
 def _split(problem: Problem, x: Array) -> list[Array]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,13 +18,13 @@ from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
 from ccmac.certificates.stopping import ProofStop
-from ccmac.errors import InputError
+from ccmac.errors import InputError, OutOfTime
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
 from ccmac.methods.driver import Observer, Outcome, Settings, drive
 from ccmac.methods.energy import Energy
-from ccmac.methods.finish import finish, infeasible_result, unbounded_result
+from ccmac.methods.finish import finish, infeasible_result, provenance, unbounded_result
 from ccmac.methods.progress import reporter
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.objectives.checks import check_problem
@@ -59,6 +62,8 @@ class Run:
         self.work, self.method, self.request = work, method, request
         self.reference, self.warm = reference, warm
         self.why = "asked for"
+        self.others: list[tuple[Method, str]] = []
+        self.begun = time.perf_counter()
         self.warnings: list[str] = []
 
     # -- preparation -------------------------------------------------------------------------------
@@ -67,7 +72,9 @@ class Run:
         with self.work.ledger.phase("setup"):
             self._probe()
             if isinstance(self.method, Auto):
-                self.method, self.why = self.method.choose(self.work, self.request)
+                [(self.method, self.why), *self.others] = self.method.ranked(
+                    self.work, self.request
+                )
             refuse_unless_fit(self.method, self.work)
             return self._proving(self.method.prepare(self.work, self.request))
 
@@ -85,10 +92,20 @@ class Run:
 
     def _probe(self) -> None:
         """Try the declared constants of users' own objectives; warns where they do not hold."""
-        spent = check_problem(self.work.problem, self.request.seed)
-        rows = np.full((len(self.work.problem.agents), 1), float(spent))
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            spent = check_problem(self.work.problem, self.request.seed)
+        for warning in seen:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+            self.work.doubts.append(str(warning.message))
+        doubt = float(bool(self.work.doubts))
+        rows = np.tile([float(spent), doubt], (len(self.work.problem.agents), 1))
         everybody = self.work.runtime.gather(rows, riding=True)  # with the other declarations
-        self.work.ledger.charge(gradients=int(everybody.max()))
+        self.work.ledger.charge(gradients=int(everybody[:, 0].max()))
+        if everybody[:, 1].any() and not self.work.doubts:
+            self.work.doubts.append("constants that another agent declared did not hold when tried")
 
     def plan(self, prepared: Prepared) -> Plan:
         """What the run is going to do."""
@@ -103,6 +120,27 @@ class Run:
     # -- running -----------------------------------------------------------------------------------
     def solve(self, limits: Limits) -> Result:
         """Until the goal, a limit, an interruption or a proof that there is no solution."""
+        if limits.max_seconds is not None:
+            left = limits.max_seconds - (time.perf_counter() - self.begun)
+            self.work.runtime.deadline = time.monotonic() + left
+        try:
+            return self._solve(limits)
+        except OutOfTime:
+            return self._out_of_time()
+        finally:
+            self.work.runtime.deadline = math.inf
+
+    def _out_of_time(self) -> Result:
+        """The start, about which nothing is known."""
+        work, ends = self.work, np.cumsum(list(self.work.problem.d.values()))[:-1]
+        return Result(
+            np.split(self.request.x0, ends), self.request.z0, None, "max_iterations",
+            seconds=time.perf_counter() - self.begun, ledger=work.ledger,
+            warnings=["the time limit passed during the setup; raise max_seconds"],
+            provenance=provenance(work.runtime, self.request.seed), agents=work.runtime.owned,
+        )  # fmt: skip
+
+    def _solve(self, limits: Limits) -> Result:
         work = self.work
         recovery = Recovery(work) if work.stack is None else None
         if recovery is not None:
@@ -117,6 +155,12 @@ class Run:
         plan, trace = self.plan(prepared), Trace()
         while True:
             outcome = self._drive(prepared, limits, trace, recovery)
+            if outcome.status == "finished" and self._unproved(prepared, outcome):
+                following = self._following()
+                if following is not None:
+                    prepared = following
+                    plan = self.plan(prepared)
+                    continue
             if outcome.status != "diverged" or prepared.widen is None:
                 break
             self.warnings.append(
@@ -127,8 +171,26 @@ class Run:
                 prepared = self._proving(prepared.widen())
             plan = self.plan(prepared)
         return finish(
-            work, prepared, outcome, plan, trace, recovery, self.warnings, self.request.seed
-        )
+            work, prepared, outcome, plan, trace, recovery,
+            [*work.doubts, *self.warnings], self.request.seed,
+        )  # fmt: skip
+
+    def _unproved(self, prepared: Prepared, outcome: Outcome) -> bool:
+        """Whether a method that ended by itself leaves the tolerance unproved."""
+        if prepared.stopping is None or (outcome.check is not None and outcome.check.done):
+            return False
+        with self.work.ledger.phase("monitor"):
+            outcome.check = prepared.stopping.final(prepared.iteration, outcome.state)
+        return not outcome.check.done
+
+    def _following(self) -> Prepared | None:
+        """The next method that ``auto`` would take, ready; None when there is none."""
+        if not self.others:
+            return None
+        stalled, (self.method, self.why) = self.method.name, self.others.pop(0)
+        self.warnings.append(f"{stalled} stalled; went on with {self.method.name}")
+        with self.work.ledger.phase("setup"):
+            return self._proving(self.method.prepare(self.work, self.request))
 
     def _conflict(self, recovery: Recovery) -> Infeasibility | None:
         """A contradiction among the equations, as far as it shows before the first step."""
@@ -165,7 +227,7 @@ class Run:
                     limits.max_iterations or prepared.horizon or DEFAULT_ITERATIONS,
                     limits.max_seconds, prepared.stopping, observer, energy=energy,
                     callback=limits.callback, report=report, saver=saver, first=first,
-                    trace=trace,
+                    begun=self.begun, trace=trace,
                 ),
             )  # fmt: skip
         if saver is not None and outcome.status in ("interrupted", "max_iterations"):

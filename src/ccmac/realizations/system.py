@@ -21,11 +21,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interval:
-    """0 < low <= spec^+ <= high; ``source`` is supplied, exact or estimated."""
+    """0 < low <= spec^+ <= high; ``source`` says on what ``low`` rests.
+
+    ``proved`` (structure, a factorization, an exhausted space), ``supplied`` or ``estimated``.
+    """
 
     low: float
     high: float
-    source: str = "exact"
+    source: str = "proved"
 
     @property
     def ratio(self) -> float:
@@ -63,7 +66,7 @@ class AffineSystem(ABC):
 
     def widen(self) -> None:
         """After a blow-up: trust both ends of the interval less."""
-        self.interval = Interval(0.25 * self.interval.low, 2.0 * self.interval.high, "widened")
+        self.interval = Interval(0.25 * self.interval.low, 2.0 * self.interval.high, "estimated")
 
     def zero_price(self) -> Array:
         """A price of the right shape."""

@@ -6,6 +6,8 @@ knows with the same bits: it has one row, in every process, and broadcasts again
 
 from __future__ import annotations
 
+import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -13,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.errors import OutOfTime
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging, by_name, messages_sent
@@ -41,6 +44,7 @@ class Runtime(ABC):
         self.ledger = ledger or Ledger()
         self.averaging = by_name(network, averaging) if isinstance(averaging, str) else averaging
         self._sent: dict[int, tuple[sp.csr_array, int]] = {}
+        self.deadline = math.inf  # of the setup, by time.monotonic(); the driver keeps its own
 
     # -- who ------------------------------------------------------------------------------
     @property
@@ -100,8 +104,15 @@ class Runtime(ABC):
         """Common means of several blocks, averaged in the same rounds."""
         if any(len(part) != len(self.owned) for part in parts):
             raise ValueError(f"averaging needs a row for each of the {len(self.owned)} agents here")
+        self._mind_the_time()
         self.charge_average(sum(part.shape[1] for part in parts))
         return [np.divide(total, self.n, out=total) for total in self._totals(parts)]
+
+    def _mind_the_time(self) -> None:
+        """A long setup ends at its deadline where one process can decide it for all."""
+        alone = len(self.owned) == self.n
+        if alone and self.ledger.current == "setup" and time.monotonic() > self.deadline:
+            raise OutOfTime("the time limit passed during the setup")
 
     def average_cost(self, width: int) -> Cost:
         """Static cost of averaging rows of ``width`` floats (nothing for one agent)."""
@@ -120,6 +131,7 @@ class Runtime(ABC):
         One reduction. Unless it rides on an averaging message that travels anyway, its rounds
         are charged too.
         """
+        self._mind_the_time()
         self.ledger.charge_cost(self.total_cost(values.shape[1], riding=riding))
         return np.asarray(np.add.reduce(self._gather(values), axis=0))
 

@@ -44,6 +44,7 @@ class Workspace:
                 "build the network for the problem's n"
             )
         self.runtime, self.ledger = runtime, runtime.ledger
+        self.doubts: list[str] = []  # declared constants that did not hold when tried
         with self.ledger.phase("setup"):
             self.problem = _owned_part(self.whole, runtime)
 

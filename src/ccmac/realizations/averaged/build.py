@@ -143,7 +143,7 @@ def _plan(
         s = table.balance() * math.sqrt(fixed.scale or 1.0)
         constants = table.at(s)
         candidate = Candidate(1.0, s, "none", 0, fixed.outer or 1, constants.condition, 1.0)
-        return Choice(candidate, constants, None, SchurRange(1.0, 1.0, "exact"), 0.0)
+        return Choice(candidate, constants, None, SchurRange(1.0, 1.0, "proved"), 0.0)
     w0 = space.zeros()
     space.x(w0)[...], space.z(w0)[...] = wanted.start
     plain = ExecutionObjective(problem, space)
@@ -265,7 +265,7 @@ def _joint_interval(
         ceiling = system.interval.high
         if low > 0 and high <= 1.01 * ceiling:
             if exhausted:
-                return Interval(low * (1 - 1e-6), max(high * (1 + 1e-6), low), "exact")
+                return Interval(low * (1 - 1e-6), max(high * (1 + 1e-6), low), "proved")
             return Interval(0.5 * low, ceiling, "estimated")
         notes.append(
             f"the certified interval of S was too narrow (normal operator in [{low:.3g}, "

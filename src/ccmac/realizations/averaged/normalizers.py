@@ -34,16 +34,14 @@ def spectrum_at(profile: Profile, s: float) -> SchurRange:
     values, _ = profile.ritz(1.0, s)
     positive = values[values > KERNEL * values[-1]] if values.size else values
     if not positive.size:
-        return SchurRange(1.0, 1.0, "exact")
+        return SchurRange(1.0, 1.0, "proved")
     exhausted = profile.krylov.exhausted
     high = float(positive[-1]) * (1 + 1e-9 if exhausted else TOP_MARGIN)
     floor = profile.structure.floor
     if floor:
-        return SchurRange(
-            s * s * floor, max(high, s * s * floor), "exact" if exhausted else "estimated"
-        )
+        return SchurRange(s * s * floor, max(high, s * s * floor), "proved")
     low = float(positive[0]) * (1 - 1e-9 if exhausted else 0.5)
-    return SchurRange(low, high, "exact" if exhausted else "estimated")
+    return SchurRange(low, high, "proved" if exhausted else "estimated")
 
 
 def deflation_top(profile: Profile, s: float, r: int) -> float:

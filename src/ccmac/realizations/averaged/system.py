@@ -177,7 +177,7 @@ class AveragedSystem(AffineSystem):
         self.normalizer = self.normalizer.widened()
         first = self.normalizer.spread
         high = max(first[1], 1.0) + max(self.interval.high - first[1], 1.0)
-        self.interval = Interval(0.25 * self.interval.low, max(high, 2.0), "widened")
+        self.interval = Interval(0.25 * self.interval.low, max(high, 2.0), "estimated")
 
     def at_scale(self, s: float) -> AveragedSystem:
         """The same equations in z = s z~ (targets are in the user's units and stay)."""

@@ -67,7 +67,7 @@ def lift_constants(problem: Problem, runtime: Runtime, given: Certificates) -> L
         for name in (*wanted, "l_W", "u_W")
         if (value := getattr(given, name)) is not None
     }
-    return replace(found, **supplied, source="exact" if missing else "supplied")
+    return replace(found, **supplied, source="proved" if missing else "supplied")
 
 
 def _presence(problem: Problem) -> Array:
