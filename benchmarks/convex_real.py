@@ -21,16 +21,16 @@ from typing import Any
 
 import cvxpy
 import numpy as np
-from ccmac.methods.comparators.condat_vu import CondatVu
-from ccmac.methods.comparators.pdhg import Pdhg
-from ccmac.methods.method import Context
 from numpy.typing import NDArray
 
 import ccmac
 from ccmac import vfl
 from ccmac.lab.data import load
 from ccmac.methods.base import ModelIteration, Solver, State
+from ccmac.methods.comparators.condat_vu import CondatVu
+from ccmac.methods.comparators.pdhg import Pdhg
 from ccmac.methods.convex import realize
+from ccmac.methods.method import Context
 from ccmac.realizations.base import Realized
 from ccmac.runtime import InProcess
 
