@@ -39,6 +39,7 @@ from ccmac.realizations.normalized import (
     PolynomialChannel,
 )
 from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.raw_rows import refuse_uneven
 from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
 from ccmac.runtime.base import Runtime
@@ -92,6 +93,7 @@ def canonical(
     """
     problem, runtime, space = work.problem, work.runtime, work.space
     _check(work, rule, interval, model)
+    refuse_uneven(problem, "canonical")
     given = certificates or Certificates()
     per_call = modelled_rounds(runtime)
     with runtime.ledger.observing():

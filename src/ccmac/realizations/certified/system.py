@@ -40,6 +40,7 @@ from ccmac.realizations.normalized import (
     inverse_root_polynomial,
 )
 from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.raw_rows import refuse_uneven
 from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
 from ccmac.runtime.space import Space
@@ -69,6 +70,7 @@ def certified(
     problem, runtime = work.problem, work.runtime
     if not 0 < delta < 1:
         raise InputError(f"certified: delta = {delta} must lie between 0 and 1")
+    refuse_uneven(problem, "certified")
     with runtime.ledger.phase("setup"):
         constants = work.curvature.at(1.0)
         bounds = lift_constants(problem, runtime, certificates or Certificates())

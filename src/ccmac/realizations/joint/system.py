@@ -24,6 +24,7 @@ from ccmac.realizations.base import Realized
 from ccmac.realizations.canonical.system import OracleObjective, modelled_rounds
 from ccmac.realizations.joint.spectrum import joint_spectrum
 from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.raw_rows import refuse_uneven
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
@@ -143,6 +144,7 @@ def joint(
     """
     problem, runtime, space = work.problem, work.runtime, work.space
     _check(runtime, realization, interval)
+    refuse_uneven(problem, "joint-apapc")
     oracle = realization == "canonical"
     with runtime.ledger.phase("setup"):
         per_call = modelled_rounds(runtime) if oracle else None
