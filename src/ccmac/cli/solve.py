@@ -41,7 +41,7 @@ from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.manifest import read_manifest
-from ccmac.texts import dumps
+from ccmac.texts import dumps, shown
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
 RESCUE = Path("ccmac-interrupted")
@@ -80,7 +80,7 @@ Gather = Annotated[bool, typer.Option("--gather", help="With mpi: bring all x_i 
 Fused = Annotated[
     bool, typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the setup's random starts.")]
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,8 @@ def show(
         raise InputError(
             "--every: counts iterations between checkpoints; give --checkpoint DIR too"
         )
+    if max_seconds is not None and not max_seconds >= 0:
+        raise InputError(f"--max-seconds {max_seconds}: give a number of seconds")
     stored = None if checkpoint is None else {"path": str(checkpoint), "every": every or 50}
     options = {
         "method": chosen(method, realization, access, settings), "tol": tol,
@@ -145,7 +147,7 @@ def show(
         _refuse_copies(audit)
         code = _in_process(request, fused)
     else:
-        raise InputError(f"--runtime {runtime}: is unknown; take inprocess or mpi")
+        raise InputError(f"--runtime {shown(runtime)}: is unknown; take inprocess or mpi")
     raise typer.Exit(code)
 
 
@@ -193,7 +195,7 @@ def _solve(
     request: Call, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
 ) -> Result:
     network = as_network(request.network, problem.n)
-    warm = None if request.warm_start is None else read_solution(request.warm_start, owned)
+    warm = None if request.warm_start is None else read_solution(request.warm_start, owned, problem)
     options = request.options | {"costs": parse_costs(request.options["costs"])}
     if runtime == "inprocess":
         runtime = InProcess(network, fused=fused, averaging=options["averaging"])

@@ -1,6 +1,6 @@
 """Exponents and summaries, as pure functions of records.
 
-Fits are least squares on logarithms with one intercept a data set. Intervals come from resampling
+Fits are least squares on logarithms with one intercept per data set. Intervals come from resampling
 graph realizations as blocks: a graph is drawn with all its runs, over every cross factor and set.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,6 @@ class Fit:
     residual: tuple[tuple[float, float], ...]
     runs: int
     graphs: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
     def text(self, index: int = 0) -> str:
         """``0.988 [0.966, 1.009]``."""

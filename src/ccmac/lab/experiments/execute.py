@@ -94,7 +94,7 @@ def _check(suite: Suite, folder: Path, resume: bool) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One runner a directory; the system releases the lock of a killed one."""
+    """One runner per directory; the system releases the lock of a killed one."""
     try:
         import fcntl
     except ImportError:

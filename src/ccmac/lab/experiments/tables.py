@@ -1,4 +1,4 @@
-"""Tables of a suite: Markdown, LaTeX, CSV or JSON, one row a set, size and method."""
+"""Tables of a suite: Markdown, LaTeX, CSV or JSON, one row per set, size and method."""
 
 from __future__ import annotations
 

@@ -39,11 +39,11 @@ from ccmac.realizations.normalized import (
     PolynomialChannel,
 )
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.raw_rows import refuse_uneven
 from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import even_rows
 
 Array = NDArray[np.float64]
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
@@ -91,10 +91,9 @@ def canonical(
     Setup (right-hand sides) is charged to ``setup``. ``materialise`` turns small channels into
     matrices (default: up to 600 variables, fused) at an unchanged charge.
     """
-    problem, runtime, space = work.problem, work.runtime, work.space
+    given, runtime, space = certificates or Certificates(), work.runtime, work.space
+    problem = work.problem if given.of_own_rows else even_rows(work.problem)
     _check(work, rule, interval, model)
-    refuse_uneven(problem, "canonical")
-    given = certificates or Certificates()
     per_call = modelled_rounds(runtime)
     with runtime.ledger.observing():
         constants = work.curvature.at(1.0)
