@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse, real_matrix, real_vector
 from ccmac.objectives.base import Objective
 
-Array = NDArray[np.float64]
 MATRICES = ("A", "B", "C", "D")
 RIGHT_HAND_SIDES = {"b": ("A", "B"), "c": ("C",), "e": ("D",)}
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.ledger import PHASES, Ledger
 from ccmac.plans import Plan
 from ccmac.trace import Trace
 
-Array = NDArray[np.float64]
 
 ADVICE = {
     "optimal": "the tolerance is reached",

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.objectives.base import Objective
 from ccmac.problem import Agent, Problem
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
@@ -26,7 +27,6 @@ from ccmac.objectives import L1, Function, Hinge, Huber, Logistic, Separable, Sq
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent, Problem
 
-Array = NDArray[np.float64]
 LOSSES = ("squared", "huber", "absolute", "logistic", "hinge")
 ZERO_SUM_SEED = 307
 

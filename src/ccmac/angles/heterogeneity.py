@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.principal import NO_ANGLES, Angles, paired
 from ccmac.inputs import is_sparse
@@ -33,7 +33,6 @@ from ccmac.linalg.families import dense, multiply
 from ccmac.linalg.ranks import numerical_rank, row_space
 from ccmac.problem import Problem
 
-Array = NDArray[np.float64]
 CHUNK = 4096
 
 

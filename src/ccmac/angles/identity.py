@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.heterogeneity import Triangle
 from ccmac.angles.large import local_gram
@@ -30,7 +30,6 @@ from ccmac.linalg.tolerances import OVERLAP
 from ccmac.network import Network
 from ccmac.problem import Problem
 
-Array = NDArray[np.float64]
 SHOWN = 8
 TINY = float(np.finfo(np.float64).tiny)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.heterogeneity import agent_shares, coupled_angles, factors
 from ccmac.angles.identity import identity_geometry
@@ -36,7 +36,6 @@ from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
 
-Array = NDArray[np.float64]
 DENSE_LIMIT = 1000
 METHODS = ("dense", "heterogeneity", "matrix-free")
 

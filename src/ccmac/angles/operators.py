@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.ledger import Cost, Ledger
@@ -29,7 +29,6 @@ from ccmac.runtime.inprocess import InProcess
 from ccmac.runtime.space import Space
 from ccmac.workspace.blocks import block_families, right_hand_sides
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.heterogeneity import block_sum
 from ccmac.errors import InputError
@@ -27,7 +27,6 @@ from ccmac.linalg.families import has_entries
 from ccmac.linalg.tolerances import WEIGHT_SUM
 from ccmac.problem import Problem
 
-Array = NDArray[np.float64]
 
 
 def rebalanced(problem: Problem, weights: Any = None) -> Problem:

@@ -18,14 +18,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Reduced, conjugate_residuals
 from ccmac.realizations.base import Realized
 from ccmac.realizations.system import AffineSystem
 
-Array = NDArray[np.float64]
 FLOOR = 1e-13
 GRADIENT_EPS = 1e-15  # what rounding leaves of a gradient, beside L times the size of the point
 ROUNDS_OF_REPAIR = 5

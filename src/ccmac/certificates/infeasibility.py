@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.prices import CONFLICT, Recovery, split
 from ccmac.linalg.extended import EPS_LONG, norm, product
@@ -24,8 +24,8 @@ from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
-Array = NDArray[np.float64]
 REACH = 1e5  # solutions this many times larger than the least-squares point are out of reach
+VISIBLE = 1e-6  # share of lambda above which a block is named
 SEEN = 64 * EPS  # share of a right-hand side below which a misfit is rounding
 
 
@@ -84,17 +84,23 @@ def contradiction(matrix: Array, right: Array, space: RowSpace) -> _Contradictio
 
 def _weighed(matrix: Array, right: Array, price: Array) -> _Contradiction:
     """Value and defect in extended precision, rounding against the claim."""
-    noise = (len(price) + 2) * EPS_LONG
-    value = abs(float(price.astype(np.longdouble) @ right.astype(np.longdouble)))
-    value -= noise * float(np.abs(price) @ np.abs(right))
-    defect = norm(product(matrix.T, price)) + noise * norm(np.abs(matrix).T @ np.abs(price))
-    exact = not np.any(product(matrix.T, price))
-    return _Contradiction(price, max(value, 0.0), 0.0 if exact else defect)
+    noise = (len(price) + 2) * EPS_LONG * float(np.abs(price) @ np.abs(right))
+    value = abs(float(product(right[None], price)[0])) - noise
+    return _Contradiction(price, max(value, 0.0), _defect([(matrix, price)]))
 
 
 def claimed(value: float, defect: float, size: float) -> bool:
     """Whether a certificate excludes everything within reach of points of norm ``size``."""
     return value > 0 and value >= REACH * max(1.0, size) * defect
+
+
+def _defect(pairs: list[tuple[Any, Array]]) -> float:
+    """||sum M'price|| at most; exactly 0 where it is seen to be."""
+    total = sum(product(matrix.T, price) for matrix, price in pairs)
+    if not np.any(total):
+        return 0.0
+    spread = sum(norm(np.abs(matrix).T @ np.abs(price)) for matrix, price in pairs)
+    return norm(total) + (sum(len(price) for _, price in pairs) + 2) * EPS_LONG * spread
 
 
 class Conflicts:
@@ -140,50 +146,30 @@ class Conflicts:
         """Among all equations, where everybody knows them: no rounds unless there is one."""
         right = reduced.right
         outside = reduced.U_null @ (reduced.U_null.T @ right)
-        length = float(np.linalg.norm(outside))
-        size = float(np.linalg.norm((reduced.U.T @ right) / reduced.sigma))
-        if length <= SEEN * math.sqrt(len(right)) * (
-            float(np.linalg.norm(right)) + reduced.angle * float(np.linalg.norm(right))
-        ):
+        length, whole = float(np.linalg.norm(outside)), float(np.linalg.norm(right))
+        if length <= (SEEN * math.sqrt(len(right)) + reduced.angle) * whole:
             return None
         scaled = outside / length
         price, shared = reduced.prices(scaled)
-        local, rows = [], []
-        for k, agent in enumerate(self.problem.agents.values()):
-            A, C, kernel = reduced.A[k], reduced.C[k], reduced.kernels[k]
-            pulled = A.T @ price
-            kappa = -kernel.space.multipliers(kernel.space.basis.T @ pulled)
-            b = np.zeros(len(price)) if agent.b is None else agent.b
-            c = np.zeros(len(C)) if agent.c is None else agent.c
-            value = float(product(b[None], price)[0] + product(c[None], kappa)[0])
-            spread = norm(np.abs(A).T @ np.abs(price)) + norm(np.abs(C).T @ np.abs(kappa))
-            noise = (len(price) + len(kappa) + 2) * EPS_LONG * spread
-            left = product(A.T, price) + product(C.T, kappa)
-            off = 0.0 if not np.any(left) else norm(left) + noise
-            terms = float(np.abs(b) @ np.abs(price) + np.abs(c) @ np.abs(kappa))
-            rows.append([value, off * off, terms, float(np.linalg.norm(kappa))])
-            local.append(kappa)
+        local = [
+            -kernel.space.multipliers(kernel.space.basis.T @ (A.T @ price))
+            for kernel, A in zip(reduced.kernels, reduced.A, strict=True)
+        ]
+        rows = [self._share(reduced, k, price, kappa) for k, kappa in enumerate(local)]
         gathered = self.runtime.gather(np.array(rows))
-        on_z = product(reduced.Bbar.T, price) + product(reduced.D.T, shared)
-        spread = norm(np.abs(reduced.Bbar).T @ np.abs(price)) + norm(
-            np.abs(reduced.D).T @ np.abs(shared)
-        )
-        noise = (len(price) + len(shared) + 2) * EPS_LONG * spread
-        off_z = 0.0 if not np.any(on_z) else norm(on_z) + noise
+        off_z = _defect([(reduced.Bbar, price), (reduced.D, shared)])
         value = float(np.add.reduce(gathered[:, 0]) + product(reduced.e[None], shared)[0])
         terms = float(np.add.reduce(gathered[:, 2]) + np.abs(reduced.e) @ np.abs(shared))
-        sure = abs(value) - 4 * EPS * terms
         defect = math.sqrt(float(np.add.reduce(gathered[:, 1])) + off_z * off_z)
-        if not claimed(sure, defect, size):
+        size = float(np.linalg.norm((reduced.U.T @ right) / reduced.sigma))
+        if not claimed(abs(value) - 4 * EPS * terms, defect, size):
             return None
         ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
         by_agent = np.split(reduced.unit_D * shared, ends)
         weights = {
-            "coupled": [0]
-            if np.linalg.norm(price) > 1e-6 * max(np.abs(scaled).max(), 1e-300)
-            else [],
-            "C": [int(i) for i in np.flatnonzero(gathered[:, 3] > 1e-6)],
-            "D": [i for i, v in enumerate(by_agent) if np.linalg.norm(v) > 1e-6],
+            "coupled": [0] if np.linalg.norm(scaled[: len(price)]) > VISIBLE else [],
+            "C": [int(i) for i in np.flatnonzero(gathered[:, 3] > VISIBLE)],
+            "D": [i for i, v in enumerate(by_agent) if np.linalg.norm(v) > VISIBLE],
         }
         norms = {"coupled": length, "shared": length if not weights["coupled"] else 0.0}
         agents = list(self.problem.agents)
@@ -192,6 +178,16 @@ class Conflicts:
             {i: v for i, v in zip(agents, local, strict=True) if v.size},
             {i: by_agent[i] for i in agents if by_agent[i].size}, defect, value,
         )  # fmt: skip
+
+    def _share(self, reduced: Reduced, k: int, price: Array, kappa: Array) -> list[float]:
+        """One agent's part of lambda'v, its squared defect, the size of its terms, ||kappa||."""
+        agent = list(self.problem.agents.values())[k]
+        b = np.zeros(len(price)) if agent.b is None else agent.b
+        c = np.zeros(len(kappa)) if agent.c is None else agent.c
+        value = float(product(b[None], price)[0] + product(c[None], kappa)[0])
+        terms = float(np.abs(b) @ np.abs(price) + np.abs(c) @ np.abs(kappa))
+        off = _defect([(reduced.A[k], price), (reduced.C[k], kappa)])
+        return [value, off * off, terms, float(np.linalg.norm(kappa))]
 
     def at(self, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
         """The certificate at a least-squares point (repaired as far as it goes), or None.

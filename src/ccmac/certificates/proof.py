@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import distance_bound
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, summed
@@ -29,7 +29,6 @@ from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
-Array = NDArray[np.float64]
 PASSES = 2  # repairs: a second one removes what rounding left of the first
 
 

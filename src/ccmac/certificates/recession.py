@@ -14,13 +14,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.infeasibility import REACH
 from ccmac.certificates.proof import Proof
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

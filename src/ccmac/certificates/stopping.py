@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Bound, Certifier, Dual, Look
 from ccmac.certificates.proof import Proof, Proved
@@ -28,7 +28,6 @@ STATIONARY = 0.01  # a stationary part below this share of the infeasible part i
 RATIO = 3.0  # what a tight bound is taken to gain on the stationary part before the first is known
 
 
-Array = NDArray[np.float64]
 
 
 class Judged(Protocol):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.prices import Multipliers
 from ccmac.errors import InputError
@@ -22,7 +22,6 @@ from ccmac.storage.files import atomic_path, atomic_write
 from ccmac.storage.npz import read_npz
 from ccmac.texts import dumps
 
-Array = NDArray[np.float64]
 WHOLE = "solution.npz"
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from ccmac.inputs import Array
 
-Array = NDArray[np.float64]
 Long = NDArray[np.longdouble]
 EPS_LONG = float(np.finfo(np.longdouble).eps)
 

@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Certifier, Dual
 from ccmac.certificates.stopping import CertifiedStop
@@ -41,7 +41,6 @@ from ccmac.realizations.steps import apapc_steps
 from ccmac.realizations.supplied import Certificates
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 PAPER = (11 / 15, 19 / 15)  # spectrum of the paper's correction
 WIDEN_LIMIT = 8
 

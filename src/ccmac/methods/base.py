@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.proof import Proof
@@ -27,7 +27,6 @@ from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 
 
 # -- state -----------------------------------------------------------------------------------------

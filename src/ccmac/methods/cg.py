@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Dual
 from ccmac.ledger import Cost
@@ -36,7 +36,6 @@ from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import right_hand_sides
 
-Array = NDArray[np.float64]
 SWELLED = 1e8  # of <y, r> over its least: rounding, or equations in conflict
 SETTLED = 1e-30  # of the first <y, r>: nothing is left to reduce
 

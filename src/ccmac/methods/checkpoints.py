@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
@@ -22,7 +22,6 @@ from ccmac.storage import checkpoint as store
 from ccmac.trace import Trace
 from ccmac.version import __version__
 
-Array = NDArray[np.float64]
 
 
 def fingerprint(problem: Problem, runtime: Runtime) -> str:

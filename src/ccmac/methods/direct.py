@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import MethodRefused
 from ccmac.ledger import Cost
@@ -27,7 +27,6 @@ from ccmac.methods.base import Iteration, Method, Prepared, Request, State, rows
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
-Array = NDArray[np.float64]
 STEPS = 4  # the solve and three refinements
 
 

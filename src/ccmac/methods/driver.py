@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.stopping import Check, Stopping
 from ccmac.errors import GradientError
@@ -22,7 +22,6 @@ from ccmac.methods.base import Iteration, State
 from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.trace import Trace
 
-Array = NDArray[np.float64]
 HEALTH_EVERY = 10
 BLOW_UP = 1e8
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Bound, Certifier
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
@@ -27,7 +27,6 @@ from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 
 
 def finish(
@@ -45,9 +44,9 @@ def finish(
     with runtime.ledger.phase("monitor"):
         check = outcome.check
         status = "stalled" if outcome.status == "finished" else outcome.status
-        if status != "diverged" and prepared.stopping is not None and not (check and check.done):
-            if outcome.status != "finished" or check is None:
-                check = prepared.stopping.final(prepared.iteration, outcome.state)
+        known = check is not None and (check.done or outcome.status == "finished")
+        if status != "diverged" and prepared.stopping is not None and not known:
+            check = prepared.stopping.final(prepared.iteration, outcome.state)
         if check is not None and check.done and status in ("max_iterations", "stalled"):
             status = "optimal"
         bound = _certificate(prepared, outcome, check)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
 from ccmac.certificates.prices import Recovery
@@ -33,7 +33,6 @@ from ccmac.results import Result, Solution
 from ccmac.trace import Trace
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 DEFAULT_ITERATIONS = 200_000
 
 

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.inputs import real_vector
 from ccmac.objectives.function import Function, Step
 
-Array = NDArray[np.float64]
 
 
 class Box(Function):

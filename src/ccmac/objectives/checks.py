@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import AssumptionWarning
 from ccmac.objectives.base import Objective
 from ccmac.objectives.custom import Custom
 
-Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
 

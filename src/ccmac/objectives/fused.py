@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.objectives.base import FusedGradient
 from ccmac.objectives.function import Function
 from ccmac.objectives.loss import Loss
 
-Array = NDArray[np.float64]
 
 
 class TwoParts(Protocol):

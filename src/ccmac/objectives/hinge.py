@@ -6,13 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.inputs import labels
 from ccmac.objectives.function import Step
 from ccmac.objectives.loss import Loss
 
-Array = NDArray[np.float64]
 
 
 class Hinge(Loss):

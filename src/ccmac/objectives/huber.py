@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.inputs import positive, real_vector
 from ccmac.objectives.function import Step
 from ccmac.objectives.loss import Loss
 
-Array = NDArray[np.float64]
 
 
 class Huber(Loss):

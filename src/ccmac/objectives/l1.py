@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.inputs import nonnegative, real_vector
 from ccmac.objectives.function import Function, Step
 
-Array = NDArray[np.float64]
 
 
 class L1(Function):

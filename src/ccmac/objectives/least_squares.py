@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse, nonnegative, real_matrix, real_vector
@@ -18,7 +18,6 @@ from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import gram_curvature, scaled_gram_bounds
 
-Array = NDArray[np.float64]
 
 
 class Ridge(Function):

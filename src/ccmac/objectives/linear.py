@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.inputs import is_sparse
 from ccmac.linalg.extremes import diagonal_matrix, gram_extremes
 from ccmac.objectives.base import Curvature
 
-Array = NDArray[np.float64]
 
 
 def gram_curvature(

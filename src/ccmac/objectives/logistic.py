@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 from scipy.special import expit
 
 from ccmac.inputs import labels
 from ccmac.objectives.function import Step
 from ccmac.objectives.loss import Loss
 
-Array = NDArray[np.float64]
 
 
 class Logistic(Loss):

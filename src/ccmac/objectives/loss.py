@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.inputs import nonnegative, real_matrix
@@ -22,7 +22,6 @@ from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import gram_curvature, scaled_gram_bounds
 
-Array = NDArray[np.float64]
 
 
 class Loss(Function):

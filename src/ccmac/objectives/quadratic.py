@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse, real_matrix, real_vector
@@ -23,7 +23,6 @@ from ccmac.linalg.tolerances import EXTREME_MARGIN
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
 
-Array = NDArray[np.float64]
 
 
 class Quadratic(Function):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.objectives.base import Curvature, FusedGradient, Objective, separated
@@ -16,7 +16,6 @@ from ccmac.objectives.function import Function, check_size
 from ccmac.objectives.fused import fused_separable
 from ccmac.objectives.squared_distance import SquaredDistance
 
-Array = NDArray[np.float64]
 
 
 class Separable(Objective):

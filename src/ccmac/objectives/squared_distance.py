@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.inputs import nonnegative, real_vector
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.function import Function, Step
 
-Array = NDArray[np.float64]
 
 
 class SquaredDistance(Function):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
@@ -17,7 +17,6 @@ from ccmac.objectives.box import Box
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.quadratic import Quadratic
 
-Array = NDArray[np.float64]
 
 
 class Sum(Function):

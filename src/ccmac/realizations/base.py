@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import AffineSystem
 from ccmac.runtime.space import Space
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,13 @@ import copy
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.ledger import Ledger
 from ccmac.realizations.normalized import NormalizedChannel, PolynomialChannel, dense_matrix
 from ccmac.runtime.space import Space
 
-Array = NDArray[np.float64]
 LARGEST = 600
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.ledger import Cost, Ledger
@@ -29,7 +29,6 @@ from ccmac.linalg.ranks import row_space, squared_range
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.space import Space
 
-Array = NDArray[np.float64]
 RULES = ("paper", "tight", "exact")
 
 

@@ -9,7 +9,7 @@ tends to the mean of the h_i. The extra gradient term costs one averaging of q f
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import GradientError
 from ccmac.ledger import Cost
@@ -17,7 +17,6 @@ from ccmac.objectives.base import FusedGradient, Objective
 from ccmac.problem import Problem
 from ccmac.runtime.space import Space
 
-Array = NDArray[np.float64]
 
 
 class ExecutionObjective:

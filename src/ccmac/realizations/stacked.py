@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
@@ -32,7 +32,6 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import Interval
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 DENSE = 4000
 OVERLAP = 1e-10
 

@@ -11,12 +11,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.ledger import Cost
 from ccmac.runtime.space import Space
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
 
-Array = NDArray[np.float64]
 RELAYED = 128  # agents up to which all pairs of them are looked at
 
 

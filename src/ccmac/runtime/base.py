@@ -13,14 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import OutOfTime
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging, by_name, messages_sent
 
-Array = NDArray[np.float64]
 FLOAT_BYTES = 8
 
 

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.ledger import Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.base import Runtime
 
-Array = NDArray[np.float64]
 
 
 class InProcess(Runtime):

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.ledger import Ledger
@@ -40,7 +41,6 @@ except (ImportError, RuntimeError) as error:
         f"runtime mpi cannot start ({error}); install it with: pip install 'ccmac[mpi]'"
     ) from error
 
-Array = NDArray[np.float64]
 ROSTER_BYTES = 160
 LARGE = 8192  # bytes of a message from which copying it costs more than describing it
 WIDTHS = 4  # of rows, for which relays are kept ready: setup has more, an iteration one or two

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.problem import MATRICES, Problem
@@ -22,7 +22,6 @@ from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
 
-Array = NDArray[np.float64]
 
 
 class Workspace:

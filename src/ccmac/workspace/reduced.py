@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import RowSpace, rank_cut, row_space
@@ -25,7 +25,6 @@ from ccmac.runtime.base import Runtime
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
 
-Array = NDArray[np.float64]
 FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
 ROWS = 1_200  # of T: one dense decomposition

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac import vfl
 from ccmac.angles.measure import geometry
@@ -18,7 +18,6 @@ from ccmac.network import Network
 from ccmac.plans import Plan
 from ccmac.results import Result
 
-Array = NDArray[np.float64]
 METHOD = "cross-apapc"  # gradients only, as in the theory; what auto takes is shown beside it
 AGENTS, CHI, REGULARIZATION, TOL = 8, 5.0, 1e-2, 1e-6
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac import vfl
 from ccmac.angles.measure import geometry
@@ -34,7 +34,6 @@ from ccmac.results import Result
 from ccmac.runtime import InProcess
 from ccmac.version import __version__, source_digest
 
-Array = NDArray[np.float64]
 
 
 def execute(runs: Sequence[SuiteRun], folder: Path) -> list[tuple[str, str, float]]:

@@ -21,12 +21,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.problem import Problem
 
-Array = NDArray[np.float64]
 Resource = Literal["rounds", "affine", "gradients"]
 
 

@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import MethodRefused
 from ccmac.ledger import Cost
@@ -37,7 +37,6 @@ from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Certifier
 from ccmac.certificates.stopping import CertifiedStop
@@ -39,7 +39,6 @@ from ccmac.realizations.objective import proximal
 from ccmac.realizations.supplied import Certificates
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 BALANCES = (1.0, 0.1, 0.3, 3.0, 10.0)
 WIDEN_LIMIT = 8
 

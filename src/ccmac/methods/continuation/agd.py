@@ -12,14 +12,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.ledger import Cost
 from ccmac.methods.base import State, vector
 from ccmac.methods.convex import ProvedIteration
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

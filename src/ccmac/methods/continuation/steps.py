@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.gap import GapCertifier, Goal
 from ccmac.ledger import Cost
@@ -27,7 +27,6 @@ from ccmac.methods.convex import ProvedIteration
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import AffineSystem
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
-Array = NDArray[np.float64]
 STEPS = 100
 DIFFERENCE = 1e-5
 RESOLVED = 1e-14  # a residual below this share of its terms is rounding

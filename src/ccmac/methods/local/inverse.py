@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.inputs import is_sparse
 from ccmac.linalg.extremes import diagonal_matrix
@@ -25,7 +25,6 @@ from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
 from ccmac.workspace.curvature import CurvatureTable
 
-Array = NDArray[np.float64]
 LEAST_SHARE = 0.25
 DENSE = 3000
 

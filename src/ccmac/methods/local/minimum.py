@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.linalg.factor import factorized
 from ccmac.methods.local.entrywise import increasing_root
@@ -35,7 +35,6 @@ from ccmac.objectives.separable import Separable
 from ccmac.objectives.squared_distance import SquaredDistance
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 
 
 class OfOneVector(Protocol):

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.ledger import Cost
@@ -20,7 +20,6 @@ from ccmac.methods.base import vector
 from ccmac.methods.sliding.schedule import Phase, balanced_phase
 from ccmac.methods.sliding.steps import SlidingState, SubgradientIteration, Sums
 
-Array = NDArray[np.float64]
 THRIFT = 8.0
 SMALLEST = 1e-12
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.ledger import Cost
@@ -24,7 +24,6 @@ from ccmac.methods.base import State, vector
 from ccmac.methods.convex import ProvedIteration
 from ccmac.methods.sliding.schedule import Phase
 
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.principal import friedrichs_cosine
 from ccmac.linalg.families import dense
@@ -28,7 +28,6 @@ from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
 
-Array = NDArray[np.float64]
 LANCZOS_STEPS = 18
 SMALL = 40
 SMALL_STATE = 4000

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.principal import weighted_extremes
 from ccmac.ledger import Cost
@@ -27,7 +27,6 @@ from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
 
-Array = NDArray[np.float64]
 
 
 class Normalizer(ABC):

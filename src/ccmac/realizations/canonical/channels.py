@@ -10,7 +10,7 @@ K_2 uses the projector I - Pi in the place of W: the row space, hence the geomet
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.ledger import Cost
 from ccmac.linalg.families import LocalFamily, identity_multiple
@@ -20,7 +20,6 @@ from ccmac.runtime.space import Space
 from ccmac.workspace.blocks import right_hand_sides
 from ccmac.workspace.coupling import Coupling
 
-Array = NDArray[np.float64]
 
 
 class CoupledLocal(Channel):

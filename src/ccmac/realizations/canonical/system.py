@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
@@ -45,7 +45,6 @@ from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import even_rows
 
-Array = NDArray[np.float64]
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
 MODELS = ("channel-2", "paper-6")
 

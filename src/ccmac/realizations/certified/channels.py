@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import clenshaw, graph_filter, graph_filter_degree
@@ -25,7 +25,6 @@ from ccmac.runtime.space import Space
 from ccmac.workspace.blocks import block_families, right_hand_sides
 from ccmac.workspace.curvature import ScaledCurvature
 
-Array = NDArray[np.float64]
 
 
 class FilteredGraph:

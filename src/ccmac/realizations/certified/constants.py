@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import cross_factor
@@ -24,7 +24,6 @@ from ccmac.problem import Problem
 from ccmac.realizations.supplied import Certificates
 from ccmac.runtime.base import Runtime
 
-Array = NDArray[np.float64]
 MARGIN = 1e-9  # of constants composed of several decompositions
 GRAM_LIMIT = 400
 COMMON = 1e-10

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.linalg.filters import outer_degree
@@ -46,7 +46,6 @@ from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
 
-Array = NDArray[np.float64]
 LOCAL_ACCURACY = 0.5
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
@@ -24,7 +24,6 @@ from ccmac.realizations.system import Interval
 if TYPE_CHECKING:
     from ccmac.realizations.joint.system import JointSystem
 
-Array = NDArray[np.float64]
 DENSE = 1200
 SINGULAR = 3000
 RANK = 1e-11

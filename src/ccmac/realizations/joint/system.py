@@ -15,7 +15,7 @@ import math
 from contextlib import nullcontext
 
 import numpy as np
-from numpy.typing import NDArray
+from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
@@ -29,7 +29,6 @@ from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
 
-Array = NDArray[np.float64]
 INTERVALS = ("certificate", "tight", "minimal")
 
 
