@@ -12,7 +12,7 @@ from ccmac.certificates.error_bound import distance_bound
 from ccmac.lab.instances import random_quadratic
 from ccmac.linalg.conjugate import conjugate_residuals
 from ccmac.methods.run import Options, Run
-from ccmac.realizations.system import AffineSystem
+from ccmac.realizations.base import AffineSystem
 
 
 @given(st.integers(0, 10**6), st.floats(-6, 2), st.floats(-6, 2))

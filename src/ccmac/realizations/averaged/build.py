@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.principal import friedrichs_cosine
+from ccmac.inputs import Array
 from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
 from ccmac.linalg.ranks import squared_range
@@ -18,17 +18,14 @@ from ccmac.realizations.averaged.normalizers import Spectrum
 from ccmac.realizations.averaged.planner import Candidate, Choice, Fixed, Goal, Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
 from ccmac.realizations.averaged.system import AveragedSystem
-from ccmac.realizations.base import Realized
+from ccmac.realizations.base import Certificates, Interval, Realized
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.supplied import Certificates
-from ccmac.realizations.system import Interval
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
 
-Array = NDArray[np.float64]
 LANCZOS_STEPS = 18
 SMALL = 40
 SMALL_STATE = 4000

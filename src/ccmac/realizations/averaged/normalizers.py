@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import growth
 from ccmac.realizations.averaged.profile import Profile
 from ccmac.realizations.averaged.system import AveragedSystem, Deflation
 
-Array = NDArray[np.float64]
 TOP_MARGIN = 1.1
 KERNEL = 1e-10
 

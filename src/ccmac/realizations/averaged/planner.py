@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.principal import cross_factor, weighted_extremes
 from ccmac.costs import Costs
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.realizations.averaged.normalizers import (
     KERNEL,
@@ -31,7 +31,6 @@ from ccmac.realizations.averaged.system import AveragedSystem, Normalizer, SemiI
 from ccmac.realizations.averaged.twin import Modes, Setting, predict
 from ccmac.workspace.curvature import Curvature, CurvatureTable
 
-Array = NDArray[np.float64]
 SCALES = tuple(2.0 ** (0.5 * k) for k in range(-8, 9))
 INNER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 DEFLATED = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24)

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.families import multiply
 from ccmac.linalg.lanczos import Krylov, agreed_dots, lanczos
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import piece_sums, row_dots
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

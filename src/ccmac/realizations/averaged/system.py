@@ -15,19 +15,17 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.principal import weighted_extremes
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import growth
-from ccmac.realizations.system import AffineSystem, Interval
+from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.space import Space
 from ccmac.workspace.chains import Chain, lockstep, lockstep_cost, semi_iteration_chain
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
-
-Array = NDArray[np.float64]
 
 
 class Normalizer(ABC):

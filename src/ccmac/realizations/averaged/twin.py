@@ -13,14 +13,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.filters import correction_interval
 from ccmac.realizations.averaged.profile import Profile
-from ccmac.realizations.steps import apapc_steps
+from ccmac.realizations.base import apapc_steps
 from ccmac.workspace.curvature import Curvature
 
-Array = NDArray[np.float64]
 LONGEST = 20000
 NEGLIGIBLE = 1e-13  # of the top of S: rounding of the Krylov matrices
 ROUNDING = 1e-24  # squared relative error that double precision can still reach

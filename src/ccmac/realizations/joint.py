@@ -15,21 +15,21 @@ import math
 from contextlib import nullcontext
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.filters import minimal_degree, outer_degree
-from ccmac.realizations.base import Realized
-from ccmac.realizations.canonical.system import OracleObjective, modelled_rounds
-from ccmac.realizations.joint.spectrum import joint_spectrum
-from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.system import AffineSystem, Interval
-from ccmac.runtime.base import Runtime
+from ccmac.realizations.base import (
+    AffineSystem,
+    Interval,
+    Realized,
+    refuse_part,
+    refuse_unknown,
+)
+from ccmac.realizations.joint_spectrum import joint_spectrum
+from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import block_families, right_hand_sides
 
-Array = NDArray[np.float64]
 INTERVALS = ("certificate", "tight", "minimal")
 
 
@@ -142,11 +142,15 @@ def joint(
     with margins).
     """
     problem, runtime, space = work.problem, work.runtime, work.space
-    _check(runtime, realization, interval)
+    refuse_unknown(
+        "joint", ("realization", realization, ("averaged", "canonical")),
+        ("interval", interval, INTERVALS),
+    )  # fmt: skip
     oracle = realization == "canonical"
+    if oracle:
+        refuse_part("joint", runtime, "'averaged'")
     with runtime.ledger.phase("setup"):
-        per_call = modelled_rounds(runtime) if oracle else None
-        system = JointSystem(work, modelled=per_call)
+        system = JointSystem(work, modelled=modelled_rounds(runtime) if oracle else None)
         with runtime.ledger.observing() if oracle else nullcontext():
             constants = work.curvature.at(1.0)
         multiples = work.curvature.multiples
@@ -159,32 +163,13 @@ def joint(
         else:
             with runtime.ledger.phase("setup"):
                 system.interval = spectrum.exact(balance)
-    choose = minimal_degree if interval == "minimal" else outer_degree
     kind = OracleObjective if oracle else ExecutionObjective
-    objective = kind(problem, space, augment=constants.augment, mu=constants.mu, L=constants.L)
-    if isinstance(objective, OracleObjective):
-        objective.rounds = per_call or 0
-    ends = system.interval
     return Realized(
-        realization, space, objective, system,
-        degree=choose(ends.low, ends.high), steps="paper",
+        realization, space, kind(problem, space, **vars(constants)), system,
+        degree=system.interval.degree(minimal=interval == "minimal"), steps="paper",
         details={
             "normalization": "joint", "eta": math.sqrt(balance), "interval": interval,
             "channel_1": spectrum.first, "channel_2": spectrum.second,
-            "condition": ends.ratio,
+            "condition": system.interval.ratio,
         },
     )  # fmt: skip
-
-
-def _check(runtime: Runtime, realization: str, interval: str) -> None:
-    if realization not in ("averaged", "canonical"):
-        raise InputError(
-            f"joint: realization {realization!r} is unknown; take averaged or canonical"
-        )
-    if interval not in INTERVALS:
-        raise InputError(f"joint: interval {interval!r} is unknown; take {', '.join(INTERVALS)}")
-    if realization == "canonical" and len(runtime.owned) != runtime.n:
-        raise InputError(
-            f"joint: this process owns {len(runtime.owned)} of {runtime.n} agents; the canonical "
-            "flavour needs all in one process, take realization 'averaged'"
-        )

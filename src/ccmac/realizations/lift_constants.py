@@ -12,19 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import cross_factor
 from ccmac.angles.structural import Structural
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import row_space, squared_range
 from ccmac.problem import Problem
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates
 from ccmac.runtime.base import Runtime
 
-Array = NDArray[np.float64]
 ROUNDING = 1e-9
 GRAM_LIMIT = 400
 COMMON = 1e-10

@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.linalg.families import identity_multiple
-from ccmac.linalg.lanczos import extreme_ritz, lanczos
+from ccmac.linalg.lanczos import lanczos
 from ccmac.problem import Problem
-from ccmac.realizations.system import Interval
+from ccmac.realizations.base import Interval
 
 if TYPE_CHECKING:
-    from ccmac.realizations.joint.system import JointSystem
+    from ccmac.realizations.joint import JointSystem
 
-Array = NDArray[np.float64]
 DENSE = 1200
 SINGULAR = 3000
 RANK = 1e-11
@@ -117,11 +116,11 @@ class IdentitySpectrum(JointSpectrum):
 class RitzSpectrum(JointSpectrum):
     """Lanczos on execution vectors; the low end is halved unless the run exhausted the space."""
 
-    ends: Callable[[float, float], tuple[float, float, bool]]
+    ends: Callable[[float, float], Interval]
 
     def exact(self, balance: float) -> Interval:
         """Estimated, with margins."""
-        return _with_margin(*self.ends(1.0, balance))
+        return self.ends(1.0, balance)
 
 
 def joint_spectrum(
@@ -143,15 +142,21 @@ def joint_spectrum(
             special = DenseSpectrum(_ends(G_1), _ends(G_2), G_1, G_2)
     if special is not None:
         return special
-    ends = _ritz(system, rng)
+    seed = int(rng.integers(2**31))
+    whole = space.runtime.n * space.q <= 4000
+    steps, keep = (STEPS_SMALL, 10**6) if whole else (STEPS, 2)
+
+    def ends(first: float, second: float) -> Interval:
+        return _with_margin(*system.weighted(first, second).extremes(seed, steps, keep))
+
     first = second = None
     if system.first:
-        found = _with_margin(*ends(1.0, 0.0))
+        found = ends(1.0, 0.0)
         first = (found.low, found.high)
     if system.second:
         second = (1.0, 1.0)
         if not system.D.empty:
-            found = _with_margin(*ends(0.0, 1.0))
+            found = ends(0.0, 1.0)
             second = (found.low, found.high)
     return RitzSpectrum(first, second, ends)
 
@@ -230,27 +235,6 @@ def _gram(blocks: list[Any], problem: Problem) -> Array:
     ]
     row = sp.csr_array(sp.hstack(filled, format="csr"))
     return np.asarray((row.T @ row).toarray())
-
-
-def _ritz(
-    system: JointSystem, rng: np.random.Generator
-) -> Callable[[float, float], tuple[float, float, bool]]:
-    space, seed = system.space, int(rng.integers(2**31))
-    small = space.runtime.n * space.q <= 4000
-
-    def ends(first: float, second: float) -> tuple[float, float, bool]:
-        linear = system.homogeneous().weighted(first, second)
-        start = space.zeros()
-        for k, agent in enumerate(space.runtime.owned):
-            # A stream for each agent, so that every split over processes starts alike.
-            stream = np.random.default_rng([seed, agent])
-            space.x_of(start, k)[...] = stream.standard_normal(space.d[k])
-            space.z(start)[k] = stream.standard_normal(space.q)
-        start = linear.residual(start)[0]
-        steps, keep = (STEPS_SMALL, 10**6) if small else (STEPS, 2)
-        return extreme_ritz(space, lambda w: linear.residual(w)[0], start, steps, keep)
-
-    return ends
 
 
 def _with_margin(low: float, high: float, exhausted: bool) -> Interval:
