@@ -48,11 +48,15 @@ class Interval:
 
 
 class AffineSystem(ABC):
-    """Normal residual of a normalized stack, with its certified interval."""
+    """Normal residual of a normalized stack, with its certified interval.
+
+    ``width`` counts the coupled prices.
+    """
 
     space: Space
     interval: Interval
     empty: bool
+    width: int = 0
 
     @abstractmethod
     def residual(self, w: Array) -> tuple[Array, Array]:
@@ -76,8 +80,8 @@ class AffineSystem(ABC):
         self.interval = Interval(0.25 * self.interval.low, 2.0 * self.interval.high, "widened")
 
     def zero_price(self) -> Array:
-        """A price of the right shape."""
-        return np.zeros((1, 0))
+        """The origin of the coupled multiplier."""
+        return np.zeros((1, self.width))
 
     def common_price(self, price: Array) -> Array:
         """The coupled multiplier as one row that all agents know."""

@@ -74,7 +74,6 @@ class PenaltyObjective(ExecutionObjective):
 
     @property
     def cost(self) -> Cost:
-        """Static cost of one gradient."""
         return super().cost + 2 * self.coupling.cost
 
 
@@ -106,17 +105,12 @@ def certified(
         coupling = None
         if bounds.h > 0:
             coupling = LocalizedCoupling(problem, space, graph, math.sqrt(12 * bounds.h))
-        raw = _first(problem, space, coupling, bounds), _second(problem, space, graph, bounds)
-        first, second = (
-            None if channel is None else PolynomialChannel(
-                channel, inverse_root_polynomial(*ends, accuracy=delta, degree=inner)
-            )
-            for channel, ends in zip(raw, channel_intervals(bounds), strict=True)
-        )  # fmt: skip
+        ends_1, ends_2 = channel_intervals(bounds)
+        first = _normalized(_first(problem, space, coupling, bounds), ends_1, delta, inner)
+        second = _normalized(_second(problem, space, graph, bounds), ends_2, delta, inner)
         channels = [c for c in (first, second) if c is not None]
-        spread = (1 - delta, 1 + delta)
-        if inner is not None and channels:
-            spread = spread_over(channels)
+        fixed = inner is not None and channels
+        spread = spread_over(channels) if fixed else (1 - delta, 1 + delta)
         system = NormalizedStack(
             space, materialised(channels, space, materialise),
             certified_interval(spread, bounds.cross_factor, bounds.source),
@@ -155,6 +149,15 @@ def channel_intervals(
         first = (bounds.mu_HC / 4, 37 * bounds.h)
     second = (0.25, 2.25) if bounds.d_D == 0 else (bounds.mu_D / 2, 19 * bounds.d_D)
     return first, second
+
+
+def _normalized(
+    channel: Channel | None, ends: tuple[float, float], delta: float, degree: int | None
+) -> PolynomialChannel | None:
+    if channel is None:
+        return None
+    polynomial = inverse_root_polynomial(*ends, accuracy=delta, degree=degree)
+    return PolynomialChannel(channel, polynomial)
 
 
 def _first(

@@ -50,7 +50,8 @@ class JointSystem(AffineSystem):
         self.empty = not (self.first or self.second)
         self.weights = (1.0, 1.0)
         self.interval = Interval(1.0, 1.0)
-        self.target = np.zeros((1, self.coupling.width))
+        self.width = self.coupling.width
+        self.target = self.zero_price()
         if not self.coupling.empty:
             [self.target] = self._means([sides.b])
 
@@ -67,7 +68,6 @@ class JointSystem(AffineSystem):
         return other
 
     def homogeneous(self) -> JointSystem:
-        """The same operator with right-hand sides zero."""
         other = copy.copy(self)
         other.target = np.zeros_like(self.target)
         other.c, other.e = np.zeros_like(self.c), np.zeros_like(self.e)
@@ -116,10 +116,6 @@ class JointSystem(AffineSystem):
         if self.modelled is not None:
             return cost
         return cost + self.runtime.average_cost(self.coupling.width + self.space.q)
-
-    def zero_price(self) -> Array:
-        """The origin of the coupled multiplier."""
-        return np.zeros((1, self.coupling.width))
 
 
 def joint(

@@ -232,13 +232,11 @@ class NormalizedStack(AffineSystem):
         return [channel.residual(w)[0] for channel in self.channels]
 
     def homogeneous(self) -> NormalizedStack:
-        """The same operator with right-hand sides zero: its residual is G w."""
         other = copy.copy(self)
         other.channels = [channel.homogeneous() for channel in self.channels]
         return other
 
     def zero_price(self) -> Array:
-        """The origin of the coupled multiplier."""
         return np.zeros((1 if self.common else self.space.count, self.width))
 
     def common_price(self, price: Array) -> Array:

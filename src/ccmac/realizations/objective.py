@@ -110,7 +110,6 @@ class OracleObjective(ExecutionObjective):
 
     @property
     def cost(self) -> Cost:
-        """Static cost of one gradient."""
         rounds = modelled_rounds(self.space.runtime) if self.augment else 0
         return Cost(gradients=1, modelled_rounds=rounds)
 
