@@ -35,7 +35,6 @@ class Interval:
 
     @property
     def ratio(self) -> float:
-        """high / low."""
         return self.high / self.low
 
     def widened(self, low: float = 1.0, high: float = 1.0) -> Interval:

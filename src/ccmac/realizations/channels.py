@@ -22,7 +22,7 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import graph_filter, graph_filter_degree
-from ccmac.linalg.families import LocalFamily, identity_multiple
+from ccmac.linalg.families import LocalFamily
 from ccmac.problem import Problem
 from ccmac.realizations.normalized import Channel, InverseRoot
 from ccmac.runtime.base import Runtime
@@ -56,7 +56,6 @@ class Disagreement:
         return np.asarray(block - block.mean(axis=0))
 
     def cost(self, width: int) -> Cost:
-        """Nothing."""
         return Cost()
 
 
@@ -117,10 +116,8 @@ class SummedCoupling(CoupledRows):
         self.root = float(np.sqrt(problem.n))
         self.right = right_hand_sides(problem).b.sum(axis=0) / self.root
         self.cost = self.coupling.product_cost()
-        multiples = [0.0 if b is None else identity_multiple(b) for b in problem.blocks("B")]
-        self._weight: float | None = None
-        if all(c is not None for c in multiples):
-            self._weight = sum(c * c for c in multiples if c is not None) / problem.n
+        beta = work.curvature.multiple  # B_i = beta_i I, NaN where it is not
+        self._weight = None if np.isnan(beta).any() else sum(c * c for c in beta) / problem.n
 
     def forward(self, w: Array) -> Array:
         """E_m (A x + B z)."""
@@ -228,7 +225,6 @@ class CoupledLocal(Channel):
         return super().gram(rows) if image is None else image
 
     def price(self, rows: Array) -> Array | None:
-        """That of the coupled rows."""
         return None if self.coupling is None else self.coupling.price(rows[: self.split])
 
 

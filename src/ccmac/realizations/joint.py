@@ -18,13 +18,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.realizations.base import (
-    AffineSystem,
-    Interval,
-    Realized,
-    refuse_part,
-    refuse_unknown,
-)
+from ccmac.realizations.base import AffineSystem, Interval, Realized, refuse_part, refuse_unknown
 from ccmac.realizations.joint_spectrum import joint_spectrum
 from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
 from ccmac.workspace import Workspace
@@ -74,7 +68,6 @@ class JointSystem(AffineSystem):
         return other
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        """G w - g and the coupled price."""
         first, second, price = self._parts(w)
         first += second
         return first, price
@@ -149,8 +142,8 @@ def joint(
         system = JointSystem(work, modelled=modelled_rounds(runtime) if oracle else None)
         with runtime.ledger.observing() if oracle else nullcontext():
             constants = work.curvature.at(1.0)
-        multiples = work.curvature.multiples
-        spectrum = joint_spectrum(problem, system, np.random.default_rng(seed), multiples)
+        rng = np.random.default_rng(seed)
+        spectrum = joint_spectrum(problem, system, rng, work.curvature)
     balance = spectrum.balance() if eta is None else eta * eta
     system = system.weighted(1.0, balance)
     if not system.empty:

@@ -15,10 +15,11 @@ from ccmac.angles.measure import geometry
 from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.linalg.families import identity_multiple
+from ccmac.linalg.families import has_entries
 from ccmac.linalg.lanczos import lanczos
 from ccmac.problem import Problem
 from ccmac.realizations.base import Interval
+from ccmac.workspace.curvature import CurvatureTable
 
 if TYPE_CHECKING:
     from ccmac.realizations.joint import JointSystem
@@ -74,7 +75,6 @@ class DenseSpectrum(JointSpectrum):
     G_2: Array
 
     def exact(self, balance: float) -> Interval:
-        """By one symmetric eigenvalue problem."""
         low, high = _ends(self.G_1 + balance * self.G_2) or (1.0, 1.0)
         return Interval(low * (1 - ROUNDING), high * (1 + ROUNDING))
 
@@ -119,23 +119,20 @@ class RitzSpectrum(JointSpectrum):
     ends: Callable[[float, float], Interval]
 
     def exact(self, balance: float) -> Interval:
-        """Estimated, with margins."""
         return self.ends(1.0, balance)
 
 
 def joint_spectrum(
-    problem: Problem, system: JointSystem, rng: np.random.Generator, beta: Array | None
+    problem: Problem, system: JointSystem, rng: np.random.Generator, table: CurvatureTable
 ) -> JointSpectrum:
-    """The cheapest of: closed form, dense (canonical only), Lanczos (charged to this phase).
-
-    ``beta``: the multiples when B_i = beta_i I for all agents.
-    """
+    """The cheapest of: closed form, dense (canonical only), Lanczos (charged to this phase)."""
     space = system.space
     special: JointSpectrum | None = None
     if system.modelled is None:
+        beta = table.multiples
         special = None if beta is None else _executed_identity(problem, system, beta, rng)
     else:
-        special = _identity_spectrum(problem, system)
+        special = _identity_spectrum(problem, system, table.multiple)
         if special is None and space.size <= DENSE:
             with space.runtime.ledger.observing():
                 G_1, G_2 = _dense(system, 1.0, 0.0), _dense(system, 0.0, 1.0)
@@ -174,21 +171,22 @@ def _ends(gram: Array) -> tuple[float, float] | None:
     return (float(positive[0]), float(positive[-1])) if len(positive) else None
 
 
-def _identity_spectrum(problem: Problem, system: JointSystem) -> IdentitySpectrum | None:
+def _identity_spectrum(
+    problem: Problem, system: JointSystem, beta: Array
+) -> IdentitySpectrum | None:
+    """``beta``: the beta_i where B_i = beta_i I, NaN where it is not."""
     if not (system.C.empty and system.D.empty) or system.coupling.A.empty:
         return None
-    multiples = [0.0 if b is None else identity_multiple(b) for b in problem.blocks("B")]
     blocks = problem.blocks("A")
-    total = sum(problem.d.values())
-    explicit = all(b is None or sp.issparse(b) or isinstance(b, np.ndarray) for b in blocks)
-    if not explicit or total > SINGULAR or any(c is None for c in multiples):
+    explicit = all(b is None or has_entries(b) for b in blocks)
+    if not explicit or sum(problem.d.values()) > SINGULAR or np.isnan(beta).any():
         return None
     values = np.linalg.eigvalsh(_gram(blocks, problem))
     rank = int(np.count_nonzero(values > RANK * max(values[-1], 0.0)))
     squares: Array = np.asarray(values[len(values) - rank :], dtype=np.float64)
     if problem.m > rank:
         squares = np.concatenate([[0.0], squares])
-    return _planes(system, squares, np.array(multiples, dtype=np.float64))
+    return _planes(system, squares, beta)
 
 
 def _executed_identity(

@@ -75,7 +75,6 @@ class InverseRoot:
 
     @property
     def degree(self) -> int:
-        """deg p."""
         return len(self.coefficients) - 1
 
     @property
@@ -141,7 +140,6 @@ class PolynomialChannel(NormalizedChannel):
 
     @property
     def degree(self) -> int:
-        """deg p."""
         return self.polynomial.degree
 
     def smooth(self, rows: Array) -> Array:
@@ -191,7 +189,6 @@ class MaterialisedChannel(NormalizedChannel):
         self.right = squared @ executed.channel.right
 
     def residual(self, w: Array) -> tuple[Array, Array | None]:
-        """Two dense products."""
         self.ledger.charge_cost(self.cost)
         rows = self.smoothed @ w - self.right
         return rows @ self.matrix, self.channel.price(rows)
@@ -213,7 +210,6 @@ class NormalizedStack(AffineSystem):
         self.empty = not self.channels
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        """Sum of the channels' residuals."""
         self.space.runtime.ledger.charge_cost(self.charge)
         out, price = np.zeros(0), self.zero_price()
         for k, channel in enumerate(self.channels):
@@ -245,7 +241,6 @@ class NormalizedStack(AffineSystem):
 
     @property
     def cost(self) -> Cost:
-        """One residual."""
         return sum((channel.cost for channel in self.channels), self.charge)
 
 

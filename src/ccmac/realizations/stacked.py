@@ -43,15 +43,12 @@ class MatrixChannel(Channel):
 
     @property
     def cost(self) -> Cost:
-        """Nothing beyond the affine call."""
         return Cost()
 
     def forward(self, w: Array) -> Array:
-        """M w."""
         return multiply(self.matrix, w)
 
     def adjoint(self, rows: Array) -> Array:
-        """M' rows."""
         return multiply(self.matrix, rows, adjoint=True)
 
 

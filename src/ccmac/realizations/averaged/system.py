@@ -53,7 +53,6 @@ class SemiIteration(Normalizer):
 
     @property
     def averagings(self) -> int:  # type: ignore[override]
-        """Products with S."""
         return self.steps - 1 if self.high > self.low else 0
 
     @property
@@ -67,7 +66,6 @@ class SemiIteration(Normalizer):
         return SemiIteration(0.5 * self.low, 4.0 * self.high, self.steps)
 
     def chain(self, system: AveragedSystem, right: Array) -> Chain:
-        """The semi-iteration."""
         return semi_iteration_chain(
             system.gram_contribution, right, self.low, self.high, self.steps
         )
