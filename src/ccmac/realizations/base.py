@@ -130,10 +130,6 @@ class Realized:
         self.space.z(w)[...] = z / self.s
         return w
 
-    def local_variables(self, w: Array) -> list[Array]:
-        """The x_i of the agents owned here."""
-        return [self.space.x_of(w, k).copy() for k in range(self.space.count)]
-
     def copies(self, w: Array) -> Array:
         """The agents' copies of z in the user's units, one row per agent."""
         return self.s * self.space.z(w)
