@@ -9,7 +9,7 @@ import typer
 
 from ccmac.cli.options import AsJson
 from ccmac.cli.output import print_json
-from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Row, report
+from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Efficiency, report
 
 
 def show(
@@ -33,7 +33,7 @@ def show(
     typer.echo(f"\n{CONSTANTS}")
 
 
-def _line(row: Row) -> str:
+def _line(row: Efficiency) -> str:
     held = {None: "-", True: "held", False: "CROSSED"}[row.frontier_held]
     line = (
         f"{row.family:<20}{row.method:<13}{row.cross_factor:>6.2f}{row.resource:>9}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import HELP, as_network
 from ccmac.problem import Problem
-from ccmac.texts import shown
+from ccmac.texts import nearest, shown
 
 ProblemDir = Annotated[
     Path, typer.Argument(metavar="PROBLEM_DIR", help="A directory written by problem.save(...).")
@@ -47,6 +48,8 @@ Prices = Annotated[
         "--costs", metavar="PRICES", help="What the plan minimizes: gradient=1,product=0,round=1."
     ),
 ]
+
+KNOWN_PRICES = tuple(field.name for field in fields(Costs))
 
 
 def load(directory: Path, network: str) -> tuple[Problem, Network]:
@@ -81,13 +84,14 @@ def parse_costs(text: str | None) -> Costs | None:
     prices: dict[str, float] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
+        name = name.strip()
         try:
-            prices[name.strip()] = float(value)
+            prices[name] = float(value)
         except ValueError:
-            raise InputError(f"costs: {part!r} is not NAME=NUMBER, such as round=5") from None
-    unknown = set(prices) - {"gradient", "product", "round"}
-    if unknown:
-        raise InputError(
-            f"costs: {sorted(unknown)[0]!r} is unknown; price gradient, product, round"
-        )
-    return Costs(**prices)
+            raise InputError(f"costs: {shown(part)} is not NAME=NUMBER, such as round=5") from None
+        if name not in KNOWN_PRICES:
+            raise InputError(f"costs: {shown(name)} is unknown; {nearest(name, KNOWN_PRICES)}")
+    costs = Costs(**prices)
+    if not any(getattr(costs, name) for name in KNOWN_PRICES):
+        raise InputError("costs: all prices are zero; give at least one that is positive")
+    return costs

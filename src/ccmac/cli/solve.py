@@ -41,7 +41,7 @@ from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.manifest import read_manifest
-from ccmac.texts import dumps
+from ccmac.texts import dumps, shown
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
 RESCUE = Path("ccmac-interrupted")
@@ -80,11 +80,11 @@ Gather = Annotated[bool, typer.Option("--gather", help="With mpi: bring all x_i 
 Fused = Annotated[
     bool, typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the setup's random starts.")]
 
 
 @dataclass(frozen=True)
-class Request:
+class Call:
     """The options of one call that do not change with the runtime."""
 
     directory: Path
@@ -132,24 +132,26 @@ def show(
         raise InputError(
             "--every: counts iterations between checkpoints; give --checkpoint DIR too"
         )
+    if max_seconds is not None and not max_seconds >= 0:
+        raise InputError(f"--max-seconds {max_seconds}: give a number of seconds")
     stored = None if checkpoint is None else {"path": str(checkpoint), "every": every or 50}
     options = {
         "method": chosen(method, realization, access, settings), "tol": tol,
         "max_iterations": max_iterations, "max_seconds": max_seconds, "costs": costs,
         "checkpoint": stored, "seed": seed, "averaging": averaging,
     }  # fmt: skip
-    request = Request(problem_dir, network, out, warm_start, as_json, options)
+    request = Call(problem_dir, network, out, warm_start, as_json, options)
     if runtime == "mpi":
         code = _on_ranks(request, audit, gather)
     elif runtime == "inprocess":
         _refuse_copies(audit)
         code = _in_process(request, fused)
     else:
-        raise InputError(f"--runtime {runtime}: is unknown; take inprocess or mpi")
+        raise InputError(f"--runtime {shown(runtime)}: is unknown; take inprocess or mpi")
     raise typer.Exit(code)
 
 
-def _in_process(request: Request, fused: bool) -> int:
+def _in_process(request: Call, fused: bool) -> int:
     problem = Problem.load(request.directory)
     result = _solve(request, problem, "inprocess", range(problem.n), fused)
     out = request.out
@@ -163,7 +165,7 @@ def _in_process(request: Request, fused: bool) -> int:
     return _report(request, problem, result, out)
 
 
-def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
+def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
     """The same under MPI: every rank opens its own agents' files; rank 0 prints."""
     from ccmac.runtime.audit import table  # (optional dependency)
     from ccmac.runtime.mpi import Mpi, guard
@@ -190,10 +192,10 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
 
 
 def _solve(
-    request: Request, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
+    request: Call, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
 ) -> Result:
     network = as_network(request.network, problem.n)
-    warm = None if request.warm_start is None else read_solution(request.warm_start, owned)
+    warm = None if request.warm_start is None else read_solution(request.warm_start, owned, problem)
     options = request.options | {"costs": parse_costs(request.options["costs"])}
     if runtime == "inprocess":
         runtime = InProcess(network, fused=fused, averaging=options["averaging"])
@@ -201,7 +203,7 @@ def _solve(
 
 
 def _write_ranks(
-    request: Request, problem: Problem, result: Result, runtime: Any, gather: bool
+    request: Call, problem: Problem, result: Result, runtime: Any, gather: bool
 ) -> None:
     """Rank 0 writes the record; the x_i are written by their owners, or by rank 0 if gathered."""
     assert request.out is not None
@@ -226,7 +228,7 @@ def _write_ranks(
         write_summary(request.out, result, _record(request, problem))
 
 
-def _record(request: Request, problem: Problem) -> dict[str, Any]:
+def _record(request: Call, problem: Problem) -> dict[str, Any]:
     return {
         "problem": str(request.directory),
         "size": {"n": problem.n, "q": problem.q, "m": problem.m},
@@ -234,7 +236,7 @@ def _record(request: Request, problem: Problem) -> dict[str, Any]:
     }
 
 
-def _report(request: Request, problem: Problem, result: Result, out: Path | None) -> int:
+def _report(request: Call, problem: Problem, result: Result, out: Path | None) -> int:
     """Print the result; the exit code says how it ended."""
     if request.as_json:
         print_json({**_record(request, problem), **result.as_dict()})

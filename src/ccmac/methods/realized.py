@@ -15,7 +15,7 @@ from ccmac.errors import InputError
 from ccmac.methods.base import Method, Request
 from ccmac.methods.options import option
 from ccmac.realizations.averaged.build import Wanted, averaged
-from ccmac.realizations.averaged.planner import Fixed, Goal
+from ccmac.realizations.averaged.planner import Aim, Fixed
 from ccmac.realizations.base import Certificates, Realized
 from ccmac.workspace import Workspace
 
@@ -58,7 +58,7 @@ class RealizedMethod(Method):
     )  # fmt: skip
     delta: float | None = option(
         None, float, "accuracy 1 -+ delta of the normalizers (0.5)",
-        only=["canonical", "certified", "stack"],
+        only=["canonical", "certified", "stack"], below=1.0,
     )  # fmt: skip
     interval: str | None = option(
         None, str, "where the spectrum of the stack is taken from",
@@ -79,16 +79,21 @@ class RealizedMethod(Method):
 
     stand_in: ClassVar[float | None] = None  # condition to plan with where mu = 0
 
+    def refuse_shape(self, stack: bool) -> None:
+        """A Stack has its own realization, which is also what averaged means there."""
+        if stack and self.realization == "averaged":
+            replace(self, realization="stack")
+        elif stack != (self.realization == "stack"):
+            raise InputError(
+                f"{self.name}: realization {self.realization!r} does not fit; a Stack is "
+                "normalized channel by channel (realization 'stack'), a Problem is not"
+            )
+
     def realize(self, work: Workspace, request: Request, **fixed: Any) -> Realized:
         """The realization asked for, charged to setup; ``fixed`` adds to what is decided."""
         given = self.certificates or Certificates()
         if work.stack is not None and self.realization == "averaged":
             return replace(self, realization="stack").realize(work, request)
-        if (work.stack is None) == (self.realization == "stack"):
-            raise InputError(
-                f"{self.name}: realization {self.realization!r} does not fit; a Stack is "
-                "normalized channel by channel (realization 'stack'), a Problem is not"
-            )
         if self.realization == "averaged":
             plan = Fixed(
                 self.scale, self.normalizer, self.inner, self.outer, self.lanczos, self.floor
@@ -96,7 +101,7 @@ class RealizedMethod(Method):
             target = request.target if self.stand_in is None else max(request.tol, 1e-12)
             measure = request.measure if self.stand_in is None else (1.0, 1.0)
             wanted = Wanted(
-                (request.x0, request.z0), Goal(target, measure, request.costs),
+                (request.x0, request.z0), Aim(target, measure, request.costs),
                 replace(plan, **fixed), given, self.access, self.stand_in, request.seed,
             )  # fmt: skip
             return averaged(work, wanted)
@@ -139,7 +144,7 @@ class JudgedMethod(Method):
         """
         if request.reference:
             return None, None
-        goal = Goal(request.target, request.measure, request.costs)
+        goal = Aim(request.target, request.measure, request.costs)
         given = self.certificates or Certificates()
         wanted = Wanted((request.x0, request.z0), goal, certificates=given, seed=request.seed)
         realized = averaged(work, wanted)

@@ -20,14 +20,14 @@ from ccmac.objectives.loss import Loss
 Array = NDArray[np.float64]
 
 
-class Parts(Protocol):
+class TwoParts(Protocol):
     """An objective g(x) + h(z)."""
 
     x_part: Function | None
     z_part: Function | None
 
 
-def fused_separable(members: Sequence[Parts], d: Sequence[int], q: int) -> FusedGradient | None:
+def fused_separable(members: Sequence[TwoParts], d: Sequence[int], q: int) -> FusedGradient | None:
     """The fused gradient, or None when some part is not covered."""
     x_parts = [_linear(m.x_part) for m in members]
     losses = [m.z_part if _is_plain_loss(m.z_part) else None for m in members]

@@ -22,6 +22,7 @@ from ccmac.angles.structural import Structural
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.problem import Problem
 from ccmac.realizations.base import Certificates, Interval, Realized, refuse_part, refuse_unknown
 from ccmac.realizations.channels import (
@@ -48,13 +49,12 @@ from ccmac.realizations.normalized import (
 from ccmac.realizations.objective import OracleObjective, modelled_rounds
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import block_families, right_hand_sides
+from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
 
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
 MODELS = ("channel-2", "paper-6")
 DENSE_ROWS = 1500
 DENSE_ENTRIES = 4_000_000
-ROUNDING = 1e-10
 
 
 def canonical(
@@ -132,7 +132,7 @@ def _joint_interval(
     cosine = friedrichs_cosine(chosen.chi)
     low, _ = weighted_extremes(low_1, low_2, cosine)
     _, high = weighted_extremes(high_1, high_2, 1.0 if chosen.common else cosine)
-    return Interval(low * (1 - ROUNDING), high * (1 + ROUNDING))
+    return Interval(low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN))
 
 
 class Consensus(NormalizedChannel):
@@ -170,8 +170,8 @@ class _Normalizers:
     """
 
     def __init__(self, work: Workspace, given: Certificates, rule: _Rule) -> None:
-        self.work, self.problem, self.space = work, work.problem, work.space
-        self.given, self.rule = given, rule
+        self.work, self.space, self.given, self.rule = work, work.space, given, rule
+        self.problem = work.problem if given.of_own_rows else even_rows(work.problem)
         p, r = sum(self.problem.p.values()), sum(self.problem.r.values())
         self.dense = self._fits(max(self.problem.m + p, r + self.problem.n * self.problem.q))
         facts: Geometry | None = None
@@ -241,8 +241,8 @@ class _Normalizers:
                 return None
             if exact:
                 return WhitenedChannel(channel, matrix, self.work.ledger)
-            bounds = (low * (1 - ROUNDING), high * (1 + ROUNDING))
-            if high <= low * (1 + ROUNDING):
+            bounds = (low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN))
+            if high <= low * (1 + DENSE_MARGIN):
                 bounds = (low, low)
         polynomial = inverse_root_polynomial(
             *bounds, accuracy=rule.accuracy, rule=rule.name, degree=rule.degree
@@ -256,7 +256,7 @@ def _first_bounds(s: Structural, channel: CoupledLocal) -> tuple[float, float] |
     With t = y_0 + g, y_0 in Range(C'), and any theta <= 1:
     ||K_1 t||^2 >= (l_C - theta lambda) ||y_0||^2 + theta (mu_HC/2) ||g||^2.
     """
-    slack = 1e-6 if s.estimated else ROUNDING
+    slack = 1e-6 if s.estimated else DENSE_MARGIN
     if channel.local is None:
         return _known(s.mu_HC and s.mu_HC * (1 - slack), s.lambda_HC * (1 + slack))
     if channel.coupling is None:

@@ -39,8 +39,8 @@ from ccmac.realizations.normalized import (
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import block_families, right_hand_sides
-from ccmac.workspace.curvature import Curvature
+from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
+from ccmac.workspace.curvature import ScaledCurvature
 
 LOCAL_ACCURACY = 0.5
 
@@ -53,7 +53,7 @@ class PenaltyObjective(ExecutionObjective):
     """
 
     def __init__(
-        self, problem: Problem, space: Space, constants: Curvature, weight: float,
+        self, problem: Problem, space: Space, constants: ScaledCurvature, weight: float,
         coupling: LocalizedCoupling,
     ) -> None:  # fmt: skip
         super().__init__(
@@ -93,12 +93,13 @@ def certified(
     takes the place of 1 -+ ``delta``. ``materialise`` replaces the channels by dense matrices
     (default: up to 600 execution variables in a fused simulation) at an unchanged charge.
     """
-    problem, runtime = work.problem, work.runtime
+    given, runtime = certificates or Certificates(), work.runtime
+    problem = work.problem if given.of_own_rows else even_rows(work.problem)
     if not 0 < delta < 1:
         raise InputError(f"certified: delta = {delta} must lie between 0 and 1")
     with runtime.ledger.phase("setup"):
         constants = work.curvature.at(1.0)
-        bounds = lift_constants(problem, runtime, certificates or Certificates())
+        bounds = lift_constants(problem, runtime, given)
         lifted = bounds.h > 0 and runtime.n > 1
         space = Space(runtime, list(problem.d.values()), problem.q, lift=problem.m if lifted else 0)
         graph = None if runtime.n == 1 else FilteredGraph(runtime, bounds.l_W, bounds.u_W)

@@ -17,6 +17,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.families import has_entries
 from ccmac.linalg.lanczos import lanczos
+from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.problem import Problem
 from ccmac.realizations.base import Interval
 from ccmac.workspace.curvature import CurvatureTable
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 DENSE = 1200
 SINGULAR = 3000
 RANK = 1e-11
-ROUNDING = 1e-10
 STEPS = 60
 STEPS_SMALL = 120
 STEPS_TOP = 30
@@ -76,7 +76,7 @@ class DenseSpectrum(JointSpectrum):
 
     def exact(self, balance: float) -> Interval:
         low, high = _ends(self.G_1 + balance * self.G_2) or (1.0, 1.0)
-        return Interval(low * (1 - ROUNDING), high * (1 + ROUNDING))
+        return Interval(low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class IdentitySpectrum(JointSpectrum):
             low, high = weighted_extremes(a, balance, cosine) if consensus else (a, a)
             lows.append(low if 1 - cosine > RANK else high)
             highs.append(high)
-        return Interval(min(lows) * (1 - ROUNDING), max(highs) * (1 + ROUNDING))
+        return Interval(min(lows) * (1 - DENSE_MARGIN), max(highs) * (1 + DENSE_MARGIN))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ccmac.problem import Problem
 from ccmac.realizations.base import Certificates
 from ccmac.runtime.base import Runtime
 
-ROUNDING = 1e-9
+MARGIN = 1e-9  # of constants composed of several decompositions
 GRAM_LIMIT = 400
 COMMON = 1e-10
 
@@ -93,7 +93,7 @@ def _from_geometry(problem: Problem, runtime: Runtime) -> LiftConstants:
                 f"certified: {name} cannot be told from zero by an iteration; "
                 f"supply Certificates({name}=...)"
             )
-    slack = 1e-6 if s.estimated else ROUNDING
+    slack = 1e-6 if s.estimated else MARGIN
     chi = facts.cross_factor * (1 + max(slack, facts.residual * facts.cross_factor**2))
     return _widened((s.h, s.mu_HC, s.d_D, s.mu_D, s.l_C, s.u_C), slack, chi, runtime)
 
@@ -152,7 +152,7 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     h, d_D, _, u_C = (float(top) for top in local.max(axis=0))
     l_C = float(local[:, 2].min())
     ends = (h, mu_HC, d_D, mu_D, l_C if np.isfinite(l_C) else 0.0, u_C)
-    return _widened(ends, ROUNDING, chi * (1 + 1e-6), runtime)
+    return _widened(ends, MARGIN, chi * (1 + 1e-6), runtime)
 
 
 def _filled(block: Any, rows: int, columns: int) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from ccmac.errors import GradientError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.objectives.base import FusedGradient, Objective
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -116,7 +117,7 @@ class OracleObjective(ExecutionObjective):
 
 def modelled_rounds(runtime: Runtime) -> int:
     """ceil sqrt(kappa_W): rounds of one consensus step in the theorem's ledger."""
-    return 0 if runtime.n == 1 else math.ceil(math.sqrt(runtime.network.condition) - 1e-10)
+    return 0 if runtime.n == 1 else math.ceil(math.sqrt(runtime.network.condition) - DENSE_MARGIN)
 
 
 def proximal(

@@ -16,6 +16,7 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.families import dense, multiply
 from ccmac.linalg.ranks import squared_range
+from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.realizations.base import Interval, Realized, refuse_unknown
 from ccmac.realizations.normalized import (
     RULES,
@@ -32,7 +33,6 @@ from ccmac.workspace import Workspace
 
 DENSE = 4000
 OVERLAP = 1e-10
-ROUNDING = 1e-10
 
 
 class MatrixChannel(Channel):
@@ -118,7 +118,7 @@ def _normalized(
             ends = spectra[j]
         else:
             _, low, high = squared_range(dense(matrix))
-            ends = (low, high * (1 + ROUNDING))
+            ends = (low, high * (1 + DENSE_MARGIN))
         polynomial = inverse_root_polynomial(*ends, accuracy=delta, rule=rule)
         channels.append(PolynomialChannel(raw, polynomial))
     return channels, bases
@@ -137,5 +137,5 @@ def _interval(
     values = np.linalg.svd(np.vstack(bases), compute_uv=False)
     positive = values[values > OVERLAP] ** 2
     return Interval(
-        a * float(positive[-1]) * (1 - ROUNDING), b * float(positive[0]) * (1 + ROUNDING)
+        a * float(positive[-1]) * (1 - DENSE_MARGIN), b * float(positive[0]) * (1 + DENSE_MARGIN)
     )

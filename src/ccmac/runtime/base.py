@@ -25,7 +25,7 @@ class Runtime(ABC):
     """Owns agents ``owned``; charges rounds, reductions and bytes as it executes them.
 
     ``fused``: whether polynomials in operators may be multiplied out (certified and canonical
-    realizations, graph filters of two baselines), which moves the last bits.
+    realizations, graph filters of two comparators), which moves the last bits.
     """
 
     fused: bool = False

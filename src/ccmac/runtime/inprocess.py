@@ -2,7 +2,7 @@
 
 Sums run in the order of the averaging scheme, so that results have the bits of an MPI run on any
 number of ranks. ``fused=True`` moreover lets polynomials in operators be multiplied out, where a
-realization or a baseline has them: the same up to rounding, at an unchanged charge.
+realization or a comparator has them: the same up to rounding, at an unchanged charge.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
-import zlib
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
+from ccmac.storage.npz import read_npz
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 
@@ -108,12 +107,8 @@ def _check(where: str, stream: BufferedReader, sha256: str) -> None:
 
 def _arrays(where: str, stream: BufferedReader) -> dict[str, NDArray[Any]]:
     try:
-        archive = np.load(stream, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise ValueError
-        with archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+        return read_npz(stream)
+    except ValueError:
         raise InputError(
             f"{where}: is not a file of plain arrays; save the problem again"
         ) from None

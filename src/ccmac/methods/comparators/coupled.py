@@ -40,60 +40,25 @@ from ccmac.workspace import Workspace
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Constants:
-    """The numbers of the module text; ``degree`` is n_B."""
-
-    mu_A: float
-    L_A: float
-    mu_f: float
-    L_f: float
-
-    @property
-    def gamma(self) -> float:
-        """Weight of W'."""
-        return math.sqrt((self.mu_A + self.L_A) / LOW**2)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """[mu_B, L_B]."""
-        return self.mu_A / 2, self.L_A + (self.L_A + self.mu_A) * (HIGH / LOW) ** 2
-
-    @property
-    def degree(self) -> int:
-        """n_B."""
-        return outer_degree(*self.interval)
-
-    @property
-    def r(self) -> float:
-        """Weight of the penalty in G."""
-        return self.mu_f / (2 * self.L_A)
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """(mu_G, L_G)."""
-        ratio = (self.mu_A + self.L_A) / self.L_A
-        low = self.mu_f * min(0.5, ratio / 4)
-        return low, max(self.L_f + self.mu_f, self.mu_f * (HIGH / LOW) ** 2 * ratio)
-
-
 class CoupledIteration(AcceleratedIteration):
-    """The correction of degree n_B towards B(u, y) = b'."""
+    """The correction towards B(u, y) = b', whose interval is [mu_B, L_B]; ``degree`` is n_B."""
 
-    def __init__(self, form: CoupledForm, constants: Constants) -> None:
-        mu, L = constants.curvature
-        coupled = GraphRows(form, constants.gamma)
-        super().__init__(coupled, Penalized(constants.r, mu, L, HIGH / LOW))
-        self.constants = constants
+    def __init__(self, form: CoupledForm, mu_A: float, L_A: float, mu_f: float, L_f: float) -> None:
+        ratio, spread = (mu_A + L_A) / L_A, (HIGH / LOW) ** 2
+        mu, L = mu_f * min(0.5, ratio / 4), max(L_f + mu_f, mu_f * spread * ratio)
+        gamma = math.sqrt((mu_A + L_A) / LOW**2)
+        super().__init__(GraphRows(form, gamma), Penalized(mu_f / (2 * L_A), mu, L, HIGH / LOW))
+        self.interval = mu_A / 2, L_A + (L_A + mu_A) * spread
+        self.degree = outer_degree(*self.interval)
 
     def correction(self, v: Array) -> Array:
         """n_B misfits and adjoints of B."""
-        return self.coupled_correction(v, self.constants.interval, self.constants.degree)
+        return self.coupled_correction(v, self.interval, self.degree)
 
     @property
     def correction_cost(self) -> Cost:
         """2 n_B products with A', 2 n_W n_B rounds."""
-        return 2 * self.constants.degree * self.coupled.cost
+        return 2 * self.degree * self.coupled.cost
 
 
 @dataclass(frozen=True)
@@ -121,12 +86,12 @@ class CoupledYarmoshik(JudgedMethod):
             return form.forward(form.adjoint(np.broadcast_to(v, form.right.shape)))
 
         mu_A = least_eigenvalue(work, gram, form.width, request.seed)
-        constants = Constants(mu_A, max(largest_norm(form), mu_A), mu_f, L_f)
-        iteration = CoupledIteration(form, constants)
+        L_A = max(largest_norm(form), mu_A)
+        iteration = CoupledIteration(form, mu_A, L_A, mu_f, L_f)
         judge, stopping = self.judge(work, request)
         settings = {
-            "reduction": form.name, "message floats": form.width, "mu_A": constants.mu_A,
-            "L_A": constants.L_A, "gamma": constants.gamma, "degree": constants.degree,
+            "reduction": form.name, "message floats": form.width, "mu_A": mu_A, "L_A": L_A,
+            "gamma": iteration.coupled.weight, "degree": iteration.degree,
             "graph degree": iteration.coupled.filter.degree,
         }  # fmt: skip
         return Prepared(

@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Constants:
+class MixedConstants:
     """The numbers of the module text (d_D = mu_D = 0: no equations on z)."""
 
     h: float
@@ -51,45 +51,32 @@ class Constants:
     mu_f: float
     L_f: float
 
-    @property
-    def first(self) -> tuple[float, float]:
-        """Interval of L1'L1."""
-        return self.mu_HC / 4, 37 * self.h
-
-    @property
-    def second(self) -> tuple[float, float]:
-        """Interval of L2'L2: without D that of W~^2."""
-        return (self.mu_D / 2, 19 * self.d_D) if self.d_D else (0.25, 2.25)
-
-    @property
-    def g(self) -> float:
-        """Weight of W~ in L2."""
-        return math.sqrt(8 * self.d_D) if self.d_D else 1.0
-
 
 class MixedIteration(AcceleratedIteration):
     """The corrections towards L1 and, where z is copied, towards L2, added."""
 
-    def __init__(self, form: CoupledForm, constants: Constants) -> None:
+    def __init__(self, form: CoupledForm, constants: MixedConstants) -> None:
         c = constants
         objective = Penalized(c.mu_f / (2 * c.h), c.mu_f / 2, c.L_f + 14 * c.mu_f, HIGH)
         super().__init__(GraphRows(form, math.sqrt(12 * c.h)), objective)
-        self.local, self.shared, self.constants = form.work.local, form.work.shared, constants
-        self.beta = math.sqrt(6 * c.h)
-        self.copied = form.name == "none"
+        self.local, self.shared = form.work.local, form.work.shared
+        self.beta, self.copied = math.sqrt(6 * c.h), form.name == "none"
+        # Intervals of L1'L1 and L2'L2 (without D that of W~^2), and the weight of W~ in L2.
+        self.first = c.mu_HC / 4, 37 * c.h
+        self.second = (c.mu_D / 2, 19 * c.d_D) if c.d_D else (0.25, 2.25)
+        self.g = math.sqrt(8 * c.d_D) if c.d_D else 1.0
+        self.degrees = outer_degree(*self.first), outer_degree(*self.second)
 
     def correction(self, v: Array) -> Array:
         """Both displacements."""
-        c = self.constants
-        degree = outer_degree(*c.first)
+        N_1, N_2 = self.degrees
         if self.local.empty:
-            moved = self.coupled_correction(v, c.first, degree)
+            moved = self.coupled_correction(v, self.first, N_1)
         else:
-            rows = row_correction(self._first_gram, self._first_misfit(v), c.first, degree)
+            rows = row_correction(self._first_gram, self._first_misfit(v), self.first, N_1)
             moved = self._first_adjoint(rows)
         if self.copied:
-            degree = outer_degree(*c.second)
-            moved += chebyshev_correction(self._second, v, *c.second, degree)[0]
+            moved += chebyshev_correction(self._second, v, *self.second, N_2)[0]
         return moved
 
     # Rows of L1: those of the coupled equation, then b P_C x in the places of x.
@@ -124,7 +111,7 @@ class MixedIteration(AcceleratedIteration):
         """L2'(L2 v - right) on z; zero elsewhere."""
         image, z = np.zeros_like(v), self.space.z(v)
         out, family = self.space.z(image), self.shared.family
-        out[...] = self.constants.g**2 * self.coupled.filter(z, times=2)
+        out[...] = self.g**2 * self.coupled.filter(z, times=2)
         if not self.shared.empty:
             out += family.adjoint(family.forward(z) - self.shared.right).reshape(z.shape)
         return image, v[:0]
@@ -132,7 +119,7 @@ class MixedIteration(AcceleratedIteration):
     @property
     def correction_cost(self) -> Cost:
         """N_1 residuals of L1, N_2 of L2."""
-        N_1, N_2 = outer_degree(*self.constants.first), outer_degree(*self.constants.second)
+        N_1, N_2 = self.degrees
         total = N_1 * (2 * self.coupled.cost + self.local.cost)
         if self.copied:
             on_z = 2 * self.coupled.filter.cost(self.space.q)
@@ -140,7 +127,7 @@ class MixedIteration(AcceleratedIteration):
         return total
 
 
-def constants_of(form: CoupledForm, seed: int) -> Constants:
+def constants_of(form: CoupledForm, seed: int) -> MixedConstants:
     """By local work, reductions and at most two Lanczos runs; refused where some mu_f = 0."""
     work, space, local, shared = form.work, form.space, form.work.local, form.work.shared
     mu_f, L_f = form.curvature()
@@ -158,9 +145,9 @@ def constants_of(form: CoupledForm, seed: int) -> Constants:
     h = largest_norm(form) or 1.0
     mu_HC = min(least_eigenvalue(work, gram, form.width, seed), h) if form.width else h
     if shared.empty or form.name != "none":
-        return Constants(h, mu_HC, 0.0, 0.0, mu_f, L_f)
+        return MixedConstants(h, mu_HC, 0.0, 0.0, mu_f, L_f)
     mu_D = least_eigenvalue(work, shared.gram_contribution, space.q, seed)
-    return Constants(h, mu_HC, 1.0, mu_D, mu_f, L_f)  # d_D = 1: orthonormal rows
+    return MixedConstants(h, mu_HC, 1.0, mu_D, mu_f, L_f)  # d_D = 1: orthonormal rows
 
 
 def coupled_through_z(work: Workspace) -> bool:
@@ -198,8 +185,7 @@ class MixedYarmoshik(JudgedMethod):
         judge, stopping = self.judge(work, request)
         settings = {
             "reduction": form.name, "h": constants.h, "mu_HC": constants.mu_HC,
-            "mu_D": constants.mu_D,
-            "degrees": (outer_degree(*constants.first), outer_degree(*constants.second)),
+            "mu_D": constants.mu_D, "degrees": iteration.degrees,
             "graph degree": iteration.coupled.filter.degree,
         }  # fmt: skip
         return Prepared(

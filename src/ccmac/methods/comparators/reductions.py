@@ -215,34 +215,37 @@ class _OwnRows:
         sizes = work.runtime.gather(np.array([p, r], dtype=np.float64).T).astype(int)
         ends = start + np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
         self.total = int(sizes.sum())
-        self.places = [
-            (int(ends[i]), int(ends[i] + sizes[i, 0]), int(ends[i + 1])) for i in work.runtime.owned
-        ]
-        self._sides = [(agent.c, agent.e) for agent in problem.agents.values()]
+        # Places of all C rows, then of all D rows, in a flat array of the agents' rows.
+        firsts = [k * int(ends[-1]) + int(ends[i]) for k, i in enumerate(work.runtime.owned)]
+        self._at_C = _ranges(firsts, p)
+        self._at_D = _ranges([at + size for at, size in zip(firsts, p, strict=True)], r)
+        self._c, self._e = _joined(problem.blocks("c"), p), _joined(problem.blocks("e"), r)
 
     @property
     def cost(self) -> Cost:
         return self.C.cost + self.D.cost
 
     def write_right(self, right: Array) -> None:
-        for k, (start, middle, end) in enumerate(self.places):
-            c, e = self._sides[k]
-            right[k, start:middle] = 0.0 if c is None else c
-            right[k, middle:end] = 0.0 if e is None else e
+        flat = right.reshape(-1)
+        flat[self._at_C], flat[self._at_D] = self._c, self._e
 
     def forward(self, x: Array, z: Array, out: Array) -> None:
-        local, shared = self.C.forward(x), self.D.forward(z)
-        at_c = at_d = 0
-        for k, (start, middle, end) in enumerate(self.places):
-            out[k, start:middle] = local[at_c : at_c + middle - start]
-            out[k, middle:end] = shared[at_d : at_d + end - middle]
-            at_c, at_d = at_c + middle - start, at_d + end - middle
+        flat = out.reshape(-1)
+        flat[self._at_C], flat[self._at_D] = self.C.forward(x), self.D.forward(z)
 
     def adjoint(self, rows: Array, x: Array, z: Array) -> None:
-        local = [rows[k, a:b] for k, (a, b, _) in enumerate(self.places)]
-        shared = [rows[k, b:c] for k, (_, b, c) in enumerate(self.places)]
-        x += self.C.adjoint(np.concatenate(local))
-        z += self.D.adjoint(np.concatenate(shared)).reshape(z.shape)
+        x += self.C.adjoint(rows.reshape(-1)[self._at_C])
+        z += self.D.adjoint(rows.reshape(-1)[self._at_D]).reshape(z.shape)
+
+
+def _ranges(starts: list[int], sizes: list[int]) -> NDArray[np.intp]:
+    pairs = zip(starts, sizes, strict=True)
+    return np.concatenate([np.arange(start, start + size) for start, size in pairs])
+
+
+def _joined(blocks: list[Any], sizes: list[int]) -> Array:
+    pairs = zip(blocks, sizes, strict=True)
+    return np.concatenate([np.zeros(size) if b is None else b for b, size in pairs])
 
 
 @dataclass(frozen=True)

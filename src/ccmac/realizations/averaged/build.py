@@ -13,7 +13,7 @@ from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import KERNEL
-from ccmac.realizations.averaged.planner import Candidate, Choice, Fixed, Goal, Planner
+from ccmac.realizations.averaged.planner import Aim, Candidate, Choice, Fixed, Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.base import Certificates, Interval, Realized
@@ -41,7 +41,7 @@ class Wanted:
     """
 
     start: tuple[Array, Array]
-    goal: Goal = field(default_factory=Goal)
+    goal: Aim = field(default_factory=Aim)
     fixed: Fixed = field(default_factory=Fixed)
     certificates: Certificates = field(default_factory=Certificates)
     access: str = "factor"
@@ -174,7 +174,7 @@ def _scale_of(floor: float, profile: Profile, table: CurvatureTable) -> float | 
 
 
 def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> tuple[float, float]:
-    """Curvature of F at w0 along its own gradient, per block: one gradient, one reduction.
+    """ScaledCurvature of F at w0 along its own gradient, per block: one gradient, one reduction.
 
     Objectives that are not quadratic seldom live at their worst constants; the twin plans with
     what it sees. (The steps of the method keep the declared constants.)

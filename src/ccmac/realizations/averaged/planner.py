@@ -29,7 +29,7 @@ from ccmac.realizations.averaged.profile import (
 from ccmac.realizations.averaged.system import AveragedSystem, Normalizer, SemiIteration
 from ccmac.realizations.averaged.twin import Modes, Setting, predict
 from ccmac.realizations.base import Interval
-from ccmac.workspace.curvature import Curvature, CurvatureTable
+from ccmac.workspace.curvature import CurvatureTable, ScaledCurvature
 
 SCALES = tuple(2.0 ** (0.5 * k) for k in range(-8, 9))
 INNER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
@@ -54,7 +54,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Goal:
+class Aim:
     """What a plan aims at: squared relative error, the blocks (x, z) that count, the prices."""
 
     target: float = 1e-6
@@ -93,7 +93,7 @@ class Choice:
     """The planner's answer: the chosen candidate, its ingredients, and everything considered."""
 
     candidate: Candidate
-    constants: Curvature
+    constants: ScaledCurvature
     normalizer: Normalizer | None
     spectrum: Interval
     cosine: float | None
@@ -118,7 +118,7 @@ class _Row:
     spectrum: Interval
 
     @property
-    def constants(self) -> Curvature:
+    def constants(self) -> ScaledCurvature:
         return self.setting.modes.constants
 
 
@@ -130,7 +130,7 @@ class Planner:
     """
 
     def __init__(
-        self, system: AveragedSystem, profile: Profile, table: CurvatureTable, goal: Goal,
+        self, system: AveragedSystem, profile: Profile, table: CurvatureTable, goal: Aim,
         fixed: Fixed, *, supplied: Interval | None, cosine: float | None,
         probed: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
@@ -263,7 +263,7 @@ class Planner:
         root = math.sqrt(high / low)
         return sorted({1, 2, 3, *(max(1, math.ceil(f * root)) for f in (0.25, 0.5, 0.75, 1.0))})
 
-    def _iteration_cost(self, candidate: Candidate, constants: Curvature) -> Cost:
+    def _iteration_cost(self, candidate: Candidate, constants: ScaledCurvature) -> Cost:
         averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
         key = averagings, candidate.outer, bool(constants.augment)
         if key not in self._costs:  # hundreds of candidates, a few dozen costs

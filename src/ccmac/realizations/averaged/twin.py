@@ -18,18 +18,18 @@ from ccmac.inputs import Array
 from ccmac.linalg.filters import correction_interval
 from ccmac.realizations.averaged.profile import Profile, chebyshev
 from ccmac.realizations.base import apapc_steps
-from ccmac.workspace.curvature import Curvature
+from ccmac.workspace.curvature import ScaledCurvature
 
 LONGEST = 20000
 NEGLIGIBLE = 1e-13  # of the top of S: rounding of the Krylov matrices
-ROUNDING = 1e-24  # squared relative error that double precision can still reach
+REACHABLE = 1e-24  # squared relative error that double precision can still reach
 
 
 class Modes:
     """The spectral model at one scale: rows, curvature, gradient and misfit of every mode."""
 
     def __init__(
-        self, profile: Profile, s: float, constants: Curvature, blocks: Array, n: int
+        self, profile: Profile, s: float, constants: ScaledCurvature, blocks: Array, n: int
     ) -> None:
         self.s, self.constants = s, constants
         mu_x, L_x, mu_z, L_z = blocks * np.array([1.0, 1.0, s * s, s * s])
@@ -128,7 +128,7 @@ def predict(settings: list[Setting], target: float, measure: tuple[float, float]
     z). Candidates that can no longer win are dropped (their prediction is inf).
     """
     count, modes = len(settings), [st.modes for st in settings]
-    target = max(target, ROUNDING)
+    target = max(target, REACHABLE)
     P, offset = (np.stack(v) for v in zip(*map(correction_matrices, settings), strict=True))
     h = np.stack([m.hessians for m in modes])
     g = np.stack([m.gradients for m in modes])
