@@ -13,10 +13,10 @@ from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.stopping import Check, Stopping
 from ccmac.errors import GradientError
+from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
 from ccmac.runtime.space import piece_sums, row_dots

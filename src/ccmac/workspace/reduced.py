@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import RowSpace, rank_cut, row_space
 from ccmac.linalg.tolerances import EPS
