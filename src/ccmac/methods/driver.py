@@ -172,8 +172,8 @@ class _Health:
             self.reference = max(size, 1e-12)
             return False
         if count <= HEALTH_EVERY:
-            self.reference = max(self.reference, size)
-            return size > BLOW_UP**2 * self.reference
+            self.reference = max(self.reference, size)  # a start at zero says nothing
+            return False
         return size > BLOW_UP * self.reference
 
 
