@@ -17,8 +17,8 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
+from ccmac.objectives import KINDS
 from ccmac.objectives.base import Objective
-from ccmac.objectives.registry import KINDS
 from ccmac.storage.arrays import ArraySink, ArraySource
 
 
