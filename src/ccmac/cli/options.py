@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ccmac.costs import Costs
 from ccmac.errors import InputError
+from ccmac.ledger import Costs
 from ccmac.methods.base import Method
 from ccmac.methods.registry import parse
 from ccmac.network import Network

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.stopping import Stopping
-from ccmac.costs import Costs
-from ccmac.ledger import Cost
+from ccmac.ledger import Cost, Costs
 from ccmac.methods.options import check
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space

@@ -19,8 +19,8 @@ from ccmac.certificates.stopping import Check, Stopping
 from ccmac.errors import GradientError
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
+from ccmac.results import Trace
 from ccmac.runtime.space import piece_sums, row_dots
-from ccmac.trace import Trace
 
 Array = NDArray[np.float64]
 HEALTH_EVERY = 10

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.angles.principal import cross_factor, weighted_extremes
-from ccmac.costs import Costs
-from ccmac.ledger import Cost
+from ccmac.ledger import Cost, Costs
 from ccmac.realizations.averaged.normalizers import (
     KERNEL,
     TOP_MARGIN,
