@@ -40,7 +40,7 @@ from ccmac.results import Result
 from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
-from ccmac.storage.manifest import read_manifest
+from ccmac.storage.problems import read_manifest
 from ccmac.texts import dumps
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
