@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.network import Network
+from ccmac.runtime.base import FLOAT_BYTES
 
 Array = NDArray[np.float64]
-FLOAT_BYTES = 8
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from ccmac.runtime.base import Runtime
 
 Array = NDArray[np.float64]
 
-
 MANY = 64  # agents from which one pass over all entries is faster than a loop over agents
 
 
@@ -59,11 +58,11 @@ class Space:
         return w[: self.x_size]
 
     def z(self, w: Array) -> Array:
-        """View of the copies of the shared variable, one row an agent."""
+        """View of the copies of the shared variable, one row per agent."""
         return w[self.x_size : self.z_end].reshape(self.count, self.q)
 
     def y(self, w: Array) -> Array:
-        """View of the lift's auxiliary variable, one row an agent."""
+        """View of the lift's auxiliary variable, one row per agent."""
         return w[self.z_end :].reshape(self.count, self.lift)
 
     def x_of(self, w: Array, k: int) -> Array:
