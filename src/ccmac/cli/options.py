@@ -1,11 +1,14 @@
-"""Arguments and options that several commands share, and how they are read."""
+"""What commands share: options and how they are read, JSON and text that fits a terminal."""
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from ccmac.errors import InputError
 from ccmac.ledger import Costs
@@ -14,8 +17,9 @@ from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import HELP, as_network
 from ccmac.problem import Problem
-from ccmac.texts import shown
+from ccmac.texts import dumps, shown
 
+WIDTH = 80
 ProblemDir = Annotated[
     Path, typer.Argument(metavar="PROBLEM_DIR", help="A directory written by problem.save(...).")
 ]
@@ -91,3 +95,24 @@ def parse_costs(text: str | None) -> Costs | None:
             f"costs: {sorted(unknown)[0]!r} is unknown; price gradient, product, round"
         )
     return Costs(**prices)
+
+
+# -- output ----------------------------------------------------------------------------------------
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(dumps(value))
+
+
+def wide_console() -> Console:
+    """As wide as the terminal; a pipe has no width, and would cut a table at 80 columns."""
+    return Console() if sys.stdout.isatty() else Console(width=200)
+
+
+def fitted(text: str, width: int = WIDTH, indent: int = 14) -> str:
+    """Lines longer than ``width`` broken at blanks; what follows lines up with the values."""
+    wrapper = textwrap.TextWrapper(
+        width, subsequent_indent=" " * indent, replace_whitespace=False, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    lines = text.splitlines()
+    return "\n".join(line if len(line) <= width else wrapper.fill(line) for line in lines)
