@@ -6,21 +6,24 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmac import Agent, Network, Problem, Stack, geometry
 from ccmac.ledger import Ledger
+from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import rank_cut, row_space, squared_range
-from ccmac.linalg.tolerances import EPS, RANK
+from ccmac.linalg.tolerances import EPS, RANK, UNEVEN
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.realizations.normalized import WhitenedChannel, squared_singular_range
 from ccmac.realizations.stacked import MatrixChannel
 from ccmac.runtime import InProcess
+from ccmac.workspace.blocks import even_rows
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
 
-UNEVEN = np.array([[1.0, 0.0], [0.0, 1e-11]])
+SMALL_ROW = np.array([[1.0, 0.0], [0.0, 1e-11]])
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
 
 seeds = st.integers(0, 10**6)
@@ -103,8 +106,8 @@ def test_everybody_sees_rank_two() -> None:
     """C = [[1, 0], [0, 1e-11]]: a small equation is an equation."""
     problem = Problem(
         [
-            Agent(OBJECTIVE, A=np.eye(2), B=np.eye(2), C=UNEVEN, c=UNEVEN @ [1.0, 2.0]),
-            Agent(OBJECTIVE, A=np.eye(2), B=np.eye(2), D=UNEVEN, e=UNEVEN @ [3.0, 4.0]),
+            Agent(OBJECTIVE, A=np.eye(2), B=np.eye(2), C=SMALL_ROW, c=SMALL_ROW @ [1.0, 2.0]),
+            Agent(OBJECTIVE, A=np.eye(2), B=np.eye(2), D=SMALL_ROW, e=SMALL_ROW @ [3.0, 4.0]),
         ]
     )
     found = geometry(problem)
@@ -118,9 +121,40 @@ def test_everybody_sees_rank_two() -> None:
     assert [len(V) for V in local.bases] == [2, 0]
     np.testing.assert_allclose(local.point, [1.0, 2.0, 0.0, 0.0], rtol=1e-14)
     assert SharedEquations(problem, runtime, "factor").family.rows == (0, 2)
-    assert squared_singular_range(UNEVEN) == pytest.approx((1e-22, 1.0), rel=1e-12)
-    stack = Stack(SquaredDistance(1.0), channels=[(UNEVEN, np.zeros(2))])
+    assert squared_singular_range(SMALL_ROW) == pytest.approx((1e-22, 1.0), rel=1e-12)
+    stack = Stack(SquaredDistance(1.0), channels=[(SMALL_ROW, np.zeros(2))])
     assert geometry(stack).ranks == (2,)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-11, 1e-25])
+def test_a_small_coupled_equation_counts(size: float) -> None:
+    """mu_HC of rows (1, 1) and size (1, 1): n = 2 agents with A = B = diag(1, size)."""
+    A = np.diag([1.0, size])
+    problem = Problem([Agent(OBJECTIVE, A=A, B=k * A) for k in (1.0, 3.0)])
+    found = geometry(problem)
+    assert found.structural is not None
+    assert (found.ranks, found.structural.rank_HC) == ((2, 2), 2)
+    assert found.structural.mu_HC == pytest.approx(6 * size**2, rel=1e-12)
+    assert found.cross_factor == pytest.approx(geometry(problem, method="dense").cross_factor)
+
+
+def test_very_uneven_rows_are_evened_out_exactly() -> None:
+    """Powers of two, on rows far from unit length alone; sparse stays sparse, operators as is."""
+    C = np.array([[3e-9, 0.0], [1.0, 2.0], [0.0, 0.0]])
+    blocks = (C, sp.csr_array(1e7 * C), sp.linalg.aslinearoperator(C))
+    problem = Problem([Agent(OBJECTIVE, A=np.eye(2), C=M, c=M @ [1.0, 2.0]) for M in blocks], q=2)
+    even = even_rows(problem)
+    assert even_rows(even) is even
+    assert even.agents[2].C is problem.agents[2].C
+    assert sp.issparse(even.agents[1].C)
+    for i in (0, 1):
+        before, after = problem.agents[i], even.agents[i]
+        rows = dense(after.C)
+        lengths = np.linalg.norm(rows, axis=1)
+        assert np.all((lengths == 0) | ((lengths > 1 / UNEVEN) & (lengths < UNEVEN)))
+        scale = after.c[:2] / before.c[:2]
+        assert set(np.frexp(scale)[0]) == {0.5}
+        np.testing.assert_array_equal(rows[:2], scale[:, None] * dense(before.C)[:2])
 
 
 def test_the_cut_and_the_distance_from_it() -> None:

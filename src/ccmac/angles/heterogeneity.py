@@ -58,12 +58,17 @@ class Factors:
 
 @dataclass(frozen=True)
 class CoupledAngles:
-    """Angles of the coupled part with a direction h (column) for each, its rank and condition."""
+    """Angles of the coupled part with a direction h (column) for each, its rank and condition.
+
+    ``least`` is the least singular value of the coupled rows, to all digits however uneven they
+    are, when they are independent (see :func:`ccmac.linalg.ranks.squared_range`).
+    """
 
     angles: Angles
     rank: int
     condition: float
     directions: Array
+    least: float
 
 
 def block_sum(blocks: Iterable[Any]) -> Any:
@@ -136,7 +141,7 @@ def coupled_angles(pieces: Factors, *, deviations: bool = True) -> CoupledAngles
     cosine_rows = np.vstack([pieces.T, pieces.Z]) if deviations else pieces.Z
     scale = np.where(pieces.lengths > 0, pieces.lengths, 1.0)
     whole = np.vstack([pieces.S, cosine_rows]) / scale
-    empty = CoupledAngles(NO_ANGLES, 0, 1.0, np.zeros((m, 0)))
+    empty = CoupledAngles(NO_ANGLES, 0, 1.0, np.zeros((m, 0)), 0.0)
     if whole.size == 0:
         return empty
     left, singular, right = np.linalg.svd(whole, full_matrices=False)
@@ -150,9 +155,9 @@ def coupled_angles(pieces: Factors, *, deviations: bool = True) -> CoupledAngles
     # Ascending angles: the smallest sines come last in by_sine, the largest cosines first.
     small = angles.sines < angles.cosines
     vectors = np.where(small[:, None], by_sine[::-1], by_cosine)
-    directions = ((right[:rank].T / singular[:rank]) @ vectors.T) / scale[:, None]
-    condition = float(singular[0] / singular[rank - 1])
-    return CoupledAngles(angles, rank, condition, directions)
+    combination = (right[:rank].T / singular[:rank]) / scale[:, None]
+    condition, least = float(singular[0] / singular[rank - 1]), 1 / np.linalg.norm(combination, 2)
+    return CoupledAngles(angles, rank, condition, combination @ vectors.T, float(least))
 
 
 def agent_shares(problem: Problem, h: Array) -> tuple[tuple[float, ...], float]:

@@ -23,8 +23,8 @@ from ccmac.angles.large import local_gram
 from ccmac.angles.principal import Angles, pair_geometry
 from ccmac.angles.projections import local_projections, projector
 from ccmac.angles.report import Geometry, pair_fields
-from ccmac.angles.structural import Spectrum, lanczos_spectrum, structural_parameters
-from ccmac.linalg.families import dense, has_entries, identity_multiple
+from ccmac.angles.structural import PositiveSpectrum, lanczos_spectrum, structural_parameters
+from ccmac.linalg.families import dense, has_entries, identity_multiples
 from ccmac.linalg.ranks import numerical_rank
 from ccmac.linalg.tolerances import OVERLAP
 from ccmac.network import Network
@@ -39,8 +39,8 @@ def identity_geometry(
     problem: Problem, network: Network | None, tolerance: float | None, dense_limit: int
 ) -> Geometry | None:
     """The geometry if the structure is there and the least g can be had, else None."""
-    beta = identity_multiples(problem)
-    if beta is None:
+    beta = identity_multiples(problem.blocks("B"))
+    if beta is None or any(D is not None and 0 not in D.shape for D in problem.blocks("D")):
         return None
     n, m = problem.n, problem.m
     limit = OVERLAP if tolerance is None else tolerance
@@ -61,7 +61,7 @@ def identity_geometry(
     shown = Angles(np.full(count, sine), np.full(count, cosine)).after_common(min(common, SHOWN))
     # Only the exact zeros put there are common: what is nearly common has a closed form.
     pair = pair_geometry(each.after_common(common), (m, (n - 1) * problem.q), TINY)
-    eigenvalues = Spectrum(
+    eigenvalues = PositiveSpectrum(
         ((0.0 if common else low) + norm2) / n, (spectrum.high + norm2) / n, m, spectrum.estimated
     )
     structural = structural_parameters(problem, eigenvalues, network, dense_limit)
@@ -77,24 +77,16 @@ def identity_geometry(
     )
 
 
-def identity_multiples(problem: Problem) -> Array | None:
-    """beta with B_i = beta_i I (0 where absent), if some are not zero and there is no D."""
-    if any(D is not None and 0 not in D.shape for D in problem.blocks("D")):
-        return None
-    values = [0.0 if B is None else identity_multiple(B) for B in problem.blocks("B")]
-    if any(v is None for v in values) or not any(values):
-        return None
-    return np.array(values, dtype=np.float64)
-
-
-def _least(problem: Problem, cancels: bool, dense_limit: int) -> tuple[Spectrum, int, int] | None:
+def _least(
+    problem: Problem, cancels: bool, dense_limit: int
+) -> tuple[PositiveSpectrum, int, int] | None:
     """(ends of G, common directions, multiplicity of the least g); None if it cannot be had.
 
     ``cancels``: the beta_i add up to zero, so that the kernel of G is common to both channels.
     """
     m, d = problem.m, sum(problem.d.values())
     if d < m and not cancels:
-        return Spectrum(0.0, _top(problem, dense_limit), None), 0, m - d
+        return PositiveSpectrum(0.0, _top(problem, dense_limit), None), 0, m - d
     if d <= dense_limit:
         values = _singular_values(problem)
         rank = numerical_rank(values, (m, d))
@@ -102,8 +94,8 @@ def _least(problem: Problem, cancels: bool, dense_limit: int) -> tuple[Spectrum,
             return None
         low, high = float(values[rank - 1] ** 2), float(values[0] ** 2)
         if rank == m:
-            return Spectrum(low, high, rank), 0, 1
-        return Spectrum(low if cancels else 0.0, high, rank), m - rank if cancels else 0, 1
+            return PositiveSpectrum(low, high, rank), 0, 1
+        return PositiveSpectrum(low if cancels else 0.0, high, rank), m - rank if cancels else 0, 1
     if m <= d and not cancels:
         gram = local_gram(problem, local_projections(problem, dense_limit))
         return lanczos_spectrum(m, gram), 0, 1
@@ -145,7 +137,7 @@ def _joined(blocks: list[Any]) -> Any:
     return sp.hstack([sp.csr_array(b if has_entries(b) else dense(b)) for b in blocks], "csr")
 
 
-def _estimate_note(spectrum: Spectrum) -> tuple[str, ...]:
+def _estimate_note(spectrum: PositiveSpectrum) -> tuple[str, ...]:
     if not spectrum.estimated:
         return ()
     if spectrum.low is None:

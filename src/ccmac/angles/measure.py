@@ -27,7 +27,7 @@ from ccmac.angles.principal import (
     projector_sum_factor,
 )
 from ccmac.angles.report import Geometry, pair_fields
-from ccmac.angles.structural import Spectrum, structural_parameters
+from ccmac.angles.structural import PositiveSpectrum, structural_parameters
 from ccmac.errors import InputError
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import row_space
@@ -116,6 +116,8 @@ def _heterogeneity(
     low, high = 0.0, 0.0
     if coupled.rank:
         low, high = (float(pieces.singular[k] ** 2 / problem.n) for k in (coupled.rank - 1, 0))
+        if coupled.rank == problem.m:
+            low = coupled.least**2 / problem.n
     shares: tuple[tuple[float, ...], float] = ((0.0,) * problem.n, 0.0)
     rebalanced = 1.0
     if pair.cosine > 0:
@@ -124,7 +126,7 @@ def _heterogeneity(
         uniform_ranks = (pieces.rank_C + uniform.rank, ranks[1])
         fitted = uniform.angles.fitted(min(uniform_ranks))
         rebalanced = pair_geometry(fitted, uniform_ranks, limit).cross_factor
-    spectrum = Spectrum(low, high, coupled.rank)
+    spectrum = PositiveSpectrum(low, high, coupled.rank)
     return Geometry(
         **pair_fields(pair, angles, method="heterogeneity", tolerance=limit),
         ranks=ranks,

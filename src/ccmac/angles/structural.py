@@ -54,7 +54,7 @@ class Structural:
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class PositiveSpectrum:
     """Least positive and largest eigenvalue of a positive semidefinite matrix, and its rank."""
 
     low: float | None
@@ -63,11 +63,11 @@ class Spectrum:
     estimated: bool = False
 
 
-_ZERO = Spectrum(0.0, 0.0, 0)
+_ZERO = PositiveSpectrum(0.0, 0.0, 0)
 
 
 def structural_parameters(
-    problem: Problem, coupled: Spectrum, network: Network | None, dense_limit: int
+    problem: Problem, coupled: PositiveSpectrum, network: Network | None, dense_limit: int
 ) -> Structural:
     """All constants; ``coupled`` is the spectrum of S_HC, found with the angles."""
     notes = ["mu_HC", "lambda_HC"] if coupled.estimated else []
@@ -94,7 +94,7 @@ def structural_parameters(
         mu_D=mu_D,
         lambda_D=whole.high / problem.n,
         rank_D=whole.rank,
-        k_2=_ratio(d_D, Spectrum(mu_D, whole.high, whole.rank)),
+        k_2=_ratio(d_D, PositiveSpectrum(mu_D, whole.high, whole.rank)),
         l_C=l_C,
         u_C=u_C,
         rank_C=rank_C,
@@ -104,7 +104,7 @@ def structural_parameters(
     )
 
 
-def spectrum(blocks: Sequence[Any], dense_limit: int) -> Spectrum:
+def spectrum(blocks: Sequence[Any], dense_limit: int) -> PositiveSpectrum:
     """Positive squared singular values of the blocks one under the other; rank as everywhere."""
     present = [b for b in blocks if _present(b)]
     if not present:
@@ -112,7 +112,7 @@ def spectrum(blocks: Sequence[Any], dense_limit: int) -> Spectrum:
     rows, columns = sum(b.shape[0] for b in present), present[0].shape[1]
     if min(rows, columns) <= dense_limit and rows * columns <= 50 * dense_limit**2:
         rank, low, high = squared_range(np.vstack([dense(b) for b in present]))
-        return Spectrum(low, high, rank)
+        return PositiveSpectrum(low, high, rank)
     stacked = [spla.aslinearoperator(b).T for b in present]
     transposed = side_by_side(stacked, columns, [b.shape[0] for b in present])
     return lanczos_spectrum(min(rows, columns), _small_gram(transposed))
@@ -120,7 +120,7 @@ def spectrum(blocks: Sequence[Any], dense_limit: int) -> Spectrum:
 
 def lanczos_spectrum(
     size: int, gram: Callable[[Array], Array], *, low_end: bool = True
-) -> Spectrum:
+) -> PositiveSpectrum:
     """Both ends (or only the high one) of a positive semidefinite operator by Lanczos.
 
     The high end is approached from below and good to about 1e-9; the low end, approached from
@@ -129,21 +129,21 @@ def lanczos_spectrum(
     if size <= 40:
         values = np.linalg.eigvalsh(np.stack([gram(unit) for unit in np.eye(size)], axis=1))
         rank = numerical_rank(values[::-1], (size,))
-        return Spectrum(float(values[-rank]), float(values[-1]), rank) if rank else _ZERO
+        return PositiveSpectrum(float(values[-rank]), float(values[-1]), rank) if rank else _ZERO
     start = np.random.default_rng(0).standard_normal((size, 2))
     top = top_ritz(gram, start, np.asarray, enough=lambda value: RITZ * value)
     high = float(top.values[0])
     if high <= 0:
         return _ZERO
     if not low_end:
-        return Spectrum(None, high, None, estimated=True)
+        return PositiveSpectrum(None, high, None, estimated=True)
     # The residual is added: no eigenvalue may end up below zero in the flipped operator.
     ceiling = high + float(top.residuals[0])
     flipped = top_ritz(lambda v: ceiling * v - gram(v), start, np.asarray, enough=below(ceiling))
     low, residual = ceiling - float(flipped.values[0]), float(flipped.residuals[0])
     if low <= LANCZOS_LOW * high or residual > LANCZOS_LOW_RESIDUAL * low:
-        return Spectrum(None, high, None, estimated=True)
-    return Spectrum(low, high, size, estimated=True)
+        return PositiveSpectrum(None, high, None, estimated=True)
+    return PositiveSpectrum(low, high, size, estimated=True)
 
 
 def _top(blocks: Sequence[Any], dense_limit: int) -> tuple[float, bool]:
@@ -179,13 +179,15 @@ def _present(block: Any) -> bool:
     return block is not None and 0 not in block.shape
 
 
-def _ratio(top: float, spectrum: Spectrum) -> float | None:
+def _ratio(top: float, spectrum: PositiveSpectrum) -> float | None:
     if spectrum.rank == 0:
         return 1.0
     return None if spectrum.low is None else top / spectrum.low
 
 
-def _local(spectra: Sequence[Spectrum]) -> tuple[float | None, float, int | None, float | None]:
+def _local(
+    spectra: Sequence[PositiveSpectrum],
+) -> tuple[float | None, float, int | None, float | None]:
     """(l_C, u_C, rank, kappa_C) over the agents whose C_i is not zero."""
     live = [s for s in spectra if s.rank != 0]
     if not live:

@@ -28,7 +28,7 @@ from ccmac.realizations.system import AffineSystem
 
 Array = NDArray[np.float64]
 FLOOR = 1e-13
-ROUNDING = 1e-15
+GRADIENT_EPS = 1e-15  # what rounding leaves of a gradient, beside L times the size of the point
 ROUNDS_OF_REPAIR = 5
 CONFIRMING = 4  # steps that must not contradict the interval before a look is believed
 SHARE = 0.05  # of the accuracy wanted, left to what remains infeasible
@@ -175,7 +175,7 @@ class Certifier:
         """The bound in the user's variables, and what rounding may add to it."""
         mu, L = self.realized.objective.mu, self.realized.objective.L
         error = distance_bound(r, delta, mu, L) * self.realized.error_scale
-        return error + ROUNDING * L / mu * size
+        return error + GRADIENT_EPS * L / mu * size
 
     def confirmed(self, look: Look) -> bool:
         """Whether a few steps on G w - g meet nothing outside the interval the look relies on.

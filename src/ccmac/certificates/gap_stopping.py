@@ -18,7 +18,7 @@ from ccmac.certificates.stopping import Check, Judged, Stopping
 
 Array = NDArray[np.float64]
 FIRST_CHECK = 8
-GROWTH = 1.25
+CHECK_AGAIN = 1.25  # times the iterations done
 NEAR = 4.0
 
 
@@ -53,7 +53,7 @@ class GapStop(Stopping):
 
     def check(self, iteration: Judged, state: Any, count: int) -> Check:
         """Quick, then tight if near."""
-        self._next = max(count + 1, math.ceil(GROWTH * count))
+        self._next = max(count + 1, math.ceil(CHECK_AGAIN * count))
         quick = self.prover.quick_gap(state)
         if quick is None:
             return Check(math.nan, False, self._next)

@@ -19,7 +19,7 @@ from ccmac.realizations.base import Realized
 from ccmac.realizations.system import Interval
 
 FIRST_CHECK = 5
-GROWTH = 1.2
+LOOK_AGAIN = 1.2  # times the iterations done
 MISS = 1.5  # after a tight bound that fell short, wait for this much more than it lacked
 NEAR = 100.0  # infeasibility over the goal below which a point without prices is looked at closely
 REPAIRABLE = 1000.0  # the same for a point with prices
@@ -164,7 +164,7 @@ class CertifiedStop(Stopping):
 
     def _schedule(self, count: int, factor: float) -> None:
         """Check again when the rate seen so far should have gained ``factor``; never far ahead."""
-        ahead = max(3, math.ceil((GROWTH - 1) * count))
+        ahead = max(3, math.ceil((LOOK_AGAIN - 1) * count))
         if len(self._history) >= 2 and math.isfinite(factor):
             (k0, e0), (k1, e1) = self._history[-2:]
             if 0 < e1 < e0:

@@ -42,7 +42,7 @@ GEOMETRY_EPILOG = (
 )
 PLAN_EPILOG = (
     "Example: `ccmac plan my-problem --network ring --tol 1e-6`\n\n"
-    "Rounds ten times dearer than gradients: `ccmac plan my-problem --network ring "
+    "Rounds ten times as expensive as gradients: `ccmac plan my-problem --network ring "
     "--costs gradient=1,round=10`"
 )
 # Column of the table, its heading, its format; those that a method's candidates have are shown.

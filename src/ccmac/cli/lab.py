@@ -11,7 +11,7 @@ import typer
 from ccmac.cli.options import AsJson, fitted, print_json
 from ccmac.lab import demo
 from ccmac.lab.experiments.report import write_report
-from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Row, report
+from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Efficiency, report
 from ccmac.storage.files import atomic_write
 
 DEMO_EPILOG = "Example: `ccmac demo --out my-demo`, then open my-demo/demo.html in a browser."
@@ -62,7 +62,7 @@ def show_optimality(
     typer.echo(f"\n{CONSTANTS}")
 
 
-def _line(row: Row) -> str:
+def _line(row: Efficiency) -> str:
     held = {None: "-", True: "held", False: "CROSSED"}[row.frontier_held]
     line = (
         f"{row.family:<20}{row.method:<13}{row.cross_factor:>6.2f}{row.resource:>9}"

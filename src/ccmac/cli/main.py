@@ -20,7 +20,7 @@ from ccmac.version import __version__
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-LONG = r"\S{100,}"  # a word of a message that repeats what somebody sent to do harm
+LONG = r"[^\s/]{100,}"  # a word of a message that repeats what somebody sent to do harm
 
 EPILOG = (
     "Start with: `ccmac demo`\n\n"
@@ -95,12 +95,13 @@ def _usage(error: Any) -> int:
         return BAD_INPUT
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ccmac"
-    message = re.sub(LONG, lambda match: cut(match[0]), error.format_message()).rstrip(".")
+    message = error.format_message().rstrip(".")
     return _told(f"{message}; see: {command} --help", BAD_INPUT)
 
 
 def _told(message: str, code: int) -> int:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    line = re.sub(LONG, lambda match: cut(match[0]), " ".join(message.split()))
+    typer.echo(f"error: {line}", err=True)
     return code
 
 

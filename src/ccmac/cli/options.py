@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import HELP, as_network
 from ccmac.problem import Problem
-from ccmac.texts import dumps, shown
+from ccmac.texts import dumps, nearest, shown
 
 WIDTH = 80
 ProblemDir = Annotated[
@@ -52,6 +53,8 @@ Prices = Annotated[
     ),
 ]
 
+KNOWN_PRICES = tuple(field.name for field in fields(Costs))
+
 
 def load(directory: Path, network: str) -> tuple[Problem, Network]:
     """The whole problem and a network of its size."""
@@ -85,16 +88,17 @@ def parse_costs(text: str | None) -> Costs | None:
     prices: dict[str, float] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
+        name = name.strip()
         try:
-            prices[name.strip()] = float(value)
+            prices[name] = float(value)
         except ValueError:
-            raise InputError(f"costs: {part!r} is not NAME=NUMBER, such as round=5") from None
-    unknown = set(prices) - {"gradient", "product", "round"}
-    if unknown:
-        raise InputError(
-            f"costs: {sorted(unknown)[0]!r} is unknown; price gradient, product, round"
-        )
-    return Costs(**prices)
+            raise InputError(f"costs: {shown(part)} is not NAME=NUMBER, such as round=5") from None
+        if name not in KNOWN_PRICES:
+            raise InputError(f"costs: {shown(name)} is unknown; {nearest(name, KNOWN_PRICES)}")
+    costs = Costs(**prices)
+    if not any(getattr(costs, name) for name in KNOWN_PRICES):
+        raise InputError("costs: all prices are zero; give at least one that is positive")
+    return costs
 
 
 # -- output ----------------------------------------------------------------------------------------

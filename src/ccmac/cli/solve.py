@@ -42,7 +42,7 @@ from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
 from ccmac.storage.problems import read_manifest
-from ccmac.texts import dumps
+from ccmac.texts import dumps, shown
 
 EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
 RESCUE = Path("ccmac-interrupted")
@@ -80,7 +80,7 @@ Gather = Annotated[bool, typer.Option("--gather", help="With mpi: bring all x_i 
 Fused = Annotated[
     bool, typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the setup's random starts.")]
 
 
 @dataclass(frozen=True)
@@ -132,82 +132,86 @@ def show(
         raise InputError(
             "--every: counts iterations between checkpoints; give --checkpoint DIR too"
         )
+    if max_seconds is not None and not max_seconds >= 0:
+        raise InputError(f"--max-seconds {max_seconds}: give a number of seconds")
     stored = None if checkpoint is None else {"path": str(checkpoint), "every": every or 50}
     options = {
         "method": chosen(method, realization, access, settings), "tol": tol,
         "max_iterations": max_iterations, "max_seconds": max_seconds, "costs": costs,
         "checkpoint": stored, "seed": seed, "averaging": averaging,
     }  # fmt: skip
-    call = Call(problem_dir, network, out, warm_start, as_json, options)
+    request = Call(problem_dir, network, out, warm_start, as_json, options)
     if runtime == "mpi":
-        code = _on_ranks(call, audit, gather)
+        code = _on_ranks(request, audit, gather)
     elif runtime == "inprocess":
         _refuse_copies(audit)
-        code = _in_process(call, fused)
+        code = _in_process(request, fused)
     else:
-        raise InputError(f"--runtime {runtime}: is unknown; take inprocess or mpi")
+        raise InputError(f"--runtime {shown(runtime)}: is unknown; take inprocess or mpi")
     raise typer.Exit(code)
 
 
-def _in_process(call: Call, fused: bool) -> int:
-    problem = Problem.load(call.directory)
-    result = _solve(call, problem, "inprocess", range(problem.n), fused)
-    out = call.out
-    if out is None and result.status == "interrupted" and not call.options["checkpoint"]:
+def _in_process(request: Call, fused: bool) -> int:
+    problem = Problem.load(request.directory)
+    result = _solve(request, problem, "inprocess", range(problem.n), fused)
+    out = request.out
+    if out is None and result.status == "interrupted" and not request.options["checkpoint"]:
         out = RESCUE  # an interruption never loses the work
     if out is not None:
         prepare(out)
         write_solution(out, part_name(result.agents, problem.n), arrays_of(result, result.agents))
         remove_old(out, {part_name(result.agents, problem.n)})
-        write_summary(out, result, _record(call, problem))
-    return _report(call, problem, result, out)
+        write_summary(out, result, _record(request, problem))
+    return _report(request, problem, result, out)
 
 
-def _on_ranks(call: Call, audit: bool, gather: bool) -> int:
+def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
     """The same under MPI: every rank opens its own agents' files; rank 0 prints."""
     from ccmac.runtime.audit import table  # (optional dependency)
     from ccmac.runtime.mpi import Mpi, guard
 
     with guard():
-        manifest = read_manifest(call.directory)
-        network = as_network(call.network, manifest.n)
-        scheme = by_name(network, call.options["averaging"])
+        manifest = read_manifest(request.directory)
+        network = as_network(request.network, manifest.n)
+        scheme = by_name(network, request.options["averaging"])
         runtime = Mpi(network, averaging=scheme, audit=audit)
         with runtime.guard(), runtime.watched():
-            token = {"manifest": repr(manifest), **call.settings(), "gather": gather}
+            token = {"manifest": repr(manifest), **request.settings(), "gather": gather}
             runtime.check_consistent(dumps(token))
-            problem = Problem.load(call.directory, agents=runtime.owned)
-            result = _solve(call, problem, runtime, runtime.owned, False)
-            if call.out is not None:
-                _write_ranks(call, problem, result, runtime, gather)
+            problem = Problem.load(request.directory, agents=runtime.owned)
+            result = _solve(request, problem, runtime, runtime.owned, False)
+            if request.out is not None:
+                _write_ranks(request, problem, result, runtime, gather)
             sent = runtime.audit_report()
             code = EXIT_CODES.get(result.status, 1)
             if runtime.is_root:
-                code = _report(call, problem, result, call.out)
+                code = _report(request, problem, result, request.out)
                 if sent is not None:
-                    typer.echo("\n" + table(sent), err=call.as_json)
+                    typer.echo("\n" + table(sent), err=request.as_json)
     return code
 
 
 def _solve(
-    call: Call, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
+    request: Call, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
 ) -> Result:
-    network = as_network(call.network, problem.n)
-    warm = None if call.warm_start is None else read_solution(call.warm_start, owned)
-    options = call.options | {"costs": parse_costs(call.options["costs"])}
+    network = as_network(request.network, problem.n)
+    warm = None if request.warm_start is None else read_solution(request.warm_start, owned, problem)
+    options = request.options | {"costs": parse_costs(request.options["costs"])}
     if runtime == "inprocess":
         runtime = InProcess(network, fused=fused, averaging=options["averaging"])
     return solve(problem, network, runtime=runtime, warm_start=warm, **options)
 
 
-def _write_ranks(call: Call, problem: Problem, result: Result, runtime: Any, gather: bool) -> None:
+def _write_ranks(
+    request: Call, problem: Problem, result: Result, runtime: Any, gather: bool
+) -> None:
     """Rank 0 writes the record; the x_i are written by their owners, or by rank 0 if gathered."""
-    assert call.out is not None
+    assert request.out is not None
     mine = arrays_of(result, result.agents)
-    prepare(call.out)
+    prepare(request.out)
     name = part_name(result.agents, problem.n)
     if not gather:
-        write_solution(call.out, name, mine)
+        write_solution(request.out, name, mine)
     else:
         name = part_name(range(problem.n), problem.n)
         whole = {k: v for k, v in mine.items() if k in ("z", "coupled")}
@@ -218,28 +222,28 @@ def _write_ranks(call: Call, problem: Problem, result: Result, runtime: Any, gat
             rows = runtime.collect([mine[f"{kind}{i}"] for i in result.agents])
             whole |= {} if rows is None else {f"{kind}{i}": row for i, row in enumerate(rows)}
         if runtime.is_root:
-            write_solution(call.out, name, whole)
-            remove_old(call.out, {name})
+            write_solution(request.out, name, whole)
+            remove_old(request.out, {name})
     if runtime.is_root:
-        write_summary(call.out, result, _record(call, problem))
+        write_summary(request.out, result, _record(request, problem))
 
 
-def _record(call: Call, problem: Problem) -> dict[str, Any]:
+def _record(request: Call, problem: Problem) -> dict[str, Any]:
     return {
-        "problem": str(call.directory),
+        "problem": str(request.directory),
         "size": {"n": problem.n, "q": problem.q, "m": problem.m},
-        "asked": call.settings(),
+        "asked": request.settings(),
     }
 
 
-def _report(call: Call, problem: Problem, result: Result, out: Path | None) -> int:
+def _report(request: Call, problem: Problem, result: Result, out: Path | None) -> int:
     """Print the result; the exit code says how it ended."""
-    if call.as_json:
-        print_json({**_record(call, problem), **result.as_dict()})
+    if request.as_json:
+        print_json({**_record(request, problem), **result.as_dict()})
     else:
         typer.echo(fitted(str(result)))
     if out is not None:
-        typer.echo(f"\nwritten to {out}", err=call.as_json)
+        typer.echo(f"\nwritten to {out}", err=request.as_json)
     if result.status == "interrupted":
         how = f"--warm-start {out}" if out is not None else "the same --checkpoint"
         typer.echo(f"interrupted; continue with {how}", err=True)

@@ -34,7 +34,7 @@ WHITENING = 0.5  # delta of the certified construction
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedWork:
     """One line of the comparison; None where the work gives no bound or a number is missing."""
 
     work: str
@@ -65,7 +65,7 @@ class Complexity:
 
     tol: float
     numbers: Mapping[str, float | None]
-    comparison: tuple[Row, ...]
+    comparison: tuple[ComparedWork, ...]
     primitive: Mapping[str, float | None]
     lift: Lift | None
     estimated: tuple[str, ...] = ()
@@ -122,13 +122,15 @@ def complexity(
     )
 
 
-def _comparison(problem: Problem, numbers: Mapping[str, float | None], tol: float) -> list[Row]:
+def _comparison(
+    problem: Problem, numbers: Mapping[str, float | None], tol: float
+) -> list[ComparedWork]:
     chi, kappa_W, T = numbers["cross_factor"], numbers["kappa_W"], numbers["T_sc"]
     graph = _root(kappa_W) if problem.n > 1 else 0.0
     joint, coupled = _root(numbers["kappa_K"]), _root(numbers["kappa_A"])
     rows = [
-        Row("Salim 2022", "K w = v", STRONG, T, _times(joint, T), None, "centralized"),
-        Row(
+        ComparedWork("Salim 2022", "K w = v", STRONG, T, _times(joint, T), None, "centralized"),
+        ComparedWork(
             "Yarmoshik 2025", "coupled", STRONG, T, _times(coupled, T),
             _times(coupled, graph, T), "z as coupled rows" if problem.q else "",
         ),
@@ -136,28 +138,28 @@ def _comparison(problem: Problem, numbers: Mapping[str, float | None], tol: floa
     mixed, communicating = _mixed(numbers)
     if _present(problem, "B"):
         absent = "needs B = 0"
-        rows.append(Row("Yarmoshik 2026", "mixed", STRONG, None, None, None, absent))
+        rows.append(ComparedWork("Yarmoshik 2026", "mixed", STRONG, None, None, None, absent))
     else:
         rows.append(
-            Row(
+            ComparedWork(
                 "Yarmoshik 2026", "mixed", STRONG, T, _times(mixed, T),
                 _times(communicating, graph, T),
             )
         )  # fmt: skip
-    rows.append(Row("cross-apapc", OWN, STRONG, T, _times(chi, T), _times(chi, graph, T)))
+    rows.append(ComparedWork("cross-apapc", OWN, STRONG, T, _times(chi, T), _times(chi, graph, T)))
     T_cvx = numbers["T_cvx"]
     if T_cvx is None:
         return rows
     if not _present(problem, "B"):
         with_log = _times(T_cvx, math.log(1 / tol))
         rows.append(
-            Row(
+            ComparedWork(
                 "Yarmoshik 2026", "mixed", CONVEX, with_log, _times(mixed, with_log),
                 _times(communicating, graph, with_log),
             )
         )  # fmt: skip
     own = _times(chi, T_cvx), _times(chi, graph, T_cvx)
-    rows.append(Row("cross-continuation", OWN, CONVEX, T_cvx, *own))
+    rows.append(ComparedWork("cross-continuation", OWN, CONVEX, T_cvx, *own))
     return rows
 
 

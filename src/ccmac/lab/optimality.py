@@ -51,7 +51,7 @@ CONSTANTS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class Efficiency:
     """One method on one family: ``ratio`` = measured / bound (total counts setup too)."""
 
     family: str
@@ -97,14 +97,14 @@ def lower_bound(hard: HardInstance, resource: Resource, tol: float) -> int:
 
 def measure(
     name: str, hard: HardInstance, resource: Resource, method: str, explicit: float | None
-) -> Row:
+) -> Efficiency:
     """Run one method to RelErr <= TOL and for :data:`EARLY` iterations."""
     bound = lower_bound(hard, resource, TOL)
     result = _run(hard, method, TOL, None)
     early = _run(hard, method, TOL, EARLY)
     spent = result.ledger[resource]
     held = _frontier_holds(hard, resource, early) if resource == "rounds" else None
-    return Row(
+    return Efficiency(
         name, method, resource, float(hard.facts["cross_factor"]), KAPPA, result.iterations,
         spent, result.ledger.of("setup")[resource], bound, spent / max(bound, 1), explicit, held,
     )  # fmt: skip
@@ -123,7 +123,9 @@ def _frontier_holds(hard: HardInstance, resource: Resource, early: Result) -> bo
     return not np.any(early.z[~allowed])
 
 
-def report(names: Iterable[str] | None = None, methods: Iterable[str] = METHODS) -> list[Row]:
+def report(
+    names: Iterable[str] | None = None, methods: Iterable[str] = METHODS
+) -> list[Efficiency]:
     """All rows; affine bounds speak of products, so only cross-apapc is measured by them."""
     chosen = families()
     rows = []

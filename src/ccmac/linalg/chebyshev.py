@@ -6,7 +6,7 @@ Monomial coefficients are never formed: everything here is stable at degree 500.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import numpy as np
 import scipy.fft
@@ -16,6 +16,8 @@ from ccmac.linalg.tolerances import DEGREE_SLACK, GRID_ROUNDING, GRID_SLACK, POI
 
 Array = NDArray[np.float64]
 Apply = Callable[[Array], Array]
+Chain = Generator[Array, Array, Array]
+"""Yields a contribution, receives its mean, and returns a result."""
 
 
 def growth(degree: int, a: float, b: float) -> float:
@@ -89,19 +91,37 @@ def clenshaw(coefficients: Array, a: float, b: float, apply: Apply, v: Array) ->
 
 
 # -- 1/x: the semi-iteration -------------------------------------------------------------------
-def semi_iteration(apply: Apply, right: Array, a: float, b: float, steps: int) -> Array:
-    """q(Q) right with q ~ 1/x on [a, b]; spec(q(Q)Q) in 1 +- 1/T_steps; steps - 1 products."""
+def semi_iteration_chain(
+    contribution: Apply, right: Array, a: float, b: float, steps: int
+) -> Chain:
+    """q(S) right, q ~ 1/x on [a, b]; yields ``contribution(v)`` and is sent its mean S v.
+
+    steps - 1 products; spec(q(S) S) lies in 1 +- 1/T_steps((b+a)/(b-a)).
+    """
     centre, half = (b + a) / 2, (b - a) / 2
     x = right / centre
-    if steps == 1 or half <= 0:
-        return np.asarray(x)
+    if half <= 0:
+        return x
     previous, rho = np.zeros_like(right), half / centre
     for _ in range(steps - 1):
-        residual = right - apply(x)
+        image = yield contribution(x)
         rho_next = 1.0 / (2.0 * centre / half - rho)
-        x, previous = x + rho_next * rho * (x - previous) + (2.0 * rho_next / half) * residual, x
-        rho = rho_next
-    return np.asarray(x)
+        following = (
+            x + (rho_next * rho) * (x - previous) + (2.0 * rho_next / half) * (right - image)
+        )
+        previous, x, rho = x, following, rho_next
+    return x
+
+
+def semi_iteration(apply: Apply, right: Array, a: float, b: float, steps: int) -> Array:
+    """The same where S is at hand: q(S) right in steps - 1 products."""
+    chain = semi_iteration_chain(lambda v: v, right, a, b, steps)
+    try:
+        v = next(chain)
+        while True:
+            v = chain.send(apply(v))
+    except StopIteration as stop:
+        return np.asarray(stop.value)
 
 
 # -- graph filter ------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class LocalFamily:
         self.empty = not (mine if present is None else present)
         self._row_ends = np.concatenate([[0], np.cumsum(self.rows)]).astype(int)
         self._column_ends = np.concatenate([[0], np.cumsum(self.columns)]).astype(int)
-        self._identity = _identity_multiples(self.blocks)
+        self._identity = identity_multiples(self.blocks)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -235,7 +235,8 @@ def identity_multiple(block: Any) -> float | None:
     return float(diagonal[0]) if np.all(diagonal == diagonal[0]) and diagonal[0] else None
 
 
-def _identity_multiples(blocks: Sequence[Any]) -> Array | None:
+def identity_multiples(blocks: Sequence[Any]) -> Array | None:
+    """c_i if every block is c_i I (0 where absent) and some are there, else None."""
     multiples = [0.0 if b is None else identity_multiple(b) for b in blocks]
     if any(c is None for c in multiples) or not any(multiples):
         return None

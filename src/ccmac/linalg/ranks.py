@@ -12,10 +12,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
+from ccmac.inputs import is_sparse
 from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK
 
 Array = NDArray[np.float64]
@@ -129,10 +133,20 @@ def squared_range(matrix: Array) -> tuple[int, float, float]:
     return rank, float(low) ** 2, high**2
 
 
+def row_lengths(matrix: Any) -> Array:
+    """||row|| of a dense or sparse matrix; scaled first, since squares of entries may underflow."""
+    if 0 in matrix.shape:
+        return np.zeros(matrix.shape[0])
+    largest: Any = abs(matrix).max(axis=1)
+    size = np.ravel(largest.toarray() if is_sparse(largest) else largest)
+    inverse = 1.0 / np.where(size > 0, size, 1.0)
+    if is_sparse(matrix):
+        return np.asarray(size * spla.norm(sp.diags_array(inverse) @ matrix, axis=1))
+    return np.asarray(size * np.linalg.norm(inverse[:, None] * matrix, axis=1))
+
+
 def _inverse_lengths(matrix: Array) -> Array:
-    """1 / ||row||, 0 for zero rows; entries are scaled first, whose squares might underflow."""
-    size = np.abs(matrix).max(axis=1, initial=0.0)
-    safe = np.where(size > 0, size, 1.0)
-    lengths = size * np.linalg.norm(matrix / safe[:, None], axis=1)
+    """1 / ||row||, 0 for zero rows."""
+    lengths = row_lengths(matrix)
     present = lengths >= np.finfo(np.float64).tiny
     return np.asarray(np.where(present, 1.0 / np.where(present, lengths, 1.0), 0.0))

@@ -16,6 +16,9 @@ RANK = 1e-12
 The rows are known to eps each and their decomposition to eps max(shape), which reaches 1e-12 at
 4,500 rows or columns; beyond that :func:`ccmac.linalg.ranks.rank_cut` grows with them. Smaller
 matrices keep the difference for dependent rows that were computed with some cancellation."""
+UNEVEN = 256.0
+"""Row lengths beyond this, or its inverse, are evened out before rows are squared as they are: the
+squares of the rest differ by at most 256^4 = 4e9, which a Gram matrix still tells from rounding."""
 CONSISTENCY = 1e-9
 """Distance of a right-hand side from the range, in rows of unit length and beside max(1, its norm),
 above which the equations contradict each other. A direction kept at the rank cut carries errors of
@@ -83,6 +86,8 @@ LANCZOS_LOW_RESIDUAL = 1e-2
 # -- extremes of a spectrum ----------------------------------------------------------------------
 EXTREME_MARGIN = 1e-6
 """By how much ends from ARPACK (tolerance eps, from inside) are widened: half the digits kept."""
+DENSE_MARGIN = 1e-10
+"""The same for ends from a dense decomposition, which knows them to eps max(shape)."""
 EXTREME_ZERO = 1e-13
 """A smallest eigenvalue below this share of the largest is the rounding of a decomposition."""
 

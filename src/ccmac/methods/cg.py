@@ -37,7 +37,7 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import right_hand_sides
 
 Array = NDArray[np.float64]
-GROWTH = 1e8  # of <y, r> over its least: rounding, or equations in conflict
+SWELLED = 1e8  # of <y, r> over its least: rounding, or equations in conflict
 SETTLED = 1e-30  # of the first <y, r>: nothing is left to reduce
 
 
@@ -121,7 +121,7 @@ class DualConjugateGradients(Iteration[CgState]):
         # Curvature along the new direction: it vanishes where equations in conflict pull.
         curvature = d - beta * g / state.alpha if beta else d
         settled = g <= SETTLED * first or curvature <= SETTLED * d
-        if settled or g > GROWTH * least:
+        if settled or g > SWELLED * least:
             return replace(state, least=least, first=first, over=True)
         alpha = g / curvature
         s_l, s_n = q_l + beta * state.s_l, q_n + beta * state.s_n

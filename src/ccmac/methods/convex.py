@@ -19,7 +19,7 @@ from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space
 
 Array = NDArray[np.float64]
-GROWTH = 1.5
+ADAPT_AGAIN = 1.5  # times the steps done
 FACTOR = 3.0
 SPREAD = 30.0
 SCHEDULE = "stages ended by computable tests, or the paper's schedule for a radius"
@@ -100,7 +100,7 @@ def proved(
 # nearly the same norm. The ratio is looked at after 4, 6, 9, ... steps; two reductions that ride.
 def next_adaptation(count: int) -> int:
     """When to look again."""
-    return math.ceil(GROWTH * count)
+    return math.ceil(ADAPT_AGAIN * count)
 
 
 def adapted_weight(

@@ -45,11 +45,11 @@ from ccmac.workspace.curvature import CurvatureTable
 Array = NDArray[np.float64]
 PROBE = 1e-4  # displacement of the minimisers when curvature is probed, at most
 ARMIJO = 1e-4
-ROUNDING = 1e-10  # values closer than this (relative) do not decide
+ALIKE = 1e-10  # values closer than this (relative) do not decide
 CURVATURE = 1e-8  # <s, y> below this share of |s||y|: condition 1e16, the dual has no curvature
 TRIALS = 20  # rejected in a row: nothing is left to gain
 SETTLED = 1e-30
-GROWTH = 1e8
+SWELLED = 1e8  # of the square over its least: rounding, or equations in conflict
 FLATTER = 0.8
 
 
@@ -141,14 +141,14 @@ class DualLbfgs(Iteration[LbfgsState]):
         trial = self._trial(state, state.h + alpha * h, d_l, d_n, alpha)
         before, after = float(trial.products[GRADIENT, 0]), float(trial.squares[2, 0])
         rise = trial.value - state.value
-        flatter = rise <= ROUNDING * trial.size and after <= FLATTER * abs(before)
+        flatter = rise <= ALIKE * trial.size and after <= FLATTER * abs(before)
         taken = bool(rise <= ARMIJO * alpha * before or flatter)
         state, curved = self._learn(state, trial, alpha, take=taken)
         rejected = 0 if taken else state.rejected + 1
         square = float(state.gram[0, GRADIENT, GRADIENT])
         least = min(state.least, square)
         # While phi falls to a minimum, ||g||^2 stays below condition times any earlier one.
-        over = square <= SETTLED * state.first or square > GROWTH * least
+        over = square <= SETTLED * state.first or square > SWELLED * least
         return replace(
             state, rejected=rejected, alpha=0.5 ** max(rejected - 1, 0), least=least,
             over=bool(over or not curved or rejected >= TRIALS),

@@ -15,7 +15,7 @@ from ccmac.errors import InputError
 from ccmac.methods.base import Method, Request
 from ccmac.methods.options import option
 from ccmac.realizations.averaged.build import Wanted, averaged
-from ccmac.realizations.averaged.planner import Fixed, Goal
+from ccmac.realizations.averaged.planner import Aim, Fixed
 from ccmac.realizations.base import Realized
 from ccmac.realizations.supplied import Certificates
 from ccmac.workspace import Workspace
@@ -97,7 +97,7 @@ class RealizedMethod(Method):
             target = request.target if self.stand_in is None else max(request.tol, 1e-12)
             measure = request.measure if self.stand_in is None else (1.0, 1.0)
             wanted = Wanted(
-                (request.x0, request.z0), Goal(target, measure, request.costs),
+                (request.x0, request.z0), Aim(target, measure, request.costs),
                 replace(plan, **fixed), given, self.access, self.stand_in, request.seed,
             )  # fmt: skip
             return averaged(work, wanted)
@@ -140,7 +140,7 @@ class JudgedMethod(Method):
         """
         if request.reference:
             return None, None
-        goal = Goal(request.target, request.measure, request.costs)
+        goal = Aim(request.target, request.measure, request.costs)
         given = self.certificates or Certificates()
         wanted = Wanted((request.x0, request.z0), goal, certificates=given, seed=request.seed)
         realized = averaged(work, wanted)

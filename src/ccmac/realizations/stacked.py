@@ -17,6 +17,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.families import dense, multiply
 from ccmac.linalg.filters import minimal_degree, outer_degree
 from ccmac.linalg.ranks import row_space, squared_range
+from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.realizations.base import Realized
 from ccmac.realizations.normalized import (
     RULES,
@@ -34,7 +35,6 @@ from ccmac.workspace import Workspace
 Array = NDArray[np.float64]
 DENSE = 4000
 OVERLAP = 1e-10
-ROUNDING = 1e-10
 
 
 class MatrixChannel(Channel):
@@ -100,7 +100,7 @@ def stacked(
                 bases.append(rows.basis.T)
                 if ends is None:
                     _, low, high = squared_range(entries)
-                    ends = (low, high * (1 + ROUNDING))
+                    ends = (low, high * (1 + DENSE_MARGIN))
                 if rule == "exact":
                     channels.append(WhitenedChannel(raw, entries, runtime.ledger))
                     continue
@@ -135,5 +135,5 @@ def _interval(
     values = np.linalg.svd(np.vstack(bases), compute_uv=False)
     positive = values[values > OVERLAP] ** 2
     return Interval(
-        a * float(positive[-1]) * (1 - ROUNDING), b * float(positive[0]) * (1 + ROUNDING)
+        a * float(positive[-1]) * (1 - DENSE_MARGIN), b * float(positive[0]) * (1 + DENSE_MARGIN)
     )

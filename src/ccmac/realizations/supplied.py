@@ -42,3 +42,8 @@ class Certificates:
                 raise InputError(f"certificates: {low} = {a} is larger than {high} = {b}")
         if self.cross_factor is not None and self.cross_factor < 1:
             raise InputError(f"certificates: cross_factor = {self.cross_factor} is below 1")
+
+    @property
+    def of_own_rows(self) -> bool:
+        """Whether something is said of the C_i or D_i: their rows then stay as they are."""
+        return any(v is not None for v in (self.l_C, self.u_C, self.d_D, self.mu_D))

@@ -24,7 +24,7 @@ class Runtime(ABC):
     """Owns agents ``owned``; charges rounds, reductions and bytes as it executes them.
 
     ``fused``: whether polynomials in operators may be multiplied out (certified and canonical
-    realizations, graph filters of two baselines), which moves the last bits.
+    realizations, graph filters of two comparators), which moves the last bits.
     """
 
     fused: bool = False
@@ -152,7 +152,7 @@ class InProcess(Runtime):
 
     Sums run in the order of the averaging scheme, so that results have the bits of an MPI run on
     any number of ranks. ``fused=True`` moreover lets polynomials in operators be multiplied out,
-    where a realization or a baseline has them: the same up to rounding, at an unchanged charge.
+    where a realization or a comparator has them: the same up to rounding, at an unchanged charge.
     """
 
     def __init__(

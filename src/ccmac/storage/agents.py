@@ -13,8 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import zipfile
-import zlib
 from collections.abc import Mapping
 from io import BufferedReader
 from pathlib import Path
@@ -28,6 +26,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
 from ccmac.objectives import KINDS, Objective
 from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Agent
+from ccmac.storage.npz import read_npz
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 OBJECTIVE = "objective"
@@ -96,9 +95,13 @@ class Arrays:
         try:
             with path.open("rb") as stream:
                 _check(where, stream, sha256)
-                self.arrays = _arrays(where, stream)
+                self.arrays = read_npz(stream)
         except FileNotFoundError:
             raise InputError(f"{where}: the file is missing; restore it or save again") from None
+        except InputError:
+            raise
+        except ValueError:
+            raise InputError(f"{where}: is not a file of plain arrays; {AGAIN}") from None
         except OSError as error:
             raise InputError(f"{where}: cannot be read ({type(error).__name__})") from None
 
@@ -143,17 +146,6 @@ def _check(where: str, stream: BufferedReader, sha256: str) -> None:
             f"restore it or {AGAIN}"
         )
     stream.seek(0)
-
-
-def _arrays(where: str, stream: BufferedReader) -> Named:
-    try:
-        archive = np.load(stream, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise ValueError
-        with archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
-        raise InputError(f"{where}: is not a file of plain arrays; {AGAIN}") from None
 
 
 # -- objectives ------------------------------------------------------------------------------------

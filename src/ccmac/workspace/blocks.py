@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.ledger import Ledger
-from ccmac.linalg.families import LocalFamily
-from ccmac.problem import Problem
+from ccmac.linalg.families import LocalFamily, has_entries
+from ccmac.linalg.ranks import row_lengths
+from ccmac.linalg.tolerances import UNEVEN
+from ccmac.problem import Agent, Problem
 
 Array = NDArray[np.float64]
 
@@ -44,6 +48,38 @@ def block_families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
         )
         for name, (rows, columns) in shapes.items()
     }
+
+
+def even_rows(problem: Problem) -> Problem:
+    """The same equations with very long and very short own rows of C_i and D_i near unit length.
+
+    For realizations that work with the rows as they are: squares of rows that differ by more than
+    UNEVEN^2 would not be seen beside each other, and the rank would be another one than
+    everybody's (:mod:`ccmac.linalg.ranks`). Powers of two: nothing is rounded. No communication.
+    """
+    changed = {i: _even(agent) for i, agent in problem.agents.items()}
+    if all(changed[i] is agent for i, agent in problem.agents.items()):
+        return problem
+    return Problem(changed, n=problem.n, q=problem.q, m=problem.m, present=problem.present)
+
+
+def _even(agent: Agent) -> Agent:
+    changes: dict[str, Any] = {}
+    for name, right in (("C", "c"), ("D", "e")):
+        block, v = getattr(agent, name), getattr(agent, right)
+        if block is None or not has_entries(block):
+            continue
+        lengths = row_lengths(block)
+        far = (lengths > 0) & ((lengths > UNEVEN) | (lengths < 1 / UNEVEN))
+        if far.any():
+            scale = np.exp2(-np.round(np.log2(np.where(far, lengths, 1.0))))
+            changes[name] = (
+                scale[:, None] * block
+                if isinstance(block, np.ndarray)
+                else (sp.csr_array(sp.diags_array(scale) @ block))
+            )
+            changes |= {} if v is None else {right: scale * v}
+    return replace(agent, **changes) if changes else agent
 
 
 def _filled(vector: Any, size: int) -> Array:

@@ -5,16 +5,16 @@ A chain is a generator: it yields a contribution, receives its mean, and returns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
+from ccmac.linalg.chebyshev import Chain
 from ccmac.runtime.base import Runtime
 
 Array = NDArray[np.float64]
-Chain = Generator[Array, Array, Array]
 
 
 def lockstep(runtime: Runtime, chains: Sequence[Chain]) -> list[Array]:
@@ -45,25 +45,3 @@ def lockstep_cost(runtime: Runtime, chains: Sequence[tuple[int, int]]) -> Cost:
     for step in range(max((steps for steps, _ in chains), default=0)):
         cost = cost + runtime.average_cost(sum(w for steps, w in chains if step < steps))
     return cost
-
-
-def semi_iteration_chain(
-    contribution: Callable[[Array], Array], right: Array, a: float, b: float, steps: int
-) -> Chain:
-    """q(S) right, q ~ 1/x on [a, b], where the mean of ``contribution(v)`` is S v.
-
-    steps - 1 averagings; spec(q(S) S) lies in 1 +- 1/T_steps((b+a)/(b-a)).
-    """
-    centre, half = (b + a) / 2, (b - a) / 2
-    x = right / centre
-    if half <= 0:
-        return x
-    previous, rho = np.zeros_like(right), half / centre
-    for _ in range(steps - 1):
-        image = yield contribution(x)
-        rho_next = 1.0 / (2.0 * centre / half - rho)
-        following = (
-            x + (rho_next * rho) * (x - previous) + (2.0 * rho_next / half) * (right - image)
-        )
-        previous, x, rho = x, following, rho_next
-    return x

@@ -1,4 +1,4 @@
-"""Curvature as the agents declare it, and what the block scaling z = s z~ does to it."""
+"""ScaledCurvature as the agents declare it, and what the block scaling z = s z~ does to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_BOUND = 1e300  # stands for the convexity of a block of size zero
 
 
 @dataclass(frozen=True)
-class Curvature:
+class ScaledCurvature:
     """mu and L of Phi under one scaling; ``augment`` is rho of the consensus augmentation."""
 
     mu: float
@@ -133,14 +133,14 @@ class CurvatureTable:
             setattr(other, low, np.maximum(getattr(self, low), least))
         return other
 
-    def at(self, s: float) -> Curvature:
+    def at(self, s: float) -> ScaledCurvature:
         """mu, L (and augmentation) of sum_i f_i(x, s z)."""
         return self._separable_at(s) if self.separable else self._mixed_at(s)
 
-    def _separable_at(self, s: float) -> Curvature:
+    def _separable_at(self, s: float) -> ScaledCurvature:
         mu_x, L_x = float(self.mu_x.min()), float(self.L_x.max())
         h, L_z = s * s * self.mu_z, s * s * float(self.L_z.max())
-        plain = Curvature(min(mu_x, float(h.min())), max(L_x, L_z))
+        plain = ScaledCurvature(min(mu_x, float(h.min())), max(L_x, L_z))
         # The augmentation lifts mu to the mean of the h_i at most: nothing to lift, no gain.
         if self.runtime.n == 1 or not np.isfinite([*h, L_x, L_z]).all() or h.max() <= 0:
             return plain
@@ -148,7 +148,7 @@ class CurvatureTable:
         gain = plain.mu <= 0 or plain.condition > AUGMENT_GAIN * better.condition
         return better if better.mu > 0 and gain else plain
 
-    def _mixed_at(self, s: float) -> Curvature:
+    def _mixed_at(self, s: float) -> ScaledCurvature:
         if s not in self._scaled:
             pairs = [
                 agent.objective.scaled_curvature(self.problem.d[i], self.problem.q, 1.0, s)
@@ -160,7 +160,7 @@ class CurvatureTable:
         if self.floor:
             L = L if np.isfinite(L) else max(1.0, s * s) * float(self.L.max())
             mu = max(mu, self.floor * L)
-        return Curvature(mu, L)
+        return ScaledCurvature(mu, L)
 
 
 def _declared(problem: Problem, i: int) -> list[float]:
@@ -198,12 +198,12 @@ def recovered_curvature(h: Array, augment: float) -> float:
     return float(scipy.optimize.brentq(secular, low, high, xtol=1e-300, rtol=1e-15))
 
 
-def best_augmentation(h: Array, L_z: float, mu_x: float, L_x: float) -> Curvature:
+def best_augmentation(h: Array, L_z: float, mu_x: float, L_x: float) -> ScaledCurvature:
     """The augmentation that minimises the condition number of the objective."""
-    best, top = Curvature(min(mu_x, float(h.min())), max(L_x, L_z)), max(L_x, L_z)
+    best, top = ScaledCurvature(min(mu_x, float(h.min())), max(L_x, L_z)), max(L_x, L_z)
     for rho in top * np.geomspace(1e-3, 1e2, 26):
         mu = min(mu_x, recovered_curvature(h, float(rho)))
-        found = Curvature(mu, max(L_x, L_z + float(rho)), float(rho))
+        found = ScaledCurvature(mu, max(L_x, L_z + float(rho)), float(rho))
         if found.condition < best.condition:
             best = found
     return best

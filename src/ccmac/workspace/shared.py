@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import smallest_degree
+from ccmac.linalg.chebyshev import Chain, semi_iteration_chain, smallest_degree
 from ccmac.linalg.families import LocalFamily, dense
 from ccmac.linalg.lanczos import Krylov
 from ccmac.linalg.ranks import RowSpace, row_space
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-from ccmac.workspace.chains import Chain, semi_iteration_chain
 
 Array = NDArray[np.float64]
 

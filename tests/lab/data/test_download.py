@@ -15,10 +15,10 @@ import pytest
 
 from ccmac.errors import InputError
 from ccmac.lab.data import download
-from ccmac.lab.data.registry import Record
+from ccmac.lab.data.registry import KnownSet
 
 TEXT = b"".join(b"%d %d:1 %d:1\n" % (1 - 2 * (i % 2), 1 + i % 7, 9 + i % 5) for i in range(20_000))
-PLAIN = Record(
+PLAIN = KnownSet(
     "toy", 20_000, 20, remote="toy", title="toy", sha256=hashlib.sha256(TEXT).hexdigest()
 )
 PACKED = replace(PLAIN, remote="toy.bz2")
@@ -85,7 +85,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("record", [PLAIN, PACKED])
-def test_a_file_arrives_whole(site: Site, tmp_path: Path, record: Record) -> None:
+def test_a_file_arrives_whole(site: Site, tmp_path: Path, record: KnownSet) -> None:
     path = download.fetch(record, tmp_path / "new" / "cache", base_url=site.url)
     assert path.read_bytes() == site.files[record.remote]
     assert not path.with_name(f"{record.remote}.part").exists()

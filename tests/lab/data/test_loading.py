@@ -15,10 +15,10 @@ import pytest
 from ccmac.errors import InputError
 from ccmac.lab import data
 from ccmac.lab.data import RECORDS, files
-from ccmac.lab.data.registry import Record
+from ccmac.lab.data.registry import KnownSet
 
 TOY_TEXT = b"1 1:1 3:1\n2 2:1\n2 \n"
-TOY = Record(
+TOY = KnownSet(
     "toy",
     rows=3,
     features=4,
@@ -40,7 +40,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda app: tmp_path / app)
     monkeypatch.setitem(RECORDS, "toy", TOY)
 
-    def offline(record: Record, directory: Path) -> Path:
+    def offline(record: KnownSet, directory: Path) -> Path:
         raise InputError(f"download of {record.remote} to {directory}")
 
     monkeypatch.setattr("ccmac.lab.data.loading.fetch", offline)

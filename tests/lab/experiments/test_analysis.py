@@ -25,7 +25,7 @@ from ccmac.lab.experiments.analysis import (
     two_factor_fit,
 )
 from ccmac.lab.experiments.records import Record
-from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.tables import render
 from lab.experiments.toy import fabricate
 
@@ -34,7 +34,7 @@ KAPPAS = {"a": 4.0, "b": 9.0, "c": 25.0, "d": 49.0}
 
 
 def made(chi: float, kappa: float, seed: int, affine: float, rounds: float, data: str) -> Record:
-    run = Run(
+    run = SuiteRun(
         "made", "practical", data, 8, 0, {"cross_factor": chi},
         {"family": "erdos_renyi", "p": 0.5, "seed": seed}, "cross-apapc", "cross-apapc", 1e-6,
     )  # fmt: skip

@@ -27,7 +27,7 @@ from ccmac.lab.experiments.records import (
 )
 from ccmac.lab.experiments.suite import Suite
 from ccmac.lab.experiments.verify import findings
-from lab.experiments.toy import TEXT, toy_suite, write_plugin
+from lab.experiments.toy import TEXT, toy_suite, trace_text, write_plugin
 
 
 def run(suite: Suite, folder: Path, plugin: str, *, jobs: int = 1, resume: bool = False) -> str:
@@ -135,7 +135,7 @@ def test_a_directory_in_use_or_of_another_suite_is_refused(tmp_path: Path) -> No
 
 def test_a_record_of_another_content_is_not_taken_for_this_one(tmp_path: Path) -> None:
     one, two = toy_suite().runs[:2]
-    write_record(tmp_path, one, {"status": "optimal", "message": ""}, "iteration\n1\n")
+    write_record(tmp_path, one, {"status": "optimal", "message": ""}, trace_text(1, 1))
     assert read_record(tmp_path, one) is not None
     (tmp_path / "runs" / one.id).rename(tmp_path / "runs" / two.id)
     assert read_record(tmp_path, two) is None

@@ -63,7 +63,7 @@ def test_files_that_define_nothing_are_refused(tmp_path: Path) -> None:
     wrong.write_text("METHODS = [3]\n", encoding="utf-8")
     broken.write_text("1 / 0\n", encoding="utf-8")
     for path, words in (
-        (empty, "neither METHODS nor DATASETS"), (wrong, "not a Method"),
+        (empty, "neither METHODS nor DATASETS"), (wrong, "classes derived from Method"),
         (broken, "ZeroDivisionError"), (tmp_path / "absent.py", "no such file"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=words):

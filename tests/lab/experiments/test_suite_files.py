@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ccmac.errors import InputError
 from ccmac.lab.experiments import suite
-from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.network.spec import build_family, parse_family
 
 GOOD = """\
@@ -39,7 +39,7 @@ def test_expansion_is_the_product_of_the_lists() -> None:
     run = found.runs[0]
     assert run.tol == 1e-4
     assert run.options == {"realization": "canonical", "inner": 6}
-    assert Run.from_dict(run.as_dict()) == run
+    assert SuiteRun.from_dict(run.as_dict()) == run
 
 
 def test_one_solve_serves_all_graphs_of_the_oracle_only() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ccmac.lab.experiments import suite
 from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.records import Record, read_records, write_record, write_suite
-from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
 from ccmac.results import COLUMNS
 
@@ -70,7 +70,7 @@ def fabricate(
         for chi in chis:
             for seed, name in enumerate(kappas):
                 runs.append(
-                    Run(
+                    SuiteRun(
                         "made", "practical", data, 8, 0, {"cross_factor": chi},
                         {"family": "erdos_renyi", "p": 0.5, "seed": seed}, "cross-apapc",
                         "cross-apapc", 1e-6,

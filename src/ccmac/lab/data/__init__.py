@@ -5,13 +5,13 @@ from __future__ import annotations
 from ccmac.lab.data.files import Status, status, verify
 from ccmac.lab.data.loading import load, locate, read_svmlight
 from ccmac.lab.data.lookalike import generate
-from ccmac.lab.data.registry import RECORDS, Dataset, Record, resolve
+from ccmac.lab.data.registry import RECORDS, Dataset, KnownSet, resolve
 from ccmac.lab.data.svmlight import parse_svmlight
 
 __all__ = [
     "RECORDS",
     "Dataset",
-    "Record",
+    "KnownSet",
     "Status",
     "generate",
     "load",

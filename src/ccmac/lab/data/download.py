@@ -18,7 +18,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from ccmac.errors import InputError
 from ccmac.lab.data.files import VARIABLE, digest_fault, read_text
-from ccmac.lab.data.registry import Record
+from ccmac.lab.data.registry import KnownSet
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 _ATTEMPTS = 4
@@ -31,7 +31,7 @@ class _Interrupted(Exception):
     """The transfer broke off after it had started; what arrived is kept."""
 
 
-def fetch(record: Record, directory: Path, *, base_url: str = BASE_URL) -> Path:
+def fetch(record: KnownSet, directory: Path, *, base_url: str = BASE_URL) -> Path:
     """Download ``record`` into ``directory`` and return the path of the finished file.
 
     Bytes go to a ``.part`` file. A transfer that breaks off is continued from there (HTTP Range),
@@ -147,7 +147,7 @@ def _unavailable(url: str, reason: str) -> InputError:
     )
 
 
-def _check(record: Record, part: Path) -> None:
+def _check(record: KnownSet, part: Path) -> None:
     """Keep ``part`` only if it decompresses and has the checksum on record."""
     try:
         fault = digest_fault(record, read_text(part, compression=Path(record.remote).suffix))

@@ -16,7 +16,7 @@ from typing import Any
 import platformdirs
 
 from ccmac.errors import InputError
-from ccmac.lab.data.registry import Record
+from ccmac.lab.data.registry import KnownSet
 from ccmac.lab.data.svmlight import parse_svmlight
 
 VARIABLE = "CCMAC_DATA"
@@ -76,7 +76,7 @@ def cache_directory() -> Path:
     return platformdirs.user_cache_path("ccmac")
 
 
-def find(record: Record) -> Path | None:
+def find(record: KnownSet) -> Path | None:
     """Return the file of a set that is on this machine, or ``None``; never uses the network."""
     for directory in (data_directory(), cache_directory()):
         if directory is None:
@@ -106,7 +106,7 @@ class Status:
     detail: str = ""
 
 
-def digest_fault(record: Record, text: bytes) -> str | None:
+def digest_fault(record: KnownSet, text: bytes) -> str | None:
     """Say how the checksum of ``text`` differs from the one on record; ``None`` if it does not."""
     found = digest(text)
     if record.sha256 is None or found == record.sha256:
@@ -114,14 +114,14 @@ def digest_fault(record: Record, text: bytes) -> str | None:
     return f"sha256 {found[:12]}..., expected {record.sha256[:12]}..."
 
 
-def check_digest(record: Record, text: bytes, path: Path) -> None:
+def check_digest(record: KnownSet, text: bytes, path: Path) -> None:
     """Raise :class:`InputError` unless ``text`` is the set on record, if its checksum is known."""
     fault = digest_fault(record, text)
     if fault:
         raise InputError(f"{path} is not {record.name} ({fault}): replace or remove the file")
 
 
-def status(record: Record) -> Status:
+def status(record: KnownSet) -> Status:
     """Say where a set is, without reading it."""
     path = find(record)
     if path is None:
@@ -130,7 +130,7 @@ def status(record: Record) -> Status:
     return Status(record.name, record.rows, record.features, "present", path, size)
 
 
-def verify(record: Record) -> Status:
+def verify(record: KnownSet) -> Status:
     """Read a set and compare it with the record; never downloads."""
     seen = status(record)
     if seen.path is None:
@@ -146,7 +146,7 @@ def verify(record: Record) -> Status:
     return Status(seen.name, seen.rows, seen.features, state, seen.path, seen.size, detail)
 
 
-def check_rows(record: Record, rows: int, path: Path) -> None:
+def check_rows(record: KnownSet, rows: int, path: Path) -> None:
     """Raise :class:`InputError` unless the file has the rows on record."""
     if rows != record.rows:
         raise InputError(
@@ -155,7 +155,7 @@ def check_rows(record: Record, rows: int, path: Path) -> None:
         )
 
 
-def _compare_shape(record: Record, text: bytes, path: Path) -> str:
+def _compare_shape(record: KnownSet, text: bytes, path: Path) -> str:
     """Check what can be checked without a checksum; returns the caveat to print."""
     matrix, _ = parse_svmlight(text, record.features, str(path))
     check_rows(record, matrix.shape[0], path)

@@ -12,7 +12,7 @@ from ccmac.errors import InputError
 from ccmac.lab.data.download import fetch
 from ccmac.lab.data.files import cache_directory, check_digest, check_rows, find, read_text
 from ccmac.lab.data.lookalike import generate
-from ccmac.lab.data.registry import LIKE, Dataset, Record, resolve
+from ccmac.lab.data.registry import LIKE, Dataset, KnownSet, resolve
 from ccmac.lab.data.svmlight import parse_svmlight
 
 
@@ -49,7 +49,7 @@ def load(name: str, *, fallback: bool = False) -> Dataset:
     return _read(record, locate(name))
 
 
-def _read(record: Record, path: Path) -> Dataset:
+def _read(record: KnownSet, path: Path) -> Dataset:
     text = read_text(path)
     check_digest(record, text, path)
     X, labels = parse_svmlight(text, record.features, str(path))

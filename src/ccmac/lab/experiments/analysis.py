@@ -1,6 +1,6 @@
 """Exponents and summaries, as pure functions of records.
 
-Fits are least squares on logarithms with one intercept a data set. Intervals come from resampling
+Fits are least squares on logarithms with one intercept per data set. Intervals come from resampling
 graph realizations as blocks: a graph is drawn with all its runs, over every cross factor and set.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,6 @@ class Fit:
     residual: tuple[tuple[float, float], ...]
     runs: int
     graphs: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
     def text(self, index: int = 0) -> str:
         """``0.988 [0.966, 1.009]``."""
@@ -152,7 +148,7 @@ class Quartiles:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One line of a table: the runs of a set, a number of agents and a method."""
 
     data: str
@@ -172,7 +168,7 @@ class Row:
     worst_error: float
 
 
-def rows(records: Sequence[Record]) -> list[Row]:
+def rows(records: Sequence[Record]) -> list[TableRow]:
     """Records gathered by set, agents and method, in order of appearance."""
     groups: dict[tuple[str, int, str], list[Record]] = {}
     for record in records:
@@ -180,7 +176,7 @@ def rows(records: Sequence[Record]) -> list[Row]:
     return [_row(*key, group) for key, group in groups.items()]
 
 
-def _row(data: str, agents: int, label: str, group: Sequence[Record]) -> Row:
+def _row(data: str, agents: int, label: str, group: Sequence[Record]) -> TableRow:
     done = [r for r in group if r.finished]
 
     def quartiles(read: Callable[[Record], float]) -> Quartiles:
@@ -189,7 +185,7 @@ def _row(data: str, agents: int, label: str, group: Sequence[Record]) -> Row:
     facts: dict[str, Any] = next((r.summary["data"] for r in done if "data" in r.summary), {})
     errors = [r.summary.get("relative_error") for r in done]
     known = [float(e) for e in errors if e is not None]
-    return Row(
+    return TableRow(
         data, int(facts.get("rows", 0)), int(facts.get("features", 0)), agents, label, len(group),
         sum(r.reached for r in group), quartiles(lambda r: r.count("gradients")),
         quartiles(lambda r: r.count("argmins")), quartiles(lambda r: r.count("affine")),

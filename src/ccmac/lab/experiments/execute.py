@@ -12,7 +12,7 @@ from ccmac.errors import InputError
 from ccmac.lab.experiments.live import Display
 from ccmac.lab.experiments.pool import Pool
 from ccmac.lab.experiments.records import clean, pending, read_suite, write_record, write_suite
-from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
 from ccmac.lab.experiments.task import machine
 
@@ -60,15 +60,15 @@ def run_suite(
         return tally
 
 
-def grouped(runs: Sequence[Run]) -> list[list[Run]]:
+def grouped(runs: Sequence[SuiteRun]) -> list[list[SuiteRun]]:
     """Runs that share their iterates, together; in the order of first appearance."""
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[SuiteRun]] = {}
     for run in runs:
         groups.setdefault(run.solve_key, []).append(run)
     return list(groups.values())
 
 
-def _lost(task: Sequence[Run], folder: Path) -> list[tuple[str, str, float]]:
+def _lost(task: Sequence[SuiteRun], folder: Path) -> list[tuple[str, str, float]]:
     """Record runs whose worker vanished."""
     message = "the worker process was killed (out of memory?); resume with fewer jobs"
     for run in task:
@@ -94,7 +94,7 @@ def _check(suite: Suite, folder: Path, resume: bool) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One runner a directory; the system releases the lock of a killed one."""
+    """One runner per directory; the system releases the lock of a killed one."""
     try:
         import fcntl
     except ImportError:

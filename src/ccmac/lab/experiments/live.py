@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ccmac.lab.experiments.pool import Outcome, Worker
-from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
 
 RECENT = 6
@@ -31,7 +31,7 @@ class Display:
 
     @contextmanager
     def running(
-        self, suite: Suite, skipped: int, tasks: Sequence[Sequence[Run]], jobs: int
+        self, suite: Suite, skipped: int, tasks: Sequence[Sequence[SuiteRun]], jobs: int
     ) -> Iterator[None]:
         """Show the suite while the block runs."""
         self.suite, self.skipped, self.jobs = suite, skipped, jobs
@@ -56,7 +56,7 @@ class Display:
         if self.live is not None:
             self.live.update(self._view(workers))
 
-    def done(self, task: Sequence[Run], outcome: Outcome) -> None:
+    def done(self, task: Sequence[SuiteRun], outcome: Outcome) -> None:
         """A task ended."""
         self.waiting.remove(task)
         total = sum(seconds for _, _, seconds in outcome)
@@ -118,5 +118,5 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _kind(run: Run) -> str:
+def _kind(run: SuiteRun) -> str:
     return f"{run.data} {run.agents} {run.label}"

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.runs import SuiteRun
 
 Outcome = list[tuple[str, str, float]]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -30,7 +30,7 @@ class Worker:
 
     process: BaseProcess
     pipe: Connection
-    task: Sequence[Run] | None = None
+    task: Sequence[SuiteRun] | None = None
     since: float = 0.0
 
 
@@ -43,8 +43,8 @@ class Pool:
         self.workers: list[Worker] = []
 
     def map(
-        self, tasks: Sequence[Sequence[Run]], tick: Callable[[list[Worker]], None]
-    ) -> Iterator[tuple[Sequence[Run], Outcome | None]]:
+        self, tasks: Sequence[Sequence[SuiteRun]], tick: Callable[[list[Worker]], None]
+    ) -> Iterator[tuple[Sequence[SuiteRun], Outcome | None]]:
         """Yield (task, outcome) as tasks end; the outcome of a lost task is None."""
         waiting = list(reversed(tasks))
         try:
@@ -63,7 +63,7 @@ class Pool:
     def _busy(self) -> int:
         return sum(worker.task is not None for worker in self.workers)
 
-    def _collect(self) -> Iterator[tuple[Sequence[Run], Outcome | None]]:
+    def _collect(self) -> Iterator[tuple[Sequence[SuiteRun], Outcome | None]]:
         ready = set(wait([w.pipe for w in self.workers if w.task is not None], timeout=TICK))
         for worker in [w for w in self.workers if w.pipe in ready]:
             task = worker.task

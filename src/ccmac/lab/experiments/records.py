@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
 from ccmac.storage.files import atomic_directory, atomic_write
 from ccmac.texts import MEGABYTE, dumps, loads, plain, read_text
@@ -60,7 +60,7 @@ class SuiteFile(msgspec.Struct):
     runs: dict[str, dict[str, Any]]
 
 
-class Geometry(TypedDict, total=False):
+class ShownGeometry(TypedDict, total=False):
     """The part of the geometry that is shown."""
 
     cross_factor: Positive | None
@@ -92,7 +92,7 @@ class Summary(TypedDict, total=False):
     status: Required[str]
     message: str
     ledger: dict[str, dict[str, Count]]
-    geometry: Geometry | None
+    geometry: ShownGeometry | None
     provenance: Provenance | None
     data: Facts
     relative_error: Number
@@ -104,7 +104,7 @@ class Summary(TypedDict, total=False):
 class Record:
     """One run as recorded."""
 
-    run: Run
+    run: SuiteRun
     summary: dict[str, Any]
     folder: Path
 
@@ -185,7 +185,7 @@ def write_suite(folder: Path, suite: Suite) -> None:
     atomic_write(folder / "suite.json", dumps(content, 1) + "\n")
 
 
-def write_record(folder: Path, run: Run, summary: dict[str, Any], trace: str) -> None:
+def write_record(folder: Path, run: SuiteRun, summary: dict[str, Any], trace: str) -> None:
     """Put one run directory in place, complete."""
     runs = folder / "runs"
     runs.mkdir(parents=True, exist_ok=True)
@@ -211,7 +211,7 @@ def read_suite(folder: Path) -> Suite:
     path = folder / "suite.json"
     try:
         content = msgspec.convert(loads(read_text(path, str(path), BYTES)), SuiteFile)
-        runs = tuple(Run.from_dict(spec) for spec in content.runs.values())
+        runs = tuple(SuiteRun.from_dict(spec) for spec in content.runs.values())
         return Suite(content.suite, content.title, content.profile, runs, content.expect)
     except FileNotFoundError:
         raise InputError(
@@ -221,7 +221,7 @@ def read_suite(folder: Path) -> Suite:
         raise InputError(f"{path} is damaged; run the suite again with --resume") from None
 
 
-def read_record(folder: Path, run: Run) -> Record | None:
+def read_record(folder: Path, run: SuiteRun) -> Record | None:
     """The record of a run; None when it is absent or damaged."""
     place = folder / "runs" / run.id
     try:
@@ -242,7 +242,7 @@ def read_records(folder: Path, suite: Suite | None = None) -> list[Record]:
     return [record for record in found if record is not None]
 
 
-def pending(folder: Path, suite: Suite) -> list[Run]:
+def pending(folder: Path, suite: Suite) -> list[SuiteRun]:
     """Runs without a finished record: never started, failed, interrupted or damaged."""
     done = {r.run.id for r in read_records(folder, suite) if r.finished}
     return [run for run in suite.runs if run.id not in done]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Annotated, Any
 
 import msgspec
@@ -17,7 +18,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Run:
+class SuiteRun:
     """Problem, network, method and stopping rule, all of plain values.
 
     ``problem`` are keyword arguments of :func:`ccmac.vfl.problem`, ``options`` of
@@ -40,14 +41,14 @@ class Run:
     max_iterations: int | None = None
     max_seconds: float | None = None
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Readable words and a digest of the content: equal runs have equal names."""
         words = (self.data, f"n{self.agents}", network_name(self.network), self.label)
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(words)).strip("-").lower()
         return f"{slug[:60]}-{digest({'format': FORMAT, **self.as_dict()})}"
 
-    @property
+    @cached_property
     def solve_key(self) -> str:
         """Equal for runs with the same iterates.
 
@@ -66,10 +67,10 @@ class Run:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return asdict(self)
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Run:
+    def from_dict(cls, content: dict[str, Any]) -> SuiteRun:
         """Inverse of :meth:`as_dict`; content that is none raises ValueError or KeyError."""
         run = msgspec.convert(content, cls)
         if run.network["family"] not in FAMILIES or not network_name(run.network):

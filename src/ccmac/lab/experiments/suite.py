@@ -19,7 +19,7 @@ from ccmac.errors import InputError
 from ccmac.lab import data
 from ccmac.lab.data.files import find
 from ccmac.lab.experiments.plugins import DATASETS
-from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.methods.registry import REGISTRY
 from ccmac.methods.registry import parse as parse_method
 from ccmac.network.spec import FAMILIES, parse_family
@@ -47,7 +47,7 @@ class Suite:
     name: str
     title: str
     profile: str
-    runs: tuple[Run, ...]
+    runs: tuple[SuiteRun, ...]
     expect: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -80,7 +80,7 @@ def read(text: str, file: str, profile: str | None = None, max_runs: int = MAX_R
         raise InputError(f"profile {shown(chosen)} is unknown; take one of {', '.join(PROFILES)}")
     if chosen not in offered:
         raise InputError(f"suite {cut(name)}: has no profile {chosen!r}; take {', '.join(offered)}")
-    runs: dict[str, Run] = {}
+    runs: dict[str, SuiteRun] = {}
     for run in _expand(top, name, chosen, max_runs):
         if run.id in runs:
             top["methods"].fail(f"the run {run.id} occurs twice; make the labels or lists distinct")
@@ -90,7 +90,7 @@ def read(text: str, file: str, profile: str | None = None, max_runs: int = MAX_R
     return Suite(name, title, chosen, tuple(runs.values()), expect)
 
 
-def _expand(top: dict[str, Located], name: str, profile: str, max_runs: int) -> Iterator[Run]:
+def _expand(top: dict[str, Located], name: str, profile: str, max_runs: int) -> Iterator[SuiteRun]:
     def listed(key: str, read_one: Callable[[Located], Any], default: Any) -> tuple[Any, ...]:
         return top[key].each(read_one) if key in top else (default,)
 
@@ -116,7 +116,7 @@ def _expand(top: dict[str, Located], name: str, profile: str, max_runs: int) -> 
     for tol, data_name, n, seed, alpha, graph, (method, label, options) in product(*lists):
         own = dict(options)
         named = f"{label} {tol:g}" if len(tolerances) > 1 else label
-        yield Run(
+        yield SuiteRun(
             name, profile, data_name, n, seed, alpha, graph, method, named, tol, stop, problem,
             max_iterations=own.pop("max_iterations", iterations),
             max_seconds=own.pop("max_seconds", seconds), options=own,

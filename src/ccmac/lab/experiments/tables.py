@@ -1,4 +1,4 @@
-"""Tables of a suite: Markdown, LaTeX, CSV or JSON, one row a set, size and method."""
+"""Tables of a suite: Markdown, LaTeX, CSV or JSON, one row per set, size and method."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from ccmac.errors import InputError
-from ccmac.lab.experiments.analysis import Quartiles, Row, rows
+from ccmac.lab.experiments.analysis import Quartiles, TableRow, rows
 from ccmac.lab.experiments.records import Record
 from ccmac.texts import dumps, plain
 
@@ -40,7 +40,8 @@ def render(records: Sequence[Record], form: str = "markdown") -> str:
     return _markdown(found)
 
 
-def _cells(row: Row, quartiles: Callable[[Quartiles], str], error: Callable[[float], str], mark: str
+def _cells(row: TableRow, quartiles: Callable[[Quartiles], str], error: Callable[[float], str],
+    mark: str,
 ) -> list[str]:  # fmt: skip
     work = row.gradients if row.gradients.high > 0 else row.argmins
     kind = "" if row.gradients.high > 0 or not row.argmins.high > 0 else " argmins"
@@ -75,7 +76,7 @@ def cells(records: Sequence[Record]) -> list[list[str]]:
     return [_cells(row, _plain_quartiles, _plain_error, " mod.") for row in rows(records)]
 
 
-def _markdown(found: Sequence[Row]) -> str:
+def _markdown(found: Sequence[TableRow]) -> str:
     align = ["---" if name in TEXT_COLUMNS else "---:" for name in HEAD]
     lines = [f"| {' | '.join(HEAD)} |", f"|{'|'.join(align)}|"]
     for row in found:
@@ -85,7 +86,7 @@ def _markdown(found: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _latex(found: Sequence[Row]) -> str:
+def _latex(found: Sequence[TableRow]) -> str:
     spec = "".join("l" if name in TEXT_COLUMNS else "r" for name in HEAD)
     lines = [
         rf"\begin{{tabular}}{{@{{}}{spec}@{{}}}}", r"\toprule",
@@ -113,7 +114,7 @@ def _escape(text: str) -> str:
     return text.replace("–", "--")
 
 
-def _csv(found: Sequence[Row]) -> str:
+def _csv(found: Sequence[TableRow]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     counts = ("gradients", "argmins", "affine", "raw", "rounds", "setup_rounds")

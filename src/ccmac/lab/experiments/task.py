@@ -25,7 +25,7 @@ from ccmac.lab.data import load, read_svmlight
 from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.records import thinned, write_record
 from ccmac.lab.experiments.reference import reference_weights
-from ccmac.lab.experiments.runs import Run
+from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import build_family
@@ -37,7 +37,7 @@ from ccmac.version import __version__, source_digest
 Array = NDArray[np.float64]
 
 
-def execute(runs: Sequence[Run], folder: Path) -> list[tuple[str, str, float]]:
+def execute(runs: Sequence[SuiteRun], folder: Path) -> list[tuple[str, str, float]]:
     """Solve runs that share their iterates and record each; (id, status, seconds) of all.
 
     Whatever goes wrong is recorded as status ``failed`` with the reason: it never escapes.
@@ -60,7 +60,7 @@ def execute(runs: Sequence[Run], folder: Path) -> list[tuple[str, str, float]]:
     return out
 
 
-def _solve(runs: Sequence[Run]) -> list[tuple[dict[str, Any], str]]:
+def _solve(runs: Sequence[SuiteRun]) -> list[tuple[dict[str, Any], str]]:
     run = runs[0]
     X, y, facts = dataset(run.data)
     built = problem_of(run)
@@ -135,12 +135,12 @@ def dataset(name: str) -> tuple[Any, Array, dict[str, Any]]:
     }  # fmt: skip
 
 
-def problem_of(run: Run) -> vfl.VflProblem:
+def problem_of(run: SuiteRun) -> vfl.VflProblem:
     """The vertical federated problem of a run."""
     return _problem(run.data, run.agents, run.partition_seed, *_frozen(run))
 
 
-def _frozen(run: Run) -> tuple[Any, tuple[tuple[str, Any], ...]]:
+def _frozen(run: SuiteRun) -> tuple[Any, tuple[tuple[str, Any], ...]]:
     alpha: Any = run.alpha
     if isinstance(alpha, dict):
         alpha = ("cross_factor", float(alpha["cross_factor"]))

@@ -44,7 +44,7 @@ def communication_path(M: int, t: float, kappa: float) -> HardInstance:
     c = L t^2, delta = 3/(kappa t^2), Delta = M + 1: T_j = (M+1)(j-1) rounds. chi = h + t with
     h = sqrt(1+t^2), R^2 = M (3 + t^2 E_c) <= M (3 + 4/kappa). Order M t sqrt(kappa) rounds at
     distance R/2. For M = 1, c_F is smaller by the factor
-    (1 - (1 - cos(pi/N_c))/3)^{1/2}: one agent a group cannot cancel within its group.
+    (1 - (1 - cos(pi/N_c))/3)^{1/2}: one agent per group cannot cancel within its group.
     """
     _check(M, t, kappa)
     return _linked(f"communication_path({M}, t={t:g})", M, t, kappa, Network.path(3 * M), M + 1)

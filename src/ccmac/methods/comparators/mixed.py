@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Constants:
+class MixedConstants:
     """The numbers of the module text (d_D = mu_D = 0: no equations on z)."""
 
     h: float
@@ -55,7 +55,7 @@ class Constants:
 class MixedIteration(AcceleratedIteration):
     """The corrections towards L1 and, where z is copied, towards L2, added."""
 
-    def __init__(self, form: CoupledForm, constants: Constants) -> None:
+    def __init__(self, form: CoupledForm, constants: MixedConstants) -> None:
         c = constants
         objective = Penalized(c.mu_f / (2 * c.h), c.mu_f / 2, c.L_f + 14 * c.mu_f, HIGH)
         super().__init__(GraphRows(form, math.sqrt(12 * c.h)), objective)
@@ -127,7 +127,7 @@ class MixedIteration(AcceleratedIteration):
         return total
 
 
-def constants_of(form: CoupledForm, seed: int) -> Constants:
+def constants_of(form: CoupledForm, seed: int) -> MixedConstants:
     """By local work, reductions and at most two Lanczos runs; refused where some mu_f = 0."""
     work, space, local, shared = form.work, form.space, form.work.local, form.work.shared
     mu_f, L_f = form.curvature()
@@ -145,9 +145,9 @@ def constants_of(form: CoupledForm, seed: int) -> Constants:
     h = largest_norm(form) or 1.0
     mu_HC = min(least_eigenvalue(work, gram, form.width, seed), h) if form.width else h
     if shared.empty or form.name != "none":
-        return Constants(h, mu_HC, 0.0, 0.0, mu_f, L_f)
+        return MixedConstants(h, mu_HC, 0.0, 0.0, mu_f, L_f)
     mu_D = least_eigenvalue(work, shared.gram_contribution, space.q, seed)
-    return Constants(h, mu_HC, 1.0, mu_D, mu_f, L_f)  # d_D = 1: orthonormal rows
+    return MixedConstants(h, mu_HC, 1.0, mu_D, mu_f, L_f)  # d_D = 1: orthonormal rows
 
 
 def coupled_through_z(work: Workspace) -> bool:

@@ -33,7 +33,7 @@ from ccmac.methods.comparators.tuning import TUNE, refuse_both, tuned
 from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES
 from ccmac.realizations.averaged.build import Wanted, averaged
-from ccmac.realizations.averaged.planner import Fixed, Goal
+from ccmac.realizations.averaged.planner import Aim, Fixed
 from ccmac.realizations.base import Realized
 from ccmac.realizations.objective import proximal
 from ccmac.realizations.supplied import Certificates
@@ -141,7 +141,7 @@ class PrimalDualMethod(Method):
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The plain averaged stack (one Lanczos run), then perhaps a race."""
         wanted = Wanted(
-            (request.x0, request.z0), Goal(request.target, request.measure, request.costs),
+            (request.x0, request.z0), Aim(request.target, request.measure, request.costs),
             Fixed(self.scale, "semi-iteration", inner=1, outer=1),
             self.certificates or Certificates(), seed=request.seed,
         )  # fmt: skip

@@ -32,7 +32,7 @@ from ccmac.methods.convex import ProvedIteration, adapted_weight, next_adaptatio
 Array = NDArray[np.float64]
 LEAST_STEPS = 3
 TEST = 0.8
-GROWTH = 1.25
+CHECK_AGAIN = 1.25  # times the iterations of the stage
 LOOK_BACK = 3  # checks: about twice the iterations
 
 
@@ -95,7 +95,7 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
             # Twice in a row the gap fell by less than 4 while the iterations doubled.
             now, before = float(state.history[0, 0]), float(state.history[0, -1])
             late = state.late + 1 if now > 0.25 * before and math.isfinite(before) else 0
-            state = replace(state, check=math.ceil(GROWTH * state.check), late=late)
+            state = replace(state, check=math.ceil(CHECK_AGAIN * state.check), late=late)
             if late >= 2:
                 return replace(state, x=w, centre=w, stages=True, inner=0)
         ahead = w - (0.99 / (0.5 * L + weight)) * (gradient + p)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 STEPS = 100
 DIFFERENCE = 1e-5
-ROUNDING = 1e-14
+RESOLVED = 1e-14  # a residual below this share of its terms is rounding
 
 
 def increasing_root(
@@ -30,7 +30,7 @@ def increasing_root(
     for _ in range(STEPS):
         h = DIFFERENCE * (1.0 + np.abs(v))
         rise = np.maximum((slope(v + h) - slope(v - h)) / (2 * h), mu)
-        done = np.abs(residual) <= ROUNDING * np.maximum(np.abs(linear), rise * np.abs(v))
+        done = np.abs(residual) <= RESOLVED * np.maximum(np.abs(linear), rise * np.abs(v))
         count += 2
         if done.all():
             break

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 STEPS = 60
 TOLERANCE = 1e-13
 ARMIJO = 1e-4
-ROUNDING = 1e-12  # values closer than this (relative) do not decide
+ALIKE = 1e-12  # values closer than this (relative) do not decide
 
 
 class Smooth(ABC):
@@ -72,7 +72,7 @@ class Smooth(ABC):
             moved = u + t * step
             ahead = self.gradient(moved, linear)
             rise = self.value(moved, linear) - now
-            flatter = rise <= ROUNDING * abs(now) and abs(float(ahead @ step)) <= 0.9 * abs(slope)
+            flatter = rise <= ALIKE * abs(now) and abs(float(ahead @ step)) <= 0.9 * abs(slope)
             if rise <= ARMIJO * t * slope or flatter or t < 1e-6:
                 return moved, ahead
             t *= 0.5

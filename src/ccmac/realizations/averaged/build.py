@@ -14,8 +14,8 @@ from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
 from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import KERNEL
-from ccmac.realizations.averaged.normalizers import Spectrum
-from ccmac.realizations.averaged.planner import Candidate, Choice, Fixed, Goal, Planner
+from ccmac.realizations.averaged.normalizers import SchurRange
+from ccmac.realizations.averaged.planner import Aim, Candidate, Choice, Fixed, Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.base import Realized
@@ -46,7 +46,7 @@ class Wanted:
     """
 
     start: tuple[Array, Array]
-    goal: Goal = field(default_factory=Goal)
+    goal: Aim = field(default_factory=Aim)
     fixed: Fixed = field(default_factory=Fixed)
     certificates: Certificates = field(default_factory=Certificates)
     access: str = "factor"
@@ -143,7 +143,7 @@ def _plan(
         s = table.balance() * math.sqrt(fixed.scale or 1.0)
         constants = table.at(s)
         candidate = Candidate(1.0, s, "none", 0, fixed.outer or 1, constants.condition, 1.0)
-        return Choice(candidate, constants, None, Spectrum(1.0, 1.0, "exact"), 0.0)
+        return Choice(candidate, constants, None, SchurRange(1.0, 1.0, "exact"), 0.0)
     w0 = space.zeros()
     space.x(w0)[...], space.z(w0)[...] = wanted.start
     plain = ExecutionObjective(problem, space)
@@ -161,7 +161,7 @@ def _plan(
     del w0, gradient  # execution vectors: planning needs only their projections
     supplied = None
     if given.mu_HC is not None and given.h is not None:
-        supplied = Spectrum(given.mu_HC, given.h, "supplied")
+        supplied = SchurRange(given.mu_HC, given.h, "supplied")
         fixed = replace(fixed, scale=1.0 / table.balance() ** 2)
     if fixed.floor is not None and fixed.scale is None:
         fixed = replace(fixed, scale=_scale_of(fixed.floor, profile, table))

@@ -21,7 +21,7 @@ KERNEL = 1e-10
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class SchurRange:
     """[low, high] of S under a scaling and where it comes from."""
 
     low: float
@@ -29,21 +29,21 @@ class Spectrum:
     source: str
 
 
-def spectrum_at(profile: Profile, s: float) -> Spectrum:
+def spectrum_at(profile: Profile, s: float) -> SchurRange:
     """Interval of S(1, s): exact when the Krylov space is exhausted, else with margins."""
     values, _ = profile.ritz(1.0, s)
     positive = values[values > KERNEL * values[-1]] if values.size else values
     if not positive.size:
-        return Spectrum(1.0, 1.0, "exact")
+        return SchurRange(1.0, 1.0, "exact")
     exhausted = profile.krylov.exhausted
     high = float(positive[-1]) * (1 + 1e-9 if exhausted else TOP_MARGIN)
     floor = profile.structure.floor
     if floor:
-        return Spectrum(
+        return SchurRange(
             s * s * floor, max(high, s * s * floor), "exact" if exhausted else "estimated"
         )
     low = float(positive[0]) * (1 - 1e-9 if exhausted else 0.5)
-    return Spectrum(low, high, "exact" if exhausted else "estimated")
+    return SchurRange(low, high, "exact" if exhausted else "estimated")
 
 
 def deflation_top(profile: Profile, s: float, r: int) -> float:
@@ -55,7 +55,7 @@ def deflation_top(profile: Profile, s: float, r: int) -> float:
 
 
 def build_deflation(
-    system: AveragedSystem, profile: Profile, s: float, r: int, spectrum: Spectrum
+    system: AveragedSystem, profile: Profile, s: float, r: int, spectrum: SchurRange
 ) -> Deflation:
     """The deflation at scale s; its images cost one averaging unless the structure gives them."""
     krylov, s0 = profile.krylov, system.coupling.s
@@ -83,7 +83,7 @@ def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
 
 
 def _whole_deflation(
-    system: AveragedSystem, profile: Profile, s: float, spectrum: Spectrum
+    system: AveragedSystem, profile: Profile, s: float, spectrum: SchurRange
 ) -> Deflation:
     """All positive Ritz vectors of an exhausted Krylov space: the inverse on what they span.
 

@@ -18,7 +18,7 @@ from ccmac.ledger import Cost, Costs
 from ccmac.realizations.averaged.normalizers import (
     KERNEL,
     TOP_MARGIN,
-    Spectrum,
+    SchurRange,
     build_deflation,
     deflation_response,
     deflation_top,
@@ -28,7 +28,7 @@ from ccmac.realizations.averaged.normalizers import (
 from ccmac.realizations.averaged.profile import Profile
 from ccmac.realizations.averaged.system import AveragedSystem, Normalizer, SemiIteration
 from ccmac.realizations.averaged.twin import Modes, Setting, predict
-from ccmac.workspace.curvature import Curvature, CurvatureTable
+from ccmac.workspace.curvature import CurvatureTable, ScaledCurvature
 
 Array = NDArray[np.float64]
 SCALES = tuple(2.0 ** (0.5 * k) for k in range(-8, 9))
@@ -54,7 +54,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Goal:
+class Aim:
     """What a plan aims at: squared relative error, the blocks (x, z) that count, the prices."""
 
     target: float = 1e-6
@@ -93,9 +93,9 @@ class Choice:
     """The planner's answer: the chosen candidate, its ingredients, and everything considered."""
 
     candidate: Candidate
-    constants: Curvature
+    constants: ScaledCurvature
     normalizer: Normalizer | None
-    spectrum: Spectrum
+    spectrum: SchurRange
     cosine: float | None
     table: tuple[Candidate, ...] = field(repr=False, default=())
 
@@ -116,8 +116,8 @@ class _Row:
     candidate: Candidate
     setting: Setting
     modes: Modes
-    constants: Curvature
-    spectrum: Spectrum
+    constants: ScaledCurvature
+    spectrum: SchurRange
 
 
 class Planner:
@@ -128,8 +128,8 @@ class Planner:
     """
 
     def __init__(
-        self, system: AveragedSystem, profile: Profile, table: CurvatureTable, goal: Goal,
-        fixed: Fixed, *, supplied: Spectrum | None, cosine: float | None,
+        self, system: AveragedSystem, profile: Profile, table: CurvatureTable, goal: Aim,
+        fixed: Fixed, *, supplied: SchurRange | None, cosine: float | None,
         probed: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
         self.system, self.profile, self.table = system, profile, table
@@ -229,7 +229,7 @@ class Planner:
                 rows.append(_Row(candidate, setting, modes, constants, spectrum))
         return rows
 
-    def _normalizers(self, s: float, modes: Modes, spectrum: Spectrum) -> list[_Normalizing]:
+    def _normalizers(self, s: float, modes: Modes, spectrum: SchurRange) -> list[_Normalizing]:
         found: list[_Normalizing] = []
         wanted, fixed = self.fixed.normalizer, self.fixed.inner
         if wanted in (None, "semi-iteration"):
@@ -266,7 +266,7 @@ class Planner:
         root = math.sqrt(high / low)
         return sorted({1, 2, 3, *(max(1, math.ceil(f * root)) for f in (0.25, 0.5, 0.75, 1.0))})
 
-    def _iteration_cost(self, candidate: Candidate, constants: Curvature) -> Cost:
+    def _iteration_cost(self, candidate: Candidate, constants: ScaledCurvature) -> Cost:
         averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
         key = averagings, candidate.outer, bool(constants.augment)
         if key not in self._costs:  # hundreds of candidates, a few dozen costs

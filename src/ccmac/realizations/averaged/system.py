@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from ccmac.angles.principal import weighted_extremes
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import growth
+from ccmac.linalg.chebyshev import Chain, growth, semi_iteration_chain
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.space import Space
-from ccmac.workspace.chains import Chain, lockstep, lockstep_cost, semi_iteration_chain
+from ccmac.workspace.chains import lockstep, lockstep_cost
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations

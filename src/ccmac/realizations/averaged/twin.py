@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from ccmac.linalg.filters import correction_interval
 from ccmac.realizations.averaged.profile import Profile
 from ccmac.realizations.steps import apapc_steps
-from ccmac.workspace.curvature import Curvature
+from ccmac.workspace.curvature import ScaledCurvature
 
 Array = NDArray[np.float64]
 LONGEST = 20000
 NEGLIGIBLE = 1e-13  # of the top of S: rounding of the Krylov matrices
-ROUNDING = 1e-24  # squared relative error that double precision can still reach
+REACHABLE = 1e-24  # squared relative error that double precision can still reach
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Setting:
     """One candidate: scale s, spread of the normalized channel 1 on the modes, outer degree."""
 
     s: float
-    constants: Curvature
+    constants: ScaledCurvature
     response: Array  # q(theta) for the Ritz values theta of this scale
     low: float
     high: float
@@ -44,7 +44,7 @@ class Modes:
     """The spectral model at one scale: rows, curvature, gradient and misfit of every mode."""
 
     def __init__(
-        self, profile: Profile, s: float, constants: Curvature, blocks: Array, n: int
+        self, profile: Profile, s: float, constants: ScaledCurvature, blocks: Array, n: int
     ) -> None:
         mu_x, L_x, mu_z, L_z = blocks * np.array([1.0, 1.0, s * s, s * s])
         theta, vectors = profile.ritz(1.0, s)
@@ -137,7 +137,7 @@ def predict(
     z). Candidates that can no longer win are dropped (their prediction is inf).
     """
     count = len(settings)
-    target = max(target, ROUNDING)
+    target = max(target, REACHABLE)
     P, offset = (np.stack(v) for v in zip(*map(correction_matrices, modes, settings), strict=True))
     h = np.stack([m.hessians for m in modes])
     g = np.stack([m.gradients for m in modes])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ccmac.angles.structural import Structural
 from ccmac.errors import InputError
+from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.problem import Problem
 from ccmac.realizations.canonical.channels import Consensus, CoupledLocal, SharedConsensus
 from ccmac.realizations.normalized import (
@@ -23,7 +24,6 @@ from ccmac.runtime.space import Space
 
 DENSE_ROWS = 1500
 DENSE_ENTRIES = 4_000_000
-ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _first_bounds(s: Structural, channel: CoupledLocal) -> tuple[float, float] |
     With t = y_0 + g, y_0 in Range(C'), and any theta <= 1:
     ||K_1 t||^2 >= (l_C - theta lambda) ||y_0||^2 + theta (mu_HC/2) ||g||^2.
     """
-    slack = 1e-6 if s.estimated else ROUNDING
+    slack = 1e-6 if s.estimated else DENSE_MARGIN
     if not channel.local:
         return _known(s.mu_HC and s.mu_HC * (1 - slack), s.lambda_HC * (1 + slack))
     if not channel.m:
@@ -137,8 +137,8 @@ def _normalized(
             return None
         if exact:
             return WhitenedChannel(channel, matrix, space.runtime.ledger)
-        bounds = (low * (1 - ROUNDING), high * (1 + ROUNDING))
-        if high <= low * (1 + ROUNDING):
+        bounds = (low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN))
+        if high <= low * (1 + DENSE_MARGIN):
             bounds = (low, low)
     polynomial = inverse_root_polynomial(
         *bounds, accuracy=rule.accuracy, rule=rule.name, degree=rule.degree

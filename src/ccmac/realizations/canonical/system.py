@@ -22,9 +22,9 @@ from ccmac.angles.report import Geometry
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import minimal_degree, outer_degree
+from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.realizations.base import Realized
 from ccmac.realizations.canonical.normalizers import (
-    ROUNDING,
     Rule,
     couples,
     first_channel,
@@ -43,6 +43,7 @@ from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import even_rows
 
 Array = NDArray[np.float64]
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
@@ -90,9 +91,9 @@ def canonical(
     Setup (right-hand sides) is charged to ``setup``. ``materialise`` turns small channels into
     matrices (default: up to 600 variables, fused) at an unchanged charge.
     """
-    problem, runtime, space = work.problem, work.runtime, work.space
+    given, runtime, space = certificates or Certificates(), work.runtime, work.space
+    problem = work.problem if given.of_own_rows else even_rows(work.problem)
     _check(work, rule, interval, model)
-    given = certificates or Certificates()
     per_call = modelled_rounds(runtime)
     with runtime.ledger.observing():
         constants = work.curvature.at(1.0)
@@ -153,12 +154,12 @@ def joint_interval(
     cosine = friedrichs_cosine(chi)
     low, _ = weighted_extremes(spreads[0][0], spreads[1][0], cosine)
     _, high = weighted_extremes(spreads[0][1], spreads[1][1], 1.0 if common else cosine)
-    return Interval(low * (1 - ROUNDING), high * (1 + ROUNDING))
+    return Interval(low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN))
 
 
 def modelled_rounds(runtime: Runtime) -> int:
     """ceil sqrt(kappa_W): rounds of one consensus step in the theorem's ledger."""
-    return 0 if runtime.n == 1 else math.ceil(math.sqrt(runtime.network.condition) - ROUNDING)
+    return 0 if runtime.n == 1 else math.ceil(math.sqrt(runtime.network.condition) - DENSE_MARGIN)
 
 
 def _degree(channel: NormalizedChannel | None) -> int | None:

@@ -23,7 +23,7 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.workspace.blocks import block_families, right_hand_sides
-from ccmac.workspace.curvature import Curvature
+from ccmac.workspace.curvature import ScaledCurvature
 
 Array = NDArray[np.float64]
 
@@ -209,7 +209,7 @@ class PenaltyObjective(ExecutionObjective):
     """Phi_loc = F + penalty: mu = mu_f/2 where the y_i sum to zero, L = L_f + 14 mu_f."""
 
     def __init__(
-        self, problem: Problem, space: Space, constants: Curvature, penalty: Penalty
+        self, problem: Problem, space: Space, constants: ScaledCurvature, penalty: Penalty
     ) -> None:
         super().__init__(
             problem, space, augment=constants.augment,

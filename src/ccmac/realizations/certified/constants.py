@@ -25,7 +25,7 @@ from ccmac.realizations.supplied import Certificates
 from ccmac.runtime.base import Runtime
 
 Array = NDArray[np.float64]
-ROUNDING = 1e-9
+MARGIN = 1e-9  # of constants composed of several decompositions
 GRAM_LIMIT = 400
 COMMON = 1e-10
 
@@ -96,7 +96,7 @@ def _from_geometry(problem: Problem, runtime: Runtime) -> LiftConstants:
                 f"certified: {name} cannot be told from zero by an iteration; "
                 f"supply Certificates({name}=...)"
             )
-    slack = 1e-6 if s.estimated else ROUNDING
+    slack = 1e-6 if s.estimated else MARGIN
     chi = facts.cross_factor * (1 + max(slack, facts.residual * facts.cross_factor**2))
     return _widened(s, slack, runtime.network.extremes, chi)
 
@@ -154,7 +154,7 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     mu_HC, U = _range(S_A + S_B, 1e-24 * float(local[:, 0].max()))
     chi = _cross_factor(U, S_A + S_B, H_cos) if n > 1 or mu_D else 1.0
     mu_HC, mu_D, chi = (float(v) for v in runtime.agree(np.array([mu_HC, mu_D, chi])))
-    up, down = 1 + ROUNDING, 1 - ROUNDING
+    up, down = 1 + MARGIN, 1 - MARGIN
     l_C = float(local[:, 2].min())
     return LiftConstants(
         float(local[:, 0].max()) * up, mu_HC * down, float(local[:, 1].max()) * up, mu_D * down,

@@ -44,7 +44,7 @@ from ccmac.realizations.supplied import Certificates
 from ccmac.realizations.system import Interval
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import block_families, right_hand_sides
+from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
 
 Array = NDArray[np.float64]
 LOCAL_ACCURACY = 0.5
@@ -66,12 +66,13 @@ def certified(
     takes the place of 1 -+ ``delta``. ``materialise`` replaces the channels by dense matrices
     (default: up to 600 execution variables in a fused simulation) at an unchanged charge.
     """
-    problem, runtime = work.problem, work.runtime
+    given, runtime = certificates or Certificates(), work.runtime
+    problem = work.problem if given.of_own_rows else even_rows(work.problem)
     if not 0 < delta < 1:
         raise InputError(f"certified: delta = {delta} must lie between 0 and 1")
     with runtime.ledger.phase("setup"):
         constants = work.curvature.at(1.0)
-        bounds = lift_constants(problem, runtime, certificates or Certificates())
+        bounds = lift_constants(problem, runtime, given)
         lifted = bounds.h > 0 and runtime.n > 1
         space = Space(runtime, list(problem.d.values()), problem.q, lift=problem.m if lifted else 0)
         graph = None if runtime.n == 1 else FilteredGraph(runtime, bounds.l_W, bounds.u_W)

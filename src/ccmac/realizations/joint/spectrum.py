@@ -17,6 +17,7 @@ from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.errors import InputError
 from ccmac.linalg.families import identity_multiple
 from ccmac.linalg.lanczos import extreme_ritz, lanczos
+from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.problem import Problem
 from ccmac.realizations.system import Interval
 
@@ -27,7 +28,6 @@ Array = NDArray[np.float64]
 DENSE = 1200
 SINGULAR = 3000
 RANK = 1e-11
-ROUNDING = 1e-10
 STEPS = 60
 STEPS_SMALL = 120
 STEPS_TOP = 30
@@ -77,7 +77,7 @@ class DenseSpectrum(JointSpectrum):
     def exact(self, balance: float) -> Interval:
         """By one symmetric eigenvalue problem."""
         low, high = _ends(self.G_1 + balance * self.G_2) or (1.0, 1.0)
-        return Interval(low * (1 - ROUNDING), high * (1 + ROUNDING))
+        return Interval(low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN))
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class IdentitySpectrum(JointSpectrum):
             low, high = weighted_extremes(a, balance, cosine) if consensus else (a, a)
             lows.append(low if 1 - cosine > RANK else high)
             highs.append(high)
-        return Interval(min(lows) * (1 - ROUNDING), max(highs) * (1 + ROUNDING))
+        return Interval(min(lows) * (1 - DENSE_MARGIN), max(highs) * (1 + DENSE_MARGIN))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import block_families, right_hand_sides
+from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
 
 Array = NDArray[np.float64]
 INTERVALS = ("certificate", "tight", "minimal")
@@ -37,7 +37,7 @@ class JointSystem(AffineSystem):
     """Normal residual of [K_1; eta K_2]; ``weights`` = (1, eta^2) multiply the two channels."""
 
     def __init__(self, work: Workspace, *, modelled: int | None = None) -> None:
-        problem = work.problem
+        problem = even_rows(work.problem)
         self.space, self.runtime, self.modelled = work.space, work.runtime, modelled
         self.coupling = work.coupling
         leaf = block_families(problem, self.runtime.ledger)
