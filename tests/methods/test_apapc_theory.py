@@ -190,7 +190,7 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"rule": "exact"}, {"degree_1": 24}],
+    [{}, {"rule": "exact"}, {"inner": 24}],
     ids=["accuracy 1/2", "whitened", "degree 24"],
 )
 def test_affine_calls_grow_like_the_cross_factor(options: dict[str, object]) -> None:

@@ -42,6 +42,9 @@ class Auto(Method):
     )
     accuracy: float | None = option(None, float, "absolute eps instead of tol max(1, |F|)")
 
+    def refuse_shape(self, stack: bool) -> None:
+        """The method chosen says whether the realization asked for fits."""
+
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Of the method chosen."""
         return self.choose(work, request)[0].prepare(work, request)
