@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.objectives import L1, Function, Hinge, Huber, Logistic, Separable, SquaredDistance
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent, Problem
 
-Array = NDArray[np.float64]
 LOSSES = ("squared", "huber", "absolute", "logistic", "hinge")
 ZERO_SUM_SEED = 307
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.principal import overlap_tolerance
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.linalg.ranks import row_space
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.heterogeneity import agent_shares, coupled_angles, factors
 from ccmac.angles.identity import identity_geometry
@@ -29,6 +28,7 @@ from ccmac.angles.principal import (
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import PositiveSpectrum, structural_parameters
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import OVERLAP
@@ -36,7 +36,6 @@ from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
 
-Array = NDArray[np.float64]
 DENSE_LIMIT = 1000
 METHODS = ("dense", "heterogeneity", "matrix-free")
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ccmac.angles.principal import Angles, PairGeometry
 from ccmac.angles.structural import Structural
+from ccmac.inputs import Array
 from ccmac.linalg.tolerances import ORTHOGONAL, RANK
 
-Array = NDArray[np.float64]
 WIDTH = 78
 
 

@@ -19,13 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Reduced, conjugate_residuals
 from ccmac.realizations.base import AffineSystem, Realized
 
-Array = NDArray[np.float64]
 FLOOR = 1e-13
 GRADIENT_EPS = 1e-15  # what rounding leaves of a gradient, beside L times the size of the point
 ROUNDS_OF_REPAIR = 5

@@ -23,12 +23,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Certifier
+from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
 
-Array = NDArray[np.float64]
 ESTIMATE = 2.0
 
 

@@ -9,14 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.gap import Gap, Goal
 from ccmac.certificates.stopping import Check, Judged, Stopping
 
-Array = NDArray[np.float64]
 FIRST_CHECK = 8
 CHECK_AGAIN = 1.25  # times the iterations done
 NEAR = 4.0

@@ -7,14 +7,12 @@ words that name the conflicting blocks.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Infeasibility
 from ccmac.certificates.prices import CONFLICT, Recovery, split
+from ccmac.inputs import Array
 from ccmac.linalg.lanczos import agreed_dots
 from ccmac.runtime.space import piece_sums, row_dots
-
-Array = NDArray[np.float64]
 
 
 class Conflicts:

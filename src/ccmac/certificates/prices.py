@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.lanczos import agreed_dots
 from ccmac.problem import Problem
@@ -18,7 +18,6 @@ from ccmac.runtime.space import piece_sums
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import right_hand_sides
 
-Array = NDArray[np.float64]
 CONFLICT = 1e-7
 
 

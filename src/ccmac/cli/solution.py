@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.prices import Multipliers
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
 from ccmac.storage.files import atomic_path, atomic_write
 from ccmac.storage.npz import read_npz
 from ccmac.texts import dumps
 
-Array = NDArray[np.float64]
 WHOLE = "solution.npz"
 
 

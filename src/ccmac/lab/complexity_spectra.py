@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
-from numpy.typing import NDArray
 
 from ccmac.angles.operators import canonical_channels
+from ccmac.inputs import Array
 from ccmac.linalg.families import multiply
 from ccmac.linalg.operator import to_dense
 from ccmac.linalg.ranks import numerical_rank
@@ -25,7 +25,6 @@ from ccmac.linalg.tolerances import RANK
 from ccmac.network import Network
 from ccmac.problem import Problem
 
-Array = NDArray[np.float64]
 DENSE = 1200
 STEPS = 150
 UNSEEN = 1e-24

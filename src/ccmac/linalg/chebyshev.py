@@ -10,11 +10,10 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 import scipy.fft
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.tolerances import DEGREE_SLACK, GRID_ROUNDING, GRID_SLACK, POINT
 
-Array = NDArray[np.float64]
 Apply = Callable[[Array], Array]
 Chain = Generator[Array, Array, Array]
 """Yields a contribution, receives its mean, and returns a result."""

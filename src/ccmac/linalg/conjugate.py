@@ -21,12 +21,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.tolerances import STAGNATION
 from ccmac.runtime.space import Space
-
-Array = NDArray[np.float64]
 
 
 class NormalOperator(Protocol):

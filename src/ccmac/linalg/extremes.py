@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.tolerances import EXTREME_MARGIN, EXTREME_ZERO
 
-Array = NDArray[np.float64]
 DENSE_LIMIT = 1500
 RESTARTS = 300
 

@@ -9,12 +9,10 @@ import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.extremes import diagonal_matrix
 
-Array = NDArray[np.float64]
 Solve = Callable[[Array], Array]
 
 

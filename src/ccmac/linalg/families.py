@@ -18,10 +18,9 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost, Ledger
 
-Array = NDArray[np.float64]
 SMALL = 2000  # stored entries per block up to which blocks are joined
 
 

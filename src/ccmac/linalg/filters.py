@@ -11,12 +11,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import growth, smallest_degree
 from ccmac.linalg.tolerances import DEGREE_SLACK
 
-Array = NDArray[np.float64]
 Pair = tuple[Array, Array]
 Residual = Callable[[Array], Pair]
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.tolerances import ADJOINT
-
-Array = NDArray[np.float64]
 
 
 @runtime_checkable

@@ -17,12 +17,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK
-
-Array = NDArray[np.float64]
 
 
 def rank_cut(shape: tuple[int, ...]) -> float:

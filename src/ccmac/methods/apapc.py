@@ -18,11 +18,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ccmac.certificates.error_bound import Certifier, Dual
 from ccmac.certificates.stopping import CertifiedStop
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import chebyshev_correction, correction_interval, outer_degree
 from ccmac.methods.base import (
@@ -39,7 +37,6 @@ from ccmac.methods.realized import CERTIFICATES, RealizedMethod
 from ccmac.realizations.base import Certificates, Realized, apapc_steps
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 PAPER = (11 / 15, 19 / 15)  # spectrum of the paper's correction
 WIDEN_LIMIT = 8
 

@@ -13,19 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import MethodRefused
+from ccmac.inputs import Array
 from ccmac.ledger import Cost, Costs
 from ccmac.methods.options import check
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-
-Array = NDArray[np.float64]
 
 
 # -- state -----------------------------------------------------------------------------------------

@@ -23,9 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Dual
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
 from ccmac.methods.dual_channels import channel_curvatures, split_vector
@@ -36,7 +36,6 @@ from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import right_hand_sides
 
-Array = NDArray[np.float64]
 SWELLED = 1e8  # of <y, r> over its least: rounding, or equations in conflict
 SETTLED = 1e-30  # of the first <y, r>: nothing is left to reduce
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
@@ -21,8 +20,6 @@ from ccmac.results import Trace
 from ccmac.runtime.base import Runtime
 from ccmac.storage import checkpoint as store
 from ccmac.version import __version__
-
-Array = NDArray[np.float64]
 
 
 def fingerprint(problem: Problem, runtime: Runtime) -> str:

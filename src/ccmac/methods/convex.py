@@ -6,19 +6,16 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.certificates.gap_stopping import GapStop
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.methods.base import Prepared, RealizedIteration, Request, S
 from ccmac.methods.options import option
 from ccmac.methods.realized import RealizedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space
 
-Array = NDArray[np.float64]
 ADAPT_AGAIN = 1.5  # times the steps done
 FACTOR = 3.0
 SPREAD = 30.0

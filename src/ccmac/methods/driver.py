@@ -13,16 +13,15 @@ from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.stopping import Check, Stopping
 from ccmac.errors import GradientError
+from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
 from ccmac.results import Trace
 from ccmac.runtime.space import piece_sums, row_dots
 
-Array = NDArray[np.float64]
 HEALTH_EVERY = 10
 BLOW_UP = 1e8
 

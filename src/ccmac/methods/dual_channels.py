@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.runtime.space import Space
 from ccmac.workspace.coupling import Coupling
 
-Array = NDArray[np.float64]
 PROBES = 8
 
 

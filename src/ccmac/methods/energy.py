@@ -11,13 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.filters import correction_interval
 from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.methods.base import Iteration
-
-Array = NDArray[np.float64]
 
 
 class Energy:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Bound, Certifier, Infeasibility
 from ccmac.certificates.infeasibility import Conflicts
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
 from ccmac.certificates.stopping import Check
+from ccmac.inputs import Array
 from ccmac.methods.base import Prepared
 from ccmac.methods.driver import Outcome
 from ccmac.plans import Plan
@@ -23,8 +23,6 @@ from ccmac.results import Result, Trace
 from ccmac.runtime import Runtime
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
-
-Array = NDArray[np.float64]
 
 
 def finish(

@@ -8,9 +8,9 @@ has to be agreed upon. Pairs are kept in a ring: pair number p sits in place p m
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ccmac.inputs import Array
+
 MEMORY = 20
 SIZE = 2 * MEMORY + 1
 GRADIENT = 2 * MEMORY

@@ -28,9 +28,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Dual
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
 from ccmac.methods.dual_channels import channel_curvatures, split_vector
@@ -42,7 +42,6 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 
-Array = NDArray[np.float64]
 PROBE = 1e-4  # displacement of the minimisers when curvature is probed, at most
 ARMIJO = 1e-4
 ALIKE = 1e-10  # values closer than this (relative) do not decide

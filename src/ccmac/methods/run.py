@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.infeasibility import Conflicts
 from ccmac.certificates.prices import Recovery
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
@@ -26,7 +26,6 @@ from ccmac.plans import Plan
 from ccmac.results import Result, Solution, Trace
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 DEFAULT_ITERATIONS = 200_000
 
 

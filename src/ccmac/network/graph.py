@@ -17,10 +17,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import real_matrix
+from ccmac.inputs import Array, real_matrix
 from ccmac.texts import shown
 
-Array = NDArray[np.float64]
 CHUNK = 256  # agents whose distances to all others are held at a time
 LARGEST = 10_000_000  # agents of a named family
 SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither overflow nor vanish

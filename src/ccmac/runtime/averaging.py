@@ -19,10 +19,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
 
-Array = NDArray[np.float64]
 RELAYED = 128  # agents up to which all pairs of them are looked at
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.problem import MATRICES, Problem
@@ -20,8 +19,6 @@ from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
-
-Array = NDArray[np.float64]
 
 
 class Workspace:

@@ -7,15 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.linalg.families import LocalFamily, has_entries
 from ccmac.linalg.ranks import row_lengths
 from ccmac.linalg.tolerances import UNEVEN
 from ccmac.problem import Agent, Problem
-
-Array = NDArray[np.float64]
 
 
 class RightHandSides(NamedTuple):

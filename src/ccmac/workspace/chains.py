@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import Chain
 from ccmac.runtime.base import Runtime
-
-Array = NDArray[np.float64]
 
 
 def lockstep(runtime: Runtime, chains: Sequence[Chain]) -> list[Array]:

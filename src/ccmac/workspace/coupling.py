@@ -9,14 +9,12 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.families import LocalFamily
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-
-Array = NDArray[np.float64]
 
 
 class Coupling:

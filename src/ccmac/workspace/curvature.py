@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.families import identity_multiple
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 
-Array = NDArray[np.float64]
 AUGMENT_GAIN = 4.0  # an augmentation must improve the condition number by this much
 NO_BOUND = 1e300  # stands for the convexity of a block of size zero
 

@@ -6,19 +6,18 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac import vfl
 from ccmac.angles.measure import geometry
 from ccmac.angles.report import Geometry
 from ccmac.api import solve
+from ccmac.inputs import Array
 from ccmac.lab.complexity import Lift, certified_lift
 from ccmac.lab.data import Dataset, generate
 from ccmac.network import Network
 from ccmac.plans import Plan
 from ccmac.results import Result
 
-Array = NDArray[np.float64]
 METHOD = "cross-apapc"  # gradients only, as in the theory; what auto takes is shown beside it
 AGENTS, CHI, REGULARIZATION, TOL = 8, 5.0, 1e-2, 1e-6
 

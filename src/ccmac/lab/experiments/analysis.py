@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.lab.experiments.records import Record
 from ccmac.lab.experiments.runs import network_name
 
-Array = NDArray[np.float64]
 PLATEAU = 1.5
 """Smallest cross factor of the fits: below it the outer degree does not yet follow chi."""
 DRAWS = 2000

@@ -20,15 +20,14 @@ from typing import Annotated, Any, Literal, Required, TypedDict
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
 from ccmac.storage.files import atomic_directory, atomic_write
 from ccmac.texts import MEGABYTE, dumps, loads, plain, read_text
 
-Array = NDArray[np.float64]
 FINISHED = ("optimal", "max_iterations", "infeasible", "diverged", "finished")
 TRACE_ROWS = 1500
 PRODUCTS = "ABCD"

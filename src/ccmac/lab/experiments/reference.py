@@ -12,11 +12,10 @@ import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 
-Array = NDArray[np.float64]
 DENSE = 3000
 RIDGE = 1e-2
 _CACHE: dict[tuple[str, tuple[tuple[str, Any], ...]], Array] = {}

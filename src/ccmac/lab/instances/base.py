@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.problem import Problem
 
-Array = NDArray[np.float64]
 Resource = Literal["rounds", "affine", "gradients"]
 
 

@@ -12,11 +12,9 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-
-Array = NDArray[np.float64]
+from ccmac.inputs import Array
 
 
 def matchings(length: int, grounded: bool) -> tuple[sp.csr_array, sp.csr_array]:

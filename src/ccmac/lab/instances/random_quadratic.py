@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
-
-Array = NDArray[np.float64]
 
 
 def random_quadratic(

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.problem import Problem
 
-Array = NDArray[np.float64]
 CONSISTENT = 1e-9
 
 

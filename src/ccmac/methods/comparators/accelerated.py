@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import graph_filter
 from ccmac.linalg.filters import chebyshev_correction, outer_degree
@@ -33,7 +33,6 @@ from ccmac.methods.base import rows, vector
 from ccmac.methods.comparators.reductions import CoupledForm, CoupledState, FormIteration
 from ccmac.runtime.base import Runtime
 
-Array = NDArray[np.float64]
 LOW, HIGH = 11 / 15, 19 / 15
 DENSE = 64  # agents up to which the filter is one matrix in a fused simulation
 

@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Prepared, Request, rows
 from ccmac.methods.comparators.local_argmin import LocalArgmin
@@ -51,7 +51,6 @@ from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 PENALTIES = (1.0, 0.03, 0.1, 0.3, 3.0, 10.0)
 PROXIMAL = 0.01
 

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.methods.comparators.reductions import CoupledForm
 from ccmac.methods.local.hessians import hessian_at
 from ccmac.methods.local.inverse import OwnEquations, Solve, constrained_inverse
@@ -28,7 +29,6 @@ from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
 
-Array = NDArray[np.float64]
 DENSE = 3000
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import MethodRefused
 from ccmac.linalg.families import identity_multiple
@@ -22,7 +21,6 @@ from ccmac.objectives.loss import Loss
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 REMEDY = "use reduction='R1', which fits every problem"
 UNKNOWN = [-1.0, 0.0, 0.0, 0.0]
 

@@ -22,11 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ccmac.certificates.error_bound import Certifier
 from ccmac.certificates.stopping import CertifiedStop
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Method, Prepared, RealizedIteration, Request, State, vector
 from ccmac.methods.comparators.tuning import TUNE, refuse_both, tuned
@@ -38,7 +36,6 @@ from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.objective import proximal
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 BALANCES = (1.0, 0.1, 0.3, 3.0, 10.0)
 WIDEN_LIMIT = 8
 

@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.families import LocalFamily, dense
 from ccmac.methods.base import Iteration, State, vector
@@ -31,7 +32,6 @@ from ccmac.objectives.base import Objective
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import right_hand_sides
 
-Array = NDArray[np.float64]
 REDUCTIONS = ("R1", "R2", "R3")
 
 

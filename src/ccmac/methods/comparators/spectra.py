@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.extremes import gram_extremes
 from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import lanczos
 from ccmac.methods.comparators.reductions import CoupledForm
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 STEPS = 60
 STEPS_LARGE = 16
 LARGE = 5000

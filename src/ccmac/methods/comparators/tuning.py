@@ -19,14 +19,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.methods.base import Iteration, Request, State
 from ccmac.methods.driver import Settings, drive
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 FIRST = 30
 HORIZON = 240
 TUNE = "settings of a grid race first, charged to setup"

@@ -11,15 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import State, vector
 from ccmac.methods.convex import ProvedIteration
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

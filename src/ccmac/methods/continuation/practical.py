@@ -20,16 +20,15 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import correction_interval
 from ccmac.methods.base import State, rows, vector
 from ccmac.methods.continuation.steps import Correction, StageSteps, stage_step
 from ccmac.methods.convex import ProvedIteration, adapted_weight, next_adaptation
 
-Array = NDArray[np.float64]
 LEAST_STEPS = 3
 TEST = 0.8
 CHECK_AGAIN = 1.25  # times the iterations of the stage

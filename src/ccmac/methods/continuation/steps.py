@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ccmac.certificates.gap import GapCertifier, Goal
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import (
     chebyshev_correction,
@@ -26,8 +24,6 @@ from ccmac.methods.continuation.schedule import Schedule
 from ccmac.methods.convex import ProvedIteration
 from ccmac.realizations.base import AffineSystem
 from ccmac.realizations.objective import ExecutionObjective
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ccmac.inputs import Array
+
 STEPS = 100
 DIFFERENCE = 1e-5
 RESOLVED = 1e-14  # a residual below this share of its terms is rounding

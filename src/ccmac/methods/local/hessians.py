@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.function import Function
 from ccmac.objectives.loss import Loss
 from ccmac.objectives.sum import Sum
 
-Array = NDArray[np.float64]
 DIFFERENCE = 1e-5
 
 

@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.linalg.factor import factorized
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
 from ccmac.workspace.curvature import CurvatureTable
 
-Array = NDArray[np.float64]
 LEAST_SHARE = 0.25
 DENSE = 3000
 

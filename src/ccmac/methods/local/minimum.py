@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.factor import factorized
 from ccmac.methods.local.entrywise import increasing_root
 from ccmac.methods.local.hessians import has_hessian, hessian_at
@@ -34,8 +34,6 @@ from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
-
-Array = NDArray[np.float64]
 
 
 class OfOneVector(Protocol):

@@ -10,11 +10,10 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.methods.local.inverse import Solve
 
-Array = NDArray[np.float64]
 STEPS = 60
 TOLERANCE = 1e-13
 ARMIJO = 1e-4

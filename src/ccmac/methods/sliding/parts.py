@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
@@ -24,7 +24,6 @@ from ccmac.realizations.objective import ExecutionObjective, proximal
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 Pair = tuple[Function | None, Function | None]
 GRID = 10.0 ** np.arange(-8, 7)
 

@@ -11,16 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import vector
 from ccmac.methods.sliding.schedule import Phase, balanced_phase
 from ccmac.methods.sliding.steps import SlidingState, SubgradientIteration, Sums
 
-Array = NDArray[np.float64]
 THRIFT = 8.0
 SMALLEST = 1e-12
 

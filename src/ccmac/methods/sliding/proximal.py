@@ -26,15 +26,14 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import State, vector
 from ccmac.methods.convex import ProvedIteration, adapted_weight
 from ccmac.methods.sliding.parts import Parts
 
-Array = NDArray[np.float64]
 SUFFICIENT, NECESSARY, LONG = 0.2, 0.8, 0.4
 RELAXED = 0.9  # of the longest step under which the iteration is still nonexpansive
 
