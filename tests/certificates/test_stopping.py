@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ccmac.realizations.system import Interval
 
 from ccmac.certificates.error_bound import Bound, Dual, Look
 from ccmac.certificates.stopping import (
@@ -17,7 +18,6 @@ from ccmac.certificates.stopping import (
     REPAIRABLE,
     CertifiedStop,
 )
-from ccmac.realizations.system import Interval
 
 TOL = 1e-3
 NOTHING = np.zeros(1)

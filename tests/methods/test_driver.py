@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ccmac.trace import Trace
 
 from ccmac.certificates.stopping import Check, Stopping
 from ccmac.errors import GradientError
@@ -20,7 +21,6 @@ from ccmac.methods.driver import HEALTH_EVERY, Observer, Outcome, Settings, driv
 from ccmac.network import Network
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
-from ccmac.trace import Trace
 
 SIZES, Q = (2, 1, 1), 2
 

@@ -29,8 +29,7 @@ from ccmac.methods.progress import reporter
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.objectives.checks import check_problem
 from ccmac.plans import Plan
-from ccmac.results import Result, Solution
-from ccmac.trace import Trace
+from ccmac.results import Result, Solution, Trace
 from ccmac.workspace import Workspace
 
 DEFAULT_ITERATIONS = 200_000
