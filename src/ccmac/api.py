@@ -133,6 +133,7 @@ def _run(
         raise InputError(
             f"problem: expected a ccmac.Problem or Stack, got {type(problem).__name__}"
         )
+    asked.refuse_shape(isinstance(problem, Stack))
     if network is None and isinstance(runtime, Runtime):
         network = runtime.network
     n = 1 if isinstance(problem, Stack) else problem.n

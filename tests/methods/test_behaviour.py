@@ -162,7 +162,7 @@ def test_limits(problem: ccmac.Problem) -> None:
     result = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-12, max_iterations=5)
     assert (result.status, result.iterations) == ("max_iterations", 5)
     assert error(problem, result) <= result.error_bound
-    slow = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-14, max_seconds=0.0)
+    slow = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-14, max_seconds=1e-9)
     assert slow.iterations == 1
 
 
@@ -262,7 +262,7 @@ def test_plan_predicts_what_solve_does(problem: ccmac.Problem) -> None:
     result = ccmac.solve(problem, NETWORK, method="cross-apapc")
     assert result.plan is not None
     assert plan.iteration == result.plan.iteration
-    with pytest.raises(InputError, match="unknown option"):
+    with pytest.raises(InputError, match="'wrong' is unknown"):
         ccmac.plan(problem, NETWORK, wrong=1)
 
 

@@ -13,8 +13,8 @@ from ccmac.errors import InputError
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
-from ccmac.realizations.canonical.system import canonical
-from ccmac.realizations.joint.system import INTERVALS, joint
+from ccmac.realizations.canonical import canonical
+from ccmac.realizations.joint import INTERVALS, joint
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from realizations.flavours import FLAVOURS, error, instance, iterate, normal_matrix, positive_ends
@@ -123,8 +123,8 @@ def test_separate_normalization_needs_fewer_calls() -> None:
     calls = {}
     for name, build in (("joint", joint), ("cross", canonical)):
         runtime = InProcess(Network.ring(4))
-        options = {"realization": "canonical"} if name == "joint" else {"degree_1": 24}
-        realized = build(problem, runtime, interval="minimal", **options)
+        options = {"realization": "canonical"} if name == "joint" else {"inner": 24}
+        realized = build(Workspace(problem, runtime), interval="minimal", **options)
         iterate(realized, solution, tol=1e-3)
         calls[name] = runtime.ledger["affine"]
     assert calls["joint"] >= 4 * calls["cross"]

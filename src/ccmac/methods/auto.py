@@ -15,7 +15,7 @@ from ccmac.methods.local.minimum import without_factorizations
 from ccmac.methods.options import option, options_of
 from ccmac.methods.realized import ACCESS, CERTIFICATES, REALIZATIONS
 from ccmac.methods.sliding.method import CrossSliding
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates
 from ccmac.workspace import Workspace
 
 ARGMIN_GRADIENTS = 20  # inside one entrywise minimisation, as counted on real data (15 to 22)
@@ -41,6 +41,9 @@ class Auto(Method):
         None, float, "R >= ||(x0, z0) - (x*, z*)||, where a gap is proved"
     )
     accuracy: float | None = option(None, float, "absolute eps instead of tol max(1, |F|)")
+
+    def refuse_shape(self, stack: bool) -> None:
+        """The method chosen says whether the realization asked for fits."""
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Of the method chosen."""

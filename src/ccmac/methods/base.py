@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.stopping import Stopping
 from ccmac.costs import Costs
+from ccmac.errors import MethodRefused
 from ccmac.ledger import Cost
 from ccmac.methods.options import check
 from ccmac.realizations.base import Realized
@@ -211,6 +212,14 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         check(self)
+
+    def refuse_shape(self, stack: bool) -> None:
+        """Refuse a problem of agents or, by default, a Stack; known before any work."""
+        if stack:
+            raise MethodRefused(
+                f"method {self.name} knows problems of agents, not a Stack; use cross-apapc, "
+                "cross-continuation or cross-sliding"
+            )
 
     @abstractmethod
     def prepare(self, work: Workspace, request: Request) -> Prepared:

@@ -20,19 +20,24 @@ M = TypeVar("M")
 
 @dataclass(frozen=True)
 class Option:
-    """What an option means, its kind, its choices, and the realizations it belongs to (all: ())."""
+    """What an option means, its kind, its choices, and the realizations it belongs to (all: ()).
+
+    Numbers lie ``below`` a limit.
+    """
 
     doc: str
     kind: type
     choices: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    below: float = math.inf
 
 
 def option(
-    default: Any, kind: type, doc: str, *, choices: Iterable[str] = (), only: Iterable[str] = ()
-) -> Any:
+    default: Any, kind: type, doc: str, *, choices: Iterable[str] = (), only: Iterable[str] = (),
+    below: float = math.inf,
+) -> Any:  # fmt: skip
     """A field of a method: ``int`` at least 1, ``float`` positive, ``str`` one of ``choices``."""
-    about = Option(doc, kind, tuple(choices), tuple(only))
+    about = Option(doc, kind, tuple(choices), tuple(only), below)
     return field(default=default, metadata={"option": about})
 
 
@@ -63,8 +68,9 @@ def _check_value(place: str, value: Any, about: Option) -> None:
     kind = about.kind
     if kind is int and (type(value) is not int or value < 1):
         raise InputError(f"{place} = {shown(value)} must be a whole number, at least 1")
-    if kind is float and not (_is_number(value) and 0 < value < math.inf):
-        raise InputError(f"{place} = {shown(value)} must be a positive number")
+    if kind is float and not (_is_number(value) and 0 < value < about.below):
+        limit = "" if about.below == math.inf else f" below {about.below:g}"
+        raise InputError(f"{place} = {shown(value)} must be a positive number{limit}")
     if kind is bool and not isinstance(value, bool):
         raise InputError(f"{place} = {shown(value)} must be true or false")
     if about.choices and value not in about.choices:

@@ -16,8 +16,7 @@ from ccmac.methods.base import Method, Request
 from ccmac.methods.options import option
 from ccmac.realizations.averaged.build import Wanted, averaged
 from ccmac.realizations.averaged.planner import Aim, Fixed
-from ccmac.realizations.base import Realized
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates, Realized
 from ccmac.workspace import Workspace
 
 REALIZATIONS = ("averaged", "canonical", "certified", "stack")
@@ -59,7 +58,7 @@ class RealizedMethod(Method):
     )  # fmt: skip
     delta: float | None = option(
         None, float, "accuracy 1 -+ delta of the normalizers (0.5)",
-        only=["canonical", "certified", "stack"],
+        only=["canonical", "certified", "stack"], below=1.0,
     )  # fmt: skip
     interval: str | None = option(
         None, str, "where the spectrum of the stack is taken from",
@@ -80,16 +79,21 @@ class RealizedMethod(Method):
 
     stand_in: ClassVar[float | None] = None  # condition to plan with where mu = 0
 
+    def refuse_shape(self, stack: bool) -> None:
+        """A Stack has its own realization, which is also what averaged means there."""
+        if stack and self.realization == "averaged":
+            replace(self, realization="stack")
+        elif stack != (self.realization == "stack"):
+            raise InputError(
+                f"{self.name}: realization {self.realization!r} does not fit; a Stack is "
+                "normalized channel by channel (realization 'stack'), a Problem is not"
+            )
+
     def realize(self, work: Workspace, request: Request, **fixed: Any) -> Realized:
         """The realization asked for, charged to setup; ``fixed`` adds to what is decided."""
         given = self.certificates or Certificates()
         if work.stack is not None and self.realization == "averaged":
             return replace(self, realization="stack").realize(work, request)
-        if (work.stack is None) == (self.realization == "stack"):
-            raise InputError(
-                f"{self.name}: realization {self.realization!r} does not fit; a Stack is "
-                "normalized channel by channel (realization 'stack'), a Problem is not"
-            )
         if self.realization == "averaged":
             plan = Fixed(
                 self.scale, self.normalizer, self.inner, self.outer, self.lanczos, self.floor
@@ -109,13 +113,13 @@ class RealizedMethod(Method):
                 **self._set("rule", "delta", "spectra"),
             )  # fmt: skip
         if self.realization == "canonical":
-            from ccmac.realizations.canonical.system import canonical
+            from ccmac.realizations.canonical import canonical
 
             return canonical(
                 work, certificates=given,
                 **self._set("inner", "rule", "delta", "interval", "model", "materialise"),
             )  # fmt: skip
-        from ccmac.realizations.certified.system import certified
+        from ccmac.realizations.certified import certified
 
         return certified(work, certificates=given, **self._set("inner", "delta", "materialise"))
 

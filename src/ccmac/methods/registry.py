@@ -17,7 +17,6 @@ from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.options import built, described, options_of
-from ccmac.methods.realized import RealizedMethod
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
@@ -62,16 +61,12 @@ def parse(method: str | Method, options: Mapping[str, Any] | None = None) -> Met
 
 def refuse_unless_fit(method: Method, work: Workspace) -> None:
     """Raise MethodRefused naming the missing need and a method that would work."""
+    method.refuse_shape(work.stack is not None)
     missing = sorted(method.needs - work.capabilities)
     if missing:
         raise MethodRefused(
             f"method {method.name} needs {' and '.join(missing)}, which the problem does not "
             f"offer; use {method.instead}"
-        )
-    if work.stack is not None and not isinstance(method, RealizedMethod):
-        raise MethodRefused(
-            f"method {method.name} knows problems of agents, not a Stack; use cross-apapc, "
-            "cross-continuation or cross-sliding"
         )
 
 

@@ -98,7 +98,7 @@ def test_pooling_refuses_general_blocks() -> None:
 
 
 def test_unknown_names_are_named() -> None:
-    with pytest.raises(InputError, match="R1, R2 or R3"):
+    with pytest.raises(InputError, match="R1, R2, R3"):
         ccmac.solve(ridge().problem, NETWORKS["ring"], method=ccmac.methods.Dpmm(reduction="R7"))
     with pytest.raises(InputError, match="grid"):
         ccmac.solve(ridge().problem, NETWORKS["ring"], method=ccmac.methods.Dpmm(tune="everything"))
