@@ -198,6 +198,22 @@ def test_what_the_projection_cancels_is_not_blown_up() -> None:
     assert 0.5 <= found.unit[0] * np.linalg.norm(np.hstack([C] * 3)[0]) <= 2.0
 
 
+def test_least_counts_rounding_of_what_the_projection_cancels() -> None:
+    """A = C + t M: on ker C only t M is left, known to the rounding of A, not to its own."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        C = random.standard_normal((3, 12))
+        A = random.standard_normal((2, 3)) @ C + 1e-9 * random.standard_normal((2, 12))
+        draft = base(random, 1, d=12, d_top=12, m=2, q=1, r=0)
+        draft.A, draft.B, draft.C = [A], [np.zeros((2, 1))], [C]
+        draft.b, draft.c, draft.e = [np.zeros(2)], [np.zeros(3)], [np.zeros(0)]
+        found = gathered(workspace(draft))
+        true = exact_sigma(draft, found)
+        assert found.rank == len(true) == 2
+        assert found.least <= true[-1]
+        assert found.least >= 0.9 * true[-1]
+
+
 def test_units_are_powers_of_two_that_bring_rows_near_one() -> None:
     random = np.random.default_rng(1)
     draft = rescaled_rows(base(random, m=2, r=2), -20, 20).plant(drift=False)

@@ -158,6 +158,7 @@ class Conflicts:
         rows = [self._share(reduced, k, price, kappa) for k, kappa in enumerate(local)]
         gathered = self.runtime.gather(np.array(rows))
         off_z = _defect([(reduced.Bbar, price), (reduced.D, shared)])
+        off_z += self.problem.n * EPS_LONG * norm(reduced.size_B.T @ np.abs(price))
         value = float(np.add.reduce(gathered[:, 0]) + product(reduced.e[None], shared)[0])
         terms = float(np.add.reduce(gathered[:, 2]) + np.abs(reduced.e) @ np.abs(shared))
         defect = math.sqrt(float(np.add.reduce(gathered[:, 1])) + off_z * off_z)
