@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse, real_matrix, real_vector
+from ccmac.inputs import Array, is_sparse, real_matrix, real_vector
 from ccmac.objectives.base import Objective
 
 MATRICES = ("A", "B", "C", "D")

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import PHASES, Ledger
 from ccmac.plans import Plan
 from ccmac.trace import Trace
-
 
 ADVICE = {
     "optimal": "the tolerance is reached",

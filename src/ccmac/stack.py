@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.objectives.base import Objective
 from ccmac.problem import Agent, Problem
-
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from ccmac.inputs import Array
 
 from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.objectives import L1, Function, Hinge, Huber, Logistic, Separable, SquaredDistance
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent, Problem

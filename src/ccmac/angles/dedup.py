@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.angles.principal import overlap_tolerance
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.linalg.ranks import row_space
-
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.angles.principal import NO_ANGLES, Angles, paired
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.families import dense, multiply
 from ccmac.linalg.ranks import numerical_rank, row_space
 from ccmac.problem import Problem

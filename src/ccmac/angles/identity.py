@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.angles.heterogeneity import Triangle
 from ccmac.angles.large import local_gram
@@ -24,6 +23,7 @@ from ccmac.angles.principal import Angles, pair_geometry
 from ccmac.angles.projections import local_projections, projector
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import PositiveSpectrum, lanczos_spectrum, structural_parameters
+from ccmac.inputs import Array
 from ccmac.linalg.families import dense, has_entries, identity_multiples
 from ccmac.linalg.ranks import numerical_rank
 from ccmac.linalg.tolerances import OVERLAP

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.angles.heterogeneity import mean_block
 from ccmac.angles.principal import NO_ANGLES, Angles, pair_geometry, paired
@@ -31,6 +30,7 @@ from ccmac.angles.projections import (
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import lanczos_spectrum, structural_parameters
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.linalg.families import has_entries, multiply
 from ccmac.linalg.lanczos import below, top_ritz
 from ccmac.linalg.tolerances import LARGE_OVERLAP, ORTHOGONAL, RITZ, VANISHED

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.angles.heterogeneity import agent_shares, coupled_angles, factors
 from ccmac.angles.identity import identity_geometry
@@ -29,6 +28,7 @@ from ccmac.angles.principal import (
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import PositiveSpectrum, structural_parameters
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import OVERLAP

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.operator import to_dense
@@ -28,7 +28,6 @@ from ccmac.problem import Problem
 from ccmac.runtime.inprocess import InProcess
 from ccmac.runtime.space import Space
 from ccmac.workspace.blocks import block_families, right_hand_sides
-
 
 
 @dataclass(frozen=True)

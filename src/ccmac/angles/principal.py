@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sla
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.linalg.tolerances import OVERLAP, OVERLAP_NOISE, ZERO_COSINE
-
 
 
 def cross_factor(cosine: float, sine: float | None = None) -> float:

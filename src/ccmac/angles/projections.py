@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.families import dense, has_entries, side_by_side
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import FACTORED_SHIFT, FACTORED_TRIAL, LSMR

@@ -18,15 +18,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.angles.heterogeneity import block_sum
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.families import has_entries
 from ccmac.linalg.tolerances import WEIGHT_SUM
 from ccmac.problem import Problem
-
 
 
 def rebalanced(problem: Problem, weights: Any = None) -> Problem:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ccmac.inputs import Array
 
 from ccmac.angles.principal import Angles, PairGeometry
 from ccmac.angles.structural import Structural
+from ccmac.inputs import Array
 from ccmac.linalg.tolerances import ORTHOGONAL, RANK
 
 WIDTH = 78

@@ -18,12 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Reduced, conjugate_residuals
-from ccmac.realizations.base import Realized
-from ccmac.realizations.system import AffineSystem
+from ccmac.realizations.base import AffineSystem, Realized
 
 FLOOR = 1e-13
 GRADIENT_EPS = 1e-15  # what rounding leaves of a gradient, beside L times the size of the point

@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Certifier
+from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
 
 ESTIMATE = 2.0

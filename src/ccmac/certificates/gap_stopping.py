@@ -9,9 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
-import numpy as np
-from ccmac.inputs import Array
-
 from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.gap import Gap, Goal
 from ccmac.certificates.stopping import Check, Judged, Stopping

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.prices import CONFLICT, Recovery, split
+from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import RowSpace, row_space

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.lanczos import agreed_dots
 from ccmac.problem import Problem

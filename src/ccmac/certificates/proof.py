@@ -21,9 +21,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import distance_bound
+from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, summed
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace

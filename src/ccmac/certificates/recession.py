@@ -14,12 +14,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.infeasibility import REACH
 from ccmac.certificates.proof import Proof
+from ccmac.inputs import Array
 from ccmac.workspace import Workspace
-
 
 
 @dataclass(frozen=True)

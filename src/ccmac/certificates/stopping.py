@@ -11,13 +11,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-from ccmac.inputs import Array
-
 from ccmac.certificates.error_bound import Bound, Certifier, Dual, Look
 from ccmac.certificates.proof import Proof, Proved
-from ccmac.realizations.base import Realized
-from ccmac.realizations.system import Interval
+from ccmac.inputs import Array
+from ccmac.realizations.base import Interval, Realized
 
 FIRST_CHECK = 5
 LOOK_AGAIN = 1.2  # times the iterations done
@@ -26,8 +23,6 @@ NEAR = 100.0  # infeasibility over the goal below which a point without prices i
 REPAIRABLE = 1000.0  # the same for a point with prices
 STATIONARY = 0.01  # a stationary part below this share of the infeasible part is none
 RATIO = 3.0  # what a tight bound is taken to gain on the stationary part before the first is known
-
-
 
 
 class Judged(Protocol):

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.prices import Multipliers
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
 from ccmac.storage.files import atomic_path, atomic_write

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
-from ccmac.inputs import Array
 
 from ccmac.angles.operators import canonical_channels
+from ccmac.inputs import Array
 from ccmac.linalg.families import multiply
 from ccmac.linalg.operator import to_dense
 from ccmac.linalg.ranks import numerical_rank

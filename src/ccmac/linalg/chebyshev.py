@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 import scipy.fft
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.tolerances import DEGREE_SLACK, GRID_ROUNDING, GRID_SLACK, POINT
 
 Apply = Callable[[Array], Array]

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.tolerances import STAGNATION
 from ccmac.runtime.space import Space
-
 
 
 class NormalOperator(Protocol):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from ccmac.inputs import Array
 
 Long = NDArray[np.longdouble]

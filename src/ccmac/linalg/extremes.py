@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from ccmac.inputs import Array
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.tolerances import EXTREME_MARGIN, EXTREME_ZERO
 
 DENSE_LIMIT = 1500

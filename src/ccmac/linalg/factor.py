@@ -9,9 +9,8 @@ import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from ccmac.inputs import Array
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.extremes import diagonal_matrix
 
 Solve = Callable[[Array], Array]

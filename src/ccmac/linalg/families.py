@@ -17,9 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
-from ccmac.inputs import Array
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost, Ledger
 
 SMALL = 2000  # stored entries per block up to which blocks are joined

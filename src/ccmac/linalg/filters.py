@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import growth, smallest_degree
 from ccmac.linalg.tolerances import DEGREE_SLACK
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.tolerances import (
     BREAKDOWN,
     BREAKDOWN_PARTIAL,
@@ -31,7 +31,6 @@ from ccmac.linalg.tolerances import (
 )
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
-
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.tolerances import ADJOINT
-
 
 
 @runtime_checkable

@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from ccmac.inputs import Array
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK
-
 
 
 def rank_cut(shape: tuple[int, ...]) -> float:

@@ -18,11 +18,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-from ccmac.inputs import Array
-
 from ccmac.certificates.error_bound import Certifier, Dual
 from ccmac.certificates.stopping import CertifiedStop
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import chebyshev_correction, correction_interval, outer_degree
 from ccmac.methods.base import (
@@ -36,9 +34,7 @@ from ccmac.methods.base import (
 )
 from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES, RealizedMethod
-from ccmac.realizations.base import Realized
-from ccmac.realizations.steps import apapc_steps
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates, Realized, apapc_steps
 from ccmac.workspace import Workspace
 
 PAPER = (11 / 15, 19 / 15)  # spectrum of the paper's correction
@@ -207,7 +203,7 @@ class JointApapc(Method):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Joint normalization: the unnormalized stack with its exact interval and eta* balance."""
-        from ccmac.realizations.joint.system import joint
+        from ccmac.realizations.joint import joint
 
         given = self.certificates or Certificates()
         realized = joint(

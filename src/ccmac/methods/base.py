@@ -13,20 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-import numpy as np
-from ccmac.inputs import Array
-
 from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
 from ccmac.costs import Costs
 from ccmac.errors import MethodRefused
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.options import check
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-
 
 
 # -- state -----------------------------------------------------------------------------------------

@@ -23,9 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Dual
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
 from ccmac.methods.dual_channels import channel_curvatures, split_vector

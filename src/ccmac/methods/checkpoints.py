@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
@@ -21,7 +20,6 @@ from ccmac.runtime.base import Runtime
 from ccmac.storage import checkpoint as store
 from ccmac.trace import Trace
 from ccmac.version import __version__
-
 
 
 def fingerprint(problem: Problem, runtime: Runtime) -> str:

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-import numpy as np
-from ccmac.inputs import Array
-
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.certificates.gap_stopping import GapStop
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.methods.base import Prepared, RealizedIteration, Request, S
 from ccmac.methods.options import option
 from ccmac.methods.realized import RealizedMethod

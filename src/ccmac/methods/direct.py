@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from ccmac.inputs import Array
 
 from ccmac.errors import MethodRefused
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State, rows, vector
 from ccmac.workspace import Workspace

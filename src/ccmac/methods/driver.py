@@ -13,10 +13,10 @@ from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.stopping import Check, Stopping
 from ccmac.errors import GradientError
+from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
 from ccmac.runtime.space import piece_sums, row_dots
@@ -172,8 +172,8 @@ class _Health:
             self.reference = max(size, 1e-12)
             return False
         if count <= HEALTH_EVERY:
-            self.reference = max(self.reference, size)
-            return size > BLOW_UP**2 * self.reference
+            self.reference = max(self.reference, size)  # a start at zero says nothing
+            return False
         return size > BLOW_UP * self.reference
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.runtime.space import Space
 from ccmac.workspace.coupling import Coupling
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.filters import correction_interval
 from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.methods.base import Iteration
-
 
 
 class Energy:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import scipy
-from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Bound, Certifier
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
@@ -16,6 +15,7 @@ from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
 from ccmac.certificates.proof import Proved
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
+from ccmac.inputs import Array
 from ccmac.methods.base import Prepared
 from ccmac.methods.driver import Outcome
 from ccmac.plans import Plan
@@ -26,7 +26,6 @@ from ccmac.runtime import Runtime
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
-
 
 
 def finish(

@@ -8,6 +8,7 @@ has to be agreed upon. Pairs are kept in a ring: pair number p sits in place p m
 from __future__ import annotations
 
 import numpy as np
+
 from ccmac.inputs import Array
 
 MEMORY = 20

@@ -28,9 +28,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.error_bound import Dual
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
 from ccmac.methods.dual_channels import channel_curvatures, split_vector

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
 from ccmac.certificates.prices import Recovery
@@ -19,6 +18,7 @@ from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
 from ccmac.certificates.stopping import ProofStop
 from ccmac.errors import InputError, OutOfTime
+from ccmac.inputs import Array
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints

@@ -15,10 +15,9 @@ import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-from ccmac.inputs import real_matrix
+from ccmac.inputs import Array, real_matrix
 from ccmac.texts import shown
 
 CHUNK = 256  # agents whose distances to all others are held at a time

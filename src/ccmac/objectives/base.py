@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 
 
 @dataclass(frozen=True)

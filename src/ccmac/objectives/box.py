@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-from ccmac.inputs import real_vector
+from ccmac.inputs import Array, real_vector
 from ccmac.objectives.function import Function, Step
-
 
 
 class Box(Function):

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import AssumptionWarning
+from ccmac.inputs import Array
 from ccmac.objectives.base import Objective
 from ccmac.objectives.custom import Custom
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-from ccmac.inputs import nonnegative, real_vector
+from ccmac.inputs import Array, nonnegative, real_vector
 from ccmac.objectives.base import Curvature, Objective, joint
 
 Blocks = Any

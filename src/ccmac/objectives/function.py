@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.objectives.base import Curvature, Objective, joint, separated
 
 if TYPE_CHECKING:

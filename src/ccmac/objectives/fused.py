@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.objectives.base import FusedGradient
 from ccmac.objectives.function import Function
 from ccmac.objectives.loss import Loss
-
 
 
 class TwoParts(Protocol):

@@ -6,12 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
-from ccmac.inputs import labels
+from ccmac.inputs import Array, labels
 from ccmac.objectives.function import Step
 from ccmac.objectives.loss import Loss
-
 
 
 class Hinge(Loss):

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
-from ccmac.inputs import positive, real_vector
+from ccmac.inputs import Array, positive, real_vector
 from ccmac.objectives.function import Step
 from ccmac.objectives.loss import Loss
-
 
 
 class Huber(Loss):

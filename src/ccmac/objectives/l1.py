@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
-from ccmac.inputs import nonnegative, real_vector
+from ccmac.inputs import Array, nonnegative, real_vector
 from ccmac.objectives.function import Function, Step
-
 
 
 class L1(Function):

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse, nonnegative, real_matrix, real_vector
+from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix, real_vector
 from ccmac.linalg.extremes import Extremes, diagonal_matrix, gram_extremes
 from ccmac.linalg.factor import FactorCache, gram_factorized
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import gram_curvature, scaled_gram_bounds
-
 
 
 class Ridge(Function):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.inputs import is_sparse
 from ccmac.linalg.extremes import diagonal_matrix, gram_extremes
 from ccmac.objectives.base import Curvature
-
 
 
 def gram_curvature(

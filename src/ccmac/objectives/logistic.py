@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 from scipy.special import expit
 
-from ccmac.inputs import labels
+from ccmac.inputs import Array, labels
 from ccmac.objectives.function import Step
 from ccmac.objectives.loss import Loss
-
 
 
 class Logistic(Loss):

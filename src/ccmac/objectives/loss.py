@@ -13,15 +13,13 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-from ccmac.inputs import nonnegative, real_matrix
+from ccmac.inputs import Array, nonnegative, real_matrix
 from ccmac.linalg.extremes import gram_extremes
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import gram_curvature, scaled_gram_bounds
-
 
 
 class Loss(Function):

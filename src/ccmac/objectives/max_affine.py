@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse, real_matrix, real_vector
+from ccmac.inputs import Array, is_sparse, real_matrix, real_vector
 from ccmac.objectives.function import Function
-
 
 
 class MaxAffine(Function):

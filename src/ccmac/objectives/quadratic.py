@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse, real_matrix, real_vector
+from ccmac.inputs import Array, is_sparse, real_matrix, real_vector
 from ccmac.linalg.extremes import (
     DENSE_LIMIT,
     Extremes,
@@ -22,7 +21,6 @@ from ccmac.linalg.factor import FactorCache, factorized
 from ccmac.linalg.tolerances import EXTREME_MARGIN
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
-
 
 
 class Quadratic(Function):

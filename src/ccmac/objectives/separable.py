@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.objectives.base import Curvature, FusedGradient, Objective, separated
 from ccmac.objectives.function import Function, check_size
 from ccmac.objectives.fused import fused_separable
 from ccmac.objectives.squared_distance import SquaredDistance
-
 
 
 class Separable(Objective):

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
-from ccmac.inputs import nonnegative, real_vector
+from ccmac.inputs import Array, nonnegative, real_vector
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.function import Function, Step
-
 
 
 class SquaredDistance(Function):

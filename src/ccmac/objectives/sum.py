@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.objectives.box import Box
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.quadratic import Quadratic
-
 
 
 class Sum(Function):

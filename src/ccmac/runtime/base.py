@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import OutOfTime
+from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging, by_name, messages_sent

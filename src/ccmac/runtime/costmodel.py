@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.optimize
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.network import Network
 
 FLOAT_BYTES = 8

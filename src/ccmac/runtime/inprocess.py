@@ -11,13 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.base import Runtime
-
 
 
 class InProcess(Runtime):

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
 from ccmac.runtime import halo, watch

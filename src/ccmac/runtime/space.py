@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
 from ccmac.inputs import Array
-
 from ccmac.runtime.base import Runtime
-
-
 
 MANY = 64  # agents from which one pass over all entries is faster than a loop over agents
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
 from ccmac.problem import MATRICES, Problem
@@ -21,7 +20,6 @@ from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
-
 
 
 class Workspace:

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.linalg.families import LocalFamily, has_entries
 from ccmac.linalg.ranks import row_lengths
 from ccmac.linalg.tolerances import UNEVEN
 from ccmac.problem import Agent, Problem
-
 
 
 class RightHandSides(NamedTuple):

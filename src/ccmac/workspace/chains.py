@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import Chain
 from ccmac.runtime.base import Runtime
-
 
 
 def lockstep(runtime: Runtime, chains: Sequence[Chain]) -> list[Array]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.families import LocalFamily
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-
 
 
 class Coupling:

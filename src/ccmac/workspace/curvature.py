@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.families import identity_multiple
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime

@@ -9,8 +9,8 @@ Range(C_i'), and the least-norm point C_i^+ c_i.
 from __future__ import annotations
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import semi_iteration, smallest_degree
 from ccmac.linalg.families import LocalFamily, dense
@@ -18,7 +18,6 @@ from ccmac.linalg.ranks import RowSpace, row_space
 from ccmac.linalg.tolerances import CONSISTENCY, PROJECTOR
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-
 
 
 class LocalEquations:

@@ -16,8 +16,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import RowSpace, rank_cut, row_space

@@ -12,8 +12,8 @@ import copy
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import Chain, semi_iteration_chain, smallest_degree
 from ccmac.linalg.families import LocalFamily, dense
@@ -22,7 +22,6 @@ from ccmac.linalg.ranks import RowSpace, row_space
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-
 
 
 class SharedEquations:

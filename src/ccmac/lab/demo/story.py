@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac import vfl
 from ccmac.angles.measure import geometry
 from ccmac.angles.report import Geometry
 from ccmac.api import solve
+from ccmac.inputs import Array
 from ccmac.lab.complexity import Lift, certified_lift
 from ccmac.lab.data import Dataset, generate
 from ccmac.network import Network

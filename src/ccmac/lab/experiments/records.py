@@ -20,9 +20,9 @@ from typing import Annotated, Any, Literal, Required, TypedDict
 
 import msgspec
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
 from ccmac.storage.files import atomic_directory, atomic_write

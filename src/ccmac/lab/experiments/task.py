@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac import vfl
 from ccmac.angles.measure import geometry
 from ccmac.api import solve
 from ccmac.errors import CcmacError
+from ccmac.inputs import Array
 from ccmac.lab.data import load, read_svmlight
 from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.records import thinned, write_record
@@ -29,11 +29,10 @@ from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import build_family
-from ccmac.realizations.canonical.system import modelled_rounds
+from ccmac.realizations.objective import modelled_rounds
 from ccmac.results import Result
 from ccmac.runtime import InProcess
 from ccmac.version import __version__, source_digest
-
 
 
 def execute(runs: Sequence[SuiteRun], folder: Path) -> list[tuple[str, str, float]]:

@@ -21,9 +21,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.problem import Problem
 

@@ -19,15 +19,14 @@ Persons with different designs U_i have different B_i: that is what makes chi la
 from __future__ import annotations
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.lab.instances.base import Instance
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
-
 
 
 def calibration(

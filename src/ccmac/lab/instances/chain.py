@@ -12,10 +12,9 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
-
+from ccmac.inputs import Array
 
 
 def matchings(length: int, grounded: bool) -> tuple[sp.csr_array, sp.csr_array]:

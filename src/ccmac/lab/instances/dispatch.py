@@ -19,15 +19,14 @@ The more the shares s_i differ, the smaller the angle between energy balance and
 from __future__ import annotations
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.lab.instances.base import Instance
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
-
 
 
 def dispatch(

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.angles.principal import cross_factor
+from ccmac.inputs import Array
 from ccmac.lab.instances.chain import GroundedChain, ReflectedChain, matchings
 from ccmac.objectives import Objective, Quadratic, Separable, SquaredDistance
 from ccmac.problem import Agent, Problem
-
 
 
 def group_of(n: int, size: int) -> list[int]:

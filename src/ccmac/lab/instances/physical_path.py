@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.lab.instances.base import Exposure, HardInstance, gradient_scale
 from ccmac.lab.instances.chain import (
-    Array,
     GroundedChain,
     ReflectedChain,
     matchings,

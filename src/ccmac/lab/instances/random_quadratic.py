@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
-
 
 
 def random_quadratic(

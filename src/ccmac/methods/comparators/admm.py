@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Prepared, Request, rows
 from ccmac.methods.comparators.local_argmin import LocalArgmin

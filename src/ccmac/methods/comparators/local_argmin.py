@@ -18,8 +18,8 @@ import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.methods.comparators.reductions import CoupledForm
 from ccmac.methods.local.hessians import hessian_at
 from ccmac.methods.local.inverse import OwnEquations, Solve, constrained_inverse

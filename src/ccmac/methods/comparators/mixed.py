@@ -18,9 +18,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import MethodRefused
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import chebyshev_correction, outer_degree
 from ccmac.methods.base import Prepared, Request
@@ -36,7 +36,6 @@ from ccmac.methods.comparators.spectra import largest_norm, least_eigenvalue
 from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
 from ccmac.workspace import Workspace
-
 
 
 @dataclass(frozen=True)

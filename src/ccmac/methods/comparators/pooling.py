@@ -12,7 +12,6 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import MethodRefused
 from ccmac.linalg.families import identity_multiple

@@ -22,11 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-import numpy as np
-from ccmac.inputs import Array
-
 from ccmac.certificates.error_bound import Certifier
 from ccmac.certificates.stopping import CertifiedStop
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Method, Prepared, RealizedIteration, Request, State, vector
 from ccmac.methods.comparators.tuning import TUNE, refuse_both, tuned
@@ -34,9 +32,8 @@ from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES
 from ccmac.realizations.averaged.build import Wanted, averaged
 from ccmac.realizations.averaged.planner import Aim, Fixed
-from ccmac.realizations.base import Realized
+from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.objective import proximal
-from ccmac.realizations.supplied import Certificates
 from ccmac.workspace import Workspace
 
 BALANCES = (1.0, 0.1, 0.3, 3.0, 10.0)

@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.families import LocalFamily, dense
 from ccmac.methods.base import Iteration, State, vector

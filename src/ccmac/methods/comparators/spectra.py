@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.extremes import gram_extremes
 from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import lanczos

@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.methods.base import Iteration, Request, State
 from ccmac.methods.driver import Settings, drive
 from ccmac.workspace import Workspace

@@ -20,9 +20,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import correction_interval
 from ccmac.methods.base import State, rows, vector

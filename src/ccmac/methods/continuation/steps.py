@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-from ccmac.inputs import Array
-
 from ccmac.certificates.gap import GapCertifier, Goal
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.filters import (
     chebyshev_correction,
@@ -24,9 +22,8 @@ from ccmac.linalg.filters import (
 from ccmac.methods.base import State, vector
 from ccmac.methods.continuation.schedule import Schedule
 from ccmac.methods.convex import ProvedIteration
+from ccmac.realizations.base import AffineSystem
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.system import AffineSystem
-
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from ccmac.inputs import Array
 
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.linalg.factor import factorized
 from ccmac.objectives.separable import Separable

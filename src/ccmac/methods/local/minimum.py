@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 import scipy.linalg
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.linalg.factor import factorized
 from ccmac.methods.local.entrywise import increasing_root
 from ccmac.methods.local.hessians import has_hessian, hessian_at
@@ -34,7 +34,6 @@ from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.squared_distance import SquaredDistance
 from ccmac.workspace import Workspace
-
 
 
 class OfOneVector(Protocol):

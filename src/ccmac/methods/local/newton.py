@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import scipy.optimize
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.methods.local.inverse import Solve
 
 STEPS = 60

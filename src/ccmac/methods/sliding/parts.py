@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from ccmac.inputs import Array
 
+from ccmac.inputs import Array
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable

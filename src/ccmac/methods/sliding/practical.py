@@ -11,10 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-from ccmac.inputs import Array
-
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import vector
 from ccmac.methods.sliding.schedule import Phase, balanced_phase

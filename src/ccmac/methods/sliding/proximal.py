@@ -26,9 +26,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import State, vector
 from ccmac.methods.convex import ProvedIteration, adapted_weight

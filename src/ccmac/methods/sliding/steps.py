@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from ccmac.inputs import Array
 
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import State, vector
 from ccmac.methods.convex import ProvedIteration
 from ccmac.methods.sliding.schedule import Phase
-
 
 
 @dataclass(frozen=True, kw_only=True)
