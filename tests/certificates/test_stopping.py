@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ccmac.realizations.system import Interval
 
 from ccmac.certificates.error_bound import Bound, Dual, Look
 from ccmac.certificates.stopping import (
@@ -18,6 +17,7 @@ from ccmac.certificates.stopping import (
     REPAIRABLE,
     CertifiedStop,
 )
+from ccmac.realizations.base import Interval
 
 TOL = 1e-3
 NOTHING = np.zeros(1)

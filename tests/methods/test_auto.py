@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ccmac.costs import Costs
-from ccmac.realizations.supplied import Certificates
 
 import ccmac
 from ccmac.errors import InputError
@@ -14,6 +12,7 @@ from ccmac.methods import Auto, CrossApapc, CrossCg, CrossContinuation, CrossLbf
 from ccmac.methods.auto import ARGMIN_GRADIENTS
 from ccmac.methods.base import Method, Request
 from ccmac.methods.run import starting_point
+from ccmac.realizations.base import Certificates
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from pins.problems import posed

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ccmac.trace import Trace
 
 from ccmac.certificates.stopping import Check, Stopping
 from ccmac.errors import GradientError
@@ -19,6 +18,7 @@ from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, vector
 from ccmac.methods.driver import HEALTH_EVERY, Observer, Outcome, Settings, drive
 from ccmac.network import Network
+from ccmac.results import Trace
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 

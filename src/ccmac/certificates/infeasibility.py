@@ -60,10 +60,11 @@ class Infeasibility:
 
 @dataclass(frozen=True)
 class _Contradiction:
-    """lambda for M w = v with its value (a lower bound of |lambda'v|) and defect (an upper one)."""
+    """lambda for M w = v: |lambda'v|, a lower bound of it, and an upper bound of ||M'lambda||."""
 
     price: Array
     value: float
+    sure: float
     defect: float
 
 
@@ -72,7 +73,8 @@ def contradiction(matrix: Array, right: Array, space: RowSpace) -> _Contradictio
     unit, zero = space.inverse_lengths * right, space.inverse_lengths == 0
     if np.any(zero & (right != 0)):  # 0 = right
         price = np.where(zero & (np.abs(right) == np.abs(right[zero]).max()), np.sign(right), 0.0)
-        return _Contradiction(price, float(np.abs(price) @ np.abs(right)), 0.0)
+        value = float(np.abs(price) @ np.abs(right))
+        return _Contradiction(price, value, value, 0.0)
     gap = unit - space.left @ (space.left.T @ unit)
     gap -= space.left @ (space.left.T @ gap)
     length = float(np.linalg.norm(gap))
@@ -85,8 +87,8 @@ def contradiction(matrix: Array, right: Array, space: RowSpace) -> _Contradictio
 def _weighed(matrix: Array, right: Array, price: Array) -> _Contradiction:
     """Value and defect in extended precision, rounding against the claim."""
     noise = (len(price) + 2) * EPS_LONG * float(np.abs(price) @ np.abs(right))
-    value = abs(float(product(right[None], price)[0])) - noise
-    return _Contradiction(price, max(value, 0.0), _defect([(matrix, price)]))
+    value = abs(float(product(right[None], price)[0]))
+    return _Contradiction(price, value, value - noise, _defect([(matrix, price)]))
 
 
 def claimed(value: float, defect: float, size: float) -> bool:
@@ -122,7 +124,7 @@ class Conflicts:
                 space = row_space(matrix)
                 seen = contradiction(matrix, right, space)
                 size = float(np.linalg.norm(space.coordinates(right)))
-                if seen is not None and claimed(seen.value, seen.defect, size):
+                if seen is not None and claimed(seen.sure, seen.defect, size):
                     found[i, column] = seen
                     rows[k, 2 * column : 2 * column + 2] = seen.value, seen.defect
         seen_by_all = self.runtime.gather(rows, riding=True)  # with the agents' other declarations
@@ -158,6 +160,7 @@ class Conflicts:
         rows = [self._share(reduced, k, price, kappa) for k, kappa in enumerate(local)]
         gathered = self.runtime.gather(np.array(rows))
         off_z = _defect([(reduced.Bbar, price), (reduced.D, shared)])
+        off_z += self.problem.n * EPS_LONG * norm(reduced.size_B.T @ np.abs(price))
         value = float(np.add.reduce(gathered[:, 0]) + product(reduced.e[None], shared)[0])
         terms = float(np.add.reduce(gathered[:, 2]) + np.abs(reduced.e) @ np.abs(shared))
         defect = math.sqrt(float(np.add.reduce(gathered[:, 1])) + off_z * off_z)
@@ -171,7 +174,8 @@ class Conflicts:
             "C": [int(i) for i in np.flatnonzero(gathered[:, 3] > VISIBLE)],
             "D": [i for i, v in enumerate(by_agent) if np.linalg.norm(v) > VISIBLE],
         }
-        norms = {"coupled": length, "shared": length if not weights["coupled"] else 0.0}
+        worst = "coupled" if weights["coupled"] else "shared"
+        norms = {"coupled": 0.0, "shared": 0.0, worst: length}
         agents = list(self.problem.agents)
         return Infeasibility(
             _describe(weights, norms), price,

@@ -258,7 +258,7 @@ class Proof:
         reduced = self.reduced
         total = slope + product(reduced.Bbar.T, price)
         delta = reduced.shared.multipliers(reduced.shared.basis.T @ total.astype(np.float64))
-        spread = norm(np.abs(reduced.Bbar).T @ np.abs(price))
+        spread = norm(reduced.size_B.T @ np.abs(price))
         spread += norm(np.abs(reduced.D).T @ np.abs(delta)) + norm(slope)
         noise = (len(price) + len(delta) + self.problem.n + 2) * EPS_LONG * spread
         return norm(total - product(reduced.D.T, delta)) + noise
@@ -268,10 +268,10 @@ class Proof:
         reduced = self.reduced
         if not reduced.rank:
             return off
-        Bbar, D = norm(reduced.unit[:, None] * reduced.Bbar), norm(reduced.D)
+        B, D = norm(reduced.unit[:, None] * reduced.size_B), norm(reduced.D)
         right = norm(reduced.unit * reduced.size_b) + norm(reduced.e)
         widest = max(agent.d for agent in self.agents) + self.problem.q + self.problem.n
-        noise = (widest + 4) * EPS_LONG * (math.hypot(scaled, Bbar, D) * size + right)
+        noise = (widest + 4) * EPS_LONG * (math.hypot(scaled, B, D) * size + right)
         whole = norm(self._violation(coupled, z)) + noise + scaled * off
         if not (reduced.least > 0 and math.isfinite(off)):
             return math.inf

@@ -12,11 +12,13 @@ r (q + 1) floats per agent, where that is affordable.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from ccmac.inputs import Array
+from ccmac.linalg.extended import EPS_LONG
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import RowSpace, rank_cut, row_space
 from ccmac.linalg.tolerances import EPS
@@ -89,6 +91,7 @@ class Reduced:
         ends = np.cumsum([m * wide, m * q, m, m, deep * q, deep, 2])[:-1]
         factors, B, beta, squares, D, e, facts = np.split(gathered, ends, axis=1)
         self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0).reshape(m, q)
+        self.size_B = np.add.reduce(np.abs(B), axis=0).reshape(m, q)  # the sum may cancel
         self.beta = np.add.reduce(beta, axis=0)
         self.size_b = np.add.reduce(np.abs(beta), axis=0)
         self.angle, self.doubtful = float(facts[:, 0].max()), bool(facts[:, 1].any())
@@ -101,7 +104,10 @@ class Reduced:
         # Rows are measured before the projection: what it cancelled must not be blown up.
         whole = np.add.reduce(squares, axis=0) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
         self.unit = _powers(np.sqrt(whole))
-        self._decompose(factors.reshape(len(rows_of), m, wide))
+        before = math.hypot(float(np.linalg.norm(self.unit * np.sqrt(whole))), _norm(self.D))
+        rounding = 4 * EPS * (len(rows_of) + m + wide + int(table.d.max(initial=0))) * before
+        rounding += len(rows_of) * EPS_LONG * _norm(self.unit[:, None] * self.size_B)
+        self._decompose(factors.reshape(len(rows_of), m, wide), rounding + self.angle * before)
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
         """One agent's factor, B, part of beta, rows of D; its kernel's angle and doubt."""
@@ -125,7 +131,8 @@ class Reduced:
              [kernel.angle, float(kernel.doubtful)]]
         )  # fmt: skip
 
-    def _decompose(self, factors: Array) -> None:
+    def _decompose(self, factors: Array, slack: float) -> None:
+        """``slack``: how far rounding and the kernels' angles may have moved T."""
         n, m, wide = factors.shape
         r = len(self.D)
         Bbar = self.Bbar.astype(np.float64)
@@ -146,7 +153,6 @@ class Reduced:
         self.near_cut = {"kept": kept, "dropped": dropped}
         self.doubtful = self.doubtful or dropped > DOUBT or self.shared.dropped > DOUBT
         self.frobenius = float(np.linalg.norm(T))
-        slack = 4 * EPS * sum(factors.shape) * top + self.angle * self.frobenius
         self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else np.inf
 
     # -- in scaled rows (coupled, then shared) -------------------------------------------------
@@ -184,6 +190,10 @@ def _kernels(problem: Problem, local: LocalEquations) -> list[Kernel]:
 
 def _filled(block: object, rows: int, columns: int) -> Array:
     return np.zeros((rows, columns)) if block is None else dense(block)
+
+
+def _norm(matrix: Array) -> float:
+    return float(np.linalg.norm(matrix))
 
 
 def _powers(lengths: Array) -> Array:

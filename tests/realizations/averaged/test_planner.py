@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-from ccmac.costs import Costs
 
 import ccmac
+from ccmac.ledger import Costs
 from ccmac.methods import CrossApapc
 from ccmac.plans import Plan
 from ccmac.realizations.averaged.planner import TWIN_UNCERTAINTY
