@@ -144,7 +144,8 @@ class Result(Solution):
         """Everything but the trace, ready for JSON."""
         names = (
             "status", "message", "objective", "error_bound", "error_estimate", "relative_error",
-            "iterations", "seconds", "residuals", "ledger", "plan", "certificates", "provenance", "warnings",
+            "iterations", "seconds", "residuals", "ledger", "plan", "certificates", "provenance",
+            "warnings",
         )  # fmt: skip
         record: dict[str, Any] = {name: getattr(self, name) for name in names}
         record["ledger"] = self.ledger.as_dict()

@@ -8,6 +8,7 @@ import pytest
 
 import ccmac
 from ccmac.errors import InputError
+from ccmac.ledger import Costs
 from ccmac.methods import Auto, CrossApapc, CrossCg, CrossContinuation, CrossLbfgs, CrossSliding
 from ccmac.methods.auto import ARGMIN_GRADIENTS
 from ccmac.methods.base import Method, Request

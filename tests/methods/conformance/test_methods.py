@@ -63,7 +63,9 @@ def test_every_iteration_costs_what_it_declares(method: str, kind: str) -> None:
     ]  # fmt: skip
     spent = runs[1].ledger.of("solve") - runs[0].ledger.of("solve")
     assert runs[1].plan is not None
-    assert dict(spent) == dict(3 * runs[1].plan.iteration)
+    steps = runs[1].iterations - runs[0].iterations
+    assert steps >= 2
+    assert dict(spent) == dict(steps * runs[1].plan.iteration)
 
 
 @pytest.mark.parametrize("method", METHODS)
