@@ -21,8 +21,8 @@ from ccmac.lab import data
 from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
 from ccmac.realizations.base import Realized
-from ccmac.realizations.canonical.system import canonical
-from ccmac.realizations.joint.system import joint
+from ccmac.realizations.canonical import canonical
+from ccmac.realizations.joint import joint
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 

@@ -7,7 +7,7 @@ from ccmac.costs import Costs
 from ccmac.methods.registry import available_methods
 from ccmac.network import Network
 from ccmac.problem import Agent, Problem
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates
 from ccmac.results import Result, Solution
 from ccmac.runtime import InProcess
 from ccmac.stack import Stack

@@ -11,8 +11,10 @@ import ccmac
 from ccmac.certificates.error_bound import distance_bound
 from ccmac.lab.instances import random_quadratic
 from ccmac.linalg.conjugate import conjugate_residuals
-from ccmac.methods.run import Options, Run
-from ccmac.realizations.system import AffineSystem
+from ccmac.realizations.averaged.build import Wanted, averaged
+from ccmac.realizations.base import AffineSystem
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
 
 
 @given(st.integers(0, 10**6), st.floats(-6, 2), st.floats(-6, 2))
@@ -47,9 +49,9 @@ def test_the_bound_in_its_corners(r: float, delta: float, mu: float, kappa: floa
 
 
 def realized_system(seed: int) -> AffineSystem:
-    problem = random_quadratic(seed, n=4)
-    run = Run(problem, ccmac.Network.ring(4), Options(method="cross-apapc"))
-    return run.prepare().iteration.realized.system  # type: ignore[attr-defined, no-any-return]
+    work = Workspace(random_quadratic(seed, n=4), InProcess(ccmac.Network.ring(4)))
+    start = np.zeros(work.space.x_size), np.zeros(work.problem.q)
+    return averaged(work, Wanted(start)).system
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -9,9 +9,8 @@ from ccmac.ledger import Cost
 from ccmac.network import Network
 from ccmac.objectives import LeastSquares
 from ccmac.problem import Agent, Problem
-from ccmac.realizations.base import Realized
+from ccmac.realizations.base import AffineSystem, Interval, Realized
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 

@@ -21,11 +21,10 @@ from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
-from ccmac.realizations.base import Realized
-from ccmac.realizations.canonical.system import canonical
-from ccmac.realizations.certified.system import certified
+from ccmac.realizations.base import AffineSystem, Interval, Realized
+from ccmac.realizations.canonical import canonical
+from ccmac.realizations.certified import certified
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.system import AffineSystem, Interval
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace

@@ -11,8 +11,7 @@ from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.network import Network
 from ccmac.problem import Problem
-from ccmac.realizations.base import Realized
-from ccmac.realizations.system import AffineSystem
+from ccmac.realizations.base import AffineSystem, Realized
 
 Array = NDArray[np.float64]
 

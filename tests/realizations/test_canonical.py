@@ -17,8 +17,8 @@ from ccmac.lab.instances.reference import solve_kkt
 from ccmac.ledger import Cost
 from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
-from ccmac.realizations.canonical.system import INTERVALS, canonical
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates
+from ccmac.realizations.canonical import INTERVALS, canonical
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from realizations.flavours import (

@@ -14,13 +14,9 @@ from ccmac.ledger import Ledger
 from ccmac.linalg.operator import cost_test, dot_test, to_dense
 from ccmac.linalg.ranks import squared_range
 from ccmac.objectives import Separable, SquaredDistance
-from ccmac.realizations.certified.channels import (
-    FilteredGraph,
-    LiftedCoupledLocal,
-    LiftedSharedConsensus,
-    LocalizedCoupling,
-    NormalizedLocal,
-)
+from ccmac.realizations.channels import CoupledLocal as LiftedCoupledLocal
+from ccmac.realizations.channels import FilteredGraph, LocalizedCoupling, NormalizedLocal
+from ccmac.realizations.channels import SharedConsensus as LiftedSharedConsensus
 from ccmac.realizations.normalized import Channel, inverse_root_polynomial
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space

@@ -21,13 +21,15 @@ from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.problem import Agent, Problem
-from ccmac.realizations.base import Realized
-from ccmac.realizations.certified.channels import PenaltyObjective
-from ccmac.realizations.certified.constants import LiftConstants, _from_grams
-from ccmac.realizations.certified.system import certified, channel_intervals
-from ccmac.realizations.materialised import MaterialisedChannel
-from ccmac.realizations.normalized import NormalizedStack, PolynomialChannel, dense_matrix
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates, Realized
+from ccmac.realizations.certified import PenaltyObjective, certified, channel_intervals
+from ccmac.realizations.lift_constants import LiftConstants, _from_grams
+from ccmac.realizations.normalized import (
+    MaterialisedChannel,
+    NormalizedStack,
+    PolynomialChannel,
+    dense_matrix,
+)
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from realizations.flavours import (

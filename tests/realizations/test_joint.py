@@ -13,8 +13,8 @@ from ccmac.errors import InputError
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
-from ccmac.realizations.canonical.system import canonical
-from ccmac.realizations.joint.system import INTERVALS, joint
+from ccmac.realizations.canonical import canonical
+from ccmac.realizations.joint import INTERVALS, joint
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from realizations.flavours import FLAVOURS, error, instance, iterate, normal_matrix, positive_ends

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Reduced, conjugate_residuals
-from ccmac.realizations.base import Realized
-from ccmac.realizations.system import AffineSystem
+from ccmac.realizations.base import AffineSystem, Realized
 
 Array = NDArray[np.float64]
 FLOOR = 1e-13

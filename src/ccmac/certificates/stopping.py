@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.certificates.error_bound import Bound, Certifier, Dual, Look
-from ccmac.realizations.base import Realized
-from ccmac.realizations.system import Interval
+from ccmac.realizations.base import Interval, Realized
 
 FIRST_CHECK = 5
 LOOK_AGAIN = 1.2  # times the iterations done

@@ -36,9 +36,7 @@ from ccmac.methods.base import (
 )
 from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES, RealizedMethod
-from ccmac.realizations.base import Realized
-from ccmac.realizations.steps import apapc_steps
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates, Realized, apapc_steps
 from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
@@ -208,7 +206,7 @@ class JointApapc(Method):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Joint normalization: the unnormalized stack with its exact interval and eta* balance."""
-        from ccmac.realizations.joint.system import joint
+        from ccmac.realizations.joint import joint
 
         given = self.certificates or Certificates()
         realized = joint(

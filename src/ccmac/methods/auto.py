@@ -15,7 +15,7 @@ from ccmac.methods.local.minimum import without_factorizations
 from ccmac.methods.options import option, options_of
 from ccmac.methods.realized import ACCESS, CERTIFICATES, REALIZATIONS
 from ccmac.methods.sliding.method import CrossSliding
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates
 from ccmac.workspace import Workspace
 
 ARGMIN_GRADIENTS = 20  # inside one entrywise minimisation, as counted on real data (15 to 22)

@@ -16,8 +16,7 @@ from ccmac.methods.base import Method, Request
 from ccmac.methods.options import option
 from ccmac.realizations.averaged.build import Wanted, averaged
 from ccmac.realizations.averaged.planner import Aim, Fixed
-from ccmac.realizations.base import Realized
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates, Realized
 from ccmac.workspace import Workspace
 
 REALIZATIONS = ("averaged", "canonical", "certified", "stack")
@@ -114,13 +113,13 @@ class RealizedMethod(Method):
                 **self._set("rule", "delta", "spectra"),
             )  # fmt: skip
         if self.realization == "canonical":
-            from ccmac.realizations.canonical.system import canonical
+            from ccmac.realizations.canonical import canonical
 
             return canonical(
                 work, certificates=given,
                 **self._set("inner", "rule", "delta", "interval", "model", "materialise"),
             )  # fmt: skip
-        from ccmac.realizations.certified.system import certified
+        from ccmac.realizations.certified import certified
 
         return certified(work, certificates=given, **self._set("inner", "delta", "materialise"))
 

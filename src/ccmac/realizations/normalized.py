@@ -4,19 +4,24 @@ A channel is a linear map with its right-hand side and the cost of one action (f
 Its polynomial normalization is M^ = p(Q) M, Q = M M', with p the Chebyshev interpolant of x^{-1/2}
 (Proposition poly-normalization); one call M^ or M^' is 2 deg(p) + 1 actions. The stack adds the
 channels' normal residuals and charges two affine calls, one forward and one adjoint.
+
+On small problems in one process a channel may be materialised: the same numbers faster, at the
+charge of the execution along the edges. A simulation that is not fused executes every round, bit
+for bit as separate processes do, and is materialised only on request.
 """
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.chebyshev import (
     clenshaw,
@@ -26,11 +31,11 @@ from ccmac.linalg.chebyshev import (
     tight_degree,
 )
 from ccmac.linalg.ranks import row_space, squared_range
-from ccmac.realizations.system import AffineSystem, Interval
+from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.space import Space
 
-Array = NDArray[np.float64]
 RULES = ("paper", "tight", "exact")
+MATERIALISED = 600  # execution variables, and rows of a channel, that are multiplied out
 
 
 class Channel(ABC):
@@ -70,13 +75,16 @@ class InverseRoot:
 
     @property
     def degree(self) -> int:
-        """deg p."""
         return len(self.coefficients) - 1
 
     @property
     def spread(self) -> tuple[float, float]:
         """Extremes of x p(x)^2 over [low, high], computed."""
         return inverse_root_interval(self.low, self.high, self.coefficients)
+
+    def apply(self, gram: Callable[[Array], Array], rows: Array) -> Array:
+        """p(Q) rows. Cost: deg p products with Q."""
+        return clenshaw(self.coefficients, self.low, self.high, gram, rows)
 
     def __call__(self, x: Array) -> Array:
         """p at numbers (eigenvalues)."""
@@ -103,14 +111,22 @@ class NormalizedChannel(ABC):
 
     spread: tuple[float, float]
     cost: Cost
+    right: Array
 
     @abstractmethod
     def residual(self, w: Array) -> tuple[Array, Array | None]:
         """(K^'(K^ w - v^), price of the coupled equation if it is here)."""
 
-    @abstractmethod
-    def homogeneous(self) -> NormalizedChannel:
+    @property
+    def degree(self) -> int | None:
+        """Of its polynomial; None without one."""
+        return None
+
+    def homogeneous(self) -> Self:
         """The same operator with right-hand side zero."""
+        other = copy.copy(self)
+        other.right = np.zeros_like(self.right)
+        return other
 
 
 class PolynomialChannel(NormalizedChannel):
@@ -122,10 +138,13 @@ class PolynomialChannel(NormalizedChannel):
         self.cost = 2 * (2 * polynomial.degree + 1) * channel.cost
         self.right = self.smooth(channel.right)
 
+    @property
+    def degree(self) -> int:
+        return self.polynomial.degree
+
     def smooth(self, rows: Array) -> Array:
         """p(Q) rows. Cost: 2 deg p actions."""
-        p = self.polynomial
-        return clenshaw(p.coefficients, p.low, p.high, self.channel.gram, rows)
+        return self.polynomial.apply(self.channel.gram, rows)
 
     def residual(self, w: Array) -> tuple[Array, Array | None]:
         """One normalized forward and one normalized adjoint call."""
@@ -133,12 +152,6 @@ class PolynomialChannel(NormalizedChannel):
         rows -= self.right
         rows = self.smooth(rows)
         return self.channel.adjoint(rows), self.channel.price(rows)
-
-    def homogeneous(self) -> PolynomialChannel:
-        """v = 0."""
-        other = copy.copy(self)
-        other.right = np.zeros_like(self.right)
-        return other
 
 
 class WhitenedChannel(NormalizedChannel):
@@ -162,11 +175,23 @@ class WhitenedChannel(NormalizedChannel):
         inner = basis.T @ w - self.right
         return basis @ inner, self.channel.price(self.rows.multipliers(inner))
 
-    def homogeneous(self) -> WhitenedChannel:
-        """v = 0."""
-        other = copy.copy(self)
-        other.right = np.zeros_like(self.right)
-        return other
+
+class MaterialisedChannel(NormalizedChannel):
+    """M'(p(Q)^2 (M w - v)) with M and p(Q)^2 M dense."""
+
+    def __init__(self, executed: PolynomialChannel, ledger: Ledger) -> None:
+        self.channel, self.ledger = executed.channel, ledger
+        self.spread, self.cost = executed.spread, executed.cost
+        self.matrix = dense_matrix(executed.channel, ledger)
+        values, vectors = np.linalg.eigh(self.matrix @ self.matrix.T)
+        squared = (vectors * executed.polynomial(values) ** 2) @ vectors.T
+        self.smoothed = squared @ self.matrix
+        self.right = squared @ executed.channel.right
+
+    def residual(self, w: Array) -> tuple[Array, Array | None]:
+        self.ledger.charge_cost(self.cost)
+        rows = self.smoothed @ w - self.right
+        return rows @ self.matrix, self.channel.price(rows)
 
 
 class NormalizedStack(AffineSystem):
@@ -176,22 +201,15 @@ class NormalizedStack(AffineSystem):
     """
 
     def __init__(
-        self,
-        space: Space,
-        channels: Sequence[NormalizedChannel],
-        interval: Interval,
-        *,
-        width: int = 0,
-        common: bool = True,
-        charge: Cost | None = None,
-    ) -> None:
+        self, space: Space, channels: Sequence[NormalizedChannel], interval: Interval, *,
+        width: int = 0, common: bool = True, charge: Cost | None = None,
+    ) -> None:  # fmt: skip
         self.space, self.channels, self.interval = space, list(channels), interval
         self.width, self.common = width, common
         self.charge = Cost(affine=2) if charge is None else charge
         self.empty = not self.channels
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        """Sum of the channels' residuals."""
         self.space.runtime.ledger.charge_cost(self.charge)
         out, price = np.zeros(0), self.zero_price()
         for k, channel in enumerate(self.channels):
@@ -210,13 +228,11 @@ class NormalizedStack(AffineSystem):
         return [channel.residual(w)[0] for channel in self.channels]
 
     def homogeneous(self) -> NormalizedStack:
-        """The same operator with right-hand sides zero: its residual is G w."""
         other = copy.copy(self)
         other.channels = [channel.homogeneous() for channel in self.channels]
         return other
 
     def zero_price(self) -> Array:
-        """The origin of the coupled multiplier."""
         return np.zeros((1 if self.common else self.space.count, self.width))
 
     def common_price(self, price: Array) -> Array:
@@ -225,11 +241,40 @@ class NormalizedStack(AffineSystem):
 
     @property
     def cost(self) -> Cost:
-        """One residual."""
-        total = self.charge
-        for channel in self.channels:
-            total = total + channel.cost
-        return total
+        return sum((channel.cost for channel in self.channels), self.charge)
+
+
+def materialised(
+    channels: Sequence[NormalizedChannel], space: Space, wanted: bool | None
+) -> list[NormalizedChannel]:
+    """The channels with polynomials turned into matrices.
+
+    ``wanted`` = None decides: fused, all agents here, at most 600 variables and rows a channel.
+    """
+    runtime = space.runtime
+    whole = len(runtime.owned) == runtime.n
+    if wanted and not whole:
+        raise InputError("materialise: needs all agents in one process; drop the option")
+
+    def chosen(c: PolynomialChannel) -> bool:
+        small = max(space.size, len(c.right)) <= MATERIALISED
+        return runtime.fused and whole and small if wanted is None else wanted
+
+    return [
+        MaterialisedChannel(c, runtime.ledger) if isinstance(c, PolynomialChannel) and chosen(c)
+        else c
+        for c in channels
+    ]  # fmt: skip
+
+
+def spread_over(channels: Sequence[NormalizedChannel]) -> tuple[float, float]:
+    """(a, b) that hold spec^+(K^_j'K^_j) of every channel."""
+    return min(c.spread[0] for c in channels), max(c.spread[1] for c in channels)
+
+
+def certified_interval(spread: tuple[float, float], chi: float, source: str) -> Interval:
+    """[a/(3 chi^2), 2b] of two channels with that spread (eq. normalized-joint-certificate)."""
+    return Interval(spread[0] / (3.0 * chi * chi), 2.0 * spread[1], source)
 
 
 def dense_matrix(channel: Channel, ledger: Ledger) -> Array:

@@ -8,16 +8,18 @@ tends to the mean of the h_i. The extra gradient term costs one averaging of q f
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import GradientError
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.objectives.base import FusedGradient, Objective
 from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
-
-Array = NDArray[np.float64]
 
 
 class ExecutionObjective:
@@ -96,6 +98,26 @@ class ExecutionObjective:
             for f, (x, z) in zip(self._members, pairs, strict=True)
         ]
         return np.array(rows, dtype=np.float64).reshape(len(rows), 1)
+
+
+class OracleObjective(ExecutionObjective):
+    """F with its consensus augmentation (if any) at modelled instead of executed rounds."""
+
+    def gradient(self, w: Array, out: Array | None = None) -> Array:
+        """grad Phi(w). Cost: 1 gradient, modelled rounds when augmented."""
+        self.ledger.charge_cost(self.cost)
+        with self.ledger.observing():
+            return super().gradient(w, out)
+
+    @property
+    def cost(self) -> Cost:
+        rounds = modelled_rounds(self.space.runtime) if self.augment else 0
+        return Cost(gradients=1, modelled_rounds=rounds)
+
+
+def modelled_rounds(runtime: Runtime) -> int:
+    """ceil sqrt(kappa_W): rounds of one consensus step in the theorem's ledger."""
+    return 0 if runtime.n == 1 else math.ceil(math.sqrt(runtime.network.condition) - DENSE_MARGIN)
 
 
 def proximal(

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.families import dense, multiply
-from ccmac.linalg.filters import minimal_degree, outer_degree
-from ccmac.linalg.ranks import row_space, squared_range
+from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import DENSE_MARGIN
-from ccmac.realizations.base import Realized
+from ccmac.realizations.base import Interval, Realized, refuse_unknown
 from ccmac.realizations.normalized import (
     RULES,
     Channel,
@@ -27,12 +26,11 @@ from ccmac.realizations.normalized import (
     PolynomialChannel,
     WhitenedChannel,
     inverse_root_polynomial,
+    spread_over,
 )
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.system import Interval
 from ccmac.workspace import Workspace
 
-Array = NDArray[np.float64]
 DENSE = 4000
 OVERLAP = 1e-10
 
@@ -45,15 +43,12 @@ class MatrixChannel(Channel):
 
     @property
     def cost(self) -> Cost:
-        """Nothing beyond the affine call."""
         return Cost()
 
     def forward(self, w: Array) -> Array:
-        """M w."""
         return multiply(self.matrix, w)
 
     def adjoint(self, rows: Array) -> Array:
-        """M' rows."""
         return multiply(self.matrix, rows, adjoint=True)
 
 
@@ -74,8 +69,7 @@ def stacked(
     """
     stack, runtime, problem, space = work.stack, work.runtime, work.problem, work.space
     assert stack is not None
-    if rule not in RULES:
-        raise InputError(f"stack: rule {rule!r} is unknown; take {', '.join(RULES)}")
+    refuse_unknown("stack", ("rule", rule, RULES))
     if spectra is not None and len(spectra) != len(stack.channels):
         raise InputError(
             f"stack: {len(spectra)} spectra for {len(stack.channels)} channels; give one each"
@@ -86,40 +80,48 @@ def stacked(
             f"stack: dimension {stack.dim} exceeds {DENSE} for dense factorizations; "
             "take rule='paper' and supply spectra and factor"
         )
-    channels: list[NormalizedChannel] = []
-    bases: list[Array] = []
     with runtime.ledger.phase("setup"):
-        for j, (matrix, right) in enumerate(stack.channels):
-            raw = MatrixChannel(matrix, right)
-            ends = None if spectra is None else spectra[j]
-            if not certified:
-                entries = dense(matrix)
-                rows = row_space(entries)
-                if not rows.rank:
-                    continue
-                bases.append(rows.basis.T)
-                if ends is None:
-                    _, low, high = squared_range(entries)
-                    ends = (low, high * (1 + DENSE_MARGIN))
-                if rule == "exact":
-                    channels.append(WhitenedChannel(raw, entries, runtime.ledger))
-                    continue
-            assert ends is not None
-            polynomial = inverse_root_polynomial(*ends, accuracy=delta, rule=rule)
-            channels.append(PolynomialChannel(raw, polynomial))
+        channels, bases = _normalized(work, rule, delta, spectra, certified)
         constants = work.curvature.at(1.0)
     interval = _interval(channels, bases, factor)
     objective = ExecutionObjective(problem, space, mu=constants.mu, L=constants.L)
-    choose = minimal_degree if minimal else outer_degree
     return Realized(
         "stack", space, objective, NormalizedStack(space, channels, interval),
-        degree=choose(interval.low, interval.high), steps="paper",
+        degree=interval.degree(minimal=minimal), steps="paper",
         details={
             "channels": len(channels), "rule": rule,
             "multi_channel_factor": factor or np.sqrt(interval.ratio),
-            "degrees": [c.polynomial.degree for c in channels if isinstance(c, PolynomialChannel)],
+            "degrees": [c.degree for c in channels if c.degree is not None],
         },
     )  # fmt: skip
+
+
+def _normalized(
+    work: Workspace, rule: str, delta: float, spectra: Sequence[tuple[float, float]] | None,
+    certified: bool,
+) -> tuple[list[NormalizedChannel], list[Array]]:  # fmt: skip
+    """The channels, and orthonormal rows of each unless all is ``certified``."""
+    channels: list[NormalizedChannel] = []
+    bases: list[Array] = []
+    assert work.stack is not None
+    for j, (matrix, right) in enumerate(work.stack.channels):
+        raw = MatrixChannel(matrix, right)
+        if not certified:
+            whitened = WhitenedChannel(raw, dense(matrix), work.ledger)
+            if not whitened.rows.rank:
+                continue
+            bases.append(whitened.rows.basis.T)
+            if rule == "exact":
+                channels.append(whitened)
+                continue
+        if spectra is not None:
+            ends = spectra[j]
+        else:
+            _, low, high = squared_range(dense(matrix))
+            ends = (low, high * (1 + DENSE_MARGIN))
+        polynomial = inverse_root_polynomial(*ends, accuracy=delta, rule=rule)
+        channels.append(PolynomialChannel(raw, polynomial))
+    return channels, bases
 
 
 def _interval(
@@ -127,7 +129,7 @@ def _interval(
 ) -> Interval:
     if not channels:
         return Interval(1.0, 1.0)
-    a, b = min(c.spread[0] for c in channels), max(c.spread[1] for c in channels)
+    a, b = spread_over(channels)
     if factor is not None:
         # lambda_max(G_J) <= J and lambda_max(G_J) >= 1, so lambda_min^+ >= 1/factor^2.
         return Interval(a / factor**2, b * len(channels), "supplied")

@@ -6,10 +6,9 @@ import numpy as np
 
 from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.network import Network
-from ccmac.realizations.base import Realized
-from ccmac.realizations.certified.system import certified
-from ccmac.realizations.joint.system import joint
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates, Realized
+from ccmac.realizations.certified import certified
+from ccmac.realizations.joint import joint
 from ccmac.runtime import InProcess
 from ccmac.runtime.mpi import MPI, Mpi, guard
 from ccmac.workspace import Workspace

@@ -29,7 +29,7 @@ from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import build_family
-from ccmac.realizations.canonical.system import modelled_rounds
+from ccmac.realizations.objective import modelled_rounds
 from ccmac.results import Result
 from ccmac.runtime import InProcess
 from ccmac.version import __version__, source_digest

@@ -34,9 +34,8 @@ from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES
 from ccmac.realizations.averaged.build import Wanted, averaged
 from ccmac.realizations.averaged.planner import Aim, Fixed
-from ccmac.realizations.base import Realized
+from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.objective import proximal
-from ccmac.realizations.supplied import Certificates
 from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]

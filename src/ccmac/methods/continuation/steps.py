@@ -24,8 +24,8 @@ from ccmac.linalg.filters import (
 from ccmac.methods.base import State, vector
 from ccmac.methods.continuation.schedule import Schedule
 from ccmac.methods.convex import ProvedIteration
+from ccmac.realizations.base import AffineSystem
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.system import AffineSystem
 
 Array = NDArray[np.float64]
 

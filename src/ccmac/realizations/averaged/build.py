@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.principal import friedrichs_cosine
+from ccmac.inputs import Array
 from ccmac.linalg.families import dense
-from ccmac.linalg.lanczos import extreme_ritz, lanczos
+from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import KERNEL
-from ccmac.realizations.averaged.normalizers import SchurRange
 from ccmac.realizations.averaged.planner import Aim, Candidate, Choice, Fixed, Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
 from ccmac.realizations.averaged.system import AveragedSystem
-from ccmac.realizations.base import Realized
+from ccmac.realizations.base import Certificates, Interval, Realized
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.supplied import Certificates
-from ccmac.realizations.system import Interval
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
 
-Array = NDArray[np.float64]
 LANCZOS_STEPS = 18
 SMALL = 40
 SMALL_STATE = 4000
@@ -78,9 +73,7 @@ def averaged(work: Workspace, wanted: Wanted) -> Realized:
     final = _fixed(system, choice, given, rng, notes, small=small)
     s = choice.candidate.s
     constants = choice.constants if wanted.stand_in is None else work.curvature.at(s)
-    objective = ExecutionObjective(
-        problem, work.space, s=s, augment=constants.augment, mu=constants.mu, L=constants.L
-    )
+    objective = ExecutionObjective(problem, work.space, s=s, **vars(constants))
     c, interval = choice.candidate, final.interval
     details = {
         "scale": s,
@@ -143,7 +136,7 @@ def _plan(
         s = table.balance() * math.sqrt(fixed.scale or 1.0)
         constants = table.at(s)
         candidate = Candidate(1.0, s, "none", 0, fixed.outer or 1, constants.condition, 1.0)
-        return Choice(candidate, constants, None, SchurRange(1.0, 1.0, "exact"), 0.0)
+        return Choice(candidate, constants, None, Interval(1.0, 1.0), 0.0)
     w0 = space.zeros()
     space.x(w0)[...], space.z(w0)[...] = wanted.start
     plain = ExecutionObjective(problem, space)
@@ -161,7 +154,7 @@ def _plan(
     del w0, gradient  # execution vectors: planning needs only their projections
     supplied = None
     if given.mu_HC is not None and given.h is not None:
-        supplied = SchurRange(given.mu_HC, given.h, "supplied")
+        supplied = Interval(given.mu_HC, given.h, "supplied")
         fixed = replace(fixed, scale=1.0 / table.balance() ** 2)
     if fixed.floor is not None and fixed.scale is None:
         fixed = replace(fixed, scale=_scale_of(fixed.floor, profile, table))
@@ -181,7 +174,7 @@ def _scale_of(floor: float, profile: Profile, table: CurvatureTable) -> float | 
 
 
 def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> tuple[float, float]:
-    """Curvature of F at w0 along its own gradient, per block: one gradient, one reduction.
+    """ScaledCurvature of F at w0 along its own gradient, per block: one gradient, one reduction.
 
     Objectives that are not quadratic seldom live at their worst constants; the twin plans with
     what it sees. (The steps of the method keep the declared constants.)
@@ -219,7 +212,6 @@ def local_interval(work: Workspace) -> tuple[float, float]:
 def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
     """Lanczos on S_D: its whole range when q is small, else its interval with margins."""
     runtime, q = shared.runtime, shared.q
-
     small = q <= SMALL
     seed = rng.standard_normal((1, q))
     steps = q + 1 if small else LANCZOS_STEPS
@@ -234,11 +226,6 @@ def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
     shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), SHARED_ERROR)
 
 
-def _normal(linear: AveragedSystem, w: Array) -> Array:
-    """G w."""
-    return linear.residual(w)[0]
-
-
 def _joint_interval(
     system: AveragedSystem, rng: np.random.Generator, notes: list[str], *, small: bool
 ) -> Interval:
@@ -247,21 +234,10 @@ def _joint_interval(
     A normalizer built on a wrong interval shows here (G beyond its ceiling, or not positive): it is
     widened until it does not.
     """
-    space = system.space
     seed = int(rng.integers(2**31))
+    steps, keep = (3 * SMALL, 10**6) if small else (LANCZOS_STEPS, 2)
     for _ in range(WIDEN_LIMIT):
-        linear = system.homogeneous()
-        # Every agent draws its own stream, so that all splits of the agents agree.
-        start = space.zeros()
-        for k, agent in enumerate(space.runtime.owned):
-            stream = np.random.default_rng([seed, agent])
-            space.x_of(start, k)[...] = stream.standard_normal(space.d[k])
-            space.z(start)[k] = stream.standard_normal(space.q)
-        start, _ = linear.residual(start)
-        low, high, exhausted = extreme_ritz(
-            space, partial(_normal, linear), start,
-            3 * SMALL if small else LANCZOS_STEPS, 10**6 if small else 2,
-        )  # fmt: skip
+        low, high, exhausted = system.extremes(seed, steps, keep)
         ceiling = system.interval.high
         if low > 0 and high <= 1.01 * ceiling:
             if exhausted:

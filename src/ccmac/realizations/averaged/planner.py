@@ -11,27 +11,26 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.principal import cross_factor, weighted_extremes
 from ccmac.costs import Costs
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.realizations.averaged.normalizers import (
-    KERNEL,
+from ccmac.linalg.tolerances import KERNEL
+from ccmac.realizations.averaged.profile import (
     TOP_MARGIN,
-    SchurRange,
+    Profile,
     build_deflation,
     deflation_response,
     deflation_top,
     semi_response,
     spectrum_at,
 )
-from ccmac.realizations.averaged.profile import Profile
 from ccmac.realizations.averaged.system import AveragedSystem, Normalizer, SemiIteration
 from ccmac.realizations.averaged.twin import Modes, Setting, predict
+from ccmac.realizations.base import Interval
 from ccmac.workspace.curvature import CurvatureTable, ScaledCurvature
 
-Array = NDArray[np.float64]
 SCALES = tuple(2.0 ** (0.5 * k) for k in range(-8, 9))
 INNER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 DEFLATED = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24)
@@ -96,7 +95,7 @@ class Choice:
     candidate: Candidate
     constants: ScaledCurvature
     normalizer: Normalizer | None
-    spectrum: SchurRange
+    spectrum: Interval
     cosine: float | None
     table: tuple[Candidate, ...] = field(repr=False, default=())
 
@@ -116,9 +115,11 @@ class _Row:
 
     candidate: Candidate
     setting: Setting
-    modes: Modes
-    constants: ScaledCurvature
-    spectrum: SchurRange
+    spectrum: Interval
+
+    @property
+    def constants(self) -> ScaledCurvature:
+        return self.setting.modes.constants
 
 
 class Planner:
@@ -130,7 +131,7 @@ class Planner:
 
     def __init__(
         self, system: AveragedSystem, profile: Profile, table: CurvatureTable, goal: Aim,
-        fixed: Fixed, *, supplied: SchurRange | None, cosine: float | None,
+        fixed: Fixed, *, supplied: Interval | None, cosine: float | None,
         probed: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
         self.system, self.profile, self.table = system, profile, table
@@ -156,10 +157,8 @@ class Planner:
     def choose(self) -> Choice:
         """The candidate of least predicted bill; all candidates, best first."""
         rows = [row for scale in self._scales() for row in self._at_scale(scale)]
-        iterations = predict(
-            [row.modes for row in rows], [row.setting for row in rows],
-            self.goal.target, self.goal.measure,
-        )  # fmt: skip
+        settings = [row.setting for row in rows]
+        iterations = predict(settings, self.goal.target, self.goal.measure)
         scored = []
         for row, count in zip(rows, iterations, strict=True):
             cost = self._iteration_cost(row.candidate, row.constants)
@@ -198,10 +197,10 @@ class Planner:
         """Known bound, else the largest generalized Ritz cosine of the disagreement part."""
         if self.cosine is not None:
             return self.cosine
-        M = self.profile.M_A + s * s * self.profile.M_B
+        M = self.profile.matrix(s)
         deviation = s * s * (self.profile.M_B - self.profile.M_mean)
         values, vectors = np.linalg.eigh(M)
-        keep = values > 1e-10 * values[-1]
+        keep = values > KERNEL * values[-1]
         half = vectors[:, keep] / np.sqrt(values[keep])
         top = float(np.linalg.eigvalsh(half.T @ deviation @ half)[-1]) if keep.any() else 0.0
         return math.sqrt(min(max(top, 0.0), 0.9999))
@@ -219,18 +218,15 @@ class Planner:
             _, high = weighted_extremes(spread[1], 1.0, cosine)
             for outer in self._outers(low, high):
                 candidate = Candidate(
-                    scale, s, kind, inner, outer, constants.condition,
-                    cross_factor(cosine),
-                )  # fmt: skip
+                    scale, s, kind, inner, outer, constants.condition, cross_factor(cosine)
+                )
                 cost = self._iteration_cost(candidate, constants)
-                setting = Setting(
-                    s, constants, response, low, high, outer, cost["rounds"],
-                    max(self.goal.costs.bill(cost), 1e-9),
-                )  # fmt: skip
-                rows.append(_Row(candidate, setting, modes, constants, spectrum))
+                bill = max(self.goal.costs.bill(cost), 1e-9)
+                setting = Setting(modes, response, low, high, outer, bill)
+                rows.append(_Row(candidate, setting, spectrum))
         return rows
 
-    def _normalizers(self, s: float, modes: Modes, spectrum: SchurRange) -> list[_Normalizing]:
+    def _normalizers(self, s: float, modes: Modes, spectrum: Interval) -> list[_Normalizing]:
         found: list[_Normalizing] = []
         wanted, fixed = self.fixed.normalizer, self.fixed.inner
         if wanted in (None, "semi-iteration"):
@@ -242,7 +238,7 @@ class Planner:
                     break
         k = self.profile.krylov.steps
         if wanted in (None, "deflation") and k and self.supplied is None:
-            _, vectors = self.profile.ritz(1.0, s)
+            _, vectors = self.profile.ritz(s)
             if self.profile.krylov.exhausted:
                 positive = modes.theta > KERNEL * modes.theta.max(initial=0.0)
                 response = np.where(positive, 1.0 / np.where(positive, modes.theta, 1.0), 0.0)

@@ -4,8 +4,10 @@ On a Krylov basis W of S = (1/n) sum H_i P_kerC H_i', started at the data, the p
 
     M_A = W' (1/n sum A_i P_kerC A_i') W,  M_B = W' (1/n sum B_i B_i') W,  M_mean = W' Bbar Bbar' W
 
-describe S under every block scaling, S(t, s) ~ t^2 M_A + s^2 M_B, and split each direction into its
-x part, its mean z part and its disagreement part M_B - M_mean.
+describe S under every scaling z = s z~, S(s) ~ M_A + s^2 M_B, and split each direction into its
+x part, its mean z part and its disagreement part M_B - M_mean. A normalizer q approximates S^{-1}
+on common vectors: here are the intervals and deflations it is built from, and its response on Ritz
+values, which the twin plans with.
 """
 
 from __future__ import annotations
@@ -14,15 +16,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
+from ccmac.linalg.chebyshev import growth
 from ccmac.linalg.families import multiply
 from ccmac.linalg.lanczos import Krylov, agreed_dots, lanczos
-from ccmac.realizations.averaged.system import AveragedSystem
+from ccmac.linalg.tolerances import KERNEL
+from ccmac.realizations.averaged.system import AveragedSystem, Deflation
+from ccmac.realizations.base import Interval
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import piece_sums, row_dots
 
-Array = NDArray[np.float64]
+TOP_MARGIN = 1.1
 
 
 @dataclass(frozen=True)
@@ -59,9 +64,13 @@ class Profile:
     rest_z: float
     structure: Structure
 
-    def ritz(self, t: float, s: float) -> tuple[Array, Array]:
-        """Ritz values of S(t, s), ascending, and vectors in the Krylov basis."""
-        values, vectors = scipy.linalg.eigh(t * t * self.M_A + s * s * self.M_B)
+    def matrix(self, s: float) -> Array:
+        """W' S(s) W."""
+        return self.M_A + s * s * self.M_B
+
+    def ritz(self, s: float) -> tuple[Array, Array]:
+        """Ritz values of S(s), ascending, and vectors in the Krylov basis."""
+        values, vectors = scipy.linalg.eigh(self.matrix(s))
         return np.maximum(values, 0.0), vectors
 
 
@@ -90,19 +99,19 @@ def build_profile(
     part_z = plain.contributions(None, gz)[0]
     mean_start, along_x, along_z = runtime.combine([at_start, part_x, part_z])
     misfit = mean_start - system.target
-    t, s = coupling.t, coupling.s
+    s = coupling.s
     noise = rng.standard_normal(coupling.width)
     noise /= np.linalg.norm(noise)
     # Directions the data do not excite still have to be seen when nothing else bounds S below.
     share = 0.05 if structure.multiples is None else 1e-3
-    data = _unit(runtime, misfit) + _unit(runtime, t * t * along_x + s * s * along_z)
+    data = _unit(runtime, misfit) + _unit(runtime, along_x + s * s * along_z)
     data = _unit(runtime, data) + share * noise
 
     fresh = rng if exhaust else None
     krylov = lanczos(runtime, system.gram_contribution, data, steps, rng=fresh)
     T = krylov.tridiagonal()
     M_B, M_mean = _shared_grams(system, krylov, structure)
-    M_A = (T - s * s * M_B) / (t * t)
+    M_A = T - s * s * M_B
     squares = np.stack([piece_sums(gx * gx, space.d), row_dots(gz, gz)], axis=1)
     whole = runtime.total(squares, riding=True)
     return Profile(
@@ -143,3 +152,106 @@ def _shared_grams(
     total = runtime.total(grams, riding=True).reshape(k, k) / runtime.n
     mean = runtime.average(images).reshape(k, q)
     return total, runtime.agree(mean @ mean.T)
+
+
+# -- normalizers of channel 1 ---------------------------------------------------------------------
+def spectrum_at(profile: Profile, s: float) -> Interval:
+    """Interval of S(s): exact when the Krylov space is exhausted, else with margins."""
+    values, _ = profile.ritz(s)
+    positive = values[values > KERNEL * values[-1]] if values.size else values
+    if not positive.size:
+        return Interval(1.0, 1.0)
+    exhausted = profile.krylov.exhausted
+    source = "exact" if exhausted else "estimated"
+    high = float(positive[-1]) * (1 + 1e-9 if exhausted else TOP_MARGIN)
+    if floor := profile.structure.floor:
+        return Interval(s * s * floor, max(high, s * s * floor), source)
+    return Interval(float(positive[0]) * (1 - 1e-9 if exhausted else 0.5), high, source)
+
+
+def deflation_top(profile: Profile, s: float, r: int) -> float:
+    """Largest Ritz value of S - S W_r T_r^{-1} W_r' S: what the deflation leaves of the top."""
+    M = profile.matrix(s)
+    left = M[:, :r]
+    rest = M - left @ np.linalg.solve(M[:r, :r], left.T)
+    return float(np.linalg.eigvalsh((rest + rest.T) / 2)[-1])
+
+
+def build_deflation(
+    system: AveragedSystem, profile: Profile, s: float, r: int, spectrum: Interval
+) -> Deflation:
+    """The deflation at scale s; its images cost one averaging unless the structure gives them."""
+    krylov, s0 = profile.krylov, system.coupling.s
+    if krylov.exhausted:
+        return _whole_deflation(system, profile, s, spectrum)
+    basis = krylov.basis[:r].copy()  # lets the other Krylov vectors go
+    if s == s0 or profile.structure.multiples is not None:
+        images = krylov.images(r)
+        if s != s0:
+            images += (s * s - s0 * s0) * (profile.structure.floor or 0.0) * basis
+        T = profile.matrix(s)[:r, :r]
+    else:
+        images, T = _images(system.at_scale(s), basis)
+    top = max(deflation_top(profile, s, r) * TOP_MARGIN, spectrum.low)
+    inverse = np.asarray(np.linalg.inv((T + T.T) / 2), dtype=np.float64)
+    return Deflation(basis, images, inverse, spectrum.low, top)
+
+
+def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
+    """S W and W'SW at the system's scaling: one averaging of k m floats."""
+    images = np.concatenate(
+        system.runtime.combine([system.gram_contribution(v[None]) for v in basis])
+    )
+    return images, system.runtime.agree(basis @ images.T)
+
+
+def _whole_deflation(
+    system: AveragedSystem, profile: Profile, s: float, spectrum: Interval
+) -> Deflation:
+    """All positive Ritz vectors of an exhausted Krylov space: the inverse on what they span.
+
+    When they span Range(S), nothing is left; otherwise repeated eigenvalues may be, and those lie
+    in the spectrum's interval.
+    """
+    krylov = profile.krylov
+    images, T = _images(system.at_scale(s), krylov.basis)
+    values, vectors = np.linalg.eigh((T + T.T) / 2)
+    keep = values > KERNEL * values[-1]
+    rotate = np.ascontiguousarray(vectors[:, keep].T)
+    basis, images = rotate @ krylov.basis, rotate @ images
+    inverse = np.diag(1.0 / values[keep])
+    if krylov.complete:
+        return Deflation(basis, images, inverse, 1.0, 1.0)
+    return Deflation(basis, images, inverse, spectrum.low, spectrum.high)
+
+
+def chebyshev(degree: int, x: Array) -> Array:
+    """T_degree(x), on [-1, 1] and beyond."""
+    inside = np.cos(degree * np.arccos(np.clip(x, -1, 1)))
+    outside = np.sign(x) ** degree * np.cosh(degree * np.arccosh(np.maximum(np.abs(x), 1.0)))
+    return np.asarray(np.where(np.abs(x) <= 1, inside, outside))
+
+
+def semi_response(theta: Array, low: float, high: float, steps: int) -> Array:
+    """q(theta) of the semi-iteration."""
+    if high <= low:
+        return np.full_like(theta, 1.0 / low)
+    centre, half = (high + low) / 2, (high - low) / 2
+    x = (centre - theta) / half
+    residual = chebyshev(steps, x) / growth(steps, low, high)
+    return np.where(theta > 0, (1 - residual) / np.maximum(theta, 1e-300), 1.0 / centre)
+
+
+def deflation_response(
+    profile: Profile, s: float, r: int, low: float, top: float, vectors: Array
+) -> Array:
+    """y' P y for every Ritz vector y, P the deflation written in the Krylov basis."""
+    M = profile.matrix(s)
+    k = len(M)
+    inverse = np.linalg.inv(M[:r, :r])
+    E = np.zeros((k, k))
+    E[:r] = inverse @ M[:r, :]
+    fine = np.eye(k) - E
+    P = 2.0 / (low + top) * fine @ fine.T
+    P[:r, :r] += inverse
+    return np.asarray(np.einsum("kj,kl,lj->j", vectors, P, vectors))

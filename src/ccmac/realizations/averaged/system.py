@@ -15,19 +15,17 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.principal import weighted_extremes
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import Chain, growth, semi_iteration_chain
-from ccmac.realizations.system import AffineSystem, Interval
+from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.space import Space
 from ccmac.workspace.chains import lockstep, lockstep_cost
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
-
-Array = NDArray[np.float64]
 
 
 class Normalizer(ABC):
@@ -55,7 +53,6 @@ class SemiIteration(Normalizer):
 
     @property
     def averagings(self) -> int:  # type: ignore[override]
-        """Products with S."""
         return self.steps - 1 if self.high > self.low else 0
 
     @property
@@ -69,7 +66,6 @@ class SemiIteration(Normalizer):
         return SemiIteration(0.5 * self.low, 4.0 * self.high, self.steps)
 
     def chain(self, system: AveragedSystem, right: Array) -> Chain:
-        """The semi-iteration."""
         return semi_iteration_chain(
             system.gram_contribution, right, self.low, self.high, self.steps
         )
@@ -126,11 +122,7 @@ class AveragedSystem(AffineSystem):
     """Channels of the scaled problem on (x~, z~), executed along the edges."""
 
     def __init__(
-        self,
-        space: Space,
-        coupling: Coupling,
-        local: LocalEquations,
-        shared: SharedEquations,
+        self, space: Space, coupling: Coupling, local: LocalEquations, shared: SharedEquations
     ) -> None:
         self.space, self.coupling, self.local, self.shared = space, coupling, local, shared
         self.runtime = space.runtime
@@ -138,9 +130,9 @@ class AveragedSystem(AffineSystem):
         self.empty = coupling.empty and local.empty and shared.empty and not self.consensus
         self.normalizer: Normalizer | None = None
         self.interval = Interval(1.0, 1.0)
-        # Right-hand sides in scaled variables: x~ = x/t.
-        self.local_point = local.point / coupling.t
-        self.target = np.zeros((1, coupling.width))
+        self.local_point = local.point
+        self.width = coupling.width
+        self.target = self.zero_price()
 
     def prepare_target(self, right: Array) -> None:
         """mean_i (b_i - A_i C_i^+ c_i): one averaging (setup)."""
@@ -182,12 +174,11 @@ class AveragedSystem(AffineSystem):
     def at_scale(self, s: float) -> AveragedSystem:
         """The same equations in z = s z~ (targets are in the user's units and stay)."""
         other = copy.copy(self)
-        other.coupling = self.coupling.rescaled(self.coupling.t, s)
+        other.coupling = self.coupling.rescaled(1.0, s)
         other.shared = self.shared.at_scale(s)
         return other
 
     def homogeneous(self) -> AveragedSystem:
-        """The same operator with zero right-hand sides: its residual is G w."""
         other = copy.copy(self)
         other.target = np.zeros_like(self.target)
         other.local_point = np.zeros_like(self.local_point)
@@ -208,8 +199,8 @@ class AveragedSystem(AffineSystem):
         return 2 * self.coupling.product_cost() + self.local.cost
 
     # -- the residual ---------------------------------------------------------------------------
-    def _channels(self, w: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """(P_C x - point, coupled price, mean z, D-part, kernel x) of the residual at w."""
+    def _channels(self, w: Array) -> tuple[Array, Array, Array, Array]:
+        """(P_C x, coupled price, mean z, D-part) of the residual at w."""
         x, z = self.space.x(w), self.space.z(w)
         self.runtime.ledger.charge(affine=2)
         projected = self.local.project(x)
@@ -224,11 +215,11 @@ class AveragedSystem(AffineSystem):
         results = lockstep(self.runtime, chains)
         price = results.pop(0) if self.normalizer is not None else self.zero_price()
         shared = results.pop(0) if results else np.zeros((1, 0))
-        return projected, price, mean_z, shared, kernel_x
+        return projected, price, mean_z, shared
 
     def residual(self, w: Array) -> tuple[Array, Array]:
         """G w - g; one averaging of m + q floats plus those of the normalizers."""
-        projected, price, mean_z, shared, _ = self._channels(w)
+        projected, price, mean_z, shared = self._channels(w)
         out = np.empty_like(w)
         out_x, out_z = self.space.x(out), self.space.z(out)
         self._first(price, projected, out_x, out_z)
@@ -255,7 +246,7 @@ class AveragedSystem(AffineSystem):
 
     def channel_residuals(self, w: Array) -> list[Array]:
         """[G_1 w - g_1, G_2 w - g_2]."""
-        projected, price, mean_z, shared, _ = self._channels(w)
+        projected, price, mean_z, shared = self._channels(w)
         first, second = np.zeros_like(w), np.zeros_like(w)
         self._first(price, projected, self.space.x(first), self.space.z(first))
         if self.consensus:
@@ -263,10 +254,6 @@ class AveragedSystem(AffineSystem):
         if not self.shared.empty:
             self.space.z(second)[...] += shared
         return [first, second]
-
-    def zero_price(self) -> Array:
-        """The origin of the coupled multiplier."""
-        return np.zeros((1, self.coupling.width))
 
     @property
     def cost(self) -> Cost:

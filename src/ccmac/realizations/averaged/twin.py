@@ -13,31 +13,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.linalg.filters import correction_interval
-from ccmac.realizations.averaged.profile import Profile
-from ccmac.realizations.steps import apapc_steps
+from ccmac.realizations.averaged.profile import Profile, chebyshev
+from ccmac.realizations.base import apapc_steps
 from ccmac.workspace.curvature import ScaledCurvature
 
-Array = NDArray[np.float64]
 LONGEST = 20000
 NEGLIGIBLE = 1e-13  # of the top of S: rounding of the Krylov matrices
 REACHABLE = 1e-24  # squared relative error that double precision can still reach
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One candidate: scale s, spread of the normalized channel 1 on the modes, outer degree."""
-
-    s: float
-    constants: ScaledCurvature
-    response: Array  # q(theta) for the Ritz values theta of this scale
-    low: float
-    high: float
-    outer: int
-    rounds: int  # neighbor rounds of one iteration
-    weight: float  # bill of one iteration
 
 
 class Modes:
@@ -46,8 +31,9 @@ class Modes:
     def __init__(
         self, profile: Profile, s: float, constants: ScaledCurvature, blocks: Array, n: int
     ) -> None:
+        self.s, self.constants = s, constants
         mu_x, L_x, mu_z, L_z = blocks * np.array([1.0, 1.0, s * s, s * s])
-        theta, vectors = profile.ritz(1.0, s)
+        theta, vectors = profile.ritz(s)
         root = math.sqrt(n)
         parts = profile.M_A, s * s * profile.M_mean, s * s * (profile.M_B - profile.M_mean)
         noise = NEGLIGIBLE * float(theta.max(initial=0.0))
@@ -89,6 +75,18 @@ class Modes:
         return flat
 
 
+@dataclass(frozen=True)
+class Setting:
+    """One candidate: response and spread of the normalized channel 1 on the modes, outer degree."""
+
+    modes: Modes
+    response: Array  # q(theta) for the Ritz values theta of the modes
+    low: float
+    high: float
+    outer: int
+    weight: float  # bill of one iteration
+
+
 def _root(squares: Array, noise: float) -> Array:
     """Square roots; what rounding left in place of a zero stays zero."""
     return np.sqrt(np.where(squares > noise, squares, 0.0))
@@ -98,11 +96,12 @@ def _ratio(top: Array, bottom: Array) -> Array:
     return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
 
 
-def correction_matrices(modes: Modes, setting: Setting) -> tuple[Array, Array]:
+def correction_matrices(setting: Setting) -> tuple[Array, Array]:
     """(P, offset).
 
     The correction of each mode is P w - offset, P = poly(G), G = q k k' + e3 e3'.
     """
+    modes = setting.modes
     k = modes.rows
     q = np.concatenate([np.concatenate([setting.response, [0.0, 0.0]])] * modes.copies)
     gram = q[:, None, None] * k[:, :, None] * k[:, None, :]
@@ -111,8 +110,8 @@ def correction_matrices(modes: Modes, setting: Setting) -> tuple[Array, Array]:
     centre, half = (setting.high + setting.low) / 2, (setting.high - setting.low) / 2
     poly = (
         1.0
-        - _chebyshev(setting.outer, (centre - values) / half)
-        / _chebyshev(setting.outer, np.array(centre / half))
+        - chebyshev(setting.outer, (centre - values) / half)
+        / chebyshev(setting.outer, np.array(centre / half))
         if half > 1e-14 * centre
         else np.minimum(values / centre, 1.0)
     )
@@ -121,33 +120,26 @@ def correction_matrices(modes: Modes, setting: Setting) -> tuple[Array, Array]:
     return P, np.einsum("mij,mj->mi", P, modes.solutions)
 
 
-def _chebyshev(degree: int, x: Array) -> Array:
-    inside = np.cos(degree * np.arccos(np.clip(x, -1, 1)))
-    outside = np.sign(x) ** degree * np.cosh(degree * np.arccosh(np.maximum(np.abs(x), 1.0)))
-    return np.asarray(np.where(np.abs(x) <= 1, inside, outside))
-
-
 @np.errstate(over="ignore", invalid="ignore")  # candidates may diverge; those are dropped
-def predict(
-    modes: list[Modes], settings: list[Setting], target: float, measure: tuple[float, float]
-) -> Array:
+def predict(settings: list[Setting], target: float, measure: tuple[float, float]) -> Array:
     """Iterations until the squared error, relative to the start, is at most ``target``.
 
     ``measure`` weighs the x and z coordinates of the error in the user's variables (times s^2 for
     z). Candidates that can no longer win are dropped (their prediction is inf).
     """
-    count = len(settings)
+    count, modes = len(settings), [st.modes for st in settings]
     target = max(target, REACHABLE)
-    P, offset = (np.stack(v) for v in zip(*map(correction_matrices, modes, settings), strict=True))
+    P, offset = (np.stack(v) for v in zip(*map(correction_matrices, settings), strict=True))
     h = np.stack([m.hessians for m in modes])
     g = np.stack([m.gradients for m in modes])
     solution = np.stack([m.solutions for m in modes])
-    weights = np.stack([[measure[0], measure[1] * st.s**2, 0.0] for st in settings])[:, None, :]
+    weights = np.stack([[measure[0], measure[1] * m.s**2, 0.0] for m in modes])[:, None, :]
     steps = []
     for st in settings:
         low, high = correction_interval(st.low, st.high, st.outer)
-        steps.append([*apapc_steps(st.constants.mu, st.constants.L, low, high), st.constants.mu])
-    tau, eta, theta, mu = (np.array(v)[:, None, None] for v in zip(*steps, strict=True))
+        mu, L = st.modes.constants.mu, st.modes.constants.L
+        steps.append([*apapc_steps(mu, L, low, high), mu])
+    tau, eta, theta, rho = (np.array(v)[:, None, None] for v in zip(*steps, strict=True))
     bill = np.array([st.weight for st in settings])
     start = np.sum(weights * solution**2, axis=(1, 2))
     result = np.full(count, np.inf)
@@ -156,10 +148,10 @@ def predict(
     best = math.inf
     for iteration in range(1, LONGEST + 1):
         wg = tau * w + (1 - tau) * wf
-        half = (w - eta * (h * wg + g - mu * wg + p)) / (1 + eta * mu)
+        half = (w - eta * (h * wg + g - rho * wg + p)) / (1 + eta * rho)
         r = theta * (np.einsum("cmij,cmj->cmi", P, half) - offset)
         p = p + r
-        new = half - eta / (1 + eta * mu) * r
+        new = half - eta / (1 + eta * rho) * r
         wf = wg + 2 * tau / (2 - tau) * (new - w)
         w = new
         error = np.sum(weights * (w - solution) ** 2, axis=(1, 2))
@@ -172,13 +164,7 @@ def predict(
             if not keep.any():
                 break
             alive, bill, start = alive[keep], bill[keep], start[keep]
-            P, offset, h, g, solution = P[keep], offset[keep], h[keep], g[keep], solution[keep]
-            weights, tau, eta, theta, mu = (
-                weights[keep],
-                tau[keep],
-                eta[keep],
-                theta[keep],
-                mu[keep],
-            )
+            P, offset, h, g, solution = (v[keep] for v in (P, offset, h, g, solution))
+            weights, tau, eta, theta, rho = (v[keep] for v in (weights, tau, eta, theta, rho))
             w, wf, p = w[keep], wf[keep], p[keep]
     return result

@@ -15,21 +15,15 @@ import math
 from contextlib import nullcontext
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.filters import minimal_degree, outer_degree
-from ccmac.realizations.base import Realized
-from ccmac.realizations.canonical.system import OracleObjective, modelled_rounds
-from ccmac.realizations.joint.spectrum import joint_spectrum
-from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.system import AffineSystem, Interval
-from ccmac.runtime.base import Runtime
+from ccmac.realizations.base import AffineSystem, Interval, Realized, refuse_part, refuse_unknown
+from ccmac.realizations.joint_spectrum import joint_spectrum
+from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
 
-Array = NDArray[np.float64]
 INTERVALS = ("certificate", "tight", "minimal")
 
 
@@ -50,7 +44,8 @@ class JointSystem(AffineSystem):
         self.empty = not (self.first or self.second)
         self.weights = (1.0, 1.0)
         self.interval = Interval(1.0, 1.0)
-        self.target = np.zeros((1, self.coupling.width))
+        self.width = self.coupling.width
+        self.target = self.zero_price()
         if not self.coupling.empty:
             [self.target] = self._means([sides.b])
 
@@ -67,14 +62,12 @@ class JointSystem(AffineSystem):
         return other
 
     def homogeneous(self) -> JointSystem:
-        """The same operator with right-hand sides zero."""
         other = copy.copy(self)
         other.target = np.zeros_like(self.target)
         other.c, other.e = np.zeros_like(self.c), np.zeros_like(self.e)
         return other
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        """G w - g and the coupled price."""
         first, second, price = self._parts(w)
         first += second
         return first, price
@@ -117,10 +110,6 @@ class JointSystem(AffineSystem):
             return cost
         return cost + self.runtime.average_cost(self.coupling.width + self.space.q)
 
-    def zero_price(self) -> Array:
-        """The origin of the coupled multiplier."""
-        return np.zeros((1, self.coupling.width))
-
 
 def joint(
     work: Workspace,
@@ -142,15 +131,19 @@ def joint(
     with margins).
     """
     problem, runtime, space = work.problem, work.runtime, work.space
-    _check(runtime, realization, interval)
+    refuse_unknown(
+        "joint", ("realization", realization, ("averaged", "canonical")),
+        ("interval", interval, INTERVALS),
+    )  # fmt: skip
     oracle = realization == "canonical"
+    if oracle:
+        refuse_part("joint", runtime, "'averaged'")
     with runtime.ledger.phase("setup"):
-        per_call = modelled_rounds(runtime) if oracle else None
-        system = JointSystem(work, modelled=per_call)
+        system = JointSystem(work, modelled=modelled_rounds(runtime) if oracle else None)
         with runtime.ledger.observing() if oracle else nullcontext():
             constants = work.curvature.at(1.0)
-        multiples = work.curvature.multiples
-        spectrum = joint_spectrum(problem, system, np.random.default_rng(seed), multiples)
+        rng = np.random.default_rng(seed)
+        spectrum = joint_spectrum(problem, system, rng, work.curvature)
     balance = spectrum.balance() if eta is None else eta * eta
     system = system.weighted(1.0, balance)
     if not system.empty:
@@ -159,32 +152,13 @@ def joint(
         else:
             with runtime.ledger.phase("setup"):
                 system.interval = spectrum.exact(balance)
-    choose = minimal_degree if interval == "minimal" else outer_degree
     kind = OracleObjective if oracle else ExecutionObjective
-    objective = kind(problem, space, augment=constants.augment, mu=constants.mu, L=constants.L)
-    if isinstance(objective, OracleObjective):
-        objective.rounds = per_call or 0
-    ends = system.interval
     return Realized(
-        realization, space, objective, system,
-        degree=choose(ends.low, ends.high), steps="paper",
+        realization, space, kind(problem, space, **vars(constants)), system,
+        degree=system.interval.degree(minimal=interval == "minimal"), steps="paper",
         details={
             "normalization": "joint", "eta": math.sqrt(balance), "interval": interval,
             "channel_1": spectrum.first, "channel_2": spectrum.second,
-            "condition": ends.ratio,
+            "condition": system.interval.ratio,
         },
     )  # fmt: skip
-
-
-def _check(runtime: Runtime, realization: str, interval: str) -> None:
-    if realization not in ("averaged", "canonical"):
-        raise InputError(
-            f"joint: realization {realization!r} is unknown; take averaged or canonical"
-        )
-    if interval not in INTERVALS:
-        raise InputError(f"joint: interval {interval!r} is unknown; take {', '.join(INTERVALS)}")
-    if realization == "canonical" and len(runtime.owned) != runtime.n:
-        raise InputError(
-            f"joint: this process owns {len(runtime.owned)} of {runtime.n} agents; the canonical "
-            "flavour needs all in one process, take realization 'averaged'"
-        )

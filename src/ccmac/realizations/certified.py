@@ -14,40 +14,67 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ccmac.errors import InputError
-from ccmac.linalg.filters import outer_degree
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
 from ccmac.problem import Problem
-from ccmac.realizations.base import Realized
-from ccmac.realizations.certified.channels import (
+from ccmac.realizations.base import Certificates, Realized
+from ccmac.realizations.channels import (
+    CoupledLocal,
     FilteredGraph,
-    LiftedCoupledLocal,
-    LiftedSharedConsensus,
     LocalizedCoupling,
     NormalizedLocal,
-    Penalty,
-    PenaltyObjective,
+    SharedConsensus,
 )
-from ccmac.realizations.certified.constants import LiftConstants, lift_constants
-from ccmac.realizations.materialised import materialised
+from ccmac.realizations.lift_constants import LiftConstants, lift_constants
 from ccmac.realizations.normalized import (
     Channel,
-    NormalizedChannel,
     NormalizedStack,
     PolynomialChannel,
+    certified_interval,
     inverse_root_polynomial,
+    materialised,
+    spread_over,
 )
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.supplied import Certificates
-from ccmac.realizations.system import Interval
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
+from ccmac.workspace.curvature import ScaledCurvature
 
-Array = NDArray[np.float64]
 LOCAL_ACCURACY = 0.5
+
+
+class PenaltyObjective(ExecutionObjective):
+    """Phi_loc = F + (r/2) ||A x + B z + alpha W~ y - b||^2 (eq. bridge-penalty).
+
+    The penalty is zero on the feasible set; mu = mu_f/2 where the y_i sum to zero, L = L_f + 14
+    mu_f.
+    """
+
+    def __init__(
+        self, problem: Problem, space: Space, constants: ScaledCurvature, weight: float,
+        coupling: LocalizedCoupling,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            problem, space, augment=constants.augment,
+            mu=constants.mu / 2, L=constants.L + 14 * constants.mu,
+        )  # fmt: skip
+        self.weight, self.coupling = weight, coupling
+
+    def gradient(self, w: Array, out: Array | None = None) -> Array:
+        """grad Phi_loc(w). Cost: 1 gradient, 2 A, 2 B, 2 nu rounds."""
+        out = super().gradient(w, out)
+        self.space.y(out)[...] = 0.0
+        rows = self.coupling.forward(w)
+        rows -= self.coupling.right
+        rows *= self.weight
+        self.coupling.add_adjoint(rows, out)
+        return out
+
+    @property
+    def cost(self) -> Cost:
+        return super().cost + 2 * self.coupling.cost
 
 
 def certified(
@@ -78,41 +105,35 @@ def certified(
         graph = None if runtime.n == 1 else FilteredGraph(runtime, bounds.l_W, bounds.u_W)
         coupling = None
         if bounds.h > 0:
-            alpha = math.sqrt(12 * bounds.h)
-            coupling = LocalizedCoupling(problem, space, graph, alpha)
-        first = _first(problem, space, coupling, bounds)
-        second = _second(problem, space, graph, bounds)
-        channels: list[NormalizedChannel] = []
-        for channel, ends in zip((first, second), channel_intervals(bounds), strict=True):
-            if channel is not None:
-                p = inverse_root_polynomial(*ends, accuracy=delta, degree=inner)
-                channels.append(PolynomialChannel(channel, p))
-        degrees = [c.polynomial.degree for c in channels if isinstance(c, PolynomialChannel)]
-        low, high = 1 - delta, 1 + delta
-        if inner is not None and channels:
-            low, high = min(c.spread[0] for c in channels), max(c.spread[1] for c in channels)
-        channels = materialised(channels, space, materialise)
-    chi = bounds.cross_factor
-    interval = Interval(low / (3 * chi * chi), 2 * high, bounds.source)
-    weight = constants.mu / (2 * bounds.h) if coupling is not None else 0.0
+            coupling = LocalizedCoupling(problem, space, graph, math.sqrt(12 * bounds.h))
+        ends_1, ends_2 = channel_intervals(bounds)
+        first = _normalized(_first(problem, space, coupling, bounds), ends_1, delta, inner)
+        second = _normalized(_second(problem, space, graph, bounds), ends_2, delta, inner)
+        channels = [c for c in (first, second) if c is not None]
+        fixed = inner is not None and channels
+        spread = spread_over(channels) if fixed else (1 - delta, 1 + delta)
+        system = NormalizedStack(
+            space, materialised(channels, space, materialise),
+            certified_interval(spread, bounds.cross_factor, bounds.source),
+            width=0 if coupling is None else problem.m, common=False,
+        )  # fmt: skip
     objective: ExecutionObjective
     if lifted and coupling is not None:
-        objective = PenaltyObjective(problem, space, constants, Penalty(weight, coupling))
+        weight = constants.mu / (2 * bounds.h)
+        objective = PenaltyObjective(problem, space, constants, weight, coupling)
     else:
-        objective = ExecutionObjective(
-            problem, space, augment=constants.augment, mu=constants.mu, L=constants.L
-        )
-    width = 0 if coupling is None else problem.m
-    system = NormalizedStack(space, channels, interval, width=width, common=False)
+        weight = 0.0
+        objective = ExecutionObjective(problem, space, **vars(constants))
     return Realized(
         "certified", space, objective, system,
-        degree=outer_degree(interval.low, interval.high) if channels else 1, steps="paper",
+        degree=system.interval.degree() if channels else 1, steps="paper",
         details={
-            "cross_factor": chi, "delta": delta, "nu": 0 if graph is None else graph.degree,
-            "inner": degrees[0] if first is not None else None,
-            "degree_2": degrees[-1] if second is not None else None,
+            "cross_factor": bounds.cross_factor, "delta": delta,
+            "nu": 0 if graph is None else graph.degree,
+            "inner": None if first is None else first.degree,
+            "degree_2": None if second is None else second.degree,
             "certificates": {k: v for k, v in vars(bounds).items() if k != "source"},
-            "source": bounds.source, "penalty": weight if lifted else 0.0,
+            "source": bounds.source, "penalty": weight,
         },
     )  # fmt: skip
 
@@ -131,6 +152,15 @@ def channel_intervals(
     return first, second
 
 
+def _normalized(
+    channel: Channel | None, ends: tuple[float, float], delta: float, degree: int | None
+) -> PolynomialChannel | None:
+    if channel is None:
+        return None
+    polynomial = inverse_root_polynomial(*ends, accuracy=delta, degree=degree)
+    return PolynomialChannel(channel, polynomial)
+
+
 def _first(
     problem: Problem, space: Space, coupling: LocalizedCoupling | None, bounds: LiftConstants
 ) -> Channel | None:
@@ -142,7 +172,7 @@ def _first(
     if coupling is None and local is None:
         return None
     beta = 1.0 if coupling is None else math.sqrt(6 * bounds.h)
-    return LiftedCoupledLocal(space, coupling, local, beta, right_hand_sides(problem).c)
+    return CoupledLocal(space, coupling, local, beta, right_hand_sides(problem).c)
 
 
 def _second(
@@ -154,4 +184,4 @@ def _second(
         return None
     family = block_families(problem, space.runtime.ledger)["D"] if shared else None
     gamma = math.sqrt(8 * bounds.d_D) if shared else 1.0
-    return LiftedSharedConsensus(space, family, right_hand_sides(problem).e, graph, gamma)
+    return SharedConsensus(space, family, right_hand_sides(problem).e, graph, gamma)

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.errors import InputError
-from ccmac.linalg.families import identity_multiple
-from ccmac.linalg.lanczos import extreme_ritz, lanczos
+from ccmac.inputs import Array
+from ccmac.linalg.families import has_entries
+from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.problem import Problem
-from ccmac.realizations.system import Interval
+from ccmac.realizations.base import Interval
+from ccmac.workspace.curvature import CurvatureTable
 
 if TYPE_CHECKING:
-    from ccmac.realizations.joint.system import JointSystem
+    from ccmac.realizations.joint import JointSystem
 
-Array = NDArray[np.float64]
 DENSE = 1200
 SINGULAR = 3000
 RANK = 1e-11
@@ -75,7 +75,6 @@ class DenseSpectrum(JointSpectrum):
     G_2: Array
 
     def exact(self, balance: float) -> Interval:
-        """By one symmetric eigenvalue problem."""
         low, high = _ends(self.G_1 + balance * self.G_2) or (1.0, 1.0)
         return Interval(low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN))
 
@@ -117,41 +116,44 @@ class IdentitySpectrum(JointSpectrum):
 class RitzSpectrum(JointSpectrum):
     """Lanczos on execution vectors; the low end is halved unless the run exhausted the space."""
 
-    ends: Callable[[float, float], tuple[float, float, bool]]
+    ends: Callable[[float, float], Interval]
 
     def exact(self, balance: float) -> Interval:
-        """Estimated, with margins."""
-        return _with_margin(*self.ends(1.0, balance))
+        return self.ends(1.0, balance)
 
 
 def joint_spectrum(
-    problem: Problem, system: JointSystem, rng: np.random.Generator, beta: Array | None
+    problem: Problem, system: JointSystem, rng: np.random.Generator, table: CurvatureTable
 ) -> JointSpectrum:
-    """The cheapest of: closed form, dense (canonical only), Lanczos (charged to this phase).
-
-    ``beta``: the multiples when B_i = beta_i I for all agents.
-    """
+    """The cheapest of: closed form, dense (canonical only), Lanczos (charged to this phase)."""
     space = system.space
     special: JointSpectrum | None = None
     if system.modelled is None:
+        beta = table.multiples
         special = None if beta is None else _executed_identity(problem, system, beta, rng)
     else:
-        special = _identity_spectrum(problem, system)
+        special = _identity_spectrum(problem, system, table.multiple)
         if special is None and space.size <= DENSE:
             with space.runtime.ledger.observing():
                 G_1, G_2 = _dense(system, 1.0, 0.0), _dense(system, 0.0, 1.0)
             special = DenseSpectrum(_ends(G_1), _ends(G_2), G_1, G_2)
     if special is not None:
         return special
-    ends = _ritz(system, rng)
+    seed = int(rng.integers(2**31))
+    whole = space.runtime.n * space.q <= 4000
+    steps, keep = (STEPS_SMALL, 10**6) if whole else (STEPS, 2)
+
+    def ends(first: float, second: float) -> Interval:
+        return _with_margin(*system.weighted(first, second).extremes(seed, steps, keep))
+
     first = second = None
     if system.first:
-        found = _with_margin(*ends(1.0, 0.0))
+        found = ends(1.0, 0.0)
         first = (found.low, found.high)
     if system.second:
         second = (1.0, 1.0)
         if not system.D.empty:
-            found = _with_margin(*ends(0.0, 1.0))
+            found = ends(0.0, 1.0)
             second = (found.low, found.high)
     return RitzSpectrum(first, second, ends)
 
@@ -169,21 +171,22 @@ def _ends(gram: Array) -> tuple[float, float] | None:
     return (float(positive[0]), float(positive[-1])) if len(positive) else None
 
 
-def _identity_spectrum(problem: Problem, system: JointSystem) -> IdentitySpectrum | None:
+def _identity_spectrum(
+    problem: Problem, system: JointSystem, beta: Array
+) -> IdentitySpectrum | None:
+    """``beta``: the beta_i where B_i = beta_i I, NaN where it is not."""
     if not (system.C.empty and system.D.empty) or system.coupling.A.empty:
         return None
-    multiples = [0.0 if b is None else identity_multiple(b) for b in problem.blocks("B")]
     blocks = problem.blocks("A")
-    total = sum(problem.d.values())
-    explicit = all(b is None or sp.issparse(b) or isinstance(b, np.ndarray) for b in blocks)
-    if not explicit or total > SINGULAR or any(c is None for c in multiples):
+    explicit = all(b is None or has_entries(b) for b in blocks)
+    if not explicit or sum(problem.d.values()) > SINGULAR or np.isnan(beta).any():
         return None
     values = np.linalg.eigvalsh(_gram(blocks, problem))
     rank = int(np.count_nonzero(values > RANK * max(values[-1], 0.0)))
     squares: Array = np.asarray(values[len(values) - rank :], dtype=np.float64)
     if problem.m > rank:
         squares = np.concatenate([[0.0], squares])
-    return _planes(system, squares, np.array(multiples, dtype=np.float64))
+    return _planes(system, squares, beta)
 
 
 def _executed_identity(
@@ -230,27 +233,6 @@ def _gram(blocks: list[Any], problem: Problem) -> Array:
     ]
     row = sp.csr_array(sp.hstack(filled, format="csr"))
     return np.asarray((row.T @ row).toarray())
-
-
-def _ritz(
-    system: JointSystem, rng: np.random.Generator
-) -> Callable[[float, float], tuple[float, float, bool]]:
-    space, seed = system.space, int(rng.integers(2**31))
-    small = space.runtime.n * space.q <= 4000
-
-    def ends(first: float, second: float) -> tuple[float, float, bool]:
-        linear = system.homogeneous().weighted(first, second)
-        start = space.zeros()
-        for k, agent in enumerate(space.runtime.owned):
-            # A stream for each agent, so that every split over processes starts alike.
-            stream = np.random.default_rng([seed, agent])
-            space.x_of(start, k)[...] = stream.standard_normal(space.d[k])
-            space.z(start)[k] = stream.standard_normal(space.q)
-        start = linear.residual(start)[0]
-        steps, keep = (STEPS_SMALL, 10**6) if small else (STEPS, 2)
-        return extreme_ritz(space, lambda w: linear.residual(w)[0], start, steps, keep)
-
-    return ends
 
 
 def _with_margin(low: float, high: float, exhausted: bool) -> Interval:

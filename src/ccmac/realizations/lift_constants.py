@@ -8,23 +8,22 @@ that all agents must know are charged as a reduction.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.angles.measure import geometry
 from ccmac.angles.principal import cross_factor
-from ccmac.angles.structural import Structural
 from ccmac.errors import InputError
-from ccmac.linalg.families import dense
+from ccmac.inputs import Array
+from ccmac.linalg.families import dense, has_entries
 from ccmac.linalg.ranks import row_space, squared_range
 from ccmac.problem import Problem
-from ccmac.realizations.supplied import Certificates
+from ccmac.realizations.base import Certificates
 from ccmac.runtime.base import Runtime
 
-Array = NDArray[np.float64]
 MARGIN = 1e-9  # of constants composed of several decompositions
 GRAM_LIMIT = 400
 COMMON = 1e-10
@@ -80,9 +79,7 @@ def _presence(problem: Problem) -> Array:
 def _nonzero(block: Any) -> bool:
     if block is None or 0 in block.shape:
         return False
-    if isinstance(block, np.ndarray):
-        return bool(np.any(block))
-    return bool(abs(block).sum() > 0) if hasattr(block, "tocsr") else True
+    return bool(abs(block).max() > 0) if has_entries(block) else True
 
 
 def _from_geometry(problem: Problem, runtime: Runtime) -> LiftConstants:
@@ -98,21 +95,19 @@ def _from_geometry(problem: Problem, runtime: Runtime) -> LiftConstants:
             )
     slack = 1e-6 if s.estimated else MARGIN
     chi = facts.cross_factor * (1 + max(slack, facts.residual * facts.cross_factor**2))
-    return _widened(s, slack, runtime.network.extremes, chi)
+    return _widened((s.h, s.mu_HC, s.d_D, s.mu_D, s.l_C, s.u_C), slack, chi, runtime)
 
 
 def _widened(
-    s: Structural, slack: float, extremes: tuple[float, float], chi: float
+    ends: Sequence[float | None], slack: float, chi: float, runtime: Runtime
 ) -> LiftConstants:
-    def low(value: float | None) -> float:
-        return (value or 0.0) * (1 - slack)
-
-    def high(value: float) -> float:
-        return value * (1 + slack)
-
+    """From (h, mu_HC, d_D, mu_D, l_C, u_C): upper ends up, lower ends down by ``slack``."""
+    h, mu_HC, d_D, mu_D, l_C, u_C = (value or 0.0 for value in ends)
+    up, down = 1 + slack, 1 - slack
     return LiftConstants(
-        high(s.h), low(s.mu_HC), high(s.d_D), low(s.mu_D), low(s.l_C), high(s.u_C), *extremes, chi
-    )
+        h * up, mu_HC * down, d_D * up, mu_D * down, l_C * down, u_C * up,
+        *runtime.network.extremes, chi,
+    )  # fmt: skip
 
 
 def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
@@ -154,13 +149,10 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
     mu_HC, U = _range(S_A + S_B, 1e-24 * float(local[:, 0].max()))
     chi = _cross_factor(U, S_A + S_B, H_cos) if n > 1 or mu_D else 1.0
     mu_HC, mu_D, chi = (float(v) for v in runtime.agree(np.array([mu_HC, mu_D, chi])))
-    up, down = 1 + MARGIN, 1 - MARGIN
+    h, d_D, _, u_C = (float(top) for top in local.max(axis=0))
     l_C = float(local[:, 2].min())
-    return LiftConstants(
-        float(local[:, 0].max()) * up, mu_HC * down, float(local[:, 1].max()) * up, mu_D * down,
-        l_C * down if np.isfinite(l_C) else 0.0, float(local[:, 3].max()) * up,
-        *runtime.network.extremes, chi * (1 + 1e-6),
-    )  # fmt: skip
+    ends = (h, mu_HC, d_D, mu_D, l_C if np.isfinite(l_C) else 0.0, u_C)
+    return _widened(ends, MARGIN, chi * (1 + 1e-6), runtime)
 
 
 def _filled(block: Any, rows: int, columns: int) -> Array:

@@ -1,1 +1,0 @@
-"""The theorem's oracle: exact channels in one process, modelled rounds."""

@@ -1,1 +1,0 @@
-"""The paper's graph-local lift with its proved constants."""

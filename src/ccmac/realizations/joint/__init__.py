@@ -1,1 +1,0 @@
-"""The stack normalized as a whole, for comparison."""
