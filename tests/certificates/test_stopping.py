@@ -17,7 +17,7 @@ from ccmac.certificates.stopping import (
     REPAIRABLE,
     CertifiedStop,
 )
-from ccmac.realizations.system import Interval
+from ccmac.realizations.base import Interval
 
 TOL = 1e-3
 NOTHING = np.zeros(1)

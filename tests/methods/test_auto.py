@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import ccmac
+from ccmac import Certificates
 from ccmac.costs import Costs
 from ccmac.errors import InputError
 from ccmac.methods import Auto, CrossApapc, CrossCg, CrossContinuation, CrossLbfgs, CrossSliding
 from ccmac.methods.auto import ARGMIN_GRADIENTS
 from ccmac.methods.base import Method, Request
 from ccmac.methods.run import starting_point
-from ccmac.realizations.supplied import Certificates
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from pins.problems import posed
