@@ -16,6 +16,7 @@ import ccmac
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```(?:\s+(?:prints\s+)?```text\n(.*?)```)?", re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
 OLD = (
     "pinned=", "ccmac.methods()", "state.vectors", "state.rows[", "degree_1", "ccmac.pipeline",
     "ccmac.solvers", "ccmac.baselines", "ccmac.instances", "ccmac.data", "ccmac.experiments",
@@ -49,6 +50,11 @@ def test_example_draws(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         runpy.run_path(str(path), run_name="__main__")
     assert target.read_bytes()[:4] == b"\x89PNG"
     assert "optimal" in shown.getvalue()
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+def test_benchmark_imports_what_exists(path: Path) -> None:
+    assert runpy.run_path(str(path), run_name="benchmark")
 
 
 def test_links_point_at_files() -> None:

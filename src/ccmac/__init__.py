@@ -3,7 +3,7 @@
 from ccmac import methods, objectives, vfl
 from ccmac.angles.measure import geometry
 from ccmac.api import plan, solve
-from ccmac.costs import Costs
+from ccmac.ledger import Costs
 from ccmac.methods.registry import available_methods
 from ccmac.network import Network
 from ccmac.problem import Agent, Problem

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ccmac.costs import Costs
 from ccmac.errors import InputError
+from ccmac.ledger import Costs
 from ccmac.methods.base import Method, Request, State
 from ccmac.methods.registry import parse
 from ccmac.methods.run import Limits, Run, starting_point

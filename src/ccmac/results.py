@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +14,6 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.ledger import PHASES, Ledger
 from ccmac.plans import Plan
-from ccmac.trace import Trace
 
 ADVICE = {
     "optimal": "the tolerance is reached",
@@ -23,6 +25,66 @@ ADVICE = {
     "interrupted": "stopped by the user; the iterate is usable and can warm-start a new run",
     "diverged": "the iterates grew without bound; check the constants of the objectives",
 }
+
+
+COLUMNS = (
+    "iteration", "seconds", "gradients", "argmins", "affine", "products", "rounds",
+    "modelled_rounds", "bytes", "relative_error", "error_bound", "energy",
+)  # fmt: skip
+
+
+class Trace:
+    """The history of a run: one row per iteration, cumulative costs of the solve phase.
+
+    A row has the :data:`COLUMNS`; NaN where something was not measured at that iteration.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[float, ...]] = []
+
+    def record(
+        self, iteration: int, seconds: float, ledger: Ledger, relative_error: float, bound: float,
+        energy: float = math.nan,
+    ) -> None:  # fmt: skip
+        """Append one row."""
+        products = sum(ledger[unit] for unit in "ABCD")
+        self._rows.append((
+            iteration, seconds, ledger["gradients"], ledger["argmins"], ledger["affine"],
+            products, ledger["rounds"], ledger["modelled_rounds"], ledger["bytes"],
+            relative_error, bound, energy,
+        ))  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, column: str) -> Array:
+        """One column as an array."""
+        index = COLUMNS.index(column)
+        return np.array([row[index] for row in self._rows], dtype=np.float64)
+
+    def as_dict(self) -> dict[str, list[float]]:
+        """All columns."""
+        return {name: self[name].tolist() for name in COLUMNS}
+
+    def to_csv(self) -> str:
+        """Comma-separated text with a header."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in self._rows:
+            writer.writerow([f"{v:.10g}" for v in row])
+        return text.getvalue()
+
+    def to_pandas(self) -> Any:
+        """A DataFrame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.as_dict())
+
+    def restore(self, columns: dict[str, list[float]]) -> None:
+        """Continue a stored history."""
+        names = [columns[name] for name in COLUMNS]
+        self._rows = [tuple(row) for row in zip(*names, strict=True)]
 
 
 @dataclass
@@ -80,22 +142,14 @@ class Result(Solution):
 
     def as_dict(self, *, solution: bool = False) -> dict[str, Any]:
         """Everything but the trace, ready for JSON."""
-        record: dict[str, Any] = {
-            "status": self.status,
-            "message": self.message,
-            "objective": self.objective,
-            "error_bound": self.error_bound,
-            "error_estimate": self.error_estimate,
-            "relative_error": self.relative_error,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-            "residuals": self.residuals,
-            "ledger": self.ledger.as_dict(),
-            "plan": self.plan.as_dict() if self.plan is not None else None,
-            "certificates": self.certificates,
-            "provenance": self.provenance,
-            "warnings": self.warnings,
-        }
+        names = (
+            "status", "message", "objective", "error_bound", "error_estimate", "relative_error",
+            "iterations", "seconds", "residuals", "ledger", "plan", "certificates", "provenance",
+            "warnings",
+        )  # fmt: skip
+        record: dict[str, Any] = {name: getattr(self, name) for name in names}
+        record["ledger"] = self.ledger.as_dict()
+        record["plan"] = None if self.plan is None else self.plan.as_dict()
         if self.infeasibility is not None:
             record["infeasibility"] = self.infeasibility.as_dict()
         if solution:
@@ -143,16 +197,13 @@ class Result(Solution):
 
         axes = ax if ax is not None else plt.subplots(figsize=(6, 4))[1]
         x = self.trace[against]
-        for column, label in (
-            ("relative_error", "relative squared error"),
-            ("error_bound", "certified bound"),
-        ):
+        labels = {"relative_error": "relative squared error", "error_bound": "certified bound"}
+        for column, label in labels.items():
             y = self.trace[column]
             known = np.isfinite(y) & (y > 0)
             if known.any():
-                axes.semilogy(
-                    x[known], y[known], "-o" if known.sum() < 40 else "-", ms=3, label=label
-                )
+                line = "-o" if known.sum() < 40 else "-"
+                axes.semilogy(x[known], y[known], line, ms=3, label=label)
         axes.set_xlabel(f"{against} (solve phase)")
         axes.set_ylabel("error")
         axes.grid(alpha=0.3)

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, matrix_or_operator, real_vector
 from ccmac.objectives.base import Objective
 from ccmac.problem import Agent, Problem
 
@@ -87,38 +86,15 @@ def _channel(j: int, pair: Any) -> tuple[Any, Array]:
         matrix, right = pair
     except (TypeError, ValueError):
         raise InputError(f"{where}: expected a pair (M, v), got {type(pair).__name__}") from None
-    matrix = _matrix(where, matrix)
+    matrix = matrix_or_operator(f"{where}, M", matrix)
+    if isinstance(matrix, np.ndarray):
+        matrix = matrix.copy()
     if right is None:
         return matrix, np.zeros(matrix.shape[0])
-    try:
-        vector = np.atleast_1d(np.array(right, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InputError(f"{where}: v is not numeric; give real numbers") from None
-    if vector.shape != (matrix.shape[0],):
+    vector = real_vector(f"{where}, v", right).copy()
+    if len(vector) != matrix.shape[0]:
         raise InputError(
             f"{where}: v has shape {vector.shape} but M has {matrix.shape[0]} rows; "
-            "give one entry a row"
+            "give one entry per row"
         )
-    if not np.isfinite(vector).all():
-        raise InputError(f"{where}: v has entries that are NaN or infinite; clean the data")
     return matrix, vector
-
-
-def _matrix(where: str, block: Any) -> Any:
-    operator = all(hasattr(block, name) for name in ("matvec", "rmatvec", "shape"))
-    sparse = bool(sp.issparse(block))
-    if operator and not sparse:
-        return block
-    try:
-        if sparse:
-            matrix: Any = sp.csr_array(block, dtype=np.float64)
-        else:
-            matrix = np.array(block, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{where}: M is not numeric; give a matrix of real numbers") from None
-    if matrix.ndim != 2:
-        raise InputError(f"{where}: M has {matrix.ndim} dimension(s); a matrix has two")
-    entries = matrix.data if sparse else matrix
-    if not np.isfinite(entries).all():
-        raise InputError(f"{where}: M has entries that are NaN or infinite; clean the data")
-    return matrix

@@ -73,8 +73,12 @@ def test_label_owner_has_curvature_enough() -> None:
     assert problem.weights(result) == pytest.approx(weights, abs=1e-8)
 
 
-def test_auto_takes_it_for_quadratics_unless_told_more() -> None:
+def test_auto_takes_it_for_large_quadratics_unless_told_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     problem, network = random_quadratic(2, 4), ccmac.Network.ring(4)
+    assert ccmac.plan(problem, network).method == "cross-direct"
+    monkeypatch.setattr("ccmac.workspace.base.affordable", lambda *_: False)
     assert ccmac.plan(problem, network).method == "cross-cg"
     assert ccmac.plan(problem, network, ccmac.methods.Auto(access="matvec")).method == "cross-apapc"
     assert (

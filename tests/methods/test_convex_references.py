@@ -8,7 +8,7 @@ import ccmac
 from methods.convex_problems import KINDS, case
 
 TOL = 1e-3
-QUICK, ALL = 2, 30
+QUICK, ALL = 2, 10
 SEEDS = [pytest.param(seed, marks=[] if seed < QUICK else pytest.mark.slow) for seed in range(ALL)]
 
 

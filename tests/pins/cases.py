@@ -150,6 +150,8 @@ def _others() -> Iterator[Case]:
     for problem in ("ridge", "B-zero", "no-coupling", "grid"):
         yield from _many("cross-cg", problem, ENDS)
     yield from _many("cross-cg", "quadratic", PROVED, {"warm": True})
+    for problem in ("quadratic", "ridge", "B-zero", "no-coupling", "grid"):
+        yield from _many("cross-direct", problem, ENDS)
     yield from _many("cross-lbfgs", "quadratic", ALL)
     yield from _many("cross-lbfgs", "logistic", ENDS, {}, {"averaging": "tree"})
     yield from _many("auto", "quadratic", PROVED)

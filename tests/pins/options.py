@@ -26,6 +26,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
         "interval": ("tight", "minimal", "certificate"), **JUDGED,
     },
     "cross-cg": JUDGED,
+    "cross-direct": {},
     "cross-lbfgs": JUDGED,
     "cross-continuation": {
         "schedule": ("practical",), "opening": (False,), "augmentation": (True,), **CONVEX,

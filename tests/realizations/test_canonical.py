@@ -208,7 +208,7 @@ def test_refusals_say_what_to_do() -> None:
         canonical(Workspace(problem, runtime), delta=2.0)
     with pytest.raises(InputError, match="has 5 agents but the problem has 4"):
         canonical(Workspace(problem, InProcess(Network.ring(5))))
-    with pytest.raises(InputError, match="need all in one process"):
+    with pytest.raises(InputError, match=r"this process needs agents 0\.\.3"):
         canonical(Workspace(problem.restricted(range(2)), runtime))
     X = np.random.default_rng(0).standard_normal((2000, 6))
     with pytest.raises(InputError, match="K_1 is too large for a dense factorization"):

@@ -49,7 +49,7 @@ PROGRAM = Path(__file__).parent / "programs" / "lifted.py"
 def rounds_per_iteration(realized: Realized) -> int:
     """The paper's formula; a channel without graph rows sends nothing."""
     d, lifted = realized.details, bool(realized.space.lift)
-    first = 2 * d["degree_1"] + 1 if lifted else 0
+    first = 2 * d["inner"] + 1 if lifted else 0
     second = 2 * d["degree_2"] + 1 if d["degree_2"] is not None and d["nu"] else 0
     return int(d["nu"] * 2 * realized.degree * (first + second) + 2 * d["nu"] * lifted)
 
@@ -150,7 +150,7 @@ def test_structured_normalization_and_bridge_on_200_random_problems(block: int) 
         matrices, bounds = dense_channels(realized), bounds_of(realized)
         first, second = channel_intervals(bounds)
         d = realized.details
-        proved = [e for e, k in ((first, "degree_1"), (second, "degree_2")) if d[k] is not None]
+        proved = [e for e, k in ((first, "inner"), (second, "degree_2")) if d[k] is not None]
         for matrix, (low, high) in zip(matrices, proved, strict=True):
             mu, top = positive_ends(matrix @ matrix.T)
             assert low <= mu * (1 + 1e-8)

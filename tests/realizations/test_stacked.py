@@ -123,7 +123,7 @@ def test_refusals_say_what_to_do() -> None:
         stacked(Workspace(stack, alone()), rule="odd")
     with pytest.raises(InputError, match="1 spectra for 3 channels"):
         stacked(Workspace(stack, alone()), rule="paper", spectra=[(1.0, 2.0)])
-    with pytest.raises(InputError, match="no agents but the network has 3"):
+    with pytest.raises(InputError, match="network: has 3 agents but the problem has 1"):
         stacked(Workspace(stack, InProcess(Network.ring(3))))
     wide = Stack(Quadratic(sp.eye_array(5000, format="csr"), np.zeros(5000)),
                  [(sp.eye_array(1, 5000, format="csr"), None)])  # fmt: skip

@@ -193,7 +193,7 @@ def test_killed_and_resumed_on_another_number_of_ranks(
     if checkpoint.exists(tmp_path):
         index = checkpoint.read_index(tmp_path)
         assert len(index.parts) == ranks
-    ended = mpi.run(then, "iterating.py", str(tmp_path), "200", "7", "0")
+    ended = mpi.run(then, str(PROGRAM), str(tmp_path), "200", "7", "0")
     assert ended.returncode == 0, ended.stderr
     result = np.load(tmp_path / "result.npy", allow_pickle=False)
     assert np.array_equal(result, whole)

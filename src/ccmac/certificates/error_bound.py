@@ -21,7 +21,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import smallest_degree
-from ccmac.linalg.conjugate import Reduced, conjugate_residuals
+from ccmac.linalg.conjugate import Remainder, conjugate_residuals
 from ccmac.realizations.base import AffineSystem, Realized
 
 FLOOR = 1e-13
@@ -231,7 +231,7 @@ class Certifier:
                 break
         return w, before / system.interval.low
 
-    def _doubt(self, reduced: Reduced) -> None:
+    def _doubt(self, reduced: Remainder) -> None:
         """Quotients of vectors in Range G outside the certified interval prove it wrong."""
         interval = self._system.interval
         if reduced.lowest < DOUBT * interval.low:

@@ -177,8 +177,15 @@ class Conflicts:
         worst = "coupled" if weights["coupled"] else "shared"
         norms = {"coupled": 0.0, "shared": 0.0, worst: length}
         agents = list(self.problem.agents)
+        message = _describe(weights, norms)
+        if self.user.coupling.empty and weights["coupled"]:
+            message = (
+                "infeasible: no agent has A or B, but the b_i add up to "
+                f"{float(np.linalg.norm(reduced.beta)):.3g}, not to zero; correct the b_i or give "
+                "the coupled equation its A and B"
+            )
         return Infeasibility(
-            _describe(weights, norms), price,
+            message, price,
             {i: v for i, v in zip(agents, local, strict=True) if v.size},
             {i: by_agent[i] for i in agents if by_agent[i].size}, defect, value,
         )  # fmt: skip

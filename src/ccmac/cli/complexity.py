@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ccmac.api import solve
 from ccmac.cli.options import (
+    WIDTH,
     AsJson,
     MethodName,
     MethodOptions,
@@ -20,9 +21,10 @@ from ccmac.cli.options import (
     ProblemDir,
     Realization,
     chosen,
+    fitted,
     load,
-)
-from ccmac.cli.output import WIDTH, fitted, print_json
+    print_json,
+)  # fmt: skip
 from ccmac.lab.complexity import OWN, Complexity, complexity
 from ccmac.network import Network
 from ccmac.problem import Problem

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ccmac.cli.options import AsJson
-from ccmac.cli.output import print_json, wide_console
+from ccmac.cli.options import AsJson, print_json, wide_console
 from ccmac.lab.data import RECORDS, Status, locate, resolve, status, verify
 
 __all__ = ["app"]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ccmac.cli import complexity, data, demo, geometry, optimality, plan, report, solve, suite
+from ccmac.cli import before, complexity, data, lab, solve, suite
 from ccmac.errors import CcmacError
 from ccmac.texts import cut
 from ccmac.version import __version__
@@ -26,8 +26,6 @@ EPILOG = (
     "Start with: `ccmac demo`\n\n"
     "Exit codes: 0 done, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted."
 )
-
-
 app = typer.Typer(
     name="ccmac",
     no_args_is_help=True,
@@ -37,12 +35,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog=EPILOG,
 )
-for module in (demo, geometry, complexity, plan, solve):
-    app.command(module.__name__.rpartition(".")[2], epilog=module.EPILOG)(module.show)
+app.command("demo", epilog=lab.DEMO_EPILOG)(lab.show_demo)
+app.command("geometry", epilog=before.GEOMETRY_EPILOG)(before.show_geometry)
+app.command("complexity", epilog=complexity.EPILOG)(complexity.show)
+app.command("plan", epilog=before.PLAN_EPILOG)(before.show_plan)
+app.command("solve", epilog=solve.EPILOG)(solve.show)
 app.add_typer(data.app, name="data")
 app.add_typer(suite.app, name="suite")
-app.command("report")(report.show)
-app.command("optimality")(optimality.show)
+app.command("report")(lab.show_report)
+app.command("optimality")(lab.show_optimality)
 
 
 def _version(wanted: bool) -> None:

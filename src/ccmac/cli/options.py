@@ -1,22 +1,26 @@
-"""Arguments and options that several commands share, and how they are read."""
+"""What commands share: options and how they are read, JSON and text that fits a terminal."""
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from ccmac.costs import Costs
 from ccmac.errors import InputError
+from ccmac.ledger import Costs
 from ccmac.methods.base import Method
 from ccmac.methods.registry import parse
 from ccmac.network import Network
 from ccmac.network.spec import HELP, as_network
 from ccmac.problem import Problem
-from ccmac.texts import nearest, shown
+from ccmac.texts import dumps, nearest, shown
 
+WIDTH = 80
 ProblemDir = Annotated[
     Path, typer.Argument(metavar="PROBLEM_DIR", help="A directory written by problem.save(...).")
 ]
@@ -95,3 +99,24 @@ def parse_costs(text: str | None) -> Costs | None:
     if not any(getattr(costs, name) for name in KNOWN_PRICES):
         raise InputError("costs: all prices are zero; give at least one that is positive")
     return costs
+
+
+# -- output ----------------------------------------------------------------------------------------
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(dumps(value))
+
+
+def wide_console() -> Console:
+    """As wide as the terminal; a pipe has no width, and would cut a table at 80 columns."""
+    return Console() if sys.stdout.isatty() else Console(width=200)
+
+
+def fitted(text: str, width: int = WIDTH, indent: int = 14) -> str:
+    """Lines longer than ``width`` broken at blanks; what follows lines up with the values."""
+    wrapper = textwrap.TextWrapper(
+        width, subsequent_indent=" " * indent, replace_whitespace=False, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    lines = text.splitlines()
+    return "\n".join(line if len(line) <= width else wrapper.fill(line) for line in lines)

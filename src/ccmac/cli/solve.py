@@ -21,9 +21,10 @@ from ccmac.cli.options import (
     Realization,
     Tolerance,
     chosen,
+    fitted,
     parse_costs,
+    print_json,
 )  # fmt: skip
-from ccmac.cli.output import fitted, print_json
 from ccmac.cli.solution import (
     arrays_of,
     part_name,
@@ -40,7 +41,7 @@ from ccmac.results import Result
 from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
-from ccmac.storage.manifest import read_manifest
+from ccmac.storage.problems import read_manifest
 from ccmac.texts import dumps, shown
 
 EXIT_CODES = {"optimal": 0, "converged": 0, "infeasible": 3, "unbounded": 3, "interrupted": 130}
@@ -51,7 +52,6 @@ EPILOG = (
     "--out result`\n\n"
     "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted."
 )
-
 
 Out = Annotated[
     Path | None, typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there.")

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ccmac.cli.options import AsJson
-from ccmac.cli.output import print_json, wide_console
+from ccmac.cli.options import AsJson, print_json, wide_console
 from ccmac.errors import InputError
 from ccmac.lab.experiments import suite as suites
 from ccmac.lab.experiments.execute import run_suite

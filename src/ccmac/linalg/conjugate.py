@@ -40,7 +40,7 @@ class NormalOperator(Protocol):
 
 
 @dataclass(frozen=True)
-class Reduced:
+class Remainder:
     """v - G y = ``remaining`` = v + K'lambda; ``price`` is lambda's coupled part.
 
     ``lowest`` and ``highest`` are Rayleigh quotients that were met: for v in Range G they lie
@@ -62,7 +62,7 @@ def conjugate_residuals(
     limit: int,
     *,
     trusted: float = 0.0,
-) -> Reduced:
+) -> Remainder:
     """Reduce ``v`` until ``done(||v||, ||G v||)``, at most ``limit`` steps.
 
     ``system`` is homogeneous: its residual is G v. Quotients count while ||v|| >= ``trusted``.
@@ -100,4 +100,4 @@ def conjugate_residuals(
         w -= alpha * z
         price, price_w = price - alpha * price_q, price_w - alpha * price_z
         steps += 1
-    return Reduced(v, y, price, steps, lowest, highest)
+    return Remainder(v, y, price, steps, lowest, highest)

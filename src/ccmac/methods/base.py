@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
-from ccmac.costs import Costs
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
-from ccmac.ledger import Cost
+from ccmac.ledger import Cost, Costs
 from ccmac.methods.options import check
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space

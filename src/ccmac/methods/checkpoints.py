@@ -16,9 +16,9 @@ from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
 from ccmac.methods.base import Iteration, State
 from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Problem
+from ccmac.results import Trace
 from ccmac.runtime.base import Runtime
 from ccmac.storage import checkpoint as store
-from ccmac.trace import Trace
 from ccmac.version import __version__
 
 

@@ -19,8 +19,8 @@ from ccmac.errors import GradientError
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
+from ccmac.results import Trace
 from ccmac.runtime.space import piece_sums, row_dots
-from ccmac.trace import Trace
 
 HEALTH_EVERY = 10
 BLOW_UP = 1e8

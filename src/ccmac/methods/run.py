@@ -29,8 +29,7 @@ from ccmac.methods.progress import reporter
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.objectives.checks import check_problem
 from ccmac.plans import Plan
-from ccmac.results import Result, Solution
-from ccmac.trace import Trace
+from ccmac.results import Result, Solution, Trace
 from ccmac.workspace import Workspace
 
 DEFAULT_ITERATIONS = 200_000
@@ -77,12 +76,13 @@ class Run:
             refuse_unless_fit(self.method, self.work)
             return self._proving(self.method.prepare(self.work, self.request))
 
-    def _proving(self, prepared: Prepared) -> Prepared:
+    def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
         """Judged in the user's own equations where these may be gathered.
 
-        Not with a reference, and not where the user vouches for spectral constants.
+        Not with a reference, and not where the user vouches for spectral constants that no run
+        has refuted yet.
         """
-        supplied = getattr(self.method, "certificates", None) is not None
+        supplied = getattr(self.method, "certificates", None) is not None and not refuted
         proof = None if self.request.reference or supplied else Proof.of(self.work)
         if proof is None:
             return prepared
@@ -169,7 +169,7 @@ class Run:
                 "too narrow; widened, started again"
             )
             with work.ledger.phase("setup"):
-                prepared = self._proving(prepared.widen())
+                prepared = self._proving(prepared.widen(), refuted=True)
             plan = self.plan(prepared)
         if stalled and self._unproved(prepared, outcome):
             prepared, outcome, plan = min(

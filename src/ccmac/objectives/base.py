@@ -108,9 +108,14 @@ class Objective(ABC):
         return math.inf
 
     # -- saving without code ----------------------------------------------------------------
+    arguments: tuple[str, ...] = ()
+    """The constructor's arguments, if each is an attribute of the same name."""
+
     def state(self) -> Mapping[str, Any]:
         """Constructor arguments: numbers, strings, arrays, sparse arrays, objectives, lists."""
-        raise TypeError(f"{type(self).__name__} cannot be saved")
+        if not self.arguments:
+            raise TypeError(f"{type(self).__name__} cannot be saved")
+        return {name: getattr(self, name) for name in self.arguments}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Objective:

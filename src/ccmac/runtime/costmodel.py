@@ -21,8 +21,7 @@ import scipy.sparse as sp
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.network import Network
-
-FLOAT_BYTES = 8
+from ccmac.runtime.base import FLOAT_BYTES
 
 
 @dataclass(frozen=True)

@@ -56,11 +56,11 @@ class Space:
         return w[: self.x_size]
 
     def z(self, w: Array) -> Array:
-        """View of the copies of the shared variable, one row an agent."""
+        """View of the copies of the shared variable, one row per agent."""
         return w[self.x_size : self.z_end].reshape(self.count, self.q)
 
     def y(self, w: Array) -> Array:
-        """View of the lift's auxiliary variable, one row an agent."""
+        """View of the lift's auxiliary variable, one row per agent."""
         return w[self.z_end :].reshape(self.count, self.lift)
 
     def x_of(self, w: Array, k: int) -> Array:

@@ -31,8 +31,10 @@ def case_for(method: str, kind: str) -> tuple[Case, dict[str, str]]:
     return (ridge() if kind == "ridge" else logistic()), reduced
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize(
+    ("kind", "network"),
+    [("quadratic", "ring"), ("quadratic", "grid"), ("ridge", "grid"), ("logistic", "ring")],
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_reaches_the_reference(method: str, kind: str, network: str) -> None:
     case, options = case_for(method, kind)
@@ -56,14 +58,16 @@ def test_every_iteration_costs_what_it_declares(method: str, kind: str) -> None:
         return
     runs = [
         ccmac.solve(
-            case.problem, NETWORKS["ring"], method=parse(method, options), tol=1e-14,
+            case.problem, NETWORKS["ring"], method=parse(method, options), tol=1e-40,
             reference=case.reference, max_iterations=count,
         )
         for count in (2, 5)
     ]  # fmt: skip
     spent = runs[1].ledger.of("solve") - runs[0].ledger.of("solve")
     assert runs[1].plan is not None
-    assert dict(spent) == dict(3 * runs[1].plan.iteration)
+    steps = runs[1].iterations - runs[0].iterations
+    assert steps >= 2
+    assert dict(spent) == dict(steps * runs[1].plan.iteration)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -71,7 +75,7 @@ def test_executed_rounds_agree_with_the_simulation(method: str) -> None:
     case, options = case_for(method, "quadratic")
     runs = [
         ccmac.solve(
-            case.problem, method=parse(method, options), tol=1e-14, reference=case.reference,
+            case.problem, method=parse(method, options), tol=1e-40, reference=case.reference,
             max_iterations=6, runtime=ccmac.InProcess(NETWORKS["ring"], fused=fused),
         )
         for fused in (True, False)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ccmac
-from ccmac.costs import Costs
+from ccmac.ledger import Costs
 from ccmac.methods import CrossApapc
 from ccmac.plans import Plan
 from ccmac.realizations.averaged.planner import TWIN_UNCERTAINTY

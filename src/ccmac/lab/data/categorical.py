@@ -16,8 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
+
+from ccmac.inputs import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Attribute:
     ratio: float = 1.0
     present: float = 1.0
 
-    def cumulative(self) -> NDArray[np.float64]:
+    def cumulative(self) -> Array:
         """Return the upper ends of the categories' intervals in [0, present]."""
         if self.size == 1:
             return np.array([self.present])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.lab.data.download import fetch
 from ccmac.lab.data.files import cache_directory, check_digest, check_rows, find, read_text
 from ccmac.lab.data.lookalike import generate
@@ -16,9 +16,7 @@ from ccmac.lab.data.registry import LIKE, Dataset, KnownSet, resolve
 from ccmac.lab.data.svmlight import parse_svmlight
 
 
-def read_svmlight(
-    path: Path, n_features: int | None = None
-) -> tuple[csr_array[np.float64], NDArray[np.float64]]:
+def read_svmlight(path: Path, n_features: int | None = None) -> tuple[csr_array[np.float64], Array]:
     """Read a plain, ``.bz2`` or ``.xz`` svmlight file; returns the matrix and the labels."""
     return parse_svmlight(read_text(path), n_features, str(path))
 

@@ -8,9 +8,9 @@ named ``<set>-like`` so that no result on it can pass for one on the original.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from ccmac.inputs import Array
 from ccmac.lab.data.categorical import CENSUS, MUSHROOMS, one_hot
 from ccmac.lab.data.registry import LIKE, Dataset, resolve
 from ccmac.lab.data.words import keyword_indicators, unit_documents
@@ -35,9 +35,7 @@ def generate(name: str, seed: int = 0) -> Dataset:
     return Dataset(record.name + LIKE, X, _planted_labels(X, positives, rng), "generated")
 
 
-def _planted_labels(
-    X: csr_array[np.float64], positives: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _planted_labels(X: csr_array[np.float64], positives: int, rng: np.random.Generator) -> Array:
     """Label +1 the rows with the largest noisy planted score; exactly ``positives`` of them.
 
     Whole-number weights and noise keep the scores, hence the labels, free of rounding.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.texts import shown
 
 LIKE = "-like"
@@ -26,7 +26,7 @@ class Dataset:
 
     name: str
     X: csr_array[np.float64]
-    y: NDArray[np.float64]
+    y: Array
     source: Literal["libsvm", "generated"]
 
     def __repr__(self) -> str:

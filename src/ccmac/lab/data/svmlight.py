@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _GAP = re.compile(rb"[ \t\r]+")
@@ -37,7 +38,7 @@ _CLASSES = _character_classes()
 
 def parse_svmlight(
     text: bytes, n_features: int | None = None, source: str = "text"
-) -> tuple[csr_array[np.float64], NDArray[np.float64]]:
+) -> tuple[csr_array[np.float64], Array]:
     """Return (X, labels) of svmlight ``text``; labels are as written.
 
     A line with a label and no features is a row. Empty lines are allowed at the end only. With
@@ -51,9 +52,7 @@ def parse_svmlight(
     return parsed
 
 
-def _parse_whole(
-    text: bytes, n_features: int | None
-) -> tuple[csr_array[np.float64], NDArray[np.float64]] | None:
+def _parse_whole(text: bytes, n_features: int | None) -> tuple[csr_array[np.float64], Array] | None:
     """Parse with array operations; ``None`` when anything at all is not as it should be."""
     raw = np.frombuffer(text, dtype=np.uint8)
     kind = _CLASSES[raw]

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from ccmac.inputs import Array
+
 # Relative row lengths of keyword data, one for each twentieth of the rows (mean 1).
 _ACTIVITY = np.array(
     [0, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 21, 24, 27, 31, 35, 40, 47, 57, 80], dtype=np.float64
@@ -25,7 +27,7 @@ _LENGTHS = np.array([20, 31, 39, 47, 56, 67, 80, 97, 126, 203])
 _TOPICS = 30
 
 
-def _weights(size: int, flat: float) -> NDArray[np.float64]:
+def _weights(size: int, flat: float) -> Array:
     k = np.arange(size, dtype=np.float64)
     return np.asarray(1.0 / (k + flat) - 1.0 / (size + flat), dtype=np.float64)
 
@@ -93,7 +95,7 @@ def unit_documents(rows: int, columns: int, rng: np.random.Generator) -> csr_arr
     return _shuffle_columns(counts, rng)
 
 
-def _draw(ends: NDArray[np.float64], u: NDArray[np.float64]) -> NDArray[np.int64]:
+def _draw(ends: Array, u: Array) -> NDArray[np.int64]:
     """Return the interval that each u in [0, 1) falls in, the intervals' ends scaled to 1."""
     found = np.searchsorted(ends, u * ends[-1], side="right")
     # The product may round up to the last end.

@@ -30,9 +30,9 @@ from ccmac.methods.local.inverse import (
 )
 from ccmac.methods.local.newton import Smooth
 from ccmac.objectives.base import Objective
+from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
-from ccmac.objectives.squared_distance import SquaredDistance
 from ccmac.workspace import Workspace
 
 

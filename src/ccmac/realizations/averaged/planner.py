@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ccmac.angles.principal import cross_factor, weighted_extremes
-from ccmac.costs import Costs
 from ccmac.inputs import Array
-from ccmac.ledger import Cost
+from ccmac.ledger import Cost, Costs
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.profile import (
     TOP_MARGIN,

@@ -1,4 +1,4 @@
-"""``ccmac plan``: what a solve would do, what that should cost, and what else was considered."""
+"""``ccmac geometry`` and ``ccmac plan``: what makes a problem hard, and what a solve would do."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ccmac.angles.measure import geometry
 from ccmac.api import plan
 from ccmac.cli.options import (
+    WIDTH,
     Access,
     AsJson,
     AveragingName,
@@ -24,13 +26,21 @@ from ccmac.cli.options import (
     Realization,
     Tolerance,
     chosen,
+    fitted,
     load,
     parse_costs,
+    print_json,
 )  # fmt: skip
-from ccmac.cli.output import WIDTH, fitted, print_json
+from ccmac.network.spec import HELP, as_network
 from ccmac.plans import Plan
+from ccmac.problem import Problem
 
-EPILOG = (
+GEOMETRY_EPILOG = (
+    "Example: `ccmac geometry my-problem --network ring`\n\n"
+    "chi is 1 when the coupled equations and agreement on z do not interfere; the affine work of a "
+    "solve grows with it."
+)
+PLAN_EPILOG = (
     "Example: `ccmac plan my-problem --network ring --tol 1e-6`\n\n"
     "Rounds ten times as expensive as gradients: `ccmac plan my-problem --network ring "
     "--costs gradient=1,round=10`"
@@ -55,7 +65,31 @@ LEGEND = (
 )
 
 
-def show(
+def show_geometry(
+    problem_dir: ProblemDir,
+    *,
+    network: Annotated[str | None, typer.Option("--network", metavar="SPEC", help=HELP)] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option("--tolerance", help="Angles (radians) below this count as common directions."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how the constraints lie to each other: angle, cross factor chi, culprits, remedies.
+
+    A network only adds its condition number: the angles do not depend on it.
+    """
+    problem = Problem.load(problem_dir)
+    graph = None if network is None else as_network(network, problem.n)
+    found = geometry(problem, network=graph, tolerance=tolerance)
+    if as_json:
+        print_json({"problem": str(problem_dir), "n": problem.n, **found.as_dict()})
+        return
+    typer.echo(repr(problem))
+    typer.echo(fitted(str(found), indent=24))
+
+
+def show_plan(
     problem_dir: ProblemDir,
     *,
     network: NetworkSpec = "complete",
@@ -86,18 +120,16 @@ def show(
 
 def print_plan(made: Plan, rows: int = 8) -> None:
     """Summary, candidates as a table, and what the columns mean."""
-    typer.echo(fitted(str(_without_candidates(made)), indent=16))
+    typer.echo(fitted(str(replace(made, candidates=())), indent=16))
     found = made.as_dict(limit=rows)["candidates"]
     if not found:
         return
-    console = Console(width=WIDTH, highlight=False)
-    console.print()
-    console.print(candidate_table(found))
+    Console(width=WIDTH, highlight=False).print("", _table(found))
     if "normalizer" in found[0]:
         typer.echo(fitted(LEGEND, indent=0))
 
 
-def candidate_table(candidates: list[dict[str, Any]]) -> Table:
+def _table(candidates: list[dict[str, Any]]) -> Table:
     """Candidates, best first."""
     known = [name for name in COLUMNS if name in candidates[0]]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -113,7 +145,3 @@ def candidate_table(candidates: list[dict[str, Any]]) -> Table:
 def _cell(candidate: Mapping[str, Any], name: str) -> str:
     value, form = candidate[name], COLUMNS[name][1]
     return "" if value is None else format(int(value) if form == "d" else value, form)
-
-
-def _without_candidates(made: Plan) -> Plan:
-    return replace(made, candidates=())
