@@ -77,6 +77,8 @@ class Auto(Method):
         if "prox" in able and (work.curvature.separable or not smooth):
             kind = "smooth but not strongly convex" if smooth else "not smooth"
             return self._with(CrossSliding), f"{kind}, and every objective has a prox"
+        if smooth and not work.curvature.L.any():
+            return self._with(CrossSliding), "linear"
         if smooth:
             return self._with(CrossContinuation), "smooth but not strongly convex"
         return self._with(CrossSliding), "not smooth, and some objective has no prox"

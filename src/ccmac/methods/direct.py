@@ -10,7 +10,7 @@ with Zhat in the corner is the whole KKT system in (z, mu): one averaging, solve
 alike. Each further step removes what rounding left (iterative refinement), one averaging of
 q + rank floats.
 Needs quadratic objectives, definite on ker C_i, and equations that all may know.
-Cost: setup one averaging of (q + rank)(q + rank + 3)/2 floats; a step 1 argmin and one averaging.
+Cost: setup one averaging of (q + rank)(q + rank + 1)/2 floats; a step 1 argmin and one averaging.
 """
 
 from __future__ import annotations

@@ -76,6 +76,12 @@ class Outcome:
     relative_error: float = math.nan
     seconds: float = 0.0
 
+    @property
+    def proved(self) -> float:
+        """The bound at the end; infinite where there is none."""
+        bound = math.nan if self.check is None else self.check.bound
+        return math.inf if math.isnan(bound) else bound
+
 
 @dataclass
 class Settings:

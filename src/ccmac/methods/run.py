@@ -152,11 +152,13 @@ class Run:
                 return unbounded_result(work, direction, self.request.seed)
         prepared = self.prepare()
         plan, trace = self.plan(prepared), Trace()
+        stalled: list[tuple[Prepared, Outcome, Plan]] = []
         while True:
             outcome = self._drive(prepared, limits, trace, recovery)
             if outcome.status == "finished" and self._unproved(prepared, outcome):
                 following = self._following()
                 if following is not None:
+                    stalled.append((prepared, outcome, plan))
                     prepared = following
                     plan = self.plan(prepared)
                     continue
@@ -169,6 +171,10 @@ class Run:
             with work.ledger.phase("setup"):
                 prepared = self._proving(prepared.widen(), refuted=True)
             plan = self.plan(prepared)
+        if stalled and self._unproved(prepared, outcome):
+            prepared, outcome, plan = min(
+                [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved
+            )
         return finish(
             work, prepared, outcome, plan, trace, recovery,
             [*work.doubts, *self.warnings], self.request.seed,

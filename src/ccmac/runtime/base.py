@@ -99,11 +99,11 @@ class Runtime(ABC):
         """Common means of several blocks, averaged in the same rounds."""
         if any(len(part) != len(self.owned) for part in parts):
             raise ValueError(f"averaging needs a row for each of the {len(self.owned)} agents here")
-        self._mind_the_time()
+        self.mind_the_time()
         self.charge_average(sum(part.shape[1] for part in parts))
         return [np.divide(total, self.n, out=total) for total in self._totals(parts)]
 
-    def _mind_the_time(self) -> None:
+    def mind_the_time(self) -> None:
         """A long setup ends at its deadline where one process can decide it for all."""
         alone = len(self.owned) == self.n
         if alone and self.ledger.current == "setup" and time.monotonic() > self.deadline:
@@ -126,7 +126,7 @@ class Runtime(ABC):
         One reduction. Unless it rides on an averaging message that travels anyway, its rounds
         are charged too.
         """
-        self._mind_the_time()
+        self.mind_the_time()
         self.ledger.charge_cost(self.total_cost(values.shape[1], riding=riding))
         return np.asarray(np.add.reduce(self._gather(values), axis=0))
 

@@ -160,7 +160,7 @@ class CurvatureTable:
             self._scaled[s] = (float(both[:, 0].min()), float(both[:, 1].max()))
         mu, L = self._scaled[s]
         if self.floor:
-            L = L if np.isfinite(L) else max(1.0, s * s) * float(self.L.max())
+            L = L if 0 < L < np.inf else max(1.0, s * s) * float(self.L.max())
             mu = max(mu, self.floor * L)
         return ScaledCurvature(mu, L)
 

@@ -157,7 +157,9 @@ class Planner:
         """The candidate of least predicted bill; all candidates, best first."""
         rows = [row for scale in self._scales() for row in self._at_scale(scale)]
         settings = [row.setting for row in rows]
-        iterations = predict(settings, self.goal.target, self.goal.measure)
+        iterations = predict(
+            settings, self.goal.target, self.goal.measure, self.system.runtime.mind_the_time
+        )
         scored = []
         for row, count in zip(rows, iterations, strict=True):
             cost = self._iteration_cost(row.candidate, row.constants)

@@ -10,6 +10,7 @@ the spectrum.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,11 +122,15 @@ def correction_matrices(setting: Setting) -> tuple[Array, Array]:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # candidates may diverge; those are dropped
-def predict(settings: list[Setting], target: float, measure: tuple[float, float]) -> Array:
+def predict(
+    settings: list[Setting], target: float, measure: tuple[float, float],
+    mind_the_time: Callable[[], object] = lambda: None,
+) -> Array:  # fmt: skip
     """Iterations until the squared error, relative to the start, is at most ``target``.
 
     ``measure`` weighs the x and z coordinates of the error in the user's variables (times s^2 for
-    z). Candidates that can no longer win are dropped (their prediction is inf).
+    z). Candidates that can no longer win are dropped (their prediction is inf). ``mind_the_time``
+    is called now and then; what it raises ends the prediction.
     """
     count, modes = len(settings), [st.modes for st in settings]
     target = max(target, REACHABLE)
@@ -147,6 +152,8 @@ def predict(settings: list[Setting], target: float, measure: tuple[float, float]
     w, wf, p = np.zeros_like(g), np.zeros_like(g), np.zeros_like(g)
     best = math.inf
     for iteration in range(1, LONGEST + 1):
+        if iteration % 100 == 0:
+            mind_the_time()
         wg = tau * w + (1 - tau) * wf
         half = (w - eta * (h * wg + g - rho * wg + p)) / (1 + eta * rho)
         r = theta * (np.einsum("cmij,cmj->cmi", P, half) - offset)
