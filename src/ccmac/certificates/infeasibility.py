@@ -174,8 +174,10 @@ class Conflicts:
             "C": [int(i) for i in np.flatnonzero(gathered[:, 3] > VISIBLE)],
             "D": [i for i, v in enumerate(by_agent) if np.linalg.norm(v) > VISIBLE],
         }
-        worst = "coupled" if weights["coupled"] else "shared"
-        norms = {"coupled": 0.0, "shared": 0.0, worst: length}
+        norms = {
+            "coupled": norm(outside[: len(price)] / reduced.unit),
+            "shared": norm(outside[len(price) :] / reduced.unit_D),
+        }
         agents = list(self.problem.agents)
         message = _describe(weights, norms)
         if self.user.coupling.empty and weights["coupled"]:
