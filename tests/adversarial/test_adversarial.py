@@ -19,19 +19,7 @@ from adversarial.judge import SLACK, Verdict, judge
 from adversarial.known import FAILING, FAILING_METHODS
 from adversarial.summary import RATIO
 
-SEEDS = 11
-# Families with problems whose setup takes seconds: the sweep has all of them.
-QUICK = {
-    "near-coupled": (1, 3, 4, 5, 6, 7, 8, 9, 11),
-    "near-mixed": tuple(range(10)),
-    "row-scales": (0, 2, 3, 6, 7, 8, 9, 11),
-    "curvature": (0, 6, 8, 9, 10, 11),
-    "block-curvature": (1, 2, 3, 5, 6, 10),
-    "cross-factor": (0, 2, 3, 4, 5, 6, 8, 10),
-    "label-owner": (2, 3, 4, 6, 7, 8),
-    "joint-owner": (1, 2, 3, 5, 7, 8, 11),
-    "flat": tuple(range(8)),
-}
+SEEDS = 16
 ITERATIONS = 500  # of auto: more than any problem that must be solved needs
 METHODS = {"cross-apapc": 200, "joint-apapc": 200, "cross-lbfgs": 60, "papc": 200, "dpmm": 100}
 METHOD_FAMILIES = ("ordinary", "two-agents", "across-shared")
@@ -57,8 +45,7 @@ def _complaints(verdicts: list[Verdict]) -> list[str]:
 
 @pytest.mark.parametrize("family", [_marked(name, FAILING) for name in suite.FAMILIES])
 def test_nothing_false_is_said(family: str) -> None:
-    seeds = QUICK.get(family, range(SEEDS))
-    verdicts = [judge(suite.make(family, s), max_iterations=ITERATIONS) for s in seeds]
+    verdicts = [judge(suite.make(family, s), max_iterations=ITERATIONS) for s in range(SEEDS)]
     complaints = _complaints(verdicts)
     assert not complaints, "\n" + "\n".join(complaints)
 
@@ -77,9 +64,8 @@ def test_other_methods_say_nothing_false(pair: str) -> None:
     assert not complaints, "\n" + "\n".join(complaints)
 
 
-@pytest.mark.xfail(reason="the cheap look ends runs with bounds 200 times too large", strict=True)
 def test_bounds_are_not_far_above_the_error() -> None:
-    verdicts = [judge(suite.make("ordinary", s)) for s in range(SEEDS)]
+    verdicts = [judge(suite.make("ordinary", s), "cross-apapc") for s in range(SEEDS)]
     ratios = [v.ratio for v in verdicts if not math.isnan(v.ratio)]
     assert len(ratios) >= 5
     assert statistics.median(ratios) < RATIO

@@ -66,7 +66,7 @@ class Gap:
     slope: float
     distance: float  # of w to the feasible set, at most
     travelled: float  # ||w - w0|| in the user's variables
-    steepness: float  # L of a smooth F; norm of the subgradient elsewhere (estimated)
+    steepness: float  # L of a smooth F; norm of the subgradient elsewhere; 1 where that is 0
     smooth: bool
     scale: float  # execution radius per user radius
     price: Array | None = None
@@ -192,6 +192,7 @@ class GapCertifier(Certifier):
         inner = space.dot(r, w - self.w0, riding=True)
         smooth = math.isfinite(objective.L)
         steep = objective.L if smooth else space.norm(gradient, riding=True)
+        steep = steep if steep > 0 else 1.0  # F is flat: what is violated counts all the same
         base = slack + inner + space.norm(p, riding=True) * distance
         return Gap(
             w, gradient, p, self.value(w) if value is None else value, base, self.user_norm(r),

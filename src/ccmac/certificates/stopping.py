@@ -180,7 +180,6 @@ class ProofStop(Stopping):
         self.proof, self.tol = proof, tol
         self._next = first
         self._history: list[tuple[int, float]] = []
-        self._best: Proved | None = None
 
     def memory(self) -> dict[str, Any]:
         """The schedule and the errors seen."""
