@@ -12,24 +12,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ccmac.linalg.chebyshev import (
+    chebyshev_correction,
     clenshaw,
+    correction_interval,
+    first_kind_filter,
     graph_filter,
     graph_filter_degree,
     growth,
     inverse_root,
     inverse_root_interval,
+    minimal_degree,
+    outer_degree,
     paper_degree,
+    second_kind_filter,
     semi_iteration,
     smallest_degree,
     tight_degree,
-)
-from ccmac.linalg.filters import (
-    chebyshev_correction,
-    correction_interval,
-    first_kind_filter,
-    minimal_degree,
-    outer_degree,
-    second_kind_filter,
 )
 from ccmac.network import Network
 

@@ -19,7 +19,7 @@ from ccmac.objectives import Separable, SquaredDistance
 from ccmac.realizations.normalized import WhitenedChannel, squared_singular_range
 from ccmac.realizations.stacked import MatrixChannel
 from ccmac.runtime import InProcess
-from ccmac.workspace.blocks import even_rows
+from ccmac.workspace.coupling import even_rows
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
 

@@ -15,7 +15,7 @@ from ccmac.angles.principal import pair_geometry, principal_angles
 from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.ledger import Cost
-from ccmac.linalg.filters import correction_interval, minimal_degree, outer_degree
+from ccmac.linalg.chebyshev import correction_interval, minimal_degree, outer_degree
 from ccmac.linalg.ranks import row_space
 from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.network import Network

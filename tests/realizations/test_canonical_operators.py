@@ -20,7 +20,7 @@ from ccmac.realizations.channels import SharedConsensus as LiftedSharedConsensus
 from ccmac.realizations.normalized import Channel, inverse_root_polynomial
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
-from ccmac.workspace.blocks import block_families, right_hand_sides
+from ccmac.workspace.coupling import block_families, right_hand_sides
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
 BLOCKS = "ABCD"

@@ -27,7 +27,7 @@ from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.runtime.base import InProcess
 from ccmac.runtime.space import Space
-from ccmac.workspace.blocks import block_families, right_hand_sides
+from ccmac.workspace.coupling import block_families, right_hand_sides
 
 
 @dataclass(frozen=True)

@@ -272,12 +272,8 @@ class Conflicts:
     def _weights(
         self, agents: list[int], local: list[Array], shared: list[Array], coupled: Array
     ) -> dict[str, list[int]]:
-        rows = np.array(
-            [
-                [float(np.linalg.norm(k)), float(np.linalg.norm(d))]
-                for k, d in zip(local, shared, strict=True)
-            ]
-        )
+        pairs = zip(local, shared, strict=True)
+        rows = np.array([[float(np.linalg.norm(k)), float(np.linalg.norm(d))] for k, d in pairs])
         gathered = self.runtime.gather(rows)
         top = max(float(gathered.max(initial=0.0)), float(np.linalg.norm(coupled)), 1e-300)
         return {
@@ -293,10 +289,8 @@ def _describe(weights: dict[str, list[int]], norms: dict[str, float]) -> str:
         parts.append("the coupled equation sum(A x + B z - b) = 0")
     for block, text in (("C", "local equations C"), ("D", "shared equations D")):
         if weights[block]:
-            shown = ", ".join(map(str, weights[block][:6])) + (
-                ", ..." if len(weights[block]) > 6 else ""
-            )
-            parts.append(f"the {text} of agents {shown}")
+            more = ", ..." if len(weights[block]) > 6 else ""
+            parts.append(f"the {text} of agents {', '.join(map(str, weights[block][:6]))}{more}")
     worst = max(("coupled", "shared"), key=lambda k: norms[k])
     return (
         f"infeasible: {' and '.join(parts) or 'the equations'} cannot hold together "

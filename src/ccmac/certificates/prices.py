@@ -16,7 +16,7 @@ from ccmac.linalg.lanczos import agreed_dots
 from ccmac.problem import Problem
 from ccmac.runtime.space import piece_sums
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import right_hand_sides
+from ccmac.workspace.coupling import right_hand_sides
 
 CONFLICT = 1e-7
 

@@ -22,7 +22,7 @@ from ccmac.certificates.error_bound import Certifier, Dual
 from ccmac.certificates.stopping import CertifiedStop
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.filters import chebyshev_correction, correction_interval, outer_degree
+from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
 from ccmac.methods.base import (
     Method,
     Prepared,

@@ -34,7 +34,7 @@ from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import right_hand_sides
+from ccmac.workspace.coupling import right_hand_sides
 
 SWELLED = 1e8  # of <y, r> over its least: rounding, or equations in conflict
 SETTLED = 1e-30  # of the first <y, r>: nothing is left to reduce

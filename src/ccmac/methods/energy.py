@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.filters import correction_interval
+from ccmac.linalg.chebyshev import correction_interval
 from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.methods.base import Iteration
 

@@ -40,13 +40,7 @@ def finish(
     """Build the Result; what it still has to compute is charged to ``monitor``."""
     problem, runtime, judge = work.problem, work.runtime, prepared.judge
     with runtime.ledger.phase("monitor"):
-        check = outcome.check
-        status = "stalled" if outcome.status == "finished" else outcome.status
-        known = check is not None and (check.done or outcome.status == "finished")
-        if status != "diverged" and prepared.stopping is not None and not known:
-            check = prepared.stopping.final(prepared.iteration, outcome.state)
-        if check is not None and check.done and status in ("max_iterations", "stalled"):
-            status = "optimal"
+        status, check = _verdict(prepared, outcome)
         bound = _certificate(prepared, outcome, check)
         x, z = prepared.iteration.point(outcome.state)
         if isinstance(bound, Proved):
@@ -78,12 +72,10 @@ def finish(
     elif status == "optimal" and bound is not None and rests == "estimated":
         status = "converged"
     error = math.nan if bound is None or infeasibility is not None else bound.error
-    warnings = [*warnings, *prepared.notes]
-    if prepared.stopping is not None:
-        warnings = warnings + prepared.stopping.notes
-    blocks = _split(problem, x)
+    checked = [] if prepared.stopping is None else prepared.stopping.notes
+    warnings = [*warnings, *prepared.notes, *checked]
     return Result(
-        blocks, np.array(mean[0]), multipliers, status,
+        _split(problem, x), np.array(mean[0]), multipliers, status,
         objective=objective, residuals={name: float(value) for name, value in residuals.items()},
         error_bound=math.nan if rests == "estimated" else error,
         error_estimate=error if rests == "estimated" else math.nan,
@@ -94,6 +86,18 @@ def finish(
         infeasibility=infeasibility, warnings=warnings, agents=runtime.owned,
         _problem=problem if problem.complete else None,
     )  # fmt: skip
+
+
+def _verdict(prepared: Prepared, outcome: Outcome) -> tuple[str, Check | None]:
+    """The status, with the last check; one is made where the run ended without."""
+    check = outcome.check
+    status = "stalled" if outcome.status == "finished" else outcome.status
+    known = check is not None and (check.done or outcome.status == "finished")
+    if status != "diverged" and prepared.stopping is not None and not known:
+        check = prepared.stopping.final(prepared.iteration, outcome.state)
+    if check is not None and check.done and status in ("max_iterations", "stalled"):
+        status = "optimal"
+    return status, check
 
 
 def infeasible_result(work: Workspace, conflict: Infeasibility, seed: int) -> Result:

@@ -39,7 +39,7 @@ from ccmac.methods.local.minimum import LocalMinimisers
 from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import right_hand_sides
+from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 
 PROBE = 1e-4  # displacement of the minimisers when curvature is probed, at most

@@ -22,10 +22,9 @@ from ccmac.inputs import Array
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
-from ccmac.methods.driver import Observer, Outcome, Settings, drive
+from ccmac.methods.driver import Observer, Outcome, Settings, drive, reporter
 from ccmac.methods.energy import Energy
 from ccmac.methods.finish import finish, infeasible_result, provenance, unbounded_result
-from ccmac.methods.progress import reporter
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.objectives.checks import check_problem
 from ccmac.plans import Plan

@@ -18,7 +18,7 @@ import numpy as np
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.filters import minimal_degree, outer_degree
+from ccmac.linalg.chebyshev import minimal_degree, outer_degree
 from ccmac.linalg.lanczos import extreme_ritz
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.base import Runtime

@@ -49,7 +49,7 @@ from ccmac.realizations.normalized import (
 from ccmac.realizations.objective import OracleObjective, modelled_rounds
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
+from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
 
 INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", "minimal")
 MODELS = ("channel-2", "paper-6")

@@ -39,7 +39,7 @@ from ccmac.realizations.normalized import (
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
+from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
 from ccmac.workspace.curvature import ScaledCurvature
 
 LOCAL_ACCURACY = 0.5

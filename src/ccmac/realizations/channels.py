@@ -28,7 +28,7 @@ from ccmac.realizations.normalized import Channel, InverseRoot
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import block_families, right_hand_sides
+from ccmac.workspace.coupling import block_families, right_hand_sides
 
 
 # -- the parts -----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from ccmac.realizations.base import AffineSystem, Interval, Realized, refuse_par
 from ccmac.realizations.joint_spectrum import joint_spectrum
 from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import block_families, even_rows, right_hand_sides
+from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
 
 INTERVALS = ("certificate", "tight", "minimal")
 

@@ -27,8 +27,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import graph_filter
-from ccmac.linalg.filters import chebyshev_correction, outer_degree
+from ccmac.linalg.chebyshev import chebyshev_correction, graph_filter, outer_degree
 from ccmac.methods.base import rows, vector
 from ccmac.methods.comparators.reductions import CoupledForm, CoupledState, FormIteration
 from ccmac.runtime.base import Runtime

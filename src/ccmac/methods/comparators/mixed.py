@@ -22,7 +22,7 @@ import numpy as np
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.filters import chebyshev_correction, outer_degree
+from ccmac.linalg.chebyshev import chebyshev_correction, outer_degree
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.comparators.accelerated import (
     HIGH,

@@ -30,7 +30,7 @@ from ccmac.methods.comparators.pooling import pooled_loss, pooled_multiple
 from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import right_hand_sides
+from ccmac.workspace.coupling import right_hand_sides
 
 REDUCTIONS = ("R1", "R2", "R3")
 

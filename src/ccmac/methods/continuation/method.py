@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ccmac.certificates.gap import GapCertifier, Goal, execution_radius
 from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
 from ccmac.errors import MethodRefused
-from ccmac.linalg.filters import outer_degree
+from ccmac.linalg.chebyshev import outer_degree
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.continuation.agd import AcceleratedGradient
 from ccmac.methods.continuation.practical import PracticalContinuation

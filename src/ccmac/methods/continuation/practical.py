@@ -24,7 +24,7 @@ import numpy as np
 from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.filters import correction_interval
+from ccmac.linalg.chebyshev import correction_interval
 from ccmac.methods.base import State, rows, vector
 from ccmac.methods.continuation.steps import Correction, StageSteps, stage_step
 from ccmac.methods.convex import ProvedIteration, adapted_weight, next_adaptation

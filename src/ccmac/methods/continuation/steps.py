@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ccmac.certificates.gap import GapCertifier, Goal
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.filters import (
+from ccmac.linalg.chebyshev import (
     chebyshev_correction,
     first_kind_filter,
     outer_degree,

@@ -19,7 +19,7 @@ from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.base import Certificates, Interval, Realized
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import right_hand_sides
+from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.filters import correction_interval
+from ccmac.linalg.chebyshev import correction_interval
 from ccmac.realizations.averaged.profile import Profile, chebyshev
 from ccmac.realizations.base import apapc_steps
 from ccmac.workspace.curvature import ScaledCurvature
