@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab import data
 from ccmac.lab.instances import infeasible, random_quadratic, solve_kkt
 
 
@@ -85,24 +84,3 @@ def test_auto_takes_it_for_large_quadratics_unless_told_more(
         ccmac.plan(problem, network, ccmac.methods.Auto(realization="averaged")).method
         == "cross-apapc"
     )
-
-
-@pytest.mark.data
-@pytest.mark.parametrize(
-    ("name", "agents", "chi", "most"),
-    [("mushrooms", 8, None, 150), ("a9a", 8, None, 130), ("a9a", 8, 8.0, 190),
-     ("w8a", 8, None, 110), ("a8a", 16, None, 260)],
-)  # fmt: skip
-def test_rounds_on_real_data(name: str, agents: int, chi: float | None, most: int) -> None:
-    """All sums and reductions charged, those of the setup too."""
-    loaded = data.load(name)
-    X, y = loaded.X, loaded.y
-    gram = (X.T @ X).toarray() / len(y) + 1e-2 * np.eye(X.shape[1])
-    weights = np.linalg.solve(gram, X.T @ y / len(y))
-    alpha = None if chi is None else ("cross_factor", chi)
-    problem = vfl.problem(X, y, agents, alpha=alpha)
-    result = ccmac.solve(
-        problem, ccmac.Network.ring(agents), method="cross-cg", tol=1e-6, reference=weights
-    )
-    assert result.status == "optimal"
-    assert result.ledger.total("rounds") <= most
