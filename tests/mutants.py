@@ -32,7 +32,7 @@ DEFAULT = ("certificates", "linalg", "workspace/reduced.py", "methods")
 # The tests of a module or folder, quick ones first; the first entry that fits is taken.
 TESTS = {
     "certificates/proof.py": ("certificates/test_proof.py", "certificates/test_proof_rounding.py"),
-    "certificates/infeasibility.py": ("certificates/test_infeasibility.py", "methods/conformance"),
+    "certificates/infeasibility.py": ("certificates/test_infeasibility.py",),
     "certificates/recession.py": ("certificates/test_recession.py",),
     "certificates/stopping.py": (
         "certificates/test_stopping.py", "certificates/test_proof_stop.py",

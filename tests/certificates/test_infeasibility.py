@@ -242,3 +242,20 @@ def test_a_contradiction_costs_one_more_gathering() -> None:
     before = work.ledger.of("solve")
     assert conflicts.together(work.reduced) is not None
     assert (work.ledger.of("solve") - before)["reductions"] == 1
+
+
+@pytest.mark.parametrize("kind", ["across-shared", "coupled-rows", "coupled-against-local"])
+def test_contradictions_found_by_a_repair_where_nothing_is_gathered(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ccmac.workspace.reduced.ROWS", 0)
+    monkeypatch.setattr(infeasible, "depth", lambda _: 0.25)
+    draft = infeasible.make(kind, 1).draft
+    result = ccmac.solve(draft.problem(), method="cross-apapc", tol=1e-6)
+    assert result.status == "infeasible"
+    exact = Exact(draft)
+    value, defect, radius = proof_numbers(exact, result.infeasibility)
+    assert result.infeasibility.value == pytest.approx(value, rel=1e-6)
+    assert result.infeasibility.defect == pytest.approx(defect, rel=0.5, abs=1e-10)
+    assert radius >= REACH
+    assert result.message.startswith("infeasible: ")

@@ -218,7 +218,7 @@ def test_the_norm_of_the_gradient_noise_of_other_objectives() -> None:
     assert found is not None
     gradient, rounding = found.agents[0].gradient(np.array([3.0]), np.array([4.0]))
     size = found.agents[0].L * 5.0 + float(np.linalg.norm(gradient.astype(float)))
-    assert rounding == pytest.approx(2 * 2.0**-52 * 4 * size, rel=1e-12)
+    assert rounding == pytest.approx(2 * 2.0**-52 * 4 * size, rel=1e-12, abs=0.0)
     assert pytest.approx(1.5) == found.agents[0].L
 
 

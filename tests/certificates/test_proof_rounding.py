@@ -171,3 +171,34 @@ def test_large_shared_blocks_that_cancel_in_the_sum(power: int) -> None:
         draft = draft_of(random, 2, A=A, B=[B_0, small - np.round(B_0, 0)])
         draft.B[0] = np.round(B_0, 0)
         assert_bounded(draft, *flat(draft, [np.ones(1)] * 2, random.standard_normal(2)))
+
+
+def test_the_rounding_of_a_violation_in_closed_form() -> None:
+    """Nothing violated: (d + q + n + 4) eps (size of the rows times that of the point + b)."""
+    A, B = np.array([[3.0, 0.0, 4.0]]), np.array([[12.0]])
+    found = single(np.eye(4), np.zeros(4), A=A, B=B, b=[2.0])
+    reduced = found.reduced
+    unit, zero = float(reduced.unit[0]), np.zeros(1, dtype=np.longdouble)
+    rows = unit * math.hypot(5.0, 12.0)
+    noise = (3 + 1 + 1 + 4) * EPS_LONG * (rows * 7.0 + unit * 2.0)
+    said = found._distance(np.zeros(1), zero, 7.0, 0.0, unit * 5.0)
+    assert said == pytest.approx(noise / reduced.least, rel=1e-9, abs=0.0)
+    # What is off the local rows counts itself, and through the coupled rows.
+    said = found._distance(np.zeros(1), zero, 7.0, 0.5, unit * 5.0)
+    expected = 0.5 + (noise + unit * 5.0 * 0.5) / reduced.least
+    assert said == pytest.approx(expected, rel=1e-12)
+    assert found._distance(np.zeros(1), zero, 7.0, math.inf, 1.0) == math.inf
+    reduced.least = 0.0
+    assert found._distance(np.zeros(1), zero, 7.0, 0.0, 1.0) == math.inf
+
+
+def test_the_rounding_of_gradients_enters_the_stationarity() -> None:
+    agent = single(np.eye(3), np.zeros(3), A=[[1.0, 1.0]], B=[[0.0]], b=[0.0]).agents[0]
+    gradient, price = np.ones(2, dtype=np.longdouble), np.array([2.0])
+    plain = agent.stationarity(gradient, 0.0, price)
+    assert plain == pytest.approx(3 * math.sqrt(2))
+    assert agent.stationarity(gradient, 1.0, price) == pytest.approx(plain + 1.0)
+    # All cancels: what is left is rounding, that of the price and of the gradient.
+    left = agent.stationarity(-2 * gradient, 0.0, price)
+    noise = (1 + 0 + 2) * EPS_LONG * (2 * math.sqrt(2) + 2 * math.sqrt(2))
+    assert left == pytest.approx(noise, rel=1e-9, abs=0.0)

@@ -12,6 +12,7 @@ import pytest
 from ccmac.certificates.error_bound import Bound, Dual, Look
 from ccmac.certificates.stopping import (
     FIRST_CHECK,
+    MISS,
     NEAR,
     RATIO,
     REPAIRABLE,
@@ -177,3 +178,14 @@ def test_the_memory_continues_the_schedule() -> None:
     assert [other.due(k) for k in (12, 13)] == [False, True]
     assert second.realized.system.interval == Interval(0.5, 2.0, "exact")
     assert stop.notes == ["a note"]
+
+
+def test_after_a_tight_bound_that_fell_short_it_waits_for_more_than_was_lacking() -> None:
+    """A factor e in 10 steps was seen: MISS times what the bound lacks, e^1.5, takes 15."""
+    stop, told, iterate = rule()
+    told.parts, told.tight_error = (0.0, TOL), TOL * math.e**1.5 / MISS
+    stop._history = [(90, math.e)]
+    check = stop.check(iterate, None, 100)
+    assert not check.done
+    assert told.tights == 1
+    assert check.next_check == 115
