@@ -151,8 +151,9 @@ def test_a_callback_may_keep_what_it_sees(method: str) -> None:
     def keep(_: int, state: Any) -> None:
         kept.append((state, content(state)))
 
-    solved(made.problem, made.network, method, {}, max_iterations=5, callback=keep)
-    assert len(kept) == 5
+    result = solved(made.problem, made.network, method, {}, max_iterations=5, callback=keep)
+    assert len(kept) == result.iterations
+    assert result.iterations == 5 or method == "cross-direct"
     assert all(same(content(state), before) for state, before in kept)
 
 
