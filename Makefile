@@ -1,4 +1,4 @@
-# make demo | test | lint | pins | bench | docs | clean      needs only python3 (3.11 or newer) and make
+# make demo | test | lint | pins | adversarial | mutants | bench | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -25,13 +25,28 @@ export OPENBLAS_NUM_THREADS := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint pins bench docs clean
+.PHONY: demo test lint pins adversarial mutants bench docs clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# Thousands of problems judged in exact arithmetic: make adversarial COUNT=4000 SEED=7
+COUNT ?= 2000
+SEED ?= 1000
+
+adversarial: $(VENV)/.installed-test
+	$(BIN)/python tests/adversarial/sweep.py --count $(COUNT) --seed $(SEED) --jobs $(WORKERS) \
+		--json out/adversarial.json
+
+# One thing changed at a time; do the tests notice? make mutants MUTANTS=60 MODULES="certificates"
+MUTANTS ?= 60
+MODULES ?= certificates linalg workspace/reduced.py methods
+
+mutants: $(VENV)/.installed-test
+	$(BIN)/python tests/mutants.py --modules $(MODULES) --count $(MUTANTS) --seed $(SEED)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

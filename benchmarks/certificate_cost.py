@@ -14,7 +14,8 @@ import argparse
 import numpy as np
 
 import ccmac
-from ccmac import data, vfl
+from ccmac import vfl
+from ccmac.lab import data
 
 CASES = (("a9a", 1), ("a9a", 3), ("a9a", 8), ("mushrooms", 1), ("w8a", 1))
 METHODS = ("cross-apapc", "cross-cg")

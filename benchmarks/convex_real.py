@@ -25,14 +25,16 @@ from numpy.typing import NDArray
 
 import ccmac
 from ccmac import vfl
-from ccmac.baselines.condat_vu import CondatVu
-from ccmac.baselines.pdhg import Pdhg
-from ccmac.data import load
-from ccmac.pipeline.realized import Realized
+from ccmac.lab.data import load
+from ccmac.methods import CrossSliding, Request
+from ccmac.methods.comparators.primal_dual import (
+    CondatVuIteration,
+    PdhgIteration,
+    PrimalDualIteration,
+)
+from ccmac.realizations.base import Realized
 from ccmac.runtime import InProcess
-from ccmac.solvers.base import ModelIteration, Solver, State
-from ccmac.solvers.convex_realization import realize
-from ccmac.solvers.method import Context
+from ccmac.workspace import Workspace
 
 Array = NDArray[np.float64]
 AGENTS = 8
@@ -41,12 +43,13 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "svm": {"loss": "hinge", "regularization": 1e-2, "l1": 0.0, "target": 1e-3},
     "logistic": {"loss": "logistic", "regularization": 1e-2, "l1": 0.0, "target": 1e-6},
 }
-PLAIN = {"normalizer": "semi-iteration", "inner": 1, "outer": 1}
+PLAIN: dict[str, Any] = {"normalizer": "semi-iteration", "inner": 1, "outer": 1}
 HALF_DECADE = 0.5
 FINEST = 0.125
 FLOORS = (-1.0, -2.0, 0.0, -3.0)  # log10
 WEIGHTS = (-1.0, 0.0, -2.0, 1.0, -3.0, -4.0)  # log10
 LIMIT = 6000  # rounds
+Build = Callable[[Realized, float], PrimalDualIteration]
 
 
 class Instance:
@@ -98,8 +101,8 @@ def with_auto(instance: Instance) -> tuple[str, float, ccmac.Result]:
     """Rounds of the solve phase until the target, as observed; then the run ends."""
     gaps: list[float] = []
 
-    def watch(count: int, state: State) -> bool:
-        gaps.append(instance.gap(state.vectors["w"]))
+    def watch(count: int, state: Any) -> bool:
+        gaps.append(instance.gap(state.w))
         return gaps[-1] <= instance.target
 
     network = ccmac.Network.ring(AGENTS)
@@ -116,15 +119,15 @@ def certified_run(instance: Instance) -> ccmac.Result:
     return ccmac.solve(instance.problem, ccmac.Network.ring(AGENTS), tol=tol, max_iterations=20000)
 
 
-def baselines(instance: Instance) -> Iterator[tuple[str, Callable[[Realized, float], Solver]]]:
+def baselines(instance: Instance) -> Iterator[tuple[str, Build]]:
     """PDHG always; Condat-Vu where the objective is smooth."""
 
-    def pdhg(realized: Realized, weight: float) -> Solver:
-        return Pdhg(1.0 / weight, weight / realized.system.interval.high)
+    def pdhg(realized: Realized, weight: float) -> PrimalDualIteration:
+        return PdhgIteration(realized, 1.0 / weight, weight / realized.system.interval.high)
 
-    def condat_vu(realized: Realized, weight: float) -> Solver:
-        L = realized.objective.L
-        return CondatVu(0.999 / (L / 2 + weight * L), weight * L / realized.system.interval.high)
+    def condat_vu(realized: Realized, weight: float) -> PrimalDualIteration:
+        L, high = realized.objective.L, realized.system.interval.high
+        return CondatVuIteration(realized, 0.999 / (L / 2 + weight * L), weight * L / high)
 
     yield "pdhg", pdhg
     if instance.loss == "logistic":
@@ -134,7 +137,7 @@ def baselines(instance: Instance) -> Iterator[tuple[str, Callable[[Realized, flo
 class Tuner:
     """Rounds of one baseline as a function of log10 of the scale's share and of the weight."""
 
-    def __init__(self, instance: Instance, build: Callable[[Realized, float], Solver]) -> None:
+    def __init__(self, instance: Instance, build: Build) -> None:
         self.instance, self.build = instance, build
         self.best, self.limit, self.place = math.inf, math.inf, (0.0, 0.0)
         self._tried: set[tuple[float, float]] = set()
@@ -148,12 +151,9 @@ class Tuner:
 
     def _realize(self, floor: float) -> Realized:
         problem = self.instance.problem
-        context = Context(
-            problem, InProcess(ccmac.Network.ring(AGENTS)), 1e-6,
-            np.zeros(sum(problem.d.values())), np.zeros(problem.q),
-            pinned={**PLAIN, "floor": 10.0**floor},
-        )  # fmt: skip
-        return realize(context)
+        work = Workspace(problem, InProcess(ccmac.Network.ring(AGENTS)))
+        start = np.zeros(sum(problem.d.values())), np.zeros(problem.q)
+        return CrossSliding(**PLAIN, floor=10.0**floor).realize(work, Request(1e-6, *start))
 
     def run(self, floor: float, weight: float) -> None:
         """One setting, until the target or until it has lost against the best so far."""
@@ -162,13 +162,13 @@ class Tuner:
         self._tried.add((floor, weight))
         realized, problem = self.realized(floor), self.instance.problem
         rounds = realized.system.cost["rounds"]
-        iteration = ModelIteration("tuned", self.build(realized, 10.0**weight), realized)
+        iteration = self.build(realized, 10.0**weight)
         state = iteration.start(np.zeros(sum(problem.d.values())), np.zeros((AGENTS, problem.q)))
         for count in itertools.count(1):
             if count * rounds >= min(self.best, self.limit):
                 return
             state = iteration.step(state)
-            gap = self.instance.gap(state.vectors["w"])
+            gap = self.instance.gap(state.w)
             if not math.isfinite(gap):
                 return
             if gap <= self.instance.target:

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import ccmac
+from ccmac.methods import CrossContinuation, CrossSliding
+from ccmac.methods.continuation.schedule import certified_schedule
 from ccmac.objectives import L1, LeastSquares, SquaredDistance, Sum
 from ccmac.results import Result
 from ccmac.runtime import InProcess
-from ccmac.solvers.base import State
-from ccmac.solvers.continuation_schedule import certified_schedule
 
 Array = NDArray[np.float64]
 
@@ -71,11 +71,11 @@ class FirstHit:
     epsilon: float
     count: int = 0
 
-    def __call__(self, count: int, state: State) -> None:
+    def __call__(self, count: int, state: Any) -> None:
         """After every driver step, until found."""
         if self.count:
             return
-        w = state.vectors["w"]
+        w = state.w
         far = self.steepness * self.equations.distance(w)
         if self.value(w) - self.best <= self.epsilon and far <= self.epsilon:
             self.count = count
@@ -145,9 +145,12 @@ class SmoothProblem:
         epsilon = self.epsilon(time)
         hit = FirstHit(self.equations, self.value, self.value(self.solution), self.radius, epsilon)
         result = ccmac.solve(
-            self.stack, method="cross-continuation", schedule="certified", callback=hit,
-            pinned={"radius": self.radius, "accuracy": epsilon, "multiplier_budget": 1.0},
-        )  # fmt: skip
+            self.stack,
+            method=CrossContinuation(
+                schedule="certified", radius=self.radius, accuracy=epsilon, multiplier_budget=1.0
+            ),
+            callback=hit,
+        )
         L = float(np.linalg.norm(self.M, 2) ** 2)
         plan = certified_schedule(L, self.radius, epsilon, 1.0)
         degree = math.ceil(self.equations.chi - 1e-6)
@@ -156,8 +159,8 @@ class SmoothProblem:
 
     def practical(self, time: float) -> Result:
         """The same criterion, stopped by its proof."""
-        pinned = {"radius": self.radius, "accuracy": self.epsilon(time)}
-        return ccmac.solve(self.stack, method="cross-continuation", pinned=pinned)
+        method = CrossContinuation(radius=self.radius, accuracy=self.epsilon(time))
+        return ccmac.solve(self.stack, method=method)
 
 
 def continuation() -> None:
@@ -227,11 +230,10 @@ class KinkedProblem:
     def certified(self, epsilon: float, **options: Any) -> tuple[Result, FirstHit]:
         """The certified schedule, and the outer step of its first hit."""
         hit = FirstHit(self.equations, self.value, self.best, self.lipschitz, epsilon)
-        result = ccmac.solve(
-            self.stack, method="cross-sliding", schedule="certified",
-            pinned={"radius": self.radius, "accuracy": epsilon, "lipschitz": self.lipschitz},
-            **{"callback": hit, **options},
-        )  # fmt: skip
+        method = CrossSliding(
+            schedule="certified", radius=self.radius, accuracy=epsilon, lipschitz=self.lipschitz
+        )
+        result = ccmac.solve(self.stack, method=method, **{"callback": hit, **options})
         found = result.certificates
         expect(result, affine=found["affine"], gradients=found["subgradients"])
         return result, hit
@@ -271,11 +273,11 @@ def restarts() -> None:
     table = Table(("phase", "eps", "affine", "subgradients", "distance/(R_s/2)"))
     runtime = InProcess(ccmac.Network.complete(1))
 
-    def watch(count: int, state: State) -> None:
-        number = int(state.scalars["phase"])
+    def watch(count: int, state: Any) -> None:
+        number = state.phase
         if number > len(table.rows):
             half = problem.radius / 2**number
-            far = float(np.linalg.norm(state.vectors["w"] - problem.solution)) / half
+            far = float(np.linalg.norm(state.w - problem.solution)) / half
             spent = [runtime.ledger[unit] for unit in ("affine", "gradients")]
             table.add(number, problem.ridge * half**2 / 2, *spent, far)
 

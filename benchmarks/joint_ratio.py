@@ -16,14 +16,15 @@ import sys
 
 import numpy as np
 
-from ccmac import data, vfl
+from ccmac import vfl
+from ccmac.lab import data
+from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
-from ccmac.pipeline.canonical_system import canonical
-from ccmac.pipeline.joint import joint
-from ccmac.pipeline.realized import Realized
+from ccmac.realizations.base import Realized
+from ccmac.realizations.canonical import canonical
+from ccmac.realizations.joint import joint
 from ccmac.runtime import InProcess
-from ccmac.solvers.apapc import Apapc
-from ccmac.solvers.base import Model
+from ccmac.workspace import Workspace
 
 AGENTS, REGULARIZATION, TARGET = 8, 1e-2, 1e-6
 NORMALIZER_DEGREE = 24
@@ -31,12 +32,13 @@ NORMALIZER_DEGREE = 24
 
 def run(realized: Realized, target: np.ndarray) -> tuple[int, int]:
     """(gradients, normalized calls) until RelErr of the weights is at most the target."""
-    solver = Apapc(degree=realized.degree, steps=realized.steps)
-    model = Model(realized.objective, realized.system)
-    state = solver.init(model, realized.space.zeros())
+    iteration = Apapc(realized)
+    state = iteration.begin(
+        realized.space.zeros(), realized.space.zeros(), realized.system.zero_price()
+    )
     size = float(target @ target)
-    while float(np.sum((realized.space.x(state.vectors["w"]) - target) ** 2)) > TARGET * size:
-        state = solver.step(model, state)
+    while float(np.sum((realized.space.x(state.w) - target) ** 2)) > TARGET * size:
+        state = iteration.step(state)
     ledger = realized.space.runtime.ledger
     return ledger["gradients"], ledger["affine"]
 
@@ -54,9 +56,11 @@ def main(names: list[str]) -> None:
         target = np.concatenate(problem.blocks_of(weights))
         for interval in ("certificate", "tight", "minimal"):
             cross = canonical(
-                problem, InProcess(network), interval=interval, degree_1=NORMALIZER_DEGREE
+                Workspace(problem, InProcess(network)), interval=interval, inner=NORMALIZER_DEGREE
             )
-            other = joint(problem, InProcess(network), realization="canonical", interval=interval)
+            other = joint(
+                Workspace(problem, InProcess(network)), realization="canonical", interval=interval
+            )
             mine, theirs = run(cross, target), run(other, target)
             left = f"{cross.degree} {mine[0]} {mine[1]}"
             right = f"{other.degree} {theirs[0]} {theirs[1]}"

@@ -2,7 +2,7 @@
 
     python benchmarks/method_table.py --json table.json [--cases a9a,mushrooms] [--methods ...]
 
-Every sum and reduction is charged. Baselines run with the best of a few settings by full runs
+Every sum and reduction is charged. Comparators run with the best of a few settings by full runs
 against the reference (better than any tuner could know), cross-apapc and cross-cg as they come; a
 setting is given up when it has made as many iterations as the best one before it. What is in the
 JSON file is not run again. Needs the LIBSVM files (``ccmac data list``).
@@ -20,31 +20,33 @@ from typing import Any
 import numpy as np
 
 import ccmac
-from ccmac import data, vfl
+from ccmac import vfl
+from ccmac.lab import data
+from ccmac.methods.registry import parse
 
 CASES = {"a9a": 8, "mushrooms": 8, "w8a": 8, "a8a": 16}
 LIMIT = 20_000
 
 
-def pinned(key: str, values: tuple[float, ...], **options: Any) -> list[dict[str, Any]]:
+def each(key: str, values: tuple[float, ...], **options: Any) -> list[dict[str, Any]]:
     """One setting a value."""
-    return [{**options, "pinned": {key: value}} for value in values]
+    return [{**options, key: value} for value in values]
 
 
-BALANCES = pinned("balance", (1.0, 0.5, 0.7, 1.4, 2.0))
+BALANCES = each("balance", (1.0, 0.5, 0.7, 1.4, 2.0))
 POOLED: list[dict[str, Any]] = [{"reduction": "R2"}]
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "cross-apapc": [{}],
     "condat-vu": BALANCES,
     "pdhg": BALANCES,
-    "papc": pinned("balance", (0.1, 0.05, 0.07, 0.15, 0.2, 0.3)),
+    "papc": each("balance", (0.1, 0.05, 0.07, 0.15, 0.2, 0.3)),
     "joint-apapc": [{}],
     "coupled-yarmoshik": POOLED,
     "mixed-yarmoshik": POOLED,
     "cross-cg": [{}],
     "cross-lbfgs": [{}],
-    "dpmm": pinned("penalty", (0.2, 0.15, 0.3, 0.5, 0.7), reduction="R2"),
-    "tracking-admm": pinned("penalty", (0.1, 0.02, 0.03, 0.05, 0.07, 0.2, 0.3), reduction="R2"),
+    "dpmm": each("penalty", (0.2, 0.15, 0.3, 0.5, 0.7), reduction="R2"),
+    "tracking-admm": each("penalty", (0.1, 0.02, 0.03, 0.05, 0.07, 0.2, 0.3), reduction="R2"),
 }
 ARGMINS = ("cross-cg", "cross-lbfgs", "dpmm", "tracking-admm")
 
@@ -65,15 +67,14 @@ def best(name: str, method: str) -> dict[str, Any]:
     begun, limit, found = time.perf_counter(), LIMIT, {}
     for setting in SETTINGS[method]:
         result = ccmac.solve(
-            problem, network, method=method, tol=1e-6, reference=weights,
-            max_iterations=limit, progress=False, **setting,
+            problem, network, parse(method, setting), tol=1e-6, reference=weights,
+            max_iterations=limit, progress=False,
         )  # fmt: skip
         if result.status == "optimal" and (not found or result.iterations < limit):
             limit = result.iterations
             solve, setup = result.ledger.of("solve"), result.ledger.of("setup")
             found = {
-                "setting": {k: v for k, v in setting.items() if k != "pinned"}
-                | setting.get("pinned", {}),
+                "setting": setting,
                 "iterations": limit,
                 "rounds": solve["rounds"],
                 "setup": setup["rounds"],
@@ -98,7 +99,7 @@ def table(records: dict[str, dict[str, Any]], methods: list[str], cases: list[st
 
 
 def cell(record: dict[str, Any]) -> str:
-    """Rounds, setup rounds, and what was pinned."""
+    """Rounds, setup rounds, and the setting."""
     if "rounds" not in record:
         return f"not in {LIMIT:,} iterations"
     said = ", ".join(f"{v}" for v in record["setting"].values())
@@ -109,7 +110,9 @@ def main() -> None:
     """Run what is missing, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", default=",".join(CASES))
-    parser.add_argument("--methods", default=",".join(m for m in SETTINGS if m in ccmac.methods()))
+    parser.add_argument(
+        "--methods", default=",".join(m for m in SETTINGS if m in ccmac.available_methods())
+    )
     parser.add_argument("--json", type=Path, default=None, help="records; continued if it exists")
     options = parser.parse_args()
     store: Path | None = options.json

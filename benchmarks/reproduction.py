@@ -23,15 +23,15 @@ from pathlib import Path
 
 import yaml
 
-from ccmac.experiments.analysis import (
+from ccmac.lab.experiments.analysis import (
     Quartiles,
-    Row,
+    TableRow,
     affine_fit,
     communication_fit,
     rows,
     two_factor_fit,
 )
-from ccmac.experiments.records import Record, read_records, read_suite
+from ccmac.lab.experiments.records import Record, read_records, read_suite
 
 PROFILES = ("paper", "practical")
 COUNTED = ("scaling", "robustness", "comparison", "a8a")  # the 302 runs
@@ -86,7 +86,7 @@ def quartiles(q: Quartiles) -> str:
     return f"{number(q.median)} [{number(q.low)}, {number(q.high)}]"
 
 
-def rounds(row: Row) -> str:
+def rounds(row: TableRow) -> str:
     """Modelled rounds are marked; executed ones have their setup beside them."""
     if row.modelled:
         return quartiles(row.rounds) + " modelled"
@@ -181,7 +181,7 @@ def robustness(out: Path) -> str:
     return markdown(head, body, 3)
 
 
-def plain(row: Row) -> str:
+def plain(row: TableRow) -> str:
     """Data and agents; a generated look-alike stands for its model."""
     return f"{row.data.removesuffix('-like')} {row.agents}"
 
@@ -217,7 +217,7 @@ def paper_row(
     return [data, agents, label, "paper reports", "", *units, affine, "–", shown]
 
 
-def method_row(row: Row, profile: str) -> list[str]:
+def method_row(row: TableRow, profile: str) -> list[str]:
     """Counts of one method; units it does not use stay empty."""
     work = [quartiles(q) if q.high > 0 else "" for q in (row.gradients, row.argmins, row.affine)]
     return [row.data, str(row.agents), row.label, profile, f"{row.reached}/{row.runs}", *work,

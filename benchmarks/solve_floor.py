@@ -16,7 +16,7 @@ import tracemalloc
 import numpy as np
 
 import ccmac
-from ccmac import data
+from ccmac.lab import data
 
 PASSES = 12
 REPEATS = 5

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ccmac
-from ccmac.data import generate
+from ccmac.lab.data import generate
 
 data = generate("a1a")
 network = ccmac.Network.ring(8)

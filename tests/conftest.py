@@ -13,6 +13,10 @@ import platformdirs
 import pytest
 from hypothesis import HealthCheck, settings
 
+from launcher import mpi, mpi_run, working_mpi
+
+__all__ = ["mpi", "mpi_run", "working_mpi"]  # fixtures for all folders
+
 # The same examples on every run: a failure seen once can be seen again.
 settings.register_profile(
     "ci",

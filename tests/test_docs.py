@@ -6,13 +6,21 @@ import contextlib
 import io
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import ccmac
+
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```(?:\s+(?:prints\s+)?```text\n(.*?)```)?", re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
+OLD = (
+    "pinned=", "ccmac.methods()", "state.vectors", "state.rows[", "degree_1", "ccmac.pipeline",
+    "ccmac.solvers", "ccmac.baselines", "ccmac.instances", "ccmac.data", "ccmac.experiments",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/geometry.md"])
@@ -44,8 +52,59 @@ def test_example_draws(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "optimal" in shown.getvalue()
 
 
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+def test_benchmark_imports_what_exists(path: Path) -> None:
+    assert runpy.run_path(str(path), run_name="benchmark")
+
+
 def test_links_point_at_files() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    pages += (ROOT / "docs").glob("*.md")
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_tables_of_options_are_current() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "make" / "options.py"))
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    assert "<!-- options -->" in page
+    assert made["renewed"](page) == page, "run: python docs/make/options.py"
+
+
+def test_the_tables_name_every_method_and_option() -> None:
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    for name, about in ccmac.available_methods().items():
+        assert f"| `{name}` |" in page
+        for option in about["options"]:
+            assert f"| `{option['name']}` |" in page
+
+
+@pytest.mark.parametrize("words", OLD)
+def test_no_page_speaks_the_old_interface(words: str) -> None:
+    """The changelog alone says what moved."""
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    for folder in ("examples", "benchmarks", "src/ccmac"):
+        files += [path for path in (ROOT / folder).rglob("*.py") if path.name != "api.py"]
+    found = [path.name for path in files if words in path.read_text(encoding="utf-8")]
+    assert not found
+
+
+def test_the_architecture_names_places_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    places = set(re.findall(r"`([a-z_]+(?:/[a-z_]*)*(?:\.py|/))`", page))
+    assert len(places) > 20
+    for place in places:
+        name = place.rstrip("/")
+        assert (ROOT / name).exists() or any((ROOT / "src" / "ccmac").rglob(name)), place
+
+
+def test_the_architecture_gives_the_order_of_imports() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    block = re.search(r"    errors < .*?\n\n", page, re.DOTALL)
+    assert block is not None
+    said = [sorted(place.split(", ")) for place in " ".join(block[0].split()).split(" < ")]
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [layers] = [c for c in contract["tool"]["importlinter"]["contracts"] if c["id"] == "layers"]
+    asked = [sorted(layer.split(" | ")) for layer in reversed(layers["layers"])]
+    assert said == asked

@@ -2,79 +2,185 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from ccmac.costs import Costs
 from ccmac.errors import InputError
-from ccmac.network import Network
-from ccmac.pipeline.certificates import Certificates
-from ccmac.pipeline.stack import Stack
-from ccmac.plan import Plan
+from ccmac.ledger import Costs
+from ccmac.methods.base import Method, Request, State
+from ccmac.methods.registry import parse
+from ccmac.methods.run import Limits, Run, starting_point
+from ccmac.network import Network, as_network
+from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
-from ccmac.run import Options, Run
-from ccmac.runtime import Runtime
-from ccmac.solvers.base import State
+from ccmac.runtime import InProcess, Runtime
+from ccmac.stack import Stack
+from ccmac.texts import nearest, shown
+from ccmac.workspace import Workspace
+
+KNOWN = (
+    "reference", "max_iterations", "max_seconds", "warm_start", "runtime", "averaging", "costs",
+    "checkpoint", "callback", "progress", "seed",
+)  # fmt: skip
+MOVED = {
+    "realization": 'ccmac.methods.CrossApapc(realization="certified")',
+    "certificates": "ccmac.methods.CrossApapc(certificates=...)",
+    "access": 'ccmac.methods.CrossApapc(access="matvec")',
+    "schedule": 'ccmac.methods.CrossContinuation(schedule="certified", radius=R)',
+    "tune": 'ccmac.methods.Dpmm(tune="grid")',
+    "reduction": 'ccmac.methods.Dpmm(reduction="R2")',
+    "pinned": "ccmac.methods.CrossApapc(inner=3)",
+}
 
 
 def solve(
     problem: Problem | Stack,
-    network: Network | None = None,
-    method: str = "auto",
+    network: Network | str | Any | None = None,
+    method: str | Method = "auto",
     tol: float = 1e-6,
+    *,
     reference: Any = None,
     max_iterations: int | None = None,
     max_seconds: float | None = None,
-    realization: str | None = None,
-    costs: Costs | None = None,
-    certificates: Certificates | None = None,
-    access: str = "factor",
-    schedule: str | None = None,
-    tune: str | None = None,
-    reduction: str | None = None,
     warm_start: Solution | None = None,
-    fused: bool = True,
     runtime: Runtime | str | None = None,
+    averaging: str = "auto",
+    costs: Costs | None = None,
     checkpoint: str | Path | Mapping[str, Any] | None = None,
     callback: Callable[[int, State], object] | None = None,
     progress: bool | None = None,
     seed: int = 0,
-    pinned: dict[str, Any] | None = None,
-    averaging: str = "auto",
+    **moved: Any,
 ) -> Result:
     """Solve a CC-MAC problem (or a J-channel Stack) over a network.
 
-    ``tol``: the certified Euclidean error of (x, z) is at most tol max(1, ||(x, z)||). With
-    ``reference`` (an array or a Solution; the weights for vertical federated problems) the run
-    stops instead when RelErr = ||w - w*||^2 / ||w0 - w*||^2 <= tol. ``pinned`` fixes planner
-    settings (scale, normalizer, inner, outer) or passes options to a realization. ``averaging``:
-    ``relay`` (fewest rounds), ``tree`` (fewest bytes; rows are seen by a parent only) or ``auto``.
-    See ``ccmac.methods()``.
+    ``network``: a :class:`Network`, a name ("ring", "grid:3x4"), a NetworkX graph or a matrix of
+    weights; None is the complete graph. ``method``: a name, or an object that owns its options
+    (see :mod:`ccmac.methods`). ``tol``: the certified Euclidean error of (x, z) is at most
+    tol max(1, ||(x, z)||); without strong convexity F - F* <= tol max(1, |F|).
+
+    - ``reference``: an array or a Solution (the weights for vertical problems); the run then stops
+      when RelErr = ||w - w*||^2 / ||w0 - w*||^2 <= tol, and nothing has to be proved.
+    - ``max_iterations``, ``max_seconds``: limits.
+    - ``warm_start``: a Solution (an earlier Result) to start from, prices included.
+    - ``runtime``: a :class:`Runtime` such as ``InProcess(network, fused=False)``, or "mpi".
+    - ``averaging``: "relay" (fewest rounds), "tree" (fewest bytes; rows are seen by a parent only)
+      or "auto".
+    - ``costs``: prices of gradients, products and rounds that plans are chosen by.
+    - ``checkpoint``: a directory, or {"path", "every", "seconds"}; continued if it exists.
+    - ``callback(iteration, state)``: called after every step; returning True stops the run. The
+      state is a copy that may be kept.
+    - ``progress``: a bar on standard error (None: in a terminal only); ``seed``: of the setup's
+      random starts.
+
+    >>> import ccmac, numpy as np
+    >>> f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    >>> agents = [ccmac.Agent(f, A=[[1.0]], B=[[1.0]], b=[1.0]) for _ in range(3)]
+    >>> result = ccmac.solve(ccmac.Problem(agents), "ring", "cross-apapc", tol=1e-8, max_seconds=60)
+    >>> result.status, bool(result.error_bound < 1e-7)
+    ('optimal', True)
     """
-    if max_iterations is not None and max_iterations < 1:
-        raise InputError(f"max_iterations = {max_iterations} must be at least 1")
-    options = Options(
-        method, tol, reference, realization, costs or Costs(), certificates, access, schedule,
-        tune, reduction, warm_start, fused, runtime, seed, pinned or {}, averaging,
-    )  # fmt: skip
-    run = Run(problem, network, options)
-    return run.solve(max_iterations, max_seconds, checkpoint, callback, progress)
+    if moved:
+        _refuse_moved("solve", moved)
+    if max_iterations is not None and (type(max_iterations) is not int or max_iterations < 1):
+        raise InputError(f"max_iterations = {shown(max_iterations)} must be a whole number >= 1")
+    if max_seconds is not None and not _positive(max_seconds):
+        raise InputError(f"max_seconds = {shown(max_seconds)} must be a positive number")
+    run = _run(
+        problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
+    )
+    return run.solve(Limits(max_iterations, max_seconds, checkpoint, callback, progress))
 
 
 def plan(
     problem: Problem | Stack,
-    network: Network | None = None,
-    method: str = "auto",
+    network: Network | str | Any | None = None,
+    method: str | Method = "auto",
     tol: float = 1e-6,
     costs: Costs | None = None,
-    **options: Any,
+    *,
+    runtime: Runtime | str | None = None,
+    averaging: str = "auto",
+    warm_start: Solution | None = None,
+    reference: Any = None,
+    seed: int = 0,
+    **moved: Any,
 ) -> Plan:
     """What :func:`solve` would do and its predicted ledger; executes the setup only."""
-    unknown = set(options) - {f.name for f in fields(Options)}
-    if unknown:
-        raise InputError(f"plan: unknown option {sorted(unknown)[0]!r}")
-    run = Run(problem, network, Options(method, tol, costs=costs or Costs(), **options))
+    if moved:
+        _refuse_moved("plan", moved)
+    run = _run(
+        problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
+    )
     return run.plan(run.prepare())
+
+
+def _run(
+    problem: Problem | Stack, network: Any, method: str | Method, tol: float, reference: Any,
+    warm_start: Solution | None, runtime: Runtime | str | None, averaging: str,
+    costs: Costs | None, seed: int,
+) -> Run:  # fmt: skip
+    """Everything checked, before any work."""
+    asked = parse(method)
+    if not _positive(tol):
+        raise InputError(f"tol = {shown(tol)} must be a positive number, such as 1e-6")
+    if type(seed) is not int or seed < 0:
+        raise InputError(f"seed = {shown(seed)} must be a whole number >= 0")
+    if not isinstance(problem, Problem | Stack):
+        raise InputError(
+            f"problem: expected a ccmac.Problem or Stack, got {type(problem).__name__}"
+        )
+    asked.refuse_shape(isinstance(problem, Stack))
+    if network is None and isinstance(runtime, Runtime):
+        network = runtime.network
+    n = 1 if isinstance(problem, Stack) else problem.n
+    work = Workspace(problem, make_runtime(as_network(network, n), runtime, averaging))
+    x0, z0 = starting_point(work, warm_start)
+    observed = reference is not None
+    weights_only = observed and not hasattr(reference, "x")
+    request = Request(
+        float(tol), x0, z0, observed, float(tol) if observed else float(tol) ** 2,
+        (1.0, 0.0) if weights_only else (1.0, 1.0), costs or Costs(), seed,
+    )  # fmt: skip
+    return Run(work, asked, request, reference, warm_start)
+
+
+def make_runtime(network: Network, runtime: Runtime | str | None, averaging: str) -> Runtime:
+    """An in-process runtime, an MPI runtime by name, or the one given."""
+    if isinstance(runtime, Runtime):
+        if runtime.network.n != network.n:
+            raise InputError("runtime: was built for another network")
+        if averaging not in ("auto", runtime.averaging.name):
+            raise InputError(
+                f"averaging = {shown(averaging)}: the runtime given has {runtime.averaging.name}"
+            )
+        return runtime
+    if runtime not in (None, "inprocess", "mpi"):
+        raise InputError(f"runtime {shown(runtime)} is unknown; take 'inprocess' or 'mpi'")
+    if runtime == "mpi":
+        from ccmac.runtime.mpi import Mpi
+
+        return Mpi(network, averaging=averaging)
+    return InProcess(network, averaging=averaging)
+
+
+def _refuse_moved(function: str, given: Mapping[str, Any]) -> NoReturn:
+    """A keyword that moved is refused with the line that replaces it."""
+    name = next(iter(given))
+    if name == "fused":
+        raise InputError(
+            f"{function}: fused belongs to the runtime now; "
+            "write runtime=ccmac.InProcess(network, fused=False)"
+        )
+    if name in MOVED:
+        raise InputError(
+            f"{function}: {name} is an option of the method now; write method={MOVED[name]}"
+        )
+    raise InputError(f"{function}: keyword {name!r} is unknown; {nearest(name, KNOWN)}")
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float) and type(value) is not bool and 0 < value < math.inf

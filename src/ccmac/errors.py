@@ -23,5 +23,9 @@ class GradientError(CcmacError, FloatingPointError):
     """An objective returned a value that is not finite; names the agent and the iteration."""
 
 
+class OutOfTime(CcmacError):
+    """The time limit passed before the first step."""
+
+
 class AssumptionWarning(UserWarning):
     """A declared constant or certificate does not agree with what was seen."""

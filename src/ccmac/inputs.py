@@ -28,18 +28,24 @@ def real_matrix(where: str, value: Any) -> Any:
     if is_sparse(value):
         _check_kind(where, value.dtype)
         clean: Any = sp.csr_array(value, dtype=np.float64)
-        if clean.ndim != 2:
-            raise InputError(f"{where}: has {clean.ndim} dimension(s); a matrix has two")
-        if not clean.has_canonical_format:
-            clean = clean.copy()  # the caller's own arrays are never reordered
-            clean.sum_duplicates()
-        _check_finite(where, clean.data)
-        return clean
-    array = _real(where, value)
-    if array.ndim != 2:
-        raise InputError(f"{where}: has {array.ndim} dimension(s); a matrix has two")
-    _check_finite(where, array)
-    return array
+    else:
+        clean = _real(where, value)
+    if clean.ndim != 2:
+        raise InputError(f"{where}: has {clean.ndim} dimension(s); a matrix has two")
+    if is_sparse(clean) and not clean.has_canonical_format:
+        clean = clean.copy()  # the caller's own arrays are never reordered
+        clean.sum_duplicates()
+    _check_finite(where, clean.data if is_sparse(clean) else clean)
+    return clean
+
+
+def matrix_or_operator(where: str, value: Any) -> Any:
+    """A clean matrix (:func:`real_matrix`), or an operator with matvec, rmatvec and a shape."""
+    if is_sparse(value) or not (hasattr(value, "matvec") and hasattr(value, "rmatvec")):
+        return real_matrix(where, value)
+    if len(getattr(value, "shape", ())) != 2:
+        raise InputError(f"{where}: the operator has no shape (rows, columns); give it one")
+    return value
 
 
 def real_vector(where: str, value: Any, *, infinite: bool = False) -> Array:
@@ -60,7 +66,7 @@ def real_vector(where: str, value: Any, *, infinite: bool = False) -> Array:
 def nonnegative(where: str, value: Any) -> float:
     """A finite number that is not negative."""
     number = _number(where, value)
-    if not (math.isfinite(number) and number >= 0):
+    if not 0 <= number < math.inf:
         raise InputError(f"{where}: is {number}; it must be finite and not negative")
     return number
 
@@ -68,7 +74,7 @@ def nonnegative(where: str, value: Any) -> float:
 def positive(where: str, value: Any) -> float:
     """A finite number above zero."""
     number = _number(where, value)
-    if not (math.isfinite(number) and number > 0):
+    if not 0 < number < math.inf:
         raise InputError(f"{where}: is {number}; it must be finite and positive")
     return number
 

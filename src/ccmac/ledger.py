@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ccmac.errors import InputError
 
 UNITS: dict[str, str] = {
     "gradients": "parallel local gradients (or subgradients)",
@@ -51,10 +54,10 @@ class Cost(Mapping[str, int]):
         return len(self._units)
 
     def __add__(self, other: Mapping[str, int]) -> Cost:
-        return Cost({u: self._units.get(u, 0) + other.get(u, 0) for u in {*self, *other}})
+        return Cost({u: self[u] + other.get(u, 0) for u in {*self, *other}})
 
     def __sub__(self, other: Mapping[str, int]) -> Cost:
-        return Cost({u: self._units.get(u, 0) - other.get(u, 0) for u in {*self, *other}})
+        return Cost({u: self[u] - other.get(u, 0) for u in {*self, *other}})
 
     def __mul__(self, times: int) -> Cost:
         return Cost({u: k * times for u, k in self._units.items()})
@@ -85,6 +88,11 @@ class Ledger:
     def charge_cost(self, cost: Mapping[str, int]) -> None:
         """Add a whole :class:`Cost` to the current phase."""
         self.charge(**dict(cost))
+
+    @property
+    def current(self) -> str:
+        """The phase that is charged now."""
+        return self._phase
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -138,3 +146,26 @@ class Ledger:
         return "\n".join(rows)
 
     __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Unit prices that a plan is chosen by: of one gradient, one block product, one round."""
+
+    gradient: float = 1.0
+    product: float = 0.0
+    round: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, price in vars(self).items():
+            if not (isinstance(price, int | float) and 0 <= price < float("inf")):
+                raise InputError(f"costs: {name} = {price!r} must be a number >= 0")
+
+    def bill(self, cost: Mapping[str, int]) -> float:
+        """What a ledger cost amounts to."""
+        products = sum(cost.get(unit, 0) for unit in "ABCD")
+        return (
+            self.gradient * (cost.get("gradients", 0) + cost.get("argmins", 0))
+            + self.product * products
+            + self.round * cost.get("rounds", 0)
+        )

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse, real_matrix, real_vector
+from ccmac.inputs import Array, matrix_or_operator, real_vector
 from ccmac.objectives.base import Objective
 
-Array = NDArray[np.float64]
 MATRICES = ("A", "B", "C", "D")
 RIGHT_HAND_SIDES = {"b": ("A", "B"), "c": ("C",), "e": ("D",)}
 
@@ -85,18 +83,18 @@ class Problem:
         clean = {i: _clean_agent(i, agent) for i, agent in sorted(listed.items())}
         shared = _shared_dimension(clean, q)
         coupled = _coupled_dimension(clean, m)
-        put = object.__setattr__
-        put(self, "agents", clean)
-        put(self, "n", total)
-        put(self, "q", shared)
-        put(self, "m", coupled)
-        put(self, "d", {i: _local_dimension(i, a, shared) for i, a in clean.items()})
-        put(self, "p", {i: 0 if a.C is None else a.C.shape[0] for i, a in clean.items()})
-        put(self, "r", {i: 0 if a.D is None else a.D.shape[0] for i, a in clean.items()})
         here = {k for k in MATRICES if any(has(getattr(a, k)) for a in clean.values())}
-        put(self, "present", frozenset(here | set(present)))
+        fields = {
+            "agents": clean, "n": total, "q": shared, "m": coupled,
+            "d": {i: _local_dimension(i, a, shared) for i, a in clean.items()},
+            "p": {i: 0 if a.C is None else a.C.shape[0] for i, a in clean.items()},
+            "r": {i: 0 if a.D is None else a.D.shape[0] for i, a in clean.items()},
+            "present": frozenset(here | set(present)),
+        }  # fmt: skip
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
         for i, agent in clean.items():
-            _check_agent(i, agent, self.d[i], shared, coupled)
+            _check_agent(i, agent, self.d[i], shared)
 
     # -- looking at it ----------------------------------------------------------------------
     @property
@@ -124,7 +122,7 @@ class Problem:
         learn the sum of the B_j. Uniform weights give the least chi of all redistributions, and
         chi = 1 when there is no D. Operator blocks are refused.
         """
-        from ccmac.pipeline.rebalance import rebalanced
+        from ccmac.angles.rebalance import rebalanced
 
         return rebalanced(self, weights)
 
@@ -165,8 +163,7 @@ def _clean_agent(i: int, agent: Agent) -> Agent:
             f"agent {i}, objective: {type(agent.objective).__name__} is not a ccmac objective; "
             "use ccmac.objectives.* or ccmac.objectives.Custom(value, gradient, ...)"
         )
-    fields: dict[str, Any] = {k: _matrix(i, k, getattr(agent, k)) for k in MATRICES}
-    fields |= {k: _vector(i, k, getattr(agent, k)) for k in RIGHT_HAND_SIDES}
+    fields = {k: _block(i, k, getattr(agent, k)) for k in (*MATRICES, *RIGHT_HAND_SIDES)}
     for name, owners in RIGHT_HAND_SIDES.items():
         if name != "b" and fields[name] is not None and fields[owners[0]] is None:
             if fields[name].size and np.any(fields[name]):
@@ -178,21 +175,14 @@ def _clean_agent(i: int, agent: Agent) -> Agent:
     return replace(agent, **fields)
 
 
-def _matrix(i: int, name: str, block: Any) -> Any:
-    """float64 ndarray, csr_array or an operator with matvec and rmatvec; None if absent."""
+def _block(i: int, name: str, block: Any) -> Any:
+    """Clean: a matrix (ndarray, csr_array, operator) or a float64 copy of a vector; or None."""
+    where = f"agent {i}, block {name}"
     if block is None:
         return None
-    where = f"agent {i}, block {name}"
-    if not is_sparse(block) and hasattr(block, "matvec") and hasattr(block, "rmatvec"):
-        if len(getattr(block, "shape", ())) != 2:
-            raise InputError(f"{where}: the operator has no shape (rows, columns); give it one")
-        return block
-    return real_matrix(where, block)
-
-
-def _vector(i: int, name: str, block: Any) -> Array | None:
-    """A float64 copy; None if absent."""
-    return None if block is None else real_vector(f"agent {i}, block {name}", block).copy()
+    return (
+        matrix_or_operator(where, block) if name in MATRICES else real_vector(where, block).copy()
+    )
 
 
 def _shared_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
@@ -284,10 +274,9 @@ def _local_dimension(i: int, agent: Agent, q: int) -> int:
     return dim - q
 
 
-def _check_agent(i: int, agent: Agent, d: int, q: int, m: int) -> None:
-    expected = {"c": (agent.C, "C"), "e": (agent.D, "D")}
-    for name, (matrix, owner) in expected.items():
-        vector = getattr(agent, name)
+def _check_agent(i: int, agent: Agent, d: int, q: int) -> None:
+    for name, owner in (("c", "C"), ("e", "D")):
+        vector, matrix = getattr(agent, name), getattr(agent, owner)
         if matrix is not None and vector is not None and len(vector) != matrix.shape[0]:
             raise InputError(
                 f"agent {i}, block {name}: has {len(vector)} entries but {owner} has "

@@ -2,27 +2,89 @@
 
 from __future__ import annotations
 
+import csv
 import html
-from collections.abc import Mapping
+import io
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ccmac.inputs import Array
 from ccmac.ledger import PHASES, Ledger
-from ccmac.plan import Plan
-from ccmac.trace import Trace
-
-Array = NDArray[np.float64]
+from ccmac.plans import Plan
 
 ADVICE = {
     "optimal": "the tolerance is reached",
+    "converged": "the tolerance is reached by an estimate; see .error_estimate",
+    "stalled": "nothing more is to be gained in double precision; see .error_bound and .residuals",
     "max_iterations": "stopped by the iteration or time limit; raise it or loosen tol",
+    "unbounded": "the objective falls without bound along a direction that keeps the equations",
     "infeasible": "the equations contradict each other; see .infeasibility",
     "interrupted": "stopped by the user; the iterate is usable and can warm-start a new run",
     "diverged": "the iterates grew without bound; check the constants of the objectives",
 }
+
+
+COLUMNS = (
+    "iteration", "seconds", "gradients", "argmins", "affine", "products", "rounds",
+    "modelled_rounds", "bytes", "relative_error", "error_bound", "energy",
+)  # fmt: skip
+
+
+class Trace:
+    """The history of a run: one row per iteration, cumulative costs of the solve phase.
+
+    A row has the :data:`COLUMNS`; NaN where something was not measured at that iteration.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[float, ...]] = []
+
+    def record(
+        self, iteration: int, seconds: float, ledger: Ledger, relative_error: float, bound: float,
+        energy: float = math.nan,
+    ) -> None:  # fmt: skip
+        """Append one row."""
+        products = sum(ledger[unit] for unit in "ABCD")
+        self._rows.append((
+            iteration, seconds, ledger["gradients"], ledger["argmins"], ledger["affine"],
+            products, ledger["rounds"], ledger["modelled_rounds"], ledger["bytes"],
+            relative_error, bound, energy,
+        ))  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, column: str) -> Array:
+        """One column as an array."""
+        index = COLUMNS.index(column)
+        return np.array([row[index] for row in self._rows], dtype=np.float64)
+
+    def as_dict(self) -> dict[str, list[float]]:
+        """All columns."""
+        return {name: self[name].tolist() for name in COLUMNS}
+
+    def to_csv(self) -> str:
+        """Comma-separated text with a header."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in self._rows:
+            writer.writerow([f"{v:.10g}" for v in row])
+        return text.getvalue()
+
+    def to_pandas(self) -> Any:
+        """A DataFrame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.as_dict())
+
+    def restore(self, columns: dict[str, list[float]]) -> None:
+        """Continue a stored history."""
+        names = [columns[name] for name in COLUMNS]
+        self._rows = [tuple(row) for row in zip(*names, strict=True)]
 
 
 @dataclass
@@ -39,13 +101,15 @@ class Result(Solution):
     """The outcome of :func:`ccmac.solve`.
 
     ``error_bound`` is a certified bound on ||(x, z) - (x*, z*)|| computed without knowing the
-    solution (NaN where a method offers none). Under MPI ``x`` holds the agents of this process.
+    solution (NaN where a method offers none, or where it rests on an estimate: that is
+    ``error_estimate``). Under MPI ``x`` holds the agents of this process.
     """
 
     status: str = "max_iterations"
     objective: float = float("nan")
     residuals: dict[str, float] = field(default_factory=dict)
     error_bound: float = float("nan")
+    error_estimate: float = float("nan")
     iterations: int = 0
     seconds: float = 0.0
     relative_error: float = float("nan")
@@ -64,7 +128,7 @@ class Result(Solution):
     def geometry(self) -> Any:
         """The geometry of the user's problem (computed when first asked for)."""
         if self._geometry is None and self._problem is not None:
-            from ccmac.pipeline.geometry import geometry
+            from ccmac.angles.measure import geometry
 
             self._geometry = geometry(self._problem)
         return self._geometry
@@ -78,21 +142,14 @@ class Result(Solution):
 
     def as_dict(self, *, solution: bool = False) -> dict[str, Any]:
         """Everything but the trace, ready for JSON."""
-        record: dict[str, Any] = {
-            "status": self.status,
-            "message": self.message,
-            "objective": self.objective,
-            "error_bound": self.error_bound,
-            "relative_error": self.relative_error,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-            "residuals": self.residuals,
-            "ledger": self.ledger.as_dict(),
-            "plan": self.plan.as_dict() if self.plan is not None else None,
-            "certificates": self.certificates,
-            "provenance": self.provenance,
-            "warnings": self.warnings,
-        }
+        names = (
+            "status", "message", "objective", "error_bound", "error_estimate", "relative_error",
+            "iterations", "seconds", "residuals", "ledger", "plan", "certificates", "provenance",
+            "warnings",
+        )  # fmt: skip
+        record: dict[str, Any] = {name: getattr(self, name) for name in names}
+        record["ledger"] = self.ledger.as_dict()
+        record["plan"] = None if self.plan is None else self.plan.as_dict()
         if self.infeasibility is not None:
             record["infeasibility"] = self.infeasibility.as_dict()
         if solution:
@@ -107,6 +164,8 @@ class Result(Solution):
             lines.append(f"objective     {self.objective:.10g}")
         if np.isfinite(self.error_bound):
             lines.append(f"error bound   {self.error_bound:.3g}  (certified, in your variables)")
+        if np.isfinite(self.error_estimate):
+            lines.append(f"error         {self.error_estimate:.3g}  (estimated, not proved)")
         if np.isfinite(self.relative_error):
             lines.append(f"relative err  {self.relative_error:.3g}  (to the reference)")
         shown = ", ".join(f"{k} {v:.1e}" for k, v in self.residuals.items())
@@ -138,27 +197,16 @@ class Result(Solution):
 
         axes = ax if ax is not None else plt.subplots(figsize=(6, 4))[1]
         x = self.trace[against]
-        for column, label in (
-            ("relative_error", "relative squared error"),
-            ("error_bound", "certified bound"),
-        ):
+        labels = {"relative_error": "relative squared error", "error_bound": "certified bound"}
+        for column, label in labels.items():
             y = self.trace[column]
             known = np.isfinite(y) & (y > 0)
             if known.any():
-                axes.semilogy(
-                    x[known], y[known], "-o" if known.sum() < 40 else "-", ms=3, label=label
-                )
+                line = "-o" if known.sum() < 40 else "-"
+                axes.semilogy(x[known], y[known], line, ms=3, label=label)
         axes.set_xlabel(f"{against} (solve phase)")
         axes.set_ylabel("error")
         axes.grid(alpha=0.3)
         if axes.get_legend_handles_labels()[0]:
             axes.legend()
         return axes
-
-
-def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping with NumPy scalars turned into Python numbers."""
-    out: dict[str, Any] = {}
-    for key, item in value.items():
-        out[key] = item.item() if isinstance(item, np.generic) else item
-    return out

@@ -19,13 +19,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse
+from ccmac.inputs import Array, is_sparse
 from ccmac.objectives import L1, Function, Hinge, Huber, Logistic, Separable, SquaredDistance
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent, Problem
 
-Array = NDArray[np.float64]
 LOSSES = ("squared", "huber", "absolute", "logistic", "hinge")
 ZERO_SUM_SEED = 307
 
@@ -121,7 +121,7 @@ def cross_factor_weights(n: int, chi: float, seed: int = ZERO_SUM_SEED) -> Array
         raise InputError(f"vfl: cross factor {chi} is below 1, the smallest there is")
     if n == 1 or chi == 1:
         return np.full(n, 1.0 / n)
-    c = (chi**2 - 1) / (chi**2 + 1)
+    c = friedrichs_cosine(chi)
     v = np.random.default_rng(seed).standard_normal(n)
     v -= v.mean()
     v /= np.linalg.norm(v)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ccmac.cli.main import main
-from ccmac.instances import calibration, dispatch, infeasible
+from ccmac.lab.instances import calibration, dispatch, infeasible
 from ccmac.objectives import L1
 from ccmac.problem import Agent, Problem
 

@@ -17,8 +17,8 @@ import pytest
 
 from ccmac.cli import main as entry
 from ccmac.cli.solution import read_solution
-from ccmac.complexity import complexity
-from ccmac.instances import dispatch
+from ccmac.lab.complexity import complexity
+from ccmac.lab.instances import dispatch
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.version import __version__
@@ -260,13 +260,21 @@ def test_the_installed_command_ends_without_traceback(saved: Path) -> None:
     assert "Traceback" not in told.stderr
 
 
-def test_optional_commands_are_mounted_when_present(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(entry, "OPTIONAL", ("absent",))
+def test_every_command_is_listed_and_explains_itself(run: Run) -> None:
+    listed = run("--help").out
+    commands = (
+        "demo", "geometry", "complexity", "plan", "solve", "data", "suite", "report", "optimality",
+    )  # fmt: skip
+    for name in commands:
+        assert f" {name} " in listed
+        assert run(name, "--help").code == 0
     assert run("absent").code == 2
-    monkeypatch.setattr(entry, "OPTIONAL", ("data",))
-    assert entry._mounted("data").name == "data"
+
+
+def test_a_long_word_of_a_bad_option_is_not_repeated(run: Run, saved: Path) -> None:
+    told = run("solve", saved / "dispatch", "--tol", "9" * 10_000 + "x")
+    assert told.code == 2
+    assert len(told.err) < 300
 
 
 def test_complexity(run: Run, saved: Path) -> None:

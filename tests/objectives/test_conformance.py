@@ -11,9 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.objectives import Function, Objective
+from ccmac.objectives import KINDS, Function, Objective
 from ccmac.objectives.checks import gradient_slope, lipschitz_probe, moreau
-from ccmac.objectives.registry import KINDS
 from objectives.examples import CASES, EXAMPLES, D, N, Q, build
 
 

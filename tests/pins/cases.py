@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 import ccmac
+from ccmac.methods.registry import parse
 from pins.problems import posed
 
-KEYWORDS = ("realization", "schedule", "reduction", "tune", "access", "averaging", "fused")
+RUN = ("averaging", "costs", "fused")  # what belongs to a run and not to its method
 PHASES = ("setup", "solve", "monitor")
 DIGITS = 10
 
@@ -41,15 +42,13 @@ def solved(
     problem: Any, network: Any, method: str, options: Mapping[str, Any], **common: Any
 ) -> ccmac.Result:
     """Hand flat options to ``solve``: the only place that knows who takes what."""
-    keywords = {k: v for k, v in options.items() if k in KEYWORDS}
-    pinned = {k: v for k, v in options.items() if k not in (*KEYWORDS, "certificates", "costs")}
-    if "certificates" in options:
-        keywords["certificates"] = ccmac.Certificates(**options["certificates"])
+    chosen = parse(method, {k: v for k, v in options.items() if k not in RUN})
     if "costs" in options:
-        keywords["costs"] = ccmac.Costs(**options["costs"])
-    return ccmac.solve(
-        problem, network, method=method, pinned=pinned, progress=False, **keywords, **common
-    )
+        common["costs"] = ccmac.Costs(**options["costs"])
+    averaging = options.get("averaging", "auto")
+    if "fused" in options:
+        common["runtime"] = ccmac.InProcess(network, fused=options["fused"], averaging=averaging)
+    return ccmac.solve(problem, network, chosen, averaging=averaging, progress=False, **common)
 
 
 def run(case: Case) -> ccmac.Result:
@@ -126,9 +125,10 @@ def _apapc() -> Iterator[Case]:
     yield from _many(name, "quadratic", (2,), {**lifted, "fused": False})
     yield from _many(
         name, "quadratic", KNOWN,
-        {**canonical, "degree_1": 8, "interval": "tight"}, {**canonical, "rule": "exact"},
-        {**canonical, "rule": "tight", "accuracy": 0.3}, {**canonical, "interval": "minimal"},
-        {**canonical, "model": "paper-6"}, {**canonical, "cross_factor": 9.0},
+        {**canonical, "inner": 8, "interval": "tight"}, {**canonical, "rule": "exact"},
+        {**canonical, "rule": "tight", "delta": 0.3}, {**canonical, "interval": "minimal"},
+        {**canonical, "model": "paper-6"},
+        {**canonical, "certificates": {"cross_factor": 9.0}},
         {**canonical, "materialise": False},
     )  # fmt: skip
     for problem in ("ridge", "logistic", "B-zero", "no-B", "no-coupling", "free-x", "grid"):
@@ -143,13 +143,15 @@ def _others() -> Iterator[Case]:
     yield from _many(
         "joint-apapc", "quadratic", KNOWN,
         {"interval": "minimal"}, {"interval": "certificate"}, {"eta": 1.0},
-        {"interval": "certificate", "cross_factor": 9.0},
+        {"interval": "certificate", "certificates": {"cross_factor": 9.0}},
     )  # fmt: skip
     yield from _many("joint-apapc", "ridge", ENDS)
     yield from _many("cross-cg", "quadratic", ALL, {}, {"averaging": "tree"})
     for problem in ("ridge", "B-zero", "no-coupling", "grid"):
         yield from _many("cross-cg", problem, ENDS)
     yield from _many("cross-cg", "quadratic", PROVED, {"warm": True})
+    for problem in ("quadratic", "ridge", "B-zero", "no-coupling", "grid"):
+        yield from _many("cross-direct", problem, ENDS)
     yield from _many("cross-lbfgs", "quadratic", ALL)
     yield from _many("cross-lbfgs", "logistic", ENDS, {}, {"averaging": "tree"})
     yield from _many("auto", "quadratic", PROVED)

@@ -7,95 +7,123 @@ from typing import Any
 
 from pins.problems import Posed, posed
 
-PLANNED = {
-    "scale": (0.5,), "normalizer": ("semi-iteration", "deflation"), "inner": (3,), "outer": (2,),
-    "lanczos": (2,), "floor": (0.1,),
+REALIZED = {
+    "realization": ("averaged", "canonical", "certified", "stack"),
+    "certificates": ({"cross_factor": 9.0},), "access": ("factor", "matvec"), "scale": (0.5,),
+    "normalizer": ("semi-iteration", "deflation"), "inner": (3,), "outer": (2,), "lanczos": (2,),
+    "floor": (0.1,),
 }  # fmt: skip
+JUDGED = {"certificates": ({"cross_factor": 9.0},)}
 REDUCED = {"reduction": ("R1", "R2", "R3")}
 RACED = {"tune": ("grid",)}
 CONVEX = {"radius": (3.0,), "accuracy": (0.5,)}
+PRIMAL_DUAL = {"balance": (0.5,), "scale": (0.5,), **RACED, **JUDGED}
 
-# Options of their own. What the averaged realization of the certificates takes (PLANNED) is left
-# open for methods that only borrow it.
 OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
-    "cross-apapc": {
-        "realization": ("averaged", "canonical", "certified"), "access": ("factor", "matvec"),
-        **PLANNED,
-    },
+    "cross-apapc": REALIZED,
     "joint-apapc": {
-        "realization": ("averaged", "canonical"), "eta": (1.0,), "cross_factor": (9.0,),
-        "interval": ("tight", "minimal", "certificate"),
+        "realization": ("averaged", "canonical"), "eta": (1.0,),
+        "interval": ("tight", "minimal", "certificate"), **JUDGED,
     },
-    "cross-cg": {},
-    "cross-lbfgs": {},
+    "cross-cg": JUDGED,
+    "cross-direct": {},
+    "cross-lbfgs": JUDGED,
     "cross-continuation": {
-        "realization": ("averaged", "canonical", "certified"), "access": ("factor", "matvec"),
         "schedule": ("practical",), "opening": (False,), "augmentation": (True,), **CONVEX,
-        **PLANNED,
+        **REALIZED,
     },
-    "cross-sliding": {
-        "realization": ("averaged", "canonical", "certified"), "access": ("factor", "matvec"),
-        "schedule": ("practical", "subgradient"), **CONVEX, **PLANNED,
-    },
-    "coupled-yarmoshik": REDUCED,
-    "mixed-yarmoshik": {"reduction": ("R2", "R3")},
-    "dpmm": {"penalty": (0.3,), "proximal": (0.1,), **REDUCED, **RACED},
-    "tracking-admm": {"penalty": (0.3,), **REDUCED, **RACED},
-    "condat-vu": {"balance": (0.5,), "scale": (0.5,), **RACED},
-    "pdhg": {"balance": (0.5,), "scale": (0.5,), **RACED},
-    "papc": {"balance": (0.5,), "scale": (0.5,), **RACED},
+    "cross-sliding": {"schedule": ("practical", "subgradient"), **CONVEX, **REALIZED},
+    "coupled-yarmoshik": {**REDUCED, **JUDGED},
+    "mixed-yarmoshik": {"reduction": ("R2", "R3"), **JUDGED},
+    "dpmm": {"penalty": (0.3,), "proximal": (0.1,), **REDUCED, **RACED, **JUDGED},
+    "tracking-admm": {"penalty": (0.3,), **REDUCED, **RACED, **JUDGED},
+    "condat-vu": PRIMAL_DUAL,
+    "pdhg": PRIMAL_DUAL,
+    "papc": PRIMAL_DUAL,
 }  # fmt: skip
+# What belongs to another realization or schedule than the default: taken together, refused alone.
+OTHERS = ("rule", "delta", "interval", "model", "materialise", "spectra")
+BESIDE: dict[str, tuple[str, ...]] = {
+    "cross-apapc": OTHERS,
+    "cross-continuation": (*OTHERS, "multiplier_budget"),
+    "cross-sliding": (*OTHERS, "lipschitz"),
+}
 
 # Taken together with the realization that owns them.
 TOGETHER: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("cross-apapc", {"realization": "canonical", "degree_1": 8}),
+    ("cross-apapc", {"realization": "canonical", "inner": 8}),
     ("cross-apapc", {"realization": "canonical", "rule": "tight"}),
     ("cross-apapc", {"realization": "canonical", "model": "paper-6"}),
     ("cross-apapc", {"realization": "canonical", "interval": "minimal"}),
-    ("cross-apapc", {"realization": "canonical", "accuracy": 0.3}),
-    ("cross-apapc", {"realization": "canonical", "cross_factor": 9.0}),
+    ("cross-apapc", {"realization": "canonical", "delta": 0.3}),
+    ("cross-apapc", {"realization": "canonical", "certificates": {"cross_factor": 9.0}}),
     ("cross-apapc", {"realization": "canonical", "materialise": True}),
+    ("cross-apapc", {"realization": "certified", "inner": 8}),
     ("cross-apapc", {"realization": "certified", "delta": 0.3}),
     ("cross-apapc", {"realization": "certified", "materialise": True}),
+    ("cross-apapc", {"realization": "stack", "rule": "tight"}),
+    ("cross-apapc", {"realization": "stack", "delta": 0.3}),
+    ("cross-apapc", {"realization": "stack", "interval": "minimal"}),
     ("cross-continuation", {"realization": "certified", "delta": 0.3}),
     ("cross-continuation", {"schedule": "certified", "radius": 3.0, "multiplier_budget": 2.0}),
-    ("cross-sliding", {"realization": "canonical", "degree_1": 8}),
+    ("cross-sliding", {"realization": "canonical", "inner": 8}),
 )
 # Two names that do not go together, or a value of one that the other excludes.
 APART: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("cross-apapc", {"realization": "canonical", "inner": 3}, "inner"),
-    ("cross-apapc", {"realization": "canonical", "delta": 0.3}, "delta"),
-    ("cross-apapc", {"realization": "certified", "degree_1": 8}, "degree_1"),
-    ("cross-apapc", {"realization": "averaged", "degree_1": 8}, "degree_1"),
+    *(
+        ("cross-apapc", {"realization": where, name: value}, name)
+        for where in ("canonical", "certified", "stack")
+        for name, value in (
+            ("access", "matvec"), ("scale", 0.5), ("normalizer", "deflation"), ("outer", 2),
+            ("lanczos", 2), ("floor", 0.1),
+        )
+    ),
+    *(
+        ("cross-apapc", {"realization": "certified", name: value}, name)
+        for name, value in (("rule", "tight"), ("interval", "minimal"), ("model", "paper-6"))
+    ),
     ("cross-apapc", {"realization": "averaged", "delta": 0.3}, "delta"),
-    ("cross-apapc", {"realization": "canonical", "access": "matvec"}, "access"),
+    ("cross-apapc", {"realization": "averaged", "rule": "tight"}, "rule"),
+    ("cross-apapc", {"realization": "averaged", "materialise": True}, "materialise"),
+    ("cross-apapc", {"realization": "stack", "inner": 3}, "inner"),
+    ("cross-apapc", {"realization": "stack", "model": "paper-6"}, "model"),
+    ("cross-apapc", {"realization": "canonical", "spectra": [(1.0, 2.0)]}, "spectra"),
     ("cross-apapc", {"realization": "canonical", "rule": "nonsense"}, "rule"),
     ("cross-apapc", {"realization": "canonical", "model": "nonsense"}, "model"),
     ("cross-apapc", {"realization": "certified", "delta": 2.0}, "delta"),
+    ("cross-apapc", {"realization": "canonical", "delta": 2.0}, "delta"),
+    ("cross-apapc", {"realization": "stack", "delta": 1.0}, "delta"),
+    ("cross-apapc", {"certificates": {"cros_factor": 9.0}}, "cross_factor"),
+    ("cross-apapc", {"certificates": {"cross_factor": -1.0}}, "cross_factor"),
+    ("cross-apapc", {"certificates": 9.0}, "certificates"),
     ("joint-apapc", {"realization": "certified"}, "realization"),
+    ("dpmm", {"tune": "grid", "penalty": 0.3}, "penalty"),
+    ("tracking-admm", {"tune": "grid", "penalty": 0.3}, "penalty"),
+    ("condat-vu", {"tune": "grid", "balance": 0.5}, "balance"),
     ("cross-continuation", {"schedule": "certified"}, "radius"),
     ("cross-continuation", {"schedule": "subgradient"}, "schedule"),
+    ("cross-continuation", {"schedule": "practical", "multiplier_budget": 2.0}, "schedule"),
+    ("cross-continuation", {"schedule": "certified", "radius": 3.0, "opening": False}, "opening"),
     ("cross-sliding", {"schedule": "certified"}, "radius"),
-)
+    ("cross-sliding", {"schedule": "practical", "lipschitz": 9.0}, "lipschitz"),
+)  # fmt: skip
 
 MISSPELLED = {
     "iner": ("inner", 3), "penatly": ("penalty", 5), "realisation": ("realization", "averaged"),
     "shedule": ("schedule", "practical"), "reductoin": ("reduction", "R1"), "tun": ("tune", "grid"),
     "normaliser": ("normalizer", "deflation"), "balence": ("balance", 0.5),
-    "acess": ("access", "factor"), "raduis": ("radius", 3.0),
+    "acess": ("access", "factor"), "raduis": ("radius", 3.0), "cross_factor": ("", 9.0),
+    "degree_1": ("", 8), "pinned": ("", {"inner": 3}),
 }  # fmt: skip
 WRONG: tuple[tuple[str, Any], ...] = (
     ("realization", "nonsense"), ("schedule", "foo"), ("reduction", "R7"), ("tune", "everything"),
     ("access", "matvex"), ("normalizer", "deflaton"), ("inner", 0), ("inner", 2.5),
-    ("inner", "three"), ("outer", 0), ("outer", 1.5), ("scale", -1.0), ("penalty", -1.0),
-    ("penalty", "x"), ("proximal", -1.0), ("balance", 0.0), ("eta", -1.0), ("interval", "nonsense"),
-    ("radius", -1.0), ("accuracy", 0.0), ("lanczos", 0), ("opening", "no"),
+    ("inner", "three"), ("inner", True), ("outer", 0), ("outer", 1.5), ("scale", -1.0),
+    ("scale", float("nan")), ("penalty", -1.0), ("penalty", "x"), ("penalty", float("inf")),
+    ("proximal", -1.0), ("balance", 0.0), ("eta", -1.0), ("interval", "nonsense"),
+    ("radius", -1.0), ("accuracy", 0.0), ("lanczos", 0), ("floor", 0.0), ("opening", "perhaps"),
+    ("opening", 1),
 )  # fmt: skip
-LEFT_OPEN = {
-    name: set(PLANNED)
-    for name in ("cross-cg", "cross-lbfgs", "coupled-yarmoshik", "mixed-yarmoshik", "dpmm",
-                 "tracking-admm")
-} | {name: {"lanczos", "floor"} for name in ("condat-vu", "pdhg", "papc")}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,12 +137,14 @@ class Offer:
 
     @property
     def name(self) -> str:
-        """Readable, and the key in the list of what is wrong."""
+        """Readable and unique."""
         return " ".join([self.method, *(f"{k}={v}" for k, v in self.options)])
 
 
 def home(method: str, options: dict[str, Any]) -> Posed:
     """A problem that the method can take, with the options if they are right."""
+    if options.get("realization") == "stack":
+        return posed("stack")
     if method in ("cross-continuation", "cross-sliding"):
         return posed("flat" if method == "cross-continuation" else "absolute")
     reduced = options.get("reduction") in ("R2", "R3")
@@ -125,19 +155,15 @@ def home(method: str, options: dict[str, Any]) -> Posed:
 
 def offers() -> list[Offer]:
     """Every method with every name and value, right or wrong."""
-    values: dict[str, dict[Any, None]] = {}
+    values: dict[str, Any] = {}
     for owned in OWNED.values():
         for name, known in owned.items():
-            values.setdefault(name, {}).update(dict.fromkeys(known))
+            values.setdefault(name, known[0])
     made = []
     for method, owned in OWNED.items():
-        skipped = LEFT_OPEN.get(method, set())
-        for name, known in values.items():
-            if name not in owned and name not in skipped:
-                first = next(iter(known))
+        for name, first in values.items():
+            if name not in owned and name not in BESIDE.get(method, ()):
                 made.append(Offer(method, ((name, first),), False, name))
-                if name == "access":
-                    made.append(Offer(method, ((name, "matvec"),), False, name))
             for value in owned.get(name, ()):
                 made.append(Offer(method, ((name, value),), True))
         for name, (meant, value) in MISSPELLED.items():

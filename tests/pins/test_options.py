@@ -1,9 +1,4 @@
-"""Every method takes its own options and refuses all others, by name, before any work.
-
-Few options have an owner today: of what must be refused, ``refused_options.txt`` lists what is (one
-offer a line); the others are expected to fail. Mending one asks for its line, mending all for the
-end of the list.
-"""
+"""Every method takes its own options and refuses all others, by name, before any work."""
 
 from __future__ import annotations
 
@@ -15,15 +10,16 @@ import pytest
 import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
+from ccmac.methods import CrossApapc, Method
+from ccmac.methods.options import options_of
+from ccmac.methods.registry import REGISTRY, parse
 from ccmac.runtime import InProcess
 from pins.cases import PHASES, solved
-from pins.options import OWNED, Offer, home, offers
-from pins.problems import posed
+from pins.options import BESIDE, OWNED, Offer, home, offers
+from pins.problems import Posed, posed
 
-REFUSED = frozenset(
-    Path(__file__).with_name("refused_options.txt").read_text(encoding="utf-8").splitlines()
-)
-OFFERS = offers()
+TAKEN = [offer for offer in offers() if offer.taken]
+REFUSED = [offer for offer in offers() if not offer.taken]
 SUITE = """\
 suite: pinned
 data: toy
@@ -52,84 +48,112 @@ def attempt(method: str, options: dict[str, Any], **common: Any) -> ccmac.Result
     return solved(made.problem, made.network, method, options, **common)
 
 
-def check(offer: Offer) -> None:
-    """Taken, or refused with the name that is meant."""
-    if offer.taken:
-        assert attempt(offer.method, dict(offer.options)).iterations > 0
-        return
+def named(offer: Offer) -> str:
+    """The id of a test."""
+    return offer.name.replace(" ", "/")
+
+
+def test_the_table_knows_every_method_and_every_option() -> None:
+    known = {name: set(options_of(cls)) for name, cls in REGISTRY.items()}
+    assert known == {name: {*owned, *BESIDE.get(name, ())} for name, owned in OWNED.items()}
+
+
+@pytest.mark.parametrize("offer", TAKEN, ids=named)
+def test_options_are_taken(offer: Offer) -> None:
+    assert attempt(offer.method, dict(offer.options)).iterations > 0
+
+
+@pytest.mark.parametrize("offer", REFUSED, ids=named)
+def test_options_are_refused_by_name(offer: Offer) -> None:
+    """When the method is made: no problem is needed to know that an option is wrong."""
     with pytest.raises(InputError) as refusal:
-        attempt(offer.method, dict(offer.options))
+        parse(offer.method, dict(offer.options))
     assert offer.named in str(refusal.value)
+    assert len(str(refusal.value)) < 400
 
 
-def marked(offer: Offer) -> Any:
-    wrong = not offer.taken and offer.name not in REFUSED
-    marks = [pytest.mark.xfail(strict=True, reason="options have no owner yet")] if wrong else []
-    return pytest.param(offer, id=offer.name.replace(" ", "/"), marks=marks)
+def test_a_wrong_value_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'deflation'"):
+        parse("cross-apapc", {"normalizer": "deflaton"})
+    with pytest.raises(InputError, match="did you mean 'deflation'"):
+        CrossApapc(normalizer="deflaton")
 
 
-def test_the_list_of_refusals_names_offers() -> None:
-    assert {offer.name for offer in OFFERS if not offer.taken} >= REFUSED
+def test_an_option_of_another_method_is_refused_with_its_owner() -> None:
+    with pytest.raises(InputError, match="has no option 'penalty'; dpmm has"):
+        parse("cross-cg", {"penalty": 1.0})
 
 
-def test_the_table_knows_every_method() -> None:
-    listing = getattr(ccmac, "available_methods", None) or ccmac.methods
-    assert set(OWNED) == set(listing())
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of what a wrong value does inside, today
-@pytest.mark.parametrize("offer", [marked(offer) for offer in OFFERS])
-def test_options_are_taken_or_refused(offer: Offer) -> None:
-    check(offer)
-
-
-@pytest.mark.parametrize(
-    ("normalizer", "nearest"),
-    [pytest.param("deflaton", "deflation", marks=pytest.mark.xfail(
-        strict=True, reason="not enough values to unpack"))],
-)  # fmt: skip
-def test_a_wrong_value_is_refused_with_the_nearest(normalizer: str, nearest: str) -> None:
-    with pytest.raises(InputError, match=nearest):
-        attempt("cross-apapc", {"normalizer": normalizer})
-
-
-@pytest.mark.xfail(strict=True, reason="refused while preparing, after gathering and averaging")
-@pytest.mark.parametrize("method", OWNED)
-def test_refused_before_any_work(method: str) -> None:
-    """Nothing is charged in any phase."""
-    made = home(method, {})
-    runtime = InProcess(made.network)
-    common = {"runtime": runtime, "max_iterations": 2}
-    with pytest.raises(InputError):
-        solved(made.problem, made.network, method, {"realization": "nonsense"}, **common)
+# -- through solve ---------------------------------------------------------------------------------
+def uncharged(method: str | Method, match: str, made: Posed, **common: Any) -> None:
+    """``solve`` refuses, and nothing is charged in any phase."""
+    network = made.network or ccmac.Network.complete(1)
+    runtime = InProcess(network)
+    with pytest.raises(InputError, match=match):
+        ccmac.solve(made.problem, network, method, runtime=runtime, **common)
     assert [phase for phase in PHASES if runtime.ledger.of(phase)] == []
 
 
-@pytest.mark.xfail(strict=True, reason="only compared with 1")
 @pytest.mark.parametrize("method", OWNED)
-@pytest.mark.parametrize("count", [2.5, "3"])
+@pytest.mark.parametrize(
+    "keyword",
+    ["realization", "certificates", "access", "schedule", "tune", "reduction", "pinned", "fused"],
+)
+def test_moved_keywords_are_refused_before_any_work(method: str, keyword: str) -> None:
+    """With the line that replaces them."""
+    instead = "InProcess" if keyword == "fused" else "method=ccmac.methods"
+    uncharged(method, f"{keyword} .*{instead}", home(method, {}), **{keyword: "nonsense"})
+
+
+@pytest.mark.parametrize("method", OWNED)
+@pytest.mark.parametrize("count", [2.5, "3", True])
 def test_max_iterations_is_a_whole_number(method: str, count: Any) -> None:
-    with pytest.raises(InputError, match="max_iterations"):
-        attempt(method, {}, max_iterations=count)
+    uncharged(method, "max_iterations", home(method, {}), max_iterations=count)
+
+
+@pytest.mark.parametrize("method", ["cross-apapc", "cross-continuation", "cross-sliding"])
+def test_a_problem_of_agents_is_no_stack(method: str) -> None:
+    uncharged(parse(method, {"realization": "stack"}), "realization", home(method, {}))
+
+
+@pytest.mark.parametrize("realization", ["canonical", "certified"])
+def test_a_stack_has_no_agents(realization: str) -> None:
+    uncharged(CrossApapc(realization=realization), "realization", posed("stack"))
+
+
+@pytest.mark.parametrize(
+    "method", sorted(set(OWNED) - {"cross-apapc", "cross-continuation", "cross-sliding"})
+)
+def test_methods_of_agents_refuse_a_stack(method: str) -> None:
+    uncharged(method, "Stack", posed("stack"))
+
+
+@pytest.mark.parametrize("options", [{"access": "matvec"}, {"inner": 3}, {"scale": 0.5}])
+def test_a_stack_refuses_what_it_would_ignore(options: dict[str, Any]) -> None:
+    """The realization of a Stack is "stack", said or not."""
+    uncharged(parse("cross-apapc", options), next(iter(options)), posed("stack"))
+
+
+def test_unknown_keywords_are_refused_with_the_nearest() -> None:
+    uncharged("cross-apapc", "did you mean 'max_iterations'", posed("quadratic"), max_iteration=3)
 
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_max_iterations_is_positive(count: int) -> None:
-    with pytest.raises(InputError, match="max_iterations"):
-        attempt("cross-apapc", {}, max_iterations=count)
+    uncharged("cross-apapc", "max_iterations", posed("quadratic"), max_iterations=count)
 
 
 @pytest.mark.parametrize("tol", [0.0, -1.0, float("inf"), float("nan"), "small"])
 def test_tol_is_positive(tol: Any) -> None:
-    with pytest.raises(InputError, match="tol"):
-        attempt("cross-apapc", {}, tol=tol)
+    uncharged("cross-apapc", "tol", posed("quadratic"), tol=tol)
 
 
-@pytest.mark.parametrize("method", ["cross-apcpc", "", "Cross-CG"])
-def test_unknown_methods_are_refused(method: str) -> None:
-    made = posed("quadratic")
-    with pytest.raises(InputError, match="cross-cg"):
-        solved(made.problem, made.network, method, {})
+@pytest.mark.parametrize(
+    ("method", "nearest"),
+    [("cross-apcpc", "cross-apapc"), ("", "cross-cg"), ("Cross-CG", "cross-cg")],
+)
+def test_unknown_methods_are_refused(method: str, nearest: str) -> None:
+    uncharged(method, nearest, posed("quadratic"))
 
 
 def test_averaging_is_refused_by_name() -> None:
@@ -150,21 +174,17 @@ def suite(folder: Path, method: str, options: str) -> tuple[int, int]:
 
 
 SUITES = (
-    ("cross-cg", "{realization: canonical}", True),
-    ("cross-cg", "{pinned: {iner: 3}}", True),
-    ("cross-apapc", "{pinned: {iner: 3}}", True),
-    ("cross-apapc", "{pinned: {normalizer: deflaton}}", True),
-    ("dpmm", "{pinned: {penatly: 5}}", True),
-    ("dpmm", "{reduction: R7}", True),
-    ("cross-apapc", "{realisation: canonical}", False),
+    ("cross-cg", "{realization: canonical}"),
+    ("cross-cg", "{iner: 3}"),
+    ("cross-apapc", "{iner: 3}"),
+    ("cross-apapc", "{normalizer: deflaton}"),
+    ("dpmm", "{penatly: 5}"),
+    ("dpmm", "{reduction: R7}"),
+    ("cross-apapc", "{realisation: canonical}"),
 )
 
 
-@pytest.mark.parametrize(("method", "options"), [
-    pytest.param(method, options, id=f"{method}-{options}", marks=[pytest.mark.xfail(
-        strict=True, reason="recorded as run, or failed inside")] if wrong else [])
-    for method, options, wrong in SUITES
-])  # fmt: skip
+@pytest.mark.parametrize(("method", "options"), SUITES)
 def test_suites_are_refused_whole(
     method: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Launcher
+    from launcher import Launcher
 
 LIMIT = 30.0  # seconds within which a job must end
 

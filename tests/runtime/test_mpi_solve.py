@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.conftest import Launcher
+from launcher import Launcher
 
 pytestmark = pytest.mark.mpi
 PROGRAM = Path(__file__).parent / "programs" / "solve_bits.py"

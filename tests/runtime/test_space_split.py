@@ -7,7 +7,7 @@ import pytest
 
 from ccmac.network import Network
 from ccmac.runtime import InProcess
-from ccmac.spaces import Space
+from ccmac.runtime.space import Space
 
 
 @pytest.mark.parametrize("q", [1, 17, 8193, 20001])  # NumPy's iterators work in pieces of 8192

@@ -12,9 +12,20 @@ from rich.console import Console
 from rich.table import Table
 
 from ccmac.api import solve
-from ccmac.cli.options import AsJson, MethodName, NetworkSpec, ProblemDir, Realization, load
-from ccmac.cli.output import WIDTH, fitted, print_json
-from ccmac.complexity import OWN, Complexity, complexity
+from ccmac.cli.options import (
+    WIDTH,
+    AsJson,
+    MethodName,
+    MethodOptions,
+    NetworkSpec,
+    ProblemDir,
+    Realization,
+    chosen,
+    fitted,
+    load,
+    print_json,
+)  # fmt: skip
+from ccmac.lab.complexity import OWN, Complexity, complexity
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.results import Result
@@ -55,6 +66,7 @@ def show(
     ] = False,
     method: MethodName = "auto",
     realization: Realization = None,
+    settings: MethodOptions = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate the orders of the theory for a problem: who would need how much of what.
@@ -63,7 +75,8 @@ def show(
     products with the blocks and neighbor rounds.
     """
     problem, graph = load(problem_dir, network)
-    result = solve(problem, graph, method, tol, realization=realization) if measure else None
+    asked = chosen(method, realization, None, settings)
+    result = solve(problem, graph, asked, tol) if measure else None
     if radius is None and result is not None and result.status == "optimal":
         radius = _radius(problem, result)
     found = complexity(problem, graph, tol=tol, radius=radius, energy_radius=energy_radius)
@@ -164,8 +177,3 @@ def _number(value: float | None) -> str:
     if not math.isfinite(value):
         return "infinite"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def register(app: typer.Typer) -> None:
-    """Mount on the main command."""
-    app.command("complexity", epilog=EPILOG)(show)

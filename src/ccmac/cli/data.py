@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from ccmac.data import RECORDS, Status, locate, resolve, status, verify
+from ccmac.cli.options import AsJson, print_json, wide_console
+from ccmac.lab.data import RECORDS, Status, locate, resolve, status, verify
 
 __all__ = ["app"]
 
 app = typer.Typer(
     no_args_is_help=True, help="LIBSVM data sets: $CCMAC_DATA, then the cache, then a download."
 )
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
@@ -50,18 +46,16 @@ def path_of(
     """Print the path of a set's file, downloading it if it is not here."""
     path = locate(name)
     if as_json:
-        typer.echo(json.dumps({"name": resolve(name).name, "path": str(path)}))
+        print_json({"name": resolve(name).name, "path": path})
     else:
         typer.echo(str(path))
 
 
 def _print(found: list[Status], as_json: bool) -> None:
     if as_json:
-        rows = [asdict(one) | {"path": str(one.path) if one.path else None} for one in found]
-        typer.echo(json.dumps(rows, indent=2))
+        print_json([asdict(one) for one in found])
         return
-    # A pipe has no width; without one the table would be cut at 80 columns.
-    console = Console() if sys.stdout.isatty() else Console(width=200)
+    console = wide_console()
     table = Table("set", "rows", "features", "size", "status", "path", box=None, pad_edge=False)
     for one in found:
         size = f"{one.size:,}" if one.size is not None else ""

@@ -5,49 +5,29 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import re
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from ccmac.cli import complexity, data, demo, geometry, plan, solve
+from ccmac.cli import before, complexity, data, lab, solve, suite
 from ccmac.errors import CcmacError
+from ccmac.texts import cut
 from ccmac.version import __version__
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-# Mounted when their module is part of the installation, imported when they are asked for.
-OPTIONAL = ("suite", "report", "optimality")
+LONG = r"[^\s/]{100,}"  # a word of a message that repeats what somebody sent to do harm
 
 EPILOG = (
     "Start with: `ccmac demo`\n\n"
     "Exit codes: 0 done, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted."
 )
-
-
-class Commands(TyperGroup):
-    """The commands of this package, and those optional ones that are installed."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Names in the order in which one meets them."""
-        return [*super().list_commands(ctx), *(name for name in OPTIONAL if _installed(name))]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command; an optional one is imported now."""
-        found = super().get_command(ctx, cmd_name)
-        if found is None and cmd_name in OPTIONAL and _installed(cmd_name):
-            found = _mounted(cmd_name)
-        return found
-
-
 app = typer.Typer(
     name="ccmac",
-    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -55,12 +35,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog=EPILOG,
 )
-demo.register(app)
-geometry.register(app)
-complexity.register(app)
-plan.register(app)
-solve.register(app)
+app.command("demo", epilog=lab.DEMO_EPILOG)(lab.show_demo)
+app.command("geometry", epilog=before.GEOMETRY_EPILOG)(before.show_geometry)
+app.command("complexity", epilog=complexity.EPILOG)(complexity.show)
+app.command("plan", epilog=before.PLAN_EPILOG)(before.show_plan)
+app.command("solve", epilog=solve.EPILOG)(solve.show)
 app.add_typer(data.app, name="data")
+app.add_typer(suite.app, name="suite")
+app.command("report")(lab.show_report)
+app.command("optimality")(lab.show_optimality)
 
 
 def _version(wanted: bool) -> None:
@@ -112,30 +95,15 @@ def _usage(error: Any) -> int:
         return BAD_INPUT
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ccmac"
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = error.format_message().rstrip(".")
     return _told(f"{message}; see: {command} --help", BAD_INPUT)
 
 
 def _told(message: str, code: int) -> int:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    line = re.sub(LONG, lambda match: cut(match[0]), " ".join(message.split()))
+    typer.echo(f"error: {line}", err=True)
     return code
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
-
-
-def _installed(name: str) -> bool:
-    return importlib.util.find_spec(f"ccmac.cli.{name}") is not None
-
-
-def _mounted(name: str) -> Any:
-    """The module's ``app``, or its function of the same name, as a command."""
-    module = importlib.import_module(f"ccmac.cli.{name}")
-    found = getattr(module, "app", None)
-    if found is None:
-        found = typer.Typer(rich_markup_mode="markdown")
-        found.command(name)(getattr(module, name))
-    command = typer.main.get_command(found)
-    command.name = name
-    return command

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ccmac.cli.output import dumps
+from ccmac.certificates.prices import Multipliers
 from ccmac.errors import InputError
-from ccmac.files import atomic_path, atomic_write
-from ccmac.pipeline.recover import Multipliers
+from ccmac.inputs import Array
+from ccmac.problem import Problem
 from ccmac.results import Result, Solution
+from ccmac.storage.files import atomic_path, atomic_write
+from ccmac.storage.npz import read_npz
+from ccmac.texts import dumps
 
-Array = NDArray[np.float64]
 WHOLE = "solution.npz"
 
 
@@ -74,8 +74,8 @@ def remove_old(out: Path, keep: set[str]) -> None:
             path.unlink()
 
 
-def read_solution(out: Path, agents: range) -> Solution:
-    """What an earlier solve wrote for ``agents``, to start from."""
+def read_solution(out: Path, agents: range, sizes: Problem | None = None) -> Solution:
+    """What an earlier solve wrote for ``agents``, to start from; ``sizes`` are compared."""
     paths = sorted(out.glob("solution*.npz"))
     if not paths:
         raise InputError(f"--warm-start {out}: holds no solution.npz; give the --out of a solve")
@@ -88,19 +88,35 @@ def read_solution(out: Path, agents: range) -> Solution:
             f"--warm-start {out}: lacks x of agent {missing[0] if missing else 0}; give the --out "
             "of a solve of the same problem"
         )
+    if sizes is not None:
+        _check_sizes(out, found, agents, sizes)
     return Solution([found[f"x{i}"] for i in agents], found["z"], _prices(found, agents))
+
+
+def _check_sizes(out: Path, found: Mapping[str, Array], agents: range, problem: Problem) -> None:
+    expected = {"z": problem.q, "coupled": problem.m}
+    for i in agents:
+        expected |= {f"x{i}": problem.d[i], f"local{i}": problem.p[i]}
+        expected |= {f"shared{i}": problem.r[i], f"consensus{i}": problem.q}
+    for name, size in expected.items():
+        if name in found and found[name].shape != (size,):
+            raise InputError(
+                f"--warm-start {out}: {name} has other sizes than the problem, "
+                f"{found[name].shape} instead of {(size,)}"
+            )
 
 
 def _read(path: Path) -> dict[str, Array]:
     try:
-        # Opened here: np.load leaves the file of a broken archive open.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            arrays = {name: np.asarray(archive[name], dtype=np.float64) for name in archive.files}
-    except (OSError, ValueError, BadZipFile, EOFError, KeyError):
+        with path.open("rb") as stream:
+            arrays = read_npz(stream)
+        if any(array.dtype.kind not in "iuf" for array in arrays.values()):
+            raise ValueError("not real numbers")
+    except (OSError, ValueError):
         raise InputError(f"{path}: is damaged or not a solution; solve again") from None
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise InputError(f"{path}: holds NaN or infinite entries; start without it")
-    return arrays
+    return {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
 
 
 def _prices(found: Mapping[str, Array], agents: range) -> Multipliers | None:

@@ -9,20 +9,22 @@ from typing import Annotated, Any
 import typer
 
 from ccmac.api import solve
-from ccmac.cli.network import parse_network
 from ccmac.cli.options import (
     Access,
     AsJson,
     AveragingName,
     MethodName,
+    MethodOptions,
     NetworkSpec,
     Prices,
     ProblemDir,
     Realization,
     Tolerance,
+    chosen,
+    fitted,
     parse_costs,
-)
-from ccmac.cli.output import dumps, fitted, print_json
+    print_json,
+)  # fmt: skip
 from ccmac.cli.solution import (
     arrays_of,
     part_name,
@@ -31,16 +33,18 @@ from ccmac.cli.solution import (
     remove_old,
     write_solution,
     write_summary,
-)
+)  # fmt: skip
 from ccmac.errors import InputError
+from ccmac.network import as_network
 from ccmac.problem import Problem
 from ccmac.results import Result
-from ccmac.runtime import Runtime
+from ccmac.runtime import InProcess, Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.runtime.partition import processes_started
-from ccmac.storage.manifest import read_manifest
+from ccmac.storage.problems import read_manifest
+from ccmac.texts import dumps, shown
 
-EXIT_CODES = {"optimal": 0, "infeasible": 3, "interrupted": 130}
+EXIT_CODES = {"optimal": 0, "converged": 0, "infeasible": 3, "unbounded": 3, "interrupted": 130}
 RESCUE = Path("ccmac-interrupted")
 EPILOG = (
     "Example: `ccmac solve my-problem --network ring --tol 1e-6 --out result`\n\n"
@@ -49,9 +53,38 @@ EPILOG = (
     "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted."
 )
 
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there.")
+]
+MaxIterations = Annotated[
+    int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
+]
+MaxSeconds = Annotated[
+    float | None, typer.Option("--max-seconds", help="Stop after so many seconds.")
+]
+WarmStart = Annotated[
+    Path | None, typer.Option("--warm-start", help="Start from the --out of an earlier solve.")
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option("--checkpoint", help="Save the state there; continue from it if it exists."),
+]
+Every = Annotated[
+    int | None, typer.Option("--every", help="Iterations between checkpoints (50).", min=1)
+]
+RuntimeName = Annotated[str, typer.Option("--runtime", help="inprocess, or mpi under mpiexec.")]
+Audit = Annotated[
+    bool, typer.Option("--audit", help="With mpi: list every kind of message that was sent.")
+]
+Gather = Annotated[bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")]
+Fused = Annotated[
+    bool, typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the setup's random starts.")]
+
 
 @dataclass(frozen=True)
-class Request:
+class Call:
     """The options of one call that do not change with the runtime."""
 
     directory: Path
@@ -63,53 +96,31 @@ class Request:
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, for the record."""
-        return {"network": self.network, **self.options}
+        return {"network": self.network, **self.options, "method": repr(self.options["method"])}
 
 
-def run(
+def show(
     problem_dir: ProblemDir,
     *,
     network: NetworkSpec = "complete",
     method: MethodName = "auto",
     tol: Tolerance = 1e-6,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there."),
-    ] = None,
+    out: Out = None,
     realization: Realization = None,
-    access: Access = "factor",
+    access: Access = None,
+    settings: MethodOptions = None,
     costs: Prices = None,
-    max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option("--max-seconds", help="Stop after so many seconds.")
-    ] = None,
-    warm_start: Annotated[
-        Path | None, typer.Option("--warm-start", help="Start from the --out of an earlier solve.")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option("--checkpoint", help="Save the state there; continue from it if it exists."),
-    ] = None,
-    every: Annotated[
-        int | None, typer.Option("--every", help="Iterations between checkpoints (50).", min=1)
-    ] = None,
-    runtime: Annotated[
-        str, typer.Option("--runtime", help="inprocess, or mpi under mpiexec.")
-    ] = "inprocess",
-    audit: Annotated[
-        bool, typer.Option("--audit", help="With mpi: list every kind of message that was sent.")
-    ] = False,
-    gather: Annotated[
-        bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")
-    ] = False,
-    fused: Annotated[
-        bool,
-        typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out."),
-    ] = True,
+    max_iterations: MaxIterations = None,
+    max_seconds: MaxSeconds = None,
+    warm_start: WarmStart = None,
+    checkpoint: Checkpoint = None,
+    every: Every = None,
+    runtime: RuntimeName = "inprocess",
+    audit: Audit = False,
+    gather: Gather = False,
+    fused: Fused = True,
     averaging: AveragingName = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Of the setup's random starts.")] = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Solve a saved problem; print the solution's certified error and what it cost.
@@ -121,24 +132,26 @@ def run(
         raise InputError(
             "--every: counts iterations between checkpoints; give --checkpoint DIR too"
         )
+    if max_seconds is not None and not max_seconds >= 0:
+        raise InputError(f"--max-seconds {max_seconds}: give a number of seconds")
     stored = None if checkpoint is None else {"path": str(checkpoint), "every": every or 50}
     options = {
-        "method": method, "tol": tol, "max_iterations": max_iterations,
-        "max_seconds": max_seconds, "realization": realization, "access": access,
-        "costs": costs, "checkpoint": stored, "seed": seed, "averaging": averaging,
+        "method": chosen(method, realization, access, settings), "tol": tol,
+        "max_iterations": max_iterations, "max_seconds": max_seconds, "costs": costs,
+        "checkpoint": stored, "seed": seed, "averaging": averaging,
     }  # fmt: skip
-    request = Request(problem_dir, network, out, warm_start, as_json, options)
+    request = Call(problem_dir, network, out, warm_start, as_json, options)
     if runtime == "mpi":
         code = _on_ranks(request, audit, gather)
     elif runtime == "inprocess":
         _refuse_copies(audit)
         code = _in_process(request, fused)
     else:
-        raise InputError(f"--runtime {runtime}: is unknown; take inprocess or mpi")
+        raise InputError(f"--runtime {shown(runtime)}: is unknown; take inprocess or mpi")
     raise typer.Exit(code)
 
 
-def _in_process(request: Request, fused: bool) -> int:
+def _in_process(request: Call, fused: bool) -> int:
     problem = Problem.load(request.directory)
     result = _solve(request, problem, "inprocess", range(problem.n), fused)
     out = request.out
@@ -152,14 +165,14 @@ def _in_process(request: Request, fused: bool) -> int:
     return _report(request, problem, result, out)
 
 
-def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
+def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
     """The same under MPI: every rank opens its own agents' files; rank 0 prints."""
     from ccmac.runtime.audit import table  # (optional dependency)
     from ccmac.runtime.mpi import Mpi, guard
 
     with guard():
         manifest = read_manifest(request.directory)
-        network = parse_network(request.network, manifest.n)
+        network = as_network(request.network, manifest.n)
         scheme = by_name(network, request.options["averaging"])
         runtime = Mpi(network, averaging=scheme, audit=audit)
         with runtime.guard(), runtime.watched():
@@ -179,16 +192,18 @@ def _on_ranks(request: Request, audit: bool, gather: bool) -> int:
 
 
 def _solve(
-    request: Request, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
+    request: Call, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
 ) -> Result:
-    network = parse_network(request.network, problem.n)
-    warm = None if request.warm_start is None else read_solution(request.warm_start, owned)
+    network = as_network(request.network, problem.n)
+    warm = None if request.warm_start is None else read_solution(request.warm_start, owned, problem)
     options = request.options | {"costs": parse_costs(request.options["costs"])}
-    return solve(problem, network, runtime=runtime, fused=fused, warm_start=warm, **options)
+    if runtime == "inprocess":
+        runtime = InProcess(network, fused=fused, averaging=options["averaging"])
+    return solve(problem, network, runtime=runtime, warm_start=warm, **options)
 
 
 def _write_ranks(
-    request: Request, problem: Problem, result: Result, runtime: Any, gather: bool
+    request: Call, problem: Problem, result: Result, runtime: Any, gather: bool
 ) -> None:
     """Rank 0 writes the record; the x_i are written by their owners, or by rank 0 if gathered."""
     assert request.out is not None
@@ -213,7 +228,7 @@ def _write_ranks(
         write_summary(request.out, result, _record(request, problem))
 
 
-def _record(request: Request, problem: Problem) -> dict[str, Any]:
+def _record(request: Call, problem: Problem) -> dict[str, Any]:
     return {
         "problem": str(request.directory),
         "size": {"n": problem.n, "q": problem.q, "m": problem.m},
@@ -221,7 +236,7 @@ def _record(request: Request, problem: Problem) -> dict[str, Any]:
     }
 
 
-def _report(request: Request, problem: Problem, result: Result, out: Path | None) -> int:
+def _report(request: Call, problem: Problem, result: Result, out: Path | None) -> int:
     """Print the result; the exit code says how it ended."""
     if request.as_json:
         print_json({**_record(request, problem), **result.as_dict()})
@@ -245,8 +260,3 @@ def _refuse_copies(audit: bool) -> None:
             f"solve: was started as {count} processes, each of which would solve all of it; "
             "add --runtime mpi"
         )
-
-
-def register(app: typer.Typer) -> None:
-    """Mount on the main command."""
-    app.command("solve", epilog=EPILOG)(run)

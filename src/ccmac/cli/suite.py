@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from ccmac.cli.options import AsJson, print_json, wide_console
 from ccmac.errors import InputError
-from ccmac.experiments import suite as suites
-from ccmac.experiments.execute import run_suite
-from ccmac.experiments.plugins import load_plugins
-from ccmac.experiments.records import read_record, read_records, read_suite
-from ccmac.experiments.verify import findings
+from ccmac.lab.experiments import suite as suites
+from ccmac.lab.experiments.execute import run_suite
+from ccmac.lab.experiments.plugins import load_plugins
+from ccmac.lab.experiments.records import read_record, read_records, read_suite
+from ccmac.lab.experiments.verify import findings
 
 __all__ = ["app"]
 
@@ -25,7 +24,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Families of runs in YAML. Start with: ccmac suite run smoke --out out/smoke",
 )
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The --out of `ccmac suite run`.")]
 Profile = Annotated[
     str | None, typer.Option("--profile", help="practical (default) or paper (modelled rounds).")
@@ -44,12 +42,12 @@ def list_suites(as_json: AsJson = False) -> None:
             rows.append({"name": name, "runs": 0, "title": f"cannot be run here: {error}"})
         rows[-1]["path"] = str(path)
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        print_json(rows)
         return
     table = Table("suite", "runs", "what", box=None, pad_edge=False)
     for row in rows:
         table.add_row(str(row["name"]), str(row["runs"]), str(row["title"]))
-    _console().print(table)
+    wide_console().print(table)
 
 
 @app.command("run")
@@ -62,6 +60,9 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip finished runs, redo broken ones.")
     ] = False,
+    max_runs: Annotated[
+        int, typer.Option("--max-runs", help="Refuse a suite of more runs.")
+    ] = suites.MAX_RUNS,
     only: Annotated[
         str, typer.Option("--only", help="Only runs whose name contains this text.")
     ] = "",
@@ -73,7 +74,7 @@ def run(
     """Run a suite. Example: ccmac suite run comparison --out out/comparison --jobs 2"""
     plugins = [str(Path(file).resolve()) for file in plugin or ()]
     load_plugins(plugins)
-    suite = suites.load(name, profile)
+    suite = suites.load(name, profile, max_runs)
     tally = run_suite(suite, out, jobs=jobs, resume=resume, only=only, plugins=plugins)
     typer.echo(
         f"{len(tally.statuses)} runs, {len(tally.missed)} missed the target, "
@@ -101,7 +102,7 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
             "suite": suite.name, "profile": suite.profile, "runs": len(suite.runs),
             "statuses": dict(counts), "absent": absent, "broken": [r.run.id for r in broken],
         }  # fmt: skip
-        typer.echo(json.dumps(content, indent=2))
+        print_json(content)
         return
     typer.echo(f"{suite.name} ({suite.profile}): {len(records)} of {len(suite.runs)} runs recorded")
     for state, count in sorted(counts.items()):
@@ -125,7 +126,7 @@ def verify(folder: Folder, as_json: AsJson = False) -> None:
     """
     found = findings(folder)
     if as_json:
-        typer.echo(json.dumps([f.as_dict() for f in found], indent=2))
+        print_json([asdict(finding) for finding in found])
     else:
         for finding in found:
             typer.echo(f"{'ok  ' if finding.holds else 'FAIL'} {finding.text}")
@@ -140,7 +141,7 @@ def figures(
     formats: Annotated[str, typer.Option("--formats", help="For instance png,pdf.")] = "png,pdf",
 ) -> None:
     """Draw the suite's figures. Example: ccmac suite figures out/scaling --formats png"""
-    from ccmac.experiments.figures import draw
+    from ccmac.lab.experiments.figures import draw
 
     for path in draw(folder, out or folder / "figures", formats.split(",")):
         typer.echo(str(path))
@@ -154,11 +155,6 @@ def table(
     ] = "markdown",
 ) -> None:
     """Print the suite's table. Example: ccmac suite table out/robustness --format latex"""
-    from ccmac.experiments.tables import render
+    from ccmac.lab.experiments.tables import render
 
     typer.echo(render(read_records(folder), form))
-
-
-def _console() -> Console:
-    # A pipe has no width; without one the table would be cut at 80 columns.
-    return Console() if sys.stdout.isatty() else Console(width=160)

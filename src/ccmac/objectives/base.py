@@ -13,11 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ccmac.inputs import Array
 
 
 @dataclass(frozen=True)
@@ -110,9 +108,14 @@ class Objective(ABC):
         return math.inf
 
     # -- saving without code ----------------------------------------------------------------
+    arguments: tuple[str, ...] = ()
+    """The constructor's arguments, if each is an attribute of the same name."""
+
     def state(self) -> Mapping[str, Any]:
         """Constructor arguments: numbers, strings, arrays, sparse arrays, objectives, lists."""
-        raise TypeError(f"{type(self).__name__} cannot be saved")
+        if not self.arguments:
+            raise TypeError(f"{type(self).__name__} cannot be saved")
+        return {name: getattr(self, name) for name in self.arguments}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Objective:

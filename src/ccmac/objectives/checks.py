@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import AssumptionWarning
+from ccmac.inputs import Array
 from ccmac.objectives.base import Objective
 from ccmac.objectives.custom import Custom
 
-Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -186,25 +185,23 @@ def _unit(v: Array, otherwise: Array | None = None) -> Array:
 
 
 def _tell(agent: int | None, high: float, low: float, L: float, mu: float) -> None:
-    where = "objective" if agent is None else f"agent {agent}, objective"
     if high > L * (1 + 1e-6):
-        warnings.warn(
-            AssumptionWarning(
-                f"{where}: the gradient changes at rate {high:.6g}, more than the declared "
-                f"smoothness {L:.6g}; declare at least that much"
-            ),
-            stacklevel=3,
-        )
+        _warn(
+            agent, f"the gradient changes at rate {high:.6g}, more than the declared smoothness "
+            f"{L:.6g}; declare at least that much",
+        )  # fmt: skip
     reach = high if math.isinf(L) else L
     if low < mu * (1 - 1e-6) - 1e-12 * reach:
         remedy = "declare at most that" if low >= -1e-9 * reach else "f is not convex there"
-        warnings.warn(
-            AssumptionWarning(
-                f"{where}: curvature {low:.6g} was seen, less than the declared strong convexity "
-                f"{mu:.6g}; {remedy}"
-            ),
-            stacklevel=3,
-        )
+        _warn(
+            agent, f"curvature {low:.6g} was seen, less than the declared strong convexity "
+            f"{mu:.6g}; {remedy}",
+        )  # fmt: skip
+
+
+def _warn(agent: int | None, text: str) -> None:
+    where = "objective" if agent is None else f"agent {agent}, objective"
+    warnings.warn(AssumptionWarning(f"{where}: {text}"), stacklevel=4)
 
 
 def check_problem(problem: HasAgents, seed: int = 0) -> int:
@@ -225,11 +222,8 @@ def check_problem(problem: HasAgents, seed: int = 0) -> int:
             spent = max(spent, probe.gradients + 1)
             order = gradient_slope(objective, d, q, rng)
             if order < 1.5:
-                warnings.warn(
-                    AssumptionWarning(
-                        f"agent {i}, objective: value and gradient disagree (Taylor remainder of "
-                        f"order {order:.2f} instead of 2); check the gradient's formula"
-                    ),
-                    stacklevel=2,
-                )
+                _warn(
+                    i, f"value and gradient disagree (Taylor remainder of order {order:.2f} "
+                    "instead of 2); check the gradient's formula",
+                )  # fmt: skip
     return spent

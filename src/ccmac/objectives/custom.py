@@ -7,13 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import nonnegative, real_vector
+from ccmac.inputs import Array, nonnegative, real_vector
 from ccmac.objectives.base import Curvature, Objective, joint
 
-Array = NDArray[np.float64]
 Blocks = Any
 """(u_x, u_z), or both in one concatenated array."""
 

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.objectives.base import Curvature, Objective, joint, separated
 
 if TYPE_CHECKING:
     from ccmac.objectives.sum import Sum
 
-Array = NDArray[np.float64]
 Step = float | Array
 """A proximal step: one number or, for functions with ``entrywise_steps``, one per entry."""
 

@@ -2,61 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse, nonnegative, real_matrix, real_vector
-from ccmac.objectives.base import Curvature
-from ccmac.objectives.factor import FactorCache, gram_factorized
-from ccmac.objectives.function import Function, Step
-from ccmac.objectives.linear import gram_curvature, scaled_gram_bounds
-from ccmac.objectives.spectrum import Extremes, diagonal_matrix, gram_extremes
-
-Array = NDArray[np.float64]
+from ccmac.inputs import Array, is_sparse, nonnegative, real_vector
+from ccmac.linalg.extremes import Extremes, diagonal_matrix, gram_extremes
+from ccmac.linalg.factor import FactorCache, gram_factorized
+from ccmac.objectives.function import Step
+from ccmac.objectives.linear import Linear
 
 
-class Ridge(Function):
+class Ridge(Linear):
     """(weight/2) ||Mv - y||^2 + (regularization/2) ||v||^2.
 
     ``M`` None with ``y`` given stands for the identity; both None leave the ridge alone, for any
     length of v. L and mu are weight times the extreme squared singular values of M plus the
-    regularization: exact when M is small or has one entry a row, else Lanczos estimates widened
+    regularization: exact when M is small or has one entry per row, else Lanczos estimates widened
     by a relative 1e-6. One gradient is one product with M and one with M'.
     """
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
-    entrywise_steps = True
+    arguments: tuple[str, ...] = ("M", "y", "regularization", "weight")
 
     def __init__(
         self, M: Any = None, y: Any = None, regularization: float = 0.0, weight: float = 1.0
     ) -> None:
         name = type(self).__name__
-        self.regularization = nonnegative(f"{name}, regularization", regularization)
-        self.weight = nonnegative(f"{name}, weight", weight)
-        self.M: Any = None if M is None else real_matrix(f"{name}, M", M)
-        self.y = None if y is None else real_vector(f"{name}, y", y)
-        if self.M is not None and self.y is None:
+        if M is not None and y is None:
             raise InputError(f"{name}, y: is missing; give one target for each row of M")
-        if self.M is not None and self.y is not None and self.M.shape[0] != len(self.y):
-            raise InputError(
-                f"{name}, y: has {len(self.y)} entries but M has {self.M.shape[0]} rows; "
-                "they must be equal"
-            )
-        self.coordinatewise = self.M is None
+        self.regularization = nonnegative(f"{name}, regularization", regularization)
+        target = None if y is None else real_vector(f"{name}, y", y)
+        super().__init__(M, target, weight, self.regularization)
         self._factors = FactorCache()
 
     @property
-    def size(self) -> int | None:
-        """Columns of M, or length of y."""
-        if self.M is not None:
-            return int(self.M.shape[1])
-        return None if self.y is None else len(self.y)
+    def bend(self) -> tuple[float, float]:
+        """The weight, twice."""
+        return self.weight, self.weight
 
     @cached_property
     def _extremes(self) -> Extremes:
@@ -69,29 +55,6 @@ class Ridge(Function):
             return isotropic[0], isotropic[0]
         L, mu = self._extremes.bounds()
         return self.weight * L + self.regularization, self.weight * mu + self.regularization
-
-    def curvature(self, d: int, q: int) -> Curvature:
-        """From the columns of M that act on x and on z."""
-        if self.M is None:
-            return super().curvature(d, q)
-        return gram_curvature(
-            self.M,
-            d,
-            self.constants(d + q),
-            high=self.weight,
-            low=self.weight,
-            ridge=self.regularization,
-        )
-
-    def scaled_curvature(self, d: int, q: int, t: float, s: float) -> tuple[float, float]:
-        """From the singular values of [t M_x, s M_z]."""
-        if self.M is None:
-            return super().scaled_curvature(d, q, t, s)
-        L, mu = scaled_gram_bounds(self.M, d, t, s)
-        low, high = min(t, s) ** 2, max(t, s) ** 2
-        return self.weight * mu + low * self.regularization, (
-            self.weight * L + high * self.regularization
-        )
 
     def _residual(self, v: Array) -> Array:
         image = v if self.M is None else self.M @ v
@@ -157,24 +120,13 @@ class Ridge(Function):
         target = self.weight * np.asarray(self.y)
         return target if self.M is None else np.asarray(self.M.T @ target)
 
-    def state(self) -> Mapping[str, Any]:
-        """M, y, regularization and weight."""
-        return {
-            "M": self.M,
-            "y": self.y,
-            "regularization": self.regularization,
-            "weight": self.weight,
-        }
-
 
 class LeastSquares(Ridge):
     """(weight/2) ||Mv - y||^2; ``M`` None stands for the identity."""
+
+    arguments = ("M", "y", "weight")
 
     def __init__(self, M: Any, y: Any, weight: float = 1.0) -> None:
         if y is None:
             raise InputError("LeastSquares, y: is missing; give one target for each row of M")
         super().__init__(M, y, 0.0, weight)
-
-    def state(self) -> Mapping[str, Any]:
-        """M, y and weight."""
-        return {"M": self.M, "y": self.y, "weight": self.weight}

@@ -1,40 +1,84 @@
-"""Curvature of losses of a linear image Mv, block by block."""
+"""Functions of a linear image Mv with a ridge: their data and their curvature, block by block."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ccmac.inputs import is_sparse
+from ccmac.errors import InputError
+from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix
+from ccmac.linalg.extremes import diagonal_matrix, gram_extremes
 from ccmac.objectives.base import Curvature
-from ccmac.objectives.spectrum import diagonal_matrix, gram_extremes
-
-Array = NDArray[np.float64]
+from ccmac.objectives.function import Function
 
 
-def gram_curvature(
-    M: Any, d: int, joint: tuple[float, float], *, high: float, low: float, ridge: float
-) -> Curvature:
-    """Of l(Mv) + (ridge/2)||v||^2, v = (x, z), low I <= l'' <= high I; ``joint`` is (L, mu)."""
-    blocks = (M[:, :d], M[:, d:])
-    (L_x, mu_x), (L_z, mu_z) = (_block(block, high, low, ridge) for block in blocks)
-    return Curvature(L_x, mu_x, L_z, mu_z, *joint, separable=0 in (d, M.shape[1] - d))
+class Linear(Function):
+    """weight * l(Mv) + (ridge/2) ||v||^2 (``M`` None: l(v)); ``y`` has one entry per row of M."""
+
+    entrywise_steps = True
+
+    def __init__(self, M: Any, y: Array | None, weight: float, ridge: float) -> None:
+        name = type(self).__name__
+        self.weight = nonnegative(f"{name}, weight", weight)
+        self.ridge = nonnegative(f"{name}, ridge", ridge)
+        self.M: Any = None if M is None else real_matrix(f"{name}, M", M)
+        self.y = y
+        if self.M is not None and y is not None:
+            check_rows(f"{name}, y", y, self.M)
+        self.coordinatewise = self.M is None
+
+    @property
+    def size(self) -> int | None:
+        """Columns of M, or length of y."""
+        if self.M is not None:
+            return int(self.M.shape[1])
+        return None if self.y is None else len(self.y)
+
+    @property
+    @abstractmethod
+    def bend(self) -> tuple[float, float]:
+        """Bounds (low, high) of weight * l''."""
+
+    def curvature(self, d: int, q: int) -> Curvature:
+        """From the columns of M that act on x and on z."""
+        if self.M is None or math.isinf(self.bend[1]):
+            return super().curvature(d, q)
+        (L_x, mu_x), (L_z, mu_z) = (self._block(M) for M in (self.M[:, :d], self.M[:, d:]))
+        separable = 0 in (d, self.M.shape[1] - d)
+        return Curvature(L_x, mu_x, L_z, mu_z, *self.constants(d + q), separable=separable)
+
+    def _block(self, M: Any) -> tuple[float, float]:
+        """(L, mu) in the columns M; a block without columns does not count."""
+        low, high = self.bend
+        L, mu = gram_extremes(M, both=low > 0).bounds()
+        if M.shape[1] == 0:
+            return L, mu
+        return high * L + self.ridge, low * mu + self.ridge
+
+    def scaled_curvature(self, d: int, q: int, t: float, s: float) -> tuple[float, float]:
+        """From the extreme singular values of [t M_x, s M_z]."""
+        low, high = self.bend
+        if self.M is None or math.isinf(high):
+            return super().scaled_curvature(d, q, t, s)
+        scale = np.repeat([t, s], [d, self.M.shape[1] - d])
+        scaled = self.M @ diagonal_matrix(scale) if is_sparse(self.M) else self.M * scale
+        L, mu = gram_extremes(scaled, both=low > 0).bounds()
+        small, large = min(t, s) ** 2, max(t, s) ** 2
+        return (low * mu if low else 0.0) + small * self.ridge, high * L + large * self.ridge
 
 
-def _block(M: Any, high: float, low: float, ridge: float) -> tuple[float, float]:
-    """(L, mu) in one block; a block without columns does not count."""
-    L, mu = gram_extremes(M, both=low > 0).bounds()
-    if M.shape[1] == 0:
-        return L, mu
-    return high * L + ridge, low * mu + ridge
+def check_rows(where: str, vector: Array, M: Any) -> None:
+    """Raise InputError unless ``vector`` has one entry per row of M."""
+    if len(vector) != M.shape[0]:
+        raise InputError(
+            f"{where}: has {len(vector)} entries but M has {M.shape[0]} rows; they must be equal"
+        )
 
 
-def scaled_gram_bounds(
-    M: Any, d: int, t: float, s: float, *, both: bool = True
-) -> tuple[float, float]:
-    """(largest, smallest) squared singular value of [t M_x, s M_z]; 0 for the latter if unasked."""
-    scale = np.repeat([t, s], [d, M.shape[1] - d])
-    scaled = M @ diagonal_matrix(scale) if is_sparse(M) else M * scale
-    return gram_extremes(scaled, both=both).bounds()
+def row_norms_squared(M: Any) -> Array:
+    """||M_j||^2 of every row."""
+    squares = M.multiply(M) if is_sparse(M) else M * M
+    return np.asarray(squares.sum(axis=1))

@@ -1,4 +1,4 @@
-"""weight * sum_j phi_j((Mv)_j) + (ridge/2) ||v||^2, the shape of the elementwise losses.
+"""weight * sum_j phi_j((Mv)_j) + (ridge/2) ||v||^2: the elementwise losses.
 
 A loss supplies phi and its slope as functions of arrays, with its data as parameters that
 broadcast: one agent uses them on a vector, many agents at once on a row-per-agent array.
@@ -8,49 +8,34 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import expit
 
-from ccmac.errors import InputError
-from ccmac.inputs import nonnegative, real_matrix
-from ccmac.objectives.base import Curvature
-from ccmac.objectives.function import Function, Step
-from ccmac.objectives.linear import gram_curvature, scaled_gram_bounds
-from ccmac.objectives.spectrum import gram_extremes
-
-Array = NDArray[np.float64]
+from ccmac.inputs import Array, labels, positive, real_vector
+from ccmac.linalg.extremes import gram_extremes
+from ccmac.objectives.function import Step
+from ccmac.objectives.linear import Linear, row_norms_squared
 
 
-class Loss(Function):
+class Loss(Linear):
     """An elementwise loss of Mv (``M`` None: of v itself) with an optional ridge.
 
     Smooth losses have L = weight * slope_lipschitz * sigma_max(M)^2 + ridge and mu = ridge. The
     prox exists for M None. One gradient is one product with M and one with M'.
     """
 
-    entrywise_steps = True
+    arguments: tuple[str, ...] = ("M", "y", "weight", "ridge")
     slope_lipschitz: ClassVar[float]
     """sup phi'' (inf: phi has kinks)."""
 
     def __init__(self, M: Any, y: Array | None, weight: float, ridge: float) -> None:
-        name = type(self).__name__
-        self.weight = nonnegative(f"{name}, weight", weight)
-        self.ridge = nonnegative(f"{name}, ridge", ridge)
-        self.M = None if M is None else real_matrix(f"{name}, M", M)
-        self.y = y
-        if self.M is not None and y is not None and self.M.shape[0] != len(y):
-            raise InputError(
-                f"{name}, y: has {len(y)} entries but M has {self.M.shape[0]} rows; "
-                "they must be equal"
-            )
+        super().__init__(M, y, weight, ridge)
         smooth = math.isfinite(self.slope_lipschitz)
         oracle = {"gradient" if smooth else "subgradient"}
         self.capabilities = frozenset(oracle | ({"prox"} if self.M is None else set()))
-        self.coordinatewise = self.M is None
 
     # -- what a loss supplies -----------------------------------------------------------------
     @abstractmethod
@@ -67,53 +52,29 @@ class Loss(Function):
     def slope(u: Array, out: Array, *parameters: Any) -> None:
         """Write phi_j'(u_j) (one slope at a kink) into ``out``; ``out`` is not ``u``."""
 
-    @property
-    @abstractmethod
-    def steepest(self) -> float:
-        """sup |phi'|."""
+    steepest: float = 1.0
+    """sup |phi'|."""
 
     @abstractmethod
     def prox_terms(self, v: Array, step: Step) -> Array:
         """argmin_u phi_j(u) + (u - v_j)^2/(2 step), entry by entry."""
 
     # -- the function ---------------------------------------------------------------------------
-    @property
-    def size(self) -> int | None:
-        """Columns of M, or length of y."""
-        if self.M is not None:
-            return int(self.M.shape[1])
-        return None if self.y is None else len(self.y)
-
     @cached_property
     def _norm_squared(self) -> float:
         return 1.0 if self.M is None else gram_extremes(self.M, both=False).bounds()[0]
 
     @property
-    def _bend(self) -> float:
-        """weight sup phi'', without the 0 * inf of a loss that is switched off."""
-        return self.weight * self.slope_lipschitz if self.weight else 0.0
+    def bend(self) -> tuple[float, float]:
+        """0 and weight sup phi'', without the 0 * inf of a loss that is switched off."""
+        return 0.0, self.weight * self.slope_lipschitz if self.weight else 0.0
 
     def constants(self, size: int) -> tuple[float, float]:
         """(weight sup phi'' ||M||^2 + ridge, ridge)."""
-        if math.isinf(self._bend):
+        high = self.bend[1]
+        if math.isinf(high):
             return math.inf, self.ridge
-        return self._bend * self._norm_squared + self.ridge, self.ridge
-
-    def curvature(self, d: int, q: int) -> Curvature:
-        """From the columns of M that act on x and on z."""
-        if self.M is None or math.isinf(self._bend):
-            return super().curvature(d, q)
-        return gram_curvature(
-            self.M, d, self.constants(d + q), high=self._bend, low=0.0, ridge=self.ridge
-        )
-
-    def scaled_curvature(self, d: int, q: int, t: float, s: float) -> tuple[float, float]:
-        """From the norm of [t M_x, s M_z]."""
-        if self.M is None or math.isinf(self._bend):
-            return super().scaled_curvature(d, q, t, s)
-        norm_squared, _ = scaled_gram_bounds(self.M, d, t, s, both=False)
-        low, high = min(t, s) ** 2, max(t, s) ** 2
-        return low * self.ridge, self._bend * norm_squared + high * self.ridge
+        return high * self._norm_squared + self.ridge, self.ridge
 
     def value_at(self, v: Array) -> float:
         """weight * sum of the terms, plus the ridge."""
@@ -144,11 +105,130 @@ class Loss(Function):
             return math.inf
         if self.M is None:
             return self.weight * self.steepest * math.sqrt(size)
-        squares = self.M.multiply(self.M) if hasattr(self.M, "multiply") else self.M * self.M
-        rows = np.sqrt(np.asarray(squares.sum(axis=1)))
+        rows = np.sqrt(row_norms_squared(self.M))
         spectral = math.sqrt(self.M.shape[0] * self._norm_squared)
         return self.weight * self.steepest * min(float(rows.sum()), spectral)
 
-    def state(self) -> Mapping[str, Any]:
-        """M, y, weight and ridge."""
-        return {"M": self.M, "y": self.y, "weight": self.weight, "ridge": self.ridge}
+
+class Huber(Loss):
+    """h((Mv)_j - y_j) with h(r) = r^2/2 for |r| <= delta, else delta (|r| - delta/2).
+
+    ``y`` None means zero targets. L = weight ||M||^2 + ridge (attained when some v has all
+    residuals within delta), mu = ridge.
+    """
+
+    arguments = (*Loss.arguments, "delta")
+    slope_lipschitz = 1.0
+
+    def __init__(
+        self, M: Any = None, y: Any = None, delta: float = 1.0, weight: float = 1.0,
+        ridge: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.delta = self.steepest = positive("Huber, delta", delta)
+        super().__init__(M, None if y is None else real_vector("Huber, y", y), weight, ridge)
+
+    def terms(self, u: Array) -> Array:
+        """With c = clip(r, -delta, delta): c (r - c/2)."""
+        residual = u if self.y is None else u - self.y
+        clipped = np.clip(residual, -self.delta, self.delta)
+        return np.asarray(clipped * (residual - 0.5 * clipped))
+
+    @property
+    def parameters(self) -> tuple[Array | float, ...]:
+        """Targets and delta."""
+        return (0.0 if self.y is None else self.y, self.delta)
+
+    @staticmethod
+    def slope(u: Array, out: Array, *parameters: Any) -> None:
+        """clip(u - y, -delta, delta)."""
+        y, delta = parameters
+        np.subtract(u, y, out=out)
+        np.clip(out, -delta, delta, out=out)
+
+    def prox_terms(self, v: Array, step: Step) -> Array:
+        """v - clip(step r/(1 + step), -step delta, step delta) with r = v - y."""
+        residual = v if self.y is None else v - self.y
+        bound = step * self.delta
+        return np.asarray(v - np.clip(step * residual / (1.0 + step), -bound, bound))
+
+
+class MarginLoss(Loss):
+    """A loss of the margins y_j (Mv)_j for labels y_j in {-1, +1}."""
+
+    def __init__(
+        self, M: Any = None, y: Any = None, weight: float = 1.0, ridge: float = 0.0
+    ) -> None:
+        self.minus_y = -labels(f"{type(self).__name__}, y", y)
+        super().__init__(M, -self.minus_y, weight, ridge)
+
+    @property
+    def parameters(self) -> tuple[Array | float, ...]:
+        """The negated labels."""
+        return (self.minus_y,)
+
+
+class Logistic(MarginLoss):
+    """log(1 + exp(-y_j (Mv)_j)); L = (weight/4) ||M||^2 + ridge, attained at v = 0, mu = ridge."""
+
+    slope_lipschitz = 0.25
+
+    def terms(self, u: Array) -> Array:
+        """log(1 + exp(-y u)) without overflow."""
+        return np.logaddexp(0.0, self.minus_y * u)
+
+    @staticmethod
+    def slope(u: Array, out: Array, *parameters: Any) -> None:
+        """-y / (1 + exp(y u)), accurate in both tails."""
+        (minus_y,) = parameters
+        np.multiply(u, minus_y, out=out)
+        expit(out, out=out)
+        out *= minus_y
+
+    def prox_terms(self, v: Array, step: Step) -> Array:
+        """y s with s - y v = step / (1 + exp(s)), by safeguarded Newton steps."""
+        return np.asarray(-self.minus_y * _root(-self.minus_y * v, step))
+
+
+def _root(a: Array, step: Step) -> Array:
+    """The root s of s - a - step * expit(-s), increasing in s with slope at least 1.
+
+    The root lies between a + step expit(-high) and high = a + step expit(-a). Newton's method
+    alone can fall into a 2-cycle even inside a bracket, so every third step bisects.
+    """
+    high = a + step * expit(-a)
+    low = a + step * expit(-high)
+    s = 0.5 * (low + high)
+    for k in range(1, 121):
+        tail = expit(-s)
+        residual = s - a - step * tail
+        low = np.where(residual < 0, s, low)
+        high = np.where(residual > 0, s, high)
+        move = residual / (1.0 + step * tail * expit(s))
+        newton = np.clip(s - move, low, high)
+        if np.all(np.abs(move) <= 1e-15 * (np.abs(s) + np.abs(a))):
+            return newton
+        s = 0.5 * (low + high) if k % 3 == 0 else newton
+    return s
+
+
+class Hinge(MarginLoss):
+    """max(0, 1 - y_j (Mv)_j), the support vector machine's loss; not smooth, mu = ridge."""
+
+    slope_lipschitz = math.inf
+
+    def terms(self, u: Array) -> Array:
+        """max(0, 1 - y u)."""
+        return np.maximum(0.0, 1.0 + self.minus_y * u)
+
+    @staticmethod
+    def slope(u: Array, out: Array, *parameters: Any) -> None:
+        """-y where y u < 1, else 0."""
+        (minus_y,) = parameters
+        np.multiply(u, minus_y, out=out)
+        np.greater(out, -1.0, out=out)
+        out *= minus_y
+
+    def prox_terms(self, v: Array, step: Step) -> Array:
+        """The margin s = y v moves up by at most ``step``, never past 1."""
+        margin = -self.minus_y * v
+        return np.asarray(-self.minus_y * np.maximum(margin, np.minimum(margin + step, 1.0)))

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse, real_matrix, real_vector
+from ccmac.inputs import Array, is_sparse, real_matrix, real_vector
+from ccmac.linalg.extremes import DENSE_LIMIT, Extremes, diagonal_matrix, eigenvalue_extremes
+from ccmac.linalg.factor import FactorCache, factorized
+from ccmac.linalg.tolerances import EXTREME_MARGIN
 from ccmac.objectives.base import Curvature
-from ccmac.objectives.factor import FactorCache, factorized
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.spectrum import (
-    DENSE_LIMIT,
-    MARGIN,
-    Extremes,
-    diagonal_matrix,
-    eigenvalue_extremes,
-)
-
-Array = NDArray[np.float64]
 
 
 class Quadratic(Function):
@@ -31,19 +22,20 @@ class Quadratic(Function):
 
     L and mu are the extreme eigenvalues of H: exact up to 1,500 entries or when H is diagonal,
     else Lanczos estimates widened by a relative 1e-6 (and mu = 0, convexity being taken on trust,
-    where they do not settle). The prox solves with diag(1/step) + H and
-    keeps the last factorization.
+    where they do not settle). The prox solves with diag(1/step) + H and keeps the last
+    factorization.
     """
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
     entrywise_steps = True
+    arguments = ("H", "g")
 
     def __init__(self, H: Any, g: Any) -> None:
         self.g = real_vector("Quadratic, g", g)
         self.H = _symmetric(H, len(self.g))
         self._factors = FactorCache()
         low, high, exact = self._extremes
-        if low < -(1e-9 if exact else MARGIN) * max(1.0, high):
+        if low < -(1e-9 if exact else EXTREME_MARGIN) * max(1.0, high):
             raise InputError(
                 f"Quadratic, H: is indefinite (smallest eigenvalue {low:.3g}); "
                 "the objective must be convex"
@@ -59,7 +51,6 @@ class Quadratic(Function):
         return eigenvalue_extremes(self.H)
 
     def constants(self, size: int) -> tuple[float, float]:
-        """Extreme eigenvalues of H."""
         return self._extremes.bounds()
 
     def curvature(self, d: int, q: int) -> Curvature:
@@ -82,11 +73,9 @@ class Quadratic(Function):
         return mu, L
 
     def value_at(self, v: Array) -> float:
-        """v'Hv/2 - g'v."""
         return float(0.5 * v @ (self.H @ v) - self.g @ v)
 
     def gradient_at(self, v: Array) -> Array:
-        """Hv - g."""
         return np.asarray(self.H @ v - self.g)
 
     def prox_at(self, v: Array, step: Step) -> Array:
@@ -96,12 +85,7 @@ class Quadratic(Function):
         return solve(v * inverse + self.g)
 
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
-        """(H, g, 0)."""
         return self.H, self.g, 0.0
-
-    def state(self) -> Mapping[str, Any]:
-        """H and g."""
-        return {"H": self.H, "g": self.g}
 
 
 def _symmetric(H: Any, size: int) -> Any:

@@ -1,4 +1,9 @@
-"""f(x, z) = g(x) + h(z)."""
+"""f(x, z) = g(x) + h(z), and the gradients of many such objectives in one vectorised pass.
+
+Vectorised are x-parts with gradient a x - s (squared distances, ridges, absent parts) and z-parts
+that are such too or elementwise losses without a matrix. Every entry is computed by the same
+operations as in the agent's own gradient, so that the order of agents cannot change a bit.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.objectives.base import Curvature, FusedGradient, Objective, separated
+from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function, check_size
-from ccmac.objectives.fused import fused_separable
-from ccmac.objectives.squared_distance import SquaredDistance
-
-Array = NDArray[np.float64]
+from ccmac.objectives.loss import Loss
 
 
 class Separable(Objective):
@@ -69,12 +72,10 @@ class Separable(Objective):
         return separated(x, z, d, q)
 
     def value(self, x: Array, z: Array) -> float:
-        """g(x) + h(z)."""
         value = 0.0 if self.x_part is None else self.x_part.value_at(x)
         return value + (0.0 if self.z_part is None else self.z_part.value_at(z))
 
     def gradient(self, x: Array, z: Array) -> tuple[Array, Array]:
-        """(grad g, grad h)."""
         return (
             np.zeros_like(x) if self.x_part is None else self.x_part.gradient_at(x),
             np.zeros_like(z) if self.z_part is None else self.z_part.gradient_at(z),
@@ -97,17 +98,107 @@ class Separable(Objective):
 
     def lipschitz(self, d: int, q: int) -> float:
         """sqrt of the squared blockwise bounds."""
-        parts = [
-            0.0 if part is None else part.lipschitz_at(size)
-            for part, size in ((self.x_part, d), (self.z_part, q))
-        ]
-        return math.hypot(*parts)
+        x = 0.0 if self.x_part is None else self.x_part.lipschitz_at(d)
+        z = 0.0 if self.z_part is None else self.z_part.lipschitz_at(q)
+        return math.hypot(x, z)
 
     def state(self) -> Mapping[str, Any]:
-        """The two parts."""
         return {"x": self.x_part, "z": self.z_part}
 
     @classmethod
     def fuse(cls, members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:
         """Vectorised when the x-parts are squared distances and the z-parts act entry by entry."""
         return fused_separable([m for m in members if isinstance(m, Separable)], d, q)
+
+
+def fused_separable(members: Sequence[Separable], d: Sequence[int], q: int) -> FusedGradient | None:
+    """The fused gradient, or None when some part is not covered."""
+    x_parts, z_parts = [], []
+    groups: dict[type[Loss], dict[int, Loss]] = {}
+    for row, member in enumerate(members):
+        x, z, h = _linear(member.x_part), _linear(member.z_part), member.z_part
+        if isinstance(h, Loss) and h.M is None:
+            z = h.ridge, None
+            groups.setdefault(type(h), {})[row] = h
+        if x is None or z is None:
+            return None
+        x_parts.append(x)
+        z_parts.append(z)
+    losses = [_LossRows(group, len(members), q) for group in groups.values()]
+    return _Fused(x_parts, z_parts, losses, d, q)
+
+
+def _linear(part: Function | None) -> tuple[float, Array | None] | None:
+    return (0.0, None) if part is None else part.isotropic()
+
+
+class _Fused(FusedGradient):
+    """out_x = a x - s on the flat x; the same on the rows of z, plus the losses' rows."""
+
+    def __init__(
+        self,
+        x_parts: Sequence[tuple[float, Array | None]],
+        z_parts: Sequence[tuple[float, Array | None]],
+        losses: Sequence[_LossRows],
+        d: Sequence[int],
+        q: int,
+    ) -> None:
+        self.x_factor = np.repeat([a for a, _ in x_parts], d)
+        self.x_shift = None
+        if any(s is not None for _, s in x_parts):
+            pieces = [np.zeros(k) if s is None else s for (_, s), k in zip(x_parts, d, strict=True)]
+            self.x_shift = np.concatenate(pieces)
+        self.z_factor = np.array([[a] for a, _ in z_parts])
+        self.z_shift = None
+        if any(s is not None for _, s in z_parts):
+            self.z_shift = _rows([np.zeros(q) if s is None else s for _, s in z_parts])
+        self.losses = losses
+        # One loss over all agents and nothing else on z: it may write where it is wanted.
+        self.direct = len(losses) == 1 and losses[0].everyone and not self.z_factor.any()
+
+    def gradient(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:
+        np.multiply(self.x_factor, x, out=out_x)
+        if self.x_shift is not None:
+            out_x -= self.x_shift
+        if self.direct:
+            self.losses[0].write(z, out_z)
+            return
+        np.multiply(self.z_factor, z, out=out_z)
+        if self.z_shift is not None:
+            out_z -= self.z_shift
+        for loss in self.losses:
+            loss.add(z, out_z)
+
+
+class _LossRows:
+    """weight * phi'(z) on the rows of those agents that hold losses of one kind."""
+
+    def __init__(self, group: Mapping[int, Loss], n: int, q: int) -> None:
+        rows, losses = list(group), list(group.values())
+        self.slope = losses[0].slope
+        self.weight = np.array([[loss.weight] for loss in losses])
+        self.parameters = [_rows(p) for p in zip(*(x.parameters for x in losses), strict=True)]
+        self.everyone = len(rows) == n
+        # A slice keeps z[rows] a view; agents in the middle of nowhere need an index.
+        contiguous = rows[-1] - rows[0] + 1 == len(rows)
+        self.rows: Any = slice(rows[0], rows[-1] + 1) if contiguous else np.array(rows)
+        self.work = np.empty((len(losses), q))
+
+    def write(self, z: Array, out: Array) -> None:
+        """out = weight * phi'(z); for all agents."""
+        self.slope(z, out, *self.parameters)
+        out *= self.weight
+
+    def add(self, z: Array, out: Array) -> None:
+        """out[rows] += weight * phi'(z[rows])."""
+        self.slope(z[self.rows], self.work, *self.parameters)
+        self.work *= self.weight
+        out[self.rows] += self.work
+
+
+def _rows(values: Sequence[Array | float]) -> Array:
+    """One row per agent; a single row (or number) when all are alike, to spare memory."""
+    first = values[0]
+    if all(v is first or np.array_equal(v, first) for v in values[1:]):
+        return np.atleast_2d(np.asarray(first, dtype=np.float64))
+    return np.stack(np.broadcast_arrays(*(np.atleast_1d(v) for v in values)))

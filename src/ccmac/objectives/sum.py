@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse
-from ccmac.objectives.box import Box
+from ccmac.inputs import Array, is_sparse
+from ccmac.objectives.basic import Box
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.quadratic import Quadratic
-
-Array = NDArray[np.float64]
 
 
 class Sum(Function):
@@ -48,7 +45,7 @@ class Sum(Function):
             raise InputError(f"Sum: the parts act on different lengths {sorted(map(str, sizes))}")
         self._size = next(iter(sizes), None)
         self.coordinatewise = all(part.coordinatewise for part in flat)
-        self._plain = [part for part in flat if part.isotropic() is not None]
+        self._plain = [known for part in flat if (known := part.isotropic()) is not None]
         self._boxes = [part for part in flat if isinstance(part, Box)]
         self._others = [p for p in flat if p.isotropic() is None and not isinstance(p, Box)]
         self.entrywise_steps = all(part.entrywise_steps for part in flat)
@@ -92,11 +89,9 @@ class Sum(Function):
         return math.fsum(L for L, _ in pairs), math.fsum(mu for _, mu in pairs)
 
     def value_at(self, v: Array) -> float:
-        """Sum of the values."""
         return float(sum(part.value_at(v) for part in self.parts))
 
     def gradient_at(self, v: Array) -> Array:
-        """Sum of the (sub)gradients."""
         total = np.array(self.parts[0].gradient_at(v))
         for part in self.parts[1:]:
             total += part.gradient_at(v)
@@ -119,12 +114,10 @@ class Sum(Function):
 
     def _isotropic_sum(self) -> tuple[float, Array | None]:
         total, shift = 0.0, None
-        for part in self._plain:
-            known = part.isotropic()
-            if known is not None:
-                total += known[0]
-                if known[1] is not None:
-                    shift = known[1] if shift is None else shift + known[1]
+        for factor, moved in self._plain:
+            total += factor
+            if moved is not None:
+                shift = moved if shift is None else shift + moved
         return total, shift
 
     def isotropic(self) -> tuple[float, Array | None] | None:
@@ -140,16 +133,13 @@ class Sum(Function):
         return H, np.sum([g for _, g, _ in forms], axis=0), math.fsum(c for _, _, c in forms)
 
     def lipschitz_at(self, size: int) -> float:
-        """Sum of the bounds."""
         return math.fsum(part.lipschitz_at(size) for part in self.parts)
 
     def state(self) -> Mapping[str, Any]:
-        """The parts, in order."""
         return {"parts": list(self.parts)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Sum:
-        """From the parts."""
         return cls(*state["parts"])
 
 

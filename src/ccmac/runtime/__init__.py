@@ -1,6 +1,5 @@
 """Who owns which agents, and how they talk: neighbor rounds, exact averages, scalar sums."""
 
-from ccmac.runtime.base import Runtime
-from ccmac.runtime.inprocess import InProcess
+from ccmac.runtime.base import InProcess, Runtime
 
 __all__ = ["InProcess", "Runtime"]

@@ -6,7 +6,7 @@ the same bits. What agents know in common is therefore one row, in a simulation 
 ``Relay``  every row travels to every agent, which adds them up in agent order: as many rounds as
            the diameter, the least possible, and n - 1 rows sent by an agent on average
 ``Tree``   partial sums climb a breadth-first tree and the sum comes back: 2 x radius rounds,
-           a few rows an agent
+           a few rows per agent
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
 
-Array = NDArray[np.float64]
 RELAYED = 128  # agents up to which all pairs of them are looked at
 
 
@@ -134,7 +134,7 @@ class Tree(Averaging):
 
     @cached_property
     def schedule(self) -> tuple[sp.csr_array, ...]:
-        """One matrix a round: after the last, every row is the sum."""
+        """One matrix per round: after the last, every row is the sum."""
         up = [self._matrix(members, climb=True) for members in self.levels]
         down = [self._matrix(members, climb=False) for members in reversed(self.levels)]
         return (*up, *down)

@@ -6,18 +6,20 @@ knows with the same bits: it has one row, in every process, and broadcasts again
 
 from __future__ import annotations
 
+import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from ccmac.errors import OutOfTime
+from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
-from ccmac.runtime.averaging import Averaging, cheapest, messages_sent
+from ccmac.runtime.averaging import Averaging, by_name, messages_sent
 
-Array = NDArray[np.float64]
 FLOAT_BYTES = 8
 
 
@@ -25,18 +27,19 @@ class Runtime(ABC):
     """Owns agents ``owned``; charges rounds, reductions and bytes as it executes them.
 
     ``fused``: whether polynomials in operators may be multiplied out (certified and canonical
-    realizations, graph filters of two baselines), which moves the last bits.
+    realizations, graph filters of two comparators), which moves the last bits.
     """
 
     fused: bool = False
 
     def __init__(
-        self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | None = None
+        self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | str = "auto"
     ) -> None:
         self.network = network
         self.ledger = ledger or Ledger()
-        self.averaging = averaging or cheapest(network)
+        self.averaging = by_name(network, averaging) if isinstance(averaging, str) else averaging
         self._sent: dict[int, tuple[sp.csr_array, int]] = {}
+        self.deadline = math.inf  # of the setup, by time.monotonic(); the driver keeps its own
 
     # -- who ------------------------------------------------------------------------------
     @property
@@ -96,8 +99,15 @@ class Runtime(ABC):
         """Common means of several blocks, averaged in the same rounds."""
         if any(len(part) != len(self.owned) for part in parts):
             raise ValueError(f"averaging needs a row for each of the {len(self.owned)} agents here")
+        self.mind_the_time()
         self.charge_average(sum(part.shape[1] for part in parts))
         return [np.divide(total, self.n, out=total) for total in self._totals(parts)]
+
+    def mind_the_time(self) -> None:
+        """A long setup ends at its deadline where one process can decide it for all."""
+        alone = len(self.owned) == self.n
+        if alone and self.ledger.current == "setup" and time.monotonic() > self.deadline:
+            raise OutOfTime("the time limit passed during the setup")
 
     def average_cost(self, width: int) -> Cost:
         """Static cost of averaging rows of ``width`` floats (nothing for one agent)."""
@@ -116,6 +126,7 @@ class Runtime(ABC):
         One reduction. Unless it rides on an averaging message that travels anyway, its rounds
         are charged too.
         """
+        self.mind_the_time()
         self.ledger.charge_cost(self.total_cost(values.shape[1], riding=riding))
         return np.asarray(np.add.reduce(self._gather(values), axis=0))
 
@@ -146,3 +157,41 @@ class Runtime(ABC):
     @abstractmethod
     def _spread(self, values: Array) -> Array:
         """The root's values everywhere."""
+
+
+class InProcess(Runtime):
+    """All agents in this process.
+
+    Sums run in the order of the averaging scheme, so that results have the bits of an MPI run on
+    any number of ranks. ``fused=True`` moreover lets polynomials in operators be multiplied out,
+    where a realization or a comparator has them: the same up to rounding, at an unchanged charge.
+    """
+
+    def __init__(
+        self, network: Network, *, fused: bool = True, ledger: Ledger | None = None,
+        averaging: Averaging | str = "auto",
+    ) -> None:  # fmt: skip
+        super().__init__(network, ledger=ledger, averaging=averaging)
+        self.fused = fused
+
+    @property
+    def owned(self) -> range:
+        """Every agent."""
+        return range(self.network.n)
+
+    def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
+        return np.asarray(matrix @ block)
+
+    def _totals(self, parts: Sequence[Array]) -> list[Array]:
+        return [self.averaging.total(part) for part in parts]
+
+    def _spread(self, values: Array) -> Array:
+        return values
+
+    def _gather(self, values: Array) -> Array:
+        # One storage order: NumPy's order of summation depends on it.
+        return np.ascontiguousarray(values)
+
+    def collect(self, rows: list[Array]) -> list[Array] | None:
+        """Everything is here already."""
+        return rows

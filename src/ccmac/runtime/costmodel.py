@@ -17,13 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.optimize
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.network import Network
-
-Array = NDArray[np.float64]
-FLOAT_BYTES = 8
+from ccmac.runtime.base import FLOAT_BYTES
 
 
 @dataclass(frozen=True)

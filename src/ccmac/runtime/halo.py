@@ -15,13 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
-
-Array = NDArray[np.float64]
 
 # Multiply-adds of the interior from which it is computed during the exchange. Below, the second
 # product and the assembly of the two results cost more than an exchange that they could hide.

@@ -1,4 +1,4 @@
-"""Agents spread over MPI processes: the only module that imports mpi4py.
+"""Agents spread over MPI processes.
 
 A round is a message between any two ranks that hold neighboring agents, set up once and started
 again; a scalar sum is one Allgatherv followed by the same sum in agent order everywhere. Results
@@ -16,35 +16,27 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
 from ccmac.runtime import halo, watch
 from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging, Relay, Tree
-from ccmac.runtime.base import FLOAT_BYTES, Runtime
+from ccmac.runtime.base import Runtime
 from ccmac.runtime.failure import aborting
-from ccmac.runtime.likeness import arithmetic, fingerprint
-from ccmac.runtime.partition import Index, bounds, describe, processes_started
+from ccmac.runtime.messages import LARGE, MPI, Relaying, Round
+from ccmac.runtime.partition import bounds, describe, processes_started
+from ccmac.version import __version__
 
-try:
-    from mpi4py import MPI
-except (ImportError, RuntimeError) as error:
-    raise InputError(
-        f"runtime mpi cannot start ({error}); install it with: pip install 'ccmac[mpi]'"
-    ) from error
+__all__ = ["LARGE", "MPI", "Mpi", "Relaying", "guard"]
 
-Array = NDArray[np.float64]
 ROSTER_BYTES = 160
-LARGE = 8192  # bytes of a message from which copying it costs more than describing it
 WIDTHS = 4  # of rows, for which relays are kept ready: setup has more, an iteration one or two
-NOTHING = np.zeros(0, dtype=np.int64)
 
 
 def guard(agents: range | None = None) -> AbstractContextManager[None]:
@@ -53,19 +45,17 @@ def guard(agents: range | None = None) -> AbstractContextManager[None]:
 
 
 class Mpi(Runtime):
-    """Owns a contiguous range of agents, one range a rank; nothing is fused.
+    """Owns a contiguous range of agents, one range per rank; nothing is fused.
 
     Construction is collective and refuses ranks that hold different networks or versions.
     """
-
-    fused = False
 
     def __init__(
         self,
         network: Network,
         *,
         ledger: Ledger | None = None,
-        averaging: Averaging | None = None,
+        averaging: Averaging | str = "auto",
         comm: MPI.Intracomm | None = None,
         audit: bool | Audit = False,
     ) -> None:
@@ -245,159 +235,12 @@ class Mpi(Runtime):
 
     def close(self) -> None:
         """Give requests and communicator back; the runtime is of no use afterwards."""
-        for prepared in self._rounds.values():
+        for prepared in (*self._rounds.values(), *self._relays.values()):
             prepared.close()
-        for relay in self._relays.values():
-            relay.close()
         self._rounds.clear()
         self._relays.clear()
         if self._comm != MPI.COMM_NULL:
             self._comm.Free()
-
-
-class Round:
-    """One prepared neighbor round with fixed buffers: a message to every rank that reads a row.
-
-    Receives are persistent requests. Small messages are packed and persistent too: most of their
-    cost lies in describing them. Large ones go straight from the block by derived types: there the
-    cost lies in copying. Each sender chooses for itself. Rounds happen in the same order everywhere
-    and messages of two ranks do not overtake one another, so one tag serves all.
-    """
-
-    def __init__(
-        self, comm: MPI.Intracomm, plan: halo.Halo, width: int, audit: Audit | None
-    ) -> None:
-        self.plan, self.width, self._audit, self._comm = plan, width, audit, comm
-        own = len(plan.own)
-        self._work = np.empty((own + sum(plan.receive_counts), width))
-        self._own, self._received = self._work[:own], self._work[own:]
-        self._sent = [
-            (peer, rows)
-            for peer, rows in zip(
-                plan.peers, _pieces(plan.send_rows, plan.send_counts), strict=True
-            )
-            if rows.size * width
-        ]
-        self._straight, packed = [], []
-        for peer, rows in self._sent:
-            if FLOAT_BYTES * width * len(rows) < LARGE:
-                packed.append((peer, rows))
-            else:
-                self._straight.append((_rows_type(rows, width), peer))
-        self._rows = np.concatenate([NOTHING, *(rows for _, rows in packed)])
-        self._packed = np.empty((len(self._rows), width))
-        parts = _pieces(self._packed, [len(rows) for _, rows in packed])
-        arriving = _pieces(self._received, plan.receive_counts)
-        self._requests: list[MPI.Request] = [
-            *(comm.Recv_init(a, p) for p, a in zip(plan.peers, arriving, strict=True) if a.size),
-            *(comm.Send_init(part, peer) for (peer, _), part in zip(packed, parts, strict=True)),
-        ]
-
-    def start(self, block: Array) -> list[MPI.Request]:
-        """Send what the peers read; ``block`` must not change before the requests are done."""
-        if self._audit is not None:
-            for peer, rows in self._sent:
-                self._audit.record("halo", peer, block[rows], len(rows))
-        if len(self._rows):
-            block.take(self._rows, axis=0, out=self._packed, mode="clip")
-        MPI.Prequest.Startall(self._requests)  # type: ignore[arg-type]
-        if not self._straight:
-            return self._requests
-        block, send = np.ascontiguousarray(block), self._comm.Isend
-        return self._requests + [send((block, 1, rows), peer) for rows, peer in self._straight]
-
-    def exchange(self, block: Array) -> Array:
-        """The halo rows, in agent order. The array is overwritten by the next round."""
-        MPI.Request.Waitall(self.start(block))
-        return self._received
-
-    def mix(self, block: Array) -> Array:
-        """Rows owned here of matrix @ block."""
-        plan = self.plan
-        requests = self.start(block)
-        inner = plan.inner @ block if len(plan.interior) else None
-        if len(plan.own):
-            block.take(plan.own, axis=0, out=self._own, mode="clip")
-        MPI.Request.Waitall(requests)
-        outer = plan.outer @ self._work if len(plan.exterior) else None
-        if inner is None or outer is None:
-            return np.asarray(outer if inner is None else inner)
-        out = np.empty((len(block), self.width))
-        out[plan.interior], out[plan.exterior] = inner, outer
-        return out
-
-    def close(self) -> None:
-        """Give requests and types back."""
-        while self._requests:
-            self._requests.pop().Free()
-        while self._straight:
-            self._straight.pop()[0].Free()
-
-
-class Relaying:
-    """The rounds of a relay for rows of ``width`` floats: messages from and into one table.
-
-    Everything is persistent: a round is a start and a wait.
-    """
-
-    def __init__(
-        self, comm: MPI.Intracomm, relay: Relay, ends: Index, width: int, audit: Audit | None
-    ) -> None:
-        rank, ranks = comm.Get_rank(), comm.Get_size()
-        self._table = np.empty((int(ends[-1]), width))
-        self._mine = slice(int(ends[rank]), int(ends[rank + 1]))
-        self._audit, self._types = audit, list[MPI.Datatype]()
-        arrivals = [relay.arrivals(ends, r) for r in range(ranks)]
-        self._arrivals = arrivals[rank]
-        self._sent: list[list[tuple[int, Index]]] = []
-        self._requests: list[list[MPI.Request]] = []
-        for k in range(relay.rounds):
-            sent = [(p, there[k][rank]) for p, there in enumerate(arrivals) if rank in there[k]]
-            self._sent.append(sent)
-            self._requests.append(
-                [
-                    *(comm.Recv_init(self._rows(r), p) for p, r in self._arrivals[k].items()),
-                    *(comm.Send_init(self._rows(r), p) for p, r in sent),
-                ]
-            )
-
-    def _rows(self, rows: Index) -> Any:
-        """These rows of the table as a buffer."""
-        if len(rows) == rows[-1] - rows[0] + 1:
-            return self._table[rows[0] : rows[-1] + 1]
-        self._types.append(_rows_type(rows, self._table.shape[1]))
-        return self._table, 1, self._types[-1]
-
-    def gather(self, block: Array) -> Array:
-        """All agents' rows. The array is overwritten by the next call."""
-        self._table[self._mine] = block
-        self.exchange()
-        return self._table
-
-    def exchange(self) -> None:
-        """All rounds, from the table's rows owned here."""
-        for sent, requests in zip(self._sent, self._requests, strict=True):
-            if self._audit is not None:
-                for peer, rows in sent:
-                    self._audit.record("relay", peer, self._table[rows], len(rows))
-            if requests:
-                MPI.Prequest.Startall(requests)  # type: ignore[arg-type]
-                MPI.Request.Waitall(requests)
-
-    def sizes(self) -> list[tuple[dict[int, int], dict[int, int]]]:
-        """Rows sent to and received from each peer, round by round."""
-        return [
-            ({p: len(rows) for p, rows in sent}, {p: len(rows) for p, rows in got.items()})
-            for sent, got in zip(self._sent, self._arrivals, strict=True)
-        ]
-
-    def close(self) -> None:
-        """Give requests and types back."""
-        for requests in self._requests:
-            while requests:
-                requests.pop().Free()
-        while self._types:
-            self._types.pop().Free()
 
 
 def _refuse_strangers(size: int) -> None:
@@ -417,19 +260,6 @@ def _abort(code: int) -> None:
     os._exit(code)
 
 
-def _pieces(rows: NDArray[Any], counts: Sequence[int]) -> list[NDArray[Any]]:
-    """Consecutive pieces of so many rows each."""
-    return np.split(rows, np.cumsum(counts)[:-1]) if counts else []
-
-
-def _rows_type(rows: NDArray[np.int64], width: int) -> MPI.Datatype:
-    """The given rows of a block as one message; adjacent rows are one piece of it."""
-    runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
-    lengths = [width * len(run) for run in runs]
-    offsets = [FLOAT_BYTES * width * int(run[0]) for run in runs]
-    return MPI.DOUBLE.Create_hindexed(lengths, offsets).Commit()
-
-
 def _forget(runtime: weakref.ref[Mpi], key: tuple[int, int]) -> None:
     living = runtime()
     prepared = living._rounds.pop(key, None) if living is not None else None
@@ -441,3 +271,21 @@ def _close(runtime: weakref.ref[Mpi]) -> None:
     living = runtime()
     if living is not None and not MPI.Is_finalized():
         living.close()
+
+
+def fingerprint(network: Network, averaging: Averaging) -> str:
+    """Version, network and routes: where these differ, the rounds would not match."""
+    digest = hashlib.sha256()
+    weights = network.weights
+    for part in (weights.indptr, weights.indices, weights.data, averaging.routes):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return f"{__version__} {network.n} {averaging.name} {digest.hexdigest()}"
+
+
+def arithmetic() -> bytes:
+    """The bits of a few results whose order of summation the library or processor chooses."""
+    matrix = np.sin(np.arange(1.0, 6001.0)).reshape(120, 50)
+    image = matrix @ np.cos(np.arange(50.0))
+    spectrum = np.linalg.eigvalsh(matrix[:50] + matrix[:50].T)
+    results = matrix, image, image @ matrix, image @ image, np.sum(matrix), np.exp(image), spectrum
+    return b"".join(np.asarray(result).tobytes() for result in results)

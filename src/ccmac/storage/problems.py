@@ -1,28 +1,49 @@
-"""Save a problem into a directory; load it, or only some of its agents, from there."""
+"""Save a problem into a directory; load it, or only some of its agents, from there.
+
+``problem.yaml`` holds the dimensions, and for each agent its file with a checksum.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+import msgspec
+import yaml
 
 from ccmac.errors import InputError
-from ccmac.files import atomic_directory
-from ccmac.inputs import is_sparse
-from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Agent, Problem
-from ccmac.storage.arrays import ArraySink, ArraySource
-from ccmac.storage.manifest import (
-    FORMAT,
-    VERSION,
-    AgentEntry,
-    Manifest,
-    read_manifest,
-    write_manifest,
-)
-from ccmac.storage.objectives import decode_objective, encode_objective
+from ccmac.problem import Problem
+from ccmac.storage.agents import encode_agent, read_agent, write_arrays
+from ccmac.storage.files import atomic_directory
+from ccmac.storage.located import parse
+from ccmac.texts import MEGABYTE, cut, read_text, shown
 
-OBJECTIVE = "objective"
+FILE_NAME = "problem.yaml"
+FORMAT = "ccmac-problem"
+VERSION = 1
+BYTES = 256 * MEGABYTE
+ENTRIES = 20_000_000  # the bytes are the limit: a problem of a million agents can be read
+
+
+class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where an agent's data are, what they hash to, and the sizes of x_i, C_i x_i and D_i z."""
+
+    file: str
+    sha256: str
+    d: int
+    p: int
+    r: int
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of ``problem.yaml``."""
+
+    format: str
+    version: int
+    n: int
+    q: int
+    m: int
+    agents: list[AgentEntry]
 
 
 def save_problem(problem: Problem, directory: Path, *, replace: bool = False) -> None:
@@ -36,14 +57,16 @@ def save_problem(problem: Problem, directory: Path, *, replace: bool = False) ->
             f"problem: holds {len(problem.agents)} of {problem.n} agents; "
             "save it where all agents are present"
         )
-    encoded = {i: _encode(i, agent) for i, agent in problem.agents.items()}
+    encoded = {i: encode_agent(i, agent) for i, agent in problem.agents.items()}
     with atomic_directory(directory, replace=replace) as target:
         entries = []
-        for i, sink in encoded.items():
+        for i, arrays in encoded.items():
             name = f"agent-{i:04d}.npz"
-            sha256 = sink.write(target / name)
+            sha256 = write_arrays(target / name, arrays)
             entries.append(AgentEntry(name, sha256, problem.d[i], problem.p[i], problem.r[i]))
-        write_manifest(target, Manifest(FORMAT, VERSION, problem.n, problem.q, problem.m, entries))
+        manifest = Manifest(FORMAT, VERSION, problem.n, problem.q, problem.m, entries)
+        text = yaml.safe_dump(msgspec.to_builtins(manifest), sort_keys=False)
+        (target / FILE_NAME).write_text(text, encoding="utf-8")
 
 
 def load_problem(directory: Path, agents: range | None = None) -> Problem:
@@ -56,10 +79,10 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
                 f"{directory}: agent {i} was asked for but the problem has agents "
                 f"0..{manifest.n - 1}"
             )
-    loaded = {i: _read_agent(directory, i, manifest.agents[i]) for i in wanted}
+    listed = {i: manifest.agents[i] for i in wanted}
+    loaded = {i: read_agent(i, directory / e.file, e.sha256) for i, e in listed.items()}
     problem = Problem(loaded, n=manifest.n, q=manifest.q, m=manifest.m)
-    for i in wanted:
-        entry = manifest.agents[i]
+    for i, entry in listed.items():
         found, told = (problem.d[i], problem.p[i], problem.r[i]), (entry.d, entry.p, entry.r)
         if found != told:
             raise InputError(
@@ -69,30 +92,44 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
     return problem
 
 
-def _encode(i: int, agent: Agent) -> ArraySink:
-    sink = ArraySink()
-    for name in (*MATRICES, *RIGHT_HAND_SIDES):
-        block = getattr(agent, name)
-        if block is None:
-            continue
-        if not (isinstance(block, np.ndarray) or is_sparse(block)):
-            raise InputError(
-                f"agent {i}, block {name}: is an operator ({type(block).__name__}) and cannot be "
-                "saved; give its matrix, dense or sparse"
-            )
-        sink.put(name, block)
-    text = encode_objective(f"agent {i}, objective", agent.objective, OBJECTIVE, sink)
-    sink.put(OBJECTIVE, np.array(text))
-    return sink
+def read_manifest(directory: Path) -> Manifest:
+    """Read and check ``problem.yaml``."""
+    path = directory / FILE_NAME
+    try:
+        text = read_text(path, str(path), BYTES)
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; give a directory written by Problem.save") from None
+    content = parse(text, str(path), entries=ENTRIES).plain()
+    _check_header(path, content)
+    try:
+        manifest = msgspec.convert(content, Manifest)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: {cut(str(error), 160)}; save the problem again") from None
+    _check_content(path, manifest)
+    return manifest
 
 
-def _read_agent(directory: Path, i: int, entry: AgentEntry) -> Agent:
-    where = f"agent {i}, file {entry.file}"
-    source = ArraySource(where, directory / entry.file, entry.sha256)
-    blocks: dict[str, Any] = {
-        name: source.take(name) for name in (*MATRICES, *RIGHT_HAND_SIDES) if source.has(name)
-    }
-    text = source.take(OBJECTIVE, sparse=False)
-    if text.dtype.kind != "U" or text.ndim:
-        raise InputError(f"{where}, block objective: is not a text; save the problem again")
-    return Agent(decode_objective(f"{where}, objective", str(text), source), **blocks)
+def _check_header(path: Path, content: object) -> None:
+    """Format and version first: another version may differ in everything else."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path}: does not describe a problem (format: {FORMAT} is missing)")
+    if content.get("version") != VERSION:
+        raise InputError(
+            f"{path}: has format version {shown(content.get('version'))} but this program reads "
+            f"{VERSION}; save the problem again or update ccmac"
+        )
+
+
+def _check_content(path: Path, manifest: Manifest) -> None:
+    if manifest.n != len(manifest.agents) or manifest.n < 1:
+        raise InputError(
+            f"{path}: says n = {manifest.n} but lists {len(manifest.agents)} agents; "
+            "save the problem again"
+        )
+    if manifest.q < 0 or manifest.m < 0:
+        raise InputError(f"{path}: q and m must not be negative; save the problem again")
+    for i, entry in enumerate(manifest.agents):
+        # A plain name: a manifest cannot point outside its own directory.
+        if not re.fullmatch(r"\w[\w.-]*", entry.file):
+            told = shown(entry.file)
+            raise InputError(f"{path}: agent {i}: file {told} must be a plain file name")

@@ -11,13 +11,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ccmac
+from ccmac.methods import CrossContinuation, CrossSliding
 from ccmac.runtime.mpi import MPI, guard
-from solvers.convex_problems import case
+from methods.convex_problems import case
 
 RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("lasso", {"max_iterations": 30}),
-    ("logistic", {"max_iterations": 30, "pinned": {"opening": False}}),
-    ("absolute", {"max_iterations": 6, "method": "cross-sliding", "schedule": "subgradient"}),
+    ("logistic", {"max_iterations": 30, "method": CrossContinuation(opening=False)}),
+    ("absolute", {"max_iterations": 6, "method": CrossSliding(schedule="subgradient")}),
 )
 
 

@@ -23,7 +23,7 @@ def work(runtime: Mpi, how: str) -> None:
         if how == "nan" and iteration == 10 and runtime.rank == 1:
             raise GradientError("agent 4: gradient is not finite at iteration 10")
         if how == "everywhere" and iteration == 10:
-            raise InputError("method 'magic' is unknown; see ccmac.methods()")
+            raise InputError("method 'magic' is unknown; see ccmac.available_methods()")
         runtime.total(runtime.average(block))
         if time.monotonic() > end:
             sys.exit("nothing ended the job")

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import ccmac
-from ccmac.instances import random_quadratic
+from ccmac.lab.instances import random_quadratic
 from ccmac.runtime.mpi import MPI, guard
 
 LIMITED = {"max_iterations": 8, "tol": 1e-12}
@@ -25,7 +25,7 @@ AVERAGED: tuple[dict[str, Any], ...] = (
     {"method": "condat-vu", **LIMITED},
 )
 CERTIFIED: dict[str, Any] = {
-    "method": "cross-apapc", "realization": "certified", "max_iterations": 1, "fused": False,
+    "method": ccmac.methods.CrossApapc(realization="certified"), "max_iterations": 1,
 }  # fmt: skip
 
 
@@ -60,7 +60,9 @@ def main(n: int) -> None:
     for problem, runs in cases(n):
         for options in runs:
             here = ccmac.solve(problem, network, runtime="mpi", **options)
-            whole = ccmac.solve(problem, network, **options)
+            scheme = options.get("averaging", "auto")
+            alone = ccmac.InProcess(network, fused=options is not CERTIFIED, averaging=scheme)
+            whole = ccmac.solve(problem, runtime=alone, **options)
             for agent, x in zip(here.agents, here.x, strict=True):
                 assert x.tobytes() == whole.x[agent].tobytes(), (checked, options, agent)
             assert here.z.tobytes() == whole.z.tobytes(), (checked, options)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import ccmac
-from ccmac import data, vfl
+from ccmac import vfl
+from ccmac.lab import data
 from ccmac.runtime.mpi import MPI, guard
 
 RIDGE = 1e-2

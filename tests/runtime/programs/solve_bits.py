@@ -18,7 +18,7 @@ import numpy as np
 
 import ccmac
 from ccmac import objectives
-from ccmac.instances import random_quadratic
+from ccmac.lab.instances import random_quadratic
 
 N = 8
 
@@ -75,7 +75,8 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
         problem = ccmac.vfl.problem(X, X @ rng.standard_normal(16), N, regularization=0.05)
         return problem, {"method": "cross-apapc"}
     if name == "certified":
-        options = {"method": "cross-apapc", "realization": "certified", "max_iterations": 3}
+        lifted = ccmac.methods.CrossApapc(realization="certified")
+        options = {"method": lifted, "max_iterations": 3}
         return random_quadratic(6, n=N, d=2, q=2, m=1), options
     if name == "cg":
         return random_quadratic(5, n=N, q=6, m=5), {"method": "cross-cg"}
@@ -94,9 +95,10 @@ def main() -> None:
     if place:
         options["checkpoint"] = {"path": place[0], "every": 10}
         options["callback"] = lambda count, state: time.sleep(0.01)
-    if runtime == "mpi":
-        options["runtime"] = "mpi"
-    result = ccmac.solve(problem, network(graph), fused=runtime == "fused", **options)
+    options["runtime"] = "mpi"
+    if runtime != "mpi":
+        options["runtime"] = ccmac.InProcess(network(graph), fused=runtime == "fused")
+    result = ccmac.solve(problem, network(graph), **options)
     record = {
         "status": result.status,
         "iterations": result.iterations,

@@ -1,0 +1,1 @@
+"""How the channels lie to each other: what ``ccmac.geometry`` computes and says."""

@@ -1,0 +1,261 @@
+"""An error bound that needs no solution, and certificates of infeasibility.
+
+For any w and any p in Range K', with r = grad Phi(w) + p and delta = ||G w - g|| / lambda_- >= the
+distance of w to the feasible set, D = ||w - w*|| obeys
+
+    D <= (B + (B^2 + 4 ||r|| delta / mu)^{1/2}) / 2,    B = ||r||/mu + (L/mu)^{1/2} delta.
+
+Proof: let e = grad Phi(w) - grad Phi(w*) = r - q with q in Range K', and s = <e, w - w*>. Then
+s <= ||r|| D + (||e|| + ||r||) delta, while mu D^2 <= s and (cocoercivity) ||e||^2 <= L s; solve for
+s^{1/2}. The bound is tightest at a repaired point (delta ~ 0) with p the best approximation of
+-grad Phi there; both come from conjugate residuals on G. Charged to the current phase.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ccmac.inputs import Array
+from ccmac.linalg.chebyshev import smallest_degree
+from ccmac.linalg.conjugate import Remainder, conjugate_residuals
+from ccmac.realizations.base import AffineSystem, Realized
+
+FLOOR = 1e-13
+GRADIENT_EPS = 1e-15  # what rounding leaves of a gradient, beside L times the size of the point
+ROUNDS_OF_REPAIR = 5
+CONFIRMING = 4  # steps that must not contradict the interval before a look is believed
+SHARE = 0.05  # of the accuracy wanted, left to what remains infeasible
+DOUBT = 0.99  # quotients beyond the certified interval by more than this contradict it
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A certified bound on ||(x, z) - (x*, z*)|| in the user's variables.
+
+    ``w`` is the point it holds for, ``gradient`` grad Phi there, ``price`` the coupled multiplier
+    of the dual state it was taken with.
+    """
+
+    error: float
+    stationarity: float
+    infeasibility: float
+    w: Array
+    gradient: Array | None = None
+    price: Array | None = None
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A dual state: p = K'lambda in execution coordinates and lambda's coupled part.
+
+    Without ``p`` the point minimises the Lagrangian: p = -grad Phi there.
+    """
+
+    p: Array | None
+    price: Array
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one residual and one reduction tell of a point w."""
+
+    w: Array
+    dual: Dual | None
+    size: float  # ||(x, z)|| in the user's variables
+    bound: Bound | None  # None without a dual state
+    residual: Array | None  # G w - g
+    norm: float  # of it
+    parts: tuple[float, float]  # what r and delta alone add to the bound (r: nan without a dual)
+
+
+def distance_bound(r: float, delta: float, mu: float, L: float) -> float:
+    """The bound of the module text."""
+    b = r / mu + math.sqrt(L / mu) * delta
+    return (b + math.sqrt(b * b + 4 * r * delta / mu)) / 2
+
+
+def below(target: float) -> Callable[[float, float], bool]:
+    """Stop when the norm is at most ``target``."""
+    return lambda norm, _: norm <= target
+
+
+class Certifier:
+    """Bounds for points of one realized problem (smooth, strongly convex).
+
+    ``notes`` collects what was found wrong with the certified interval, and mended.
+    """
+
+    def __init__(self, realized: Realized) -> None:
+        self.realized = realized
+        self.space = realized.space
+        self.notes: list[str] = []
+
+    @property
+    def _system(self) -> AffineSystem:
+        return self.realized.system
+
+    def look(self, w: Array, dual: Dual | None) -> Look:
+        """The bound at w with the method's own dual state, as far as it has one.
+
+        Cost: 1 residual, 1 reduction, and with a dual state 1 gradient.
+        """
+        objective, space, scale = self.realized.objective, self.space, self.realized.error_scale
+        # One vector at a time: a look must not need more memory than an iteration.
+        squares = [self._user_squares(w)]
+        residual, gradient = None, None
+        if not self._system.empty:
+            residual = self._system.residual(w)[0]
+        if dual is not None:
+            gradient = objective.gradient(w)
+        if gradient is None or dual is None or dual.p is None:
+            squares.append(np.zeros_like(squares[0]))
+        else:
+            rest = gradient + dual.p
+            squares.append(space.partial_dots(rest, rest))
+            del rest
+        if residual is not None:
+            squares.append(space.partial_dots(residual, residual))
+        size, r, *more = np.sqrt(space.runtime.total(np.concatenate(squares, axis=1))).tolist()
+        norm = more[0] if more else 0.0
+        delta = norm / self._system.interval.low if more else 0.0
+        mu, L = objective.mu, objective.L
+        parts = (scale * r / mu, scale * math.sqrt(L / mu) * delta)
+        if dual is None:
+            return Look(w, dual, size, None, residual, norm, (math.nan, parts[1]))
+        bound = Bound(self._error(r, delta, size), r, delta, w, gradient, dual.price)
+        return Look(w, dual, size, bound, residual, norm, parts)
+
+    def _user_squares(self, w: Array) -> Array:
+        """Per agent, its share of ||(x, z)||^2 in the user's variables."""
+        space = self.space
+        user = np.zeros(space.size)
+        space.x(user)[...] = space.x(w)
+        space.z(user)[...] = self.realized.copies(w) / math.sqrt(space.runtime.n)
+        return space.partial_dots(user, user)
+
+    def tight(self, look: Look, goal: float) -> Bound:
+        """The bound at the repaired point; ``goal`` is the accuracy wanted (user units).
+
+        Repairs until the distance to feasibility is small against the goal, then removes from
+        grad Phi + p what multipliers cancel, until the goal is met or nothing is left to remove.
+        """
+        objective, space, system = self.realized.objective, self.space, self._system
+        goal = goal / self.realized.error_scale
+        dual, w, delta = look.dual, look.w, 0.0
+        if look.residual is not None:
+            wanted = SHARE * goal * math.sqrt(objective.mu / objective.L)
+            w, delta = self._repair(w, wanted, (look.residual, look.norm))
+        gradient = objective.gradient(w)
+        left, price = gradient, system.zero_price()
+        if dual is not None and look.bound is not None and look.bound.gradient is not None:
+            left = gradient - look.bound.gradient if dual.p is None else gradient + dual.p
+        if not system.empty:
+            enough, low = (1 - 2 * SHARE) * objective.mu * goal, system.interval.low
+            reduced = conjugate_residuals(
+                system.homogeneous(),
+                left,
+                # Below 0.3 hardly any of Range K' can be left.
+                lambda r, image: r <= enough or image <= 0.3 * low * r,
+                self._limit,
+            )
+            left, price = reduced.remaining, reduced.price
+        if dual is not None:
+            price = price + dual.price
+        r = space.norm(left)
+        return Bound(self._error(r, delta, look.size), r, delta, w, gradient, price)
+
+    def _error(self, r: float, delta: float, size: float) -> float:
+        """The bound in the user's variables, and what rounding may add to it."""
+        mu, L = self.realized.objective.mu, self.realized.objective.L
+        error = distance_bound(r, delta, mu, L) * self.realized.error_scale
+        return error + GRADIENT_EPS * L / mu * size
+
+    def confirmed(self, look: Look) -> bool:
+        """Whether a few steps on G w - g meet nothing outside the interval the look relies on.
+
+        Cost: CONFIRMING + 2 products with G; where something is met the interval is mended.
+        """
+        if look.residual is None:
+            return True
+        before = self._system.interval
+        floor = FLOOR * (1.0 + look.size)
+        self._doubt(
+            conjugate_residuals(
+                self._system.homogeneous(), look.residual, below(0.0), CONFIRMING,
+                trusted=1e3 * floor,
+            )
+        )  # fmt: skip
+        return self._system.interval == before
+
+    def repair(self, w: Array) -> Array:
+        """w moved to the feasible set (or to where the equations conflict least)."""
+        return self._repair(w, 0.0)[0]
+
+    @property
+    def _limit(self) -> int:
+        """Steps in which the certified interval promises a factor of 1e-12."""
+        return smallest_degree(self._system.interval.low, self._system.interval.high, 1e-12)
+
+    def _repair(
+        self, w: Array, wanted: float, known: tuple[Array, float] | None = None
+    ) -> tuple[Array, float]:
+        """(w - y with G y ~ G w - g, its distance bound); ``known``: G w - g and its norm.
+
+        The norm of the new residual rides on the product that follows a repair.
+        """
+        system, space = self._system, self.space
+        floor = FLOOR * (1.0 + space.norm(w, riding=True))
+        if known is None:
+            residual = system.residual(w)[0]
+            known = residual, space.norm(residual)
+        residual, before = known
+        for _ in range(ROUNDS_OF_REPAIR):
+            goal = max(wanted, floor) * system.interval.low
+            if before <= goal:
+                break
+            reduced = conjugate_residuals(
+                system.homogeneous(), residual, below(0.8 * goal), self._limit, trusted=1e3 * floor
+            )
+            w = w - reduced.y
+            residual = system.residual(w)[0]
+            after = space.norm(residual, riding=True)
+            low = system.interval.low
+            self._doubt(reduced)
+            stuck = after > 0.5 * before and system.interval.low == low
+            before = after
+            if stuck:
+                break
+        return w, before / system.interval.low
+
+    def _doubt(self, reduced: Remainder) -> None:
+        """Quotients of vectors in Range G outside the certified interval prove it wrong."""
+        interval = self._system.interval
+        if reduced.lowest < DOUBT * interval.low:
+            self._system.interval = interval.widened(low=0.5 * reduced.lowest / interval.low)
+            self.notes.append(
+                f"a repair met the eigenvalue {reduced.lowest:.3g} or less, below the interval: "
+                f"its lower end was put to {self._system.interval.low:.3g}"
+            )
+        if DOUBT * reduced.highest > interval.high:
+            self._system.interval = self._system.interval.widened(
+                high=1.1 * reduced.highest / interval.high
+            )
+            self.notes.append(
+                f"a repair met the eigenvalue {reduced.highest:.3g} or more, above the interval: "
+                f"its upper end was put to {self._system.interval.high:.3g}"
+            )
+
+    def _project(self, vector: Array, wanted: float) -> tuple[Array, Array]:
+        """(vector + K'lambda with at most ``wanted`` of Range K' left, lambda's coupled part)."""
+        low = self._system.interval.low
+        reduced = conjugate_residuals(
+            self._system.homogeneous(),
+            vector,
+            lambda r, image: r <= wanted or image <= low * wanted,
+            self._limit,
+        )
+        return reduced.remaining, reduced.price

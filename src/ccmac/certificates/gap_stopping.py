@@ -1,0 +1,95 @@
+"""Stopping by a proved gap: F - F* <= eps and scaled feasibility <= eps for a stated radius.
+
+What was proved last is written to Result.certificates: eps, the radius asked for (supplied, or
+estimated as twice the distance travelled, at least 1), the largest radius it holds for, the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+from ccmac.certificates.error_bound import Bound
+from ccmac.certificates.gap import Gap, Goal
+from ccmac.certificates.stopping import Check, Judged, Stopping
+
+FIRST_CHECK = 8
+CHECK_AGAIN = 1.25  # times the iterations done
+NEAR = 4.0
+
+
+class Prover(Protocol):
+    """An iteration that can bound its own gap; ``found`` is what it adds to the record."""
+
+    found: dict[str, float]
+
+    def quick_gap(self, state: Any) -> Gap | None:
+        """A cheap bound (None: there is none yet)."""
+
+    def tight_gap(self, state: Any) -> Gap:
+        """The best bound that affine calls and one gradient give."""
+
+
+class GapStop(Stopping):
+    """Check now and then; take the tight bound when the quick one is near the goal.
+
+    ``record`` is Result.certificates. With ``scheduled`` there are no checks on the way: the
+    schedule's own theorem ends the run, and the bound is computed once for the record.
+    """
+
+    def __init__(
+        self, prover: Prover, goal: Goal, record: dict[str, Any], *, scheduled: bool = False
+    ) -> None:
+        self.prover, self.goal, self.record, self.scheduled = prover, goal, record, scheduled
+        self._next = FIRST_CHECK
+
+    def due(self, iteration: int) -> bool:
+        """By schedule."""
+        return not self.scheduled and iteration >= self._next
+
+    def check(self, iteration: Judged, state: Any, count: int) -> Check:
+        """Quick, then tight if near."""
+        self._next = max(count + 1, math.ceil(CHECK_AGAIN * count))
+        quick = self.prover.quick_gap(state)
+        if quick is None:
+            return Check(math.nan, False, self._next)
+        bound = quick.bound(quick.required(self.goal))
+        if bound > NEAR * self.goal.epsilon(quick.value):
+            self.note(quick)
+            return Check(bound, False, self._next)
+        return self._tight(state, count)
+
+    def _tight(self, state: Any, count: int) -> Check:
+        found = self.prover.tight_gap(state)
+        self.note(found)
+        bound = found.bound(found.required(self.goal))
+        met = found.met(self.goal)
+        self.record["proved_by"] = "bound" if met else "nothing"
+        return Check(bound, met, self._next, as_bound(found))
+
+    def note(self, found: Gap) -> None:
+        """Write what is proved now."""
+        self.record.update(found.record(self.goal))
+        self.record.update(self.prover.found)
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """One tight bound; a completed schedule needs none."""
+        check = self._tight(state, 0)
+        if self.scheduled and iteration.finished(state):
+            self.record["proved_by"] = "schedule"
+            return Check(check.bound, True, 0, check.certificate)
+        return check
+
+
+class ReportedGapStop(GapStop):
+    """For methods that bound their gap as they go: looks at every iteration, at no cost."""
+
+    def due(self, iteration: int) -> bool:
+        """Always."""
+        return True
+
+
+def as_bound(found: Gap) -> Bound:
+    """For the Result: no Euclidean error is claimed where F is not strongly convex."""
+    error = found.error if math.isfinite(found.error) else math.nan
+    return Bound(error, found.slope, found.distance, found.w, found.gradient, found.price)

@@ -1,0 +1,174 @@
+"""From execution back to the user's problem: violations and multipliers.
+
+Works with the user's own blocks and any point (x, copies of z), whatever method produced it. Signs:
+grad_x f_i + A_i'y + C_i'kappa_i = 0 and grad_z f_i + B_i'y + D_i'delta_i + nu_i = 0, sum nu_i = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ccmac.inputs import Array
+from ccmac.linalg.families import LocalFamily
+from ccmac.linalg.lanczos import agreed_dots
+from ccmac.problem import Problem
+from ccmac.runtime.space import piece_sums
+from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import right_hand_sides
+
+CONFLICT = 1e-7
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """Prices: coupled y (m,), local kappa_i and shared delta_i of the agents owned here."""
+
+    coupled: Array
+    local: list[Array]
+    shared: list[Array]
+    consensus: Array  # nu, one row an owned agent
+
+
+class Recovery:
+    """The user's equations on the agents owned here."""
+
+    def __init__(self, work: Workspace) -> None:
+        problem, runtime = work.problem, work.runtime
+        self.problem, self.runtime, self.space = problem, runtime, work.space
+        self.coupling, self.local, self.shared = work.coupling, work.local, work.shared
+        count, d = len(problem.agents), list(problem.d.values())
+        ledger, q = runtime.ledger, [problem.q] * count
+        p, r, present = list(problem.p.values()), list(problem.r.values()), problem.present
+        self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger, present="C" in present)
+        self.D = LocalFamily("D", problem.blocks("D"), r, q, ledger, present="D" in present)
+        self.b = right_hand_sides(problem).b
+        self.c, self.e = self.local.right, _stacked_right(problem)
+
+    # -- how far a point is from satisfying the equations ------------------------------------------
+    def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array, Array]:
+        """(norms of the violations at x and the mean of z, that mean, mean coupled misfit).
+
+        Two averagings, one reduction.
+        """
+        runtime, n = self.runtime, self.problem.n
+        mean_z = runtime.average(z)
+        rows = np.ascontiguousarray(np.broadcast_to(mean_z, z.shape))
+        misfits, _ = self.coupling.contributions(x, rows)
+        coupled = runtime.average(misfits - self.b[:, : self.coupling.width])
+        local = (self.C.forward(x) - self.c) ** 2
+        shared = np.zeros(0)
+        if not self.D.empty:
+            shared = (self.D.forward(np.ascontiguousarray(rows)) - self.e) ** 2
+        squares = np.stack(
+            [
+                piece_sums(local, self.C.rows),
+                piece_sums(shared, self.D.rows),
+                [float(np.sum((copy - mean) ** 2)) for copy, mean in zip(z, rows, strict=True)],
+            ],
+            axis=1,
+        )
+        local_sq, shared_sq, consensus_sq = runtime.total(squares, riding=True)
+        coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
+        norms = {
+            "coupled": n * float(np.sqrt(coupled_sq)),
+            "local": float(np.sqrt(local_sq)),
+            "shared": float(np.sqrt(shared_sq)),
+            "consensus": float(np.sqrt(consensus_sq)),
+        }
+        return norms, mean_z, coupled
+
+    def scale(self) -> float:
+        """Size of the right-hand sides: what a violation is compared with. One reduction."""
+        rows = np.stack(
+            [
+                np.sum(self.b**2, axis=1),
+                piece_sums(self.c**2, self.C.rows),
+                piece_sums(self.e**2, self.D.rows),
+            ],
+            axis=1,
+        )
+        return float(np.sqrt(np.sum(self.runtime.total(rows, riding=True))))
+
+    # -- prices ------------------------------------------------------------------------------------
+    def multipliers(self, gradient_x: Array, gradient_z: Array, price: Array) -> Multipliers:
+        """kappa, delta and nu that go with a coupled price (least squares where not unique).
+
+        The gradients (user units) are used up.
+        """
+        gx, gz = gradient_x, gradient_z
+        if not self.coupling.empty:
+            ax, bz = self.coupling.adjoint(price)
+            gx += ax
+            gz += bz
+        local = self.local.multipliers(gx)
+        shared = [np.zeros(k) for k in self.problem.r.values()]
+        if not self.shared.empty:
+            mean = self.runtime.average(gz)
+            direction = self.solve_shared(-mean, self.size(gz))
+            shared = self.shared.multipliers(direction)
+            gz += self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
+        mean = self.runtime.average(gz)
+        coupled = np.zeros(self.problem.m)
+        coupled[: price.shape[1]] = price[0]
+        return Multipliers(coupled, local, shared, np.subtract(mean, gz, out=gz))
+
+    def dual_vector(self, multipliers: Multipliers) -> Array:
+        """K'lambda in the user's units (a warm start for p); local products only."""
+        out = self.space.zeros()
+        x, z = self.space.x(out), self.space.z(out)
+        z += multipliers.consensus
+        if not self.coupling.empty:
+            ax, bz = self.coupling.adjoint(multipliers.coupled[None])
+            x += ax
+            z += bz
+        if not self.C.empty:
+            x += self.C.adjoint(np.concatenate(multipliers.local))
+        if not self.D.empty:
+            z += self.D.adjoint(np.concatenate(multipliers.shared)).reshape(z.shape)
+        return out
+
+    def solve_shared(self, right: Array, size: float) -> Array:
+        """S_D^+ right by conjugate residuals on common vectors; one averaging a step.
+
+        ``size`` is the norm of what ``right`` was computed from: below 1e-13 of it is rounding. The
+        part of ``right`` in the kernel of S_D (rounding, an inexact price) is left alone.
+        """
+        runtime = self.runtime
+
+        def image(v: Array) -> Array:
+            return runtime.average(self.shared.gram_contribution(v))
+
+        x, r = np.zeros_like(right), right.copy()
+        s = image(r)
+        p, q = r.copy(), s.copy()
+        gamma, delta = agreed_dots(runtime, np.concatenate([r, s]), s)
+        for _ in range(2 * self.problem.q):
+            if gamma <= (1e-13 * size) ** 2 or delta <= 0:
+                break
+            alpha = gamma / delta
+            x, r = x + alpha * p, r - alpha * q
+            s, before = image(r), gamma
+            gamma = agreed_dots(runtime, r, s)[0]
+            p, q = r + (gamma / before) * p, s + (gamma / before) * q
+            delta = agreed_dots(runtime, q, q)[0]
+        return x
+
+    def size(self, rows: Array) -> float:
+        """Norm of a row-per-agent array over all agents."""
+        squares = np.sum(rows * rows, axis=1)[:, None]
+        return float(np.sqrt(self.runtime.total(squares, riding=True)[0]))
+
+
+def _stacked_right(problem: Problem) -> Array:
+    pieces = [
+        np.zeros(problem.r[i]) if agent.e is None else agent.e
+        for i, agent in problem.agents.items()
+    ]
+    return np.concatenate(pieces) if pieces else np.zeros(0)
+
+
+def split(flat: Array, sizes: tuple[int, ...]) -> list[Array]:
+    """Pieces of a flat array, one an agent."""
+    return np.split(flat, np.cumsum(sizes)[:-1])

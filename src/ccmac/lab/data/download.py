@@ -1,0 +1,172 @@
+"""Download a set from the LIBSVM site: resumable, checked before it gets its name."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from ccmac.errors import InputError
+from ccmac.lab.data.files import VARIABLE, digest_fault, read_text
+from ccmac.lab.data.registry import KnownSet
+
+BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+_ATTEMPTS = 4
+_PAUSE = 1.0
+_TIMEOUT = 30.0
+_CHUNK = 1 << 16
+
+
+class _Interrupted(Exception):
+    """The transfer broke off after it had started; what arrived is kept."""
+
+
+def fetch(record: KnownSet, directory: Path, *, base_url: str = BASE_URL) -> Path:
+    """Download ``record`` into ``directory`` and return the path of the finished file.
+
+    Bytes go to a ``.part`` file. A transfer that breaks off is continued from there (HTTP Range),
+    a few times in this call and again in the next one. The decompressed text must have the
+    checksum on record, where one is; a file that has not is deleted.
+    """
+    url = base_url + record.remote
+    target = directory / record.remote
+    part = directory / f"{record.remote}.part"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with _exclusive(directory / f"{record.remote}.lock"):
+            # Another process may have brought it while this one waited for the lock.
+            if not target.exists():
+                _transfer(url, part, record.name)
+                _check(record, part)
+                os.replace(part, target)
+    except OSError as error:
+        raise InputError(
+            f"cannot store {record.name} in {directory} ({error.strerror or error}): "
+            f"make room there, or set {VARIABLE} to a directory that holds the file"
+        ) from None
+    return target
+
+
+def _transfer(url: str, part: Path, name: str) -> None:
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            _transfer_once(url, part, name)
+            return
+        except _Interrupted as broken:
+            if attempt == _ATTEMPTS:
+                raise InputError(
+                    f"the download of {url} broke off ({broken}): run again to continue it"
+                ) from None
+            time.sleep(_PAUSE * attempt)
+
+
+def _transfer_once(url: str, part: Path, name: str) -> None:
+    """Append the missing bytes to ``part``, or start anew if the server cannot continue."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"User-Agent": "ccmac", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    try:
+        response = urllib.request.urlopen(
+            urllib.request.Request(url, headers=headers), timeout=_TIMEOUT
+        )
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code == 416 and have:
+                if error.headers.get("Content-Range") == f"bytes */{have}":
+                    return
+                part.unlink()
+                raise _Interrupted("the partial file did not fit the one on the server") from None
+            raise _unavailable(url, f"{error.code} {error.reason}") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise _unavailable(url, str(getattr(error, "reason", error))) from None
+
+    with response:
+        start = _range_start(response.headers.get("Content-Range"))
+        if response.status == 206 and start != have:
+            part.unlink(missing_ok=True)
+            raise _Interrupted("the server sent another range than was asked for")
+        resumed = response.status == 206
+        offset = have if resumed else 0
+        total = offset + response.length if response.length is not None else None
+        with part.open("ab" if resumed else "wb") as sink:
+            _copy(response, sink.write, name, offset, total)
+            sink.flush()
+            os.fsync(sink.fileno())
+    size = part.stat().st_size
+    if total is not None and size != total:
+        raise _Interrupted(f"{size:,} of {total:,} bytes arrived")
+
+
+def _copy(
+    response: http.client.HTTPResponse,
+    write: Callable[[bytes], object],
+    name: str,
+    offset: int,
+    total: int | None,
+) -> None:
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=total, completed=offset)
+        while True:
+            try:
+                chunk = response.read(_CHUNK)
+            except (OSError, http.client.HTTPException) as error:
+                raise _Interrupted(str(error) or type(error).__name__) from None
+            if not chunk:
+                return
+            write(chunk)
+            bar.advance(task, len(chunk))
+
+
+def _range_start(header: str | None) -> int | None:
+    match = re.match(r"bytes (\d+)-", header or "")
+    return int(match[1]) if match else None
+
+
+def _unavailable(url: str, reason: str) -> InputError:
+    return InputError(
+        f"cannot download {url} ({reason}): set {VARIABLE} to a directory that holds the file, "
+        "or use a generated look-alike (fallback=True, or the name with '-like')"
+    )
+
+
+def _check(record: KnownSet, part: Path) -> None:
+    """Keep ``part`` only if it decompresses and has the checksum on record."""
+    try:
+        fault = digest_fault(record, read_text(part, compression=Path(record.remote).suffix))
+    except InputError:
+        fault = "it does not decompress"
+    if fault:
+        part.unlink()
+        raise InputError(
+            f"the download of {record.name} is not the set on record ({fault}) and was deleted: "
+            f"try again later, or set {VARIABLE} to a directory that holds the file"
+        )
+
+
+@contextmanager
+def _exclusive(lock: Path) -> Iterator[None]:
+    """Let one process at a time download a set; ranks of a cluster often ask together."""
+    with lock.open("ab") as handle:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

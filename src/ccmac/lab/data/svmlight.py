@@ -1,0 +1,166 @@
+"""Parse svmlight text: one row per line, ``label index:value index:value ...``, indices from 1.
+
+The text is checked as a whole with array operations. Only when some check fails is it read line by
+line, to say where and why. Both readings accept the same language.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_GAP = re.compile(rb"[ \t\r]+")
+_BLANK, _COLON, _DIGIT, _SIGN, _OTHER = range(5)
+
+
+def _character_classes() -> NDArray[np.uint8]:
+    table = np.full(256, _OTHER, dtype=np.uint8)
+    for characters, kind in (
+        (b" \t\r\n", _BLANK),
+        (b":", _COLON),
+        (b"0123456789", _DIGIT),
+        (b"+-.eE", _SIGN),
+    ):
+        table[list(characters)] = kind
+    return table
+
+
+_CLASSES = _character_classes()
+
+
+def parse_svmlight(
+    text: bytes, n_features: int | None = None, source: str = "text"
+) -> tuple[csr_array[np.float64], Array]:
+    """Return (X, labels) of svmlight ``text``; labels are as written.
+
+    A line with a label and no features is a row. Empty lines are allowed at the end only. With
+    ``n_features`` absent the largest index that occurs is taken. ``source`` names the text in the
+    :class:`InputError` raised for the first malformed line.
+    """
+    text = text.rstrip(b" \t\r\n")
+    parsed = _parse_whole(text, n_features)
+    if parsed is None:
+        _explain(text, n_features, source)
+    return parsed
+
+
+def _parse_whole(text: bytes, n_features: int | None) -> tuple[csr_array[np.float64], Array] | None:
+    """Parse with array operations; ``None`` when anything at all is not as it should be."""
+    raw = np.frombuffer(text, dtype=np.uint8)
+    kind = _CLASSES[raw]
+    if raw.size == 0 or bool((kind == _OTHER).any()):
+        return None
+
+    filled = kind != _BLANK
+    # A token starts where a blank (or the beginning) is followed by something else.
+    starts = np.flatnonzero(filled & np.concatenate(([True], ~filled[:-1])))
+    line_ends = np.flatnonzero(raw == ord("\n"))
+    row_of_token = np.searchsorted(line_ends, starts)
+    rows = line_ends.size + 1
+    tokens_in_row = np.bincount(row_of_token, minlength=rows)
+    if not bool(tokens_in_row.all()):
+        return None
+
+    colons = np.flatnonzero(kind == _COLON)
+    is_label = np.concatenate(([True], row_of_token[1:] != row_of_token[:-1]))
+    owner = np.searchsorted(starts, colons, side="right") - 1
+    index_starts = starts[~is_label]
+    # Exactly the feature tokens own a colon, and each owns one.
+    if not np.array_equal(owner, np.flatnonzero(~is_label)):
+        return None
+    # A colon ends the token or the text only when its value is missing.
+    if colons.size and (colons[-1] + 1 == raw.size or not bool(filled[colons + 1].all())):
+        return None
+    # Left of a colon stand digits alone, at least one.
+    signs = np.flatnonzero(kind == _SIGN)
+    reached = np.searchsorted(index_starts, signs, side="right") - 1
+    in_index = (reached >= 0) & (signs < colons[reached]) if colons.size else reached >= 0
+    if bool((colons == index_starts).any()) or bool(in_index.any()):
+        return None
+
+    words = text.replace(b":", b" ").split()
+    try:
+        numbers = np.fromiter(map(float, words), dtype=np.float64, count=len(words))
+    except ValueError:
+        return None
+    if not bool(np.isfinite(numbers).all()):
+        return None
+
+    # Each feature token gives two numbers, so a label sits at its token number plus the features
+    # before it.
+    features_before = np.cumsum(~is_label) - ~is_label
+    position = np.arange(starts.size) + features_before
+    index = numbers[position[~is_label]]
+    row_of_feature = row_of_token[~is_label]
+    steps = np.diff(index)[row_of_feature[1:] == row_of_feature[:-1]]
+    limit = float(n_features) if n_features is not None else float(np.iinfo(np.int32).max)
+    if index.size and (index.min() < 1 or index.max() > limit or bool((steps <= 0).any())):
+        return None
+
+    columns = n_features if n_features is not None else int(index.max(initial=0.0))
+    row_ends = np.concatenate(([0], np.cumsum(tokens_in_row - 1)))
+    values = numbers[position[~is_label] + 1]
+    parts = values, (index - 1).astype(np.int32), row_ends.astype(np.int32)
+    return csr_array(parts, shape=(rows, columns)), numbers[position[is_label]]
+
+
+def _explain(text: bytes, n_features: int | None, source: str) -> NoReturn:
+    """Raise the error of the first malformed line."""
+    if not text:
+        raise InputError(f"{source} is empty: write 'label index:value ...' on each line")
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        fault = _fault(line, n_features)
+        if fault:
+            raise InputError(f"{source}, line {number}: {fault}")
+    raise InputError(f"{source} is not svmlight text: write 'label index:value ...' on each line")
+
+
+def _fault(line: bytes, n_features: int | None) -> str | None:
+    """Say what is wrong with one line, or return ``None``."""
+    label, *features = _GAP.split(line.strip(b" \t\r"))
+    if not label:
+        return "the line is empty; remove it, or write a label for a row without features"
+    if b":" in label:
+        return f"the row starts with {_show(label)}; write its label first"
+    if not _NUMBER.fullmatch(label):
+        return f"label {_show(label)} is not a number; use -1 and 1"
+    if not np.isfinite(float(label)):
+        return f"label {_show(label)} is not finite; use -1 and 1"
+    previous = 0
+    limit = n_features if n_features is not None else int(np.iinfo(np.int32).max)
+    for feature in features:
+        index, colon, value = feature.partition(b":")
+        if not colon:
+            return f"{_show(feature)} has no colon; write index:value"
+        if not index.isdigit():
+            return f"index {_show(index)} is not a whole number; indices are 1, 2, 3, ..."
+        # Compared by length first: Python refuses to convert thousands of digits.
+        digits = index.lstrip(b"0")
+        if not digits:
+            return f"index {_show(index)} is below 1; indices start at 1"
+        if len(digits) > 10 or int(digits) > limit:
+            return f"index {_show(index)} is beyond the {limit:,} features declared"
+        if int(digits) <= previous:
+            return f"index {int(digits)} follows index {previous}; indices must increase in a row"
+        previous = int(digits)
+        if value.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity"):
+            return f"the value of index {previous} is {_show(value)}; values must be finite"
+        if not _NUMBER.fullmatch(value):
+            return f"the value {_show(value)} of index {previous} is not a number"
+        if not np.isfinite(float(value)):
+            return f"the value of index {previous} is {_show(value)}; values must be finite"
+    return None
+
+
+def _show(word: bytes) -> str:
+    """Quote a word of the file so that the message stays one short line."""
+    shown = word[:40].decode("ascii", "backslashreplace")
+    return repr(shown if len(word) <= 40 else shown + "...")

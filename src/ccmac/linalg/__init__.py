@@ -1,0 +1,1 @@
+"""Linear algebra, each notion once: families of blocks, Lanczos, Chebyshev, factorizations."""

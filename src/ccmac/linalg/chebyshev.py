@@ -1,0 +1,220 @@
+"""Chebyshev polynomials of symmetric operators, evaluated by three-term recurrences only.
+
+Monomial coefficients are never formed: everything here is stable at degree 500.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+
+import numpy as np
+import scipy.fft
+
+from ccmac.inputs import Array
+from ccmac.linalg.tolerances import DEGREE_SLACK, GRID_ROUNDING, GRID_SLACK, POINT
+
+Pair = tuple[Array, Array]
+Residual = Callable[[Array], Pair]
+
+
+def outer_degree(low: float, high: float) -> int:
+    """N = ceil(sqrt(high/low)) of Algorithm cross-apapc; rounding does not turn 1 into 2."""
+    return max(1, math.ceil(math.sqrt(high / low) - DEGREE_SLACK))
+
+
+def minimal_degree(low: float, high: float) -> int:
+    """Least N whose correction has spectrum in [11/15, 19/15]."""
+    return smallest_degree(low, high, 4 / 15)
+
+
+def correction_interval(low: float, high: float, degree: int) -> tuple[float, float]:
+    """Spectrum of P = I - T_N(..)/T_N(..) on [low, high]: 1 -+ 1/T_N((high+low)/(high-low))."""
+    error = 1.0 / growth(degree, low, high)
+    return 1.0 - error, 1.0 + error
+
+
+def chebyshev_correction(
+    residual: Residual, w: Array, low: float, high: float, degree: int, first: Pair | None = None
+) -> Pair:
+    """w - Cheb_N(w) (Algorithm cheb-correction) and its price; N residuals.
+
+    ``first`` is the residual at ``w`` where it is known already (its array is overwritten).
+
+    Equals P (w - w_ref) for every feasible w_ref, P = I - T_N(c - Q)/T_N(c) scaled to [low, high];
+    it lies in Range K' and the price is its coupled multiplier.
+    """
+    centre = (high + low) / 2
+    moved, price = residual(w) if first is None else first
+    moved /= centre
+    price = price / centre
+    if degree == 1:
+        return moved, price
+    rho, gamma = (high - low) ** 2 / 16, -centre / 2
+    step, step_price = -moved, -price
+    point = w + step
+    for _ in range(degree - 1):
+        beta = rho / gamma
+        gamma = -(centre + beta)
+        gradient, more = residual(point)
+        step *= beta
+        step += gradient
+        step /= gamma
+        point += step
+        step_price = (more + beta * step_price) / gamma
+        price = price - step_price
+    return np.subtract(w, point, out=point), price
+
+
+def first_kind_filter(residual: Residual, x: Array, low: float, high: float, degree: int) -> Pair:
+    """RF(x) = w_ref + r(Q)(x - w_ref), |r| < 1/2 on [low, high] (Algorithm cvx-rf), and its price.
+
+    The point that the Chebyshev correction leads to: r(t) = T_N(c - t)/T_N(c), N residuals.
+    """
+    moved, price = chebyshev_correction(residual, x, low, high, degree)
+    return x - moved, -price
+
+
+def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -> Pair:
+    """UF(x) = w_ref + s(Q)(x - w_ref), |s| <= 1, sqrt(t)|s(t)| <= sqrt(low) (Algorithm cvx-uf)."""
+    gradient, price = residual(x)
+    before, before_price = x, np.zeros_like(price)
+    now, now_price = x - gradient / high, -price / high
+    for j in range(1, degree):
+        gradient, price = residual(now)
+        ahead, behind = 2.0 * (j + 1) / (j + 2), j / (j + 2)
+        following = ahead * (now - gradient / high) - behind * before
+        following_price = ahead * (now_price - price / high) - behind * before_price
+        before, now, before_price, now_price = now, following, now_price, following_price
+    return now, now_price
+
+
+Apply = Callable[[Array], Array]
+Chain = Generator[Array, Array, Array]
+"""Yields a contribution, receives its mean, and returns a result."""
+
+
+def growth(degree: int, a: float, b: float) -> float:
+    """T_degree((b + a)/(b - a)) > 1: how much a degree damps [a, b] against the origin."""
+    if b <= a:
+        return math.inf
+    argument = degree * math.acosh((b + a) / (b - a))
+    return math.cosh(argument) if argument < 700 else math.inf
+
+
+def smallest_degree(a: float, b: float, error: float) -> int:
+    """Least m >= 1 with 1/T_m((b+a)/(b-a)) <= error (rounding does not cost a degree)."""
+    if b <= a or error >= 1:
+        return 1
+    per_step = math.acosh((b + a) / (b - a))
+    return max(1, math.ceil(math.acosh(1.0 / error) / per_step - DEGREE_SLACK))
+
+
+# -- x^{-1/2}: the separate normalizer of Proposition poly-normalization -----------------------
+def paper_degree(ratio: float, accuracy: float) -> int:
+    """N with N + 1 = ceil(sqrt(ratio)/2 log(6/accuracy)) (Proposition poly-normalization)."""
+    return 0 if ratio <= 1 else max(math.ceil(math.sqrt(ratio) / 2 * math.log(6 / accuracy)) - 1, 0)
+
+
+def inverse_root(a: float, b: float, degree: int) -> Array:
+    """Chebyshev coefficients on [a, b] of the interpolant of x^{-1/2} at degree + 1 roots.
+
+    Relative error |sqrt(x) p(x) - 1| <= 1/T_{degree+1}((b+a)/(b-a)).
+    """
+    if b <= a or degree == 0:
+        return np.array([((a + b) / 2) ** -0.5])
+    nodes = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+    values = ((b + a) / 2 + (b - a) / 2 * nodes) ** -0.5
+    coefficients = np.asarray(scipy.fft.dct(values)) / (degree + 1)
+    coefficients[0] /= 2
+    return coefficients
+
+
+def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[float, float]:
+    """Extremes of x p(x)^2 over [a, b]: the true spectrum of the normalized Gram matrix."""
+    degree = len(coefficients) - 1
+    grid = np.cos(np.linspace(0, np.pi, 64 * (degree + 2)))
+    x = (b + a) / 2 + (b - a) / 2 * grid
+    values = x * np.polynomial.chebyshev.chebval(grid, coefficients) ** 2
+    slack = GRID_SLACK * (values.max() - values.min()) + GRID_ROUNDING
+    return float(values.min() - slack), float(values.max() + slack)
+
+
+def tight_degree(ratio: float, accuracy: float) -> int:
+    """Least degree whose computed interval lies within [1 - accuracy, 1 + accuracy]."""
+    for degree in range(paper_degree(ratio, accuracy) + 1):
+        if ratio <= 1:
+            return 0
+        low, high = inverse_root_interval(1.0, ratio, inverse_root(1.0, ratio, degree))
+        if low >= 1 - accuracy and high <= 1 + accuracy:
+            return degree
+    return paper_degree(ratio, accuracy)
+
+
+def clenshaw(coefficients: Array, a: float, b: float, apply: Apply, v: Array) -> Array:
+    """p(Q) v for p = sum c_k T_k on [a, b]; costs len(coefficients) - 1 products with Q."""
+    degree = len(coefficients) - 1
+    if degree == 0 or b <= a:
+        return np.asarray(float(np.sum(coefficients)) * v if b <= a else coefficients[0] * v)
+    scale, shift = 2.0 / (b - a), (b + a) / (b - a)
+    ahead, current = np.zeros_like(v), coefficients[degree] * v
+    for k in range(degree - 1, 0, -1):
+        image = scale * apply(current) - shift * current
+        ahead, current = current, coefficients[k] * v + 2.0 * image - ahead
+    return np.asarray(coefficients[0] * v + scale * apply(current) - shift * current - ahead)
+
+
+# -- 1/x: the semi-iteration -------------------------------------------------------------------
+def semi_iteration_chain(
+    contribution: Apply, right: Array, a: float, b: float, steps: int
+) -> Chain:
+    """q(S) right, q ~ 1/x on [a, b]; yields ``contribution(v)`` and is sent its mean S v.
+
+    steps - 1 products; spec(q(S) S) lies in 1 +- 1/T_steps((b+a)/(b-a)).
+    """
+    centre, half = (b + a) / 2, (b - a) / 2
+    x = right / centre
+    if half <= 0:
+        return x
+    previous, rho = np.zeros_like(right), half / centre
+    for _ in range(steps - 1):
+        image = yield contribution(x)
+        rho_next = 1.0 / (2.0 * centre / half - rho)
+        following = (
+            x + (rho_next * rho) * (x - previous) + (2.0 * rho_next / half) * (right - image)
+        )
+        previous, x, rho = x, following, rho_next
+    return x
+
+
+def semi_iteration(apply: Apply, right: Array, a: float, b: float, steps: int) -> Array:
+    """The same where S is at hand: q(S) right in steps - 1 products."""
+    chain = semi_iteration_chain(lambda v: v, right, a, b, steps)
+    try:
+        v = next(chain)
+        while True:
+            v = chain.send(apply(v))
+    except StopIteration as stop:
+        return np.asarray(stop.value)
+
+
+# -- graph filter ------------------------------------------------------------------------------
+def graph_filter_degree(ratio: float) -> int:
+    """nu = ceil(sqrt(ratio)/2 log 4) (eq. graph-cheb-filter); 1 when the interval is a point."""
+    return 1 if ratio <= 1 + POINT else max(1, math.ceil(math.sqrt(ratio) / 2 * math.log(4)))
+
+
+def graph_filter(apply: Apply, v: Array, low: float, high: float, degree: int) -> Array:
+    """P_W(W) v = v - T_nu((c - W)/s) v / T_nu(c/s); P_W(x) = x/low when low = high. nu rounds."""
+    if high <= low * (1 + POINT):
+        return np.asarray(apply(v) / low)
+    centre, half = (high + low) / 2, (high - low) / 2
+    ratio = centre / half
+    # Recurrence on T_k(.)/T_k(ratio) with rho_k = T_{k-1}/T_k: never overflows.
+    previous, current, rho = v, (centre * v - apply(v)) / half / ratio, 1.0 / ratio
+    for _ in range(degree - 1):
+        rho_next = 1.0 / (2.0 * ratio - rho)
+        image = (centre * current - apply(current)) / half
+        current, previous = 2.0 * rho_next * image - rho_next * rho * previous, current
+        rho = rho_next
+    return np.asarray(v - current)

@@ -1,0 +1,103 @@
+"""Conjugate residuals on G = K^'K^: the least ||v - G y|| over a growing Krylov space.
+
+Nothing about the spectrum is assumed; after k steps ||v - G y|| is at most what any polynomial
+filter of degree k reaches on any interval. In the pipelined form (Ghysels and Vanroose, Parallel
+Computing 40, 2014) the three scalars of a step are inner products of vectors that exist before the
+next product with G, so they travel in its messages:
+
+    w = G v;  repeat  n = G w  with  gamma = <v, w>,  delta = <w, w>,  ||v||^2  riding
+              beta = gamma/gamma_old,  alpha = gamma/(delta - beta gamma/alpha_old)
+              z = n + beta z,  q = w + beta q,  p = v + beta p,  y += alpha p
+              v -= alpha q,  w -= alpha z
+
+Cost: steps + 2 products with G, steps + 1 riding reductions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ccmac.inputs import Array
+from ccmac.linalg.tolerances import STAGNATION
+from ccmac.runtime.space import Space
+
+
+class NormalOperator(Protocol):
+    """G on the vectors of ``space``, with the multiplier that goes with each product."""
+
+    space: Space
+
+    def residual(self, w: Array) -> tuple[Array, Array]:
+        """(G w, price of the coupled equation)."""
+
+    def zero_price(self) -> Array:
+        """A price of the right shape."""
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """v - G y = ``remaining`` = v + K'lambda; ``price`` is lambda's coupled part.
+
+    ``lowest`` and ``highest`` are Rayleigh quotients that were met: for v in Range G they lie
+    between the least and the largest positive eigenvalue of G.
+    """
+
+    remaining: Array
+    y: Array
+    price: Array
+    steps: int
+    lowest: float
+    highest: float
+
+
+def conjugate_residuals(
+    system: NormalOperator,
+    v: Array,
+    done: Callable[[float, float], bool],
+    limit: int,
+    *,
+    trusted: float = 0.0,
+) -> Remainder:
+    """Reduce ``v`` until ``done(||v||, ||G v||)``, at most ``limit`` steps.
+
+    ``system`` is homogeneous: its residual is G v. Quotients count while ||v|| >= ``trusted``.
+    """
+    runtime, dots = system.space.runtime, system.space.partial_dots
+    v, y, price = v.copy(), np.zeros_like(v), system.zero_price()
+    w, price_w = system.residual(v)
+    p, q, z = np.zeros_like(v), np.zeros_like(v), np.zeros_like(v)
+    price_q, price_z = np.zeros_like(price_w), np.zeros_like(price_w)
+    before, alpha, least = math.inf, 1.0, math.inf
+    lowest, highest, steps = math.inf, 0.0, 0
+    while True:
+        n, price_n = system.residual(w)
+        scalars = np.concatenate([dots(v, v), dots(v, w), dots(w, w)], axis=1)
+        vv, gamma, delta = (float(s) for s in runtime.total(scalars, riding=True))
+        # Rounding alone makes the norm grow or the form negative: nothing more is to be had.
+        if not (0 < vv <= least * (1 + STAGNATION) and gamma > 0 and delta > 0):
+            break
+        least = vv
+        if vv >= trusted**2:
+            lowest, highest = min(lowest, gamma / vv), max(highest, delta / gamma)
+        if steps == limit or done(math.sqrt(vv), math.sqrt(delta)):
+            break
+        beta = gamma / before
+        curvature = delta - beta * gamma / alpha
+        if curvature <= 0:
+            break
+        alpha, before = gamma / curvature, gamma
+        for old, new in ((z, n), (q, w), (p, v)):
+            np.multiply(old, beta, out=old)
+            np.add(old, new, out=old)
+        price_z, price_q = price_n + beta * price_z, price_w + beta * price_q
+        y += alpha * p
+        v -= alpha * q
+        w -= alpha * z
+        price, price_w = price - alpha * price_q, price_w - alpha * price_z
+        steps += 1
+    return Remainder(v, y, price, steps, lowest, highest)

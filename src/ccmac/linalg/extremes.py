@@ -1,0 +1,113 @@
+"""Extreme eigenvalues of H and of M'M, exact where the matrix is small or visibly diagonal.
+
+Larger matrices go to Lanczos iterations, started from one fixed vector so that the answer repeats.
+Lanczos approaches the ends of a spectrum from inside, hence ``Extremes.bounds`` widens an
+estimate by ``EXTREME_MARGIN``; where Lanczos does not settle, crude but safe bounds take its place.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+from ccmac.inputs import Array, is_sparse
+from ccmac.linalg.tolerances import EXTREME_MARGIN, EXTREME_ZERO
+
+DENSE_LIMIT = 1500
+RESTARTS = 300
+
+
+class Extremes(NamedTuple):
+    """Smallest and largest eigenvalue; (inf, 0) for a matrix without columns."""
+
+    low: float
+    high: float
+    exact: bool = True
+
+    def bounds(self) -> tuple[float, float]:
+        """(L, mu): a smallest eigenvalue that is roundoff beside the largest counts as zero."""
+        slack = 0.0 if self.exact else EXTREME_MARGIN * self.high
+        low = self.low - slack
+        return self.high + slack, low if low > EXTREME_ZERO * self.high else 0.0
+
+
+EMPTY = Extremes(math.inf, 0.0)
+
+
+def eigenvalue_extremes(H: Any) -> Extremes:
+    """Of a symmetric matrix, dense or sparse."""
+    size = H.shape[0]
+    if size == 0:
+        return EMPTY
+    if is_sparse(H):
+        diagonal = H.diagonal()
+        if H.nnz == np.count_nonzero(diagonal):
+            return Extremes(float(diagonal.min()), float(diagonal.max()))
+    if size > DENSE_LIMIT:
+        return _lanczos(spla.aslinearoperator(H), float(abs(H).sum(axis=1).max()))
+    if is_sparse(H):
+        H = H.toarray()
+    values = np.linalg.eigvalsh(H)
+    return Extremes(float(values[0]), float(values[-1]))
+
+
+def gram_extremes(M: Any, *, both: bool = True) -> Extremes:
+    """Of M'M: squares of the singular values of M, zero included when M has a kernel.
+
+    ``both`` false spares a large matrix the search for the smallest, and gives 0 for it.
+    """
+    rows, columns = M.shape
+    if columns == 0:
+        return EMPTY
+    if rows == 0:
+        return Extremes(0.0, 0.0)
+    if is_sparse(M) and np.diff(M.indptr).max() <= 1:
+        # One entry per row: the columns are orthogonal (identities, selections, diagonal weights).
+        squares = np.asarray(M.multiply(M).sum(axis=0)).ravel()
+        return Extremes(float(squares.min()), float(squares.max()))
+    if min(rows, columns) <= DENSE_LIMIT:
+        gram = M @ M.T if rows < columns else M.T @ M
+        found = eigenvalue_extremes(gram.toarray() if is_sparse(gram) else gram)
+        return found._replace(low=0.0) if rows < columns else found
+    operator = spla.LinearOperator(
+        (columns, columns), matvec=lambda v: M.T @ (M @ v), dtype=np.dtype(np.float64)
+    )
+    magnitude = abs(M)
+    norm_1, norm_inf = magnitude.sum(axis=0).max(), magnitude.sum(axis=1).max()
+    found = _lanczos(operator, float(norm_1 * norm_inf), both=both and rows >= columns)
+    return found._replace(low=max(found.low, 0.0))
+
+
+def _lanczos(operator: Any, ceiling: float, *, both: bool = True) -> Extremes:
+    """Ends of the spectrum; ``ceiling`` bounds its modulus and stands in on failure."""
+    size = operator.shape[0]
+    start = np.random.default_rng(0).standard_normal(size)
+    high = _largest(operator, start)
+    if high is None:
+        return Extremes(0.0, ceiling, exact=False)
+    if not both:
+        return Extremes(0.0, high, exact=False)
+    mirrored = spla.LinearOperator(
+        (size, size), matvec=lambda v: high * v - operator.matvec(v), dtype=np.dtype(np.float64)
+    )
+    gap = _largest(mirrored, start)
+    return Extremes(0.0 if gap is None else high - gap, high, exact=False)
+
+
+def _largest(operator: Any, start: Array) -> float | None:
+    try:
+        found = spla.eigsh(
+            operator, k=1, which="LA", v0=start, maxiter=RESTARTS, return_eigenvectors=False
+        )
+    except spla.ArpackNoConvergence:
+        return None
+    return float(found[0])
+
+
+def diagonal_matrix(values: Array) -> sp.csr_array:
+    """diag(values), never densified."""
+    return sp.csr_array(sp.diags_array(values))

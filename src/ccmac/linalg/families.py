@@ -1,0 +1,295 @@
+"""The leaf that multiplies by the agents' own blocks: M = diag(M_1, ..., M_n), no communication.
+
+Each M_i may be absent, dense, sparse, a multiple of the identity or an operator with ``matvec`` and
+``rmatvec``. One call over all agents is one block-parallel product and charges one unit of the
+family's letter. The order of summation inside a block does not depend on which other agents live
+in the same process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise, repeat
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from numpy.typing import NDArray
+
+from ccmac.inputs import Array, is_sparse
+from ccmac.ledger import Cost, Ledger
+
+SMALL = 2000  # stored entries per block up to which blocks are joined
+
+
+class LocalFamily:
+    """Block-diagonal family ``unit`` in {A, B, C, D}; maps flat (or row-per-agent) arrays."""
+
+    def __init__(
+        self,
+        unit: str,
+        blocks: Sequence[Any],
+        rows: Sequence[int],
+        columns: Sequence[int],
+        ledger: Ledger,
+        *,
+        present: bool | None = None,
+    ) -> None:
+        self.unit = unit
+        self.blocks = list(blocks)
+        self.rows = tuple(rows)
+        self.columns = tuple(columns)
+        self.ledger = ledger
+        # Whether any agent anywhere has the block decides the charge, not who lives here.
+        mine = any(b is not None and 0 not in b.shape for b in self.blocks)
+        self.empty = not (mine if present is None else present)
+        self._row_ends = np.concatenate([[0], np.cumsum(self.rows)]).astype(int)
+        self._column_ends = np.concatenate([[0], np.cumsum(self.columns)]).astype(int)
+        square = all(a == b for a, b in zip(self.rows, self.columns, strict=True))
+        self._identity = identity_multiples(self.blocks) if square else None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns) over the owned agents."""
+        return int(self._row_ends[-1]), int(self._column_ends[-1])
+
+    # Copies in another form are made at the first product that needs them. Sums inside a block run
+    # in the same order in all of them.
+    @cached_property
+    def _joined(self) -> sp.csr_array | sp.csc_array | None:
+        """diag(M_1, ..., M_n) of small sparse blocks: one product instead of many."""
+        return _block_diagonal(self.blocks, self.rows, self.columns)
+
+    @cached_property
+    def _side_by_side(self) -> sp.csr_array | sp.csc_array | None:
+        """[M_1 ... M_n] of sparse blocks with equally many rows; of large ones only by columns."""
+        if not _all_sparse(self.blocks) or len(set(self.rows)) > 1:
+            return None
+        if self._joined is None and sum(self.columns) >= self.rows[0]:
+            return None
+        filled = _filled(self.blocks, self.rows, self.columns)
+        return _compressed(sp.hstack(filled, format="csr"))
+
+    @cached_property
+    def _pieces(self) -> list[Any]:
+        """The blocks, each in the form that multiplies fastest."""
+        if isinstance(self._side_by_side, sp.csc_array):
+            return [_columns(self._side_by_side, a, b) for a, b in pairwise(self._column_ends)]
+        return [_compressed(b) if is_sparse(b) else _row_major(b) for b in self.blocks]
+
+    @cached_property
+    def _batched(self) -> Array | None:
+        return _batch(self.blocks)
+
+    @property
+    def cost(self) -> Cost:
+        """One product, forward or adjoint."""
+        return Cost() if self.empty else Cost({self.unit: 1})
+
+    def forward(self, u: Array) -> Array:
+        """(M_i u_i)_i as a flat array. Cost: 1 product."""
+        if self.empty:
+            return np.zeros(self._row_ends[-1])
+        self.ledger.charge(**{self.unit: 1})
+        if self._identity is not None:
+            return np.asarray((self._identity[:, None] * u.reshape(len(self.rows), -1)).ravel())
+        flat = u.ravel()
+        if self._joined is not None:
+            return np.asarray(self._joined @ flat)
+        if self._batched is not None:
+            return np.asarray(np.matmul(self._batched, flat.reshape(len(self.rows), -1, 1)).ravel())
+        return _laid_out(self._images(_cut(flat, self._column_ends)), self._row_ends)
+
+    def add_forward(self, u: Array, scale: float, out: Array) -> None:
+        """out_i += scale M_i u_i, one row per agent. Cost: 1 product."""
+        if self._identity is not None:
+            self.ledger.charge(**{self.unit: 1})
+            for k, c in enumerate(self._identity):
+                out[k] += scale * (c * u[k])
+        elif not self.empty:
+            image = self.forward(u).reshape(out.shape)
+            image *= scale
+            out += image
+
+    def adjoint(self, v: Array) -> Array:
+        """(M_i' v_i)_i as a flat array. Cost: 1 product."""
+        if self.empty:
+            return np.zeros(self._column_ends[-1])
+        self.ledger.charge(**{self.unit: 1})
+        if self._identity is not None:
+            return np.asarray((self._identity[:, None] * v.reshape(len(self.rows), -1)).ravel())
+        flat = v.ravel()
+        if self._joined is not None:
+            return np.asarray(self._joined.T @ flat)
+        if self._batched is not None:
+            stacked = flat.reshape(len(self.rows), -1, 1)
+            return np.asarray(np.matmul(self._batched.swapaxes(1, 2), stacked).ravel())
+        images = self._images(_cut(flat, self._row_ends), adjoint=True)
+        return _laid_out(images, self._column_ends)
+
+    def adjoint_common(self, v: Array, out: Array | None = None) -> Array:
+        """(M_i' v)_i for one v, a flat array. Cost: 1 product."""
+        out = np.empty(self._column_ends[-1]) if out is None else out
+        if self.empty:
+            out[...] = 0.0
+            return out
+        self.ledger.charge(**{self.unit: 1})
+        if self._identity is not None:
+            np.multiply.outer(self._identity, v, out=out.reshape(len(self.rows), -1))
+        elif self._side_by_side is not None:
+            out[...] = self._side_by_side.T @ v
+        elif self._batched is not None:
+            stacked = out.reshape(len(self.rows), -1, 1)
+            np.matmul(self._batched.swapaxes(1, 2), v[:, None], out=stacked)
+        else:
+            out[...] = _laid_out(self._images(repeat(v), adjoint=True), self._column_ends)
+        return out
+
+    def forward_sum(self, u: Array) -> Array:
+        """sum_i M_i u_i, not in the order in which agents would add up. Cost: 1 product."""
+        if self.empty:
+            return np.zeros(self.rows[0])
+        self.ledger.charge(**{self.unit: 1})
+        flat = u.ravel()
+        if self._identity is not None:
+            return np.asarray(self._identity @ flat.reshape(len(self.rows), -1))
+        if self._side_by_side is not None:
+            return np.asarray(self._side_by_side @ flat)
+        total = np.zeros(self.rows[0])
+        for _, image in self._images(_cut(flat, self._column_ends)):
+            total += image
+        return total
+
+    def _images(
+        self, vectors: Iterable[Array], *, adjoint: bool = False
+    ) -> Iterator[tuple[int, Array]]:
+        """Products one by one, with the places of their agents."""
+        for k, (block, vector) in enumerate(zip(self._pieces, vectors, strict=False)):
+            if block is not None:
+                yield k, multiply(block, vector, adjoint=adjoint)
+
+
+def _cut(flat: Array, ends: NDArray[np.int64]) -> list[Array]:
+    """The agents' pieces of a flat array."""
+    return np.split(flat, ends[1:-1])
+
+
+def _laid_out(images: Iterable[tuple[int, Array]], ends: NDArray[np.int64]) -> Array:
+    """A flat array of the images in their agents' places, zero elsewhere."""
+    out = np.zeros(ends[-1])
+    for k, image in images:
+        out[ends[k] : ends[k + 1]] = image
+    return out
+
+
+def has_entries(block: Any) -> bool:
+    """Dense or sparse, not an operator."""
+    return isinstance(block, np.ndarray) or is_sparse(block)
+
+
+def multiply(block: Any, vector: Array, *, adjoint: bool = False) -> Array:
+    """M v or M' v for a dense, sparse or operator block."""
+    if has_entries(block):
+        return np.asarray((block.T if adjoint else block) @ vector)
+    return np.asarray(block.rmatvec(vector) if adjoint else block.matvec(vector)).ravel()
+
+
+def dense(block: Any) -> Array:
+    """A block as an ndarray (operators are probed column by column)."""
+    if isinstance(block, np.ndarray):
+        return np.asarray(block, dtype=np.float64)
+    if is_sparse(block):
+        return np.asarray(block.toarray(), dtype=np.float64)
+    columns = [multiply(block, e) for e in np.eye(block.shape[1])]
+    return np.stack(columns, axis=1) if columns else np.zeros(block.shape)
+
+
+def side_by_side(blocks: Sequence[Any], rows: int, columns: Sequence[int]) -> spla.LinearOperator:
+    """[M_1 M_2 ...] as a SciPy operator; None is a block of zeros."""
+    ends = np.concatenate([[0], np.cumsum(columns)]).astype(int)
+
+    def forward(u: Array) -> Array:
+        total = np.zeros(rows)
+        for block, piece in zip(blocks, _cut(u.ravel(), ends), strict=True):
+            if block is not None:
+                total += multiply(block, piece)
+        return total
+
+    def adjoint(v: Array) -> Array:
+        parts = [(k, multiply(b, v, adjoint=True)) for k, b in enumerate(blocks) if b is not None]
+        return _laid_out(parts, ends)
+
+    shape = (rows, int(ends[-1]))
+    return spla.LinearOperator(shape, matvec=forward, rmatvec=adjoint, dtype=np.float64)
+
+
+def identity_multiple(block: Any) -> float | None:
+    """c if the block is c I (square, sparse diagonal storage with one constant), else None."""
+    if not is_sparse(block) or block.shape[0] != block.shape[1] or block.shape[0] == 0:
+        return None
+    if block.nnz != block.shape[0]:
+        return None
+    diagonal = block.diagonal()
+    return float(diagonal[0]) if np.all(diagonal == diagonal[0]) and diagonal[0] else None
+
+
+def identity_multiples(blocks: Sequence[Any]) -> Array | None:
+    """c_i if every block is c_i I (0 where absent) and some are there, else None."""
+    multiples = [0.0 if b is None else identity_multiple(b) for b in blocks]
+    if any(c is None for c in multiples) or not any(multiples):
+        return None
+    return np.array(multiples, dtype=np.float64)
+
+
+def _block_diagonal(
+    blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
+) -> sp.csr_array | sp.csc_array | None:
+    """One matrix for the family when every present block is sparse, and small on the average."""
+    if not _all_sparse(blocks):
+        return None
+    if sum(b.nnz for b in blocks if b is not None) > SMALL * len(blocks):
+        return None
+    return _compressed(sp.block_diag(_filled(blocks, rows, columns), format="csr"))
+
+
+def _all_sparse(blocks: Sequence[Any]) -> bool:
+    return all(b is None or is_sparse(b) for b in blocks)
+
+
+def _compressed(block: Any) -> sp.csr_array | sp.csc_array:
+    """Compressed along its shorter side: long loops are fast. Sums run in the same order."""
+    return sp.csc_array(block) if block.shape[1] < block.shape[0] else sp.csr_array(block)
+
+
+def _columns(matrix: sp.csc_array, start: int, stop: int) -> sp.csc_array:
+    """A view of some columns: slices are copies, and the constructor copies views of much more."""
+    first, last = matrix.indptr[start], matrix.indptr[stop]
+    view = sp.csc_array((matrix.shape[0], stop - start))
+    view.indptr = matrix.indptr[start : stop + 1] - first
+    view.indices, view.data = matrix.indices[first:last], matrix.data[first:last]
+    return view
+
+
+def _filled(
+    blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
+) -> list[sp.csr_array]:
+    return [
+        sp.csr_array((r, c)) if b is None else sp.csr_array(b)
+        for b, r, c in zip(blocks, rows, columns, strict=True)
+    ]
+
+
+def _batch(blocks: Sequence[Any]) -> Array | None:
+    """One (agents, rows, columns) array when every block is dense and of one shape."""
+    if not all(isinstance(b, np.ndarray) for b in blocks):
+        return None
+    if len({b.shape for b in blocks}) != 1:
+        return None
+    return np.stack([_row_major(b) for b in blocks])
+
+
+def _row_major(block: Any) -> Any:
+    """One storage order: BLAS chooses its order of summation by it."""
+    return np.ascontiguousarray(block) if isinstance(block, np.ndarray) else block

@@ -1,0 +1,215 @@
+"""Cross-APAPC (Algorithm cross-apapc): accelerated primal-dual steps with a Chebyshev correction.
+
+    w_g   = tau w + (1 - tau) w_f
+    w_1/2 = [w - eta (grad Phi(w_g) - mu w_g + p)] / (1 + eta mu)
+    r     = theta [w_1/2 - Cheb_N(w_1/2)],   p += r,   w+ = w_1/2 - eta/(1 + eta mu) r
+    w_f   = w_g + 2 tau/(2 - tau) (w+ - w)
+
+Needs Phi smooth and strongly convex. The step rule ``paper`` takes tau, eta, theta for the
+correction's spectrum [11/15, 19/15]; ``interval`` takes them from the interval of the polynomial
+that is really applied, so that every degree is safe. Cost: 1 gradient, 2N affine calls. The energy
+contracts by (1 + min(1/sqrt(kappa chi), 1/chi)/4)^{-1}, chi the ratio of the correction's interval.
+
+cross-apapc and joint-apapc are this one iteration on different normalizations of the constraints.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from ccmac.certificates.error_bound import Certifier, Dual
+from ccmac.certificates.stopping import CertifiedStop
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
+from ccmac.methods.base import (
+    Method,
+    Prepared,
+    RealizedIteration,
+    Request,
+    State,
+    rows,
+    vector,
+)
+from ccmac.methods.options import option
+from ccmac.methods.realized import CERTIFICATES, RealizedMethod
+from ccmac.realizations.base import Certificates, Realized, apapc_steps
+from ccmac.workspace import Workspace
+
+PAPER = (11 / 15, 19 / 15)  # spectrum of the paper's correction
+WIDEN_LIMIT = 8
+
+
+@dataclass(frozen=True)
+class ApapcState(State):
+    """w, w_f, the dual p = K'lambda and lambda's coupled part."""
+
+    w: Array = vector()
+    w_f: Array = vector()
+    p: Array = vector()
+    price: Array = rows()
+
+
+class Apapc(RealizedIteration[ApapcState]):
+    """The iteration on a realized problem, with its outer degree and step rule."""
+
+    def __init__(self, realized: Realized) -> None:
+        super().__init__(realized)
+        self.degree, self.rule = realized.degree, realized.steps
+
+    @property
+    def correction(self) -> tuple[float, float]:
+        """Where the spectrum of the correction lies."""
+        if self.system.empty:
+            return 1.0, 1.0
+        if self.rule == "paper":
+            return PAPER
+        interval = self.system.interval
+        return correction_interval(interval.low, interval.high, self.degree)
+
+    def parameters(self) -> tuple[float, float, float]:
+        """(tau, eta, theta)."""
+        mu, L = self.objective.mu, self.objective.L
+        if self.system.empty:
+            tau = min(1.0, 0.5 * math.sqrt(mu / L))
+            return tau, 1.0 / (4 * tau * L), 0.0
+        if self.rule == "paper":
+            tau = min(1.0, 0.5 * math.sqrt(PAPER[1] * mu / L))
+            eta = 1.0 / (4.0 * tau * L)
+            return tau, eta, 1.0 / (PAPER[1] * eta)
+        return apapc_steps(mu, L, *self.correction)
+
+    def begin(self, w: Array, p: Array, price: Array) -> ApapcState:
+        """w = w_f."""
+        return ApapcState(w, w.copy(), p, price)
+
+    def step(self, state: ApapcState) -> ApapcState:
+        """One iteration; the arrays of the old state are used up."""
+        tau, eta, theta = self.parameters()
+        mu, system = self.objective.mu, self.system
+        w, w_g, p, price = state.w, state.w_f, state.p, state.price
+        w_g *= 1.0 - tau
+        w_g += tau * w
+        half = self.objective.gradient(w_g)
+        half += p
+        half *= -eta
+        half += w
+        half += (eta * mu) * w_g
+        half *= 1.0 / (1.0 + eta * mu)
+        if not system.empty:
+            interval = system.interval
+            moved, change = chebyshev_correction(
+                system.residual, half, interval.low, interval.high, self.degree
+            )
+            moved *= theta
+            p += moved
+            price = price + theta * change
+            moved *= eta / (1.0 + eta * mu)
+            half -= moved
+        # w_f+ = w_g + 2 tau/(2 - tau) (w+ - w); the array of w becomes free.
+        w *= -1.0
+        w += half
+        w *= 2.0 * tau / (2.0 - tau)
+        w_g += w
+        return ApapcState(half, w_g, p, price)
+
+    def dual(self, state: ApapcState, realized: Realized) -> Dual | None:
+        """p and its price."""
+        return Dual(state.p, state.price) if realized is self.realized else None
+
+    @property
+    def cost(self) -> Cost:
+        """1 gradient and N residuals."""
+        return self.objective.cost + self.degree * self.residual_cost
+
+    def horizon(self, radius: float, tol: float) -> int:
+        """T with (contraction)^T R_E^2 <= tol^2: the a-priori horizon of Theorem algorithm."""
+        low, high = self.correction
+        chi, kappa = high / low, self.objective.L / self.objective.mu
+        rate = 0.25 * min(1 / math.sqrt(kappa * chi), 1 / chi)
+        return max(1, math.ceil(2 * math.log(max(radius / tol, math.e)) / math.log1p(rate)))
+
+
+def prepared(
+    realized: Realized, request: Request, why: str, radius: float | None = None, widened: int = 0
+) -> Prepared:
+    """APAPC on a realized problem, stopped by its own certificate or a given energy ``radius``."""
+    iteration, interval = Apapc(realized), realized.system.interval
+    found = {
+        "interval": [interval.low, interval.high], "source": interval.source,
+        "mu": realized.objective.mu, "L": realized.objective.L, "widened": widened,
+    }  # fmt: skip
+    horizon = None
+    if radius is not None:
+        horizon = found["horizon"] = iteration.horizon(radius, request.tol)
+
+    def widen() -> Prepared:
+        realized.system.widen()
+        interval = realized.system.interval
+        # The paper's steps hold for the degree that belongs to the interval.
+        paper = realized.steps == "paper"
+        degree = outer_degree(interval.low, interval.high) if paper else realized.degree
+        wider = replace(realized, degree=degree)
+        return prepared(wider, request, why, radius, widened + 1)
+
+    return Prepared(
+        iteration,
+        None if request.reference else CertifiedStop(Certifier(realized), request.tol),
+        realized.realization, why, dict(realized.details), realized.predicted,
+        realized.candidates, found, judge=realized, horizon=horizon, notes=realized.notes,
+        widen=widen if widened < WIDEN_LIMIT else None,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CrossApapc(RealizedMethod):
+    """Accelerated primal-dual steps after separate channel normalization: the paper's method."""
+
+    name = "cross-apapc"
+    summary = "accelerated primal-dual steps after separate channel normalization (the default)"
+    needs = frozenset({"smooth", "strongly convex"})
+    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """On the realization asked for (averaged by default)."""
+        realized = self.realize(work, request)
+        why = {
+            "averaged": "smooth and strongly convex", "canonical": "the theorem's oracle",
+            "certified": "the paper's certified lift", "stack": "J channels",
+        }  # fmt: skip
+        radius = None if self.certificates is None else self.certificates.energy_radius
+        return prepared(realized, request, why[realized.realization], radius)
+
+
+@dataclass(frozen=True)
+class JointApapc(Method):
+    """The same iteration on the unnormalized joint stack with the scalar balance eta*."""
+
+    name = "joint-apapc"
+    summary = "the same iteration on the unnormalized joint stack"
+    needs = frozenset({"smooth", "strongly convex"})
+    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
+
+    realization: str = option(
+        "averaged", str, "how the constraints are executed", choices=("averaged", "canonical")
+    )
+    certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
+    interval: str = option(
+        "tight", str, "where the spectrum of the stack is taken from",
+        choices=("certificate", "tight", "minimal"),
+    )  # fmt: skip
+    eta: float | None = option(None, float, "weight of channel 2 (the balance eta* by default)")
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Joint normalization: the unnormalized stack with its exact interval and eta* balance."""
+        from ccmac.realizations.joint import joint
+
+        given = self.certificates or Certificates()
+        realized = joint(
+            work, realization=self.realization, interval=self.interval, eta=self.eta,
+            cross_factor=given.cross_factor,
+        )  # fmt: skip
+        return prepared(
+            realized, request, "joint normalization, for comparison", given.energy_radius
+        )

@@ -1,0 +1,108 @@
+"""``method="auto"``: the method that fits the objectives and the prices, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ccmac.methods.apapc import CrossApapc
+from ccmac.methods.base import Method, Prepared, Request
+from ccmac.methods.cg import CrossCg
+from ccmac.methods.continuation.method import CrossContinuation
+from ccmac.methods.direct import CrossDirect
+from ccmac.methods.lbfgs import CrossLbfgs
+from ccmac.methods.local.inverse import affordable
+from ccmac.methods.local.minimum import without_factorizations
+from ccmac.methods.options import option, options_of
+from ccmac.methods.realized import ACCESS, CERTIFICATES, REALIZATIONS
+from ccmac.methods.sliding.method import CrossSliding
+from ccmac.realizations.base import Certificates
+from ccmac.workspace import Workspace
+
+ARGMIN_GRADIENTS = 20  # inside one entrywise minimisation, as counted on real data (15 to 22)
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """Chooses among the cross- methods; what is asked for here is handed to the one chosen.
+
+    A realization, certificates or access narrow the choice to methods that know them. ``radius``
+    and ``accuracy`` serve problems without strong convexity and are not needed elsewhere.
+    """
+
+    name = "auto"
+    summary = "the method that fits the objectives and the prices"
+
+    realization: str | None = option(
+        None, str, "how the constraints are executed", choices=REALIZATIONS
+    )
+    certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
+    access: str | None = option(None, str, ACCESS, choices=("factor", "matvec"))
+    radius: float | None = option(
+        None, float, "R >= ||(x0, z0) - (x*, z*)||, where a gap is proved"
+    )
+    accuracy: float | None = option(None, float, "absolute eps instead of tol max(1, |F|)")
+
+    def refuse_shape(self, stack: bool) -> None:
+        """The method chosen says whether the realization asked for fits."""
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Of the method chosen."""
+        return self.choose(work, request)[0].prepare(work, request)
+
+    def choose(self, work: Workspace, request: Request) -> tuple[Method, str]:
+        """The method, and why."""
+        return self.ranked(work, request)[0]
+
+    def ranked(self, work: Workspace, request: Request) -> list[tuple[Method, str]]:
+        """The methods to take one after the other, should one stall."""
+        method, why = self._first(work, request)
+        if isinstance(method, CrossCg | CrossLbfgs):
+            return [(method, why), (self._with(CrossApapc), "what came before it stalled")]
+        return [(method, why)]
+
+    def _first(self, work: Workspace, request: Request) -> tuple[Method, str]:
+        able = work.capabilities
+        if {"smooth", "strongly convex"} <= able:
+            if self._free(work) and "quadratic" in able and affordable(work):
+                if work.reduced is not None:
+                    why = "quadratic, few coupled rows and shared variables: one sum"
+                    return self._with(CrossDirect), why
+                return self._with(CrossCg), "quadratic with cheap local solves: fewest averagings"
+            if self._free(work) and "quadratic" not in able and _averagings_dominate(work, request):
+                why = "averagings more expensive than local minimisations: fewest of them"
+                return self._with(CrossLbfgs), why
+            return self._with(CrossApapc), "smooth and strongly convex objectives"
+        smooth = "smooth" in able
+        if "prox" in able and (work.curvature.separable or not smooth):
+            kind = "smooth but not strongly convex" if smooth else "not smooth"
+            return self._with(CrossSliding), f"{kind}, and every objective has a prox"
+        if smooth and not work.curvature.L.any():
+            return self._with(CrossSliding), "linear"
+        if smooth:
+            return self._with(CrossContinuation), "smooth but not strongly convex"
+        return self._with(CrossSliding), "not smooth, and some objective has no prox"
+
+    def _free(self, work: Workspace) -> bool:
+        """Nothing was asked for that only the methods on a realization know."""
+        asked = self.realization is not None or self.certificates is not None
+        return not asked and self.access in (None, "factor") and work.stack is None
+
+    def _with(self, cls: type[Method]) -> Method:
+        """The method with those of the options that were given and that it has."""
+        known = options_of(cls)
+        given: dict[str, Any] = {
+            name: value for name, value in vars(self).items() if value is not None and name in known
+        }
+        return cls(**given)
+
+
+def _averagings_dominate(work: Workspace, request: Request) -> bool:
+    """Whether cross-lbfgs pays: about half the averagings of cross-apapc, a minimisation in each.
+
+    That is where one averaging costs more than the gradients inside one minimisation, if these
+    need no factorization of their own.
+    """
+    averaging = request.costs.round * work.runtime.averaging.rounds
+    expensive = averaging >= ARGMIN_GRADIENTS * request.costs.gradient and averaging > 0
+    return expensive and without_factorizations(work)

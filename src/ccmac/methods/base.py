@@ -1,0 +1,226 @@
+"""What every method is made of: options, a state, an iteration, and what it prepares.
+
+A :class:`Method` is one frozen dataclass that owns its options. :meth:`Method.prepare` looks at the
+workspace and gives a :class:`Prepared`: an :class:`Iteration` with a typed state, and the rule that
+stops it. The driver alone loops, checks, saves and reports; an iteration starts, steps, and tells
+its point.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.proof import Proof
+from ccmac.certificates.stopping import FIRST_CHECK, Stopping
+from ccmac.errors import MethodRefused
+from ccmac.inputs import Array
+from ccmac.ledger import Cost, Costs
+from ccmac.methods.options import check
+from ccmac.realizations.base import Realized
+from ccmac.runtime.space import Space
+from ccmac.workspace import Workspace
+
+
+# -- state -----------------------------------------------------------------------------------------
+def vector() -> Any:
+    """A field of a state that is an execution vector, laid out by the iteration's space."""
+    return field(metadata={"kind": "vector"})
+
+
+def rows() -> Any:
+    """A field of a state with one row per owned agent, or the single row of what all know."""
+    return field(metadata={"kind": "rows"})
+
+
+@dataclass(frozen=True)
+class State:
+    """What an iteration carries from step to step, in forms that split by agent for a checkpoint.
+
+    Fields are declared with :func:`vector` or :func:`rows`; all others are numbers that everybody
+    knows. A step returns a new state; it may use up the arrays of the old one, so the driver
+    shows callbacks a copy.
+    """
+
+    def copied(self) -> Self:
+        """The same numbers in arrays of their own."""
+        arrays = {
+            f.name: getattr(self, f.name).copy() for f in fields(self) if "kind" in f.metadata
+        }
+        return replace(self, **arrays)
+
+    def of_kind(self, kind: str) -> dict[str, Array]:
+        """The arrays of one kind, by name."""
+        return {
+            f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("kind") == kind
+        }
+
+    def numbers(self) -> dict[str, float]:
+        """Everything that is no array."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if "kind" not in f.metadata}
+
+
+S = TypeVar("S", bound=State)
+
+
+# -- iteration -------------------------------------------------------------------------------------
+class Iteration(ABC, Generic[S]):
+    """One method on one prepared problem; ``space`` lays out the vectors of its state."""
+
+    space: Space
+
+    @abstractmethod
+    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
+        """State at user variables (flat x, rows z), in arrays of its own.
+
+        ``dual`` is K'lambda in user units and ``price`` lambda's coupled part (a warm start).
+        """
+
+    @abstractmethod
+    def step(self, state: S) -> S:
+        """One iteration: a new state, which may use up the arrays of ``state``."""
+
+    @abstractmethod
+    def point(self, state: S) -> tuple[Array, Array]:
+        """(flat x, rows of z copies) in the user's units."""
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """Static cost of one step."""
+
+    def finished(self, state: S) -> bool:
+        """Whether the method's own schedule is over."""
+        return False
+
+    def embedded(self, state: S, realized: Realized) -> Array:
+        """The iterate as an execution vector of ``realized``."""
+        return realized.embed(*self.point(state))
+
+    def dual(self, state: S, realized: Realized) -> Dual | None:
+        """The dual state at :meth:`embedded`; None for methods that keep none on ``realized``."""
+        return None
+
+
+class RealizedIteration(Iteration[S]):
+    """An iteration on the execution vectors of a realization; its state has ``w``."""
+
+    def __init__(self, realized: Realized) -> None:
+        self.realized, self.space = realized, realized.space
+        self.objective, self.system = realized.objective, realized.system
+
+    @abstractmethod
+    def begin(self, w: Array, p: Array, price: Array) -> S:
+        """State at the execution vector w with the dual p in Range K' and its coupled price.
+
+        All three are new arrays that the state may keep.
+        """
+
+    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
+        """Embed the user's variables; the dual scales like a gradient."""
+        w, p = self.realized.embed(x, z), self.space.zeros()
+        if dual is not None:
+            p[: self.space.z_end] = dual[: self.space.z_end]
+            self.space.z(p)[...] *= self.realized.s
+        known = self.system.zero_price()
+        if price is not None:
+            known[...] = price[: known.shape[1]]
+        return self.begin(w, p, known)
+
+    def output(self, state: S) -> Array:
+        """The execution vector to report."""
+        return state.w  # type: ignore[attr-defined,no-any-return]
+
+    def point(self, state: S) -> tuple[Array, Array]:
+        """Local variables and copies."""
+        w = self.output(state)
+        return self.space.x(w), self.realized.copies(w)
+
+    def embedded(self, state: S, realized: Realized) -> Array:
+        """The iteration's own vector where the realization is its own."""
+        own = realized is self.realized
+        return self.output(state) if own else super().embedded(state, realized)
+
+    @property
+    def residual_cost(self) -> Cost:
+        """One residual, if there are equations."""
+        return Cost() if self.system.empty else self.system.cost
+
+
+# -- preparation -----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Request:
+    """What one solve asks for, beside the problem and the method.
+
+    ``x0``/``z0`` is the start in user variables (flat x, one z for all agents). ``reference`` says
+    that an observer's error ends the run, so that nothing has to be proved; ``target`` is then the
+    relative squared error to aim at, and ``measure`` which of the blocks (x, z) count in it.
+    """
+
+    tol: float
+    x0: Array
+    z0: Array
+    reference: bool = False
+    target: float = 1e-6
+    measure: tuple[float, float] = (1.0, 1.0)
+    costs: Costs = field(default_factory=Costs)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A method ready to run.
+
+    ``proof`` judges points in the user's own equations where these may be gathered, ``judge`` is
+    the realization whose certificate does it elsewhere.
+    ``widen`` prepares anew with wider spectral intervals after a blow-up (None: it cannot).
+    ``horizon`` is the number of steps after which a schedule of the method's own is over,
+    ``first_check`` the iteration at which a proof is tried first.
+    """
+
+    iteration: Iteration[Any]
+    stopping: Stopping | None
+    realization: str
+    why: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    predicted: float | None = None
+    candidates: tuple[Any, ...] = ()
+    certificates: dict[str, Any] = field(default_factory=dict)
+    judge: Realized | None = None
+    proof: Proof | None = None
+    widen: Callable[[], Prepared] | None = None
+    horizon: int | None = None
+    first_check: int = FIRST_CHECK
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """A method with its options, the fields that :func:`ccmac.methods.options.option` makes.
+
+    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}, ``instead`` what to
+    use where they are missing.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    instead: ClassVar[str] = "cross-apapc"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def refuse_shape(self, stack: bool) -> None:
+        """Refuse a problem of agents or, by default, a Stack; known before any work."""
+        if stack:
+            raise MethodRefused(
+                f"method {self.name} knows problems of agents, not a Stack; use cross-apapc, "
+                "cross-continuation or cross-sliding"
+            )
+
+    @abstractmethod
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Everything before the first step; what it costs is charged to ``setup``."""

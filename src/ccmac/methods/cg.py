@@ -1,0 +1,180 @@
+"""cross-cg: conjugate gradients on the two-channel dual of a quadratic problem.
+
+With T_i the local inverse under C_i and D_i, lambda the coupled price and nu_i (sum zero) the
+consensus prices, the dual system is
+
+    sum_i [A_i B_i] T_i h_i = r_lambda,   (I - Pi)(T_i h_i)_z = r_nu,   h_i = (A_i'l, B_i'l + n_i)
+
+preconditioned by diag(I, omega I), omega = [tr sum_i K_i T_i K_i' / m] / [mean_i tr (T_i)_zz / q],
+which brings both channels to one scale (traces by random probes). In the one-reduction form of CG
+both inner products are known from vectors that exist before the averaging, so they travel with it:
+
+    y = (r_l, omega r_n),  t_i = T_i h_i(y),  AVERAGE (K_i t_i, (t_i)_z, <y, r>, <h, t>)
+    beta = g/g_old,  alpha = g/(d - beta g/alpha_old),  s = q + beta s,  r -= alpha s,
+    t~ = t + beta t~,  u -= alpha t~
+
+so that u_i stays the exact local minimiser at the current prices. The first iteration computes u at
+the starting prices and its residual. Needs quadratic, strongly convex objectives whose Hessians may
+be factorized. Cost: 1 argmin (a local solve), 2 A, 2 B, one averaging, one riding reduction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ccmac.certificates.error_bound import Dual
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
+from ccmac.methods.dual_channels import channel_curvatures, split_vector
+from ccmac.methods.local.inverse import LocalInverses
+from ccmac.methods.realized import JudgedMethod
+from ccmac.realizations.base import Realized
+from ccmac.runtime.space import row_dots
+from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import right_hand_sides
+
+SWELLED = 1e8  # of <y, r> over its least: rounding, or equations in conflict
+SETTLED = 1e-30  # of the first <y, r>: nothing is left to reduce
+
+
+@dataclass(frozen=True)
+class CgState(State):
+    """u and its direction t~; residuals, price and directions of both channels; CG's scalars.
+
+    Before the first step ``t`` holds the starting prices K'lambda.
+    """
+
+    u: Array = vector()
+    t: Array = vector()
+    r_l: Array = rows()
+    r_n: Array = rows()
+    s_l: Array = rows()
+    s_n: Array = rows()
+    d_l: Array = rows()
+    price: Array = rows()
+    g: float = 0.0
+    alpha: float = 0.0
+    first: float = 0.0
+    least: float = np.inf
+    count: int = 0
+    over: bool = False
+
+
+class DualConjugateGradients(Iteration[CgState]):
+    """The iteration of the module text."""
+
+    def __init__(self, work: Workspace, seed: int = 0) -> None:
+        self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
+        self.coupling, self.local = work.coupling, LocalInverses(work)
+        self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
+        coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
+        self.omega = coupled / shared
+
+    def _energies(self, h: Array) -> Array:
+        return self.space.partial_dots(h, self.local.apply(h))[:, 0]
+
+    def start(
+        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+    ) -> CgState:
+        """The user's point; the prices of a warm start enter the first iteration."""
+        space, width = self.space, self.coupling.width
+        first = space.zeros() if dual is None else dual[: space.z_end].copy()
+        r_l, s_l, d_l, known = np.zeros((4, 1, width))
+        r_n, s_n = np.zeros((2, space.count, space.q))
+        if price is not None:
+            known[...] = price[:width]
+        return CgState(split_vector(space, x, z), first, r_l, r_n, s_l, s_n, d_l, known)
+
+    def step(self, state: CgState) -> CgState:
+        """The local minimisers first, then one step of CG."""
+        if state.count:
+            return replace(self._conjugate(state), count=state.count + 1)
+        u = self.local.minimisers(state.t)
+        r_l, r_n = self._image(u, self._right)
+        return replace(state, u=u, t=self.space.zeros(), r_l=r_l, r_n=r_n, count=1)
+
+    def _image(self, u: Array, right: Array | None = None) -> tuple[Array, Array]:
+        """(sum_i K_i u_i - b_i, z_i - mean z): one averaging."""
+        z = self.space.z(u)
+        coupled, copies = self.coupling.contributions(self.space.x(u), z, with_z=True)
+        if right is not None:
+            coupled = coupled - right
+        mean, mean_z = self.runtime.combine([coupled, copies])
+        return mean * self.problem.n, z - mean_z
+
+    def _conjugate(self, state: CgState) -> CgState:
+        r_l, r_n = state.r_l, state.r_n
+        h = self.space.zeros()
+        if not self.coupling.empty:
+            h = split_vector(self.space, *self.coupling.adjoint(r_l))
+        self.space.z(h)[...] += self.omega * r_n
+        t = self.local.apply(h)
+        q_l, q_n = self._image(t)
+        g, d = (float(v) for v in self.runtime.total(self._products(r_l, r_n, h, t), riding=True))
+        least, first = min(state.least, g), state.first or g
+        # g never exceeds kappa times an earlier g, but for rounding or equations in conflict.
+        beta = g / state.g if state.g else 0.0
+        # Curvature along the new direction: it vanishes where equations in conflict pull.
+        curvature = d - beta * g / state.alpha if beta else d
+        settled = g <= SETTLED * first or curvature <= SETTLED * d
+        if settled or g > SWELLED * least:
+            return replace(state, least=least, first=first, over=True)
+        alpha = g / curvature
+        s_l, s_n = q_l + beta * state.s_l, q_n + beta * state.s_n
+        d_l = r_l + beta * state.d_l
+        direction = t + beta * state.t
+        u = state.u
+        u -= alpha * direction
+        return replace(
+            state, u=u, t=direction, s_l=s_l, s_n=s_n, d_l=d_l, price=state.price + alpha * d_l,
+            r_l=r_l - alpha * s_l, r_n=r_n - alpha * s_n, g=g, alpha=alpha, least=least,
+            first=first,
+        )  # fmt: skip
+
+    def _products(self, r_l: Array, r_n: Array, h: Array, t: Array) -> Array:
+        """Per agent <y, r> (its share of the common part) and <h, t>."""
+        share = float(r_l[0] @ r_l[0]) / self.problem.n
+        own = share + self.omega * row_dots(r_n, r_n)
+        return np.stack([own, self.space.partial_dots(h, t)[:, 0]], axis=1)
+
+    def point(self, state: CgState) -> tuple[Array, Array]:
+        """The local minimisers at the current prices."""
+        return self.space.x(state.u), self.space.z(state.u)
+
+    def dual(self, state: CgState, realized: Realized) -> Dual | None:
+        """u minimises the Lagrangian: its gradient is -K'lambda, unless curvature was shifted."""
+        return None if self.local.shifted else Dual(None, state.price)
+
+    def finished(self, state: CgState) -> bool:
+        """Nothing is left to reduce, or the residual grows: rounding, or equations in conflict."""
+        return state.over
+
+    @property
+    def cost(self) -> Cost:
+        """Every iteration but the first (which has no adjoint products and no reduction)."""
+        products = 2 * self.coupling.product_cost()
+        message = self.runtime.average_cost(self.coupling.width + self.space.q)
+        return Cost(argmins=1) + products + message + self.runtime.total_cost(2, riding=True)
+
+
+@dataclass(frozen=True)
+class CrossCg(JudgedMethod):
+    """Conjugate gradients on the two-channel dual of a quadratic problem."""
+
+    name = "cross-cg"
+    summary = (
+        "conjugate gradients on the two-channel dual, local Hessian solves, one averaging a step"
+    )
+    needs = frozenset({"smooth", "strongly convex", "quadratic"})
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """One reduction for omega; a realization only when a certificate is wanted."""
+        iteration = DualConjugateGradients(work, request.seed)
+        judge, stopping = self.judge(work, request)
+        return Prepared(
+            iteration, stopping, "averaged", "quadratic, with local solves",
+            {"omega": iteration.omega}, judge=judge,
+        )  # fmt: skip

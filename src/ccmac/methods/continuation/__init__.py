@@ -1,0 +1,1 @@
+"""cross-continuation: smooth objectives without strong convexity."""

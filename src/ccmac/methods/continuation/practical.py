@@ -1,0 +1,173 @@
+"""Smooth-convex continuation with stages ended by a computable test: the practical schedule.
+
+Opening: plain primal-dual gradient steps on the normalized stack,
+
+    w+ = w - tau (grad F(w) + p),   p+ = p + sigma (G (2 w+ - w) - g),   1/tau - sigma l_+ >= L/2,
+
+for as long as the proved gap falls at least like 1/k^2 (they win on well-conditioned problems).
+Then stages: an inexact proximal point method whose subproblems F + (nu/2) ||w - c||^2 are solved by
+the steps of Algorithm cvx-stage (without its augmentation, unless asked) until
+
+    ||grad phi_nu(g) + p|| <= 0.8 nu ||g - c||   and   ||violation|| <= 0.8 (nu/L)^{1/2} ||g - c||;
+
+then the point is repaired, the dual is corrected by affine calls, the gap is bounded, the centre
+moves there, and nu shrinks by 4 when the bound did not halve. All norms ride on messages.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ccmac.certificates.gap import Gap, GapCertifier, Goal, execution_radius
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.linalg.chebyshev import correction_interval
+from ccmac.methods.base import State, rows, vector
+from ccmac.methods.continuation.steps import Correction, StageSteps, stage_step
+from ccmac.methods.convex import ProvedIteration, adapted_weight, next_adaptation
+
+LEAST_STEPS = 3
+TEST = 0.8
+CHECK_AGAIN = 1.25  # times the iterations of the stage
+LOOK_BACK = 3  # checks: about twice the iterations
+
+
+@dataclass(frozen=True)
+class PracticalState(State):
+    """w, x, the dual p, centres of both, and the last bound with a few values before it.
+
+    ``stages`` says that the opening is over, ``fresh`` that the bound is of this iterate.
+    """
+
+    w: Array = vector()
+    x: Array = vector()
+    p: Array = vector()
+    centre: Array = vector()
+    p_centre: Array = vector()
+    history: Array = rows()
+    nu: float = 0.0
+    weight: float = 0.0
+    stages: bool = False
+    inner: int = 0
+    adapt: int = 4
+    check: int = 8
+    late: int = 0
+    fresh: bool = False
+    value: float = 0.0
+    base: float = 0.0
+    slope: float = 0.0
+    distance: float = 0.0
+    travelled: float = 0.0
+
+
+class PracticalContinuation(ProvedIteration[PracticalState]):
+    """The iteration of the module text: the bound of its gap steers the stages."""
+
+    def __init__(
+        self, certifier: GapCertifier, goal: Goal, *, opening: bool = True, augmented: bool = False
+    ) -> None:
+        super().__init__(certifier, goal)
+        self.opening, self.augmented = opening, augmented
+
+    def begin(self, w: Array, p: Array, price: Array) -> PracticalState:
+        """The gap at the start is bounded with the dual given."""
+        L, history = self.objective.L, np.full((1, LOOK_BACK + 1), math.inf)
+        state = PracticalState(
+            w, w.copy(), p, w.copy(), p.copy(), history, L / 4.0, 0.3 * L, not self.opening
+        )
+        return self._noted(state, self.certifier.gap(w, self.objective.gradient(w), p))
+
+    def step(self, state: PracticalState) -> PracticalState:
+        """One step of the opening or of a stage."""
+        state = replace(state, fresh=False, inner=state.inner + 1)
+        return self._stage(state) if state.stages else self._open(state)
+
+    # -- opening -------------------------------------------------------------------
+    def _open(self, state: PracticalState) -> PracticalState:
+        L, weight, w, p = self.objective.L, state.weight, state.w, state.p
+        gradient = self.objective.gradient(w)
+        if state.inner >= state.check:
+            state = self._noted(state, self.certifier.gap(w, gradient, p))
+            # Twice in a row the gap fell by less than 4 while the iterations doubled.
+            now, before = float(state.history[0, 0]), float(state.history[0, -1])
+            late = state.late + 1 if now > 0.25 * before and math.isfinite(before) else 0
+            state = replace(state, check=math.ceil(CHECK_AGAIN * state.check), late=late)
+            if late >= 2:
+                return replace(state, x=w, centre=w, stages=True, inner=0)
+        ahead = w - (0.99 / (0.5 * L + weight)) * (gradient + p)
+        moved = self.system.residual(2.0 * ahead - w)[0]
+        p = p + (weight / self.system.interval.high) * moved
+        state = replace(state, w=ahead, p=p)
+        if state.inner < state.adapt:
+            return state
+        weight = adapted_weight(
+            self.space, weight, 0.3 * L, p - state.p_centre, ahead - state.centre
+        )
+        return replace(state, weight=weight, adapt=next_adaptation(state.adapt))
+
+    # -- stages -------------------------------------------------------------------
+    def _stage(self, state: PracticalState) -> PracticalState:
+        L, space, nu, centre = self.objective.L, self.space, state.nu, state.centre
+        correct, interval = Correction.of(self.system), self.system.interval
+        low, high = correction_interval(interval.low, interval.high, correct.degree)
+        weight = L if self.augmented else 0.0
+        smooth = L + weight * high + nu
+        tau = min(1.0, 0.5 * math.sqrt(high * nu / (low * smooth)))
+        eta = 1.0 / (4.0 * tau * smooth)
+        steps = StageSteps(nu, tau, eta, 1.0 / (eta * high), weight)
+        moved = stage_step(self.objective, correct, steps, state.x, state.w, state.p, centre)
+        state = replace(state, x=moved.x, w=moved.f, p=moved.p)
+        if state.inner < LEAST_STEPS:
+            return state
+        away = space.norm(moved.g - centre, riding=True)
+        steep = space.norm(moved.slope + moved.p, riding=True)
+        off = space.norm(moved.violation, riding=True)
+        over = steep <= TEST * nu * away and off <= TEST * math.sqrt(nu / L) * away
+        return self._ended(state, moved.g) if over else state
+
+    def _ended(self, state: PracticalState, g: Array) -> PracticalState:
+        """The next stage, from the repaired g."""
+        goal, certifier, before = self.goal, self.certifier, self._known(state)
+        epsilon = goal.epsilon(before.value)
+        target = max(epsilon, 0.05 * before.bound(before.required(goal)))
+        radius = max(before.required(goal), certifier.travelled(g))
+        reach = execution_radius(self.realized, radius)
+        size = max(self.objective.L * reach, before.steepness)
+        point, distance = certifier.repaired(g, 0.02 * target / size)
+        gradient = self.objective.gradient(point)
+        more, _ = certifier.project(gradient + state.p, 0.02 * target / radius)
+        p = state.p + more
+        found = certifier.gap(point, gradient, p, distance=distance)
+        required = found.required(goal)
+        slow = found.bound(required) > 0.5 * before.bound(required)
+        nu = state.nu / 4.0 if slow else state.nu
+        state = replace(state, w=point, x=point, centre=point, p=p, nu=nu, inner=0)
+        return self._noted(state, found)
+
+    # -- the bound -------------------------------------------------------------------
+    def _noted(self, state: PracticalState, found: Gap) -> PracticalState:
+        bound = found.bound(found.required(self.goal))
+        return replace(
+            state, history=np.concatenate([[[bound]], state.history[:, :-1]], axis=1), fresh=True,
+            value=found.value, base=found.base, slope=found.slope, distance=found.distance,
+            travelled=found.travelled,
+        )  # fmt: skip
+
+    def _known(self, state: PracticalState) -> Gap:
+        """The latest bound (its point is the iterate it was taken at)."""
+        return Gap(
+            state.w, state.w, state.p, state.value, state.base, state.slope, state.distance,
+            state.travelled, self.objective.L, True, execution_radius(self.realized, 1.0),
+        )  # fmt: skip
+
+    def quick_gap(self, state: PracticalState) -> Gap | None:
+        """The bound of this very iterate, if the schedule took one."""
+        return self._known(state) if state.fresh else None
+
+    @property
+    def cost(self) -> Cost:
+        """Of a step of the opening."""
+        return self.objective.cost + self.system.cost

@@ -1,0 +1,250 @@
+"""The only loop: steps, checks, limits, observation, interruption, checkpoints, progress."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Protocol
+
+import numpy as np
+
+from ccmac.certificates.stopping import Check, Stopping
+from ccmac.errors import GradientError
+from ccmac.inputs import Array
+from ccmac.ledger import Ledger
+from ccmac.methods.base import Iteration, State
+from ccmac.results import Trace
+from ccmac.runtime.space import piece_sums, row_dots
+
+Report = Callable[[int, float, float, Ledger], None]
+
+
+@contextmanager
+def reporter(
+    wanted: bool | None, root: bool, name: str, predicted: float | None
+) -> Iterator[Report | None]:
+    """Yield a report function (None when silent). ``wanted`` None: only in a terminal."""
+    show = sys.stderr.isatty() if wanted is None else wanted
+    if not (show and root):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed:.0f} it  {task.fields[error]}  {task.fields[rounds]} rounds"),
+        TimeElapsedColumn(),
+    )
+    total = predicted if predicted is not None and math.isfinite(predicted) else None
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total, error="", rounds=0)
+
+        def report(count: int, bound: float, relative: float, ledger: Ledger) -> None:
+            fields: dict[str, object] = {"rounds": f"{ledger['rounds']:,}"}
+            if math.isfinite(bound):
+                fields["error"] = f"bound {bound:.1e}"
+            elif math.isfinite(relative):
+                fields["error"] = f"error {relative:.1e}"
+            bar.update(task, completed=count, **fields)  # type: ignore[arg-type]
+
+        yield report
+
+
+HEALTH_EVERY = 10
+BLOW_UP = 1e8
+
+
+class Observer:
+    """RelErr = ||u - u*||^2 / ||u0 - u*||^2 to a known reference; an observation, never charged.
+
+    ``z`` None compares the local variables only (vertical federated weights).
+    """
+
+    def __init__(self, iteration: Iteration[Any], x: Array, z: Array | None, tol: float) -> None:
+        self.space, self.x, self.z, self.tol = iteration.space, x, z, tol
+        self.start = 1.0
+
+    def begin(self, x: Array, z: Array) -> None:
+        """Fix the denominator at the starting point."""
+        self.start = max(self._square(x, z), 1e-300)
+
+    def error(self, x: Array, z: Array) -> float:
+        """RelErr now."""
+        return self._square(x, z) / self.start
+
+    def _square(self, x: Array, z: Array) -> float:
+        runtime, space = self.space.runtime, self.space
+        gap = x - self.x
+        with runtime.ledger.observing():
+            value = float(runtime.total(piece_sums(gap**2, space.d)[:, None])[0])
+            if self.z is not None:
+                off = runtime.average(z)[0] - self.z
+                value += float(runtime.agree(off @ off))
+            return value
+
+
+class Saver(Protocol):
+    """Writes checkpoints when they are due."""
+
+    def due(self, count: int) -> bool:
+        """Whether to save after this iteration."""
+
+    def save(self, count: int, state: State) -> None:
+        """Write the state."""
+
+
+@dataclass
+class Outcome:
+    """How a run ended."""
+
+    status: str
+    state: State
+    iterations: int
+    check: Check | None = None
+    relative_error: float = math.nan
+    seconds: float = 0.0
+
+    @property
+    def proved(self) -> float:
+        """The bound at the end; infinite where there is none."""
+        bound = math.nan if self.check is None else self.check.bound
+        return math.inf if math.isnan(bound) else bound
+
+
+@dataclass
+class Settings:
+    """What the loop obeys."""
+
+    max_iterations: int
+    max_seconds: float | None = None
+    stopping: Stopping | None = None
+    observer: Observer | None = None
+    energy: Callable[[Any], float] | None = None
+    callback: Callable[[int, Any], object] | None = None
+    report: Callable[[int, float, float, Ledger], None] | None = None
+    saver: Saver | None = None
+    first: int = 0
+    begun: float | None = None  # time.perf_counter() of the call; None: now
+    trace: Trace = field(default_factory=Trace)
+
+
+def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcome:
+    """Run until a goal, a limit, an interruption or a blow-up ends it."""
+    runtime = iteration.space.runtime
+    ledger = runtime.ledger
+    begun = time.perf_counter() if settings.begun is None else settings.begun
+    health = _Health(iteration)
+    relative_error, check = math.nan, None
+    status, count = "max_iterations", settings.first
+
+    with _interruptible() as interrupted:
+        while count < settings.max_iterations:
+            count += 1
+            try:
+                state = iteration.step(state)
+            except GradientError as error:
+                raise GradientError(f"{error} (iteration {count})") from None
+            bound = math.nan
+            if settings.observer is not None:
+                relative_error = settings.observer.error(*iteration.point(state))
+            if settings.stopping is not None and settings.stopping.due(count):
+                with ledger.phase("monitor"):
+                    check = settings.stopping.check(iteration, state, count)
+                bound = check.bound
+            energy = settings.energy(state) if settings.energy is not None else math.nan
+            seconds = time.perf_counter() - begun
+            settings.trace.record(count, seconds, ledger, relative_error, bound, energy)
+            if settings.report is not None:
+                settings.report(count, bound, relative_error, ledger)
+            if settings.observer is not None and relative_error <= settings.observer.tol:
+                status = "optimal"
+                break
+            if check is not None and check.done:
+                status = "optimal"
+                break
+            if health.failed(state, count):
+                status = "diverged"
+                break
+            if settings.saver is not None and settings.saver.due(count):
+                settings.saver.save(count, state)
+            if settings.callback is not None and settings.callback(count, state.copied()) is True:
+                status = "interrupted"
+                break
+            if _agreed(iteration, interrupted.is_set()):
+                status = "interrupted"
+                break
+            elapsed = time.perf_counter() - begun
+            late = settings.max_seconds is not None and elapsed > settings.max_seconds
+            if settings.max_seconds is not None and _agreed(iteration, late):
+                break
+            if iteration.finished(state):
+                status = "finished"
+                break
+    seconds = time.perf_counter() - begun
+    return Outcome(status, state, count, check, relative_error, seconds)
+
+
+class _Health:
+    """Notices iterates that blow up: non-finite, or far beyond anything seen at first."""
+
+    def __init__(self, iteration: Iteration[Any]) -> None:
+        self.iteration = iteration
+        self.reference = math.inf
+
+    def failed(self, state: State, count: int) -> bool:
+        if count > 1 and count % HEALTH_EVERY:
+            return False
+        x, z = self.iteration.point(state)
+        space = self.iteration.space
+        runtime = space.runtime
+        with runtime.ledger.phase("monitor"), np.errstate(over="ignore", invalid="ignore"):
+            squares = piece_sums(x**2, space.d) + row_dots(z, z)
+            size = float(runtime.total(squares[:, None], riding=True)[0])
+        if not math.isfinite(size):
+            return True
+        if count == 1:
+            self.reference = max(size, 1e-12)
+            return False
+        if count <= HEALTH_EVERY:
+            self.reference = max(self.reference, size)  # a start at zero says nothing
+            return False
+        return size > BLOW_UP * self.reference
+
+
+def _agreed(iteration: Iteration[Any], flag: bool) -> bool:
+    """Whether any process raised the flag (all must leave the loop together)."""
+    runtime = iteration.space.runtime
+    if len(runtime.owned) == runtime.n:
+        return flag
+    with runtime.ledger.observing():
+        rows = np.full((len(runtime.owned), 1), float(flag))
+        return bool(runtime.total(rows)[0] > 0)
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Ctrl-C asks the loop to stop after the current step; a second one stops at once."""
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if flag.is_set():
+            raise KeyboardInterrupt
+        flag.set()
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,231 @@
+"""From the last state of a run to a Result: point, prices, violations, verdict."""
+
+from __future__ import annotations
+
+import math
+import platform
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ccmac.certificates.error_bound import Bound, Certifier
+from ccmac.certificates.infeasibility import Conflicts, Infeasibility
+from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
+from ccmac.certificates.proof import Proved
+from ccmac.certificates.recession import Recession
+from ccmac.certificates.stopping import Check
+from ccmac.inputs import Array
+from ccmac.methods.base import Prepared
+from ccmac.methods.driver import Outcome
+from ccmac.plans import Plan
+from ccmac.problem import Problem
+from ccmac.realizations.base import Realized
+from ccmac.results import Result, Trace
+from ccmac.runtime import Runtime
+from ccmac.version import __version__
+from ccmac.workspace import Workspace
+
+
+def finish(
+    work: Workspace,
+    prepared: Prepared,
+    outcome: Outcome,
+    plan: Plan,
+    trace: Trace,
+    recovery: Recovery | None,
+    warnings: list[str],
+    seed: int,
+) -> Result:
+    """Build the Result; what it still has to compute is charged to ``monitor``."""
+    problem, runtime, judge = work.problem, work.runtime, prepared.judge
+    with runtime.ledger.phase("monitor"):
+        status, check = _verdict(prepared, outcome)
+        bound = _certificate(prepared, outcome, check)
+        x, z = prepared.iteration.point(outcome.state)
+        if isinstance(bound, Proved):
+            x, z = bound.x, np.broadcast_to(bound.z, z.shape)
+        elif bound is not None and judge is not None:
+            x, z = judge.space.x(bound.w), judge.copies(bound.w)
+        residuals: dict[str, float] = {}
+        multipliers: Multipliers | None = None
+        infeasibility: Infeasibility | None = None
+        if recovery is None or status == "diverged":
+            mean = runtime.average(z)
+        else:
+            residuals, mean, _ = recovery.violations(x, z)
+            if isinstance(bound, Proved):
+                multipliers = recovery.multipliers(
+                    bound.gradient_x.copy(), bound.gradient_z.copy(), bound.price[None]
+                )
+            elif bound is not None and judge is not None:
+                # A point that was not repaired proves nothing about the equations.
+                if check is not None and check.certificate is bound:
+                    infeasibility = _diagnose(work, recovery, judge, bound, residuals)
+                multipliers = _prices(recovery, judge, bound)
+        if bound is not None:
+            residuals["stationarity"] = bound.stationarity
+        objective = _objective(problem, runtime, x, mean) if status != "diverged" else math.nan
+    rests = _rests_on(prepared, bound, work)
+    if infeasibility is not None:
+        status = "infeasible"
+    elif status == "optimal" and bound is not None and rests == "estimated":
+        status = "converged"
+    error = math.nan if bound is None or infeasibility is not None else bound.error
+    checked = [] if prepared.stopping is None else prepared.stopping.notes
+    warnings = [*warnings, *prepared.notes, *checked]
+    return Result(
+        _split(problem, x), np.array(mean[0]), multipliers, status,
+        objective=objective, residuals={name: float(value) for name, value in residuals.items()},
+        error_bound=math.nan if rests == "estimated" else error,
+        error_estimate=error if rests == "estimated" else math.nan,
+        iterations=outcome.iterations, seconds=outcome.seconds,
+        relative_error=outcome.relative_error, ledger=runtime.ledger, trace=trace, plan=plan,
+        certificates={**prepared.certificates, **_facts(work, bound, rests)},
+        provenance=provenance(runtime, seed),
+        infeasibility=infeasibility, warnings=warnings, agents=runtime.owned,
+        _problem=problem if problem.complete else None,
+    )  # fmt: skip
+
+
+def _verdict(prepared: Prepared, outcome: Outcome) -> tuple[str, Check | None]:
+    """The status, with the last check; one is made where the run ended without."""
+    check = outcome.check
+    status = "stalled" if outcome.status == "finished" else outcome.status
+    known = check is not None and (check.done or outcome.status == "finished")
+    if status != "diverged" and prepared.stopping is not None and not known:
+        check = prepared.stopping.final(prepared.iteration, outcome.state)
+    if check is not None and check.done and status in ("max_iterations", "stalled"):
+        status = "optimal"
+    return status, check
+
+
+def infeasible_result(work: Workspace, conflict: Infeasibility, seed: int) -> Result:
+    """The Result of a problem whose agents' own equations contradict each other."""
+    problem, runtime = work.problem, work.runtime
+    return Result(
+        [np.zeros(k) for k in problem.d.values()], np.zeros(problem.q), None, "infeasible",
+        infeasibility=conflict, ledger=runtime.ledger, provenance=provenance(runtime, seed),
+        agents=runtime.owned, _problem=problem if problem.complete else None,
+    )  # fmt: skip
+
+
+def unbounded_result(work: Workspace, direction: Recession, seed: int) -> Result:
+    """The Result of a problem whose objective falls without bound."""
+    problem, runtime = work.problem, work.runtime
+    found = {
+        "direction": {"x": [v.tolist() for v in direction.x], "z": direction.z.tolist()},
+        "fall": direction.fall, "defect": direction.defect,
+    }  # fmt: skip
+    return Result(
+        [np.zeros(k) for k in problem.d.values()], np.zeros(problem.q), None, "unbounded",
+        objective=-math.inf, certificates=found, ledger=runtime.ledger,
+        provenance=provenance(runtime, seed), warnings=[direction.message], agents=runtime.owned,
+        _problem=problem if problem.complete else None,
+    )  # fmt: skip
+
+
+def _certificate(
+    prepared: Prepared, outcome: Outcome, check: Check | None
+) -> Bound | Proved | None:
+    """The bound found by the stopping rule, else a quick one from the method's dual state."""
+    if check is not None and check.certificate is not None:
+        return check.certificate
+    judge = prepared.judge
+    if outcome.status == "diverged" or judge is None or not 0 < judge.objective.mu < math.inf:
+        return None
+    iteration, state = prepared.iteration, outcome.state
+    dual = iteration.dual(state, judge)
+    if dual is None:
+        return None
+    return Certifier(judge).look(iteration.embedded(state, judge), dual).bound
+
+
+def _diagnose(
+    work: Workspace, recovery: Recovery, realized: Realized, bound: Bound, norms: dict[str, float]
+) -> Infeasibility | None:
+    """A conflict, if the equations stay violated however well they are repaired."""
+    if bound.price is None or realized.system.empty:
+        violated = max(norms.values()) > CONFLICT * max(1.0, recovery.scale())
+        if not (violated and realized.system.empty):
+            return None
+        zero = np.zeros((1, recovery.coupling.width))
+        return Conflicts(work, recovery).at(realized.copies(bound.w), zero, norms)
+    if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
+        return None
+    repaired = Certifier(realized).repair(bound.w)
+    space = realized.space
+    norms, _, _ = recovery.violations(space.x(repaired), realized.copies(repaired))
+    price = realized.system.common_price(realized.system.residual(repaired)[1])
+    return Conflicts(work, recovery).at(realized.copies(repaired), price, norms)
+
+
+def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:
+    if bound.price is None or bound.gradient is None:
+        return None
+    space = realized.space
+    width = recovery.coupling.width
+    price = np.zeros((1, width))
+    if bound.price.shape[1]:
+        price = realized.system.common_price(bound.price)[:, :width]
+    return recovery.multipliers(
+        space.x(bound.gradient).copy(), space.z(bound.gradient) / realized.s, price
+    )
+
+
+def _objective(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> float:
+    rows, start = [], 0
+    for i, agent in problem.agents.items():
+        d = problem.d[i]
+        rows.append([agent.objective.value(x[start : start + d], mean[0])])
+        start += d
+    # The last message of a run: sums that were said to ride on the next one travel here.
+    return float(runtime.total(np.array(rows, dtype=np.float64))[0])
+
+
+def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace) -> str:
+    """On what the bound's spectral ends and constants rest."""
+    if bound is None:
+        return "nothing"
+    if work.doubts:
+        return "estimated"
+    if isinstance(bound, Proved) or prepared.judge is None:
+        return "proved"
+    return prepared.judge.system.interval.source
+
+
+def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[str, Any]:
+    """What is said of the bound in ``Result.certificates``."""
+    facts: dict[str, Any] = {"rests_on": rests}
+    if isinstance(bound, Proved) and work.reduced is not None:
+        reduced = work.reduced
+        facts["rows"] = {
+            "rank": reduced.rank, "least_singular_value": reduced.least,
+            "condition": reduced.condition,
+        }  # fmt: skip
+        near = reduced.near_cut
+        if near["kept"] < 100 or near["dropped"] > 0.01 or reduced.doubtful:
+            facts["rank_cut"] = {**near, "doubtful": reduced.doubtful}
+    return facts
+
+
+def _split(problem: Problem, x: Array) -> list[Array]:
+    ends = np.cumsum(list(problem.d.values()))[:-1]
+    return [np.array(piece) for piece in np.split(x, ends)]
+
+
+def provenance(runtime: Runtime, seed: int) -> dict[str, Any]:
+    """Versions and settings that a record needs to be understood later."""
+    return {
+        "ccmac": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "runtime": type(runtime).__name__.lower(),
+        "fused": runtime.fused,
+        "averaging": runtime.averaging.name,
+        "network": runtime.network.name,
+        "agents": runtime.n,
+        "kappa_W": runtime.network.condition,
+        "seed": seed,
+    }

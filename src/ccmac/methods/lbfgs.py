@@ -1,0 +1,285 @@
+"""cross-lbfgs: quasi-Newton steps on the two-channel dual of a smooth strongly convex problem.
+
+With lambda the coupled price and nu_i (sum zero) the consensus prices, u_i = (x_i, z_i) the local
+minimiser under C_i and D_i at h_i = (A_i'l, B_i'l + nu_i), the negative dual
+
+    phi(l, nu) = -sum_i [min_u f_i(u) + <h_i, u>] + <l, sum_i b_i>
+
+has the gradient -(sum_i A_i x_i + B_i z_i - b_i,  z_i - mean z). nu is measured in units of
+sqrt(omega), which brings both channels to one scale (dual_channels, learnt at the start). The
+direction is that of L-BFGS. For directions v with sum_i v_i = 0,
+
+    sum_i <z_i - mean z, v_i> = sum_i <z_i, v_i>
+
+is known before the averaging, and squares follow from sum_i ||z_i||^2 and the mean, with z shifted
+by the last mean against cancellation. So every inner product travels with the vectors:
+
+    d = -H g,  u_i = u_i(h + alpha K'd),  AVERAGE (K_i u_i - b_i, z_i, products, value)
+
+A trial is taken when phi falls enough (Armijo); where rounding hides that, when the slope along d
+falls enough. Taken or not, it shows the curvature between two points and joins the history; after
+the second refusal in a row steps are shortened as well. Cost of a trial: 1 argmin, 2 A, 2 B, one
+averaging, two riding reductions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ccmac.certificates.error_bound import Dual
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
+from ccmac.methods.dual_channels import channel_curvatures, split_vector
+from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, replaced
+from ccmac.methods.local.minimum import LocalMinimisers
+from ccmac.methods.realized import JudgedMethod
+from ccmac.realizations.base import Realized
+from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.curvature import CurvatureTable
+
+PROBE = 1e-4  # displacement of the minimisers when curvature is probed, at most
+ARMIJO = 1e-4
+ALIKE = 1e-10  # values closer than this (relative) do not decide
+CURVATURE = 1e-8  # <s, y> below this share of |s||y|: condition 1e16, the dual has no curvature
+TRIALS = 20  # rejected in a row: nothing is left to gain
+SETTLED = 1e-30
+SWELLED = 1e8  # of the square over its least: rounding, or equations in conflict
+FLATTER = 0.8
+
+
+@dataclass(frozen=True)
+class LbfgsState(State):
+    """u and h = K'lambda; price, mean z, the history with its Gram matrix; scalars of the search.
+
+    ``inner`` counts the gradients spent inside the local minimisations.
+    """
+
+    u: Array = vector()
+    h: Array = vector()
+    price: Array = rows()
+    mean: Array = rows()
+    basis_l: Array = rows()
+    basis_n: Array = rows()
+    gram: Array = rows()
+    inner: Array = rows()
+    count: int = 0
+    pairs: int = 0
+    alpha: float = 1.0
+    value: float = 0.0
+    first: float = 0.0
+    least: float = np.inf
+    rejected: int = 0
+    over: bool = False
+
+
+class DualLbfgs(Iteration[LbfgsState]):
+    """The iteration of the module text."""
+
+    def __init__(self, work: Workspace, seed: int = 0) -> None:
+        self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
+        self.coupling, self.local = work.coupling, LocalMinimisers(work)
+        self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
+        self._probe = PROBE * self._strong_convexity(work.curvature)
+        origin = self.space.zeros()
+        self._rest, _ = self.local.minimise(origin, origin)
+        coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
+        self.omega, self.curvature = coupled / shared, coupled
+        self._root = math.sqrt(self.omega)
+
+    @staticmethod
+    def _strong_convexity(table: CurvatureTable) -> float:
+        known = [float(table.mu_x.min()), float(table.mu_z.mean()), float(table.mu.min())]
+        return min(value for value in known if 0 < value < math.inf)
+
+    def _energies(self, h: Array) -> Array:
+        """<h, T h> by a difference of minimisers: T h = -(u(eps h) - u(0))/eps."""
+        u, _ = self.local.minimise(self._probe * h, self._rest)
+        return self.space.partial_dots(h, (self._rest - u) / self._probe)[:, 0]
+
+    def start(
+        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+    ) -> LbfgsState:
+        """The user's point; the prices of a warm start enter the first iteration."""
+        space, count = self.space, self.space.count
+        h = space.zeros() if dual is None else dual[: space.z_end].copy()
+        width, q = self.coupling.width, space.q
+        known = np.zeros((1, width))
+        if price is not None:
+            known[...] = price[:width]
+        return LbfgsState(
+            split_vector(space, x, z), h, known, np.zeros((1, q)), np.zeros((1, SIZE, width)),
+            np.zeros((count, SIZE, q)), np.zeros((1, SIZE, SIZE)), np.zeros((count, 1)),
+        )  # fmt: skip
+
+    def step(self, state: LbfgsState) -> LbfgsState:
+        """The local minimisers at the first prices, then one trial a step."""
+        if state.count:
+            return replace(self._search(state), count=state.count + 1)
+        zero = np.zeros_like(state.price), np.zeros_like(self.space.z(state.u))
+        trial = self._trial(state, state.h, *zero, 0.0)
+        learnt, _ = self._learn(state, trial, 0.0, take=True)
+        return replace(learnt, first=float(trial.squares[2, 2]), count=1)
+
+    def _search(self, state: LbfgsState) -> LbfgsState:
+        gram, alpha = state.gram[0], state.alpha
+        c = direction(gram, state.pairs, 1.0 / self.curvature)
+        if float(c @ gram[GRADIENT]) >= 0.0:  # rounding: the history no longer gives descent
+            state = replace(state, pairs=0)
+            c = direction(gram, 0, 1.0 / self.curvature)
+        d_l = np.stack([c @ basis for basis in state.basis_l])
+        d_n = np.stack([c @ basis for basis in state.basis_n])
+        h = self.space.zeros()
+        if not self.coupling.empty:
+            h = split_vector(self.space, *self.coupling.adjoint(d_l))
+        self.space.z(h)[...] += self._root * d_n
+        trial = self._trial(state, state.h + alpha * h, d_l, d_n, alpha)
+        before, after = float(trial.products[GRADIENT, 0]), float(trial.squares[2, 0])
+        rise = trial.value - state.value
+        flatter = rise <= ALIKE * trial.size and after <= FLATTER * abs(before)
+        taken = bool(rise <= ARMIJO * alpha * before or flatter)
+        state, curved = self._learn(state, trial, alpha, take=taken)
+        rejected = 0 if taken else state.rejected + 1
+        square = float(state.gram[0, GRADIENT, GRADIENT])
+        least = min(state.least, square)
+        # While phi falls to a minimum, ||g||^2 stays below condition times any earlier one.
+        over = square <= SETTLED * state.first or square > SWELLED * least
+        return replace(
+            state, rejected=rejected, alpha=0.5 ** max(rejected - 1, 0), least=least,
+            over=bool(over or not curved or rejected >= TRIALS),
+        )  # fmt: skip
+
+    def _trial(self, state: LbfgsState, h: Array, d_l: Array, d_n: Array, alpha: float) -> _Trial:
+        """Minimisers, gradient, value and inner products at prices h: one averaging."""
+        space, n = self.space, self.problem.n
+        u, spent = self.local.minimise(h, state.u)
+        z, prices = space.z(u), state.price + alpha * d_l
+        coupled, copies = self.coupling.contributions(space.x(u), z, with_z=True)
+        mean, mean_z = self.runtime.combine([coupled - self._right, copies])
+        # New vectors (d, y, g), those of the consensus channel without the mean's shift.
+        g_l, shifted = -n * mean, -self._root * (z - state.mean)
+        old_l, old_n = state.basis_l[:, GRADIENT], state.basis_n[:, GRADIENT]
+        new_l = np.stack([d_l, g_l - old_l, g_l], axis=1)
+        new_n = np.stack([d_n, shifted - old_n, shifted], axis=1)
+        values = self.local.values(h, u) - self._price_of_right(prices)
+        total = self.runtime.total(
+            np.hstack([_products(state.basis_n, new_n), values, np.abs(values)]), riding=True
+        )
+        drift = -self._root * (mean_z - state.mean)
+        common = _products(state.basis_l, new_l)[0]
+        agreed = self.runtime.agree(np.append(common, n * np.sum(drift**2)))
+        table = (total[:-2] + agreed[:-1]).reshape(SIZE + 3, 3)
+        squares = table[SIZE:]
+        squares[1:, 1:] -= agreed[-1]
+        new_n[:, 1:] -= drift[:, None, :]
+        return _Trial(
+            u, h, prices, mean_z, new_l, new_n, table[:SIZE], squares, float(-total[-2]),
+            float(total[-1]), spent,
+        )  # fmt: skip
+
+    def _price_of_right(self, prices: Array) -> Array:
+        wide = np.broadcast_to(prices, self._right.shape)
+        return np.array([[float(l @ b)] for l, b in zip(wide, self._right, strict=True)])
+
+    def _learn(
+        self, state: LbfgsState, trial: _Trial, alpha: float, *, take: bool
+    ) -> tuple[LbfgsState, bool]:
+        """Step and change of the gradient join the history, if curved; ``take``: go there."""
+        scale = np.array([alpha, 1.0, 1.0])
+        products, squares = trial.products * scale, trial.squares * np.outer(scale, scale)
+        curved = bool(squares[0, 1] > CURVATURE * math.sqrt(abs(squares[0, 0] * squares[1, 1])))
+        pair = state.pairs if curved else None
+        gram = replaced(state.gram[0], products, squares, pair=pair, gradient=take)
+        for basis, new in ((state.basis_l, trial.new_l), (state.basis_n, trial.new_n)):
+            if pair is not None:
+                basis[:, pair % MEMORY] = alpha * new[:, 0]
+                basis[:, MEMORY + pair % MEMORY] = new[:, 1]
+            if take:
+                basis[:, GRADIENT] = new[:, 2]
+        learnt = replace(
+            state, gram=gram[None], inner=state.inner + trial.spent, pairs=state.pairs + curved
+        )
+        if take:
+            learnt = replace(
+                learnt, u=trial.u, h=trial.h, price=trial.prices, mean=trial.mean,
+                value=trial.value,
+            )  # fmt: skip
+        return learnt, curved
+
+    def point(self, state: LbfgsState) -> tuple[Array, Array]:
+        """The local minimisers at the prices taken last."""
+        return self.space.x(state.u), self.space.z(state.u)
+
+    def dual(self, state: LbfgsState, realized: Realized) -> Dual | None:
+        """h, which the minimisers cancel where no local equation or shift adds to it."""
+        if {"C", "D"} & self.problem.present or self.local.shifted:
+            return None
+        p = np.zeros(realized.space.size)
+        p[: self.space.size] = state.h
+        realized.space.z(p)[...] *= realized.s
+        return Dual(p, state.price)
+
+    def finished(self, state: LbfgsState) -> bool:
+        """Nothing is left to gain, or rounding (or equations in conflict) forbid it."""
+        return state.over
+
+    @property
+    def cost(self) -> Cost:
+        """Every iteration but the first (which has no adjoint products)."""
+        runtime, table = self.runtime, 3 * (SIZE + 3)
+        return (
+            Cost(argmins=1)
+            + 2 * self.coupling.product_cost()
+            + runtime.average_cost(self.coupling.width + self.space.q)
+            + runtime.total_cost(table + 2, riding=True)
+            + runtime.total_cost(table + 1, riding=True)
+        )
+
+
+@dataclass
+class _Trial:
+    """What one look at new prices found."""
+
+    u: Array
+    h: Array
+    prices: Array
+    mean: Array
+    new_l: Array
+    new_n: Array
+    products: Array
+    squares: Array
+    value: float
+    size: float
+    spent: Array
+
+
+def _products(basis: Array, new: Array) -> Array:
+    """Products of [basis; new] with new, one flat row for each of them."""
+    return np.stack(
+        [(np.concatenate([b, v]) @ v.T).ravel() for b, v in zip(basis, new, strict=True)]
+    )
+
+
+@dataclass(frozen=True)
+class CrossLbfgs(JudgedMethod):
+    """Quasi-Newton steps on the two-channel dual, with local minimisations."""
+
+    name = "cross-lbfgs"
+    summary = (
+        "quasi-Newton on the two-channel dual, local minimisations, one averaging a trial step"
+    )
+    needs = frozenset({"smooth", "strongly convex"})
+    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Probes of the curvature (argmins and one reduction); a realization for a certificate."""
+        iteration = DualLbfgs(work, request.seed)
+        judge, stopping = self.judge(work, request)
+        return Prepared(
+            iteration, stopping, "averaged", "smooth, with local minimisations",
+            {"omega": iteration.omega, "pairs kept": MEMORY}, judge=judge,
+        )  # fmt: skip

@@ -1,0 +1,139 @@
+"""Exact minimisation of one agent's quadratic under its own equations C x = c, D z = e.
+
+With V_C, V_D orthonormal bases of the row spaces and E = diag(V_C, V_D), the minimiser of
+u'Hu/2 - g'u + h'u on {E u = r} is  u = u_0 + T (g - H u_0 - h),  u_0 = E'r,  where
+
+    T = M - M E'(E M E')^{-1} E M,     M = H^{-1},
+
+vanishes on Range(E'). H is factorized once (diagonal, sparse LU or Cholesky), never inverted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from ccmac.inputs import Array, is_sparse
+from ccmac.linalg.extremes import diagonal_matrix
+from ccmac.linalg.factor import factorized
+from ccmac.objectives.separable import Separable
+from ccmac.workspace import Workspace
+from ccmac.workspace.curvature import CurvatureTable
+
+LEAST_SHARE = 0.25
+DENSE = 3000
+
+
+Solve = Callable[[Array], Array]
+
+
+def constrained_inverse(solve: Solve, E: Array) -> Solve:
+    """v -> T v for solve = H^{-1} and E with orthonormal rows (possibly none)."""
+    if not len(E):
+        return solve
+    images = np.stack([solve(row) for row in E], axis=1)
+    factor = scipy.linalg.cho_factor(E @ images)
+
+    def apply(v: Array) -> Array:
+        u = solve(v)
+        return np.asarray(u - images @ scipy.linalg.cho_solve(factor, E @ u))
+
+    return apply
+
+
+def curvature_shift(table: CurvatureTable) -> Array:
+    """a_i with sum 0: f_i + (a_i/2) ||z_i||^2 changes nothing where the copies agree.
+
+    Used when some agents have (nearly) no curvature in z, as when one agent owns the labels: every
+    agent then gets the mean curvature. Zero for objectives that couple x and z.
+    """
+    h = table.mu_z
+    if not table.separable or not np.isfinite(h).all() or h.min() >= LEAST_SHARE * h.mean():
+        return np.zeros(len(h))
+    return np.asarray(h.mean() - h)
+
+
+def affordable(work: Workspace) -> bool:
+    """Whether every agent's Hessian is cheap to factorize: small, or a multiple of I by blocks.
+
+    One reduction.
+    """
+    problem, rows = work.problem, []
+    for i, agent in problem.agents.items():
+        size, equations = problem.d[i] + problem.q, problem.p[i] + problem.r[i]
+        parts = (getattr(agent.objective, name, None) for name in ("x_part", "z_part"))
+        plain = isinstance(agent.objective, Separable) and all(
+            part is None or part.isotropic() is not None for part in parts
+        )
+        rows.append([float((plain or size <= DENSE) and size * equations <= DENSE**2)])
+    return bool(work.runtime.gather(np.array(rows)).all())
+
+
+class OwnEquations:
+    """Of the agents owned here: orthonormal rows of C_i and D_i, a point that satisfies them."""
+
+    def __init__(self, work: Workspace) -> None:
+        self._space, self._local, self._shared = work.space, work.local, work.shared
+        self._sides = np.split(self._shared.right, np.cumsum(self._shared.family.rows)[:-1])
+
+    def of(self, k: int) -> tuple[Array, Array, Array]:
+        """(V_C, V_D, point) of the k-th agent; no rows where there are no equations."""
+        space, local, shared = self._space, self._local, self._shared
+        d, q = space.d[k], space.q
+        V_C = np.zeros((0, d)) if local.empty else local.bases[k]
+        V_D = np.zeros((0, q)) if shared.empty else shared.family.blocks[k]
+        point = np.zeros(d + q)
+        if len(V_C):
+            point[:d] = local.point[space.offsets[k] : space.offsets[k + 1]]
+        if len(V_D):
+            point[d:] = V_D.T @ self._sides[k]
+        return V_C, V_D, point
+
+
+class LocalInverses:
+    """T_i and u_i(h) of the agents owned here; one call over all agents is one argmin."""
+
+    def __init__(self, work: Workspace) -> None:
+        problem, self.space, self.ledger = work.problem, work.space, work.ledger
+        q, own = problem.q, OwnEquations(work)
+        shift = curvature_shift(work.curvature)
+        self.shifted = bool(shift.any())
+        self._apply: list[Solve] = []
+        self._origin: list[tuple[Array, Array]] = []
+        for k, (i, agent) in enumerate(problem.agents.items()):
+            d = problem.d[i]
+            H, g, _ = agent.objective.quadratic(d, q)
+            H = plus_diagonal(H, np.repeat([0.0, shift[i]], [d, q]))
+            V_C, V_D, point = own.of(k)
+            E = scipy.linalg.block_diag(V_C, V_D)
+            self._apply.append(constrained_inverse(factorized(H, np.zeros(d + q)), E))
+            self._origin.append((point, np.asarray(g - H @ point)))
+
+    def minimisers(self, h: Array) -> Array:
+        """argmin f_i + <h_i, u> under the agent's equations, all agents. Cost: 1 argmin."""
+        self.ledger.charge(argmins=1)
+        out = self.space.zeros()
+        for k, (point, slope) in enumerate(self._origin):
+            self.space.write(out, k, point + self._apply[k](slope - self.space.read(h, k)))
+        return out
+
+    def apply(self, h: Array) -> Array:
+        """T_i h_i, all agents. Cost: 1 argmin."""
+        self.ledger.charge(argmins=1)
+        out = self.space.zeros()
+        for k, inverse in enumerate(self._apply):
+            self.space.write(out, k, inverse(self.space.read(h, k)))
+        return out
+
+
+def plus_diagonal(H: Any, diagonal: Array) -> Any:
+    """H + diag(diagonal), sparse where H is."""
+    if not diagonal.any():
+        return H
+    if is_sparse(H):
+        return sp.csr_array(H + diagonal_matrix(diagonal))
+    return H + np.diag(diagonal)

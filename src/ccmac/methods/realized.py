@@ -1,0 +1,153 @@
+"""Methods that run on a realization of the constraints, and the options all of them share.
+
+One dispatch over the realizations (:meth:`RealizedMethod.realize`), and one way for methods
+without a normalized realization of their own to have their points judged (:func:`judged`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ccmac.certificates.error_bound import Certifier
+from ccmac.certificates.proof import Proof
+from ccmac.certificates.stopping import CertifiedStop
+from ccmac.errors import InputError
+from ccmac.methods.base import Method, Request
+from ccmac.methods.options import option
+from ccmac.realizations.averaged.build import Wanted, averaged
+from ccmac.realizations.averaged.planner import Aim, Fixed
+from ccmac.realizations.base import Certificates, Realized
+from ccmac.workspace import Workspace
+
+REALIZATIONS = ("averaged", "canonical", "certified", "stack")
+CERTIFICATES = "spectral constants you vouch for; the rest is estimated"
+ACCESS = "how C_i and D_i are used: factorized, or by products alone"
+
+
+@dataclass(frozen=True)
+class RealizedMethod(Method):
+    """The options of a realization; each is refused where the realization has no use for it."""
+
+    realization: str = option(
+        "averaged", str, "how the constraints are executed", choices=REALIZATIONS
+    )
+    certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
+    access: str = option("factor", str, ACCESS, choices=("factor", "matvec"), only=["averaged"])
+    scale: float | None = option(
+        None, float, "s^2 of z = s z~ in units of the balanced scale", only=["averaged"]
+    )
+    normalizer: str | None = option(
+        None, str, "kind of q ~ S^-1", choices=("semi-iteration", "deflation"), only=["averaged"]
+    )
+    inner: int | None = option(
+        None, int, "size of the normalizer: steps, deflated vectors, or polynomial degree",
+        only=["averaged", "canonical", "certified"],
+    )  # fmt: skip
+    outer: int | None = option(
+        None, int, "degree of the Chebyshev correction over both channels", only=["averaged"]
+    )
+    floor: float | None = option(
+        None, float, "scale by the share that B's part of S has of A's", only=["averaged"]
+    )
+    lanczos: int | None = option(
+        None, int, "steps of the Lanczos run that the plan rests on", only=["averaged"]
+    )
+    rule: str | None = option(
+        None, str, "degree of the normalizers", choices=("paper", "tight", "exact"),
+        only=["canonical", "stack"],
+    )  # fmt: skip
+    delta: float | None = option(
+        None, float, "accuracy 1 -+ delta of the normalizers (0.5)",
+        only=["canonical", "certified", "stack"], below=1.0,
+    )  # fmt: skip
+    interval: str | None = option(
+        None, str, "where the spectrum of the stack is taken from",
+        choices=("certificate", "certificate-delta", "certificate-spread", "tight", "minimal"),
+        only=["canonical", "stack"],
+    )  # fmt: skip
+    model: str | None = option(
+        None, str, "which calls are charged modelled rounds", choices=("channel-2", "paper-6"),
+        only=["canonical"],
+    )  # fmt: skip
+    materialise: bool | None = option(
+        None, bool, "multiply small channels out, at an unchanged charge",
+        only=["canonical", "certified"],
+    )  # fmt: skip
+    spectra: list[Any] | None = option(
+        None, list, "intervals (low, high) that hold spec^+(M_j M_j')", only=["stack"]
+    )
+
+    stand_in: ClassVar[float | None] = None  # condition to plan with where mu = 0
+
+    def refuse_shape(self, stack: bool) -> None:
+        """A Stack has its own realization, which is also what averaged means there."""
+        if stack and self.realization == "averaged":
+            replace(self, realization="stack")
+        elif stack != (self.realization == "stack"):
+            raise InputError(
+                f"{self.name}: realization {self.realization!r} does not fit; a Stack is "
+                "normalized channel by channel (realization 'stack'), a Problem is not"
+            )
+
+    def realize(self, work: Workspace, request: Request, **fixed: Any) -> Realized:
+        """The realization asked for, charged to setup; ``fixed`` adds to what is decided."""
+        given = self.certificates or Certificates()
+        if work.stack is not None and self.realization == "averaged":
+            return replace(self, realization="stack").realize(work, request)
+        if self.realization == "averaged":
+            plan = Fixed(
+                self.scale, self.normalizer, self.inner, self.outer, self.lanczos, self.floor
+            )
+            target = request.target if self.stand_in is None else max(request.tol, 1e-12)
+            measure = request.measure if self.stand_in is None else (1.0, 1.0)
+            wanted = Wanted(
+                (request.x0, request.z0), Aim(target, measure, request.costs),
+                replace(plan, **fixed), given, self.access, self.stand_in, request.seed,
+            )  # fmt: skip
+            return averaged(work, wanted)
+        if self.realization == "stack":
+            from ccmac.realizations.stacked import stacked
+
+            return stacked(
+                work, factor=given.cross_factor, minimal=self.interval == "minimal",
+                **self._set("rule", "delta", "spectra"),
+            )  # fmt: skip
+        if self.realization == "canonical":
+            from ccmac.realizations.canonical import canonical
+
+            return canonical(
+                work, certificates=given,
+                **self._set("inner", "rule", "delta", "interval", "model", "materialise"),
+            )  # fmt: skip
+        from ccmac.realizations.certified import certified
+
+        return certified(work, certificates=given, **self._set("inner", "delta", "materialise"))
+
+    def _set(self, *names: str) -> dict[str, Any]:
+        """Those of the options that were given."""
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+@dataclass(frozen=True)
+class JudgedMethod(Method):
+    """A method whose points are judged, and repaired, on the averaged realization."""
+
+    certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
+
+    def judge(
+        self, work: Workspace, request: Request
+    ) -> tuple[Realized | None, CertifiedStop | None]:
+        """The realization and the rule that proves the tolerance.
+
+        None with a reference, and where the equations may be gathered: the run then proves in the
+        user's own rows. Cost, in setup: that of the realization (one Lanczos run). The Result
+        reports the repaired point for which the bound holds.
+        """
+        if request.reference or (self.certificates is None and Proof.of(work) is not None):
+            return None, None
+        goal = Aim(request.target, request.measure, request.costs)
+        given = self.certificates or Certificates()
+        wanted = Wanted((request.x0, request.z0), goal, certificates=given, seed=request.seed)
+        realized = averaged(work, wanted)
+        return realized, CertifiedStop(Certifier(realized), request.tol)

@@ -1,0 +1,79 @@
+"""The methods by name, and the one place where names and options become a method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ccmac.errors import InputError, MethodRefused
+from ccmac.methods.apapc import CrossApapc, JointApapc
+from ccmac.methods.auto import Auto
+from ccmac.methods.base import Method
+from ccmac.methods.cg import CrossCg
+from ccmac.methods.comparators.admm import Dpmm, TrackingAdmm
+from ccmac.methods.comparators.coupled import CoupledYarmoshik
+from ccmac.methods.comparators.mixed import MixedYarmoshik
+from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
+from ccmac.methods.continuation.method import CrossContinuation
+from ccmac.methods.direct import CrossDirect
+from ccmac.methods.lbfgs import CrossLbfgs
+from ccmac.methods.options import built, described, options_of
+from ccmac.methods.sliding.method import CrossSliding
+from ccmac.texts import nearest, shown
+from ccmac.workspace import Workspace
+
+REGISTRY: dict[str, type[Method]] = {
+    cls.name: cls
+    for cls in (
+        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossLbfgs, CrossContinuation, CrossSliding,
+        CoupledYarmoshik, MixedYarmoshik, Dpmm, TrackingAdmm, CondatVu, Pdhg, Papc,
+    )
+}  # fmt: skip
+
+
+def find(name: str) -> type[Method]:
+    """The class of the method called ``name``."""
+    if name == Auto.name:
+        return Auto
+    if name not in REGISTRY:
+        known = [Auto.name, *REGISTRY]
+        raise InputError(f"method {shown(name)} is unknown; {nearest(name, known)}")
+    return REGISTRY[name]
+
+
+def parse(method: str | Method, options: Mapping[str, Any] | None = None) -> Method:
+    """A method from its name and options, or the one given; refuses what it does not know."""
+    if isinstance(method, type) and issubclass(method, Method):
+        method = method()
+    if isinstance(method, Method):
+        if options:
+            raise InputError(f"{method.name}: give options to the method itself, not beside it")
+        return method
+    if not isinstance(method, str):
+        raise InputError(
+            f"method: expected a name or a method such as ccmac.methods.CrossApapc(), "
+            f"got {type(method).__name__}"
+        )
+    others = {
+        option: name for name, cls in reversed(REGISTRY.items()) for option in options_of(cls)
+    }
+    return built(find(method), options or {}, others)
+
+
+def refuse_unless_fit(method: Method, work: Workspace) -> None:
+    """Raise MethodRefused naming the missing need and a method that would work."""
+    method.refuse_shape(work.stack is not None)
+    missing = sorted(method.needs - work.capabilities)
+    if missing:
+        raise MethodRefused(
+            f"method {method.name} needs {' and '.join(missing)}, which the problem does not "
+            f"offer; use {method.instead}"
+        )
+
+
+def available_methods() -> dict[str, dict[str, object]]:
+    """Names with one-line descriptions, what they need of the objectives, and their options."""
+    return {
+        name: {"summary": cls.summary, "needs": sorted(cls.needs), "options": described(cls)}
+        for name, cls in REGISTRY.items()
+    }

@@ -1,0 +1,298 @@
+"""One run of a method on a workspace: preparation, plan, loop, result."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccmac.certificates.infeasibility import Conflicts, Infeasibility
+from ccmac.certificates.prices import Recovery
+from ccmac.certificates.proof import Proof
+from ccmac.certificates.recession import recession
+from ccmac.certificates.stopping import ProofStop
+from ccmac.errors import InputError, OutOfTime
+from ccmac.inputs import Array
+from ccmac.methods.auto import Auto
+from ccmac.methods.base import Method, Prepared, Request, State
+from ccmac.methods.checkpoints import Checkpoints
+from ccmac.methods.driver import Observer, Outcome, Settings, drive, reporter
+from ccmac.methods.energy import Energy
+from ccmac.methods.finish import finish, infeasible_result, provenance, unbounded_result
+from ccmac.methods.registry import refuse_unless_fit
+from ccmac.objectives.checks import check_problem
+from ccmac.plans import Plan
+from ccmac.results import Result, Solution, Trace
+from ccmac.workspace import Workspace
+
+DEFAULT_ITERATIONS = 200_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a run may last, where its state is kept, and who looks on."""
+
+    max_iterations: int | None = None
+    max_seconds: float | None = None
+    checkpoint: str | Path | Mapping[str, Any] | None = None
+    callback: Callable[[int, State], object] | None = None
+    progress: bool | None = None
+
+
+class Run:
+    """``method`` on ``work`` for one ``request``.
+
+    ``reference`` is an array or a Solution that an observer compares with, ``warm`` the Solution
+    that the request starts from.
+    """
+
+    def __init__(
+        self, work: Workspace, method: Method, request: Request, reference: Any = None,
+        warm: Solution | None = None,
+    ) -> None:  # fmt: skip
+        self.work, self.method, self.request = work, method, request
+        self.reference, self.warm = reference, warm
+        self.why = "asked for"
+        self.others: list[tuple[Method, str]] = []
+        self.begun = time.perf_counter()
+        self.warnings: list[str] = []
+
+    # -- preparation -------------------------------------------------------------------------------
+    def prepare(self) -> Prepared:
+        """The method chosen, fit for the problem, ready to start; charged to setup."""
+        with self.work.ledger.phase("setup"):
+            self._probe()
+            if isinstance(self.method, Auto):
+                [(self.method, self.why), *self.others] = self.method.ranked(
+                    self.work, self.request
+                )
+            refuse_unless_fit(self.method, self.work)
+            return self._proving(self.method.prepare(self.work, self.request))
+
+    def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
+        """Judged in the user's own equations where these may be gathered.
+
+        Not with a reference, and not where the user vouches for spectral constants that no run
+        has refuted yet.
+        """
+        supplied = getattr(self.method, "certificates", None) is not None and not refuted
+        proof = None if self.request.reference or supplied else Proof.of(self.work)
+        if proof is None:
+            return prepared
+        stopping = ProofStop(proof, self.request.tol, prepared.first_check)
+        return replace(prepared, proof=proof, stopping=stopping)
+
+    def _probe(self) -> None:
+        """Try the declared constants of users' own objectives; warns where they do not hold."""
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            spent = check_problem(self.work.problem, self.request.seed)
+        for warning in seen:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+            self.work.doubts.append(str(warning.message))
+        doubt = float(bool(self.work.doubts))
+        rows = np.tile([float(spent), doubt], (len(self.work.problem.agents), 1))
+        everybody = self.work.runtime.gather(rows, riding=True)  # with the other declarations
+        self.work.ledger.charge(gradients=int(everybody[:, 0].max()))
+        if everybody[:, 1].any() and not self.work.doubts:
+            self.work.doubts.append("constants that another agent declared did not hold when tried")
+
+    def plan(self, prepared: Prepared) -> Plan:
+        """What the run is going to do."""
+        averaging = self.work.runtime.averaging
+        return Plan(
+            self.method.name, prepared.realization, f"{self.why}: {prepared.why}",
+            averaging.name, averaging.rounds, prepared.iteration.cost,
+            self.work.ledger.of("setup"), prepared.predicted, prepared.settings,
+            prepared.candidates,
+        )  # fmt: skip
+
+    # -- running -----------------------------------------------------------------------------------
+    def solve(self, limits: Limits) -> Result:
+        """Until the goal, a limit, an interruption or a proof that there is no solution."""
+        if limits.max_seconds is not None:
+            left = limits.max_seconds - (time.perf_counter() - self.begun)
+            self.work.runtime.deadline = time.monotonic() + left
+        try:
+            return self._solve(limits)
+        except OutOfTime:
+            return self._out_of_time()
+        finally:
+            self.work.runtime.deadline = math.inf
+
+    def _out_of_time(self) -> Result:
+        """The start, about which nothing is known."""
+        work, ends = self.work, np.cumsum(list(self.work.problem.d.values()))[:-1]
+        return Result(
+            np.split(self.request.x0, ends), self.request.z0, None, "max_iterations",
+            seconds=time.perf_counter() - self.begun, ledger=work.ledger,
+            warnings=["the time limit passed during the setup; raise max_seconds"],
+            provenance=provenance(work.runtime, self.request.seed), agents=work.runtime.owned,
+        )  # fmt: skip
+
+    def _solve(self, limits: Limits) -> Result:
+        work = self.work
+        recovery = Recovery(work) if work.stack is None else None
+        if recovery is not None:
+            with work.ledger.phase("setup"):
+                conflict = self._conflict(recovery)
+                direction = None if conflict is not None else recession(work)
+            if conflict is not None:
+                return infeasible_result(work, conflict, self.request.seed)
+            if direction is not None:
+                return unbounded_result(work, direction, self.request.seed)
+        prepared = self.prepare()
+        plan, trace = self.plan(prepared), Trace()
+        stalled: list[tuple[Prepared, Outcome, Plan]] = []
+        while True:
+            outcome = self._drive(prepared, limits, trace, recovery)
+            if outcome.status == "finished" and self._unproved(prepared, outcome):
+                following = self._following()
+                if following is not None:
+                    stalled.append((prepared, outcome, plan))
+                    prepared = following
+                    plan = self.plan(prepared)
+                    continue
+            if outcome.status != "diverged" or prepared.widen is None:
+                break
+            self.warnings.append(
+                f"the iterates grew at iteration {outcome.iterations}: the spectral interval was "
+                "too narrow; widened, started again"
+            )
+            with work.ledger.phase("setup"):
+                prepared = self._proving(prepared.widen(), refuted=True)
+            plan = self.plan(prepared)
+        if stalled and self._unproved(prepared, outcome):
+            prepared, outcome, plan = min(
+                [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved
+            )
+        return finish(
+            work, prepared, outcome, plan, trace, recovery,
+            [*work.doubts, *self.warnings], self.request.seed,
+        )  # fmt: skip
+
+    def _unproved(self, prepared: Prepared, outcome: Outcome) -> bool:
+        """Whether a method that ended by itself leaves the tolerance unproved."""
+        if prepared.stopping is None or (outcome.check is not None and outcome.check.done):
+            return False
+        with self.work.ledger.phase("monitor"):
+            outcome.check = prepared.stopping.final(prepared.iteration, outcome.state)
+        return not outcome.check.done
+
+    def _following(self) -> Prepared | None:
+        """The next method that ``auto`` would take, ready; None when there is none."""
+        if not self.others:
+            return None
+        stalled, (self.method, self.why) = self.method.name, self.others.pop(0)
+        self.warnings.append(f"{stalled} stalled; went on with {self.method.name}")
+        with self.work.ledger.phase("setup"):
+            return self._proving(self.method.prepare(self.work, self.request))
+
+    def _conflict(self, recovery: Recovery) -> Infeasibility | None:
+        """A contradiction among the equations, as far as it shows before the first step."""
+        conflicts = Conflicts(self.work, recovery)
+        found = conflicts.own()
+        if found is None and self.work.reduced is not None:
+            found = conflicts.together(self.work.reduced)
+        return found
+
+    def _drive(
+        self, prepared: Prepared, limits: Limits, trace: Trace, recovery: Recovery | None
+    ) -> Outcome:
+        """From the start, or from a checkpoint, to an end."""
+        iteration, problem = prepared.iteration, self.work.problem
+        observer = self._observer(prepared)
+        state = self._start(prepared, recovery)
+        if observer is not None:
+            observer.begin(*iteration.point(state))
+        saver = Checkpoints.of(
+            limits.checkpoint, self.method.name, problem, self.work.runtime, iteration,
+            prepared.stopping, trace,
+        )  # fmt: skip
+        first = 0
+        if saver is not None:
+            first, state = saver.resume(state)
+        energy = None
+        if observer is not None and observer.z is not None:
+            energy = Energy.of(iteration, observer.x, observer.z)
+        root, name = self.work.runtime.is_root, self.method.name
+        with reporter(limits.progress, root, name, prepared.predicted) as report:
+            outcome = drive(
+                iteration, state,
+                Settings(
+                    limits.max_iterations or prepared.horizon or DEFAULT_ITERATIONS,
+                    limits.max_seconds, prepared.stopping, observer, energy=energy,
+                    callback=limits.callback, report=report, saver=saver, first=first,
+                    begun=self.begun, trace=trace,
+                ),
+            )  # fmt: skip
+        if saver is not None and outcome.status in ("interrupted", "max_iterations"):
+            saver.save(outcome.iterations, outcome.state)
+        return outcome
+
+    def _start(self, prepared: Prepared, recovery: Recovery | None) -> State:
+        """The request's point, with the prices of a warm start."""
+        problem = self.work.problem
+        copies = np.broadcast_to(self.request.z0, (len(problem.agents), problem.q))
+        prices = None if self.warm is None or recovery is None else self.warm.multipliers
+        if prices is None or recovery is None:
+            return prepared.iteration.start(self.request.x0, copies)  # type: ignore[no-any-return]
+        dual = recovery.dual_vector(prices)
+        return prepared.iteration.start(  # type: ignore[no-any-return]
+            self.request.x0, copies, dual, prices.coupled
+        )
+
+    def _observer(self, prepared: Prepared) -> Observer | None:
+        """Compares with the reference, whatever form it was given in."""
+        if self.reference is None:
+            return None
+        work, tol, iteration = self.work, self.request.tol, prepared.iteration
+        d, q = sum(work.problem.d.values()), work.problem.q
+        if hasattr(self.reference, "x"):
+            blocks = [np.asarray(self.reference.x[k]) for k in positions(work, self.reference)]
+            z = np.asarray(self.reference.z, dtype=np.float64)
+            return Observer(iteration, np.concatenate(blocks), z, tol)
+        array = np.asarray(self.reference, dtype=np.float64).ravel()
+        mine = work.whole.reference_blocks(array)
+        if mine is not None:
+            owned = [mine[i] for i in work.runtime.owned]
+            return Observer(iteration, np.concatenate(owned), None, tol)
+        if len(array) == d and work.problem.complete:
+            return Observer(iteration, array, None, tol)
+        if len(array) == d + q and work.problem.complete:
+            return Observer(iteration, array[:d], array[d:], tol)
+        raise InputError(
+            f"reference: has {len(array)} entries; give the {d} local variables, those and z "
+            f"({d + q}), or a Solution"
+        )
+
+
+def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array]:
+    """(flat x, z) of a warm start, or zeros."""
+    d, q = list(work.problem.d.values()), work.problem.q
+    if warm is None:
+        return np.zeros(sum(d)), np.zeros(q)
+    x = [np.asarray(warm.x[k], dtype=np.float64) for k in positions(work, warm)]
+    if [len(v) for v in x] != d or len(np.asarray(warm.z)) != q:
+        raise InputError("warm_start: its x or z has other sizes than the problem")
+    return np.concatenate(x) if x else np.zeros(0), np.asarray(warm.z, dtype=np.float64)
+
+
+def positions(work: Workspace, solution: Solution) -> list[int]:
+    """Where the owned agents sit in a solution that may hold all or just these."""
+    owned = work.runtime.owned
+    if len(solution.x) == work.problem.n:
+        return list(owned)
+    if len(solution.x) == len(owned):
+        return list(range(len(owned)))
+    raise InputError(
+        f"solution: has {len(solution.x)} local variables; give {work.problem.n}, one per agent"
+    )

@@ -1,0 +1,1 @@
+"""cross-sliding: objectives with kinks or simple sets."""

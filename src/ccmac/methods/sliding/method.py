@@ -1,0 +1,183 @@
+"""cross-sliding: objectives with kinks, simple sets, or no known curvature.
+
+Practical mode (default): proximal primal-dual steps where every objective has a prox, or is the sum
+of a smooth function and one with a prox; else sliding with doubling. ``schedule="certified"``: the
+balanced schedule for a radius R and a bound M.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from ccmac.certificates.gap import GapCertifier, execution_radius
+from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
+from ccmac.errors import InputError, MethodRefused
+from ccmac.methods.base import Prepared, Request
+from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
+from ccmac.methods.options import option
+from ccmac.methods.sliding.parts import Parts, first_weight, split_problem, unequal_steps
+from ccmac.methods.sliding.practical import DoublingSliding
+from ccmac.methods.sliding.proximal import ProximalPrimalDual
+from ccmac.methods.sliding.schedule import certified_phases
+from ccmac.methods.sliding.steps import Sliding
+from ccmac.problem import Problem
+from ccmac.realizations.base import Realized
+from ccmac.workspace import Workspace
+
+FLOOR = 0.02
+ORACLES = frozenset({"gradient", "subgradient"})
+
+
+@dataclass(frozen=True)
+class CrossSliding(ConvexMethod):
+    """Proximal primal-dual steps, or primal-dual sliding with subgradients."""
+
+    name = "cross-sliding"
+    summary = (
+        "proximal primal-dual steps, or primal-dual sliding with subgradients "
+        "(nonsmooth, simple sets)"
+    )
+    instead = "cross-continuation (smooth)"
+    scheduled: ClassVar[dict[str, str]] = {"lipschitz": "certified"}
+
+    schedule: str = option(
+        "practical", str, SCHEDULE + "; or subgradients with doubling, whatever has a prox",
+        choices=("practical", "subgradient", "certified"),
+    )  # fmt: skip
+    lipschitz: float | None = option(
+        None, float, "M >= ||F'|| within 3R of the solution; by default as declared"
+    )
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Choose the mode by what the objectives offer."""
+        if self.schedule == "practical":
+            if "prox" in work.capabilities:
+                return self._proximal(work, request)
+            split = split_problem(work)
+            if split is not None:
+                return self._proximal(work, request, split)
+        refuse_sets(work.problem)
+        mode = self._certified if self.schedule == "certified" else self._doubling
+        return mode(work, request)
+
+    def _realized(
+        self, work: Workspace, request: Request, *, equal_steps: bool = False
+    ) -> Realized:
+        """Averaged: the scale from the geometry (curvature says nothing), or s = 1; else as it is.
+
+        ``equal_steps``: the prox takes one step for x and z, so that s must be 1.
+        """
+        if work.stack is not None or self.realization != "averaged":
+            return self.realize(work, request)
+        given = self.scale is not None or self.floor is not None
+        if not equal_steps:
+            return self.realize(work, request, **({} if given else {"floor": FLOOR}))
+        if given:
+            raise InputError(
+                f"{self.name}: scale and floor do not fit; some objective's prox takes one step "
+                "for x and z, which fixes the scale: leave them out"
+            )
+        balance = work.curvature.regularized(100.0).balance()
+        return self.realize(work, request, scale=1.0 / balance**2)
+
+    def _certifier(self, work: Workspace, request: Request, realized: Realized) -> GapCertifier:
+        w0 = realized.embed(request.x0, request.z0)
+        return GapCertifier(realized, w0, work.curvature.convexity)
+
+    def _proximal(
+        self, work: Workspace, request: Request, split: tuple[Problem, Problem] | None = None
+    ) -> Prepared:
+        """``split``: the smooth and the simple part, where F itself has no prox."""
+        simple = work.problem if split is None else split[1]
+        equal = not unequal_steps(simple, work.runtime)
+        realized, goal = self._realized(work, request, equal_steps=equal), self.goal(request)
+        certifier = self._certifier(work, request, realized)
+        w0 = certifier.w0
+        if split is None:
+            why, mode = "proximal steps, every objective has a prox", "proximal"
+            parts = Parts(None, realized.objective)
+            weight = first_weight(realized.objective, w0)
+        else:
+            why = "proximal steps for the simple parts, gradients for the smooth ones"
+            mode, parts = "proximal gradient", Parts.of(realized, split, equal=equal)
+            slope = np.zeros_like(w0) + parts.slope(w0)
+            weight = first_weight(realized.objective, w0, partial(parts.backward, w0, slope))
+        anchored = not work.curvature.smooth
+        iteration = ProximalPrimalDual(certifier, goal, parts, weight, anchored=anchored)
+        found = found_in(realized, schedule="practical", mode=mode, first_weight=weight)
+        stopping = None if request.reference else GapStop(iteration, goal, found)
+        return proved(iteration, stopping, why, found)
+
+    def _doubling(self, work: Workspace, request: Request) -> Prepared:
+        realized, goal = self._realized(work, request), self.goal(request)
+        certifier = self._certifier(work, request, realized)
+        w0, space = certifier.w0, realized.space
+        feasible, _ = certifier.repaired(w0, 0.0)
+        steep = max(space.norm(realized.objective.gradient(w0)), 1e-12)
+        # R is at least (F(w0) - F*)/M; doubling does the rest.
+        guess = max(0.25 * max(abs(certifier.value(w0)), request.tol) / steep, 1e-6)
+        guess = max(guess, space.norm(feasible - w0))
+        if goal.radius is not None:
+            guess = execution_radius(realized, goal.radius)
+        iteration = DoublingSliding(certifier, goal, feasible, guess)
+        found = found_in(realized, schedule="practical", mode="subgradient")
+        stopping = None if request.reference else ReportedGapStop(iteration, goal, found)
+        return proved(iteration, stopping, "subgradients, with doubling", found)
+
+    def _certified(self, work: Workspace, request: Request) -> Prepared:
+        realized, goal = self._realized(work, request), self.goal(request)
+        assert goal.radius is not None
+        steep = (self.lipschitz or declared_lipschitz(work)) * max(1.0, realized.s)
+        radius, epsilon = execution_radius(realized, goal.radius), goal.absolute
+        certifier = self._certifier(work, request, realized)
+        feasible, _ = certifier.repaired(certifier.w0, 0.0)
+        interval, mu = realized.system.interval, realized.objective.mu
+        norm, sigma = 1.0, 1.0
+        if not realized.system.empty:
+            norm, sigma = math.sqrt(interval.high), math.sqrt(interval.low)
+        mu = mu if math.isfinite(mu) else 0.0
+        phases = certified_phases(norm, sigma, steep, radius, epsilon, mu)
+        iteration = Sliding(certifier, goal, feasible, tuple(phases))
+        found = found_in(
+            realized, schedule="certified", lipschitz=steep, T_ns=steep * radius / epsilon,
+            phases=len(phases), affine=sum(p.affine for p in phases),
+            subgradients=sum(p.subgradients for p in phases), epsilon_schedule=epsilon,
+        )  # fmt: skip
+        stopping = GapStop(iteration, goal, found, scheduled=True)
+        return proved(iteration, stopping, "the certified schedule", found, iteration.horizon)
+
+
+def refuse_sets(problem: Problem) -> None:
+    """Subgradient modes need an oracle from everybody; name who has none (a set, say)."""
+    for i, agent in problem.agents.items():
+        objective = agent.objective
+        if objective.capabilities & ORACLES:
+            continue
+        parts = [getattr(objective, name, None) for name in ("x_part", "z_part")]
+        lacking = [p for p in parts if p is not None and not p.capabilities & ORACLES]
+        named = type(lacking[0] if lacking else objective).__name__
+        raise MethodRefused(
+            f"cross-sliding, agent {i}: {named} has no subgradient (a set, or a sum with one); "
+            "use schedule='practical' with objectives that all have a prox"
+        )
+
+
+def declared_lipschitz(work: Workspace) -> float:
+    """(sum_i M_i^2)^{1/2} of what the objectives declare; one reduction."""
+    problem = work.problem
+    rows = [
+        [a.objective.lipschitz(problem.d[i], problem.q) ** 2] for i, a in problem.agents.items()
+    ]
+    total = float(work.runtime.total(np.array(rows))[0])
+    if not math.isfinite(total):
+        raise InputError(
+            "cross-sliding: some objective declares no bound on its subgradients; give "
+            'CrossSliding(schedule="certified", radius=R, lipschitz=M), M valid within 3R of the '
+            "solution"
+        )
+    return math.sqrt(total)

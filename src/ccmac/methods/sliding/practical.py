@@ -1,0 +1,103 @@
+"""Sliding without known constants: subgradients only, for objectives that have no prox.
+
+Phases like those of the certified schedule, without balls, with M the largest subgradient seen, R
+doubled when a phase travels further than half the guess, and the target halved
+from phase to phase. The dual is kept. Each phase ends with a bound on the gap at the average of the
+points where subgradients were taken; the run ends when the bound proves the criterion.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.methods.base import vector
+from ccmac.methods.sliding.schedule import Phase, balanced_phase
+from ccmac.methods.sliding.steps import SlidingState, SubgradientIteration, Sums
+
+THRIFT = 8.0
+SMALLEST = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoublingState(SlidingState):
+    """Sums since the phase began (``fresh``: it has just ended); M, R and the target as known."""
+
+    w_sum: Array = vector()
+    slope_sum: Array = vector()
+    lipschitz: float = 0.0
+    radius: float = 0.0
+    target: float = 0.0
+    products: float = 0.0
+    terms: float = 0.0
+    fresh: bool = False
+
+
+class DoublingSliding(SubgradientIteration[DoublingState]):
+    """``radius`` is the first guess of R (execution units)."""
+
+    def __init__(self, certifier: GapCertifier, goal: Goal, feasible: Array, radius: float) -> None:
+        super().__init__(certifier, goal, feasible)
+        self.radius = radius
+
+    def begin(self, w: Array, p: Array, price: Array) -> DoublingState:
+        """M from the subgradient at the start; the first target is M R."""
+        steep = max(self.space.norm(self.objective.gradient(w)), SMALLEST)
+        zeros = self.space.zeros
+        return DoublingState(
+            w=w, last=w.copy(), x=w.copy(), x_before=w.copy(), hat=w.copy(), centre=w.copy(),
+            mean=zeros(), dual=zeros(), p=zeros(), w_sum=zeros(), slope_sum=zeros(),
+            lipschitz=steep, radius=self.radius, target=steep * self.radius,
+        )  # fmt: skip
+
+    def phase(self, state: DoublingState) -> Phase:
+        """Lengths for what is known now."""
+        high, low = 1.0, 1.0
+        if not self.system.empty:
+            high, low = self.system.interval.high, self.system.interval.low
+        return balanced_phase(
+            math.sqrt(high), math.sqrt(low), state.lipschitz, state.radius, state.target,
+            thrift=THRIFT,
+        )  # fmt: skip
+
+    def step(self, state: DoublingState) -> DoublingState:
+        """One outer step; at the end of a phase the guesses are renewed."""
+        space, phase = self.space, self.phase(state)
+        sums = Sums(state.w_sum, state.slope_sum, state.products, state.terms)
+        if state.fresh:
+            sums = Sums(space.zeros(), space.zeros())
+        state = replace(
+            self.outer_step(state, phase, sums), w_sum=sums.points, slope_sum=sums.slopes,
+            products=sums.products, terms=sums.terms, fresh=False,
+        )  # fmt: skip
+        if state.outer < phase.outer:
+            return state
+        average = state.mean / state.outer
+        moved = space.norm(average - state.centre, riding=True)
+        steep = space.norm(self.objective.gradient(average), riding=True)
+        return replace(
+            self.renewed(state, average), w=average, lipschitz=max(state.lipschitz, steep),
+            radius=max(state.radius, min(2.0 * moved, 2.0 * state.radius)),
+            target=0.5 * state.target, fresh=True,
+        )  # fmt: skip
+
+    def averaged(self, state: DoublingState) -> tuple[Array, Array, float]:
+        """Where subgradients were taken since the phase began."""
+        if not state.terms:
+            return super().averaged(state)
+        point, slope = state.w_sum / state.terms, state.slope_sum / state.terms
+        slack = state.products / state.terms - self.space.dot(slope, point, riding=True)
+        return point, slope, max(slack, 0.0)
+
+    def quick_gap(self, state: DoublingState) -> Gap | None:
+        """At the end of a phase: projecting the average subgradient is part of the bound."""
+        return self.tight_gap(state) if state.fresh else None
+
+    @property
+    def cost(self) -> Cost:
+        """Of an outer step with one subgradient (the number grows from phase to phase)."""
+        riding = self.space.runtime.total_cost(riding=True)
+        return self.objective.cost + riding + self.residual_cost

@@ -1,0 +1,191 @@
+"""Proximal primal-dual steps on the normalized stack: the practical mode where F has a prox.
+
+    w = prox_{F/S}(x - q/S),     p = q + (S/lambda_+) (Q (2 w - x) - g),     q = K'y
+    (x, q) <- j/(j+1) (2 (w, p) - (x, q)) + 1/(j+1) anchor,     Q = K'K, g = K'v
+
+PDHG steps (with an exactly normalized stack: Douglas-Rachford), reflected and drawn to an anchor as
+in Halpern's iteration; the anchor moves and S is renewed when the length of a step has fallen
+enough since the last time. Kinks profit from that, several times over; a smooth F does better with
+over-relaxed steps and no anchor, (x, q) <- (x, q) + 1.8 ((w, p) - (x, q)). S is learned from the
+distances that the two sequences have travelled (see ``primal_dual``). Every step knows a
+subgradient of F at its own point, S (x - w) - q, so that the gap is bounded without further oracle
+calls, at the last point and at the average since the last restart.
+
+Where only a part G of F = H + G has a prox, H is met by its gradient (Condat-Vu steps):
+
+    w = prox_{G/(S+L)}(x - (q + grad H(x))/(S + L)),     L = diag(L_x, L_z) >= the Hessian of H;
+
+the reflection 2 (w, p) - (x, q) shortens to (x, q) + 1.5 ((w, p) - (x, q)), and
+(S + L) (x - w) - q is a subgradient of F at w up to <w - x, L (w - x)>.
+Cost: 1 prox, 1 residual (and 1 gradient); three scalars that ride.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.methods.base import State, vector
+from ccmac.methods.convex import ProvedIteration, adapted_weight
+from ccmac.methods.sliding.parts import Parts
+
+SUFFICIENT, NECESSARY, LONG = 0.2, 0.8, 0.4
+RELAXED = 0.9  # of the longest step under which the iteration is still nonexpansive
+
+
+@dataclass(frozen=True)
+class ProximalState(State):
+    """(w, p), a subgradient of F at w up to ``slack``, (x, q), the start, the anchor, sums since.
+
+    ``count`` steps are done, ``inner`` since the anchor moved; ``first`` and ``length`` are the
+    lengths of the first and the last of these.
+    """
+
+    w: Array = vector()
+    p: Array = vector()
+    slope: Array = vector()
+    x: Array = vector()
+    q: Array = vector()
+    w_start: Array = vector()
+    p_start: Array = vector()
+    w_anchor: Array = vector()
+    p_anchor: Array = vector()
+    w_sum: Array = vector()
+    slope_sum: Array = vector()
+    weight: float = 1.0
+    slack: float = 0.0
+    count: int = 0
+    inner: int = 0
+    first: float = math.inf
+    length: float = math.inf
+    products: float = 0.0
+
+
+class ProximalPrimalDual(ProvedIteration[ProximalState]):
+    """``weight`` is the first S; over-relaxed unless ``anchored``."""
+
+    def __init__(
+        self, certifier: GapCertifier, goal: Goal, parts: Parts, weight: float, *,
+        anchored: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(certifier, goal)
+        self.parts, self.weight, self.anchored = parts, weight, anchored
+
+    def begin(self, w: Array, p: Array, price: Array) -> ProximalState:
+        """The anchor is at the start."""
+        slope, w_sum, slope_sum = (np.zeros_like(w) for _ in range(3))
+        (x, w_start, w_anchor), (q, p_start, p_anchor) = (
+            [v.copy() for _ in range(3)] for v in (w, p)
+        )
+        return ProximalState(
+            w, p, slope, x, q, w_start, p_start, w_anchor, p_anchor, w_sum, slope_sum, self.weight
+        )
+
+    def step(self, state: ProximalState) -> ProximalState:
+        """One iteration."""
+        space, system, parts = self.space, self.system, self.parts
+        weight, x, q = state.weight, state.x, state.q
+        w = parts.backward(x, q + parts.slope(x), weight)
+        high, p = 1.0, q
+        if not system.empty:
+            high = system.interval.high
+            p = q + (weight / high) * system.residual(2.0 * w - x)[0]
+        step = x - w
+        slope, slack = weight * step - q, 0.0
+        moved, priced = space.norm(step, riding=True), space.norm(p - q, riding=True)
+        if parts.smooth is not None:
+            bent = parts.bend(step)
+            slope += bent
+            slack = space.dot(bent, step, riding=True)
+        w_sum, slope_sum = state.w_sum, state.slope_sum
+        w_sum += w
+        slope_sum += slope
+        products = state.products + (space.dot(slope, w, riding=True) + slack)
+        length = math.sqrt(weight * (weight * moved * moved + slack) + priced * priced * high)
+        before, state = state.length, replace(
+            state, w=w, p=p, slope=slope, slack=slack, products=products, length=length,
+            first=state.first if state.inner else length, count=state.count + 1,
+            inner=state.inner + 1,
+        )  # fmt: skip
+        return self._anchored(state) if self._restarts(state, before) else self._ahead(state)
+
+    def _ahead(self, state: ProximalState) -> ProximalState:
+        """(x, q) reflected and drawn to the anchor, or over-relaxed."""
+        w, p, x, q = state.w, state.p, state.x, state.q
+        ahead = 2.0 if self.parts.smooth is None else 1.5
+        if not self.anchored:
+            ahead *= RELAXED
+            return replace(state, x=x + ahead * (w - x), q=q + ahead * (p - q))
+        share = state.inner / (state.inner + 1.0)
+        return replace(
+            state, x=share * (x + ahead * (w - x)) + (1.0 - share) * state.w_anchor,
+            q=share * (q + ahead * (p - q)) + (1.0 - share) * state.p_anchor,
+        )  # fmt: skip
+
+    def _anchored(self, state: ProximalState) -> ProximalState:
+        """Start anew from (w, p), with the weight that the distances travelled suggest."""
+        w, p, weight = state.w, state.p, state.weight
+        if not self.system.empty:
+            moved = p - state.p_start, w - state.w_start
+            weight = adapted_weight(self.space, weight, self.weight, *moved)
+        return replace(
+            state, weight=weight, x=w, q=p, w_anchor=w, p_anchor=p, w_sum=np.zeros_like(w),
+            slope_sum=np.zeros_like(w), inner=0, first=math.inf, length=math.inf, products=0.0,
+        )  # fmt: skip
+
+    def _restarts(self, state: ProximalState, before: float) -> bool:
+        """A step a fifth as long as the first, one that grows again, or a long time."""
+        inner, first, length = state.inner, state.first, state.length
+        if inner < 3:
+            return False
+        if not self.anchored:
+            return inner >= state.count / 3.0
+        if length <= SUFFICIENT * first or (length <= NECESSARY * first and length > before):
+            return True
+        return inner >= LONG * state.count and state.count > 20
+
+    @property
+    def cost(self) -> Cost:
+        """1 prox, 1 residual, three scalars that ride; with H one more and 1 gradient."""
+        riding = self.space.runtime.total_cost(riding=True)
+        plain = Cost(proxes=1) + self.residual_cost + 3 * riding
+        smooth = self.parts.smooth
+        return plain if smooth is None else plain + smooth.cost + riding
+
+    # -- bounds ------------------------------------------------------------------------------------
+    def candidates(self, state: ProximalState) -> dict[str, tuple[Array, Array, float]]:
+        """(point, subgradient, slack) of the last iterate and of the average."""
+        found = {"last": (state.w, state.slope, state.slack)}
+        if state.inner > 1:
+            point, slope = state.w_sum / state.inner, state.slope_sum / state.inner
+            slack = state.products / state.inner - self.space.dot(slope, point, riding=True)
+            found["average"] = (point, slope, max(slack, 0.0))
+        return found
+
+    def _best(self, state: ProximalState) -> tuple[str, Gap]:
+        gaps = {}
+        for name, (point, slope, slack) in self.candidates(state).items():
+            gaps[name] = self.certifier.gap(point, slope, state.p, slack=slack)
+        bounds = {name: gap.bound(gap.required(self.goal)) for name, gap in gaps.items()}
+        self.found = {f"gap_{name}": bound for name, bound in bounds.items()}
+        name = min(bounds, key=lambda key: bounds[key])
+        return name, gaps[name]
+
+    def quick_gap(self, state: ProximalState) -> Gap | None:
+        """The better of the two bounds with the dual at hand: 2 residuals, 2 averagings."""
+        return self._best(state)[1]
+
+    def tight_gap(self, state: ProximalState) -> Gap:
+        """At the repaired better point."""
+        name, _ = self._best(state)
+        point, slope, slack = self.candidates(state)[name]
+        # H's convexity is seen from x, not from w: (mu/2)||u - x||^2 >= (mu/4)||u - w||^2 less what
+        # the slack has room for.
+        share = 1.0 if self.parts.smooth is None else 0.5
+        found = self.certifier.tight_subgradient(point, slope, self.goal, slack, share)
+        return replace(found, source=name)

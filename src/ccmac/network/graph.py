@@ -1,0 +1,299 @@
+"""The communication graph and its gossip matrix W.
+
+W is symmetric positive semidefinite, supported on the edges, with kernel span{1}; one product
+with W is one synchronous neighbor round. ``condition`` is kappa_W = lambda_max / lambda_min^+
+(1 for a single agent, which never communicates).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, real_matrix
+from ccmac.texts import shown
+
+CHUNK = 256  # agents whose distances to all others are held at a time
+LARGEST = 10_000_000  # agents of a named family
+SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither overflow nor vanish
+
+
+class Network:
+    """A connected undirected graph on agents ``0..n-1`` with its gossip matrix."""
+
+    def __init__(
+        self, weights: sp.csr_array, *, name: str, nodes: Sequence[Any] | None = None
+    ) -> None:
+        self.weights = weights
+        self.name = name
+        self.nodes: list[Any] = list(range(weights.shape[0]) if nodes is None else nodes)
+        """The user's own names: agent k is node ``nodes[k]`` of the graph that was given."""
+
+    # -- families -------------------------------------------------------------------------
+    @classmethod
+    def ring(cls, n: int) -> Network:
+        """Cycle on n agents."""
+        _check_counts(n)
+        graph = nx.cycle_graph(n) if n > 2 else nx.path_graph(n)
+        return cls.from_graph(graph, name=f"ring({n})")
+
+    @classmethod
+    def path(cls, n: int) -> Network:
+        """Path on n agents; kappa_W = cot^2(pi/2n)."""
+        _check_counts(n)
+        return cls.from_graph(nx.path_graph(n), name=f"path({n})")
+
+    @classmethod
+    def grid(cls, rows: int, cols: int) -> Network:
+        """Two-dimensional grid, agents numbered row by row."""
+        _check_counts(rows, cols, rows * cols)
+        graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, cols), ordering="sorted")
+        return cls.from_graph(graph, name=f"grid({rows},{cols})")
+
+    @classmethod
+    def star(cls, n: int) -> Network:
+        """Agent 0 in the middle."""
+        _check_counts(n)
+        return cls.from_graph(nx.star_graph(n - 1), name=f"star({n})")
+
+    @classmethod
+    def complete(cls, n: int) -> Network:
+        """Everybody talks to everybody."""
+        _check_counts(n)
+        return cls.from_graph(nx.complete_graph(n), name=f"complete({n})")
+
+    @classmethod
+    def erdos_renyi(cls, n: int, p: float, seed: int) -> Network:
+        """Random graph; a disconnected draw is redrawn with seed + 1000 (at most 100 times)."""
+        _check_counts(n)
+        if not 0.0 <= p <= 1.0:
+            raise InputError(f"network: edge probability p = {p} lies outside 0..1")
+        return cls._redrawn(
+            lambda s: nx.gnp_random_graph(n, p, seed=s), seed, f"erdos_renyi({n},{p},{seed})"
+        )
+
+    @classmethod
+    def random_regular(cls, n: int, degree: int, seed: int) -> Network:
+        """Random regular graph; a disconnected draw is redrawn with seed + 1000."""
+        _check_counts(n)
+        if not 0 <= degree < n or (n * degree) % 2:
+            raise InputError(
+                f"network: no {degree}-regular graph on {n} agents exists; "
+                "take degree < n with n*degree even"
+            )
+        return cls._redrawn(
+            lambda s: nx.random_regular_graph(degree, n, seed=s),
+            seed,
+            f"random_regular({n},{degree},{seed})",
+        )
+
+    @classmethod
+    def _redrawn(cls, draw: Any, seed: int, name: str) -> Network:
+        for attempt in range(100):
+            graph = draw(seed + 1000 * attempt)
+            if nx.is_connected(graph):
+                return cls.from_graph(graph, name=name)
+        raise InputError(f"network: {name} was disconnected in 100 draws; raise the edge density")
+
+    # -- general construction -------------------------------------------------------------
+    @classmethod
+    def from_graph(
+        cls, graph: nx.Graph[Any], *, weights: str = "laplacian", name: str | None = None
+    ) -> Network:
+        """From a NetworkX graph; agents are its ``nodes`` in sorted (else insertion) order.
+
+        ``weights``: ``"laplacian"`` (unweighted L) or ``"metropolis"`` (I - M, with M the
+        Metropolis matrix M_ij = 1 / (1 + max(deg i, deg j))).
+        """
+        if not isinstance(graph, nx.Graph):
+            raise InputError(
+                f"network: expected a networkx graph, got {type(graph).__name__}; "
+                "for a matrix use Network.from_weights"
+            )
+        if graph.is_directed():
+            raise InputError("network: the graph is directed; gossip needs undirected edges")
+        n = graph.number_of_nodes()
+        if n == 0:
+            raise InputError("network: the graph has no agents; add at least one node")
+        try:
+            nodes = sorted(graph.nodes)
+        except TypeError:
+            nodes = list(graph.nodes)
+        simple: nx.Graph[Any] = nx.Graph(graph)
+        simple.remove_edges_from(list(nx.selfloop_edges(simple)))
+        if not nx.is_connected(simple):
+            parts = sorted(len(c) for c in nx.connected_components(simple))
+            raise InputError(
+                f"network: the graph is disconnected (components of {shown(parts)} agents); "
+                "add edges until every agent can reach every other"
+            )
+        if weights == "laplacian":
+            matrix = nx.laplacian_matrix(simple, nodelist=nodes, weight="")
+        elif weights == "metropolis":
+            matrix = _metropolis(simple, nodes)
+        else:
+            raise InputError(
+                f"network: unknown weights {weights!r}; take 'laplacian' or 'metropolis'"
+            )
+        return cls(_canonical(matrix), name=name or f"graph({n})", nodes=nodes)
+
+    @classmethod
+    def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
+        """From a gossip matrix: symmetric, positive semidefinite, kernel exactly span{1}."""
+        matrix = _canonical(real_matrix("network, W", W))
+        n, columns = matrix.shape
+        if n != columns or n == 0:
+            raise InputError(
+                f"network: W has shape {matrix.shape}; it must be square, one row per agent"
+            )
+        scale = float(abs(matrix).max()) if matrix.nnz else 1.0
+        if not 1 / SCALE <= scale <= SCALE:
+            raise InputError(
+                f"network: the largest entry of W is {scale:.3g}; multiply W by a constant "
+                "that brings it near one"
+            )
+        gap = abs(matrix - matrix.T).tocoo()
+        if gap.nnz and gap.max() > 1e-10 * scale:
+            i, j = (int(k[gap.data.argmax()]) for k in gap.coords)
+            raise InputError(
+                f"network: W is not symmetric (W[{i},{j}] != W[{j},{i}]); symmetrize it"
+            )
+        row_sums = np.abs(matrix @ np.ones(n))
+        if row_sums.max() > 1e-8 * scale:
+            worst = int(row_sums.argmax())
+            raise InputError(
+                f"network: W does not vanish on the constant vector (row {worst} sums to "
+                f"{row_sums[worst]:.3g}); use a Laplacian, or I - M for a mixing matrix M"
+            )
+        off_diagonal = matrix - sp.diags_array(matrix.diagonal())
+        off_diagonal.eliminate_zeros()
+        components = sp.csgraph.connected_components(off_diagonal, directed=False)[0]
+        if components > 1:
+            raise InputError(
+                f"network: W is disconnected ({components} components); "
+                "its kernel must be span{1}: add edges"
+            )
+        network = cls(matrix, name=name or f"weights({n})")
+        if n == 1:
+            return network
+        # No positive entry off the diagonal: a Laplacian, semidefinite by Gershgorin.
+        if off_diagonal.max() > 0 and network.eigenvalues[0] < -1e-9 * scale:
+            raise InputError(
+                f"network: W is not positive semidefinite (eigenvalue "
+                f"{network.eigenvalues[0]:.3g}); use a Laplacian, or I - M for a mixing matrix M"
+            )
+        low, high = network.extremes
+        if low <= 1e-12 * high:
+            raise InputError("network: the kernel of W is larger than span{1}; change the weights")
+        return network
+
+    # -- facts ----------------------------------------------------------------------------
+    @property
+    def n(self) -> int:
+        """Number of agents."""
+        return int(self.weights.shape[0])
+
+    @cached_property
+    def graph(self) -> nx.Graph[Any]:
+        """The graph of the off-diagonal support of W."""
+        graph = nx.from_scipy_sparse_array(self.weights)
+        graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+        return graph
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """All eigenvalues of W, ascending (dense: n is the number of agents)."""
+        return np.asarray(np.linalg.eigvalsh(self.weights.toarray()), dtype=np.float64)
+
+    @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """(lambda_min^+, lambda_max) of W; (1, 1) for one agent."""
+        if self.n == 1:
+            return 1.0, 1.0
+        if self.n <= 2000:
+            return float(self.eigenvalues[1]), float(self.eigenvalues[-1])
+        start = np.random.default_rng(0).standard_normal(self.n)  # the same answer every time
+        top = sp.linalg.eigsh(self.weights, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
+        shifted = self.weights + sp.eye_array(self.n) * (1e-8 * top)
+        low = sp.linalg.eigsh(shifted, k=2, sigma=0.0, v0=start, return_eigenvectors=False)
+        return float(np.max(low) - 1e-8 * top), float(top)
+
+    @property
+    def condition(self) -> float:
+        """kappa_W."""
+        low, high = self.extremes
+        return high / low
+
+    def hops(self, origins: Sequence[int] | None = None) -> NDArray[np.int64]:
+        """Rows of the matrix of hop distances: one search of the graph per origin."""
+        where = range(self.n) if origins is None else origins
+        found = sp.csgraph.dijkstra(abs(self.weights), unweighted=True, indices=list(where))
+        return np.asarray(found, dtype=np.int64).reshape(len(where), self.n)
+
+    @cached_property
+    def _eccentricities(self) -> NDArray[np.int64]:
+        """Every agent's largest hop distance; a part of the matrix at a time."""
+        parts = [range(k, min(k + CHUNK, self.n)) for k in range(0, self.n, CHUNK)]
+        return np.concatenate([self.hops(part).max(axis=1) for part in parts])
+
+    @property
+    def diameter(self) -> int:
+        """Largest hop distance between two agents."""
+        return int(self._eccentricities.max())
+
+    @property
+    def centre(self) -> tuple[int, int]:
+        """(first agent of least eccentricity, that eccentricity = radius)."""
+        best = int(np.argmin(self._eccentricities))
+        return best, int(self._eccentricities[best])
+
+    def neighbors(self, agent: int) -> Sequence[int]:
+        """Agents that ``agent`` talks to, ascending."""
+        row = self.weights.indices[self.weights.indptr[agent] : self.weights.indptr[agent + 1]]
+        return [int(j) for j in row if j != agent]
+
+    def metropolis(self) -> sp.csr_array:
+        """The doubly stochastic Metropolis matrix of the graph."""
+        laplacian = _metropolis(self.graph, range(self.n))
+        return _canonical(sp.eye_array(self.n) - laplacian)
+
+    def __repr__(self) -> str:
+        return f"Network({self.name}, n={self.n}, kappa_W={self.condition:.4g})"
+
+
+def _check_counts(*counts: int) -> None:
+    for count in counts:
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise InputError(f"network: {shown(count)} agents; give a whole number >= 1")
+        if count > LARGEST:
+            raise InputError(f"network: {shown(count)} agents are more than {LARGEST:,}")
+
+
+def _canonical(matrix: Any) -> sp.csr_array:
+    """CSR with sorted indices and float64 data: one fixed order of summation everywhere."""
+    result = sp.csr_array(matrix, dtype=np.float64)
+    result.sum_duplicates()
+    result.eliminate_zeros()  # a stored zero is not an edge
+    result.sort_indices()
+    return result
+
+
+def _metropolis(graph: nx.Graph[Any], nodes: Sequence[Any]) -> sp.csr_array:
+    """I - M for the Metropolis matrix M of the graph."""
+    index = {node: k for k, node in enumerate(nodes)}
+    rows, cols, values = [], [], []
+    for u, v in graph.edges:
+        weight = 1.0 / (1.0 + max(graph.degree[u], graph.degree[v]))
+        i, j = index[u], index[v]
+        rows += [i, j, i, j]
+        cols += [j, i, i, j]
+        values += [-weight, -weight, weight, weight]
+    n = len(nodes)
+    return sp.csr_array(sp.coo_array((values, (rows, cols)), shape=(n, n)))

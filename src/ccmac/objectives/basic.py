@@ -1,0 +1,210 @@
+"""Small functions of one vector: squared distance, absolute values, a box, a maximum of rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix, real_vector
+from ccmac.linalg.extremes import diagonal_matrix
+from ccmac.objectives.function import Function, Step
+from ccmac.objectives.linear import check_rows, row_norms_squared
+
+
+class Centred(Function):
+    """weight * g(v - centre); ``centre`` None means the origin, any length."""
+
+    coordinatewise = True
+    entrywise_steps = True
+    arguments = ("weight", "centre")
+
+    def __init__(self, weight: float = 1.0, centre: Any = None) -> None:
+        name = type(self).__name__
+        self.weight = nonnegative(f"{name}, weight", weight)
+        self.centre = None if centre is None else real_vector(f"{name}, centre", centre)
+
+    @property
+    def size(self) -> int | None:
+        """Length of the centre."""
+        return None if self.centre is None else len(self.centre)
+
+    def _shifted(self, v: Array) -> Array:
+        return v if self.centre is None else v - self.centre
+
+
+class SquaredDistance(Centred):
+    """(weight/2) ||v - centre||^2: ridge terms, squared losses, anchors; L = mu = weight."""
+
+    capabilities = frozenset({"gradient", "prox", "quadratic"})
+
+    def __init__(self, weight: float = 1.0, centre: Any = None) -> None:
+        super().__init__(weight, centre)
+        self._shift = None if self.centre is None else self.weight * self.centre
+
+    def constants(self, size: int) -> tuple[float, float]:
+        return self.weight, self.weight
+
+    def value_at(self, v: Array) -> float:
+        shifted = self._shifted(v)
+        return 0.5 * self.weight * float(shifted @ shifted)
+
+    def gradient_at(self, v: Array) -> Array:
+        return self.weight * v if self._shift is None else self.weight * v - self._shift
+
+    def prox_at(self, v: Array, step: Step) -> Array:
+        """(v + step weight centre) / (1 + step weight)."""
+        right = v if self._shift is None else v + step * self._shift
+        return right / (1.0 + step * self.weight)
+
+    def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
+        """(weight I, weight centre, weight ||centre||^2 / 2)."""
+        H = diagonal_matrix(np.full(size, self.weight))
+        centre = np.zeros(size) if self.centre is None else self.centre
+        return H, self.weight * centre, 0.5 * self.weight * float(centre @ centre)
+
+    def isotropic(self) -> tuple[float, Array | None]:
+        return self.weight, self._shift
+
+
+class L1(Centred):
+    """weight ||v - centre||_1: a lasso penalty, or the absolute loss with targets ``centre``."""
+
+    capabilities = frozenset({"subgradient", "prox"})
+
+    def constants(self, size: int) -> tuple[float, float]:
+        return math.inf, 0.0
+
+    def value_at(self, v: Array) -> float:
+        return self.weight * float(np.abs(self._shifted(v)).sum())
+
+    def gradient_at(self, v: Array) -> Array:
+        """weight sign(v - centre): 0 at a kink."""
+        return self.weight * np.sign(self._shifted(v))
+
+    def prox_at(self, v: Array, step: Step) -> Array:
+        """Soft threshold around the centre."""
+        shifted = soft_threshold(self._shifted(v), step * self.weight)
+        return shifted if self.centre is None else shifted + self.centre
+
+    def lipschitz_at(self, size: int) -> float:
+        return self.weight * math.sqrt(size)
+
+
+class ElasticNet(Function):
+    """l1 ||v||_1 + (l2/2) ||v||^2; smooth only for l1 = 0, mu = l2."""
+
+    capabilities = frozenset({"subgradient", "prox"})
+    coordinatewise = True
+    entrywise_steps = True
+    arguments = ("l1", "l2")
+
+    def __init__(self, l1: float, l2: float) -> None:
+        self.l1 = nonnegative("ElasticNet, l1", l1)
+        self.l2 = nonnegative("ElasticNet, l2", l2)
+
+    def constants(self, size: int) -> tuple[float, float]:
+        return (math.inf if self.l1 else self.l2), self.l2
+
+    def value_at(self, v: Array) -> float:
+        return self.l1 * float(np.abs(v).sum()) + 0.5 * self.l2 * float(v @ v)
+
+    def gradient_at(self, v: Array) -> Array:
+        return self.l1 * np.sign(v) + self.l2 * v
+
+    def prox_at(self, v: Array, step: Step) -> Array:
+        """Soft threshold, then shrink by 1 + step l2."""
+        return soft_threshold(v, step * self.l1) / (1.0 + step * self.l2)
+
+    def lipschitz_at(self, size: int) -> float:
+        """l1 sqrt(size); none with l2 > 0."""
+        return math.inf if self.l2 else self.l1 * math.sqrt(size)
+
+
+class Box(Function):
+    """0 where low <= v <= high, +inf elsewhere; the prox clips.
+
+    Bounds are numbers (any length of v) or vectors, and may be infinite. There is no gradient:
+    methods that need one refuse, proximal ones accept.
+    """
+
+    capabilities = frozenset({"prox"})
+    coordinatewise = True
+    entrywise_steps = True
+    arguments = ("low", "high")
+
+    def __init__(self, low: Any = -math.inf, high: Any = math.inf) -> None:
+        self.low = _bound("Box, low", low)
+        self.high = _bound("Box, high", high)
+        if self.low.ndim and self.high.ndim and len(self.low) != len(self.high):
+            raise InputError(
+                f"Box, high: has {len(self.high)} entries but low has {len(self.low)}; "
+                "they must be equal"
+            )
+        if (self.low > self.high).any() or (self.low == math.inf).any():
+            raise InputError("Box, low: exceeds high somewhere; no point satisfies the bounds")
+        if (self.high == -math.inf).any():
+            raise InputError("Box, high: is -inf somewhere; no point satisfies the bounds")
+
+    @property
+    def size(self) -> int | None:
+        """Length of the bounds when one is a vector."""
+        return next((len(bound) for bound in (self.low, self.high) if bound.ndim), None)
+
+    def constants(self, size: int) -> tuple[float, float]:
+        return math.inf, 0.0
+
+    def value_at(self, v: Array) -> float:
+        return 0.0 if ((self.low <= v) & (v <= self.high)).all() else math.inf
+
+    def prox_at(self, v: Array, step: Step) -> Array:
+        return np.clip(v, self.low, self.high)
+
+
+class MaxAffine(Function):
+    """max_j (Mv + c)_j; every row of M is a subgradient somewhere, the longest bounds them all.
+
+    One subgradient is one product with M. There is no closed prox.
+    """
+
+    capabilities = frozenset({"subgradient"})
+    arguments = ("M", "c")
+
+    def __init__(self, M: Any, c: Any = None) -> None:
+        self.M = real_matrix("MaxAffine, M", M)
+        if self.M.shape[0] == 0:
+            raise InputError("MaxAffine, M: has no rows; a maximum needs at least one")
+        self.c = np.zeros(self.M.shape[0]) if c is None else real_vector("MaxAffine, c", c)
+        check_rows("MaxAffine, c", self.c, self.M)
+
+    @property
+    def size(self) -> int:
+        """Columns of M."""
+        return int(self.M.shape[1])
+
+    def constants(self, size: int) -> tuple[float, float]:
+        return math.inf, 0.0
+
+    def value_at(self, v: Array) -> float:
+        return float(np.max(self.M @ v + self.c))
+
+    def gradient_at(self, v: Array) -> Array:
+        """The first row that attains the maximum."""
+        row = self.M[[int(np.argmax(self.M @ v + self.c))]]
+        return np.asarray(row.toarray() if is_sparse(row) else row).ravel()
+
+    def lipschitz_at(self, size: int) -> float:
+        return math.sqrt(float(np.max(row_norms_squared(self.M))))
+
+
+def soft_threshold(v: Array, threshold: Step) -> Array:
+    """sign(v) max(|v| - threshold, 0)."""
+    return np.asarray(v - np.clip(v, -threshold, threshold))
+
+
+def _bound(where: str, value: Any) -> Array:
+    bound = real_vector(where, value, infinite=True)
+    return bound[0] if np.ndim(value) == 0 else bound

@@ -1,1 +1,0 @@
-"""Linear operators: two leaves that charge (local families, gossip) and lazy algebra over them."""

@@ -1,1 +1,0 @@
-"""From a problem to what a solver needs: channels, geometry, certificates, normalization, plan."""

@@ -1,0 +1,1 @@
+"""Copies kept by exact averaging, with planned scaling and degrees (the default)."""

@@ -1,0 +1,251 @@
+"""Build the averaged realization of a problem: setup, certificates, plan, system."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ccmac.angles.principal import friedrichs_cosine
+from ccmac.inputs import Array
+from ccmac.linalg.families import dense
+from ccmac.linalg.lanczos import lanczos
+from ccmac.linalg.ranks import squared_range
+from ccmac.linalg.tolerances import KERNEL
+from ccmac.realizations.averaged.planner import Aim, Candidate, Choice, Fixed, Planner
+from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
+from ccmac.realizations.averaged.system import AveragedSystem
+from ccmac.realizations.base import Certificates, Interval, Realized
+from ccmac.realizations.objective import ExecutionObjective
+from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.shared import SharedEquations
+
+LANCZOS_STEPS = 18
+SMALL = 40
+SMALL_STATE = 4000
+SHARED_ERROR = 0.2
+WIDEN_LIMIT = 12
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How the averaged realization is to be built.
+
+    ``start`` is (x flat, z rows) in the user's variables, ``access`` how the C_i and D_i may be
+    used (``factor`` or ``matvec``). ``stand_in`` plans with a strongly convex problem of that
+    condition number in place of one that is not (its constants stay true).
+    """
+
+    start: tuple[Array, Array]
+    goal: Aim = field(default_factory=Aim)
+    fixed: Fixed = field(default_factory=Fixed)
+    certificates: Certificates = field(default_factory=Certificates)
+    access: str = "factor"
+    stand_in: float | None = None
+    seed: int = 0
+
+
+def averaged(work: Workspace, wanted: Wanted) -> Realized:
+    """Execute the setup of the averaged realization (charged to the current phase)."""
+    problem, given = work.problem, wanted.certificates
+    table = work.curvature
+    if wanted.stand_in is not None:
+        table = table.regularized(wanted.stand_in)
+    s0 = table.balance() * math.sqrt(2.0)
+    local, shared = _equations(work, wanted)
+    system = AveragedSystem(work.space, work.coupling.rescaled(1.0, s0), local, shared)
+    system.prepare_target(right_hand_sides(problem).b)
+    rng = np.random.default_rng(wanted.seed)
+    if not shared.empty:
+        shared.prepare_target()
+        if wanted.access == "matvec" and given.mu_D is not None and given.d_D is not None:
+            shared.fix((given.mu_D, given.d_D), SHARED_ERROR)
+        else:
+            _explore_shared(shared, rng)
+    system = system.at_scale(s0)
+    choice = _plan(work, system, table, wanted, rng)
+    notes: list[str] = []
+    small = table.size <= SMALL_STATE
+    final = _fixed(system, choice, given, rng, notes, small=small)
+    s = choice.candidate.s
+    constants = choice.constants if wanted.stand_in is None else work.curvature.at(s)
+    objective = ExecutionObjective(problem, work.space, s=s, **vars(constants))
+    c, interval = choice.candidate, final.interval
+    details = {
+        "scale": s,
+        "normalizer": f"{c.normalizer} {c.inner}" if c.normalizer != "none" else "none",
+        "outer degree": c.outer,
+        "kappa_f": constants.condition,
+        "interval": (interval.low, interval.high),
+        "interval source": interval.source,
+        "augmentation": objective.augment,
+    }
+    return Realized(
+        "averaged", work.space, objective, final, s, c.outer, "interval", details, choice.table,
+        None if wanted.stand_in else c.iterations, tuple(notes),
+    )  # fmt: skip
+
+
+def _equations(work: Workspace, wanted: Wanted) -> tuple[LocalEquations, SharedEquations]:
+    """C and D as the access allows; what is fixed of the shared ones later stays here."""
+    if wanted.access == "factor":
+        return work.local, work.shared.copied()
+    given, problem, runtime = wanted.certificates, work.problem, work.runtime
+    interval = (given.l_C, given.u_C) if given.l_C and given.u_C else None
+    return (
+        LocalEquations(problem, runtime, "matvec", interval or local_interval(work)),
+        SharedEquations(problem, runtime, "matvec"),
+    )
+
+
+def _fixed(
+    system: AveragedSystem, choice: Choice, given: Certificates, rng: np.random.Generator,
+    notes: list[str], *, small: bool,
+) -> AveragedSystem:  # fmt: skip
+    """The system as planned, with the interval of its normal operator."""
+    final = system.at_scale(choice.candidate.s)
+    common = choice.cosine is None
+    cosine = choice.cosine if choice.cosine is not None else 0.0
+    if given.cross_factor is not None:
+        cosine, common = friedrichs_cosine(given.cross_factor), True
+    final.finish(choice.normalizer, cosine, choice.spectrum.source, common)
+    if choice.cosine is None and given.cross_factor is None and not final.empty:
+        final.interval = _joint_interval(final, rng, notes, small=small)
+    return final
+
+
+def structural_cosine(system: AveragedSystem, multiples_bound: float | None) -> float | None:
+    """A bound on c_F that needs no spectrum: 0 when B or V is absent, else from B_i = beta_i I."""
+    if system.coupling.B.empty or system.coupling.empty:
+        return 0.0
+    if not system.shared.empty:
+        return None
+    return 0.0 if system.runtime.n == 1 else multiples_bound
+
+
+def _plan(
+    work: Workspace, system: AveragedSystem, table: CurvatureTable, wanted: Wanted,
+    rng: np.random.Generator,
+) -> Choice:  # fmt: skip
+    problem, space, fixed, given = work.problem, work.space, wanted.fixed, wanted.certificates
+    if system.coupling.empty:
+        s = table.balance() * math.sqrt(fixed.scale or 1.0)
+        constants = table.at(s)
+        candidate = Candidate(1.0, s, "none", 0, fixed.outer or 1, constants.condition, 1.0)
+        return Choice(candidate, constants, None, Interval(1.0, 1.0), 0.0)
+    w0 = space.zeros()
+    space.x(w0)[...], space.z(w0)[...] = wanted.start
+    plain = ExecutionObjective(problem, space)
+    # A stand-in is smooth; what is asked of the objectives is what they offer.
+    smooth = work.curvature.smooth
+    gradient = plain.gradient(w0) if smooth else np.zeros_like(w0)
+    probed = None
+    if smooth and not table.quadratic:
+        probed = probed_curvature(plain, w0, gradient)
+    space.z(w0)[...] /= system.coupling.s
+    small = problem.m <= SMALL
+    steps = fixed.lanczos or (problem.m + 1 if small else LANCZOS_STEPS)
+    structure = Structure(table.multiples)
+    profile = build_profile(system, w0, gradient, steps, structure, rng, exhaust=small)
+    del w0, gradient  # execution vectors: planning needs only their projections
+    supplied = None
+    if given.mu_HC is not None and given.h is not None:
+        supplied = Interval(given.mu_HC, given.h, "supplied")
+        fixed = replace(fixed, scale=1.0 / table.balance() ** 2)
+    if fixed.floor is not None and fixed.scale is None:
+        fixed = replace(fixed, scale=_scale_of(fixed.floor, profile, table))
+    cosine = structural_cosine(system, structure.cosine_bound())
+    planner = Planner(
+        system, profile, table, wanted.goal, fixed, supplied=supplied, cosine=cosine, probed=probed
+    )
+    return planner.choose()
+
+
+def _scale_of(floor: float, profile: Profile, table: CurvatureTable) -> float | None:
+    """The scale at which B's part of S has ``floor`` times the top of A's; None without both."""
+    tops = [float(np.linalg.eigvalsh(M)[-1]) if len(M) else 0.0 for M in (profile.M_A, profile.M_B)]
+    if min(tops) <= 0:
+        return None
+    return floor * tops[0] / tops[1] / table.balance() ** 2
+
+
+def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> tuple[float, float]:
+    """ScaledCurvature of F at w0 along its own gradient, per block: one gradient, one reduction.
+
+    Objectives that are not quadratic seldom live at their worst constants; the twin plans with
+    what it sees. (The steps of the method keep the declared constants.)
+    """
+    space = plain.space
+    step = (
+        1e-4 * (1.0 + space.norm(w0, riding=True)) / max(space.norm(gradient, riding=True), 1e-300)
+    )
+    change = plain.gradient(w0 - step * gradient) - gradient
+    squares = []
+    for u, v in ((gradient, gradient), (change, gradient)):
+        only_x, only_z = u.copy(), u.copy()
+        space.z(only_x)[...] = 0.0
+        space.x(only_z)[...] = 0.0
+        squares += [space.partial_dots(only_x, v), space.partial_dots(only_z, v)]
+    xx, zz, hx, hz = space.runtime.total(np.concatenate(squares, axis=1), riding=True)
+    return (
+        float(-hx / (step * xx)) if xx > 0 else 0.0,
+        float(-hz / (step * zz)) if zz > 0 else 0.0,
+    )
+
+
+def local_interval(work: Workspace) -> tuple[float, float]:
+    """[l_C, u_C] from each agent's own singular values (one reduction of two scalars)."""
+    rows = []
+    for block in work.problem.blocks("C"):
+        rank, low, high = (0, 0.0, 0.0) if block is None else squared_range(dense(block))
+        rows.append([low if rank else np.inf, high])
+    values = work.runtime.gather(np.array(rows, dtype=np.float64))
+    if not np.isfinite(values[:, 0]).any():
+        return 1.0, 1.0
+    return float(values[:, 0].min()) * (1 - 1e-12), float(values[:, 1].max()) * (1 + 1e-12)
+
+
+def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
+    """Lanczos on S_D: its whole range when q is small, else its interval with margins."""
+    runtime, q = shared.runtime, shared.q
+    small = q <= SMALL
+    seed = rng.standard_normal((1, q))
+    steps = q + 1 if small else LANCZOS_STEPS
+    start = runtime.average(shared.gram_contribution(seed))
+    krylov = lanczos(runtime, shared.gram_contribution, start, steps, rng=rng if small else None)
+    if krylov.complete and krylov.steps:
+        shared.fix_span(krylov)
+        return
+    values = np.linalg.eigvalsh(krylov.tridiagonal()) if krylov.steps else np.ones(1)
+    positive = values[values > KERNEL * values[-1]]
+    margins = (1 - 1e-9, 1 + 1e-9) if krylov.exhausted else (0.5, 1.1)
+    shared.fix((float(positive[0]) * margins[0], float(positive[-1]) * margins[1]), SHARED_ERROR)
+
+
+def _joint_interval(
+    system: AveragedSystem, rng: np.random.Generator, notes: list[str], *, small: bool
+) -> Interval:
+    """Positive spectrum of G by Lanczos on execution vectors, started in its range.
+
+    A normalizer built on a wrong interval shows here (G beyond its ceiling, or not positive): it is
+    widened until it does not.
+    """
+    seed = int(rng.integers(2**31))
+    steps, keep = (3 * SMALL, 10**6) if small else (LANCZOS_STEPS, 2)
+    for _ in range(WIDEN_LIMIT):
+        low, high, exhausted = system.extremes(seed, steps, keep)
+        ceiling = system.interval.high
+        if low > 0 and high <= 1.01 * ceiling:
+            if exhausted:
+                return Interval(low * (1 - 1e-6), max(high * (1 + 1e-6), low), "proved")
+            return Interval(0.5 * low, ceiling, "estimated")
+        notes.append(
+            f"the certified interval of S was too narrow (normal operator in [{low:.3g}, "
+            f"{high:.3g}] instead of below {ceiling:.3g}); widened"
+        )
+        system.widen()
+    return system.interval

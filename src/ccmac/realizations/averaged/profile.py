@@ -1,0 +1,257 @@
+"""What planning knows of a problem: three small matrices from one Lanczos run.
+
+On a Krylov basis W of S = (1/n) sum H_i P_kerC H_i', started at the data, the projections
+
+    M_A = W' (1/n sum A_i P_kerC A_i') W,  M_B = W' (1/n sum B_i B_i') W,  M_mean = W' Bbar Bbar' W
+
+describe S under every scaling z = s z~, S(s) ~ M_A + s^2 M_B, and split each direction into its
+x part, its mean z part and its disagreement part M_B - M_mean. A normalizer q approximates S^{-1}
+on common vectors: here are the intervals and deflations it is built from, and its response on Ritz
+values, which the twin plans with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ccmac.inputs import Array
+from ccmac.linalg.chebyshev import growth
+from ccmac.linalg.families import multiply
+from ccmac.linalg.lanczos import Krylov, agreed_dots, lanczos
+from ccmac.linalg.tolerances import KERNEL
+from ccmac.realizations.averaged.system import AveragedSystem, Deflation
+from ccmac.realizations.base import Interval
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.space import piece_sums, row_dots
+
+TOP_MARGIN = 1.1
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Facts about the B_i that scalars reveal: B_i = beta_i I for all agents."""
+
+    multiples: Array | None
+
+    @property
+    def floor(self) -> float | None:
+        """(1/n) sum beta_i^2: a lower bound of (1/n) sum B_i B_i'; None when unknown."""
+        return None if self.multiples is None else float(np.mean(self.multiples**2))
+
+    def cosine_bound(self) -> float | None:
+        """sqrt(sum (beta_i - mean)^2 / sum beta_i^2) >= c_F when C = D = 0 (A A' only helps)."""
+        if self.multiples is None:
+            return None
+        spread = np.sum((self.multiples - self.multiples.mean()) ** 2)
+        return float(np.sqrt(spread / np.sum(self.multiples**2)))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Projected matrices and the data in the Krylov basis; ``m`` is the size of the equation."""
+
+    krylov: Krylov
+    M_A: Array
+    M_B: Array
+    M_mean: Array
+    misfit: Array  # W' (mean H w0 - target)
+    gradient_x: Array  # W' mean A_i P grad_x, unscaled
+    gradient_z: Array  # W' mean B_i grad_z, unscaled
+    rest_x: float  # ||grad_x F(w0)||^2, whole
+    rest_z: float
+    structure: Structure
+
+    def matrix(self, s: float) -> Array:
+        """W' S(s) W."""
+        return self.M_A + s * s * self.M_B
+
+    def ritz(self, s: float) -> tuple[Array, Array]:
+        """Ritz values of S(s), ascending, and vectors in the Krylov basis."""
+        values, vectors = scipy.linalg.eigh(self.matrix(s))
+        return np.maximum(values, 0.0), vectors
+
+
+def build_profile(
+    system: AveragedSystem,
+    w0: Array,
+    gradient: Array,
+    steps: int,
+    structure: Structure,
+    rng: np.random.Generator,
+    *,
+    exhaust: bool = False,
+) -> Profile:
+    """Lanczos on S at the system's scaling; ``steps`` + 2 averagings (setup).
+
+    ``gradient`` is the unscaled gradient of F at w0 in the execution layout. ``exhaust`` goes on
+    until all of Range(S) is spanned.
+    """
+    runtime, coupling, space = system.runtime, system.coupling, system.space
+    gx, gz = space.x(gradient), space.z(gradient)
+    kernel_gx = gx if system.local.empty else gx - system.local.project(gx)
+    plain = coupling.rescaled(1.0, 1.0)
+    projected = space.x(w0) - system.local.project(space.x(w0))
+    at_start = coupling.contributions(projected, space.z(w0))[0]
+    part_x = plain.contributions(kernel_gx, None)[0]
+    part_z = plain.contributions(None, gz)[0]
+    mean_start, along_x, along_z = runtime.combine([at_start, part_x, part_z])
+    misfit = mean_start - system.target
+    s = coupling.s
+    noise = rng.standard_normal(coupling.width)
+    noise /= np.linalg.norm(noise)
+    # Directions the data do not excite still have to be seen when nothing else bounds S below.
+    share = 0.05 if structure.multiples is None else 1e-3
+    data = _unit(runtime, misfit) + _unit(runtime, along_x + s * s * along_z)
+    data = _unit(runtime, data) + share * noise
+
+    fresh = rng if exhaust else None
+    krylov = lanczos(runtime, system.gram_contribution, data, steps, rng=fresh)
+    T = krylov.tridiagonal()
+    M_B, M_mean = _shared_grams(system, krylov, structure)
+    M_A = T - s * s * M_B
+    squares = np.stack([piece_sums(gx * gx, space.d), row_dots(gz, gz)], axis=1)
+    whole = runtime.total(squares, riding=True)
+    return Profile(
+        krylov, M_A, M_B, M_mean,
+        agreed_dots(runtime, krylov.basis, misfit),
+        agreed_dots(runtime, krylov.basis, along_x),
+        agreed_dots(runtime, krylov.basis, along_z),
+        float(whole[0]), float(whole[1]), structure,
+    )  # fmt: skip
+
+
+def _unit(runtime: Runtime, vector: Array) -> Array:
+    """A common vector divided by its norm (agreed upon), or zero."""
+    norm = float(np.sqrt(agreed_dots(runtime, vector, vector)[0]))
+    return vector / norm if norm > 0 else vector
+
+
+def _shared_grams(
+    system: AveragedSystem, krylov: Krylov, structure: Structure
+) -> tuple[Array, Array]:
+    """(W'(1/n sum B B')W, W' Bbar Bbar' W): one averaging of k q floats, one reduction."""
+    k, runtime, coupling = krylov.steps, system.runtime, system.coupling
+    if coupling.B.empty:
+        return np.zeros((k, k)), np.zeros((k, k))
+    if structure.multiples is not None:
+        beta = structure.multiples
+        return np.mean(beta**2) * np.eye(k), np.mean(beta) ** 2 * np.eye(k)
+    q, count = coupling.q, len(coupling.problem.agents)
+    images = np.zeros((count, k * q))
+    grams = np.zeros((count, k * k))
+    runtime.ledger.charge(B=k)
+    for row, block in enumerate(coupling.problem.blocks("B")):
+        if block is None:
+            continue
+        image = np.stack([multiply(block, v, adjoint=True) for v in krylov.basis])
+        images[row] = image.ravel()
+        grams[row] = (image @ image.T).ravel()
+    total = runtime.total(grams, riding=True).reshape(k, k) / runtime.n
+    mean = runtime.average(images).reshape(k, q)
+    return total, runtime.agree(mean @ mean.T)
+
+
+# -- normalizers of channel 1 ---------------------------------------------------------------------
+def spectrum_at(profile: Profile, s: float) -> Interval:
+    """Interval of S(s): exact when the Krylov space is exhausted, else with margins."""
+    values, _ = profile.ritz(s)
+    positive = values[values > KERNEL * values[-1]] if values.size else values
+    if not positive.size:
+        return Interval(1.0, 1.0)
+    exhausted = profile.krylov.exhausted
+    source = "proved" if exhausted else "estimated"
+    high = float(positive[-1]) * (1 + 1e-9 if exhausted else TOP_MARGIN)
+    if floor := profile.structure.floor:
+        return Interval(s * s * floor, max(high, s * s * floor), "proved")
+    return Interval(float(positive[0]) * (1 - 1e-9 if exhausted else 0.5), high, source)
+
+
+def deflation_top(profile: Profile, s: float, r: int) -> float:
+    """Largest Ritz value of S - S W_r T_r^{-1} W_r' S: what the deflation leaves of the top."""
+    M = profile.matrix(s)
+    left = M[:, :r]
+    rest = M - left @ np.linalg.solve(M[:r, :r], left.T)
+    return float(np.linalg.eigvalsh((rest + rest.T) / 2)[-1])
+
+
+def build_deflation(
+    system: AveragedSystem, profile: Profile, s: float, r: int, spectrum: Interval
+) -> Deflation:
+    """The deflation at scale s; its images cost one averaging unless the structure gives them."""
+    krylov, s0 = profile.krylov, system.coupling.s
+    if krylov.exhausted:
+        return _whole_deflation(system, profile, s, spectrum)
+    basis = krylov.basis[:r].copy()  # lets the other Krylov vectors go
+    if s == s0 or profile.structure.multiples is not None:
+        images = krylov.images(r)
+        if s != s0:
+            images += (s * s - s0 * s0) * (profile.structure.floor or 0.0) * basis
+        T = profile.matrix(s)[:r, :r]
+    else:
+        images, T = _images(system.at_scale(s), basis)
+    top = max(deflation_top(profile, s, r) * TOP_MARGIN, spectrum.low)
+    inverse = np.asarray(np.linalg.inv((T + T.T) / 2), dtype=np.float64)
+    return Deflation(basis, images, inverse, spectrum.low, top)
+
+
+def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
+    """S W and W'SW at the system's scaling: one averaging of k m floats."""
+    images = np.concatenate(
+        system.runtime.combine([system.gram_contribution(v[None]) for v in basis])
+    )
+    return images, system.runtime.agree(basis @ images.T)
+
+
+def _whole_deflation(
+    system: AveragedSystem, profile: Profile, s: float, spectrum: Interval
+) -> Deflation:
+    """All positive Ritz vectors of an exhausted Krylov space: the inverse on what they span.
+
+    When they span Range(S), nothing is left; otherwise repeated eigenvalues may be, and those lie
+    in the spectrum's interval.
+    """
+    krylov = profile.krylov
+    images, T = _images(system.at_scale(s), krylov.basis)
+    values, vectors = np.linalg.eigh((T + T.T) / 2)
+    keep = values > KERNEL * values[-1]
+    rotate = np.ascontiguousarray(vectors[:, keep].T)
+    basis, images = rotate @ krylov.basis, rotate @ images
+    inverse = np.diag(1.0 / values[keep])
+    if krylov.complete:
+        return Deflation(basis, images, inverse, 1.0, 1.0)
+    return Deflation(basis, images, inverse, spectrum.low, spectrum.high)
+
+
+def chebyshev(degree: int, x: Array) -> Array:
+    """T_degree(x), on [-1, 1] and beyond."""
+    inside = np.cos(degree * np.arccos(np.clip(x, -1, 1)))
+    outside = np.sign(x) ** degree * np.cosh(degree * np.arccosh(np.maximum(np.abs(x), 1.0)))
+    return np.asarray(np.where(np.abs(x) <= 1, inside, outside))
+
+
+def semi_response(theta: Array, low: float, high: float, steps: int) -> Array:
+    """q(theta) of the semi-iteration."""
+    if high <= low:
+        return np.full_like(theta, 1.0 / low)
+    centre, half = (high + low) / 2, (high - low) / 2
+    x = (centre - theta) / half
+    residual = chebyshev(steps, x) / growth(steps, low, high)
+    return np.where(theta > 0, (1 - residual) / np.maximum(theta, 1e-300), 1.0 / centre)
+
+
+def deflation_response(
+    profile: Profile, s: float, r: int, low: float, top: float, vectors: Array
+) -> Array:
+    """y' P y for every Ritz vector y, P the deflation written in the Krylov basis."""
+    M = profile.matrix(s)
+    k = len(M)
+    inverse = np.linalg.inv(M[:r, :r])
+    E = np.zeros((k, k))
+    E[:r] = inverse @ M[:r, :]
+    fine = np.eye(k) - E
+    P = 2.0 / (low + top) * fine @ fine.T
+    P[:r, :r] += inverse
+    return np.asarray(np.einsum("kj,kl,lj->j", vectors, P, vectors))

@@ -1,0 +1,276 @@
+"""The averaged realization: copies kept by exact gossip averaging, composite normal operator.
+
+Channel 1 is  P_C + P_kerC H' q(S) Pi H P_kerC  with  S = (1/n) sum_i H_i P_kerC H_i'  on vectors
+that every agent holds; channel 2 is  (I - Pi) + 1 (x) q(S_D) S_D.  Pi is executed exactly, by
+neighbor rounds, and both channels' messages travel in the same rounds. Only K^'K^
+enters the methods, so q ~ 1/x replaces the square of a polynomial for x^{-1/2}: m averagings
+instead of 2(deg + 1). Same row spaces, hence the same cross factor, as the canonical channels of
+the scaled problem.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from ccmac.angles.principal import weighted_extremes
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.linalg.chebyshev import Chain, growth, semi_iteration_chain
+from ccmac.realizations.base import AffineSystem, Interval
+from ccmac.runtime.space import Space
+from ccmac.workspace.chains import lockstep, lockstep_cost
+from ccmac.workspace.coupling import Coupling
+from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.shared import SharedEquations
+
+
+class Normalizer(ABC):
+    """q ~ S^{-1} on common m-vectors; ``spread`` (a, b) bounds spec(q(S) S)."""
+
+    averagings: int
+    spread: tuple[float, float]
+
+    @abstractmethod
+    def chain(self, system: AveragedSystem, right: Array) -> Chain:
+        """q(S) right."""
+
+    @abstractmethod
+    def widened(self) -> Normalizer:
+        """The same, trusting the top of the spectrum of S four times less."""
+
+
+@dataclass(frozen=True)
+class SemiIteration(Normalizer):
+    """Chebyshev semi-iteration of ``steps`` steps on [low, high]."""
+
+    low: float
+    high: float
+    steps: int
+
+    @property
+    def averagings(self) -> int:  # type: ignore[override]
+        return self.steps - 1 if self.high > self.low else 0
+
+    @property
+    def spread(self) -> tuple[float, float]:  # type: ignore[override]
+        """1 -+ 1/T_steps."""
+        error = 1.0 / growth(self.steps, self.low, self.high)
+        return 1.0 - error, 1.0 + error
+
+    def widened(self) -> SemiIteration:
+        """[low/2, 4 high]."""
+        return SemiIteration(0.5 * self.low, 4.0 * self.high, self.steps)
+
+    def chain(self, system: AveragedSystem, right: Array) -> Chain:
+        return semi_iteration_chain(
+            system.gram_contribution, right, self.low, self.high, self.steps
+        )
+
+
+@dataclass(frozen=True)
+class Deflation(Normalizer):
+    """W T^{-1} W' + m0 (I - E)(I - E)', E = W T^{-1} (S W)', on Lanczos vectors W; no rounds.
+
+    spec = {1} and m0 [low, top]: ``top`` is the largest eigenvalue of S left after the deflation
+    and m0 = 2/(low + top).
+    """
+
+    basis: Array  # (vectors, m)
+    images: Array  # S basis
+    inverse: Array  # T^{-1}
+    low: float
+    top: float
+
+    averagings = 0
+
+    @property
+    def weight(self) -> float:
+        """m0."""
+        return 2.0 / (self.low + self.top)
+
+    @property
+    def spread(self) -> tuple[float, float]:  # type: ignore[override]
+        """m0 low, m0 top (they enclose 1)."""
+        return self.weight * self.low, self.weight * self.top
+
+    def widened(self) -> Deflation:
+        """top x 4, low / 2."""
+        return Deflation(self.basis, self.images, self.inverse, 0.5 * self.low, 4.0 * self.top)
+
+    def chain(self, system: AveragedSystem, right: Array) -> Chain:
+        """Dense work on what every agent holds."""
+        return self.apply(right)
+        yield  # a generator without averagings
+
+    def apply(self, right: Array) -> Array:
+        """P right."""
+        W, SW = self.basis, self.images
+        inner = self.inverse @ (W @ right[0])
+        fine = right[0] - inner @ SW
+        again = self.inverse @ (SW @ fine)
+        fine -= again @ W
+        fine *= self.weight
+        fine += inner @ W
+        return np.asarray(fine[None])
+
+
+class AveragedSystem(AffineSystem):
+    """Channels of the scaled problem on (x~, z~), executed along the edges."""
+
+    def __init__(
+        self, space: Space, coupling: Coupling, local: LocalEquations, shared: SharedEquations
+    ) -> None:
+        self.space, self.coupling, self.local, self.shared = space, coupling, local, shared
+        self.runtime = space.runtime
+        self.consensus = self.runtime.n > 1
+        self.empty = coupling.empty and local.empty and shared.empty and not self.consensus
+        self.normalizer: Normalizer | None = None
+        self.interval = Interval(1.0, 1.0)
+        self.local_point = local.point
+        self.width = coupling.width
+        self.target = self.zero_price()
+
+    def prepare_target(self, right: Array) -> None:
+        """mean_i (b_i - A_i C_i^+ c_i): one averaging (setup)."""
+        if self.coupling.empty:
+            return
+        if not self.local.empty:
+            shift, _ = self.coupling.contributions(self.local_point, None)
+            right = right - shift
+        self.target = self.runtime.average(right)
+
+    def finish(
+        self, normalizer: Normalizer | None, cosine: float, source: str, common: bool
+    ) -> None:
+        """Fix the normalizer and the joint interval: weighted projectors at cosine c."""
+        self.normalizer = normalizer
+        first = (1.0, 1.0) if normalizer is None else normalizer.spread
+        second = (1.0, 1.0)
+        if not self.shared.empty:
+            error = 1.0 / growth(self.shared.steps, *self.shared.interval)
+            second = (1.0 - error, 1.0 + error)
+        if not self.local.empty:
+            first = (min(first[0], 1.0), max(first[1], 1.0))
+        if self.consensus:
+            second = (min(second[0], 1.0), max(second[1], 1.0))
+        low, _ = weighted_extremes(first[0], second[0], cosine)
+        _, high = weighted_extremes(first[1], second[1], 1.0 if common else cosine)
+        self.interval = Interval(low, high, source)
+
+    def widen(self) -> None:
+        """After a blow-up: trust the normalizer's upper end less, and the lower end too."""
+        if self.normalizer is None:
+            super().widen()
+            return
+        self.normalizer = self.normalizer.widened()
+        first = self.normalizer.spread
+        high = max(first[1], 1.0) + max(self.interval.high - first[1], 1.0)
+        self.interval = Interval(0.25 * self.interval.low, max(high, 2.0), "estimated")
+
+    def at_scale(self, s: float) -> AveragedSystem:
+        """The same equations in z = s z~ (targets are in the user's units and stay)."""
+        other = copy.copy(self)
+        other.coupling = self.coupling.rescaled(1.0, s)
+        other.shared = self.shared.at_scale(s)
+        return other
+
+    def homogeneous(self) -> AveragedSystem:
+        other = copy.copy(self)
+        other.target = np.zeros_like(self.target)
+        other.local_point = np.zeros_like(self.local_point)
+        other.shared = self.shared.homogeneous()
+        return other
+
+    # -- S ------------------------------------------------------------------------------------
+    def gram_contribution(self, price: Array) -> Array:
+        """H_i P_kerC H_i' price: its mean is S price. Cost: 2 A, 2 B, one projector C."""
+        gx, gz = self.coupling.adjoint(price)
+        if not self.local.empty:
+            gx = gx - self.local.project(gx)
+        return self.coupling.contributions(gx, gz)[0]
+
+    @property
+    def gram_cost(self) -> Cost:
+        """Products of one :meth:`gram_contribution`."""
+        return 2 * self.coupling.product_cost() + self.local.cost
+
+    # -- the residual ---------------------------------------------------------------------------
+    def _channels(self, w: Array) -> tuple[Array, Array, Array, Array]:
+        """(P_C x, coupled price, mean z, D-part) of the residual at w."""
+        x, z = self.space.x(w), self.space.z(w)
+        self.runtime.ledger.charge(affine=2)
+        projected = self.local.project(x)
+        kernel_x = x if self.local.empty else x - projected
+        parts = self.coupling.contributions(kernel_x, z, with_z=True)
+        coupled, mean_z = self.runtime.combine(parts)
+        chains: list[Chain] = []
+        if self.normalizer is not None:
+            chains.append(self.normalizer.chain(self, coupled - self.target))
+        if not self.shared.empty:
+            chains.append(self.shared.chain(mean_z))
+        results = lockstep(self.runtime, chains)
+        price = results.pop(0) if self.normalizer is not None else self.zero_price()
+        shared = results.pop(0) if results else np.zeros((1, 0))
+        return projected, price, mean_z, shared
+
+    def residual(self, w: Array) -> tuple[Array, Array]:
+        """G w - g; one averaging of m + q floats plus those of the normalizers."""
+        projected, price, mean_z, shared = self._channels(w)
+        out = np.empty_like(w)
+        out_x, out_z = self.space.x(out), self.space.z(out)
+        self._first(price, projected, out_x, out_z)
+        if self.consensus:
+            out_z += self.space.z(w)
+            out_z -= mean_z
+        if not self.shared.empty:
+            out_z += shared
+        return out, price
+
+    def _first(self, price: Array, projected: Array, out_x: Array, out_z: Array) -> None:
+        if self.normalizer is not None:
+            gx, _ = self.coupling.adjoint(price, out_z)
+            if self.local.empty:
+                out_x[...] = gx
+            else:
+                out_x[...] = gx - self.local.project(gx)
+        else:
+            out_x[...] = 0.0
+            out_z[...] = 0.0
+        if not self.local.empty:
+            out_x += projected
+            out_x -= self.local_point
+
+    def channel_residuals(self, w: Array) -> list[Array]:
+        """[G_1 w - g_1, G_2 w - g_2]."""
+        projected, price, mean_z, shared = self._channels(w)
+        first, second = np.zeros_like(w), np.zeros_like(w)
+        self._first(price, projected, self.space.x(first), self.space.z(first))
+        if self.consensus:
+            self.space.z(second)[...] = self.space.z(w) - mean_z
+        if not self.shared.empty:
+            self.space.z(second)[...] += shared
+        return [first, second]
+
+    @property
+    def cost(self) -> Cost:
+        """One residual: 2 affine calls, their products, averagings in lockstep."""
+        averagings = 0 if self.normalizer is None else self.normalizer.averagings
+        return self.cost_with(averagings)
+
+    def cost_with(self, averagings: int) -> Cost:
+        """Cost of one residual with a normalizer of that many averagings."""
+        product = self.coupling.product_cost()
+        cost = Cost(affine=2) + product + self.local.cost
+        cost = cost + self.runtime.average_cost(self.coupling.width + self.coupling.q)
+        chains: list[tuple[int, int]] = []
+        if not self.coupling.empty:
+            cost = cost + product + self.local.cost + averagings * self.gram_cost
+            chains.append((averagings, self.coupling.width))
+        if not self.shared.empty:
+            cost = cost + self.shared.product_cost
+            chains.append((self.shared.steps, self.coupling.q))
+        return cost + lockstep_cost(self.runtime, chains)

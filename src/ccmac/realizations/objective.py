@@ -1,0 +1,140 @@
+"""The objective on execution variables: F(t x~, s z~), plus an augmentation where z needs it.
+
+When only the sum of the f_i is strongly convex in z (one agent owns the labels, say), adding
+(rho/2) ||(I - Pi) z~||^2, which vanishes on the feasible set, recovers it: with per-agent bounds
+h_i the z block of the Hessian is at least diag(h_i) + rho (I - 11'/n), whose smallest eigenvalue
+tends to the mean of the h_i. The extra gradient term costs one averaging of q floats.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ccmac.errors import GradientError
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.linalg.tolerances import DENSE_MARGIN
+from ccmac.objectives.base import FusedGradient, Objective
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.space import Space
+
+
+class ExecutionObjective:
+    """Phi(w) = sum_i f_i(t x~_i, s z~_i) + (rho/2) ||(I - Pi) z~||^2 with its constants."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        space: Space,
+        *,
+        t: float = 1.0,
+        s: float = 1.0,
+        augment: float = 0.0,
+        mu: float = 0.0,
+        L: float = np.inf,
+    ) -> None:
+        self.problem, self.space = problem, space
+        self.t, self.s, self.augment = t, s, augment
+        self.mu, self.L = mu, L
+        self.ledger = space.runtime.ledger
+        members = [agent.objective for agent in problem.agents.values()]
+        kinds = {type(f) for f in members}
+        self._fused: FusedGradient | None = None
+        if len(kinds) == 1:
+            self._fused = kinds.pop().fuse(members, space.d, space.q)
+        self._members: list[Objective] = members
+
+    def gradient(self, w: Array, out: Array | None = None) -> Array:
+        """grad Phi(w). Cost: 1 gradient (and one averaging of q floats when augmented)."""
+        self.ledger.charge(gradients=1)
+        out = np.empty_like(w) if out is None else out
+        space, t, s = self.space, self.t, self.s
+        x, z = space.x(w), space.z(w)
+        if t != 1.0:
+            x = t * x
+        if s != 1.0:
+            z = s * z
+        out_x, out_z = space.x(out), space.z(out)
+        if self._fused is not None:
+            self._fused.gradient(x, z, out_x, out_z)
+        else:
+            for k, member in enumerate(self._members):
+                piece = slice(space.offsets[k], space.offsets[k + 1])
+                out_x[piece], out_z[k] = member.gradient(x[piece], z[k])
+        if not np.isfinite(np.add.reduce(out[: space.z_end])):
+            self._report(out_x, out_z)
+        if t != 1.0:
+            out_x *= t
+        if s != 1.0:
+            out_z *= s
+        if self.augment:
+            mean = space.runtime.average(space.z(w))
+            out_z += self.augment * (space.z(w) - mean)
+        return out
+
+    def _report(self, out_x: Array, out_z: Array) -> None:
+        for k, agent in enumerate(self.problem.agents):
+            piece = out_x[self.space.offsets[k] : self.space.offsets[k + 1]]
+            if not (np.isfinite(piece).all() and np.isfinite(out_z[k]).all()):
+                raise GradientError(
+                    f"agent {agent}, objective: the gradient is not finite (NaN or inf); "
+                    "check the objective's data and domain"
+                )
+
+    @property
+    def cost(self) -> Cost:
+        """Static cost of one gradient."""
+        extra = self.space.runtime.average_cost(self.space.q) if self.augment else Cost()
+        return Cost(gradients=1) + extra
+
+    def values(self, w: Array) -> Array:
+        """f_i at each agent's own (x_i, z_i), shape (agents, 1)."""
+        pairs = self.space.split(w)
+        rows = [
+            [f.value(self.t * x, self.s * z)]
+            for f, (x, z) in zip(self._members, pairs, strict=True)
+        ]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), 1)
+
+
+class OracleObjective(ExecutionObjective):
+    """F with its consensus augmentation (if any) at modelled instead of executed rounds."""
+
+    def gradient(self, w: Array, out: Array | None = None) -> Array:
+        """grad Phi(w). Cost: 1 gradient, modelled rounds when augmented."""
+        self.ledger.charge_cost(self.cost)
+        with self.ledger.observing():
+            return super().gradient(w, out)
+
+    @property
+    def cost(self) -> Cost:
+        rounds = modelled_rounds(self.space.runtime) if self.augment else 0
+        return Cost(gradients=1, modelled_rounds=rounds)
+
+
+def modelled_rounds(runtime: Runtime) -> int:
+    """ceil sqrt(kappa_W): rounds of one consensus step in the theorem's ledger."""
+    return 0 if runtime.n == 1 else math.ceil(math.sqrt(runtime.network.condition) - DENSE_MARGIN)
+
+
+def proximal(
+    objective: ExecutionObjective, w: Array, weight: float, weight_z: float | None = None
+) -> Array:
+    """argmin_u F(u) + (weight/2) ||u - w||^2, agent by agent. Cost: 1 prox, no communication.
+
+    With x = t x~ and z = s z~ the steps are t^2/weight and s^2/weight (``weight_z`` where it
+    differs from that of x). A lift's y is free of F.
+    """
+    objective.ledger.charge(proxes=1)
+    space, t, s = objective.space, objective.t, objective.s
+    out = w.copy()
+    for k, agent in enumerate(objective.problem.agents.values()):
+        x, z = agent.objective.prox(
+            t * space.x_of(w, k), s * space.z(w)[k], t * t / weight, s * s / (weight_z or weight)
+        )
+        space.x_of(out, k)[...] = x / t
+        space.z(out)[k] = z / s
+    return out

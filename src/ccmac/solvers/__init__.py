@@ -1,1 +1,0 @@
-"""Iterations: frozen hyperparameters, pure init/step, one driver loop."""

@@ -1,0 +1,100 @@
+"""The J-channel form:  min f(w)  s.t.  M_j w = v_j,  j = 1..J.
+
+Any number of channel classes, each normalized by itself (Proposition multi-channel). There are no
+agents here: the geometry of CC-MAC's two channels, and any other grouping of equations, is stated
+with the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, matrix_or_operator, real_vector
+from ccmac.objectives.base import Objective
+from ccmac.problem import Agent, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """An objective of one vector w in R^dim and its affine channels (M_j, v_j).
+
+    The objective is asked with x = w and an empty z. ``v_j`` may be None for a zero right side.
+    """
+
+    objective: Objective
+    channels: tuple[tuple[Any, Array], ...]
+    dim: int = field(init=False)
+
+    def __init__(self, objective: Objective, channels: Sequence[tuple[Any, Any]]) -> None:
+        if not isinstance(objective, Objective):
+            raise InputError(
+                f"stack, objective: {type(objective).__name__} is not a ccmac objective; "
+                "use ccmac.objectives.*"
+            )
+        clean = tuple(_channel(j, pair) for j, pair in enumerate(channels))
+        sizes = [matrix.shape[1] for matrix, _ in clean]
+        for j, size in enumerate(sizes):
+            if size != sizes[0]:
+                raise InputError(
+                    f"stack, channel {j}: M has {size} columns but channel 0 has {sizes[0]}; "
+                    "all channels act on one vector"
+                )
+        dim = sizes[0] if sizes else objective.dim
+        if dim is None:
+            raise InputError("stack: the size of w cannot be told; give at least one channel")
+        if objective.dim is not None and objective.dim != dim:
+            raise InputError(
+                f"stack, objective: acts on {objective.dim} entries but the channels have {dim} "
+                "columns; they must be equal"
+            )
+        try:
+            objective.check(dim, 0)
+        except InputError as error:
+            raise InputError(f"stack, objective: {error}") from None
+        put = object.__setattr__
+        put(self, "objective", objective)
+        put(self, "channels", clean)
+        put(self, "dim", dim)
+
+    def value_at(self, w: Array) -> float:
+        """f(w)."""
+        return self.objective.value(w, np.zeros(0))
+
+    def gradient_at(self, w: Array) -> Array:
+        """grad f(w)."""
+        return self.objective.gradient(w, np.zeros(0))[0]
+
+    def __repr__(self) -> str:
+        rows = ", ".join(str(matrix.shape[0]) for matrix, _ in self.channels)
+        return f"Stack(dim={self.dim}, channels={len(self.channels)}, rows=({rows}))"
+
+
+def stack_problem(stack: Stack) -> Problem:
+    """The stack's objective as a one-agent problem with x = w."""
+    zero = np.zeros((0, stack.dim))
+    return Problem([Agent(stack.objective, C=zero, c=np.zeros(0))], q=0, m=0)
+
+
+def _channel(j: int, pair: Any) -> tuple[Any, Array]:
+    where = f"stack, channel {j}"
+    try:
+        matrix, right = pair
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: expected a pair (M, v), got {type(pair).__name__}") from None
+    matrix = matrix_or_operator(f"{where}, M", matrix)
+    if isinstance(matrix, np.ndarray):
+        matrix = matrix.copy()
+    if right is None:
+        return matrix, np.zeros(matrix.shape[0])
+    vector = real_vector(f"{where}, v", right).copy()
+    if len(vector) != matrix.shape[0]:
+        raise InputError(
+            f"{where}: v has shape {vector.shape} but M has {matrix.shape[0]} rows; "
+            "give one entry per row"
+        )
+    return matrix, vector

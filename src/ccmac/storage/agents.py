@@ -1,0 +1,219 @@
+"""One agent on disk: an ``.npz`` file of named arrays, written and read without pickle.
+
+A sparse array is its four CSR parts. The objective is JSON text plus arrays:
+
+    {"kind": "Separable", "state": {"x": null, "z": {"objective": {"kind": "Logistic", ...}}}}
+
+A value is a JSON scalar or a one-key object: ``array`` and ``csr`` refer to named arrays,
+``number`` spells an infinity, ``list`` and ``objective`` nest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.inputs import is_sparse
+from ccmac.objectives import KINDS, Objective
+from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Agent
+from ccmac.storage.npz import read_npz
+
+CSR_PARTS = ("data", "indices", "indptr", "shape")
+OBJECTIVE = "objective"
+BLOCKS = (*MATRICES, *RIGHT_HAND_SIDES)
+AGAIN = "save the problem again"
+Named = dict[str, NDArray[Any]]
+
+
+def encode_agent(i: int, agent: Agent) -> Named:
+    """Everything of an agent as named arrays."""
+    arrays: Named = {}
+    for name in BLOCKS:
+        block = getattr(agent, name)
+        if block is None:
+            continue
+        if not (isinstance(block, np.ndarray) or is_sparse(block)):
+            raise InputError(
+                f"agent {i}, block {name}: is an operator ({type(block).__name__}) and cannot be "
+                "saved; give its matrix, dense or sparse"
+            )
+        _put(arrays, name, block)
+    tree = _objective(f"agent {i}, objective", agent.objective, OBJECTIVE, arrays)
+    arrays[OBJECTIVE] = np.array(json.dumps(tree, allow_nan=False))
+    return arrays
+
+
+def write_arrays(path: Path, arrays: Named) -> str:
+    """Write the file; return its SHA-256."""
+    members: dict[str, Any] = arrays
+    np.savez(path, **members)  # plain numbers and text: nothing that would need pickle
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def read_agent(i: int, path: Path, sha256: str) -> Agent:
+    """The agent of one file, whose content must have the checksum."""
+    where = f"agent {i}, file {path.name}"
+    arrays = Arrays(where, path, sha256)
+    blocks: dict[str, Any] = {name: arrays.take(name) for name in BLOCKS if arrays.has(name)}
+    text = arrays.take(OBJECTIVE, sparse=False)
+    if text.dtype.kind != "U" or text.ndim:
+        raise InputError(f"{where}, block objective: is not a text; {AGAIN}")
+    inner = f"{where}, objective"
+    try:
+        return Agent(_build(inner, json.loads(str(text)), arrays), **blocks)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{inner}: is not valid JSON ({error.msg}); save it again") from None
+    except RecursionError:
+        raise InputError(f"{inner}: is nested too deeply; save it again") from None
+
+
+def _put(arrays: Named, name: str, value: Any) -> None:
+    if not is_sparse(value):
+        arrays[name] = np.asarray(value, order="C")
+        return
+    csr = sp.csr_array(value)
+    for part in CSR_PARTS:
+        arrays[f"{name}.{part}"] = np.asarray(getattr(csr, part))
+
+
+class Arrays:
+    """The arrays of one file, fully read and checked against the file's checksum."""
+
+    def __init__(self, where: str, path: Path, sha256: str) -> None:
+        self.where = where
+        try:
+            with path.open("rb") as stream:
+                _check(where, stream, sha256)
+                self.arrays = read_npz(stream)
+        except FileNotFoundError:
+            raise InputError(f"{where}: the file is missing; restore it or save again") from None
+        except InputError:
+            raise
+        except ValueError:
+            raise InputError(f"{where}: is not a file of plain arrays; {AGAIN}") from None
+        except OSError as error:
+            raise InputError(f"{where}: cannot be read ({type(error).__name__})") from None
+
+    def has(self, name: str) -> bool:
+        """Whether a dense or sparse array of that name is there."""
+        return name in self.arrays or f"{name}.indptr" in self.arrays
+
+    def take(self, name: str, *, sparse: bool | None = None) -> Any:
+        """The array ``name``; ``sparse`` None takes whichever form is there."""
+        if sparse is None:
+            sparse = f"{name}.indptr" in self.arrays
+        if not sparse:
+            if name not in self.arrays:
+                raise InputError(f"{self.where}, block {name}: is missing; {AGAIN}")
+            return self.arrays[name]
+        missing = [part for part in CSR_PARTS if f"{name}.{part}" not in self.arrays]
+        if missing:
+            raise InputError(f"{self.where}, block {name}: lacks {', '.join(missing)}; {AGAIN}")
+        return self._csr(name, *(self.arrays[f"{name}.{part}"] for part in CSR_PARTS))
+
+    def _csr(self, name: str, data: Any, indices: Any, indptr: Any, shape: Any) -> sp.csr_array:
+        """Every index is checked: a product with a bad one would read foreign memory."""
+        try:
+            if shape.shape != (2,) or any(
+                a.dtype.kind not in "iu" for a in (indices, indptr, shape)
+            ):
+                raise ValueError
+            matrix = sp.csr_array((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
+            matrix.check_format(full_check=True)
+        except (TypeError, ValueError, IndexError):
+            raise InputError(
+                f"{self.where}, block {name}: is not a valid sparse matrix; {AGAIN}"
+            ) from None
+        return matrix
+
+
+def _check(where: str, stream: BufferedReader, sha256: str) -> None:
+    """Compare the checksum, and go back to the beginning: what was hashed is what is read."""
+    if hashlib.file_digest(stream, "sha256").hexdigest() != sha256.lower():
+        raise InputError(
+            f"{where}: the content does not match its checksum (changed or cut short); "
+            f"restore it or {AGAIN}"
+        )
+    stream.seek(0)
+
+
+# -- objectives ------------------------------------------------------------------------------------
+def _objective(where: str, objective: Objective, name: str, arrays: Named) -> dict[str, Any]:
+    kind = type(objective).__name__
+    if KINDS.get(kind) is not type(objective):
+        raise InputError(
+            f"{where}: {kind} is Python code and cannot be saved; "
+            f"use one of {', '.join(sorted(KINDS))}"
+        )
+    state = {
+        key: _value(where, value, f"{name}.{key}", arrays)
+        for key, value in objective.state().items()
+    }
+    return {"kind": kind, "state": state}
+
+
+def _value(where: str, value: Any, name: str, arrays: Named) -> Any:
+    if isinstance(value, Objective):
+        return {"objective": _objective(where, value, name, arrays)}
+    if is_sparse(value):
+        _put(arrays, name, value)
+        return {"csr": name}
+    if isinstance(value, np.ndarray) and value.ndim:
+        _put(arrays, name, value)
+        return {"array": name}
+    if isinstance(value, list):
+        parts = [_value(where, v, f"{name}.{k}", arrays) for k, v in enumerate(value)]
+        return {"list": parts}
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else {"number": str(float(value))}
+    return value
+
+
+def _build(where: str, node: Any, arrays: Arrays) -> Objective:
+    if not (isinstance(node, dict) and node.keys() == {"kind", "state"}):
+        raise InputError(f"{where}: an objective needs kind and state; save it again")
+    kind, state = node["kind"], node["state"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(
+            f"{where}: unknown objective {kind!r}; known are {', '.join(sorted(KINDS))}"
+        )
+    if not isinstance(state, dict):
+        raise InputError(f"{where}: the state of {kind} is not a mapping; save it again")
+    arguments = {key: _read(where, value, arrays) for key, value in state.items()}
+    try:
+        return KINDS[kind].from_state(arguments)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    except (TypeError, KeyError):
+        raise InputError(
+            f"{where}: the state of {kind} has wrong entries ({', '.join(sorted(arguments))})"
+        ) from None
+
+
+def _read(where: str, node: Any, arrays: Arrays) -> Any:
+    if not isinstance(node, Mapping):
+        if isinstance(node, list):
+            raise InputError(f"{where}: has a bare list in an objective; save it again")
+        return node
+    if len(node) == 1:
+        tag, content = next(iter(node.items()))
+        if tag == "objective":
+            return _build(where, content, arrays)
+        if tag == "list" and isinstance(content, list):
+            return [_read(where, item, arrays) for item in content]
+        if tag == "number" and content in ("inf", "-inf"):
+            return float(content)
+        if tag in ("array", "csr") and isinstance(content, str):
+            return arrays.take(content, sparse=tag == "csr")
+    raise InputError(f"{where}: has an unknown entry {sorted(node)} in an objective; save it again")

@@ -1,0 +1,219 @@
+"""Checkpoints: one file per process, and an index that makes them valid, written last.
+
+    DIR/state-000007-00000.npz   generation 7, the agents of the process that starts at agent 0
+    DIR/state-000007-00004.npz   ... at agent 4
+    DIR/checkpoint.json          generation, iteration, the caller's manifest, sizes and checksums
+
+The index takes its name in one step after all files are on disk; only then does the previous
+generation go. A crash at any moment leaves one complete checkpoint. Files carry agent indices, so
+any split of the agents over processes can read what any other has written.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.runtime.base import Runtime
+from ccmac.storage.files import atomic_write
+
+INDEX = "checkpoint.json"
+FORMAT = "ccmac-checkpoint-1"
+STATE = re.compile(r"state-\d{6,}-\d{5,}\.npz")
+# A checkpoint that differs in one of these belongs to something else and is never overwritten.
+IDENTITY = ("problem", "version")
+
+AnyArray = NDArray[Any]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One file: agents ``start .. stop - 1``, its length and CRC-32."""
+
+    file: str
+    start: int
+    stop: int
+    bytes: int
+    crc: int
+
+
+class Index(msgspec.Struct, frozen=True):
+    """What ``checkpoint.json`` says."""
+
+    format: str
+    generation: int
+    iteration: int
+    n: int
+    manifest: dict[str, Any]
+    parts: list[Part]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """State of the agents asked for: ``agents[name][k]`` is the array of the k-th of them."""
+
+    iteration: int
+    manifest: dict[str, Any]
+    agents: dict[str, list[AnyArray]]
+    replicated: dict[str, AnyArray]
+
+
+def save(
+    runtime: Runtime,
+    directory: str | Path,
+    iteration: int,
+    manifest: Mapping[str, Any],
+    *,
+    agents: Mapping[str, Sequence[AnyArray]],
+    replicated: Mapping[str, AnyArray],
+) -> None:
+    """Write a checkpoint; collective, with two small gathers that the ledger does not count.
+
+    ``manifest`` is JSON-like and names the ``problem`` and ``version`` it belongs to. ``agents``
+    holds one array per owned agent, ``replicated`` what is the same in every process.
+    """
+    folder = Path(directory)
+    generation = _agree(runtime, _next_generation(folder, manifest) if runtime.is_root else 0)
+    content = _encode(runtime.owned, agents, replicated)
+    name = f"state-{generation:06d}-{runtime.owned.start:05d}.npz"
+    atomic_write(folder / name, content)
+    mine = [runtime.owned.start, runtime.owned.stop, len(content), zlib.crc32(content)]
+    # Nobody's row arrives before its file is on disk: the gather is the barrier too.
+    rows = runtime._gather(np.tile(np.array(mine, dtype=np.float64), (len(runtime.owned), 1)))
+    if not runtime.is_root:
+        return
+    parts = [
+        Part(f"state-{generation:06d}-{start:05d}.npz", start, stop, size, crc)
+        for start, stop, size, crc in sorted({tuple(int(v) for v in row) for row in rows})
+    ]
+    index = Index(FORMAT, generation, iteration, runtime.n, dict(manifest), parts)
+    atomic_write(folder / INDEX, msgspec.json.format(msgspec.json.encode(index), indent=1))
+    keep = {part.file for part in parts}
+    for file in folder.iterdir():
+        if STATE.fullmatch(file.name) and file.name not in keep:
+            file.unlink(missing_ok=True)
+
+
+def load(
+    directory: str | Path, owned: range, expected: Mapping[str, Any] | None = None
+) -> Checkpoint:
+    """Read the state of the agents ``owned``; every entry of ``expected`` must be as saved."""
+    folder = Path(directory)
+    index = read_index(folder)
+    _check_identity(folder, index, expected or {})
+    if owned.stop > index.n:
+        raise InputError(
+            f"checkpoint {folder} holds {index.n} agents, not agent {owned.stop - 1}: "
+            "resume the problem it was written for"
+        )
+    found: dict[int, dict[str, AnyArray]] = {}
+    replicated: dict[str, AnyArray] = {}
+    for part in index.parts:
+        if part.start < owned.stop and part.stop > owned.start:
+            for key, array in _decode(folder, part).items():
+                kind, _, name = key.partition("/")
+                if kind == "replicated":
+                    replicated[name] = array
+                else:
+                    found.setdefault(int(kind), {})[name] = array
+    missing = [i for i in owned if i not in found]
+    if missing and found:
+        raise _damaged(folder, f"agent {missing[0]} is in none of its files")
+    names = list(found[owned.start]) if found else []
+    agents = {name: [found[i][name] for i in owned] for name in names}
+    return Checkpoint(index.iteration, index.manifest, agents, replicated)
+
+
+def read_index(directory: str | Path) -> Index:
+    """The index of a checkpoint, without its state."""
+    folder = Path(directory)
+    try:
+        index = msgspec.json.decode((folder / INDEX).read_bytes(), type=Index)
+    except FileNotFoundError:
+        raise InputError(f"{folder} holds no checkpoint ({INDEX} is missing)") from None
+    except OSError as error:
+        raise InputError(f"checkpoint {folder} cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _damaged(folder, f"{INDEX}: {error}") from None
+    if index.format != FORMAT:
+        raise InputError(
+            f"{folder / INDEX} has format {index.format!r}; this version reads {FORMAT}"
+        )
+    for part in index.parts:
+        if not STATE.fullmatch(part.file):
+            raise _damaged(folder, f"{INDEX} names a file {part.file!r}")
+    return index
+
+
+def exists(directory: str | Path) -> bool:
+    """Whether there is a checkpoint to resume from."""
+    return (Path(directory) / INDEX).exists()
+
+
+def _next_generation(folder: Path, manifest: Mapping[str, Any]) -> int:
+    if not exists(folder):
+        return 0
+    index = read_index(folder)
+    _check_identity(folder, index, {key: manifest.get(key) for key in IDENTITY})
+    return index.generation + 1
+
+
+def _agree(runtime: Runtime, generation: int) -> int:
+    """Everyone learns the root's number."""
+    row = np.full((len(runtime.owned), 1), float(generation))
+    return int(runtime._gather(row)[0, 0])
+
+
+def _check_identity(folder: Path, index: Index, expected: Mapping[str, Any]) -> None:
+    for key, value in expected.items():
+        saved = index.manifest.get(key)
+        if saved != value:
+            raise InputError(
+                f"checkpoint {folder} was written with {key} {saved!r}, this run has {value!r}; "
+                "choose another directory, or resume what was saved (nothing was changed)"
+            )
+
+
+def _encode(
+    owned: range, agents: Mapping[str, Sequence[AnyArray]], replicated: Mapping[str, AnyArray]
+) -> bytes:
+    arrays = {f"replicated/{name}": np.asarray(array) for name, array in replicated.items()}
+    for name, rows in agents.items():
+        for agent, row in zip(owned, rows, strict=True):
+            arrays[f"{agent}/{name}"] = np.asarray(row)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for key, array in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def _decode(folder: Path, part: Part) -> dict[str, AnyArray]:
+    try:
+        content = (folder / part.file).read_bytes()
+    except OSError as error:
+        raise _damaged(folder, f"{part.file}: {error.strerror}") from None
+    if len(content) != part.bytes:
+        raise _damaged(folder, f"{part.file} has {len(content)} bytes of {part.bytes}")
+    if zlib.crc32(content) != part.crc:
+        raise _damaged(folder, f"the checksum of {part.file} does not match")
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def _damaged(folder: Path, what: str) -> InputError:
+    return InputError(
+        f"checkpoint {folder} is damaged: {what}; start afresh in another directory "
+        "(nothing was changed)"
+    )

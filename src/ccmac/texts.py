@@ -1,0 +1,136 @@
+"""Text from outside and text for the outside: bounded reading, strict JSON, short messages.
+
+What comes from a file or a command line may be anything: it is read up to a limit, and a message
+never repeats more of it than :data:`SHOWN` characters. JSON is strict both ways: NaN and infinity,
+which it does not know, are written as null and refused when read.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import os
+import reprlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ccmac.errors import InputError
+
+SHOWN = 80
+"""Most characters of a value that a message repeats."""
+DIGITS = 40
+"""Most digits of a whole number: far beyond any count or seed, far below what is slow to read."""
+MEGABYTE = 1 << 20
+
+_repr = reprlib.Repr()
+_repr.maxlevel = 3
+_repr.maxlist = _repr.maxtuple = _repr.maxdict = _repr.maxset = 6
+_repr.maxstring = _repr.maxother = SHOWN - 2
+
+
+def shown(value: Any) -> str:
+    """The value for a message: its ``repr``, cut to :data:`SHOWN` characters."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"a whole number of about {round(value.bit_length() * math.log10(2))} digits"
+    return cut(_repr.repr(value))
+
+
+def cut(text: str, limit: int = SHOWN) -> str:
+    """One line of at most ``limit`` characters; the middle of a longer text is left out."""
+    half = limit // 2
+    line = text if len(text) <= limit else f"{text[:half]}...{text[3 - half :]}"
+    return " ".join(line.split())
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """``did you mean 'ring'?`` for a misspelled name, else the known ones."""
+    names = list(known)
+    close = difflib.get_close_matches(name[:SHOWN], names, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else f"take one of {', '.join(names)}"
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file of that name; False for what no file system takes as a name."""
+    return os.path.isfile(path)
+
+
+# -- reading ---------------------------------------------------------------------------------------
+def read_text(path: Path, what: str, limit: int) -> str:
+    """The UTF-8 text of a file of at most ``limit`` bytes; ``what`` opens every complaint.
+
+    A missing file raises FileNotFoundError, for the caller knows what should have made it.
+    """
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(limit + 1)
+        if len(content) > limit:
+            raise InputError(f"{what}: holds more than {limit:,} bytes; is it the right file?")
+        return content.decode("utf-8")
+    except FileNotFoundError:
+        raise
+    except UnicodeDecodeError:
+        raise InputError(f"{what}: is not a UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"{what}: cannot be read ({reason})") from None
+
+
+def loads(text: str) -> Any:
+    """Strict JSON; ValueError for anything else, numbers that are not finite included."""
+    try:
+        return json.loads(
+            text, parse_constant=_refuse, parse_float=_finite, parse_int=_whole,
+            object_pairs_hook=_distinct,
+        )  # fmt: skip
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {cut(text)} is too large")
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > DIGITS:
+        raise ValueError(f"a whole number has {len(text)} digits")
+    return int(text)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+# -- writing ---------------------------------------------------------------------------------------
+def plain(value: Any) -> Any:
+    """Python values that JSON knows: arrays become lists, what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | range):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def dumps(value: Any, indent: int | None = 2) -> str:
+    """Strict JSON of :func:`plain` values; ``indent`` None writes one short line."""
+    separators = (",", ":") if indent is None else None
+    return json.dumps(plain(value), indent=indent, separators=separators, allow_nan=False)

@@ -1,0 +1,111 @@
+"""One object that holds what is derived from (problem, network, runtime).
+
+Everything is built when it is first asked for, once, and charged to ``setup``. Methods,
+certificates and the way back to the user's variables all read from here.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.problem import MATRICES, Problem
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.space import Space
+from ccmac.stack import Stack, stack_problem
+from ccmac.workspace.coupling import Coupling
+from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.reduced import Reduced, affordable
+from ccmac.workspace.shared import SharedEquations
+
+
+class Workspace:
+    """A problem (or a :class:`Stack`, as one agent without blocks) on a runtime.
+
+    ``whole`` is the problem as given, ``problem`` the part whose agents this process owns.
+    """
+
+    def __init__(self, problem: Problem | Stack, runtime: Runtime) -> None:
+        self.stack = problem if isinstance(problem, Stack) else None
+        self.whole = stack_problem(problem) if isinstance(problem, Stack) else problem
+        if not isinstance(self.whole, Problem):
+            raise InputError(
+                f"problem: expected a ccmac.Problem or Stack, got {type(problem).__name__}"
+            )
+        if runtime.n != self.whole.n:
+            raise InputError(
+                f"network: has {runtime.n} agents but the problem has {self.whole.n}; "
+                "build the network for the problem's n"
+            )
+        self.runtime, self.ledger = runtime, runtime.ledger
+        self.doubts: list[str] = []  # declared constants that did not hold when tried
+        with self.ledger.phase("setup"):
+            self.problem = _owned_part(self.whole, runtime)
+
+    @cached_property
+    def space(self) -> Space:
+        """Vectors (x, z) of the owned agents."""
+        return Space(self.runtime, list(self.problem.d.values()), self.problem.q)
+
+    @cached_property
+    def coupling(self) -> Coupling:
+        """H = [A, B] of the owned agents."""
+        return Coupling(self.problem, self.runtime)
+
+    @cached_property
+    def local(self) -> LocalEquations:
+        """C_i x_i = c_i, factorized."""
+        return LocalEquations(self.problem, self.runtime, "factor")
+
+    @cached_property
+    def shared(self) -> SharedEquations:
+        """D_i z = e_i, with orthonormal rows."""
+        return SharedEquations(self.problem, self.runtime, "factor")
+
+    @cached_property
+    def curvature(self) -> CurvatureTable:
+        """What the agents declare of their objectives: one reduction."""
+        with self.ledger.phase("setup"):
+            return CurvatureTable(self.problem, self.runtime)
+
+    @cached_property
+    def reduced(self) -> Reduced | None:
+        """The equations on ker C, known to all; None where that costs too much."""
+        if self.stack is not None or not affordable(self.problem, self.curvature):
+            return None
+        with self.ledger.phase("setup"):
+            return Reduced(self.problem, self.runtime, self.curvature, self.local)
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """What the objectives offer together: smooth, strongly convex, quadratic, prox."""
+        table = self.curvature
+        with self.ledger.phase("setup"):
+            offered = {
+                "smooth": table.smooth,
+                "strongly convex": table.strongly_convex,
+                "quadratic": table.quadratic,
+                "prox": table.prox,
+            }
+        return frozenset(name for name, there in offered.items() if there)
+
+
+def _owned_part(problem: Problem, runtime: Runtime) -> Problem:
+    """The agents of this process; which block families exist anywhere is agreed upon."""
+    owned = runtime.owned
+    if not set(owned) <= set(problem.agents):
+        raise InputError(
+            f"problem: this process needs agents {owned.start}..{owned.stop - 1} but "
+            f"holds {sorted(problem.agents)}"
+        )
+    rows = np.array([[float(k in problem.present) for k in MATRICES]] * len(owned))
+    # Travels with the agents' other declarations.
+    seen = np.atleast_1d(runtime.gather(rows, riding=True).any(axis=0))
+    if problem.complete:
+        return problem if len(owned) == problem.n else problem.restricted(owned)
+    held = {i: problem.agents[i] for i in owned}
+    present = [k for k, there in zip(MATRICES, seen, strict=True) if there]
+    return Problem(held, n=problem.n, q=problem.q, m=problem.m, present=present)

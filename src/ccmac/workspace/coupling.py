@@ -1,0 +1,162 @@
+"""A problem's blocks in the form operators use, and the coupled equation as every agent sees it.
+
+Execution variables are scaled per block, x = t x~, z = s z~, which every agent does for itself; the
+coupled row is then H u = t A x~ + s B z~.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.inputs import Array
+from ccmac.ledger import Cost, Ledger
+from ccmac.linalg.families import LocalFamily, has_entries
+from ccmac.linalg.ranks import row_lengths
+from ccmac.linalg.tolerances import UNEVEN
+from ccmac.problem import Agent, Problem
+from ccmac.runtime.base import Runtime
+
+
+class RightHandSides(NamedTuple):
+    """b with one row per agent; c and e flat, agent after agent. Absent ones are zero."""
+
+    b: Array
+    c: Array
+    e: Array
+
+
+def right_hand_sides(problem: Problem) -> RightHandSides:
+    """Of the agents held here (no copies of b if no agent has one)."""
+    agents, m = problem.agents, problem.m
+    b: Array = np.broadcast_to(0.0, (len(agents), m))
+    if any(agent.b is not None for agent in agents.values()):
+        b = np.stack([_filled(agent.b, m) for agent in agents.values()])
+    c = [_filled(agent.c, problem.p[i]) for i, agent in agents.items()]
+    e = [_filled(agent.e, problem.r[i]) for i, agent in agents.items()]
+    return RightHandSides(b, np.concatenate([*c, np.zeros(0)]), np.concatenate([*e, np.zeros(0)]))
+
+
+def block_families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
+    """The families A, B, C, D over the agents that ``problem`` holds."""
+    d, p, r = (list(sizes.values()) for sizes in (problem.d, problem.p, problem.r))
+    m, q = [problem.m] * len(d), [problem.q] * len(d)
+    shapes = {"A": (m, d), "B": (m, q), "C": (p, d), "D": (r, q)}
+    return {
+        name: LocalFamily(
+            name, problem.blocks(name), rows, columns, ledger, present=name in problem.present
+        )
+        for name, (rows, columns) in shapes.items()
+    }
+
+
+def even_rows(problem: Problem) -> Problem:
+    """The same equations with very long and very short own rows of C_i and D_i near unit length.
+
+    For realizations that work with the rows as they are: squares of rows that differ by more than
+    UNEVEN^2 would not be seen beside each other, and the rank would be another one than
+    everybody's (:mod:`ccmac.linalg.ranks`). Powers of two: nothing is rounded. No communication.
+    """
+    changed = {i: _even(agent) for i, agent in problem.agents.items()}
+    if all(changed[i] is agent for i, agent in problem.agents.items()):
+        return problem
+    return Problem(changed, n=problem.n, q=problem.q, m=problem.m, present=problem.present)
+
+
+def _even(agent: Agent) -> Agent:
+    changes: dict[str, Any] = {}
+    for name, right in (("C", "c"), ("D", "e")):
+        block, v = getattr(agent, name), getattr(agent, right)
+        if block is None or not has_entries(block):
+            continue
+        lengths = row_lengths(block)
+        far = (lengths > 0) & ((lengths > UNEVEN) | (lengths < 1 / UNEVEN))
+        if far.any():
+            scale = np.exp2(-np.round(np.log2(np.where(far, lengths, 1.0))))
+            changes[name] = (
+                scale[:, None] * block
+                if isinstance(block, np.ndarray)
+                else (sp.csr_array(sp.diags_array(scale) @ block))
+            )
+            changes |= {} if v is None else {right: scale * v}
+    return replace(agent, **changes) if changes else agent
+
+
+def _filled(vector: Any, size: int) -> Array:
+    return np.zeros(size) if vector is None else np.asarray(vector, dtype=np.float64)
+
+
+class Coupling:
+    """H = [t A, s B] of the agents owned here, with its mean over all agents."""
+
+    def __init__(self, problem: Problem, runtime: Runtime, t: float = 1.0, s: float = 1.0) -> None:
+        self.problem, self.runtime = problem, runtime
+        self.t, self.s = t, s
+        self.m, self.q = problem.m, problem.q
+        count, d = len(problem.agents), list(problem.d.values())
+        ledger = runtime.ledger
+        rows, q, present = [self.m] * count, [self.q] * count, problem.present
+        self.A = LocalFamily("A", problem.blocks("A"), rows, d, ledger, present="A" in present)
+        self.B = LocalFamily("B", problem.blocks("B"), rows, q, ledger, present="B" in present)
+        self.empty = self.A.empty and self.B.empty
+
+    def rescaled(self, t: float, s: float) -> Coupling:
+        """The same blocks under another scaling (nothing is copied)."""
+        other = copy.copy(self)
+        other.t, other.s = t, s
+        return other
+
+    # -- means over all agents ----------------------------------------------------------------
+    def contributions(
+        self, x: Array | None, z: Array | None, *, with_z: bool = False
+    ) -> tuple[Array, Array]:
+        """What the agents put into an averaging: (H u, z); ``None`` leaves a block out.
+
+        :meth:`Runtime.combine` turns them into common means. Without ``with_z`` the second has no
+        columns. Cost: one product with each family used.
+        """
+        count = len(self.problem.agents)
+        if x is None or self.A.empty:
+            coupled = np.zeros((count, self.width))
+        else:
+            coupled = self.A.forward(x).reshape(count, self.m)
+            if self.t != 1.0:
+                coupled *= self.t
+        if z is not None and not self.B.empty:
+            self.B.add_forward(z, self.s, coupled)
+        return coupled, z if with_z and z is not None else np.zeros((count, 0))
+
+    def sum_forward(self, x: Array, z: Array | None) -> Array:
+        """sum_i H_i u_i at once: for a simulation that no distributed run has to match in bits."""
+        total = self.t * self.A.forward_sum(x)
+        return total if z is None else total + self.s * self.B.forward_sum(z)
+
+    @property
+    def width(self) -> int:
+        """Floats of the coupled row in a message: m, or nothing when A = B = 0."""
+        return 0 if self.empty else self.m
+
+    def product_cost(self, *, x: bool = True, z: bool = True) -> Cost:
+        """Static cost of the products with the families asked for, forward or adjoint."""
+        return (self.A.cost if x else Cost()) + (self.B.cost if z else Cost())
+
+    # -- local adjoints -------------------------------------------------------------------------
+    def adjoint(
+        self, price: Array, out: Array | None = None, *, z: bool = True
+    ) -> tuple[Array, Array]:
+        """(t A_i' price, s B_i' price) for a common price; flat x part, row-per-agent z part.
+
+        ``out`` may take the z part; without ``z`` it is left out (no columns). Cost: one product
+        with each family; no communication.
+        """
+        count = len(self.problem.agents)
+        gx = self.A.adjoint_common(self.t * price[0])
+        if not z:
+            return gx, np.zeros((count, 0))
+        gz = np.empty((count, self.q)) if out is None else out
+        self.B.adjoint_common(self.s * price[0], gz.reshape(-1))
+        return gx, gz

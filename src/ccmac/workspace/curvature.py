@@ -1,0 +1,211 @@
+"""ScaledCurvature as the agents declare it, and what the block scaling z = s z~ does to it."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+
+from ccmac.inputs import Array
+from ccmac.linalg.families import identity_multiple
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+
+AUGMENT_GAIN = 4.0  # an augmentation must improve the condition number by this much
+NO_BOUND = 1e300  # stands for the convexity of a block of size zero
+
+
+@dataclass(frozen=True)
+class ScaledCurvature:
+    """mu and L of Phi under one scaling; ``augment`` is rho of the consensus augmentation."""
+
+    mu: float
+    L: float
+    augment: float = 0.0
+
+    @property
+    def condition(self) -> float:
+        """kappa_f of the execution objective (inf when mu = 0)."""
+        return self.L / self.mu if self.mu > 0 else np.inf
+
+
+class CurvatureTable:
+    """What the agents declare of themselves, known to everybody after one reduction of scalars.
+
+    Arrays with one entry per agent: the constants of f_i in x, in z and in both (``L_x``, ``mu_x``,
+    ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, is quadratic, has a prox, the
+    ``multiple`` beta_i where B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows
+    ``r`` of D_i.
+    """
+
+    L_x: Array
+    mu_x: Array
+    L_z: Array
+    mu_z: Array
+    L: Array
+    mu: Array
+    mixes: Array
+    is_quadratic: Array
+    has_prox: Array
+    multiple: Array
+    d: Array
+    r: Array
+
+    def __init__(self, problem: Problem, runtime: Runtime) -> None:
+        self.problem, self.runtime = problem, runtime
+        rows = [_declared(problem, i) for i in problem.agents]
+        gathered = runtime.gather(np.array(rows, dtype=np.float64))
+        for name, column in zip(type(self).__annotations__, gathered.T, strict=True):
+            setattr(self, name, column)
+        self._scaled: dict[float, tuple[float, float]] = {}
+        self.floor = 0.0
+
+    @property
+    def smooth(self) -> bool:
+        """Every f_i has a Lipschitz gradient."""
+        return bool(np.isfinite(self.L).all())
+
+    @property
+    def separable(self) -> bool:
+        """Every f_i is g(x) + h(z)."""
+        return not self.mixes.any()
+
+    @property
+    def size(self) -> int:
+        """Execution variables of all agents: sum of d_i + q."""
+        return int(self.d.sum()) + len(self.d) * self.problem.q
+
+    @property
+    def quadratic(self) -> bool:
+        """Every objective gives its Hessian and linear term."""
+        return bool(self.is_quadratic.all())
+
+    @property
+    def prox(self) -> bool:
+        """Every objective has a prox."""
+        return bool(self.has_prox.all())
+
+    @property
+    def strongly_convex(self) -> bool:
+        """The sum of the f_i is strongly convex on the consensus set (perhaps augmented)."""
+        return self.at(self.balance()).mu > 0
+
+    @property
+    def multiples(self) -> Array | None:
+        """The beta_i when B_i = beta_i I for all agents (absent counts as 0), else None."""
+        known = not np.isnan(self.multiple).any() and self.multiple.any()
+        return self.multiple if known and self.problem.m == self.problem.q else None
+
+    @property
+    def convexity(self) -> tuple[float, float]:
+        """(mu_x, mu_z) with f_i - (mu_x/2) ||x||^2 - (mu_z/2) ||z||^2 convex for every agent."""
+        if self.separable:
+            return min(float(self.mu_x.min()), NO_BOUND), min(float(self.mu_z.min()), NO_BOUND)
+        return float(self.mu.min()), float(self.mu.min())
+
+    def balance(self) -> float:
+        """s at which both blocks have the same geometric-mean curvature (t = 1)."""
+        L_x, mu_x = float(self.L_x.max()), float(self.mu_x.min())
+        L_z, mu_z = float(self.L_z.max()), float(self.mu_z.mean())
+        if not self.separable:
+            joint = float(self.mu.min())
+            mu_x, mu_z = max(mu_x, joint), max(mu_z, joint)
+        x, z = L_x * min(mu_x, L_x), L_z * min(mu_z, L_z)
+        if x <= 0 or z <= 0 or not np.isfinite(x) or not np.isfinite(z):
+            x, z = L_x**2, L_z**2
+        return float((x / z) ** 0.25) if x > 0 and z > 0 and np.isfinite(x / z) else 1.0
+
+    def regularized(self, condition: float) -> CurvatureTable:
+        """The table of a strongly convex stand-in, for planning where curvature is missing.
+
+        Blocks without strong convexity get L/condition; kinks count as curvature 1 where no other
+        agent's block has a finite one.
+        """
+        other = copy.copy(self)
+        other._scaled, other.floor = {}, 1.0 / condition
+        for high, low in (("L_x", "mu_x"), ("L_z", "mu_z"), ("L", "mu")):
+            L = getattr(self, high).copy()
+            known = L[np.isfinite(L) & (L > 0)]
+            L[~np.isfinite(L)] = float(known.max()) if known.size else 1.0
+            L = L if L.max(initial=0.0) > 0 else np.ones_like(L)  # linear: any curvature will do
+            least = float(L.max(initial=1.0)) / condition
+            setattr(other, high, L)
+            setattr(other, low, np.maximum(getattr(self, low), least))
+        return other
+
+    def at(self, s: float) -> ScaledCurvature:
+        """mu, L (and augmentation) of sum_i f_i(x, s z)."""
+        return self._separable_at(s) if self.separable else self._mixed_at(s)
+
+    def _separable_at(self, s: float) -> ScaledCurvature:
+        mu_x, L_x = float(self.mu_x.min()), float(self.L_x.max())
+        h, L_z = s * s * self.mu_z, s * s * float(self.L_z.max())
+        plain = ScaledCurvature(min(mu_x, float(h.min())), max(L_x, L_z))
+        # The augmentation lifts mu to the mean of the h_i at most: nothing to lift, no gain.
+        if self.runtime.n == 1 or not np.isfinite([*h, L_x, L_z]).all() or h.max() <= 0:
+            return plain
+        better = best_augmentation(h, L_z, mu_x, L_x)
+        gain = plain.mu <= 0 or plain.condition > AUGMENT_GAIN * better.condition
+        return better if better.mu > 0 and gain else plain
+
+    def _mixed_at(self, s: float) -> ScaledCurvature:
+        if s not in self._scaled:
+            pairs = [
+                agent.objective.scaled_curvature(self.problem.d[i], self.problem.q, 1.0, s)
+                for i, agent in self.problem.agents.items()
+            ]
+            both = self.runtime.gather(np.array(pairs, dtype=np.float64))
+            self._scaled[s] = (float(both[:, 0].min()), float(both[:, 1].max()))
+        mu, L = self._scaled[s]
+        if self.floor:
+            L = L if 0 < L < np.inf else max(1.0, s * s) * float(self.L.max())
+            mu = max(mu, self.floor * L)
+        return ScaledCurvature(mu, L)
+
+
+def _declared(problem: Problem, i: int) -> list[float]:
+    """One agent's row of the table."""
+    agent = problem.agents[i]
+    c = agent.objective.curvature(problem.d[i], problem.q)
+    able = [float(name in agent.objective.capabilities) for name in ("quadratic", "prox")]
+    multiple = 0.0 if agent.B is None else identity_multiple(agent.B)
+    return [
+        c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), *able,
+        np.nan if multiple is None else multiple, problem.d[i], problem.r[i],
+    ]  # fmt: skip
+
+
+def recovered_curvature(h: Array, augment: float) -> float:
+    """lambda_min(diag(h) + augment (I - 11'/n)), from below: the root of its secular equation
+
+        1 = (augment/n) sum_i 1/(h_i + augment - x),
+
+    between min h and the mean of h; the right-hand side increases there.
+    """
+    n, low = len(h), float(h.min())
+    if n == 1 or augment == 0:
+        return low
+
+    def secular(x: float) -> float:
+        with np.errstate(divide="ignore"):
+            return float(augment / n * np.sum(1.0 / (h + augment - x)) - 1.0)
+
+    high = min(float(h.mean()), low + augment)
+    if secular(low) >= 0:  # equal agents: the root is the end itself
+        return low
+    if secular(high) <= 0:
+        return high
+    return float(scipy.optimize.brentq(secular, low, high, xtol=1e-300, rtol=1e-15))
+
+
+def best_augmentation(h: Array, L_z: float, mu_x: float, L_x: float) -> ScaledCurvature:
+    """The augmentation that minimises the condition number of the objective."""
+    best, top = ScaledCurvature(min(mu_x, float(h.min())), max(L_x, L_z)), max(L_x, L_z)
+    for rho in top * np.geomspace(1e-3, 1e2, 26):
+        mu = min(mu_x, recovered_curvature(h, float(rho)))
+        found = ScaledCurvature(mu, max(L_x, L_z + float(rho)), float(rho))
+        if found.condition < best.condition:
+            best = found
+    return best

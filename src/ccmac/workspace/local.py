@@ -1,0 +1,124 @@
+"""The agents' own equations C_i x_i = c_i, handled without communication.
+
+``access="factor"``: an orthonormal basis of Range(C_i') from one local factorization.
+``access="matvec"``: only products with C_i, through a Chebyshev polynomial on the certified
+interval [l_C, u_C] accurate to rounding. Either way the agent holds P_{C_i}, the projector onto
+Range(C_i'), and the least-norm point C_i^+ c_i.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.linalg.chebyshev import semi_iteration, smallest_degree
+from ccmac.linalg.families import LocalFamily, dense
+from ccmac.linalg.ranks import RowSpace, row_space
+from ccmac.linalg.tolerances import CONSISTENCY, PROJECTOR
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+
+
+class LocalEquations:
+    """P_C and C^+ c for the agents owned here; ``conflict`` names agents whose c is unreachable."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        runtime: Runtime,
+        access: str,
+        interval: tuple[float, float] | None = None,
+    ) -> None:
+        blocks = problem.blocks("C")
+        d, p = list(problem.d.values()), list(problem.p.values())
+        self.ledger = runtime.ledger
+        self.empty = "C" not in problem.present
+        self.access = access
+        self.conflict: list[tuple[int, float]] = []
+        self._family = LocalFamily("C", blocks, p, d, self.ledger, present=not self.empty)
+        self._steps = 1
+        right = [
+            np.zeros(k) if agent.c is None else agent.c
+            for agent, k in zip(problem.agents.values(), p, strict=True)
+        ]
+        self.right = np.concatenate(right) if right else np.zeros(0)
+        self.spaces: list[RowSpace] = []
+        self.bases: list[Array] = []
+        if self.empty:
+            self.point = np.zeros(sum(d))
+            self._projector: LocalFamily | None = None
+            return
+        if access == "matvec" and interval is not None:
+            self.interval = interval
+            self._steps = smallest_degree(*interval, PROJECTOR)
+            self.point = self._pseudo_inverse(self.right)
+            self._projector = None
+            self._find_conflicts(problem, self._family.forward(self.point), right)
+            return
+        point = []
+        for i, (block, c) in zip(problem.agents, zip(blocks, right, strict=True), strict=True):
+            matrix = np.zeros((len(c), problem.d[i])) if block is None else dense(block)
+            space = row_space(matrix)
+            self.spaces.append(space)
+            self.bases.append(np.ascontiguousarray(space.basis.T))
+            point.append(space.basis @ space.coordinates(c))
+            if gap := space.conflict(c):
+                self.conflict.append((i, gap))
+        self.point = np.concatenate(point)
+        ranks = [space.rank for space in self.spaces]
+        self._projector = LocalFamily("C", self.bases, ranks, d, self.ledger, present=True)
+
+    def _find_conflicts(self, problem: Problem, image: Array, right: list[Array]) -> None:
+        start = 0
+        for i, c in zip(problem.agents, right, strict=True):
+            gap = float(np.linalg.norm(c - image[start : start + len(c)]))
+            if gap > CONSISTENCY * max(1.0, float(np.linalg.norm(c))):
+                self.conflict.append((i, gap))
+            start += len(c)
+
+    def _pseudo_inverse(self, right: Array) -> Array:
+        """C' q(CC') right."""
+
+        def gram(v: Array) -> Array:
+            return self._family.forward(self._family.adjoint(v))
+
+        return self._family.adjoint(semi_iteration(gram, right, *self.interval, self._steps))
+
+    def project(self, x: Array) -> Array:
+        """P_C x, onto Range(C'). Cost: 2 C (factor), 2 x steps C (matvec)."""
+        if self.empty:
+            return np.zeros_like(x)
+        if self._projector is not None:
+            return self._projector.adjoint(self._projector.forward(x))
+        return self._pseudo_inverse(self._family.forward(x))
+
+    @property
+    def cost(self) -> Cost:
+        """Static cost of :meth:`project`."""
+        if self.empty:
+            return Cost()
+        return Cost(C=2) if self._projector is not None else Cost(C=2 * self._steps)
+
+    def multipliers(self, gradient: Array) -> list[Array]:
+        """kappa_i with C_i' kappa_i = -P_C gradient_i (least squares), one array per agent."""
+        prices, start = [], 0
+        sizes = self._family.columns
+        if self._projector is None and not self.empty:
+
+            def gram(v: Array) -> Array:
+                return self._family.forward(self._family.adjoint(v))
+
+            flat = semi_iteration(
+                gram, -self._family.forward(gradient), *self.interval, self._steps
+            )
+            ends = np.cumsum(self._family.rows)[:-1]
+            return list(np.split(flat, ends))
+        for k, size in enumerate(sizes):
+            piece = gradient[start : start + size]
+            start += size
+            if self.empty:
+                prices.append(np.zeros(self._family.rows[k]))
+            else:
+                prices.append(self.spaces[k].multipliers(-(self.bases[k] @ piece)))
+        return prices

@@ -1,0 +1,202 @@
+"""The equations that everybody can know: coupled and shared ones on ker C, gathered once.
+
+    T (y, z) = (sum_i A_i N_i y_i + Bbar z,  D z) = (beta, e),     x_i = C_i^+ c_i + N_i y_i
+
+with N_i an orthonormal basis of ker C_i, Bbar = sum_i B_i, beta = sum_i b_i - A_i C_i^+ c_i. Each
+agent sends the triangular factor of A_i N_i, its B_i, its part of beta and its rows of D; all rows
+are brought to length one by powers of two, which changes no digit. Nothing is squared: singular
+values of T are known to rounding, so that rank, least singular value, the nearest feasible point
+and contradictions are computed and not estimated. Cost: one gathering of m min(m, d) + m (q + 2) +
+r (q + 1) floats per agent, where that is affordable.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ccmac.inputs import Array
+from ccmac.linalg.extended import EPS_LONG
+from ccmac.linalg.families import dense
+from ccmac.linalg.ranks import RowSpace, rank_cut, row_space
+from ccmac.linalg.tolerances import EPS
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.local import LocalEquations
+
+FLOATS = 250_000  # per agent, in one message (2 MB)
+ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
+ROWS = 1_200  # of T: one dense decomposition
+DOUBT = 1e-2  # a dropped singular value above this share of the cut might be none
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One agent's ker C_i: ``basis`` N_i, the ``point`` C_i^+ c_i, and the ``angle`` (rad) by which
+    rounding may have turned both; ``doubtful``: the rank of C_i is a matter of opinion.
+    """
+
+    space: RowSpace
+    basis: Array
+    point: Array
+    angle: float
+    doubtful: bool
+
+    @classmethod
+    def of(cls, space: RowSpace, point: Array) -> Kernel:
+        """From the row space of C_i."""
+        d = len(point)
+        if not space.rank:
+            return cls(space, np.eye(d), point, 0.0, space.dropped > DOUBT)
+        whole, _ = np.linalg.qr(space.basis, mode="complete")
+        angle = 4 * EPS * (d + len(space.left)) * space.condition
+        return cls(space, whole[:, space.rank :], point, angle, space.dropped > DOUBT)
+
+
+def affordable(problem: Problem, table: CurvatureTable) -> bool:
+    """Whether T may be gathered: by the sizes that everybody knows."""
+    m, q, r = problem.m, problem.q, table.r
+    d, n = int(table.d.max(initial=0)), len(table.d)
+    floats = m * min(m, d) + m * (q + 1) + int(r.max(initial=0)) * (q + 1)
+    return floats <= FLOATS and n * floats <= ALL_FLOATS and m + int(r.sum()) <= ROWS
+
+
+class Reduced:
+    """T with its decomposition: scaled rows S T = U diag(sigma) V', cut at the rank.
+
+    ``least`` is a lower bound of the least positive singular value of S T that counts what rounding
+    and the angles of the kernels may have changed; 0 where it cannot be told from zero.
+    """
+
+    def __init__(
+        self, problem: Problem, runtime: Runtime, table: CurvatureTable, local: LocalEquations
+    ) -> None:
+        self.problem, self.runtime = problem, runtime
+        self.kernels = _kernels(problem, local)
+        m, q = problem.m, problem.q
+        self.A = [
+            _filled(a, m, d) for a, d in zip(problem.blocks("A"), problem.d.values(), strict=True)
+        ]
+        self.B = [_filled(b, m, q) for b in problem.blocks("B")]
+        self.C = [
+            _filled(c, problem.p[i], problem.d[i])
+            for i, c in zip(problem.agents, problem.blocks("C"), strict=True)
+        ]
+        wide, deep = min(m, int(table.d.max(initial=0))), int(table.r.max(initial=0))
+        rows = np.stack([self._message(k, wide, deep) for k in range(len(self.kernels))])
+        gathered = runtime.gather(rows)
+        ends = np.cumsum([m * wide, m * q, m, m, deep * q, deep, 2])[:-1]
+        factors, B, beta, squares, D, e, facts = np.split(gathered, ends, axis=1)
+        self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0).reshape(m, q)
+        self.size_B = np.add.reduce(np.abs(B), axis=0).reshape(m, q)  # the sum may cancel
+        self.beta = np.add.reduce(beta, axis=0)
+        self.size_b = np.add.reduce(np.abs(beta), axis=0)
+        self.angle, self.doubtful = float(facts[:, 0].max()), bool(facts[:, 1].any())
+        rows_of = table.r
+        used = np.arange(deep)[None, :] < rows_of[:, None]
+        D, e = D.reshape(len(rows_of), deep, q)[used], e.reshape(len(rows_of), deep)[used]
+        unit = _powers(np.linalg.norm(D, axis=1))
+        self.D, self.e, self.unit_D = unit[:, None] * D, unit * e, unit
+        self.shared = row_space(self.D)
+        # Rows are measured before the projection: what it cancelled must not be blown up.
+        whole = np.add.reduce(squares, axis=0) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
+        self.unit = _powers(np.sqrt(whole))
+        before = math.hypot(float(np.linalg.norm(self.unit * np.sqrt(whole))), _norm(self.D))
+        rounding = 4 * EPS * (len(rows_of) + m + wide + int(table.d.max(initial=0))) * before
+        rounding += len(rows_of) * EPS_LONG * _norm(self.unit[:, None] * self.size_B)
+        self._decompose(factors.reshape(len(rows_of), m, wide), rounding + self.angle * before)
+
+    def _message(self, k: int, wide: int, deep: int) -> Array:
+        """One agent's factor, B, part of beta, rows of D; its kernel's angle and doubt."""
+        problem, kernel = self.problem, self.kernels[k]
+        i = list(problem.agents)[k]
+        agent, m, q = problem.agents[i], problem.m, problem.q
+        factor = np.zeros((m, wide))
+        inside = self.A[k] @ kernel.basis
+        if inside.size:
+            lower = np.asarray(np.linalg.qr(inside.T, mode="r")).T
+            factor[:, : lower.shape[1]] = lower
+        b = np.zeros(m) if agent.b is None else agent.b
+        D, e = np.zeros((deep, q)), np.zeros(deep)
+        if agent.D is not None:
+            D[: problem.r[i]] = dense(agent.D)
+            if agent.e is not None:
+                e[: problem.r[i]] = agent.e
+        return np.concatenate(
+            [factor.ravel(), self.B[k].ravel(), b - self.A[k] @ kernel.point,
+             np.sum(self.A[k] ** 2, axis=1), D.ravel(), e,
+             [kernel.angle, float(kernel.doubtful)]]
+        )  # fmt: skip
+
+    def _decompose(self, factors: Array, slack: float) -> None:
+        """``slack``: how far rounding and the kernels' angles may have moved T."""
+        n, m, wide = factors.shape
+        r = len(self.D)
+        Bbar = self.Bbar.astype(np.float64)
+        coupled = np.hstack([factors.transpose(1, 0, 2).reshape(m, n * wide), Bbar])
+        shared = np.hstack([np.zeros((r, n * wide)), self.D])
+        T = np.vstack([self.unit[:, None] * coupled, shared])
+        if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
+            T = np.asarray(np.linalg.qr(T.T, mode="r")).T
+        U, s, _ = (
+            np.linalg.svd(T, full_matrices=True) if T.size else (np.eye(m + r), np.zeros(0), 0)
+        )
+        top = float(s[0]) if s.size else 0.0
+        cut = rank_cut(T.shape) * max(top, 1.0)
+        self.rank = int(np.count_nonzero(s > cut)) if top > 0 else 0
+        self.U, self.U_null, self.sigma = U[:, : self.rank], U[:, self.rank :], s[: self.rank]
+        dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
+        kept = float(self.sigma[-1] / cut) if self.rank else np.inf
+        self.near_cut = {"kept": kept, "dropped": dropped}
+        self.doubtful = self.doubtful or dropped > DOUBT or self.shared.dropped > DOUBT
+        self.frobenius = float(np.linalg.norm(T))
+        self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else np.inf
+
+    # -- in scaled rows (coupled, then shared) -------------------------------------------------
+    @property
+    def right(self) -> Array:
+        """The scaled right-hand side (beta, e)."""
+        return np.concatenate([self.unit * self.beta, self.e])
+
+    def inverse_gram(self, rows: Array) -> Array:
+        """(S T T' S)^+ rows."""
+        return np.asarray(self.U @ ((self.U.T @ rows) / self.sigma**2))
+
+    def prices(self, rows: Array) -> tuple[Array, Array]:
+        """(coupled, shared) prices in the equations' own rows from multipliers of scaled rows."""
+        return self.unit * rows[: len(self.unit)], rows[len(self.unit) :]
+
+    @property
+    def condition(self) -> float:
+        """Of the scaled rows over their row space."""
+        return (
+            float(self.sigma[0] / self.least)
+            if self.rank and self.least > 0
+            else (1.0 if not self.rank else np.inf)
+        )
+
+
+def _kernels(problem: Problem, local: LocalEquations) -> list[Kernel]:
+    points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
+    if local.empty:
+        spaces = [row_space(np.zeros((0, d))) for d in problem.d.values()]
+    else:
+        spaces = local.spaces
+    return [Kernel.of(space, point) for space, point in zip(spaces, points, strict=True)]
+
+
+def _filled(block: object, rows: int, columns: int) -> Array:
+    return np.zeros((rows, columns)) if block is None else dense(block)
+
+
+def _norm(matrix: Array) -> float:
+    return float(np.linalg.norm(matrix))
+
+
+def _powers(lengths: Array) -> Array:
+    """Powers of two that bring lengths near one (1 for zero)."""
+    safe = np.where(lengths > 0, lengths, 1.0)
+    return np.asarray(np.exp2(-np.round(np.log2(safe))))

@@ -1,0 +1,280 @@
+"""Runs a solve and holds every word of its result against exact arithmetic.
+
+False words (none may occur): FALSE BOUND, FALSE INFEASIBLE, FALSE UNBOUNDED, WRONG OPTIMAL,
+FALSE OPTIMAL, CRASH, WRONG RESIDUAL, WRONG OBJECTIVE, WEAK PROOF, WRONG PROOF. Shortcomings that
+are counted apart: MISSED, MISSED INFEASIBLE, VACUOUS BOUND, NO ANSWER.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from flint import fmpq, fmpq_mat
+
+import ccmac
+from adversarial.draft import Array, Case
+from adversarial.exact import Exact, column, norm
+from ccmac.errors import InputError, MethodRefused
+
+FALSE_WORDS = (
+    "FALSE BOUND", "FALSE INFEASIBLE", "FALSE UNBOUNDED", "WRONG OPTIMAL", "FALSE OPTIMAL", "CRASH",
+    "WRONG RESIDUAL", "WRONG OBJECTIVE", "WEAK PROOF", "WRONG PROOF",
+)  # fmt: skip
+SHORTCOMINGS = ("MISSED", "MISSED INFEASIBLE", "VACUOUS BOUND", "NO ANSWER")
+SLACK = 1e-12  # of comparing a bound with an error
+EASY = 1e4  # condition of the equations and kappa_f below which 1e-6 must be reached
+PROVABLE = 1e-4  # contradictions from this level on must be proved
+VISIBLE = 1e-10  # contradictions below this level may be taken for rounding
+REACH = 100.0  # a proof must exclude solutions up to this many times the size of the data
+EPS = float(np.finfo(float).eps)
+PATIENCE = 60  # seconds after which a solve is given up
+
+
+@dataclass
+class Verdict:
+    """What one solve said, and what is true."""
+
+    family: str
+    seed: int
+    method: str
+    tol: float
+    status: str = ""
+    faults: list[str] = field(default_factory=list)
+    detail: str = ""
+    bound: float = math.nan
+    error: float = math.nan
+    level: float = 0.0
+    condition: float = math.nan
+    kappa: float = math.nan
+    iterations: int = 0
+    seconds: float = 0.0
+
+    @property
+    def false(self) -> list[str]:
+        """Faults that may never occur."""
+        return [fault for fault in self.faults if fault in FALSE_WORDS]
+
+    @property
+    def easy(self) -> bool:
+        """Feasible, and well within what 1e-6 must be reached for."""
+        return (
+            not self.level
+            and self.condition < EASY
+            and self.kappa < EASY
+            and self.tol == 1e-6
+            and self.method == "auto"
+        )
+
+    @property
+    def ratio(self) -> float:
+        """bound / error where both can be told from rounding."""
+        known = math.isfinite(self.bound) and self.error > 1e-13
+        return self.bound / self.error if known else math.nan
+
+    def fault(self, kind: str, detail: str = "") -> None:
+        """Note a fault."""
+        self.faults.append(kind)
+        self.detail += ("; " if self.detail and detail else "") + detail
+
+    def line(self) -> str:
+        """For a message."""
+        return (
+            f"{self.family} seed {self.seed} {self.method} tol {self.tol:g}: "
+            f"{', '.join(self.faults)}; {self.status}, bound {self.bound:.3g}, error "
+            f"{self.error:.3g}, level {self.level:.2g}, condition {self.condition:.2g}, kappa "
+            f"{self.kappa:.2g}" + (f" ({self.detail})" if self.detail else "")
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError when the body takes longer (where the system has alarms)."""
+
+    def ring(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def judge(case: Case, method: str = "auto", *, limit: float = PATIENCE, **options: Any) -> Verdict:
+    """Solve a case and compare; ``limit`` in seconds, what else is given goes to ``solve``."""
+    exact = Exact(case.draft)
+    verdict = Verdict(
+        case.family, case.seed, method, case.tol,
+        level=exact.level, condition=exact.condition, kappa=exact.kappa,
+    )  # fmt: skip
+    begun = time.perf_counter()
+    try:
+        with warnings.catch_warnings(), patience(limit):
+            warnings.simplefilter("ignore")
+            problem = case.draft.problem()
+            result = ccmac.solve(problem, case.network, method=method, tol=case.tol, **options)
+    except TimeoutError:
+        verdict.status = "no answer"
+        verdict.fault("NO ANSWER")
+        if verdict.easy:
+            verdict.fault("MISSED")
+        return verdict
+    except (InputError, MethodRefused) as refusal:
+        verdict.status = "refused"
+        verdict.detail = str(refusal)
+        if verdict.easy:
+            verdict.fault("MISSED")
+        return verdict
+    except Exception as error:
+        verdict.status = "crashed"
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = f"{place.tb_frame.f_code.co_qualname}:{place.tb_lineno}" if place else ""
+        verdict.fault("CRASH", f"{type(error).__name__}: {error} in {where}")
+        return verdict
+    verdict.seconds = time.perf_counter() - begun
+    verdict.status, verdict.bound = result.status, float(result.error_bound)
+    verdict.iterations = result.iterations
+    if result.status == "infeasible":
+        _judge_proof(exact, result, verdict)
+    elif exact.feasible:
+        _judge_solution(exact, result, verdict)
+    else:
+        _judge_silence(exact, result, verdict)
+    return verdict
+
+
+def _judge_solution(exact: Exact, result: Any, verdict: Verdict) -> None:
+    """A feasible problem, not called infeasible."""
+    x, z = result.x, result.z
+    if verdict.status == "unbounded":
+        if exact.solution is not None:
+            verdict.fault("FALSE UNBOUNDED")
+        return
+    finite = all(np.isfinite(v).all() for v in (*x, np.asarray(z)))
+    if not finite:
+        if verdict.status in ("optimal", "converged") or math.isfinite(verdict.bound):
+            verdict.fault("WRONG OPTIMAL", "the point is not finite")
+        return
+    u = exact.point(x, z)
+    size = norm(u)
+    if exact.solution is None:
+        if verdict.status == "optimal" or math.isfinite(verdict.bound):
+            verdict.fault("WRONG OPTIMAL", "the problem is unbounded")
+    else:
+        verdict.error = exact.error(u)
+        if verdict.bound < verdict.error * (1 - SLACK):
+            verdict.fault("FALSE BOUND")
+        goal = verdict.tol * max(1.0, size) * (1 + 1e-9)
+        if verdict.status == "optimal" and verdict.error > goal:
+            by_gap = math.isnan(verdict.bound) and _small_gap(exact, u, verdict.tol)
+            if not by_gap:
+                verdict.fault("WRONG OPTIMAL")
+    if verdict.easy and verdict.status != "optimal":
+        verdict.fault("MISSED")
+    if verdict.status != "diverged":
+        _judge_numbers(exact, result, u, verdict)
+
+
+def _small_gap(exact: Exact, u: fmpq_mat, tol: float) -> bool:
+    """What the tolerance means without strong convexity: a gap and a violation."""
+    value = exact.value(u)
+    gap = float(value - exact.value(exact.solution))
+    allowed = tol * max(1.0, abs(float(value))) * (1 + 1e-9)
+    return gap <= allowed and exact.violation(u) <= tol * max(1.0, norm(exact.equilibrated[1]))
+
+
+def _judge_numbers(exact: Exact, result: Any, u: fmpq_mat, verdict: Verdict) -> None:
+    """Residuals and objective are those of the returned point, up to rounding."""
+    residual = [float(v) for v in exact.residual(u).entries()]
+    point = np.array([float(v) for v in u.entries()])
+    right = np.array([abs(float(v)) for v in exact.h.entries()])
+    sizes = abs(exact.rows) @ abs(point) + right + _own_sizes(exact, result.z)
+    for kind in ("coupled", "local", "shared"):
+        at = [k for k, name in enumerate(exact.kinds) if name == kind]
+        true, said = float(np.linalg.norm([residual[k] for k in at])), result.residuals.get(kind)
+        rounding = 8 * EPS * len(point) * float(np.linalg.norm(sizes[at]))
+        if said is not None and abs(said - true) > 1e-3 * true + rounding:
+            verdict.fault("WRONG RESIDUAL", f"{kind} {said:.3g}, truly {true:.3g}")
+    value, parts = exact.value(u), 0.0
+    for i, H in enumerate(exact.draft.H):
+        v = abs(np.concatenate([result.x[i], result.z]))
+        parts += float(v @ abs(H) @ v + abs(exact.draft.g[i]) @ v)
+    said = float(result.objective)
+    if not abs(said - float(value)) <= 1e-9 * abs(float(value)) + 8 * EPS * len(point) * parts:
+        verdict.fault("WRONG OBJECTIVE", f"{said:.6g}, truly {float(value):.6g}")
+
+
+def _own_sizes(exact: Exact, z: Array) -> Array:
+    """Rounding of the coupled rows is measured by the agents' own b_i and B_i z."""
+    out = np.zeros(len(exact.kinds))
+    for b, B in zip(exact.draft.b, exact.draft.B, strict=True):
+        out[: len(b)] += abs(b) + abs(B) @ abs(np.asarray(z))
+    return out
+
+
+def _judge_silence(exact: Exact, result: Any, verdict: Verdict) -> None:
+    """A contradictory problem that was not called infeasible."""
+    data = max(1.0, norm(exact.equilibrated[1]))
+    if verdict.level > VISIBLE * data:
+        if verdict.status == "optimal":
+            verdict.fault("FALSE OPTIMAL")
+        elif math.isfinite(verdict.bound):
+            verdict.fault("VACUOUS BOUND", "finite, for a solution that does not exist")
+    if verdict.level >= PROVABLE:
+        verdict.fault("MISSED INFEASIBLE")
+
+
+def _judge_proof(exact: Exact, result: Any, verdict: Verdict) -> None:
+    """Status infeasible: lambda'v and K'lambda of the certificate, exactly."""
+    if exact.feasible:
+        verdict.fault("FALSE INFEASIBLE")
+    proof = result.infeasibility
+    if proof is None:
+        verdict.fault("WEAK PROOF", "no certificate")
+        return
+    value, defect, radius = proof_numbers(exact, proof)
+    verdict.detail += f" value {value:.3g} defect {defect:.3g} R {radius:.3g}"
+    if not exact.feasible and not radius >= REACH * max(1.0, norm(exact.equilibrated[1])):
+        verdict.fault("WEAK PROOF")
+    if value and not math.isclose(float(proof.value), value, rel_tol=1e-6):
+        verdict.fault("WRONG PROOF", f"value said {proof.value:.3g}")
+
+
+def proof_numbers(exact: Exact, proof: Any) -> tuple[float, float, float]:
+    """(lambda'v, ||K'lambda||, R): no (x, z) with norm below R satisfies the equations.
+
+    Any solution u has lambda'v = lambda'Ku, hence ||u|| >= |lambda'v| / ||K'lambda||.
+    """
+    draft = exact.draft
+    parts = [np.asarray(proof.coupled, dtype=float).ravel()]
+    for said, sides in ((proof.local, draft.c), (proof.shared, draft.e)):
+        known = {int(i): np.asarray(v, dtype=float).ravel() for i, v in dict(said or {}).items()}
+        parts += [known.get(i, np.zeros(len(side))) for i, side in enumerate(sides)]
+    flat = np.concatenate(parts)
+    if len(flat) != len(exact.kinds) or not np.isfinite(flat).all():
+        return math.nan, math.nan, math.nan
+    price = column(flat)
+    value = sum((a * b for a, b in zip(price.entries(), exact.h.entries(), strict=True)), fmpq(0))
+    defect = norm(exact.G.transpose() * price) if exact.size else 0.0
+    if not value:
+        return 0.0, defect, 0.0
+    return float(value), defect, abs(float(value)) / defect if defect else math.inf

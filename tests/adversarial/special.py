@@ -1,0 +1,176 @@
+"""More families of consistent problems: curvature, chi, absent blocks, storages, weak f_i."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adversarial.draft import Draft
+from adversarial.families import Random, base, curved, family, integers
+
+
+@family
+def curvature(random: Random, seed: int) -> Draft:
+    """kappa_f from 2^4 to 2^26, diagonal and turned Hessians."""
+    return curved(base(random, p=int(random.integers(0, 2))), int(random.integers(4, 27))).plant()
+
+
+@family
+def block_curvature(random: Random, seed: int) -> Draft:
+    """x and z, and the agents among themselves, with curvature of different sizes."""
+    draft = base(random)
+    for i, d in enumerate(draft.d):
+        scale = np.exp2(random.integers(0, 13, size=2).astype(float)).repeat([d, draft.q])
+        draft.H[i] = scale[:, None] * np.diag(np.diag(draft.H[i])) * scale
+    return draft.plant()
+
+
+@family
+def cross_factor(random: Random, seed: int) -> Draft:
+    """chi up to 1e5: B_i far from their mean."""
+    draft = base(random, int(random.integers(2, 7)), r=int(random.integers(0, 2)))
+    strength = 2.0 ** int(random.integers(1, 10))
+    moves = [strength * integers(random, draft.m, draft.q, top=2) for _ in draft.d]
+    moves[-1] = -sum(moves[:-1])
+    draft.B = [B + move for B, move in zip(draft.B, moves, strict=True)]
+    return draft.plant()
+
+
+@family
+def small_coupling(random: Random, seed: int) -> Draft:
+    """chi up to 1e5 another way: A small against B."""
+    draft = base(random, int(random.integers(2, 7)), r=0)
+    scale = 2.0 ** -int(random.integers(2, 10))
+    draft.A = [scale * A for A in draft.A]
+    return draft.plant()
+
+
+@family
+def absent(random: Random, seed: int) -> Draft:
+    """Blocks left out, with no rows, or zero, agent by agent."""
+    draft = base(random, int(random.integers(1, 10)))
+    for i in range(draft.n):
+        for name in "ABCD":
+            blocks, kind = getattr(draft, name), int(random.integers(6))
+            if kind == 0:
+                blocks[i] = np.zeros((0 if name in "CD" else draft.m, blocks[i].shape[1]))
+                draft.left_out.add((i, name))
+            elif kind == 1 and name in "CD":
+                blocks[i] = blocks[i][:0]
+            elif kind == 2:
+                blocks[i] = np.zeros_like(blocks[i])
+    return draft.plant()
+
+
+@family
+def whole_family_absent(random: Random, seed: int) -> Draft:
+    """Some of A, B, C, D with nobody (None, or no rows, or zero), m = 0 included."""
+    draft = base(random, m=0) if seed % 4 == 3 else base(random)
+    for name in "ABCD":
+        kind = int(random.integers(4))
+        for i in range(draft.n):
+            blocks = getattr(draft, name)
+            if kind == 0:
+                blocks[i] = np.zeros((0 if name in "CD" else draft.m, blocks[i].shape[1]))
+                draft.left_out.add((i, name))
+            elif kind == 1:
+                blocks[i] = blocks[i][:0] if name in "CD" else np.zeros_like(blocks[i])
+    return draft.plant()
+
+
+@family
+def no_shared(random: Random, seed: int) -> Draft:
+    """q = 0: nothing is shared."""
+    draft = base(random, q=1, r=0)
+    draft.q, draft.z = 0, np.zeros(0)
+    draft.B = [np.zeros((draft.m, 0)) for _ in draft.d]
+    draft.D = [np.zeros((0, 0)) for _ in draft.d]
+    if seed % 2:
+        draft.left_out |= {(i, name) for i in range(draft.n) for name in "BD"}
+    return curved(draft, 3).plant()
+
+
+@family
+def no_local(random: Random, seed: int) -> Draft:
+    """d_i = 0 for some agents, or for all of them."""
+    draft = base(random, int(random.integers(1, 7)))
+    for i in range(draft.n):
+        if seed % 3 == 0 or random.integers(2):
+            draft.d[i], draft.x[i] = 0, np.zeros(0)
+            draft.A[i], draft.C[i] = np.zeros((draft.m, 0)), np.zeros((0, 0))
+            if seed % 2:
+                draft.left_out |= {(i, "A"), (i, "C")}
+    return curved(draft, 3).plant()
+
+
+@family
+def identity_blocks(random: Random, seed: int) -> Draft:
+    """Multiples of the identity as A, B, C or D of some agents, in any storage."""
+    draft = base(random, int(random.integers(2, 6)), d=3, d_top=3, q=3, m=3)
+    draft.storage = None
+    for i in range(draft.n):
+        for name in "ABCD":
+            kind = int(random.integers(4))
+            if kind == 0:
+                getattr(draft, name)[i] = float(random.integers(1, 4)) * np.eye(3)
+            elif kind == 1 and name in "CD":
+                getattr(draft, name)[i] = np.zeros((0, 3))
+                draft.left_out.add((i, name))
+    return draft.plant()
+
+
+@family
+def storages(random: Random, seed: int) -> Draft:
+    """Every storage, mixed among agents and blocks; entries partly zero."""
+    draft = base(random, int(random.integers(1, 10)), p=2, r=2)
+    for name in "ABCD":
+        setattr(draft, name, [M * (random.random(M.shape) < 0.6) for M in getattr(draft, name)])
+    draft.storage = None
+    return draft.plant()
+
+
+@family
+def label_owner(random: Random, seed: int) -> Draft:
+    """Only the sum of the f_i is strongly convex in z: one agent alone knows its curvature."""
+    draft = base(random, int(random.integers(2, 8)))
+    owner, spread = int(random.integers(draft.n)), int(random.integers(0, 8))
+    for i, d in enumerate(draft.d):
+        weights = np.ones(d + draft.q)
+        weights[:d] = 2.0 ** int(random.integers(0, 4))
+        own = np.exp2(random.integers(0, spread + 1, size=draft.q).astype(float))
+        weights[d:] = own if i == owner else 0.0
+        draft.H[i] = np.diag(weights)
+        if i != owner:
+            draft.g[i][d:] = 0.0
+    return draft.plant()
+
+
+@family
+def joint_owner(random: Random, seed: int) -> Draft:
+    """The same with |x_i + E_i z|^2 / 2 at the others: singular Hessians that mix x and z."""
+    draft = base(random, int(random.integers(2, 6)))
+    owner = int(random.integers(draft.n))
+    for i, d in enumerate(draft.d):
+        if i != owner:
+            E = np.hstack([np.eye(d), integers(random, d, draft.q, top=1)])
+            draft.H[i], draft.g[i] = E.T @ E, E.T @ integers(random, d)
+    return draft.plant()
+
+
+@family
+def flat(random: Random, seed: int) -> Draft:
+    """All-zero or linear quadratics, and zero curvature in some entries; often unbounded."""
+    draft = base(random, int(random.integers(1, 5)))
+    kind = seed % 4
+    price = integers(random, draft.m)
+    for i, d in enumerate(draft.d):
+        if kind < 2:
+            draft.H[i] = np.zeros_like(draft.H[i])
+        else:
+            draft.H[i] = np.diag((random.random(d + draft.q) < 0.5).astype(float))
+        if kind == 0:
+            draft.g[i] = np.zeros(d + draft.q)
+        elif kind != 3:  # bounded: the slope is balanced by prices
+            own = integers(random, len(draft.C[i])) @ draft.C[i]
+            shared = integers(random, len(draft.D[i])) @ draft.D[i]
+            draft.g[i] = np.concatenate([price @ draft.A[i] + own, price @ draft.B[i] + shared])
+    return draft.plant()

@@ -1,0 +1,280 @@
+"""Closed forms, deduplication, structural parameters, rebalancing, and vertical learning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ccmac import Agent, Network, Problem
+from ccmac.angles.dedup import deduplicated
+from ccmac.angles.identity import identity_geometry
+from ccmac.angles.measure import geometry
+from ccmac.angles.principal import (
+    condition_envelope,
+    cross_factor,
+    friedrichs_cosine,
+    scalar_balance,
+    weighted_projector_spectrum,
+)
+from ccmac.angles.rebalance import rebalanced
+from ccmac.angles.structural import lanczos_spectrum
+from ccmac.errors import InputError
+from ccmac.lab import data
+from ccmac.linalg.ranks import row_space
+from ccmac.objectives import Separable, SquaredDistance
+
+OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
+positive = st.floats(1e-3, 1e3)
+
+
+@settings(max_examples=30)
+@given(theta=st.floats(1e-3, np.pi / 2), a=positive, b=positive)
+def test_weighted_projectors(theta: float, a: float, b: float) -> None:
+    """Lemma weighted-projectors against the 2 x 2 matrix."""
+    u, v = np.array([1.0, 0.0]), np.array([np.cos(theta), np.sin(theta)])
+    low, high = np.linalg.eigvalsh(a * np.outer(u, u) + b * np.outer(v, v))
+    found = weighted_projector_spectrum(theta, a, b)
+    assert found[0] == pytest.approx(low, rel=1e-6, abs=1e-12 * (a + b))
+    assert found[1] == pytest.approx(high, rel=1e-12)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), eta=st.floats(0.05, 20), common=st.booleans())
+def test_envelope_holds_in_both_branches(seed: int, eta: float, common: bool) -> None:
+    """Theorem angle, with and without an exact common direction."""
+    rng = np.random.default_rng(seed)
+    M_1, M_2 = rng.standard_normal((2, 8)), rng.standard_normal((3, 8))
+    if common:
+        M_2[0] = M_1[0] + 2 * M_1[1]
+    singular = [np.linalg.svd(M, compute_uv=False) ** 2 for M in (M_1, M_2)]
+    mu, L = [tuple(float(s[k]) for s in singular) for k in (-1, 0)]
+    Q_1, Q_2 = row_space(M_1).basis, row_space(M_2).basis
+    cosines = np.linalg.svd(Q_1.T @ Q_2, compute_uv=False)
+    c = float(cosines[1 if common else 0])
+    upper, lower = condition_envelope((mu[0], mu[1]), (L[0], L[1]), c, eta, common=common)
+    stacked = np.linalg.svd(np.vstack([M_1, eta * M_2]), compute_uv=False) ** 2
+    stacked = stacked[stacked > 1e-10 * stacked[0]]
+    assert stacked[0] <= upper * (1 + 1e-9)
+    assert stacked[-1] >= lower * (1 - 1e-9)
+
+
+@settings(max_examples=30)
+@given(
+    mu_1=positive, k_1=st.floats(1, 100), mu_2=positive, k_2=st.floats(1, 100), c=st.floats(0, 0.99)
+)
+def test_scalar_balance_is_the_minimum(
+    mu_1: float, k_1: float, mu_2: float, k_2: float, c: float
+) -> None:
+    mu, L = (mu_1, mu_2), (k_1 * mu_1, k_2 * mu_2)
+    best = scalar_balance(mu[0], L[0], mu[1], L[1])
+
+    def ratio(eta: float) -> float:
+        upper, lower = condition_envelope(mu, L, c, eta)
+        return upper / lower
+
+    for factor in (0.3, 0.8, 0.99, 1.01, 1.3, 4.0):
+        assert ratio(best) <= ratio(factor * best) * (1 + 1e-9)
+    if c == 0:
+        assert ratio(best) == pytest.approx(max(k_1, k_2), rel=1e-9)
+
+
+def test_orthogonal_balance_attains_the_worse_condition() -> None:
+    best = scalar_balance(2.0, 8.0, 1e-3, 1e-2)
+    upper, lower = condition_envelope((2.0, 1e-3), (8.0, 1e-2), 0.0, best)
+    assert upper / lower == pytest.approx(10.0, rel=1e-12)
+    with pytest.raises(InputError, match="0 < mu <= L"):
+        scalar_balance(2.0, 1.0, 1.0, 1.0)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6))
+def test_deduplication_keeps_the_feasible_set(seed: int) -> None:
+    """Lemma affine-dedup: same solutions, one direction fewer, R_2 acting on rows alone."""
+    rng = np.random.default_rng(seed)
+    M_1, M_2 = rng.standard_normal((3, 9)), rng.standard_normal((3, 9))
+    M_2[0] = M_1[0] - M_1[2]
+    x = rng.standard_normal(9)
+    reduced = deduplicated(M_1, M_1 @ x, M_2, M_2 @ x)
+    assert reduced.common.shape[1] == 1
+    assert reduced.M_2.shape == (2, 9)
+    np.testing.assert_allclose(reduced.R_2 @ M_2, reduced.M_2, atol=1e-9)
+    full, less = np.vstack([M_1, M_2]), np.vstack([reduced.M_1, reduced.M_2])
+    P_full, P_less = (Q @ Q.T for Q in (row_space(full).basis, row_space(less).basis))
+    np.testing.assert_allclose(P_full, P_less, atol=1e-9)
+    np.testing.assert_allclose(less @ x, np.concatenate([reduced.v_1, reduced.v_2]), atol=1e-9)
+    # A nearly common direction stays.
+    M_2[0] += 1e-6 * rng.standard_normal(9)
+    assert deduplicated(M_1, M_1 @ x, M_2, M_2 @ x).common.shape[1] == 0
+
+
+def test_deduplication_refuses_an_inconsistent_pair() -> None:
+    with pytest.raises(InputError, match="no common solution"):
+        deduplicated([[1.0, 0.0]], [0.0], [[2.0, 0.0]], [1.0])
+
+
+def drawn(rng: np.random.Generator, n: int, p: int, r: int, *, q: int = 4, m: int = 5) -> Problem:
+    def block(rows: int, columns: int) -> np.ndarray | None:
+        return rng.standard_normal((rows, columns)) if rows else None
+
+    agents = [
+        Agent(OBJECTIVE, A=block(m, 3), B=block(m, q), C=block(p, 3), D=block(r, q))
+        for _ in range(n)
+    ]
+    return Problem(agents)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 4), p=st.integers(0, 2), r=st.integers(0, 2))
+def test_structural_parameters(seed: int, n: int, p: int, r: int) -> None:
+    """Straight from eq. normalization-structural."""
+    problem = drawn(np.random.default_rng(seed), n, p, r)
+    found = geometry(problem, network=Network.path(n)).structural
+    assert found is not None
+    S_HC, S_D = np.zeros((5, 5)), np.zeros((4, 4))
+    h = d_D = 0.0
+    for a in problem.agents.values():
+        P = np.eye(3) if a.C is None else np.eye(3) - np.linalg.pinv(a.C) @ a.C
+        S_HC += (a.A @ P @ a.A.T + a.B @ a.B.T) / n
+        h = max(h, float(np.linalg.eigvalsh(a.A @ a.A.T + a.B @ a.B.T)[-1]))
+        if a.D is not None:
+            S_D += a.D.T @ a.D / n
+            d_D = max(d_D, float(np.linalg.norm(a.D, 2) ** 2))
+    values = np.linalg.eigvalsh(S_HC)
+    mu = values[values > 1e-10 * values[-1]][0]
+    assert (found.h, found.mu_HC) == pytest.approx((h, mu), rel=1e-7)
+    assert found.k_1 == pytest.approx(h / mu, rel=1e-7)
+    if r:
+        values = np.linalg.eigvalsh(S_D)
+        assert found.k_2 == pytest.approx(d_D / values[values > 1e-10 * values[-1]][0], rel=1e-7)
+    else:
+        assert (found.k_2, found.d_D, found.rank_D) == (1.0, 0.0, 0)
+    if p:
+        s = [np.linalg.svd(a.C, compute_uv=False) ** 2 for a in problem.agents.values()]
+        assert found.kappa_C == pytest.approx(
+            max(v[0] for v in s) / min(v[-1] for v in s), rel=1e-7
+        )
+    else:
+        assert found.kappa_C == 1.0
+    assert found.kappa_W == Network.path(n).condition
+
+
+def test_lanczos_ends() -> None:
+    values = np.linspace(0.5, 40.0, 300)
+    found = lanczos_spectrum(300, lambda v: values * v)
+    assert (found.low, found.high) == pytest.approx((0.5, 40.0), rel=1e-6)
+    values[:3] = 0.0
+    assert lanczos_spectrum(300, lambda v: values * v).low is None
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 4), p=st.integers(0, 2), r=st.integers(0, 2))
+def test_uniform_rebalancing_is_best(seed: int, n: int, p: int, r: int) -> None:
+    """chi after equal weights is what was promised and is not beaten by other redistributions."""
+    rng = np.random.default_rng(seed)
+    problem = drawn(rng, n, p, r)
+    before = geometry(problem)
+    even = geometry(rebalanced(problem), method="dense")
+    assert even.cross_factor == pytest.approx(before.rebalanced_cross_factor, rel=1e-8)
+    assert even.cross_factor <= before.cross_factor * (1 + 1e-9)
+    if r == 0:
+        assert even.cross_factor == pytest.approx(1.0, abs=1e-9)
+    for _ in range(3):
+        w = rng.standard_normal(n)
+        w += (1 - w.sum()) / n
+        other = geometry(rebalanced(problem, w))
+        assert other.cross_factor >= even.cross_factor * (1 - 1e-9)
+    total = sum(a.B for a in problem.agents.values())
+    np.testing.assert_allclose(sum(a.B for a in rebalanced(problem).agents.values()), total)
+
+
+def test_rebalancing_keeps_structure_and_refuses_operators() -> None:
+    eye = sp.csr_array(sp.eye_array(4))
+    problem = Problem([Agent(OBJECTIVE, A=np.eye(4), B=k * eye) for k in (1.0, 3.0)])
+    for agent in problem.rebalanced().agents.values():
+        assert isinstance(agent.B, sp.csr_array)
+        np.testing.assert_array_equal(agent.B.toarray(), 2.0 * np.eye(4))
+    one = problem.rebalanced([1.0, 0.0])
+    assert one.agents[1].B is None
+    with pytest.raises(InputError, match="sum to 2"):
+        problem.rebalanced([1.0, 1.0])
+    operator = sp.linalg.aslinearoperator(np.eye(4))
+    with pytest.raises(InputError, match="agent 0, block B: is an operator"):
+        Problem([Agent(OBJECTIVE, A=np.eye(4), B=operator)]).rebalanced()
+    with pytest.raises(InputError, match="holds 1 of 2"):
+        problem.restricted(range(1)).rebalanced()
+
+
+# -- vertical learning ----------------------------------------------------------------------
+def vertical(X: sp.csr_array, y: np.ndarray, n: int, chi: float) -> Problem:
+    """Agents with column blocks of X and B_i = -alpha_i I, alpha chosen for the target chi."""
+    N, d = X.shape
+    c = (chi**2 - 1) / (chi**2 + 1)
+    deviation = np.linspace(-1, 1, n)
+    deviation *= c / np.sqrt(n * (1 - c * c)) / np.linalg.norm(deviation)
+    objective = Separable(SquaredDistance(1e-2), SquaredDistance(1 / n, y / np.sqrt(N)))
+    columns = np.array_split(np.random.default_rng(0).permutation(d), n)
+    return Problem(
+        [
+            Agent(objective, A=sp.csr_array(X[:, k]) / np.sqrt(N), B=-a * sp.eye_array(N))
+            for k, a in zip(columns, 1 / n + deviation, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("chi", [1, 1.25, 1.5, 2, 3, 5, 8])
+def test_a9a_has_the_designed_cross_factor(chi: float) -> None:
+    """N = 32,561 samples, 8 agents: never an N x N matrix."""
+    found = data.load("a9a", fallback=True)
+    problem = vertical(found.X, found.y, 8, chi)
+    geo = geometry(problem)
+    assert geo.cross_factor == pytest.approx(chi, rel=1e-6)
+    assert geo.rebalanced_cross_factor == 1.0
+    assert geo.structural is not None
+    beta = np.array([B.diagonal()[0] for B in problem.blocks("B")])
+    assert geo.structural.mu_HC == pytest.approx(float(beta @ beta) / 8, rel=1e-12)
+
+
+@pytest.mark.parametrize(("N", "d"), [(12, 5), (5, 12), (8, 8)])
+@pytest.mark.parametrize("centred", [False, True])
+def test_identity_form_agrees_with_the_general_one(N: int, d: int, centred: bool) -> None:
+    """More samples than features and fewer; alpha with and without a mean."""
+    rng = np.random.default_rng(N)
+    X = sp.csr_array(rng.standard_normal((N, d)))
+    alpha = rng.standard_normal(4)
+    alpha -= alpha.mean() if centred else 0.0
+    columns = np.array_split(np.arange(d), 4)
+    problem = Problem(
+        [
+            Agent(OBJECTIVE, A=X[:, k], B=a * sp.eye_array(N))
+            for k, a in zip(columns, alpha, strict=True)
+        ]
+    )
+    expected = geometry(problem, method="dense")
+    found = identity_geometry(problem, None, None, 1000)
+    assert found is not None
+    assert found.cross_factor == pytest.approx(expected.cross_factor, rel=1e-8)
+    assert found.common_dimension == expected.common_dimension
+    assert found.ranks == expected.ranks
+    assert found.multi_channel_factor == pytest.approx(expected.multi_channel_factor, rel=1e-8)
+    np.testing.assert_allclose(found.agents, expected.agents, atol=1e-9)
+    assert found.structural is not None
+    assert expected.structural is not None
+    for name in ("h", "mu_HC", "lambda_HC", "k_1"):
+        assert getattr(found.structural, name) == pytest.approx(
+            getattr(expected.structural, name), rel=1e-8
+        ), name
+
+
+@settings(max_examples=60)
+@given(theta=st.floats(1e-3, np.pi / 2))
+def test_cross_factor_and_cosine_are_inverse(theta: float) -> None:
+    """chi = cot(theta/2); with the sine given, also where the cosine has lost the angle."""
+    c, s = float(np.cos(theta)), float(np.sin(theta))
+    assert cross_factor(c, s) == pytest.approx(1 / np.tan(theta / 2), rel=1e-14)
+    assert cross_factor(c) == pytest.approx(cross_factor(c, s), rel=1e-9)
+    assert friedrichs_cosine(cross_factor(c)) == pytest.approx(c, rel=1e-12, abs=1e-12)
+    assert cross_factor(1.0, 1e-9) == pytest.approx(2e9, rel=1e-15)
+    assert (cross_factor(0.0), friedrichs_cosine(1.0)) == (1.0, 0.0)

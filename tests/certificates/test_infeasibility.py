@@ -1,0 +1,261 @@
+"""Contradictions are claimed when nothing within reach can satisfy them, and only then."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ccmac
+from adversarial import infeasible, suite
+from adversarial.draft import Array, Draft
+from adversarial.exact import Exact
+from adversarial.judge import proof_numbers
+from ccmac import Agent, Network, Problem
+from ccmac.certificates.infeasibility import (
+    REACH,
+    Conflicts,
+    Infeasibility,
+    claimed,
+    contradiction,
+)
+from ccmac.certificates.prices import Recovery
+from ccmac.linalg.ranks import row_space
+from ccmac.objectives import Quadratic
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+from certificates.points import workspace
+
+KINDS = tuple(infeasible.GENERATORS)
+NEAR = ("near-local", "near-shared", "near-across", "near-coupled", "near-mixed", "two-agents")
+
+
+def found_in(work: Workspace) -> Infeasibility | None:
+    """As a run looks for it: inside the agents, then among all."""
+    conflicts = Conflicts(work, Recovery(work))
+    own = conflicts.own()
+    assert work.reduced is not None
+    return own if own is not None else conflicts.together(work.reduced)
+
+
+def assert_proved(draft: Draft, said: Infeasibility) -> None:
+    """Value, defect and radius against rational arithmetic in the user's own blocks."""
+    exact = Exact(draft)
+    assert not exact.feasible
+    value, defect, radius = proof_numbers(exact, said)
+    assert said.value == pytest.approx(value, rel=1e-9)
+    assert said.defect >= defect * (1 - 1e-9)
+    assert said.radius <= radius * (1 + 1e-9)
+    assert said.radius >= REACH
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_at_every_level_seen_by_double_precision(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for power in range(0, 41, 4):
+        monkeypatch.setattr(infeasible, "depth", lambda _, p=power: 2.0**-p)
+        for seed in (0, 1):
+            draft = infeasible.make(kind, seed).draft
+            level = Exact(draft).level
+            said = found_in(workspace(draft))
+            if level >= 1e-10:
+                assert said is not None, (power, seed)
+            if said is not None:
+                assert level > 0
+                assert_proved(draft, said)
+
+
+@pytest.mark.parametrize("family", [*NEAR, "row-scales", "redundant", "overlapping"])
+def test_consistent_equations_are_never_claimed(family: str) -> None:
+    for seed in range(25):
+        assert found_in(workspace(suite.make(family, seed).draft)) is None, seed
+
+
+@given(st.integers(0, 10**6), st.integers(2, 40))
+@settings(max_examples=60)
+def test_nearly_dependent_rows_with_rounded_sides_are_not_claimed(seed: int, power: int) -> None:
+    """Rows at an angle t, sides rounded from a point: solutions exist, of size 1 / t at most."""
+    random = np.random.default_rng(seed)
+    row = random.standard_normal(3)
+    rows = np.stack([row, row + 2.0**-power * random.standard_normal(3)])
+    agents = [
+        Agent(Quadratic(np.eye(4), np.zeros(4)), D=rows[i : i + 1], e=rows[i : i + 1] @ row)
+        for i in range(2)
+    ]
+    work = Workspace(Problem(agents), InProcess(Network.complete(2)))
+    assert found_in(work) is None
+
+
+def test_multipliers_inside_one_agent_are_given() -> None:
+    agents = [
+        Agent(Quadratic(np.eye(2), np.zeros(2)), A=[[1.0]], B=[[1.0]], b=[1.0]),
+        Agent(
+            Quadratic(np.eye(2), np.zeros(2)), A=[[1.0]], B=[[1.0]], b=[1.0],
+            C=[[1.0], [2.0]], c=[1.0, 3.0],
+        ),
+    ]  # fmt: skip
+    result = ccmac.solve(Problem(agents), "path")
+    assert result.status == "infeasible"
+    said = result.infeasibility
+    assert "agent 1's own equations C" in said.message
+    assert set(said.local) == {1}
+    assert not said.shared
+    assert not said.coupled.any()
+    kappa = said.local[1]
+    assert abs(kappa[0] + 2 * kappa[1]) <= 1e-15 * abs(kappa[0])  # K'lambda
+    assert kappa @ [1.0, 3.0] == pytest.approx(said.value)
+    record = json.loads(json.dumps(result.as_dict()))["infeasibility"]
+    assert record["value"] == said.value
+    assert record["local"] == {"1": kappa.tolist()}
+
+
+def test_shared_equations_of_one_agent_are_named() -> None:
+    agent = Agent(Quadratic(np.eye(2), np.zeros(2)), D=[[1.0], [1.0]], e=[0.0, 1e-6])
+    result = ccmac.solve(Problem([agent]))
+    assert result.status == "infeasible"
+    said = result.infeasibility
+    assert "own equations D" in said.message
+    assert set(said.shared) == {0}
+    assert said.value == pytest.approx(1e-6 / math.sqrt(2))
+    assert said.defect < 1e-15
+    assert said.as_dict()["radius"] == said.radius > 1e9
+
+
+@pytest.mark.parametrize("right", [1.0, -1e-6, 1e-300])
+def test_zero_equals_something(right: float) -> None:
+    rows, sides = np.array([[0.0], [1.0], [0.0]]), np.array([right / 2, 5.0, right])
+    said = contradiction(rows, sides, row_space(rows))
+    assert said is not None
+    assert said.price.tolist() == [0.0, 0.0, math.copysign(1.0, right)]
+    assert (said.value, said.sure, said.defect) == (abs(right), abs(right), 0.0)
+
+
+def test_zero_equals_zero_is_no_contradiction() -> None:
+    rows = np.array([[0.0], [1.0]])
+    assert contradiction(rows, np.array([0.0, 2.0]), row_space(rows)) is None
+
+
+@given(st.integers(0, 10**6), st.integers(-44, 0))
+@settings(max_examples=80)
+def test_numbers_of_a_contradiction_in_rational_arithmetic(seed: int, power: int) -> None:
+    """One row too many, of random doubles: value from below, defect from above."""
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal((2, 3))
+    matrix = np.vstack([rows, rows.sum(axis=0)]) * 2.0 ** random.integers(-20, 20, size=(3, 1))
+    point = random.standard_normal(3)
+    right = matrix @ point
+    right[2] += 2.0**power * np.linalg.norm(matrix[2])
+    said = contradiction(matrix, right, row_space(matrix))
+    if said is None:
+        assert power < -40
+        return
+    value = abs(_exact(said.price, right))
+    assert said.sure <= value * (1 + Fraction(2.0**-53))
+    assert said.value == pytest.approx(float(value), rel=1e-6)
+    squares = sum((_exact(said.price, matrix[:, j]) ** 2 for j in range(3)), Fraction(0))
+    assert said.defect**2 >= float(squares) * (1 - 1e-12)
+    if power > -30:
+        assert said.sure >= 0.999 * float(value)
+        assert claimed(said.sure, said.defect, float(np.linalg.norm(point)))
+
+
+def _exact(price: Array, right: Array) -> Fraction:
+    pairs = zip(price, right, strict=True)
+    return sum((Fraction(float(a)) * Fraction(float(b)) for a, b in pairs), Fraction(0))
+
+
+def test_noise_is_held_against_the_claim() -> None:
+    """A misfit at the level of rounding in the long format is not sure."""
+    matrix = np.array([[1.0 / 3], [1.0 / 3]])
+    said = contradiction(matrix, np.array([1.0, 1.0 + 2.0**-44]), row_space(matrix))
+    assert said is not None
+    assert said.sure < said.value
+    assert said.value - said.sure == pytest.approx(
+        4 * 2.0**-63 * np.abs(said.price).sum(), rel=0.05
+    )
+    assert contradiction(matrix, np.array([1.0, 1.0 + 2.0**-50]), row_space(matrix)) is None
+
+
+@given(st.floats(1e-12, 1e3), st.floats(0, 1), st.floats(0, 1e6))
+def test_claimed_exactly_when_the_radius_is_beyond_reach(
+    value: float, defect: float, size: float
+) -> None:
+    said = Infeasibility("", np.zeros(0), defect=defect, value=value)
+    beyond = said.radius >= REACH * max(1.0, size) if defect else True
+    near = defect and math.isclose(said.radius, REACH * max(1.0, size), rel_tol=1e-12)
+    assert near or claimed(value, defect, size) == beyond
+    assert not claimed(0.0, defect, size)
+    assert not claimed(-value, defect, size)
+
+
+def test_the_radius_is_value_over_defect_whatever_the_sign() -> None:
+    assert Infeasibility("", np.zeros(0), defect=0.5, value=-2.0).radius == 4.0
+    endless = Infeasibility("", np.zeros(0), defect=0.0, value=1.0)
+    assert endless.radius == math.inf
+    assert endless.as_dict()["radius"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("across-shared", ["shared equations D"]),
+        ("coupled-rows", ["coupled equation"]),
+        ("coupled-against-local", ["coupled equation", "local equations C"]),
+    ],
+)
+def test_words_name_the_blocks(kind: str, words: list[str]) -> None:
+    said = found_in(workspace(infeasible.make(kind, 0).draft))
+    assert said is not None
+    for word in words:
+        assert word in said.message
+    assert said.message.startswith("infeasible: ")
+    assert ("coupled" in said.message) == (kind != "across-shared")
+
+
+def test_solutions_far_away_are_not_excluded() -> None:
+    """[1 0; 1 t] z = (0, 1) has the solution (0, 1/t): R may not reach it, whatever t."""
+    for power in (10, 20, 30, 38):
+        t = 2.0**-power
+        agents = [
+            Agent(Quadratic(np.eye(3), np.zeros(3)), D=[row], e=[side])
+            for row, side in (([1.0, 0.0], 0.0), ([1.0, t], 1.0))
+        ]
+        work = Workspace(Problem(agents), InProcess(Network.complete(2)))
+        assert found_in(work) is None, power
+
+
+def test_a_contradiction_costs_one_more_gathering() -> None:
+    draft = infeasible.make("across-shared", 0).draft
+    work = workspace(draft, Network.ring(draft.n) if draft.n > 2 else None)
+    conflicts = Conflicts(work, Recovery(work))
+    assert work.reduced is not None
+    before = work.ledger.of("solve")
+    assert conflicts.own() is None
+    riding = work.ledger.of("solve") - before
+    assert (riding["rounds"], riding["reductions"]) == (0, 1)
+    before = work.ledger.of("solve")
+    assert conflicts.together(work.reduced) is not None
+    assert (work.ledger.of("solve") - before)["reductions"] == 1
+
+
+@pytest.mark.parametrize("kind", ["across-shared", "coupled-rows", "coupled-against-local"])
+def test_contradictions_found_by_a_repair_where_nothing_is_gathered(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ccmac.workspace.reduced.ROWS", 0)
+    monkeypatch.setattr(infeasible, "depth", lambda _: 0.25)
+    draft = infeasible.make(kind, 1).draft
+    result = ccmac.solve(draft.problem(), method="cross-apapc", tol=1e-6)
+    assert result.status == "infeasible"
+    exact = Exact(draft)
+    value, defect, radius = proof_numbers(exact, result.infeasibility)
+    assert result.infeasibility.value == pytest.approx(value, rel=1e-6)
+    assert result.infeasibility.defect == pytest.approx(defect, rel=0.5, abs=1e-10)
+    assert radius >= REACH
+    assert result.message.startswith("infeasible: ")

@@ -1,0 +1,144 @@
+"""Unbounded problems are seen by a direction; bounded ones are left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ccmac
+from adversarial.draft import Array, Draft
+from adversarial.exact import Exact
+from adversarial.families import base
+from ccmac import Agent, Network, Problem
+from ccmac.certificates.infeasibility import REACH
+from ccmac.certificates.recession import Recession, recession
+from ccmac.objectives import Custom, Quadratic
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+from certificates.points import workspace
+
+
+def of(*agents: Agent, **sizes: int) -> Recession | None:
+    """What is found for these agents."""
+    network = Network.complete(len(agents))
+    return recession(Workspace(Problem(list(agents), **sizes), InProcess(network)))
+
+
+def quadratic(H: Array, g: Array, **blocks: object) -> Agent:
+    """f(u) = u'Hu/2 - g'u."""
+    return Agent(Quadratic(np.asarray(H, float), np.asarray(g, float)), **blocks)  # type: ignore[arg-type]
+
+
+def test_a_linear_objective_falls_along_its_slope() -> None:
+    found = of(quadratic(np.zeros((2, 2)), [3.0, 4.0]), q=1)
+    assert found is not None
+    assert found.x[0] == pytest.approx([0.6])
+    assert found.z == pytest.approx([0.8])
+    assert found.fall == pytest.approx(5.0)
+    assert found.defect < 1e-15
+    assert "falls by 5 per unit" in found.message
+
+
+def test_equations_in_the_way() -> None:
+    flat = np.zeros((2, 2))
+    assert of(quadratic(flat, [1.0, 0.0], C=[[1.0]], c=[2.0]), q=1) is None
+    assert of(quadratic(flat, [0.0, 1.0], D=[[2.0]], e=[1.0])) is None
+    assert of(quadratic(flat, [1.0, 1.0], A=[[1.0]], B=[[1.0]], b=[0.0])) is None
+    # Along the equation x + z = 0 the slopes (1, -1) do not cancel.
+    found = of(quadratic(flat, [1.0, -1.0], A=[[1.0]], B=[[1.0]], b=[0.0]))
+    assert found is not None
+    assert found.fall == pytest.approx(np.sqrt(2))
+    assert found.x[0] + found.z == pytest.approx([0.0], abs=1e-15)
+
+
+def test_curvature_in_the_way() -> None:
+    assert of(quadratic(np.diag([1.0, 0.0]), [3.0, 0.0]), q=1) is None
+    # Curvature of another agent in the shared variable.
+    one, two = quadratic(np.diag([1.0, 0.0]), [0.0, 1.0]), quadratic(np.eye(2), [0.0, 0.0])
+    assert of(one, two, q=1) is None
+    two = quadratic(np.diag([1.0, 0.0]), [0.0, 1.0])
+    found = of(one, two, q=1)
+    assert found is not None
+    assert found.z == pytest.approx([1.0])
+    assert found.fall == pytest.approx(2.0)
+    assert [v.tolist() for v in found.x] == [[0.0], [0.0]]
+
+
+def test_slopes_of_the_agents_that_cancel() -> None:
+    agents = [quadratic(np.diag([1.0, 0.0]), [0.0, sign]) for sign in (1.0, -1.0)]
+    assert of(*agents, q=1) is None
+
+
+def test_asked_only_of_quadratics_without_strong_convexity_that_all_may_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert of(quadratic(np.eye(2), [1.0, 1.0]), q=1) is None
+    falling = Custom(lambda x, z: -float(x[0]), lambda x, z: (-np.ones(1), np.zeros(1)), 1.0)
+    assert of(Agent(falling, A=[[0.0]], B=[[0.0]], b=[0.0])) is None
+    monkeypatch.setattr("ccmac.workspace.reduced.FLOATS", 0)
+    assert of(quadratic(np.zeros((2, 2)), [1.0, 0.0], A=[[1.0]], B=[[1.0]], b=[0.0])) is None
+
+
+def flattened(seed: int) -> Draft:
+    """A planted draft in which each Hessian loses some of its directions."""
+    random = np.random.default_rng(seed)
+    draft = base(random, p=int(random.integers(0, 2)), r=int(random.integers(0, 2)))
+    for i, d in enumerate(draft.d):
+        kept = (random.random(d + draft.q) < 0.7).astype(float)
+        draft.H[i] = np.diag(np.diag(draft.H[i]) * kept)
+        if random.random() < 0.5:
+            draft.g[i] = draft.g[i] * kept
+    return draft.plant()
+
+
+@given(st.integers(0, 10**4))
+@settings(max_examples=80)
+def test_claims_are_true_in_exact_arithmetic(seed: int) -> None:
+    """Only unbounded problems, and with numbers that hold for the direction given."""
+    draft = flattened(seed)
+    found = recession(workspace(draft))
+    exact = Exact(draft)
+    assert exact.feasible
+    if found is None:
+        return
+    assert exact.solution is None
+    d = np.concatenate([*found.x, found.z])
+    H = np.array(exact.H.tolist(), dtype=float)
+    assert np.linalg.norm(d) == pytest.approx(1.0)
+    assert np.linalg.norm(H @ d) <= 1e-9
+    assert np.linalg.norm(exact.rows @ d) <= 1e-9
+    u = np.concatenate([*draft.x, draft.z])
+    slope = H @ u - np.array([float(v) for v in exact.g.entries()])
+    assert found.fall == pytest.approx(-float(slope @ d), rel=1e-6)
+    assert found.fall >= REACH * found.defect
+
+
+def test_every_unbounded_linear_problem_is_seen() -> None:
+    unbounded = 0
+    for seed in range(40):
+        draft = base(np.random.default_rng(seed), p=seed % 3, r=seed % 2)
+        draft.H = [np.zeros_like(H) for H in draft.H]
+        if seed % 4 == 0:  # slopes inside the rows: bounded
+            price = np.ones(draft.m)
+            draft.g = [
+                np.concatenate([A.T @ price, B.T @ price])
+                for A, B in zip(draft.A, draft.B, strict=True)
+            ]
+        draft.plant()
+        true = Exact(draft).solution is None
+        assert (recession(workspace(draft)) is not None) == true, seed
+        unbounded += true
+    assert 20 <= unbounded < 40
+
+
+def test_the_status_is_unbounded() -> None:
+    flat = np.zeros((2, 2))
+    agents = [quadratic(flat, [1.0, 2.0], A=[[1.0]], B=[[1.0]], b=[1.0]) for _ in range(3)]
+    result = ccmac.solve(Problem(agents), "path")
+    assert result.status == "unbounded"
+    assert result.objective == -np.inf
+    assert np.isnan(result.error_bound)
+    assert result.certificates["fall"] > 0
+    assert any("falls" in text for text in result.warnings)

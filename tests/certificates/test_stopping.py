@@ -1,0 +1,191 @@
+"""When a certified stop looks, what it pays for, and what makes it stop."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmac.certificates.error_bound import Bound, Dual, Look
+from ccmac.certificates.stopping import (
+    FIRST_CHECK,
+    MISS,
+    NEAR,
+    RATIO,
+    REPAIRABLE,
+    CertifiedStop,
+)
+from ccmac.realizations.base import Interval
+
+TOL = 1e-3
+NOTHING = np.zeros(1)
+
+
+def bound(error: float, stationarity: float = 0.0, infeasibility: float = 0.0) -> Bound:
+    return Bound(error, stationarity, infeasibility, NOTHING, NOTHING, NOTHING)
+
+
+class Told:
+    """A certifier that answers what it is told, and counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.realized: Any = SimpleNamespace(
+            system=SimpleNamespace(interval=Interval(0.5, 2.0, "exact"))
+        )
+        self.notes = ["a note"]
+        self.parts, self.error, self.size = (1.0, 1.0), math.inf, 1.0
+        self.dual: Dual | None = Dual(NOTHING, NOTHING)
+        self.tight_error, self.tight_stationarity = math.inf, 1.0
+        self.believed = True
+        self.tights = 0
+
+    def look(self, w: Any, dual: Dual | None) -> Look:
+        seen = None if dual is None else bound(self.error, self.parts[0], self.parts[1])
+        made: Any = SimpleNamespace(bound=seen, size=self.size, dual=dual, parts=self.parts)
+        return made  # type: ignore[no-any-return]
+
+    def tight(self, look: Any, goal: float) -> Bound:
+        self.tights += 1
+        return bound(self.tight_error, self.tight_stationarity)
+
+    def confirmed(self, look: Any) -> bool:
+        return self.believed
+
+
+class Iterate:
+    """An iteration that lends the certifier's dual state."""
+
+    def __init__(self, told: Told) -> None:
+        self.told = told
+
+    def embedded(self, state: Any, realized: Any) -> Any:
+        return NOTHING
+
+    def dual(self, state: Any, realized: Any) -> Dual | None:
+        return self.told.dual
+
+    def finished(self, state: Any) -> bool:
+        return False
+
+
+def rule() -> tuple[CertifiedStop, Told, Iterate]:
+    told = Told()
+    return CertifiedStop(told, TOL), told, Iterate(told)  # type: ignore[arg-type]
+
+
+def test_the_first_look_waits_a_few_steps() -> None:
+    stop, _, _ = rule()
+    assert [stop.due(k) for k in range(1, FIRST_CHECK + 2)] == [False] * (FIRST_CHECK - 1) + [
+        True, True,
+    ]  # fmt: skip
+
+
+def test_a_look_that_meets_the_goal_and_is_confirmed_ends_the_run() -> None:
+    stop, told, iterate = rule()
+    told.error = TOL
+    check = stop.check(iterate, None, 5)
+    assert (check.done, check.bound) == (True, TOL)
+    assert told.tights == 0
+
+
+def test_the_goal_grows_with_the_size_of_the_point() -> None:
+    for size, done in ((100.0, True), (0.01, False)):
+        stop, told, iterate = rule()
+        told.size, told.error = size, 99 * TOL
+        assert stop.check(iterate, None, 5).done is done
+
+
+def test_a_look_that_is_not_confirmed_is_taken_again_at_once() -> None:
+    stop, told, iterate = rule()
+    told.error, told.believed = TOL / 2, False
+    check = stop.check(iterate, None, 5)
+    assert not check.done
+    assert check.certificate is None
+    assert stop.due(6)
+
+
+@pytest.mark.parametrize(
+    ("parts", "tights"),
+    [
+        ((2 * RATIO * TOL, 0.0), 0),  # a repair leaves 1/3 of it: still too much
+        ((0.9 * RATIO * TOL, 0.0), 1),
+        ((0.9 * RATIO * TOL, 0.9 * REPAIRABLE * TOL), 0),  # all infeasible: going on is as fast
+        ((RATIO * TOL, 200 * TOL), 1),
+        ((RATIO * TOL, 1.1 * REPAIRABLE * TOL), 0),
+    ],
+)
+def test_a_tight_bound_is_bought_when_it_can_meet_the_goal(
+    parts: tuple[float, float], tights: int
+) -> None:
+    stop, told, iterate = rule()
+    told.parts, told.tight_error = parts, TOL / 2
+    check = stop.check(iterate, None, 5)
+    assert told.tights == tights
+    assert check.done is bool(tights)
+
+
+@pytest.mark.parametrize(("infeasible", "tights"), [(2 * NEAR * TOL, 0), (NEAR * TOL / 2, 1)])
+def test_without_prices_feasibility_decides(infeasible: float, tights: int) -> None:
+    stop, told, iterate = rule()
+    told.dual, told.parts, told.tight_error = None, (math.inf, infeasible), TOL
+    check = stop.check(iterate, None, 5)
+    assert told.tights == tights
+    assert check.done is bool(tights)
+
+
+def test_what_a_repair_gained_is_remembered() -> None:
+    """The first tight bound shows how much of the stationary part a repair leaves."""
+    stop, told, iterate = rule()
+    told.parts, told.tight_error, told.tight_stationarity = (2 * TOL, 0.0), 2 * TOL, 0.02 * TOL
+    assert not stop.check(iterate, None, 5).done
+    assert stop.memory()["ratio"] == pytest.approx(100.0)
+    told.parts, told.tight_error = (90 * TOL, 0.0), TOL
+    assert stop.check(iterate, None, 20).done
+
+
+def test_looks_follow_the_rate_seen_but_never_far_ahead() -> None:
+    stop, told, iterate = rule()
+    told.parts = (1e6 * RATIO * TOL, 0.0)
+    assert stop.check(iterate, None, 10).next_check == 13  # three steps, nothing is known
+    told.parts = (1e5 * RATIO * TOL, 0.0)  # a tenth in 3 steps: 15 more are needed, but
+    assert stop.check(iterate, None, 13).next_check == 19  # at most twice the usual three
+    told.parts = (1e1 * RATIO * TOL, 0.0)  # 1e4 in 6 steps: 2 more are needed
+    assert stop.check(iterate, None, 19).next_check == 21
+    told.parts = (1e2 * RATIO * TOL, 0.0)  # it grew: the usual wait of a fifth
+    assert stop.check(iterate, None, 40).next_check == 48
+
+
+def test_a_run_that_ended_otherwise_gets_one_tight_bound() -> None:
+    stop, told, iterate = rule()
+    told.tight_error = 2 * TOL
+    assert not stop.final(iterate, None).done
+    told.tight_error = TOL
+    assert stop.final(iterate, None).done
+    assert told.tights == 2
+
+
+def test_the_memory_continues_the_schedule() -> None:
+    stop, told, iterate = rule()
+    told.parts = (1e6 * RATIO * TOL, 0.0)
+    stop.check(iterate, None, 10)
+    other, second, _ = rule()
+    second.realized.system.interval = Interval(0.1, 9.0, "other")
+    other.recall(stop.memory())
+    assert other.memory() == stop.memory()
+    assert [other.due(k) for k in (12, 13)] == [False, True]
+    assert second.realized.system.interval == Interval(0.5, 2.0, "exact")
+    assert stop.notes == ["a note"]
+
+
+def test_after_a_tight_bound_that_fell_short_it_waits_for_more_than_was_lacking() -> None:
+    """A factor e in 10 steps was seen: MISS times what the bound lacks, e^1.5, takes 15."""
+    stop, told, iterate = rule()
+    told.parts, told.tight_error = (0.0, TOL), TOL * math.e**1.5 / MISS
+    stop._history = [(90, math.e)]
+    check = stop.check(iterate, None, 100)
+    assert not check.done
+    assert told.tights == 1
+    assert check.next_check == 115

@@ -1,0 +1,120 @@
+"""Options and warm starts that make no sense: one short line and exit code 2."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmac.problem import Problem
+from cli.conftest import Run
+
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--costs", "gradient=0,round=0,product=0"), "all prices are zero"),
+        (("--costs", f"{LONG}=1"), "is unknown"),
+        (("--costs", "rounds=1"), "did you mean 'round'?"),
+        (("--costs", LONG), "is not NAME=NUMBER"),
+        (("--network", "grid:3000x3000"), "9000000 agents but the problem has 6"),
+        (("--network", LONG), "neither a file nor one of"),
+        (("--method", LONG), "is unknown"),
+        (("--averaging", LONG), "is unknown"),
+        (("--tol", LONG), "--tol"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "solve"])
+def test_options(run: Run, saved: Path, command: str, options: tuple[str, str], words: str) -> None:
+    told = run(command, saved / "dispatch", "--network", "ring", *options)
+    assert told.code == 2
+    assert words in told.err
+    assert told.err.count("\n") == 1
+    assert len(told.err) < 400
+
+
+@pytest.mark.parametrize(
+    "options", [("--seed", "-3"), ("--max-seconds", "nan"), ("--runtime", LONG), ("--every", "0")]
+)
+def test_options_of_solve(run: Run, saved: Path, options: tuple[str, str]) -> None:
+    told = run("solve", saved / "dispatch", "--network", "ring", *options)
+    assert told.code == 2
+    assert len(told.err) < 200
+
+
+def member(declared: tuple[int, ...], values: int = 0) -> bytes:
+    """An array file whose header declares a shape of its own."""
+    stream = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": declared}
+    np.lib.format.write_array_header_1_0(stream, header)
+    return stream.getvalue() + np.zeros(values).tobytes()
+
+
+def archive(compression: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as packed:
+        for name, content in members.items():
+            packed.writestr(f"{name}.npy", content)
+    return stream.getvalue()
+
+
+def saved_arrays(problem: Problem, **changed: Any) -> bytes:
+    arrays: dict[str, Any] = {"z": np.zeros(problem.q), "coupled": np.zeros(problem.m)}
+    for i in range(problem.n):
+        arrays |= {f"x{i}": np.zeros(problem.d[i]), f"local{i}": np.zeros(problem.p[i])}
+        arrays |= {f"shared{i}": np.zeros(problem.r[i]), f"consensus{i}": np.zeros(problem.q)}
+    stream = io.BytesIO()
+    np.savez(stream, **(arrays | changed))
+    return stream.getvalue()
+
+
+def npy() -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.zeros(3))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (lambda _: b"", "damaged"),
+        (lambda _: npy(), "damaged"),
+        (lambda _: archive(z=member((10**13,))), "damaged"),
+        (lambda _: archive(z=member((10**30, 10**30))), "damaged"),
+        (lambda _: archive(z=member((2,), 3)), "damaged"),
+        (lambda _: archive(zipfile.ZIP_DEFLATED, z=member((2,), 2)), "damaged"),
+        (lambda _: archive(z=b"hello"), "damaged"),
+        (lambda p: saved_arrays(p)[:-50], "damaged"),
+        (lambda p: saved_arrays(p, z=np.array(["a"])), "damaged"),
+        (lambda p: saved_arrays(p, z=np.zeros(2, complex)), "damaged"),
+        (lambda p: saved_arrays(p, z=np.array([np.nan, 1.0])), "NaN"),
+        (lambda p: saved_arrays(p, x0=np.zeros(1)), "x0 has other sizes"),
+        (lambda p: saved_arrays(p, x0=np.zeros((2, 2))), "x0 has other sizes"),
+        (lambda p: saved_arrays(p, coupled=np.zeros(7)), "coupled has other sizes"),
+        (lambda p: saved_arrays(p, coupled=np.array(3.0)), "coupled has other sizes"),
+        (lambda p: saved_arrays(p, consensus1=np.zeros(7)), "consensus1 has other sizes"),
+        (lambda p: saved_arrays(p, local1=np.zeros(1)), "local1 has other sizes"),
+    ],
+)
+def test_warm_starts(
+    run: Run, saved: Path, tmp_path: Path, content: Callable[[Problem], bytes], words: str
+) -> None:
+    problem = Problem.load(saved / "dispatch")
+    (tmp_path / "solution.npz").write_bytes(content(problem))
+    told = run("solve", saved / "dispatch", "--network", "ring", "--warm-start", tmp_path)
+    assert told.code == 2
+    assert words in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_a_fitting_warm_start_is_taken(run: Run, saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "solution.npz").write_bytes(saved_arrays(Problem.load(saved / "dispatch")))
+    told = run("solve", saved / "dispatch", "--network", "ring", "--warm-start", tmp_path)
+    assert told.code == 0

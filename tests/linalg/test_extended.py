@@ -1,0 +1,113 @@
+"""Products, sums and halves in the long format, against rational arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccmac.linalg.extended import EPS_LONG, halves, norm, product, summed
+
+FINITE = st.floats(-1e6, 1e6, allow_nan=False).filter(lambda v: v == 0 or abs(v) > 1e-6)
+WIDE = pytest.mark.skipif(EPS_LONG > 1e-17, reason="the long format is double precision here")
+
+
+def rational(value: np.longdouble | float) -> Fraction:
+    """A long number as it is: its double part and what that leaves."""
+    high = float(value)
+    low = float(np.longdouble(value) - np.longdouble(high))
+    return Fraction(high) + Fraction(low)
+
+
+@st.composite
+def _matrix_and_vector(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    rows, columns = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    values = draw(st.lists(FINITE, min_size=rows * columns, max_size=rows * columns))
+    v = draw(st.lists(FINITE, min_size=columns, max_size=columns))
+    return np.array(values).reshape(rows, columns), np.array(v)
+
+
+@given(_matrix_and_vector())
+def test_products_are_right_to_the_long_format(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    matrix, v = pair
+    found = product(matrix, v)
+    assert found.dtype == np.longdouble
+    for row, value in zip(matrix, found, strict=True):
+        terms = [Fraction(float(a)) * Fraction(float(b)) for a, b in zip(row, v, strict=True)]
+        allowed = (len(v) + 1) * Fraction(EPS_LONG) * sum(abs(t) for t in terms)
+        assert abs(rational(value) - sum(terms)) <= allowed
+
+
+@WIDE
+def test_a_product_keeps_what_double_precision_cancels() -> None:
+    # (1 + t)(1 - t) - 1 = -t^2 with t = 2^-30: 60 bits.
+    t = 2.0**-30
+    matrix, v = np.array([[1.0 + t, -1.0]]), np.array([1.0 - t, 1.0])
+    assert float((matrix @ v)[0]) == 0.0
+    assert float(product(matrix, v)[0]) == -t * t
+
+
+def test_a_product_accepts_long_arguments_and_keeps_their_digits() -> None:
+    fine = np.array([[np.longdouble(1) + np.longdouble(EPS_LONG)]])
+    assert product(fine, np.ones(1))[0] - np.longdouble(1) == np.longdouble(EPS_LONG)
+    v = fine[0]
+    assert product(np.ones((1, 1)), v)[0] - np.longdouble(1) == np.longdouble(EPS_LONG)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0)])
+def test_empty_products_are_zeros_of_the_right_length(shape: tuple[int, int]) -> None:
+    found = product(np.zeros(shape), np.zeros(shape[1]))
+    assert found.shape == (shape[0],)
+    assert found.dtype == np.longdouble
+    assert not found.any()
+
+
+@given(st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=6))
+def test_halves_are_two_doubles_that_add_up(parts: list[tuple[float, float]]) -> None:
+    v = np.array([np.longdouble(a) + np.longdouble(b) * 2.0**-50 for a, b in parts])
+    both = halves(v)
+    assert both.dtype == np.float64
+    assert both.shape == (2 * len(v),)
+    high, low = both[: len(v)], both[len(v) :]
+    assert np.array_equal(high, v.astype(np.float64))
+    assert np.all(np.abs(low) <= np.spacing(np.abs(high)))
+    again = high.astype(np.longdouble) + low.astype(np.longdouble)
+    assert np.array_equal(again, v)  # nothing is lost on the way
+
+
+@given(st.integers(1, 6), st.integers(1, 4), st.integers(0, 10**6))
+def test_sums_of_halves_are_right_to_the_long_format(n: int, width: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal((n, width)).astype(np.longdouble)
+    rows += random.standard_normal((n, width)) * 2.0**-54
+    rows *= 2.0 ** random.integers(-20, 20, size=(n, 1))
+    found = summed(np.stack([halves(row) for row in rows]))
+    assert found.shape == (width,)
+    for column, value in zip(rows.T, found, strict=True):
+        terms = [rational(v) for v in column]
+        allowed = (n + 1) * Fraction(EPS_LONG) * sum(abs(t) for t in terms)
+        assert abs(rational(value) - sum(terms)) <= allowed
+
+
+@WIDE
+def test_a_sum_of_halves_keeps_what_doubles_cancel() -> None:
+    tiny = np.longdouble(2.0) ** -60
+    rows = np.array([[np.longdouble(1) + tiny], [np.longdouble(-1)]])
+    found = summed(np.stack([halves(row) for row in rows]))
+    assert float(found[0]) == 2.0**-60
+
+
+@given(st.lists(FINITE, max_size=8))
+def test_norms_are_those_of_rational_arithmetic(values: list[float]) -> None:
+    square = sum((Fraction(v) ** 2 for v in values), Fraction(0))
+    found = norm(np.array(values))
+    assert isinstance(found, float)
+    assert abs(Fraction(found) ** 2 - square) <= 5 * Fraction(2.0**-53) * square
+
+
+def test_norms_of_matrices_are_those_of_all_entries() -> None:
+    assert norm(np.array([[3.0, 0.0], [0.0, 4.0]])) == 5.0
+    assert norm(np.zeros((0, 3))) == 0.0

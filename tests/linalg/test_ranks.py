@@ -1,0 +1,231 @@
+"""One notion of rank: row lengths change neither the rank nor what solutions and prices are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ccmac import Agent, Network, Problem, Stack, geometry
+from ccmac.ledger import Ledger
+from ccmac.linalg.families import dense
+from ccmac.linalg.ranks import rank_cut, row_space, squared_range
+from ccmac.linalg.tolerances import EPS, RANK, UNEVEN
+from ccmac.objectives import Separable, SquaredDistance
+from ccmac.realizations.normalized import WhitenedChannel, squared_singular_range
+from ccmac.realizations.stacked import MatrixChannel
+from ccmac.runtime import InProcess
+from ccmac.workspace.coupling import even_rows
+from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.shared import SharedEquations
+
+SMALL_ROW = np.array([[1.0, 0.0], [0.0, 1e-11]])
+OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
+
+seeds = st.integers(0, 10**6)
+powers = st.lists(st.integers(-20, 20), min_size=6, max_size=6)
+
+
+def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Six rows of rank r, some of them zero or dependent, and a point that they fix."""
+    rng = np.random.default_rng(seed)
+    rank, columns = int(rng.integers(1, 6)), int(rng.integers(5, 9))
+    M = rng.standard_normal((6, rank)) @ rng.standard_normal((rank, columns))
+    if rng.random() < 0.5:
+        M[int(rng.integers(6))] = 0.0
+    return M, rng.standard_normal(columns), int(np.linalg.matrix_rank(M, tol=1e-9))
+
+
+@settings(max_examples=60)
+@given(seed=seeds, exponents=powers)
+def test_row_lengths_change_nothing(seed: int, exponents: list[int]) -> None:
+    M, x, rank = drawn(seed)
+    scale = 2.0 ** np.array(exponents)
+    plain, scaled = row_space(M), row_space(scale[:, None] * M)
+    assert plain.rank == scaled.rank == rank
+    # Powers of two are exact: the same unit rows, hence the same bits.
+    np.testing.assert_array_equal(plain.basis, scaled.basis)
+    assert (plain.kept, plain.dropped) == (scaled.kept, scaled.dropped)
+    P = np.linalg.pinv(M, rcond=1e-10) @ M
+    np.testing.assert_allclose(scaled.basis @ scaled.basis.T, P, atol=1e-9)
+    right = scale * (M @ x)
+    np.testing.assert_allclose(scaled.basis @ scaled.coordinates(right), P @ x, atol=1e-8)
+    assert scaled.conflict(right) == 0.0
+    gradient = np.random.default_rng(seed + 1).standard_normal(M.shape[1])
+    kappa = scaled.multipliers(scaled.basis.T @ gradient)
+    np.testing.assert_allclose((scale[:, None] * M).T @ kappa, P @ gradient, atol=1e-8)
+    np.testing.assert_allclose(scaled.basis, (scale[:, None] * M).T @ scaled.combination, atol=1e-8)
+
+
+@settings(max_examples=40)
+@given(seed=seeds, exponents=powers)
+def test_equations_of_an_agent_do_not_depend_on_their_scale(
+    seed: int, exponents: list[int]
+) -> None:
+    """The point, the projector and the multipliers of C_i and D_i, in the user's rows."""
+    M, x, rank = drawn(seed)
+    scale = 2.0 ** np.array(exponents)
+    C, right = scale[:, None] * M, scale * (M @ x)
+    q, runtime = M.shape[1], InProcess(Network.path(1))
+    problem = Problem([Agent(OBJECTIVE, A=np.zeros((1, q)), C=C, c=right, D=C, e=right)], q=q)
+    P = np.linalg.pinv(M, rcond=1e-10) @ M
+    local = LocalEquations(problem, runtime, "factor")
+    assert not local.conflict
+    assert len(local.bases[0]) == rank
+    np.testing.assert_allclose(local.point, P @ x, atol=1e-8)
+    gradient = np.random.default_rng(seed + 1).standard_normal(q)
+    np.testing.assert_allclose(local.project(gradient), P @ gradient, atol=1e-8)
+    [kappa] = local.multipliers(gradient)
+    np.testing.assert_allclose(C.T @ kappa, -P @ gradient, atol=1e-8)
+    shared = SharedEquations(problem, runtime, "factor")
+    assert not shared.conflict
+    assert shared.family.rows == (rank,)
+    shared.prepare_target()
+    np.testing.assert_allclose(shared.target[0], P @ x, atol=1e-8)
+    [delta] = shared.multipliers(gradient)
+    np.testing.assert_allclose(C.T @ delta, P @ gradient, atol=1e-8)
+
+
+@settings(max_examples=40)
+@given(seed=seeds, exponents=powers)
+def test_a_whitened_channel_is_the_projector(seed: int, exponents: list[int]) -> None:
+    M, x, _ = drawn(seed)
+    scale = 2.0 ** np.array(exponents)
+    scaled = scale[:, None] * M
+    channel = WhitenedChannel(MatrixChannel(scaled, scaled @ x), scaled, Ledger())
+    w = np.random.default_rng(seed + 1).standard_normal(M.shape[1])
+    P = np.linalg.pinv(M, rcond=1e-10) @ M
+    np.testing.assert_allclose(channel.residual(w)[0], P @ (w - x), atol=1e-8)
+
+
+def test_everybody_sees_rank_two() -> None:
+    """C = [[1, 0], [0, 1e-11]]: a small equation is an equation."""
+    problem = Problem(
+        [
+            Agent(OBJECTIVE, A=np.eye(2), B=np.eye(2), C=SMALL_ROW, c=SMALL_ROW @ [1.0, 2.0]),
+            Agent(OBJECTIVE, A=np.eye(2), B=np.eye(2), D=SMALL_ROW, e=SMALL_ROW @ [3.0, 4.0]),
+        ]
+    )
+    found = geometry(problem)
+    assert found.ranks == geometry(problem, method="dense").ranks == (4, 4)
+    assert found.structural is not None
+    assert (found.structural.rank_C, found.structural.rank_D) == (2, 2)
+    assert found.structural.l_C == pytest.approx(1e-22, rel=1e-12)
+    assert found.structural.mu_D == pytest.approx(1e-22 / 2, rel=1e-12)
+    runtime = InProcess(Network.path(2))
+    local = LocalEquations(problem, runtime, "factor")
+    assert [len(V) for V in local.bases] == [2, 0]
+    np.testing.assert_allclose(local.point, [1.0, 2.0, 0.0, 0.0], rtol=1e-14)
+    assert SharedEquations(problem, runtime, "factor").family.rows == (0, 2)
+    assert squared_singular_range(SMALL_ROW) == pytest.approx((1e-22, 1.0), rel=1e-12)
+    stack = Stack(SquaredDistance(1.0), channels=[(SMALL_ROW, np.zeros(2))])
+    assert geometry(stack).ranks == (2,)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-11, 1e-25])
+def test_a_small_coupled_equation_counts(size: float) -> None:
+    """mu_HC of rows (1, 1) and size (1, 1): n = 2 agents with A = B = diag(1, size)."""
+    A = np.diag([1.0, size])
+    problem = Problem([Agent(OBJECTIVE, A=A, B=k * A) for k in (1.0, 3.0)])
+    found = geometry(problem)
+    assert found.structural is not None
+    assert (found.ranks, found.structural.rank_HC) == ((2, 2), 2)
+    assert found.structural.mu_HC == pytest.approx(6 * size**2, rel=1e-12)
+    assert found.cross_factor == pytest.approx(geometry(problem, method="dense").cross_factor)
+
+
+def test_very_uneven_rows_are_evened_out_exactly() -> None:
+    """Powers of two, on rows far from unit length alone; sparse stays sparse, operators as is."""
+    C = np.array([[3e-9, 0.0], [1.0, 2.0], [0.0, 0.0]])
+    blocks = (C, sp.csr_array(1e7 * C), sp.linalg.aslinearoperator(C))
+    problem = Problem([Agent(OBJECTIVE, A=np.eye(2), C=M, c=M @ [1.0, 2.0]) for M in blocks], q=2)
+    even = even_rows(problem)
+    assert even_rows(even) is even
+    assert even.agents[2].C is problem.agents[2].C
+    assert sp.issparse(even.agents[1].C)
+    for i in (0, 1):
+        before, after = problem.agents[i], even.agents[i]
+        rows = dense(after.C)
+        lengths = np.linalg.norm(rows, axis=1)
+        assert np.all((lengths == 0) | ((lengths > 1 / UNEVEN) & (lengths < UNEVEN)))
+        scale = after.c[:2] / before.c[:2]
+        assert set(np.frexp(scale)[0]) == {0.5}
+        np.testing.assert_array_equal(rows[:2], scale[:, None] * dense(before.C)[:2])
+
+
+def test_the_cut_and_the_distance_from_it() -> None:
+    def leaning(angle: float) -> np.ndarray:
+        return np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
+
+    # Two unit rows at an angle t have singular values sqrt(1 +- cos t), in ratio t/2.
+    above, under = row_space(leaning(2e-11)), row_space(leaning(2e-13))
+    assert (above.rank, under.rank) == (2, 1)
+    assert above.kept == pytest.approx(10, rel=1e-3)
+    assert above.dropped == 0.0
+    assert under.dropped == pytest.approx(0.1, rel=1e-2)
+    assert under.kept == pytest.approx(1 / RANK)
+    assert rank_cut((10, 20)) == RANK
+    assert rank_cut((10, 10**5)) == EPS * 10**5
+
+
+def test_nothing_and_zero() -> None:
+    for shape in ((0, 3), (3, 0), (2, 3)):
+        none = row_space(np.zeros(shape))
+        assert (none.rank, none.condition, none.kept, none.dropped) == (0, 1.0, np.inf, 0.0)
+        assert none.basis.shape == (shape[1], 0)
+        assert none.multipliers(np.zeros(0)).shape == (shape[0],)
+        assert squared_range(np.zeros(shape)) == (0, 0.0, 0.0)
+    assert row_space(np.zeros((2, 3))).conflict(np.array([0.0, 2.0])) == 2.0
+    tiny = row_space(np.array([[3e-200, 4e-200]]))
+    np.testing.assert_allclose(tiny.basis[:, 0] * np.sign(tiny.basis[0, 0]), [0.6, 0.8], rtol=1e-14)
+
+
+def test_contradictions_are_measured_in_the_users_rows() -> None:
+    M = np.array([[1.0, 1.0], [1e-6, 1e-6], [0.0, 1.0]])
+    space = row_space(M)
+    assert space.rank == 2
+    assert space.conflict(np.array([2.0, 2e-6, 1.0])) == 0.0
+    # One small equation that contradicts another by 1e-6 of its own size is seen.
+    gap = space.conflict(np.array([2.0, 2e-6 * (1 + 1e-6), 1.0]))
+    assert 0 < gap < 1e-5
+
+
+@settings(max_examples=40)
+@given(seed=seeds, exponents=st.lists(st.integers(-60, 60), min_size=3, max_size=3))
+def test_least_singular_value_of_graded_rows(seed: int, exponents: list[int]) -> None:
+    """All digits of sigma_min(D X), however uneven D is: against rational arithmetic."""
+    X = np.random.default_rng(seed).integers(-9, 10, (3, 5))
+    X[:, :3] += 30 * np.eye(3, dtype=int)
+    scale = 2.0 ** np.array(exponents)
+    rank, low, high = squared_range(scale[:, None] * X)
+    assert rank == 3
+    # (D XX' D)^{-1} = D^{-1} (XX')^{-1} D^{-1}: an inverse of integers, then exact powers of two.
+    inverse = _exact_inverse(X @ X.T) / np.outer(scale, scale)
+    assert low == pytest.approx(1 / np.linalg.eigvalsh(inverse)[-1], rel=1e-10)
+    assert high == pytest.approx(np.linalg.norm(scale[:, None] * X, 2) ** 2, rel=1e-12)
+
+
+def _exact_inverse(G: np.ndarray) -> np.ndarray:
+    """Of a 3 x 3 matrix of integers, by cofactors."""
+    minors = [[G[np.ix_([k for k in range(3) if k != i], [k for k in range(3) if k != j])]
+               for j in range(3)] for i in range(3)]  # fmt: skip
+    C = [
+        [(-1) ** (i + j) * int(m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]) for j, m in enumerate(row)]
+        for i, row in enumerate(minors)
+    ]
+    determinant = sum(int(G[0, j]) * C[0][j] for j in range(3))
+    return np.array([[Fraction(C[j][i], determinant) for j in range(3)] for i in range(3)]).astype(
+        float
+    )
+
+
+def test_dependent_rows_keep_the_singular_values_of_the_matrix() -> None:
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((4, 2)) @ rng.standard_normal((2, 6))
+    s = np.linalg.svd(M, compute_uv=False)
+    assert squared_range(M) == pytest.approx((2, s[1] ** 2, s[0] ** 2), rel=1e-12)
+    assert squared_range(M.T) == pytest.approx((2, s[1] ** 2, s[0] ** 2), rel=1e-12)

@@ -1,0 +1,273 @@
+"""What a user meets: bad input, wrong certificates, limits, warm starts, interruption, records."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac import objectives
+from ccmac.errors import AssumptionWarning, GradientError, InputError, MethodRefused
+from ccmac.lab import data
+from ccmac.lab.instances import random_quadratic
+from ccmac.lab.instances.reference import solve_kkt
+from ccmac.methods import Auto, CrossApapc, CrossCg
+
+NETWORK = ccmac.Network.ring(4)
+
+
+@pytest.fixture
+def problem() -> ccmac.Problem:
+    return random_quadratic(7, n=4)
+
+
+def error(problem: ccmac.Problem, result: ccmac.Result) -> float:
+    exact = solve_kkt(problem)
+    gap = np.concatenate([*result.x, result.z]) - np.concatenate([*exact.x, exact.z])
+    return float(np.linalg.norm(gap))
+
+
+@pytest.mark.parametrize("tol", [0, -1e-3, float("nan"), float("inf"), "tight"])
+def test_bad_tolerance(problem: ccmac.Problem, tol: object) -> None:
+    with pytest.raises(InputError, match="tol"):
+        ccmac.solve(problem, NETWORK, tol=tol)  # type: ignore[arg-type]
+
+
+def test_network_of_another_size(problem: ccmac.Problem) -> None:
+    with pytest.raises(InputError, match="5 agents but the problem has 4"):
+        ccmac.solve(problem, ccmac.Network.ring(5))
+
+
+def test_unknown_names(problem: ccmac.Problem) -> None:
+    with pytest.raises(InputError, match="'magic' is unknown"):
+        ccmac.solve(problem, NETWORK, method="magic")
+    with pytest.raises(InputError, match="realization"):
+        ccmac.solve(problem, NETWORK, CrossApapc(realization="magic"))
+    with pytest.raises(InputError, match="access"):
+        ccmac.solve(problem, NETWORK, Auto(access="magic"))
+    with pytest.raises(InputError, match="max_iterations"):
+        ccmac.solve(problem, NETWORK, max_iterations=0)
+
+
+def test_flat_objectives_are_refused_with_a_suggestion() -> None:
+    flat = objectives.Quadratic(np.diag([1.0, 0.0]), np.ones(2))
+    agents = [ccmac.Agent(flat, A=np.eye(1), B=np.eye(1)) for _ in range(4)]
+    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-continuation"):
+        ccmac.solve(ccmac.Problem(agents), NETWORK, method="cross-apapc")
+
+
+def test_a_gradient_that_turns_nan_names_agent_and_iteration() -> None:
+    calls = [0]
+
+    def value(x: np.ndarray, z: np.ndarray) -> float:
+        return 0.5 * float(x @ x + z @ z)
+
+    def good(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return x, z
+
+    def bad(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        calls[0] += 1
+        return (x * np.nan if calls[0] > 60 else x), z
+
+    agents = [
+        ccmac.Agent(objectives.Custom(value, bad if k == 2 else good, 1.0, 1.0),
+                    A=np.eye(1), B=np.eye(1), b=[float(k)])
+        for k in range(4)
+    ]  # fmt: skip
+    with pytest.raises(GradientError, match=r"agent 2.*iteration \d+"):
+        ccmac.solve(ccmac.Problem(agents), NETWORK, tol=1e-300, max_iterations=500)
+
+
+def test_a_smoothness_declared_too_small_is_noticed() -> None:
+    def value(x: np.ndarray, z: np.ndarray) -> float:
+        return 5.0 * float(x @ x + z @ z)
+
+    def gradient(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return 10.0 * x, 10.0 * z
+
+    agents = [
+        ccmac.Agent(objectives.Custom(value, gradient, 2.0, 1.0), A=np.eye(1), B=np.eye(1), b=[1.0])
+        for _ in range(4)
+    ]
+    with pytest.warns(AssumptionWarning, match="declared smoothness"):
+        ccmac.solve(ccmac.Problem(agents), NETWORK, max_iterations=3)
+
+
+# -- certificates ---------------------------------------------------------------------------------
+def test_supplied_certificates_are_used(problem: ccmac.Problem) -> None:
+    given = ccmac.Certificates(h=100.0, mu_HC=0.01)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given))
+    assert result.status == "optimal"
+    assert error(problem, result) <= result.error_bound
+
+
+def test_a_certified_top_that_is_too_low_is_noticed_and_widened(problem: ccmac.Problem) -> None:
+    given = ccmac.Certificates(h=0.3, mu_HC=0.01)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given))
+    assert result.status == "optimal"
+    assert any("too narrow" in text for text in result.warnings)
+    assert error(problem, result) <= result.error_bound
+
+
+def test_a_cross_factor_that_is_too_small_is_noticed_and_widened(problem: ccmac.Problem) -> None:
+    given = ccmac.Certificates(cross_factor=1.0)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given))
+    assert result.status == "optimal"
+    assert any("lower end was put to" in text for text in result.warnings)
+    assert error(problem, result) <= result.error_bound
+
+
+def test_a_look_is_believed_only_when_the_interval_is_confirmed() -> None:
+    """cross-cg never repairs: its last look is checked against a cross factor that is too small."""
+    found = data.load("a1a-like")
+    problem = ccmac.vfl.problem(found.X, found.y, 8, alpha=("cross_factor", 5.0))
+    given = ccmac.Certificates(cross_factor=1.0)
+    result = ccmac.solve(problem, ccmac.Network.ring(8), method=CrossCg(certificates=given))
+    assert result.status == "optimal"
+    assert any("lower end was put to" in text for text in result.warnings)
+
+
+def test_a_blow_up_is_noticed_widened_and_reported() -> None:
+    """Structure hides the spectrum's top from the check at setup: the run itself finds out."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 8)), rng.standard_normal(60)
+    problem = ccmac.vfl.problem(X, y, 4, regularization=0.05)
+    given = ccmac.Certificates(h=0.02, mu_HC=0.01)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given), tol=1e-6)
+    exact = np.linalg.solve(X.T @ X / 60 + 0.05 * np.eye(8), X.T @ y / 60)
+    assert result.status == "optimal"
+    assert any("grew" in text for text in result.warnings)
+    assert np.linalg.norm(problem.weights(result) - exact) <= result.error_bound
+
+
+def test_energy_radius_gives_a_horizon(problem: ccmac.Problem) -> None:
+    given = ccmac.Certificates(energy_radius=1e3)
+    result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given))
+    assert result.iterations <= result.certificates["horizon"]
+
+
+@pytest.mark.parametrize("field", [{"h": -1.0}, {"h": 1.0, "mu_HC": 2.0}, {"cross_factor": 0.5}])
+def test_impossible_certificates(field: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="certificates"):
+        ccmac.Certificates(**field)
+
+
+# -- stopping and continuing -----------------------------------------------------------------------
+def test_limits(problem: ccmac.Problem) -> None:
+    result = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-12, max_iterations=5)
+    assert (result.status, result.iterations) == ("max_iterations", 5)
+    assert error(problem, result) <= result.error_bound
+    slow = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-14, max_seconds=1e-9)
+    assert (slow.status, slow.iterations) == ("max_iterations", 0)
+    assert "setup" in slow.warnings[0]
+
+
+def test_reference_stops_by_relative_error(problem: ccmac.Problem) -> None:
+    exact = solve_kkt(problem)
+    result = ccmac.solve(
+        problem, NETWORK, method="cross-apapc", tol=1e-8,
+        reference=ccmac.Solution(list(exact.x), exact.z),
+    )  # fmt: skip
+    target = np.concatenate([*exact.x, exact.z])
+    point = np.concatenate([*result.x, result.z])
+    assert np.sum((point - target) ** 2) <= 1.01e-8 * np.sum(target**2)
+    assert result.relative_error <= 1e-8
+    energy = result.trace["energy"]
+    assert np.isfinite(energy).all()
+    assert energy[-1] < 1e-4 * energy[0]
+    assert result.ledger.of("monitor")["gradients"] <= 1  # observing is free
+    same = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-8, reference=target)
+    assert same.iterations == result.iterations
+
+
+def test_a_reference_of_the_wrong_size(problem: ccmac.Problem) -> None:
+    with pytest.raises(InputError, match="reference"):
+        ccmac.solve(problem, NETWORK, reference=np.zeros(3))
+
+
+def test_warm_start_saves_most_of_the_work(problem: ccmac.Problem) -> None:
+    cold = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-7)
+    warm = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-7, warm_start=cold)
+    assert warm.iterations < cold.iterations / 3
+    assert error(problem, warm) <= warm.error_bound
+
+
+@pytest.mark.parametrize("method", ["cross-apapc", "cross-cg"])
+def test_a_warm_start_keeps_the_prices(problem: ccmac.Problem, method: str) -> None:
+    cold = ccmac.solve(problem, NETWORK, method=method, tol=1e-7)
+    warm = ccmac.solve(problem, NETWORK, method=method, tol=1e-7, warm_start=cold)
+    assert cold.multipliers is not None
+    assert warm.multipliers is not None
+    assert np.linalg.norm(cold.multipliers.coupled) > 1e-3
+    assert warm.multipliers.coupled == pytest.approx(cold.multipliers.coupled, abs=1e-4)
+
+
+def test_ctrl_c_returns_the_iterate(problem: ccmac.Problem) -> None:
+    def interrupt(count: int, state: object) -> None:
+        if count == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-12, callback=interrupt)
+    assert (result.status, result.iterations) == ("interrupted", 7)
+    assert error(problem, result) <= result.error_bound
+
+
+def test_callback_may_stop(problem: ccmac.Problem) -> None:
+    result = ccmac.solve(
+        problem, NETWORK, tol=1e-12, method="cross-apapc", callback=lambda k, s: k == 4
+    )
+    assert result.iterations == 4
+
+
+def test_checkpoint_continues_to_the_same_bits(problem: ccmac.Problem, tmp_path: Path) -> None:
+    whole = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-8)
+    place = {"path": tmp_path / "state", "every": 10}
+    first = ccmac.solve(
+        problem, NETWORK, method="cross-apapc", tol=1e-8, checkpoint=place, max_iterations=25
+    )
+    assert first.status == "max_iterations"
+    second = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-8, checkpoint=place)
+    assert second.iterations == whole.iterations
+    for a, b in zip(second.x, whole.x, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert second.ledger["rounds"] == whole.ledger["rounds"]
+    other = random_quadratic(8, n=4)
+    with pytest.raises(InputError, match="checkpoint"):
+        ccmac.solve(other, NETWORK, method="cross-apapc", checkpoint=place)
+
+
+# -- records ---------------------------------------------------------------------------------------
+def test_result_reads_well_everywhere(problem: ccmac.Problem) -> None:
+    result = ccmac.solve(problem, NETWORK, method="cross-apapc")
+    text = str(result)
+    assert "certified" in text
+    assert "rounds" in text
+    record = json.loads(json.dumps(result.as_dict(solution=True)))
+    assert record["status"] == "optimal"
+    assert record["plan"]["candidates"]
+    assert "<table>" in result._repr_html_()
+    assert len(result.trace) == result.iterations
+    frame = result.trace.to_pandas()
+    assert list(frame["iteration"]) == list(range(1, result.iterations + 1))
+    assert result.geometry.cross_factor >= 1
+
+
+def test_plan_predicts_what_solve_does(problem: ccmac.Problem) -> None:
+    plan = ccmac.plan(problem, NETWORK, method="cross-apapc")
+    assert "normalizer" in str(plan)
+    result = ccmac.solve(problem, NETWORK, method="cross-apapc")
+    assert result.plan is not None
+    assert plan.iteration == result.plan.iteration
+    with pytest.raises(InputError, match="'wrong' is unknown"):
+        ccmac.plan(problem, NETWORK, wrong=1)
+
+
+def test_methods_are_listed() -> None:
+    listed = ccmac.available_methods()
+    assert "cross-apapc" in listed
+    assert all(entry["summary"] for entry in listed.values())

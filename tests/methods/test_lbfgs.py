@@ -1,0 +1,242 @@
+"""cross-lbfgs against Newton's method on the feasible set, its bill, and when auto takes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ccmac
+from ccmac import vfl
+from ccmac.errors import MethodRefused
+from ccmac.lab.instances import infeasible
+from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, places
+from ccmac.methods.local.entrywise import increasing_root
+from ccmac.objectives import L1, Custom, Huber, Logistic, Separable, SquaredDistance
+from methods.test_real_data import LAMBDA, dataset, logistic
+
+N, D, Q, M = 4, 4, 3, 2
+Array = np.ndarray
+
+
+def problem_of(kind: str, seed: int) -> ccmac.Problem:
+    """Random data with all four families; D at two agents."""
+    random = np.random.default_rng(seed)
+    x, z = random.standard_normal((N, D)), random.standard_normal(Q)
+    agents = []
+    for i in range(N):
+        A, B, C = (random.standard_normal(s) for s in ((M, D), (M, Q), (1, D)))
+        shared = random.standard_normal((1, Q)) if i < 2 else None
+        agents.append(
+            ccmac.Agent(
+                _objective(kind, random), A=A, B=B, b=A @ x[i] + B @ z, C=C, c=C @ x[i],
+                D=shared, e=None if shared is None else shared @ z,
+            )
+        )  # fmt: skip
+    return ccmac.Problem(agents)
+
+
+def _objective(kind: str, random: np.random.Generator) -> ccmac.objectives.Objective:
+    rows, y = random.standard_normal((6, D + Q)), random.choice([-1.0, 1.0], 6)
+    if kind == "joint":
+        return Logistic(rows, y, ridge=0.3)
+    if kind == "sum":
+        return Logistic(rows, y) + SquaredDistance(0.4)
+    if kind == "separable":
+        z_part = Huber(y=2 * random.standard_normal(Q), ridge=0.3)
+        return Separable(x=Logistic(rows[:, :D], y, ridge=0.3), z=z_part)
+
+    def value(x: Array, z: Array) -> float:
+        u = np.concatenate([x, z])
+        return float(np.sum(np.logaddexp(0.0, u)) + 0.2 * u @ u)
+
+    def gradient(x: Array, z: Array) -> Array:
+        u = np.concatenate([x, z])
+        return 1 / (1 + np.exp(-u)) + 0.4 * u
+
+    return Custom(value, gradient, 0.65, 0.4)
+
+
+def dense_solution(problem: ccmac.Problem) -> Array:
+    """(x_1..x_n, z) by damped Newton steps in the null space of all equations."""
+    agents = list(problem.agents.values())
+    coupled = np.hstack([*(a.A for a in agents), sum(a.B for a in agents)])
+    local = np.hstack([scipy.linalg.block_diag(*(a.C for a in agents)), np.zeros((N, Q))])
+    shared = [np.hstack([np.zeros((1, N * D)), a.D]) for a in agents if a.D is not None]
+    right = [sum(a.b for a in agents), *(a.c for a in agents)]
+    right += [a.e for a in agents if a.D is not None]
+    equations, side = np.vstack([coupled, local, *shared]), np.concatenate(right)
+    u, null = np.linalg.pinv(equations) @ side, scipy.linalg.null_space(equations)
+
+    def slope(t: Array) -> Array:
+        v = u + null @ t
+        x, z = v[: N * D].reshape(N, D), v[N * D :]
+        parts = [a.objective.gradient(x[i], z) for i, a in enumerate(agents)]
+        full = np.concatenate([*(p[0] for p in parts), sum(p[1] for p in parts)])
+        return np.asarray(null.T @ full)
+
+    t = np.zeros(null.shape[1])
+    for _ in range(200):
+        shifts = 1e-5 * np.eye(len(t))
+        hessian = np.stack([(slope(t + h) - slope(t - h)) / 2e-5 for h in shifts], axis=1)
+        step, length = np.linalg.solve(hessian, slope(t)), 1.0
+        size = np.linalg.norm(slope(t))
+        while length > 1e-4 and np.linalg.norm(slope(t - length * step)) > size:
+            length /= 2
+        t = t - length * step
+        if np.linalg.norm(step) < 1e-13:
+            break
+    assert np.linalg.norm(slope(t)) < 1e-10
+    return np.asarray(u + null @ t)
+
+
+@pytest.mark.parametrize("kind", ["joint", "sum", "separable", "custom"])
+def test_agrees_with_newton_on_the_feasible_set(kind: str) -> None:
+    problem = problem_of(kind, 1)
+    exact = dense_solution(problem)
+    result = ccmac.solve(problem, ccmac.Network.ring(N), method="cross-lbfgs", tol=1e-7)
+    error = np.linalg.norm(np.concatenate([*result.x, result.z]) - exact)
+    assert result.status == "optimal"
+    assert error <= result.error_bound + 1e-10
+    assert result.error_bound <= 1e-7 * max(1.0, np.linalg.norm(exact)) * 1.01
+
+
+def test_one_averaging_one_argmin_two_riding_reductions() -> None:
+    problem, network = problem_of("joint", 0), ccmac.Network.ring(N)
+    inner = []
+    result = ccmac.solve(
+        problem, network, method="cross-lbfgs", max_iterations=6, tol=1e-14,
+        callback=lambda _, state: inner.append(state.inner.max()) and None,
+    )  # fmt: skip
+    ledger = result.ledger
+    assert ledger["rounds"] == 6 * 2  # a ring of four averages in two rounds
+    assert (ledger["argmins"], ledger["A"], ledger["reductions"]) == (6, 2 * 6 - 1, 12)
+    assert ledger["gradients"] == 0
+    assert inner == sorted(inner)
+    assert inner[0] > 0
+
+
+def test_label_owner_has_curvature_enough() -> None:
+    random = np.random.default_rng(1)
+    X = random.standard_normal((30, 8))
+    y = np.sign(X @ random.standard_normal(8) + random.standard_normal(30))
+    options = {"loss": "logistic", "regularization": 0.05, "shared_regularization": 0.2}
+    weights = []
+    for owner in (None, 2):
+        problem = vfl.problem(X, y, N, label_owner=owner, **options)
+        result = ccmac.solve(problem, ccmac.Network.ring(N), method="cross-lbfgs", tol=1e-9)
+        assert result.status == "optimal"
+        weights.append(problem.weights(result))
+    assert weights[0] == pytest.approx(weights[1], abs=1e-7)
+
+
+def test_resumes_bit_for_bit(tmp_path: Path) -> None:
+    problem, network = problem_of("separable", 3), ccmac.Network.ring(N)
+    common = {"method": "cross-lbfgs", "tol": 1e-13}
+    whole = ccmac.solve(problem, network, max_iterations=20, **common)
+    path = {"path": tmp_path / "run", "every": 100}
+    ccmac.solve(problem, network, max_iterations=9, checkpoint=path, **common)
+    rest = ccmac.solve(problem, network, max_iterations=20, checkpoint=path, **common)
+    for a, b in zip(whole.x, rest.x, strict=True):
+        assert np.array_equal(a, b)
+    assert whole.ledger["argmins"] == rest.ledger["argmins"]
+
+
+def test_warm_prices_save_iterations() -> None:
+    problem, network = problem_of("joint", 5), ccmac.Network.ring(N)
+    cold = ccmac.solve(problem, network, method="cross-lbfgs", tol=1e-6)
+    warm = ccmac.solve(problem, network, method="cross-lbfgs", tol=1e-6, warm_start=cold)
+    assert warm.status == "optimal"
+    assert warm.iterations < 0.5 * cold.iterations
+
+
+@pytest.mark.parametrize("conflict", ["shared", "cross"])
+def test_conflicting_equations_are_found(conflict: str) -> None:
+    result = ccmac.solve(
+        infeasible(0, conflict), ccmac.Network.ring(4), method="cross-lbfgs", max_iterations=200
+    )
+    assert result.status == "infeasible"
+
+
+def test_refuses_with_a_way_out() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((10, 4)), random.choice([-1.0, 1.0], 10)
+    flat = vfl.problem(X, y, 4, loss="logistic", regularization=0.0)
+    kinked = ccmac.Problem([ccmac.Agent(Separable(x=L1(1.0)), A=X[:, :1])], q=0)
+    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-continuation"):
+        ccmac.solve(flat, ccmac.Network.ring(4), method="cross-lbfgs")
+    with pytest.raises(MethodRefused, match=r"smooth.*cross-sliding"):
+        ccmac.solve(kinked, method="cross-lbfgs")
+
+
+def test_auto_weighs_averagings_against_local_work() -> None:
+    random = np.random.default_rng(2)
+    X, y = random.standard_normal((10, 4)), random.choice([-1.0, 1.0], 10)
+    problem = vfl.problem(X, y, 4, loss="logistic", shared_regularization=0.1)
+    network = ccmac.Network.ring(4)
+    dear, local = ccmac.Costs(round=20.0), problem_of("joint", 0)
+    assert ccmac.plan(problem, network).method == "cross-apapc"
+    assert ccmac.plan(problem, network, costs=dear).method == "cross-lbfgs"
+    assert (
+        ccmac.plan(problem, network, ccmac.methods.Auto(access="matvec"), costs=dear).method
+        == "cross-apapc"
+    )
+    assert ccmac.plan(local, network, costs=dear).method == "cross-apapc"  # factorizes each time
+
+
+@settings(max_examples=50)
+@given(seed=st.integers(0, 10**6), ridge=st.floats(1e-6, 10.0), far=st.floats(0.0, 1e3))
+def test_roots_of_increasing_slopes(seed: int, ridge: float, far: float) -> None:
+    random = np.random.default_rng(seed)
+    y = random.choice([-1.0, 1.0], 20)
+    exact = random.standard_normal(20) * 10.0 ** random.integers(-3, 3, 20)
+
+    def slope(v: Array) -> Array:
+        return Logistic(y=y, ridge=ridge).gradient_at(v)
+
+    start = far * random.standard_normal(20)
+    found, spent = increasing_root(slope, -slope(exact), np.full(20, ridge), start)
+    # Residuals are at the rounding of the slope's terms.
+    terms = np.maximum(np.abs(slope(exact)), (ridge + 0.25) * np.abs(exact))
+    assert np.all(np.abs(slope(found) - slope(exact)) <= 2e-14 * terms + 1e-300)
+    assert spent <= 301
+
+
+def test_direction_is_that_of_explicit_bfgs() -> None:
+    random = np.random.default_rng(0)
+    size, pairs = 8, MEMORY + 3
+    root = random.standard_normal((size, size))
+    hessian = root @ root.T + np.eye(size)
+    vectors = np.zeros((SIZE, size))
+    steps = random.standard_normal((pairs, size))
+    for p, s in enumerate(steps):
+        vectors[p % MEMORY], vectors[MEMORY + p % MEMORY] = s, hessian @ s
+    vectors[GRADIENT] = random.standard_normal(size)
+    s, y = (vectors[k] for k in places(pairs)[-1])
+    inverse = (s @ y) / (y @ y) * np.eye(size)
+    for a, b in places(pairs):
+        s, y = vectors[a], vectors[b]
+        left = np.eye(size) - np.outer(s, y) / (s @ y)
+        inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
+    c = direction(vectors @ vectors.T, pairs, 1.0)
+    assert c @ vectors == pytest.approx(-inverse @ vectors[GRADIENT], rel=1e-8)
+
+
+@pytest.mark.parametrize(("name", "most"), [("mushrooms", 111), ("a1a", 136)])
+def test_rounds_on_real_data(name: str, most: int) -> None:
+    """Logistic losses on a ring of 8: all sums and reductions charged, those of the setup too."""
+    found = dataset(name)
+    exact = logistic(found.X, found.y, LAMBDA)
+    problem = vfl.problem(
+        found.X, found.y, 8, loss="logistic", regularization=LAMBDA, shared_regularization=LAMBDA
+    )
+    result = ccmac.solve(
+        problem, ccmac.Network.ring(8), method="cross-lbfgs", tol=1e-6, reference=exact
+    )
+    assert result.status == "optimal"
+    if found.source == "libsvm":
+        assert result.ledger.of("setup")["rounds"] + result.ledger["rounds"] <= most

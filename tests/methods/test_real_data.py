@@ -1,0 +1,155 @@
+"""Vertical federated learning on LIBSVM data: counts of the default settings, every round charged.
+
+Without the data the same runs use generated look-alikes: they must converge as predicted, and the
+bounds that belong to the real sets are not asserted (the header of the run says which it was).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.lab import data
+from ccmac.lab.data import Dataset
+
+LAMBDA = 1e-2
+
+
+@cache
+def dataset(name: str) -> Dataset:
+    return data.load(name, fallback=True)
+
+
+@cache
+def ridge(name: str) -> np.ndarray:
+    X, y = dataset(name).X, dataset(name).y
+    rows, columns = X.shape
+    gram = (X.T @ X).toarray() / rows + LAMBDA * np.eye(columns)
+    return np.linalg.solve(gram, X.T @ y / rows)
+
+
+def logistic(X: object, y: np.ndarray, rho: float) -> np.ndarray:
+    """Newton on the weights: an independent reference."""
+    rows, columns = X.shape  # type: ignore[attr-defined]
+    w = np.zeros(columns)
+    for _ in range(60):
+        p = X @ w  # type: ignore[operator]
+        s = 1 / (1 + np.exp(y * p))
+        gradient = X.T @ (-y * s + rho * p) / rows + LAMBDA * w  # type: ignore[attr-defined]
+        weights = (s * (1 - s) + rho) / rows
+        hessian = (X.T @ X.multiply(weights[:, None])).toarray() + LAMBDA * np.eye(columns)  # type: ignore[attr-defined]
+        step = np.linalg.solve(hessian, gradient)
+        w -= step
+        if np.linalg.norm(step) < 1e-13:
+            break
+    return w
+
+
+# name, agents, alpha; exact gradients and rounds of solve and setup (the README's table) ...
+TABLE = [
+    ("a9a", 8, None, (32, 128, 84), (104, 8)),
+    ("mushrooms", 8, None, (34, 136, 84), (120, 8)),
+    ("w8a", 8, None, (31, 124, 84), (88, 8)),
+    ("a8a", 16, None, (32, 256, 168), (208, 16)),
+    ("a9a", 8, ("cross_factor", 3.0), (40, 160, 84), (132, 8)),
+    ("a9a", 8, ("cross_factor", 8.0), (78, 312, 84), (164, 8)),
+]
+# ... and what other splits of the columns may need.
+CEILING = 1.1
+
+
+def reached(method: str, name: str, n: int, alpha: object, seed: int) -> ccmac.Result:
+    """A run that ends at the reference, checked against it."""
+    found, exact = dataset(name), ridge(name)
+    problem = ccmac.vfl.problem(found.X, found.y, n, alpha=alpha, partition_seed=seed)
+    result = ccmac.solve(problem, ccmac.Network.ring(n), method, 1e-6, reference=exact)
+    assert result.status == "optimal"
+    assert np.sum((problem.weights(result) - exact) ** 2) <= 1e-6 * np.sum(exact**2)
+    return result
+
+
+@pytest.mark.parametrize(("name", "n", "alpha", "exact", "_"), TABLE)
+@pytest.mark.parametrize("seed", [0, 3])
+def test_ridge_counts(
+    name: str, n: int, alpha: object, exact: tuple[int, int, int], _: object, seed: int
+) -> None:
+    result = reached("cross-apapc", name, n, alpha, seed)
+    assert result.plan is not None
+    assert result.plan.iterations is not None
+    assert 1 / 2.5 <= result.iterations / result.plan.iterations <= 2.5
+    for unit, count in result.plan.iteration.items():
+        assert result.ledger[unit] == count * result.iterations
+    if dataset(name).source != "libsvm":
+        return
+    ledger = result.ledger
+    found = ledger["gradients"], ledger["rounds"], ledger.of("setup")["rounds"]
+    if seed == 0:
+        assert found == exact
+    else:
+        assert all(a <= CEILING * b for a, b in zip(found, exact, strict=True))
+
+
+@pytest.mark.parametrize(("name", "n", "alpha", "_", "exact"), TABLE)
+def test_ridge_counts_of_conjugate_gradients(
+    name: str, n: int, alpha: object, _: object, exact: tuple[int, int]
+) -> None:
+    result = reached("cross-cg", name, n, alpha, 0)
+    if dataset(name).source == "libsvm":
+        assert (result.ledger["rounds"], result.ledger.of("setup")["rounds"]) == exact
+
+
+@pytest.mark.parametrize("name", ["a9a", "mushrooms"])
+def test_logistic_counts(name: str) -> None:
+    found = dataset(name)
+    exact = logistic(found.X, found.y, LAMBDA)
+    problem = ccmac.vfl.problem(
+        found.X, found.y, 8, loss="logistic", regularization=LAMBDA, shared_regularization=LAMBDA
+    )
+    network = ccmac.Network.ring(8)
+    result = ccmac.solve(problem, network, method="cross-apapc", tol=1e-6, reference=exact)
+    assert result.status == "optimal"
+    if found.source == "libsvm":
+        assert result.ledger["rounds"] <= 480
+    fine = ccmac.solve(problem, network, method="cross-apapc", tol=1e-16, reference=exact)
+    assert np.linalg.norm(problem.weights(fine) - exact) <= 1e-8 * np.linalg.norm(exact)
+
+
+def test_huber_reaches_a_fine_reference() -> None:
+    """Huber with ridges on both blocks, against semismooth Newton on the weights."""
+    found = dataset("a1a")
+    X, y = found.X, found.y
+    rows, columns = X.shape
+    delta = 0.8
+
+    def value(w: np.ndarray) -> float:
+        p = X @ w
+        r = np.abs(p - y)
+        loss = np.where(r <= delta, 0.5 * r**2, delta * (r - 0.5 * delta))
+        return float(loss.mean() + LAMBDA / 2 * (w @ w) + LAMBDA / 2 / rows * (p @ p))
+
+    exact = np.zeros(columns)
+    for _ in range(100):
+        p = X @ exact
+        inside = np.abs(p - y) <= delta
+        gradient = X.T @ (np.clip(p - y, -delta, delta) + LAMBDA * p) / rows + LAMBDA * exact
+        weights = (inside + LAMBDA) / rows
+        hessian = (X.T @ X.multiply(weights[:, None])).toarray() + LAMBDA * np.eye(columns)
+        step = np.linalg.solve(hessian, gradient)
+        if np.linalg.norm(step) < 1e-13:
+            break
+        length = 1.0
+        while length > 1e-6 and value(exact - length * step) > value(exact):
+            length /= 2
+        exact -= length * step
+    assert np.linalg.norm(gradient) < 1e-13
+    problem = ccmac.vfl.problem(
+        X, y, 8, loss="huber", delta=delta, regularization=LAMBDA, shared_regularization=LAMBDA
+    )
+    result = ccmac.solve(problem, ccmac.Network.ring(8), method="cross-apapc", tol=1e-9)
+    assert result.status == "optimal"
+    error = np.linalg.norm(problem.weights(result) - exact)
+    assert error <= result.error_bound + 1e-13
+    assert error <= 1e-8 * np.linalg.norm(exact)

@@ -1,0 +1,166 @@
+"""solve against a dense KKT reference on random quadratics of every flavour."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.errors import InputError
+from ccmac.lab.instances import random_quadratic
+from ccmac.lab.instances.reference import solve_kkt
+from ccmac.runtime import InProcess
+from ccmac.runtime.averaging import Tree
+
+TOL = 1e-6
+
+
+def flavour(seed: int) -> tuple[ccmac.Problem, ccmac.Network]:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 7))
+    options: dict[str, object] = {"kappa_f": float(10 ** rng.uniform(1, np.log10(300)))}
+    if rng.random() < 0.3:
+        options["rank_deficient"] = True
+    if rng.random() < 0.15:
+        options["B_zero"] = True
+    if rng.random() < 0.15:
+        options["overlap"] = True
+    if rng.random() < 0.2:
+        options["sparse"] = True
+    if rng.random() < 0.3:
+        count = int(rng.integers(1, 3))
+        options["absent"] = tuple(str(b) for b in rng.choice(list("ABCD"), count, replace=False))
+    problem = random_quadratic(seed, n=n, **options)  # type: ignore[arg-type]
+    if n == 1:
+        return problem, ccmac.Network.path(1)
+    networks = (ccmac.Network.ring, ccmac.Network.path, ccmac.Network.star)
+    return problem, networks[seed % 3](n)
+
+
+def distance(problem: ccmac.Problem, result: ccmac.Result) -> float:
+    reference = solve_kkt(problem)
+    exact = np.concatenate([*reference.x, reference.z])
+    return float(np.linalg.norm(point(result) - exact))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_bound_and_tolerance_on_two_hundred_instances(block: int) -> None:
+    loose = 0
+    for seed in range(20 * block, 20 * block + 20):
+        problem, network = flavour(seed)
+        result = ccmac.solve(problem, network, method="cross-apapc", tol=TOL)
+        error = distance(problem, result)
+        size = float(np.linalg.norm(np.concatenate([*result.x, result.z])))
+        assert result.status == "optimal", (seed, result.message)
+        assert error <= TOL * max(1.0, size), seed
+        assert error <= result.error_bound, seed
+        loose += result.error_bound > 100 * error
+    assert loose <= 2  # within a factor 100 on at least 90 %
+
+
+@pytest.mark.parametrize("seed", range(0, 40))
+def test_auto_agrees_too(seed: int) -> None:
+    problem, network = flavour(seed)
+    result = ccmac.solve(problem, network, tol=TOL)
+    assert result.status == "optimal", result.message
+    assert distance(problem, result) <= result.error_bound
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_multipliers_are_prices(seed: int) -> None:
+    """grad_x f + A'y + C'kappa = 0 and sum_i (grad_z f + B'y + D'delta) = 0 at the solution."""
+    problem, network = flavour(seed)
+    result = ccmac.solve(problem, network, method="cross-apapc", tol=1e-9)
+    prices = result.multipliers
+    assert prices is not None
+    balance = np.zeros(problem.q)
+    for k, (i, agent) in enumerate(problem.agents.items()):
+        gx, gz = agent.objective.gradient(result.x[i], result.z)
+        for block, price, target in (
+            (agent.A, prices.coupled, "x"), (agent.C, prices.local[k], "x"),
+            (agent.B, prices.coupled, "z"), (agent.D, prices.shared[k], "z"),
+        ):  # fmt: skip
+            if block is not None:
+                push = block.T @ price
+                gx, gz = (gx + push, gz) if target == "x" else (gx, gz + push)
+        assert np.linalg.norm(gx) <= 1e-5 * (1 + np.linalg.norm(prices.coupled))
+        balance += gz
+    assert np.linalg.norm(balance) <= 1e-5 * (1 + np.linalg.norm(prices.coupled))
+
+
+@pytest.mark.parametrize("seed", [1, 4, 9, 13])
+def test_measured_ledger_is_the_predicted_one(seed: int) -> None:
+    problem, network = flavour(seed)
+    result = ccmac.solve(problem, network, method="cross-apapc", tol=1e-4)
+    assert result.plan is not None
+    for unit, count in result.plan.iteration.items():
+        assert result.ledger[unit] == count * result.iterations, unit
+    assert result.ledger["affine"] == 2 * result.plan.settings["outer degree"] * result.iterations
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_is_fused_in_the_averaged_realization(seed: int) -> None:
+    problem, network = flavour(seed)
+    fused = ccmac.solve(problem, network, method="cross-apapc", tol=1e-5)
+    plain = ccmac.solve(
+        problem,
+        network,
+        method="cross-apapc",
+        tol=1e-5,
+        runtime=ccmac.InProcess(network, fused=False),
+    )
+    assert fused.iterations == plain.iterations
+    assert fused.ledger.as_dict() == plain.ledger.as_dict()
+    assert np.array_equal(point(fused), point(plain))
+
+
+def test_nothing_is_fused_on_vertical_data() -> None:
+    """S has an eigenvalue of multiplicity 24: its Krylov space is exhausted and begun again."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((40, 16))
+    problem = ccmac.vfl.problem(X, X @ random.standard_normal(16), 8, regularization=0.05)
+    network = ccmac.Network.ring(8)
+    fused = ccmac.solve(problem, network, method="cross-apapc")
+    plain = ccmac.solve(
+        problem, network, method="cross-apapc", runtime=ccmac.InProcess(network, fused=False)
+    )
+    assert plain.status == "optimal"
+    assert fused.ledger.as_dict() == plain.ledger.as_dict()
+    assert np.array_equal(point(fused), point(plain))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_both_ways_of_averaging_give_the_solution(seed: int) -> None:
+    problem, _ = flavour(seed)
+    network = ccmac.Network.ring(problem.n)
+    counts = {}
+    for averaging in ("relay", "tree"):
+        made = ccmac.plan(problem, network, "cross-apapc", averaging=averaging)
+        result = ccmac.solve(problem, network, method="cross-apapc", averaging=averaging)
+        assert distance(problem, result) <= TOL * max(1.0, float(np.linalg.norm(point(result))))
+        assert (made.averaging, result.plan.averaging) == (averaging, averaging)
+        counts[averaging] = made.averaging_rounds
+    assert counts == {"relay": problem.n // 2, "tree": 2 * (problem.n // 2)}
+
+
+def test_averaging_is_checked() -> None:
+    problem, network = flavour(1)
+    with pytest.raises(InputError, match="'gossip' is unknown; take auto, relay, tree"):
+        ccmac.solve(problem, network, averaging="gossip")
+    runtime = InProcess(network, averaging=Tree(network))
+    with pytest.raises(InputError, match="'relay': the runtime given has tree"):
+        ccmac.solve(problem, network, runtime=runtime, averaging="relay")
+
+
+def point(result: ccmac.Result) -> np.ndarray:
+    """(x, z) as one vector."""
+    return np.concatenate([*result.x, result.z])
+
+
+@pytest.mark.parametrize("access", ["factor", "matvec"])
+def test_access_rules_reach_the_same_point(access: str) -> None:
+    problem = random_quadratic(7, n=4)
+    result = ccmac.solve(
+        problem, ccmac.Network.ring(4), method=ccmac.methods.CrossApapc(access=access), tol=1e-7
+    )
+    assert distance(problem, result) <= result.error_bound

@@ -1,0 +1,163 @@
+"""Files appear complete or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccmac.errors import InputError
+from ccmac.storage.files import atomic_directory, atomic_path, atomic_write
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+@given(data=st.binary(max_size=200))
+def test_bytes_come_back(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    target = tmp_path_factory.mktemp("bytes") / "state.bin"
+    atomic_write(target, data)
+    assert target.read_bytes() == data
+    assert names(target.parent) == ["state.bin"]
+
+
+def test_text_is_utf8_with_newlines_as_given(tmp_path: Path) -> None:
+    atomic_write(tmp_path / "note.txt", "κ = χ²\r\nnext\n")
+    assert (tmp_path / "note.txt").read_bytes() == "κ = χ²\r\nnext\n".encode()
+
+
+def test_missing_parents_are_made(tmp_path: Path) -> None:
+    atomic_write(str(tmp_path / "a" / "b" / "c.json"), "{}")
+    assert (tmp_path / "a" / "b" / "c.json").read_text() == "{}"
+
+
+def test_failed_block_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "state.bin"
+    atomic_write(target, b"old")
+    with pytest.raises(RuntimeError), atomic_path(target) as temporary:
+        temporary.write_bytes(b"half of the ne")
+        raise RuntimeError
+    assert target.read_bytes() == b"old"
+    assert names(tmp_path) == ["state.bin"]
+
+
+def test_target_is_unchanged_until_the_block_ends(tmp_path: Path) -> None:
+    target = tmp_path / "state.bin"
+    atomic_write(target, b"old")
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(b"new")
+        assert target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new"
+
+
+def test_suffix_is_kept_for_writers_that_look_at_it(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "arrays.npz") as temporary:
+        np.savez(temporary, A=np.eye(2))
+    with np.load(tmp_path / "arrays.npz", allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["A"], np.eye(2))
+    assert names(tmp_path) == ["arrays.npz"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+def test_modes_follow_the_umask_and_the_replaced_file(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        atomic_write(tmp_path / "new", b"")
+        with atomic_directory(tmp_path / "folder"):
+            pass
+        (tmp_path / "private").touch(mode=0o600)
+        atomic_write(tmp_path / "private", b"x")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a directory"):
+        atomic_write(tmp_path, b"")
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_file_is_no_parent(tmp_path: Path, depth: int) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="a parent of it is a file"):
+        atomic_write(tmp_path.joinpath("file", *"ab"[:depth]), b"")
+
+
+def test_directory_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "runs" / "first"
+    with atomic_directory(target) as folder:
+        (folder / "inner").mkdir()
+        (folder / "inner" / "x").write_text("1")
+        assert not target.exists()
+    assert (target / "inner" / "x").read_text() == "1"
+    assert names(tmp_path / "runs") == ["first"]
+
+
+def test_failed_block_leaves_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), atomic_directory(tmp_path / "run") as folder:
+        (folder / "x").write_text("1")
+        raise KeyboardInterrupt
+    assert names(tmp_path) == []
+
+
+def test_foreign_directory_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").write_text("years")
+    entered = False
+    with (
+        pytest.raises(InputError, match=r"home is not empty"),
+        atomic_directory(tmp_path / "home"),
+    ):
+        entered = True
+    assert not entered
+    assert (tmp_path / "home" / "thesis.tex").read_text() == "years"
+    assert names(tmp_path) == ["home"]
+
+
+def test_directory_filled_meanwhile_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "run"
+    with pytest.raises(InputError, match="not empty"), atomic_directory(target):
+        target.mkdir()
+        (target / "other").touch()
+    assert names(tmp_path) == ["run"]
+    assert names(target) == ["other"]
+
+
+def test_empty_directory_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with atomic_directory(tmp_path / "run") as folder:
+        (folder / "x").touch()
+    assert names(tmp_path / "run") == ["x"]
+    assert names(tmp_path) == ["run"]
+
+
+def test_replace_removes_the_old_content(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "old").touch()
+    with atomic_directory(tmp_path / "run", replace=True) as folder:
+        (folder / "new").touch()
+        assert names(tmp_path / "run") == ["old"]
+    assert names(tmp_path / "run") == ["new"]
+    assert names(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_file_and_link_are_not_replaced_by_a_directory(tmp_path: Path, replace: bool) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    for name in ("file", "link"):
+        with (
+            pytest.raises(InputError, match="not a directory of its own"),
+            atomic_directory(tmp_path / name, replace=replace),
+        ):
+            pass
+    assert (tmp_path / "link").is_symlink()

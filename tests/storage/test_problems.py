@@ -1,0 +1,393 @@
+"""Problems survive the disk; damaged, foreign or hostile directories are refused by name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import re
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.linalg import aslinearoperator
+
+import ccmac
+from ccmac.errors import InputError
+from ccmac.objectives import Custom, Logistic, Separable, SquaredDistance
+from ccmac.storage import load_problem, save_problem
+from objectives.examples import CASES, D, N, Q, build
+
+
+def problem(n: int = 5) -> ccmac.Problem:
+    """Dense, sparse, absent and empty blocks, several objectives."""
+    rng = np.random.default_rng(0)
+    agents = []
+    for i in range(n):
+        d = 2 + i
+        agents.append(
+            ccmac.Agent(
+                Separable(SquaredDistance(0.1 + i), Logistic(y=np.array([1.0, -1.0, 1.0]))),
+                A=rng.standard_normal((4, d))
+                if i % 2
+                else sp.random_array((4, d), density=0.4, rng=rng),
+                B=0.1 * (i + 1) * sp.eye_array(4, 3),
+                b=rng.standard_normal(4) if i else None,
+                C=rng.standard_normal((2, d)) if i == 3 else None,
+                c=rng.standard_normal(2) if i == 3 else None,
+                D=sp.csr_array((0, 3)) if i == 2 else None,
+            )
+        )
+    return ccmac.Problem(agents)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    problem().save(tmp_path / "p")
+    return tmp_path / "p"
+
+
+def assert_equal_blocks(a: Any, b: Any) -> None:
+    assert type(a) is type(b)
+    if sp.issparse(a):
+        assert a.shape == b.shape
+        assert (a != b).nnz == 0
+    elif a is not None:
+        np.testing.assert_array_equal(a, b)
+
+
+def test_round_trip_is_exact(saved: Path) -> None:
+    original, loaded = problem(), ccmac.Problem.load(saved)
+    for name in ("n", "q", "m", "d", "p", "r"):
+        assert getattr(loaded, name) == getattr(original, name)
+    for i, agent in original.agents.items():
+        for name in "ABCDbce":
+            assert_equal_blocks(getattr(agent, name), getattr(loaded.agents[i], name))
+    x, z = np.ones(2), np.ones(3)
+    assert loaded.agents[0].objective.value(x, z) == original.agents[0].objective.value(x, z)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{kind}-{k}" for kind, k in CASES])
+def test_every_objective_round_trips(case: tuple[str, int], tmp_path: Path) -> None:
+    objective = build(case)
+    blocks = {"A": np.zeros((1, D)), "B": np.zeros((1, Q))}
+    ccmac.Problem([ccmac.Agent(objective, **blocks)]).save(tmp_path / "p")
+    copy = ccmac.Problem.load(tmp_path / "p").agents[0].objective
+    assert type(copy) is type(objective)
+    assert copy.capabilities == objective.capabilities
+    assert copy.curvature(D, Q) == objective.curvature(D, Q)
+    for v in np.random.default_rng(0).uniform(-0.2, 0.9, (5, N)):
+        assert copy.value(v[:D], v[D:]) == objective.value(v[:D], v[D:])
+
+
+@settings(max_examples=25)  # each example writes a directory
+@given(A=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=6, max_size=6))
+def test_numbers_are_kept_to_the_last_bit(A: list[float], tmp_path_factory: Any) -> None:
+    matrix = np.array(A).reshape(2, 3)
+    weight = abs(A[0])
+    agent = ccmac.Agent(SquaredDistance(weight), A=matrix, B=sp.csr_array(matrix))
+    path = tmp_path_factory.mktemp("bits") / "p"
+    ccmac.Problem([agent]).save(path)
+    loaded = ccmac.Problem.load(path).agents[0]
+    np.testing.assert_array_equal(loaded.A, matrix)
+    np.testing.assert_array_equal(loaded.B.toarray(), matrix)
+    assert loaded.objective.weight == weight  # type: ignore[attr-defined]
+
+
+def test_saving_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        problem().save(tmp_path / name)
+    for file in (tmp_path / "one").iterdir():
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
+
+
+def test_a_process_opens_only_its_own_agents(saved: Path) -> None:
+    for i in (0, 1, 2):
+        (saved / f"agent-{i:04d}.npz").unlink()
+    part = load_problem(saved, range(3, 5))
+    assert list(part.agents) == [3, 4]
+    assert (part.n, part.q, part.m) == (5, 3, 4)
+    with pytest.raises(InputError, match=r"^agent 2, file agent-0002\.npz: the file is missing"):
+        load_problem(saved, range(2, 5))
+    with pytest.raises(InputError, match=r"agent 5 was asked for .* 0\.\.4"):
+        load_problem(saved, range(4, 6))
+
+
+def test_an_existing_directory_is_replaced_only_on_request(saved: Path) -> None:
+    with pytest.raises(InputError, match="not empty"):
+        problem(2).save(saved)
+    assert load_problem(saved).n == 5
+    problem(2).save(saved, replace=True)
+    assert load_problem(saved).n == 2
+    assert sorted(f.name for f in saved.iterdir()) == [
+        "agent-0000.npz",
+        "agent-0001.npz",
+        "problem.yaml",
+    ]
+
+
+# -- what cannot be saved -----------------------------------------------------------------------
+def test_code_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    custom = Custom(lambda x, z: 0.0, lambda x, z: (x, z), 1.0, 1.0)
+    quiet = ccmac.Agent(SquaredDistance(1.0), B=np.ones((1, 2)))
+    cases = {
+        "agent 1, objective: Custom is Python code": ccmac.Agent(custom),
+        "agent 1, block A: is an operator": ccmac.Agent(
+            SquaredDistance(1.0), A=aslinearoperator(np.ones((1, 2)))
+        ),
+    }
+    for message, agent in cases.items():
+        with pytest.raises(InputError, match=f"^{message}.*; (use|give)"):
+            ccmac.Problem([quiet, agent]).save(tmp_path / "p")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_subclasses_of_known_objectives_are_code_too(tmp_path: Path) -> None:
+    class SquaredDistance(ccmac.objectives.SquaredDistance):
+        """Same name, other class."""
+
+    agent = ccmac.Agent(SquaredDistance(1.0), B=np.ones((1, 2)))
+    with pytest.raises(InputError, match=r"^agent 0, objective: SquaredDistance is Python code"):
+        ccmac.Problem([agent]).save(tmp_path / "p")
+
+
+def test_a_part_of_a_problem_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds 2 of 5 agents"):
+        save_problem(problem().restricted(range(1, 3)), tmp_path / "p")
+
+
+# -- damaged and hostile files ------------------------------------------------------------------
+def refusal(directory: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        load_problem(directory)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@settings(max_examples=25)
+@given(cut=st.integers(0, 400), flip=st.integers(0, 10**6), mode=st.sampled_from(["cut", "flip"]))
+def test_damage_is_noticed(cut: int, flip: int, mode: str, tmp_path_factory: Any) -> None:
+    directory = tmp_path_factory.mktemp("damage") / "p"
+    problem(3).save(directory)
+    victim = directory / "agent-0001.npz"
+    content = bytearray(victim.read_bytes())
+    if mode == "cut":
+        content = content[: len(content) - 1 - cut]
+    else:
+        content[flip % len(content)] ^= 0x40
+    victim.write_bytes(bytes(content))
+    assert refusal(directory).startswith(
+        "agent 1, file agent-0001.npz: the content does not match its checksum"
+    )
+
+
+def edit_manifest(directory: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    path = directory / "problem.yaml"
+    content = yaml.safe_load(path.read_text())
+    change(content)
+    path.write_text(yaml.safe_dump(content))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(version=2), "has format version 2 but this program reads 1"),
+        (lambda m: m.update(format="other"), "does not describe a problem"),
+        (lambda m: m.pop("format"), "does not describe a problem"),
+        (lambda m: m.pop("q"), "missing required field `q`"),
+        (lambda m: m.update(q="3"), "Expected `int`, got `str`"),
+        (lambda m: m.update(q=-1), "must not be negative"),
+        (lambda m: m.update(n=6), "says n = 6 but lists 5 agents"),
+        (lambda m: m.update(surprise=1), "unknown field `surprise`"),
+        (lambda m: m["agents"][1].update(file="../p/agent-0001.npz"), "agent 1: .*plain file name"),
+        (lambda m: m["agents"][1].update(file="/etc/passwd"), "agent 1: .*plain file name"),
+        (lambda m: m["agents"][1].update(file=""), "agent 1: .*plain file name"),
+        (lambda m: m["agents"][1].update(file=".."), "agent 1: .*plain file name"),
+        (lambda m: m["agents"].clear(), "lists 0 agents"),
+    ],
+)
+def test_bad_manifests(saved: Path, change: Any, message: str) -> None:
+    edit_manifest(saved, change)
+    with pytest.raises(InputError, match=f"problem.yaml: .*{message}"):
+        load_problem(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m["agents"][1].update(d=9), r"agent 1, file .* \(3, 0, 0\) .* \(9, 0, 0\)"),
+        (lambda m: m.update(q=2), "agent 0, block B: has 3 columns but z has 2"),
+        (lambda m: m.update(m=7), "agent 0, block A: has 4 rows but .* 7"),
+        (
+            lambda m: m["agents"][1].update(sha256="0" * 64),
+            "agent 1, .*does not match its checksum",
+        ),
+        (
+            lambda m: m["agents"][1].update(file="nowhere.npz"),
+            "agent 1, file nowhere.npz: .*missing",
+        ),
+    ],
+)
+def test_manifest_and_files_must_belong_together(saved: Path, change: Any, message: str) -> None:
+    edit_manifest(saved, change)
+    with pytest.raises(InputError, match=f"^{message}"):
+        load_problem(saved)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!!python/object/apply:os.system ['touch executed']",
+        "format: !!python/name:os.system\n",
+        "{unclosed",
+        "\x00",
+        "[" * 1500,
+        "",
+        "just text",
+        "- 1\n- 2\n",
+        "format: ccmac-problem\nversion: 2024-13-45\n",
+        "format: ccmac-problem\nversion: !!int foo\n",
+        f"format: ccmac-problem\nversion: {'9' * 5000}\n",
+        f"format: ccmac-problem\nversion: {'x' * 5000}\n",
+        "&a [*a]",
+        "format: ccmac-problem\na: &a [1, 1]\n"
+        + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in pairwise("abcdefghij"))
+        + "version: *j\n",
+    ],
+)
+def test_hostile_yaml(saved: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(saved)
+    (saved / "problem.yaml").write_text(text)
+    told = refusal(saved)
+    assert re.search(r"problem\.yaml(, line \d+)?: ", told)
+    assert len(told) < 300 + len(str(saved))
+    assert not (saved / "executed").exists()
+
+
+def test_manifest_that_is_not_text_or_not_there(saved: Path) -> None:
+    (saved / "problem.yaml").write_bytes(b"\xff\xfe\x00")
+    assert "is not a UTF-8 text" in refusal(saved)
+    (saved / "problem.yaml").unlink()
+    assert "not found; give a directory written by Problem.save" in refusal(saved)
+
+
+def replace_agent(directory: Path, write: Callable[[Path], None], agent: int = 1) -> None:
+    """Put another file in an agent's place, with a checksum that matches."""
+    victim = directory / f"agent-{agent:04d}.npz"
+    write(victim)
+    digest = hashlib.sha256(victim.read_bytes()).hexdigest()
+    edit_manifest(directory, lambda m: m["agents"][agent].update(sha256=digest))
+
+
+def edit_agent(directory: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    with np.load(directory / "agent-0001.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    change(arrays)
+    replace_agent(directory, lambda path: np.savez(path, **arrays))
+
+
+class Bomb:
+    """Leaves a mark when unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (exec, ("import builtins; builtins.ccmac_was_unpickled = True",))
+
+
+@pytest.mark.parametrize("place", ["A", "b", "objective", "unused"])
+def test_pickles_are_never_opened(saved: Path, place: str) -> None:
+    edit_agent(saved, lambda arrays: arrays.update({place: np.array([Bomb()], dtype=object)}))
+    assert refusal(saved).startswith("agent 1, file agent-0001.npz: is not a file of plain arrays")
+    replace_agent(saved, lambda path: path.write_bytes(pickle.dumps(Bomb())))
+    assert refusal(saved).startswith("agent 1, file agent-0001.npz: is not a file of plain arrays")
+    assert not hasattr(sys.modules["builtins"], "ccmac_was_unpickled")
+
+
+def _lone_array(path: Path) -> None:
+    with path.open("wb") as stream:
+        np.save(stream, np.ones(3))
+
+
+def test_other_files_in_an_agents_place(saved: Path) -> None:
+    replace_agent(saved, _lone_array)
+    assert refusal(saved).startswith("agent 1, file agent-0001.npz: is not a file of plain arrays")
+    for content in (b"", b"PK\x03\x04 nonsense", b"\x93NUMPY\x01\x00"):
+        replace_agent(saved, lambda path, content=content: path.write_bytes(content))
+        assert refusal(saved).startswith(
+            "agent 1, file agent-0001.npz: is not a file of plain arrays"
+        )
+
+
+SEPARABLE = {"kind": "Separable", "state": {"x": None, "z": None}}
+
+
+def _text(**changes: Any) -> np.ndarray:
+    return np.array(json.dumps(SEPARABLE | changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("A", np.full((4, 3), np.nan), "block A: has entries that are NaN"),
+        ("A", np.ones((4, 3)) * 1j, "block A: has complex"),
+        ("A", np.full((4, 3), "x"), "block A: is not numeric"),
+        ("A", np.ones((3, 3)), "block A: has 3 rows but .* has 4"),
+        ("b", np.full(4, np.inf), "block b: has entries"),
+        ("B.indices", np.array([0, 1, 9]), ".*block B: is not a valid sparse matrix"),
+        ("B.indices", np.array([0, 1, -1]), ".*block B: is not a valid sparse matrix"),
+        ("B.indices", np.array([0.0, 1.0, 2.0]), ".*block B: is not a valid sparse matrix"),
+        ("B.indptr", np.array([0, 1, 2, 3, 10**9]), ".*block B: is not a valid sparse matrix"),
+        ("B.indptr", np.array([0, 3, 1, 3, 3]), ".*block B: is not a valid sparse matrix"),
+        ("B.shape", np.array([4, 3, 1]), ".*block B: is not a valid sparse matrix"),
+        ("B.shape", np.array([4, -3]), ".*block B: is not a valid sparse matrix"),
+        ("B.data", np.array([np.nan, 1.0, 1.0]), "block B: has entries that are NaN"),
+        ("objective", np.array([1.0]), ".*block objective: is not a text"),
+        ("objective", np.array("{"), ".*objective: is not valid JSON"),
+        ("objective", np.array("[" * 100_000), ".*objective: is (nested too deeply|not valid)"),
+        ("objective", np.array("[]"), ".*objective: an objective needs kind and state"),
+        ("objective", _text(kind="os.system"), ".*objective: unknown objective 'os.system'"),
+        ("objective", _text(kind="Custom"), ".*objective: unknown objective 'Custom'"),
+        ("objective", _text(kind=["Box"]), r".*objective: unknown objective \['Box'\]"),
+        ("objective", _text(state=[1]), ".*objective: the state of Separable is not a mapping"),
+        ("objective", _text(state={"w": 1}), ".*objective: the state of Separable has wrong"),
+        ("objective", _text(state={"x": 1}), ".*objective: Separable, x: int is not a function"),
+        ("objective", _text(state={"x": [1]}), ".*objective: has a bare list"),
+        (
+            "objective",
+            _text(state={"x": {"odd": 1}}),
+            r".*objective: has an unknown entry \['odd'\]",
+        ),
+        ("objective", _text(state={"x": {"array": "none"}}), ".*block none: is missing"),
+        ("objective", _text(state={"x": {"csr": "none"}}), ".*block none: lacks data, indices"),
+        (
+            "objective",
+            np.array(json.dumps({"kind": "SquaredDistance", "state": {"weight": -1}})),
+            ".*objective: SquaredDistance, weight: is -1.0",
+        ),
+        (
+            "objective",
+            np.array(json.dumps({"kind": "Sum", "state": {}})),
+            ".*objective: the state of Sum has wrong entries",
+        ),
+    ],
+)
+def test_bad_content_with_a_good_checksum(
+    saved: Path, name: str, value: np.ndarray, message: str
+) -> None:
+    edit_agent(saved, lambda arrays: arrays.update({name: value}))
+    with pytest.raises(InputError, match=f"^agent 1, {message}") as caught:
+        load_problem(saved)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_objective(saved: Path) -> None:
+    edit_agent(saved, lambda arrays: arrays.pop("objective"))
+    assert refusal(saved).startswith("agent 1, file agent-0001.npz, block objective: is missing")

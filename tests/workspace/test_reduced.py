@@ -1,0 +1,289 @@
+"""T against the dense stacked equations on ker C, and its least singular value from below."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import flint
+import numpy as np
+import pytest
+from flint import acb_mat, arb, fmpq_mat
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adversarial import suite
+from adversarial.draft import Array, Draft
+from adversarial.exact import BITS, matrix, rational
+from adversarial.families import base, rescaled_rows
+from ccmac import Agent, Network, Problem
+from ccmac.linalg.ranks import row_space
+from ccmac.objectives import Quadratic
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace, reduced
+from ccmac.workspace.reduced import Kernel, Reduced, affordable
+from certificates.points import onto_rows, workspace
+
+SEEDS = st.integers(0, 10**4)
+
+
+def gathered(work: Workspace) -> Reduced:
+    """T, which must be affordable here."""
+    assert work.reduced is not None
+    return work.reduced
+
+
+def dense_T(draft: Draft, scaled: Reduced) -> Array:
+    """[A_i N_i ..., Bbar; 0, D] from null spaces by SVD, rows scaled as T's are."""
+    bases = []
+    for C in draft.C:
+        _, s, Vt = np.linalg.svd(C, full_matrices=True)
+        bases.append(Vt[int(np.count_nonzero(s > 1e-9 * s.max(initial=0.0))) :].T)
+    coupled = np.hstack([*(A @ N for A, N in zip(draft.A, bases, strict=True)), sum(draft.B)])
+    D = np.vstack(draft.D)
+    shared = np.hstack([np.zeros((len(D), coupled.shape[1] - draft.q)), D])
+    return np.vstack([scaled.unit[:, None] * coupled, scaled.unit_D[:, None] * shared])
+
+
+def positive(values: Array) -> Array:
+    """Singular values above rounding, largest first."""
+    return values[values > 1e-10 * max(1.0, values.max(initial=0.0))]
+
+
+@given(SEEDS)
+@settings(max_examples=40)
+def test_singular_values_are_those_of_the_dense_equations(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    draft = rescaled_rows(base(random, p=2, r=int(random.integers(0, 3))), -8, 8).plant(drift=False)
+    found = gathered(workspace(draft))
+    expected = positive(np.linalg.svd(dense_T(draft, found), compute_uv=False))
+    assert found.rank == len(expected)
+    assert np.allclose(found.sigma, expected, rtol=1e-11)
+    assert found.frobenius == pytest.approx(float(np.linalg.norm(expected)), rel=1e-11)
+    if found.rank:
+        assert found.least <= expected[-1]
+        assert found.least >= expected[-1] * (1 - 1e-9)
+        assert found.condition == pytest.approx(expected[0] / expected[-1], rel=1e-9)
+
+
+@given(SEEDS)
+@settings(max_examples=25)
+def test_left_vectors_solve_with_the_gram_matrix_and_split_the_range(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    draft = base(random, p=1, r=2).plant()
+    found = gathered(workspace(draft))
+    T = dense_T(draft, found)
+    rows = random.standard_normal(len(T))
+    assert np.allclose(found.inverse_gram(rows), np.linalg.pinv(T @ T.T, rcond=1e-9) @ rows)
+    both = np.hstack([found.U, found.U_null])
+    assert np.allclose(both @ both.T, np.eye(len(T)))
+    assert np.linalg.norm(found.U_null.T @ T) <= 1e-13 * np.linalg.norm(T)
+    coupled, shared = found.prices(rows)
+    assert np.array_equal(coupled, found.unit * rows[: draft.m])
+    assert np.array_equal(shared, rows[draft.m :])
+
+
+@given(SEEDS)
+@settings(max_examples=25)
+def test_the_right_hand_side_is_what_the_least_norm_points_leave(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    draft = base(random, p=1, r=1).plant()
+    found = gathered(workspace(draft))
+    beta = sum(draft.b)
+    for A, C, c in zip(draft.A, draft.C, draft.c, strict=True):
+        beta = beta - A @ (np.linalg.pinv(C) @ c)
+    e = found.unit_D * np.concatenate(draft.e)
+    assert np.allclose(found.right, np.concatenate([found.unit * beta, e]), atol=1e-12)
+    parts = [b - A @ k.point for b, A, k in zip(draft.b, draft.A, found.kernels, strict=True)]
+    assert np.allclose(found.size_b, np.sum(np.abs(parts), axis=0))
+
+
+FAMILIES = (
+    "near-local", "near-shared", "near-across", "near-coupled", "near-mixed", "two-agents",
+    "row-scales", "redundant", "overlapping", "block-scales", "absent", "no-local",
+)  # fmt: skip
+
+
+def exact_sigma(draft: Draft, found: Reduced) -> list[float]:
+    """Singular values of S T from its rational Gram matrix at 300 bits, largest first."""
+    rows = draft.m + len(found.unit_D)
+    gram = fmpq_mat(rows, rows)
+    scales = [rational(float(v)) for v in (*found.unit, *found.unit_D)]
+    for A, C in zip(draft.A, draft.C, strict=True):
+        if A.size:
+            block = matrix(A, A.shape[1])
+            part = fmpq_mat(draft.m, draft.m)
+            pulled = block.transpose()
+            for j in range(draft.m):
+                column = fmpq_mat(A.shape[1], 1, [pulled[k, j] for k in range(A.shape[1])])
+                inside = onto_rows(matrix(C, C.shape[1]), column) if C.size else 0 * column
+                image = block * (column - inside)
+                for i in range(draft.m):
+                    part[i, j] = image[i, 0]
+            for i in range(draft.m):
+                for j in range(draft.m):
+                    gram[i, j] += part[i, j]
+    wide = matrix(np.vstack([sum(draft.B), *draft.D]), draft.q)
+    outer = wide * wide.transpose() if draft.q else fmpq_mat(rows, rows)
+    for i in range(rows):
+        for j in range(rows):
+            gram[i, j] = scales[i] * scales[j] * (gram[i, j] + outer[i, j])
+    before = flint.ctx.prec
+    flint.ctx.prec = BITS
+    try:
+        values = acb_mat(flint.arb_mat(gram)).eig(algorithm="approx", tol=arb(2) ** (20 - BITS))
+        squares = sorted((float(v.real.mid()) for v in values), reverse=True)
+    finally:
+        flint.ctx.prec = before
+    return [math.sqrt(v) for v in squares[: gram.rank()]]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_least_is_a_lower_bound_however_near_rows_are_to_dependence(family: str) -> None:
+    for seed in range(8):
+        draft = suite.make(family, seed).draft
+        found, true = gathered(workspace(draft)), []
+        if draft.m + len(found.unit_D):
+            true = exact_sigma(draft, found)
+        if found.doubtful or (found.rank and found.least == 0):
+            continue  # nothing is claimed
+        assert found.rank == len(true), (family, seed)
+        if true:
+            assert found.least <= true[-1], (family, seed)
+            assert found.least >= 0.9 * true[-1] - 2 * found.angle * found.frobenius, (family, seed)
+
+
+@pytest.mark.parametrize("exponent", range(10, 35, 3))
+def test_nearly_dependent_rows_of_two_agents(exponent: int) -> None:
+    draft = suite.make("two-agents", exponent - 10).draft
+    assert draft.D[1][0, 1] == 2.0 + 2.0**-exponent
+    found = gathered(workspace(draft))
+    true = exact_sigma(draft, found)[-1]
+    assert found.rank == 3
+    assert not found.doubtful
+    assert 0.9 * true <= found.least <= true
+    assert found.near_cut["dropped"] == 0.0
+    assert found.near_cut["kept"] == pytest.approx(true / 1e-12 / found.sigma[0], rel=0.01)
+
+
+@pytest.mark.parametrize("t", [2.0**-44, 1e-13, 3e-13])
+def test_what_lies_near_the_cut_is_doubtful(t: float) -> None:
+    """[1 1; 1 1 + t]: the rank is a matter of opinion, in C as in D."""
+    rows = np.array([[1.0, 1.0], [1.0, 1.0 + t]])
+    agent = Agent(Quadratic(np.eye(4), np.ones(4)), C=rows, c=np.ones(2), A=[[1.0, 0.0]], b=[0.0])
+    assert gathered(Workspace(Problem([agent]), InProcess(Network.complete(1)))).doubtful
+    agent = Agent(Quadratic(np.eye(3), np.ones(3)), D=rows, e=np.ones(2))
+    assert gathered(Workspace(Problem([agent]), InProcess(Network.complete(1)))).doubtful
+
+
+def test_exactly_repeated_rows_are_not_doubtful() -> None:
+    agent = Agent(Quadratic(np.eye(3), np.ones(3)), D=np.ones((2, 2)), e=np.ones(2))
+    found = gathered(Workspace(Problem([agent]), InProcess(Network.complete(1))))
+    assert (found.rank, found.doubtful) == (1, False)
+    assert found.near_cut["dropped"] < 1e-2
+
+
+def test_what_the_projection_cancels_is_not_blown_up() -> None:
+    """A = C: on ker C nothing is left of the coupled row but rounding, and that stays small."""
+    random = np.random.default_rng(5)
+    C = random.standard_normal((2, 4)) * 1e6
+    agents = [
+        Agent(Quadratic(np.eye(5), np.ones(5)), A=C, b=np.ones(2), C=C, c=np.ones(2))
+        for _ in range(3)
+    ]
+    found = gathered(Workspace(Problem(agents, q=1), InProcess(Network.ring(3))))
+    assert found.rank == 0
+    assert found.least == math.inf
+    assert found.condition == 1.0
+    assert 0.5 <= found.unit[0] * np.linalg.norm(np.hstack([C] * 3)[0]) <= 2.0
+
+
+def test_least_counts_rounding_of_what_the_projection_cancels() -> None:
+    """A = C + t M: on ker C only t M is left, known to the rounding of A, not to its own."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        C = random.standard_normal((3, 12))
+        A = random.standard_normal((2, 3)) @ C + 1e-9 * random.standard_normal((2, 12))
+        draft = base(random, 1, d=12, d_top=12, m=2, q=1, r=0)
+        draft.A, draft.B, draft.C = [A], [np.zeros((2, 1))], [C]
+        draft.b, draft.c, draft.e = [np.zeros(2)], [np.zeros(3)], [np.zeros(0)]
+        found = gathered(workspace(draft))
+        true = exact_sigma(draft, found)
+        assert found.rank == len(true) == 2
+        assert found.least <= true[-1]
+        assert found.least >= 0.9 * true[-1]
+
+
+def test_units_are_powers_of_two_that_bring_rows_near_one() -> None:
+    random = np.random.default_rng(1)
+    draft = rescaled_rows(base(random, m=2, r=2), -20, 20).plant(drift=False)
+    found = gathered(workspace(draft))
+    for unit, rows in ((found.unit, np.hstack([*draft.A, sum(draft.B)])),
+                       (found.unit_D, np.vstack(draft.D))):  # fmt: skip
+        assert np.all(np.frexp(unit)[0] == 0.5)
+        lengths = unit * np.linalg.norm(rows, axis=1)
+        assert np.all((lengths == 0) | ((lengths > 0.7) & (lengths < 1.5)))
+    assert np.array_equal(found.D, found.unit_D[:, None] * np.vstack(draft.D))
+
+
+def test_kernels_are_orthonormal_and_their_angle_grows_with_the_condition() -> None:
+    C = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 2.0**-20]])
+    kernel = Kernel.of(row_space(C), np.zeros(3))
+    assert np.allclose(kernel.basis.T @ kernel.basis, np.eye(1))
+    assert np.linalg.norm(C @ kernel.basis) < 1e-15
+    assert kernel.angle > Kernel.of(row_space(np.eye(3)[:2]), np.zeros(3)).angle * 1e5
+    free = Kernel.of(row_space(np.zeros((0, 3))), np.zeros(3))
+    assert np.array_equal(free.basis, np.eye(3))
+    assert (free.angle, free.doubtful) == (0.0, False)
+
+
+def test_the_angle_covers_how_far_rounding_turned_the_kernel() -> None:
+    """Against the exact kernel (1, -1, 0)-like vector of two rows, by the cross product."""
+    for exponent in range(4, 36, 4):
+        t = 2.0**-exponent
+        C = np.array([[1.0, 3.0, 5.0], [1.0, 3.0 + t, 5.0 - 7 * t]]) * np.array([[1 / 3], [0.1]])
+        kernel = Kernel.of(row_space(C), np.zeros(3))
+        rows = [[Fraction(float(v)) for v in row] for row in C]
+        (a, b, c), (d, e, f) = rows
+        normal = np.array([float(v) for v in (b * f - c * e, c * d - a * f, a * e - b * d)])
+        normal /= np.linalg.norm(normal)
+        off = np.linalg.norm(normal - kernel.basis[:, 0] * (kernel.basis[:, 0] @ normal))
+        assert off <= kernel.angle
+        assert kernel.angle <= 1e-12 / t
+
+
+@pytest.mark.parametrize(("name", "value"), [("FLOATS", 3), ("ALL_FLOATS", 3), ("ROWS", 2)])
+def test_nothing_is_gathered_beyond_what_is_affordable(
+    name: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = workspace(base(np.random.default_rng(0), 3, m=2, r=1).plant())
+    assert affordable(work.problem, work.curvature)
+    monkeypatch.setattr(reduced, name, value)
+    assert not affordable(work.problem, work.curvature)
+    assert work.reduced is None
+
+
+def test_affordable_counts_floats_and_rows_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """m min(m, d) + m (q + 1) + r (q + 1) floats of the largest agent; m + sum r rows."""
+    work = workspace(base(np.random.default_rng(0), 3, d=3, d_top=3, q=4, m=2, p=0, r=2).plant())
+    floats = 2 * 2 + 2 * 5 + 2 * 5
+    for name, least in (("FLOATS", floats), ("ALL_FLOATS", 3 * floats), ("ROWS", 2 + 3 * 2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(reduced, name, least)
+            assert affordable(work.problem, work.curvature)
+            patch.setattr(reduced, name, least - 1)
+            assert not affordable(work.problem, work.curvature)
+
+
+def test_gathered_once_and_charged_to_the_setup() -> None:
+    work = workspace(base(np.random.default_rng(3), 4, d=3, d_top=3, q=2, m=2, r=1).plant())
+    _ = work.curvature, work.local
+    before = work.ledger.of("setup")
+    first = work.reduced
+    spent = work.ledger.of("setup") - before
+    width = 2 * 2 + 2 * 2 + 2 + 2 + 1 * 2 + 1 + 2
+    assert spent == work.runtime.total_cost(width * 4)
+    assert spent["reductions"] == 1
+    assert work.reduced is first
+    assert work.ledger.of("setup") - before == spent
+    assert not work.ledger.of("solve")["rounds"]
