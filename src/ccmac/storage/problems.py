@@ -99,9 +99,9 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
     kind = Problem if manifest.vertical is None else VflProblem
     problem = kind(loaded, n=manifest.n, q=manifest.q, m=manifest.m)
     if manifest.vertical is not None and isinstance(problem, VflProblem):
-        told = manifest.vertical
-        columns = tuple(np.array(part, dtype=np.int64) for part in told.partition)
-        problem.with_partition(columns, np.array(told.alpha), told.prediction_scale)
+        vertical = manifest.vertical
+        columns = tuple(np.array(part, dtype=np.int64) for part in vertical.partition)
+        problem.with_partition(columns, np.array(vertical.alpha), vertical.prediction_scale)
     for i, entry in listed.items():
         found, told = (problem.d[i], problem.p[i], problem.r[i]), (entry.d, entry.p, entry.r)
         if found != told:
@@ -156,9 +156,9 @@ def _check_content(path: Path, manifest: Manifest) -> None:
     if manifest.q < 0 or manifest.m < 0:
         raise InputError(f"{path}: q and m must not be negative; save the problem again")
     if manifest.vertical is not None:
-        told, sizes = manifest.vertical, [entry.d for entry in manifest.agents]
-        columns = sorted(column for part in told.partition for column in part)
-        fits = [len(part) for part in told.partition] == sizes and len(told.alpha) == manifest.n
+        vertical, sizes = manifest.vertical, [entry.d for entry in manifest.agents]
+        columns = sorted(column for part in vertical.partition for column in part)
+        fits = [len(p) for p in vertical.partition] == sizes and len(vertical.alpha) == manifest.n
         if not fits or columns != list(range(len(columns))):
             raise InputError(
                 f"{path}: vertical: the partition does not deal every column to one agent; "
