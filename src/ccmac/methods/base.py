@@ -201,14 +201,12 @@ class Prepared:
 class Method(ABC):
     """A method with its options, the fields that :func:`ccmac.methods.options.option` makes.
 
-    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}, ``instead`` what to
-    use where they are missing.
+    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
-    instead: ClassVar[str] = "cross-apapc"
 
     def __post_init__(self) -> None:
         check(self)

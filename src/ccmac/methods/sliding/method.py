@@ -42,7 +42,6 @@ class CrossSliding(ConvexMethod):
         "proximal primal-dual steps, or primal-dual sliding with subgradients "
         "(nonsmooth, simple sets)"
     )
-    instead = "cross-continuation (smooth)"
     scheduled: ClassVar[dict[str, str]] = {"lipschitz": "certified"}
 
     schedule: str = option(
