@@ -16,6 +16,7 @@ import numpy as np
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.ledger import PHASES
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
 from ccmac.results import Trace
@@ -146,7 +147,7 @@ class Checkpoints:
             fields = self._fields(state, found)
             if self.stopping is not None and found.manifest["stopping"]:
                 self.stopping.recall(found.manifest["stopping"])
-            self.runtime.ledger.restore(found.manifest["ledger"])
+            self.runtime.ledger.restore(_counts(found.manifest["ledger"]))
             if "trace" in found.replicated:
                 self.trace.restore(json.loads(found.replicated["trace"].tobytes().decode()))
         except BAD as error:
@@ -173,8 +174,11 @@ class Checkpoints:
             if any(piece.shape != rows.shape[1:] for piece in pieces):
                 raise ValueError(f"{name} has another shape than the method's")
             fields[name] = np.stack(pieces)[: rows.shape[0]].astype(rows.dtype)
+        scalars = found.manifest["scalars"]
+        if set(scalars) != set(state.numbers()):
+            raise ValueError("its numbers are not the method's")
         for name, before in state.numbers().items():
-            fields[name] = _number(name, before, found.manifest["scalars"][name])
+            fields[name] = _number(name, before, scalars[name])
         return fields
 
     def _pieces(self, found: store.Checkpoint, name: str, like: Array) -> list[Array]:
@@ -201,3 +205,11 @@ def _number(name: str, before: Any, stored: Any) -> Any:
     if type(stored) is not type(before):
         raise ValueError(f"{name} is no {type(before).__name__}")
     return stored
+
+
+def _counts(ledger: Any) -> dict[str, dict[str, int]]:
+    """The counts of a stored ledger, none of them negative."""
+    for phase, units in ledger.items():
+        if phase not in PHASES or any(type(v) is not int or v < 0 for v in units.values()):
+            raise ValueError(f"the ledger of {phase} holds no counts")
+    return dict(ledger)
