@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
 import numpy as np
 
 from ccmac.certificates.stopping import Stopping
@@ -19,8 +20,9 @@ from ccmac.inputs import Array
 from ccmac.ledger import PHASES
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
-from ccmac.results import Trace
+from ccmac.results import WIDTH, Trace
 from ccmac.storage import checkpoint as store
+from ccmac.storage.rows import Growing
 from ccmac.texts import cut
 from ccmac.version import __version__
 
@@ -45,8 +47,16 @@ class Checkpoints:
         self.path: list[str] = []
         self._stored: dict[str, Any] | None = None
         self._last = time.monotonic()
-        if store.exists(directory):
-            self._recognise(store.read_index(directory).manifest)
+        self.notes: list[str] = []
+        self._missed = 0
+        self._rows = Growing(directory)
+        index = store.read_index(directory) if store.exists(directory) else None
+        if index is not None:
+            self._recognise(index.manifest)
+        if self.runtime.is_root:
+            store.ready(directory)
+            if index is not None:
+                store.tidy(directory, index)
 
     @classmethod
     def of(cls, wanted: str | Path | Mapping[str, Any], asked: Asked) -> Checkpoints:
@@ -127,12 +137,27 @@ class Checkpoints:
             "scalars": {name: _told(value) for name, value in state.numbers().items()},
             "stopping": self.stopping.memory() if self.stopping is not None else {},
             "ledger": self.runtime.ledger.as_dict(),
+            "history": self.trace.memory(),
         }
-        history = np.frombuffer(json.dumps(self.trace.as_dict()).encode(), dtype=np.uint8)
-        store.save(
-            self.runtime, self.directory, count, manifest, agents=agents,
-            replicated={"trace": history} if self.runtime.is_root else {},
-        )  # fmt: skip
+        broken = None
+        try:
+            if self.runtime.is_root:
+                trace = self.trace
+                grown = self._rows.append(trace.settled, trace.since, trace.epoch)
+                manifest["trace"] = msgspec.to_builtins(grown)
+        except OSError as error:
+            broken = error
+        try:
+            store.save(
+                self.runtime, self.directory, count, manifest, agents=agents, replicated={},
+                broken=broken,
+            )  # fmt: skip
+        except OSError as error:
+            self._missed += 1
+            self.notes = [
+                f"checkpoint {self.directory}: {self._missed} could not be written, the last at "
+                f"iteration {count} ({error.strerror}); the run went on"
+            ]
         self._last = time.monotonic()
 
     # -- resuming ----------------------------------------------------------------------------------
@@ -148,8 +173,8 @@ class Checkpoints:
             if self.stopping is not None and found.manifest["stopping"]:
                 self.stopping.recall(found.manifest["stopping"])
             self.runtime.ledger.restore(_counts(found.manifest["ledger"]))
-            if "trace" in found.replicated:
-                self.trace.restore(json.loads(found.replicated["trace"].tobytes().decode()))
+            rows = self._rows.read(found.manifest["trace"], WIDTH)
+            self.trace.restore(rows, found.manifest["history"])
         except BAD as error:
             if isinstance(error, InputError):
                 raise

@@ -179,9 +179,10 @@ class Run:
             prepared, outcome, plan = min(
                 [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved
             )
+        notes = [] if saver is None else saver.notes
         return finish(
             work, prepared, outcome, plan, trace, recovery,
-            [*work.doubts, *self.warnings], self.request.seed,
+            [*work.doubts, *self.warnings, *notes], self.request.seed,
         )  # fmt: skip
 
     def _saver(self, limits: Limits) -> Checkpoints | None:
