@@ -11,7 +11,8 @@ from ccmac.errors import InputError
 from ccmac.ledger import Costs
 from ccmac.methods.base import Method, Request, State
 from ccmac.methods.registry import parse
-from ccmac.methods.run import Limits, Run, starting_point
+from ccmac.methods.run import Limits, Run
+from ccmac.methods.start import starting_point
 from ccmac.network import Network, as_network
 from ccmac.plans import Plan
 from ccmac.problem import Problem

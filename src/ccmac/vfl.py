@@ -17,53 +17,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse
 from ccmac.objectives import L1, Function, Hinge, Huber, Logistic, Separable, SquaredDistance
 from ccmac.objectives.sum import Sum
-from ccmac.problem import Agent, Problem
+from ccmac.problem import Agent
+from ccmac.vertical import VflProblem
 
+__all__ = ["LOSSES", "VflProblem", "cross_factor_weights", "problem"]
 LOSSES = ("squared", "huber", "absolute", "logistic", "hinge")
 ZERO_SUM_SEED = 307
-
-
-class VflProblem(Problem):
-    """A Problem that knows its partition.
-
-    ``weights(result)`` is w in the original feature order.
-    """
-
-    partition: tuple[NDArray[np.int64], ...]
-    alpha: Array
-    prediction_scale: float
-
-    @property
-    def features(self) -> int:
-        """Columns of X."""
-        return sum(len(p) for p in self.partition)
-
-    def weights(self, result: Any) -> Array:
-        """w in the order of the columns of X, from a Result (or a list of x_i)."""
-        blocks = result.x if hasattr(result, "x") else result
-        w = np.zeros(self.features)
-        for columns, block in zip(self.partition, blocks, strict=True):
-            w[columns] = block
-        return w
-
-    def predictions(self, result: Any) -> Array:
-        """X w as the agents agreed on it."""
-        return self.prediction_scale * np.asarray(result.z)
-
-    def blocks_of(self, weights: Array) -> list[Array]:
-        """The x_i of given weights."""
-        return [np.asarray(weights)[columns] for columns in self.partition]
-
-    def reference_blocks(self, reference: Array) -> list[Array] | None:
-        """Weights in the order of the columns of X."""
-        return self.blocks_of(reference) if len(reference) == self.features else None
 
 
 def problem(
@@ -107,12 +72,7 @@ def problem(
         if l1:
             x_part = Sum(L1(l1), x_part) if regularization else L1(l1)
         agents.append(Agent(Separable(x=x_part, z=z_part), A=blocks[i], B=-weights[i] * identity))
-    built = VflProblem(agents)
-    for name, value in (
-        ("partition", tuple(partition)), ("alpha", weights), ("prediction_scale", float(scale)),
-    ):  # fmt: skip
-        object.__setattr__(built, name, value)
-    return built
+    return VflProblem(agents).with_partition(tuple(partition), weights, float(scale))
 
 
 def cross_factor_weights(n: int, chi: float, seed: int = ZERO_SUM_SEED) -> Array:

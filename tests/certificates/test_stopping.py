@@ -172,7 +172,7 @@ def test_the_memory_continues_the_schedule() -> None:
     told.parts = (1e6 * RATIO * TOL, 0.0)
     stop.check(iterate, None, 10)
     other, second, _ = rule()
-    second.realized.system.interval = Interval(0.1, 9.0, "other")
+    second.realized.system.interval = Interval(0.6, 1.9, "other")
     other.recall(stop.memory())
     assert other.memory() == stop.memory()
     assert [other.due(k) for k in (12, 13)] == [False, True]

@@ -20,7 +20,7 @@ from ccmac.methods import (
 )
 from ccmac.methods.auto import ARGMIN_GRADIENTS
 from ccmac.methods.base import Method, Request
-from ccmac.methods.run import starting_point
+from ccmac.methods.start import starting_point
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from pins.problems import posed

@@ -16,7 +16,7 @@ from ccmac.lab.instances import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.methods.base import Request
 from ccmac.methods.direct import STEPS, CrossDirect, Direct
-from ccmac.methods.run import starting_point
+from ccmac.methods.start import starting_point
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace

@@ -12,7 +12,8 @@ import ccmac
 from ccmac.errors import InputError
 from ccmac.methods import CrossApapc
 from ccmac.methods.base import Prepared, Request
-from ccmac.methods.run import Limits, Run, positions, starting_point
+from ccmac.methods.run import Limits, Run
+from ccmac.methods.start import positions, starting_point
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from pins.problems import posed

@@ -157,7 +157,7 @@ def test_other_formats_sizes_and_objects_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds 4 agents, not agent 5"):
         checkpoint.load(tmp_path, range(3, 6))
     index = tmp_path / "checkpoint.json"
-    index.write_text(index.read_text().replace("ccmac-checkpoint-1", "ccmac-checkpoint-9"))
+    index.write_text(index.read_text().replace("ccmac-checkpoint-2", "ccmac-checkpoint-9"))
     with pytest.raises(InputError, match="format 'ccmac-checkpoint-9'"):
         checkpoint.load(tmp_path, range(4))
     runtime = InProcess(Network.ring(1), fused=False)

@@ -391,3 +391,23 @@ def test_bad_content_with_a_good_checksum(
 def test_missing_objective(saved: Path) -> None:
     edit_agent(saved, lambda arrays: arrays.pop("objective"))
     assert refusal(saved).startswith("agent 1, file agent-0001.npz, block objective: is missing")
+
+
+def test_a_vertical_problem_keeps_its_partition(tmp_path: Path) -> None:
+    """A reference in the order of the columns means the same before and after."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 9)), rng.standard_normal(30)
+    problem = ccmac.vfl.problem(X, y, 3, partition_seed=4)
+    problem.save(tmp_path / "p")
+    loaded = ccmac.Problem.load(tmp_path / "p")
+    exact = np.linalg.solve(X.T @ X / 30 + 1e-2 * np.eye(9), X.T @ y / 30)
+    for one in (problem, loaded):
+        result = ccmac.solve(one, "ring", "cross-cg", tol=1e-12, reference=exact)
+        assert result.status == "optimal"
+        assert np.linalg.norm(one.weights(result) - exact) <= 1e-5  # type: ignore[attr-defined]
+    part = ccmac.Problem.load(tmp_path / "p", agents=range(1))
+    assert part.reference_blocks(exact) is not None
+    text = (tmp_path / "p" / "problem.yaml").read_text()
+    (tmp_path / "p" / "problem.yaml").write_text(text.replace("  - - ", "  - - 77\n    - ", 1))
+    with pytest.raises(InputError, match="partition"):
+        ccmac.Problem.load(tmp_path / "p")

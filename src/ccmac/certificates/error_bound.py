@@ -28,6 +28,7 @@ FLOOR = 1e-13
 GRADIENT_EPS = 1e-15  # what rounding leaves of a gradient, beside L times the size of the point
 ROUNDS_OF_REPAIR = 5
 CONFIRMING = 4  # steps that must not contradict the interval before a look is believed
+ROUNDING = 1e-11  # of a dual state: what may lie outside Range K' in any run
 SHARE = 0.05  # of the accuracy wanted, left to what remains infeasible
 DOUBT = 0.99  # quotients beyond the certified interval by more than this contradict it
 
@@ -173,6 +174,22 @@ class Certifier:
         mu, L = self.realized.objective.mu, self.realized.objective.L
         error = distance_bound(r, delta, mu, L) * self.realized.error_scale
         return error + GRADIENT_EPS * L / mu * size
+
+    def verified(self, w: Array, dual: Dual, tol: float) -> bool:
+        """Whether p, or -grad Phi where there is none, lies in Range K' as bounds take for granted.
+
+        Of a state that was read from a file; an observation, never charged. What lies outside may
+        spoil a bound by a tenth of ``tol``, or be rounding.
+        """
+        objective, space = self.realized.objective, self.space
+        with space.runtime.ledger.observing():
+            p = objective.gradient(w) if dual.p is None else dual.p
+            size = space.norm(p)
+            spoils = 0.1 * tol * objective.mu / self.realized.error_scale
+            allowed = max(spoils, ROUNDING * size)
+            if self._system.empty or not math.isfinite(size):
+                return size <= allowed
+            return space.norm(self._project(p, 0.5 * allowed)[0]) <= allowed
 
     def confirmed(self, look: Look) -> bool:
         """Whether a few steps on G w - g meet nothing outside the interval the look relies on.

@@ -43,6 +43,14 @@ class GapStop(Stopping):
         self.prover, self.goal, self.record, self.scheduled = prover, goal, record, scheduled
         self._next = FIRST_CHECK
 
+    def memory(self) -> dict[str, Any]:
+        """The schedule."""
+        return {"next": self._next}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Check at the iterations at which the stored run would have."""
+        self._next = int(memory["next"])
+
     def due(self, iteration: int) -> bool:
         """By schedule."""
         return not self.scheduled and iteration >= self._next

@@ -212,38 +212,28 @@ class Conflicts:
         violation = max(norms["coupled"], norms["shared"])
         if violation <= CONFLICT * max(1.0, size):
             return None
-        runtime = self.runtime
-        zeros_x = np.zeros(self.user.space.x_size)
-        zeros_z = np.zeros((self.user.space.count, self.problem.q))
-        gx, gz = zeros_x, zeros_z
+        gx, gz = np.zeros(self.user.space.x_size), np.zeros((len(z), self.problem.q))
         if not self.user.coupling.empty:
             gx, gz = self.user.coupling.adjoint(price)
         local = self.user.local.multipliers(gx)
         shared = [np.zeros(k) for k in self.problem.r.values()]
         if not self.user.shared.empty:
-            mean = runtime.average(z)
-            shared = self._shared_conflict(mean, gz)
+            shared = self._shared_conflict(self.runtime.average(z), gz)
         total_x = gx + self.user.C.adjoint(np.concatenate(local)) if not self.user.C.empty else gx
         total_z = gz + self.user.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
-        mean = runtime.average(total_z)
+        mean = self.runtime.average(total_z)
         wide = (len(self.problem.agents), price.shape[1])
         values = np.stack(
             [
                 piece_sums(total_x**2, self.user.space.d),
                 self.problem.n * np.sum(np.broadcast_to(mean, total_z.shape) ** 2, axis=1),
                 row_dots(self.user.b[:, : price.shape[1]], np.broadcast_to(price, wide)),
-                [
-                    float(k @ c)
-                    for k, c in zip(local, split(self.user.c, self.user.C.rows), strict=True)
-                ],
-                [
-                    float(k @ e)
-                    for k, e in zip(shared, split(self.user.e, self.user.D.rows), strict=True)
-                ],
+                _dots(local, split(self.user.c, self.user.C.rows)),
+                _dots(shared, split(self.user.e, self.user.D.rows)),
             ],
             axis=1,
         )
-        defect_x, defect_z, *parts = runtime.total(values, riding=True)
+        defect_x, defect_z, *parts = self.runtime.total(values, riding=True)
         coupled = np.zeros(self.problem.m)
         coupled[: price.shape[1]] = price[0]
         agents = list(self.problem.agents)
@@ -281,6 +271,10 @@ class Conflicts:
             "C": [int(i) for i in np.flatnonzero(gathered[:, 0] > 1e-6 * top)],
             "D": [int(i) for i in np.flatnonzero(gathered[:, 1] > 1e-6 * top)],
         }
+
+
+def _dots(prices: list[Array], sides: list[Array]) -> list[float]:
+    return [float(price @ side) for price, side in zip(prices, sides, strict=True)]
 
 
 def _describe(weights: dict[str, list[int]], norms: dict[str, float]) -> str:

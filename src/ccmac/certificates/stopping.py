@@ -90,6 +90,8 @@ class CertifiedStop(Stopping):
         self.certifier, self.tol = certifier, tol
         self._next, self._ratio = FIRST_CHECK, RATIO
         self._history: list[tuple[int, float]] = []
+        self._stored = False  # the dual state comes from a file and has not been looked at yet
+        self._dual = True  # it is believed
 
     def memory(self) -> dict[str, Any]:
         """The schedule, the errors seen, and the interval as it stands."""
@@ -102,11 +104,20 @@ class CertifiedStop(Stopping):
         }
 
     def recall(self, memory: dict[str, Any]) -> None:
-        """Continue the schedule."""
-        self._next, self._ratio = int(memory["next"]), float(memory["ratio"])
+        """Continue the schedule; nothing that a bound rests on is taken from the memory.
+
+        A stored interval may only be wider than the one found here, and the dual state is verified
+        before it is used.
+        """
+        self._next, self._ratio = int(memory["next"]), min(max(float(memory["ratio"]), 1.0), 1e4)
         self._history = [(int(k), float(e)) for k, e in memory["history"]]
         low, high, source = memory["interval"]
-        self.certifier.realized.system.interval = Interval(low, high, source)
+        own = self.certifier.realized.system.interval
+        if not (0 < float(low) <= float(high) < math.inf and isinstance(source, str)):
+            raise ValueError("the stored interval is none")
+        if low <= own.low and high >= own.high:
+            self.certifier.realized.system.interval = Interval(float(low), float(high), source)
+        self._stored = True
 
     def due(self, iteration: int) -> bool:
         """By schedule."""
@@ -116,7 +127,9 @@ class CertifiedStop(Stopping):
         """The cheap look, and the accuracy wanted: tol max(1, ||(x, z)||) in user units."""
         realized = self.certifier.realized
         w, dual = iteration.embedded(state, realized), iteration.dual(state, realized)
-        look = self.certifier.look(w, dual)
+        if self._stored and dual is not None:
+            self._stored, self._dual = False, self.certifier.verified(w, dual, self.tol)
+        look = self.certifier.look(w, dual if self._dual else None)
         return look, self.tol * max(1.0, look.size)
 
     @property

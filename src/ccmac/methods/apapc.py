@@ -169,7 +169,6 @@ class CrossApapc(RealizedMethod):
     name = "cross-apapc"
     summary = "accelerated primal-dual steps after separate channel normalization (the default)"
     needs = frozenset({"smooth", "strongly convex"})
-    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """On the realization asked for (averaged by default)."""
@@ -189,7 +188,6 @@ class JointApapc(Method):
     name = "joint-apapc"
     summary = "the same iteration on the unnormalized joint stack"
     needs = frozenset({"smooth", "strongly convex"})
-    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 
     realization: str = option(
         "averaged", str, "how the constraints are executed", choices=("averaged", "canonical")

@@ -158,6 +158,8 @@ class Request:
     ``x0``/``z0`` is the start in user variables (flat x, one z for all agents). ``reference`` says
     that an observer's error ends the run, so that nothing has to be proved; ``target`` is then the
     relative squared error to aim at, and ``measure`` which of the blocks (x, z) count in it.
+    ``planned`` is the tolerance that plans are made for where that is not ``tol``: a resumed run
+    keeps the plan, and so the scales, that its state was made with.
     """
 
     tol: float
@@ -168,6 +170,12 @@ class Request:
     measure: tuple[float, float] = (1.0, 1.0)
     costs: Costs = field(default_factory=Costs)
     seed: int = 0
+    planned: float | None = None
+
+    @property
+    def plan_tol(self) -> float:
+        """The tolerance that plans are made for."""
+        return self.tol if self.planned is None else self.planned
 
 
 @dataclass(frozen=True)
@@ -201,14 +209,12 @@ class Prepared:
 class Method(ABC):
     """A method with its options, the fields that :func:`ccmac.methods.options.option` makes.
 
-    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}, ``instead`` what to
-    use where they are missing.
+    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
-    instead: ClassVar[str] = "cross-apapc"
 
     def __post_init__(self) -> None:
         check(self)

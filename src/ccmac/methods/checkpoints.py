@@ -4,82 +4,105 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import msgspec
 import numpy as np
 
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
-from ccmac.methods.base import Iteration, State
-from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Problem
-from ccmac.results import Trace
-from ccmac.runtime.base import Runtime
+from ccmac.inputs import Array
+from ccmac.ledger import PHASES
+from ccmac.methods.base import Iteration, Method, State
+from ccmac.methods.identity import Asked, differences, identity, options_told
+from ccmac.results import WIDTH, Trace
 from ccmac.storage import checkpoint as store
+from ccmac.storage.rows import Growing
+from ccmac.texts import cut
 from ccmac.version import __version__
 
-
-def fingerprint(problem: Problem, runtime: Runtime) -> str:
-    """A digest of shapes and data of all agents, the same on every process."""
-    rows = []
-    for i, agent in problem.agents.items():
-        digest = hashlib.sha256(f"{problem.n},{problem.q},{problem.m},{i}".encode())
-        for name in (*MATRICES, *RIGHT_HAND_SIDES):
-            block = getattr(agent, name)
-            if block is None:
-                continue
-            data = block if isinstance(block, np.ndarray) else getattr(block, "data", None)
-            digest.update(f"{name}{getattr(block, 'shape', '')}".encode())
-            if isinstance(data, np.ndarray):
-                digest.update(np.ascontiguousarray(data).tobytes())
-        value = int.from_bytes(digest.digest()[:6], "big")
-        rows.append([float(value)])
-    with runtime.ledger.observing():
-        values = runtime.gather(np.array(rows, dtype=np.float64))
-    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
+EVERY = 50
+BAD = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError)
 
 
 class Checkpoints:
-    """Every ``every`` iterations or ``seconds`` seconds, into one directory."""
+    """Every ``every`` iterations or ``seconds`` seconds, into one directory.
+
+    ``planned`` and ``target`` are the tolerances that the stored run's plan was made for, ``path``
+    how it came to the method it was saved in: "next" and "wider", in order.
+    """
 
     def __init__(
-        self, directory: Path, every: int | None, seconds: float | None,
-        method: str, problem: Problem, runtime: Runtime, iteration: Iteration[Any],
-        stopping: Stopping | None, trace: Trace,
-    ) -> None:  # fmt: skip
+        self, directory: Path, every: int | None, seconds: float | None, asked: Asked
+    ) -> None:
         self.directory, self.every, self.seconds = directory, every, seconds
-        self.runtime, self.iteration, self.trace = runtime, iteration, trace
-        self.stopping = stopping
-        self.identity = {
-            "problem": fingerprint(problem, runtime),
-            "version": __version__,
-            "method": method,
-        }
+        self.runtime, request = asked.work.runtime, asked.request
+        self.identity = identity(asked)
+        self.planned, self.target = request.plan_tol, request.target
+        self.path: list[str] = []
+        self._stored: dict[str, Any] | None = None
         self._last = time.monotonic()
+        self.notes: list[str] = []
+        self._missed = 0
+        self._rows = Growing(directory)
+        index = store.read_index(directory) if store.exists(directory) else None
+        if index is not None:
+            self._recognise(index.manifest)
+        if self.runtime.is_root:
+            store.ready(directory)
+            if index is not None:
+                store.tidy(directory, index)
 
     @classmethod
-    def of(
-        cls, wanted: str | Path | Mapping[str, Any] | None,
-        method: str, problem: Problem, runtime: Runtime, iteration: Iteration[Any],
-        stopping: Stopping | None, trace: Trace,
-    ) -> Checkpoints | None:  # fmt: skip
+    def of(cls, wanted: str | Path | Mapping[str, Any], asked: Asked) -> Checkpoints:
         """From solve's ``checkpoint=``: a directory, or {"path", "every", "seconds"}."""
-        if wanted is None:
-            return None
         options: dict[str, Any] = dict(wanted) if isinstance(wanted, Mapping) else {"path": wanted}
         unknown = set(options) - {"path", "every", "seconds"}
         if unknown or "path" not in options:
             raise InputError("checkpoint: give a directory, or a mapping with path, every, seconds")
         every, seconds = options.get("every"), options.get("seconds")
         if every is None and seconds is None:
-            every = 50
-        return cls(
-            Path(options["path"]), every, seconds, method, problem, runtime, iteration,
-            stopping, trace,
-        )  # fmt: skip
+            every = EVERY
+        return cls(Path(options["path"]), every, seconds, asked)
+
+    def _recognise(self, manifest: dict[str, Any]) -> None:
+        """Refuse the stored run of something else; remember what this one was planned for."""
+        found = differences(manifest.get("identity"), self.identity)
+        if found:
+            more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+            verb = "differs" if len(found) == 1 else "differ"
+            self.refuse(f"{', '.join(found[:4])}{more} {verb} from the stored run's")
+        try:
+            self.planned, self.target = (float(v) for v in manifest["planned"])
+            self.path = [str(step) for step in manifest["path"]]
+        except BAD:
+            self.refuse("is damaged: it does not say what it was planned for")
+        if not all(0 < v < math.inf for v in (self.planned, self.target)):
+            self.refuse("is damaged: it was planned for no positive tolerance")
+        self._stored = manifest
+
+    def refuse(self, why: str) -> NoReturn:
+        """One line; nothing is changed."""
+        raise InputError(
+            f"checkpoint {self.directory}: {why}; choose another directory, or resume what was "
+            "saved (nothing was changed)"
+        )
+
+    def bind(
+        self, method: Method, iteration: Iteration[Any], stopping: Stopping | None, trace: Trace
+    ) -> None:
+        """What is saved from here on."""
+        self.iteration, self.stopping, self.trace = iteration, stopping, trace
+        self.chosen = {"name": method.name, **options_told(method)}
+
+    def begin_again(self, step: str) -> None:
+        """Another method or interval starts from the beginning; nothing is resumed any more."""
+        self.path, self._stored = [*self.path, step], None
 
     def due(self, count: int) -> bool:
         """By count, or by the root's clock."""
@@ -103,42 +126,115 @@ class Checkpoints:
         for name, rows in state.of_kind("rows").items():
             wide = np.broadcast_to(rows, (space.count, *rows.shape[1:]))
             agents[f"rows:{name}"] = [np.array(wide[k]) for k in range(space.count)]
+        whole = json.dumps(self.identity, sort_keys=True).encode()
         manifest = {
-            **self.identity,
-            "scalars": state.numbers(),
+            "problem": hashlib.sha256(whole).hexdigest()[:16],
+            "version": __version__,
+            "identity": self.identity,
+            "planned": [self.planned, self.target],
+            "path": self.path,
+            "chosen": self.chosen,
+            "scalars": {name: _told(value) for name, value in state.numbers().items()},
             "stopping": self.stopping.memory() if self.stopping is not None else {},
             "ledger": self.runtime.ledger.as_dict(),
-            "fused": self.runtime.fused,
-            "network": self.runtime.network.name,
+            "history": self.trace.memory(),
         }
-        history = np.frombuffer(json.dumps(self.trace.as_dict()).encode(), dtype=np.uint8)
-        store.save(
-            self.runtime, self.directory, count, manifest, agents=agents,
-            replicated={"trace": history} if self.runtime.is_root else {},
-        )  # fmt: skip
+        broken = None
+        try:
+            if self.runtime.is_root:
+                trace = self.trace
+                grown = self._rows.append(trace.settled, trace.since, trace.epoch)
+                manifest["trace"] = msgspec.to_builtins(grown)
+        except OSError as error:
+            broken = error
+        try:
+            store.save(
+                self.runtime, self.directory, count, manifest, agents=agents, replicated={},
+                broken=broken,
+            )  # fmt: skip
+        except OSError as error:
+            self._missed += 1
+            self.notes = [
+                f"checkpoint {self.directory}: {self._missed} could not be written, the last at "
+                f"iteration {count} ({error.strerror}); the run went on"
+            ]
         self._last = time.monotonic()
 
+    # -- resuming ----------------------------------------------------------------------------------
     def resume(self, state: State) -> tuple[int, State]:
         """(iterations done, state) of the stored run, or (0, state) when there is none."""
-        if not store.exists(self.directory):
+        if self._stored is None:
             return 0, state
-        found = store.load(self.directory, self.runtime.owned, self.identity)
+        found = store.load(self.directory, self.runtime.owned)
+        if found.manifest.get("chosen") != self.chosen:
+            self.refuse(f"the method chosen ({self.chosen['name']}) differs from the stored run's")
+        try:
+            fields = self._fields(state, found)
+            if self.stopping is not None and found.manifest["stopping"]:
+                self.stopping.recall(found.manifest["stopping"])
+            self.runtime.ledger.restore(_counts(found.manifest["ledger"]))
+            rows = self._rows.read(found.manifest["trace"], WIDTH)
+            self.trace.restore(rows, found.manifest["history"])
+        except BAD as error:
+            if isinstance(error, InputError):
+                raise
+            self.refuse(f"is damaged: {cut(str(error))}")
+        return found.iteration, replace(state, **fields)
+
+    def _fields(self, state: State, found: store.Checkpoint) -> dict[str, Any]:
+        """The fields of the state, each of the shape, kind and range it has at the start."""
         space = self.iteration.space
         fields: dict[str, Any] = {}
         for name, vector in state.of_kind("vector").items():
             fields[name] = vector
-            for k, piece in enumerate(found.agents[f"vector:{name}"]):
+            for k, piece in enumerate(self._pieces(found, f"vector:{name}", vector)):
                 d, q = space.d[k], space.q
+                if piece.shape != (d + q + space.y(vector)[k].size,):
+                    raise ValueError(f"{name} has the shape {piece.shape}")
                 space.x_of(vector, k)[...] = piece[:d]
                 space.z(vector)[k] = piece[d : d + q]
                 space.y(vector)[k] = piece[d + q :]
         for name, rows in state.of_kind("rows").items():
-            fields[name] = np.stack(found.agents[f"rows:{name}"])[: rows.shape[0]].copy()
+            pieces = self._pieces(found, f"rows:{name}", rows)
+            if any(piece.shape != rows.shape[1:] for piece in pieces):
+                raise ValueError(f"{name} has another shape than the method's")
+            fields[name] = np.stack(pieces)[: rows.shape[0]].astype(rows.dtype)
+        scalars = found.manifest["scalars"]
+        if set(scalars) != set(state.numbers()):
+            raise ValueError("its numbers are not the method's")
         for name, before in state.numbers().items():
-            fields[name] = type(before)(found.manifest["scalars"][name])
-        if self.stopping is not None and found.manifest["stopping"]:
-            self.stopping.recall(found.manifest["stopping"])
-        self.runtime.ledger.restore(found.manifest["ledger"])
-        if "trace" in found.replicated:
-            self.trace.restore(json.loads(found.replicated["trace"].tobytes().decode()))
-        return found.iteration, replace(state, **fields)
+            fields[name] = _number(name, before, scalars[name])
+        return fields
+
+    def _pieces(self, found: store.Checkpoint, name: str, like: Array) -> list[Array]:
+        pieces = found.agents[name]
+        if len(pieces) != self.iteration.space.count:
+            raise ValueError(f"{name} is there for {len(pieces)} agents")
+        for piece in pieces:
+            if piece.dtype.kind != like.dtype.kind:
+                raise ValueError(f"{name} is of kind {piece.dtype}")
+            if not np.isfinite(piece).all() and np.isfinite(like).all():
+                raise ValueError(f"{name} holds NaN or infinite entries")
+        return pieces
+
+
+def _told(value: Any) -> Any:
+    """A number for JSON, which knows no infinity."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(name: str, before: Any, stored: Any) -> Any:
+    """``stored`` as the same kind of number as ``before``."""
+    if isinstance(before, float) and isinstance(stored, int | float | str):
+        return float(stored)
+    if type(stored) is not type(before):
+        raise ValueError(f"{name} is no {type(before).__name__}")
+    return stored
+
+
+def _counts(ledger: Any) -> dict[str, dict[str, int]]:
+    """The counts of a stored ledger, none of them negative."""
+    for phase, units in ledger.items():
+        if phase not in PHASES or any(type(v) is not int or v < 0 for v in units.values()):
+            raise ValueError(f"the ledger of {phase} holds no counts")
+    return dict(ledger)

@@ -273,7 +273,6 @@ class CrossLbfgs(JudgedMethod):
         "quasi-Newton on the two-channel dual, local minimisations, one averaging a trial step"
     )
     needs = frozenset({"smooth", "strongly convex"})
-    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Probes of the curvature (argmins and one reduction); a realization for a certificate."""

@@ -99,7 +99,7 @@ class RealizedMethod(Method):
             plan = Fixed(
                 self.scale, self.normalizer, self.inner, self.outer, self.lanczos, self.floor
             )
-            target = request.target if self.stand_in is None else max(request.tol, 1e-12)
+            target = request.target if self.stand_in is None else max(request.plan_tol, 1e-12)
             measure = request.measure if self.stand_in is None else (1.0, 1.0)
             wanted = Wanted(
                 (request.x0, request.z0), Aim(target, measure, request.costs),

@@ -18,6 +18,7 @@ from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.options import built, described, options_of
+from ccmac.methods.realized import RealizedMethod
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
@@ -67,8 +68,17 @@ def refuse_unless_fit(method: Method, work: Workspace) -> None:
     if missing:
         raise MethodRefused(
             f"method {method.name} needs {' and '.join(missing)}, which the problem does not "
-            f"offer; use {method.instead}"
+            f"offer; use {_fitting(work)}"
         )
+
+
+def _fitting(work: Workspace) -> str:
+    """The first method whose needs the problem meets."""
+    stacked = work.stack is not None
+    for name, cls in REGISTRY.items():
+        if cls.needs <= work.capabilities and (issubclass(cls, RealizedMethod) or not stacked):
+            return name
+    return Auto.name
 
 
 def available_methods() -> dict[str, dict[str, object]]:

@@ -17,15 +17,16 @@ from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
 from ccmac.certificates.stopping import ProofStop
-from ccmac.errors import InputError, OutOfTime
-from ccmac.inputs import Array
+from ccmac.errors import OutOfTime
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
-from ccmac.methods.driver import Observer, Outcome, Settings, drive, reporter
+from ccmac.methods.driver import Outcome, Settings, drive, reporter
 from ccmac.methods.energy import Energy
 from ccmac.methods.finish import finish, infeasible_result, provenance, unbounded_result
+from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
+from ccmac.methods.start import observer_of, positions
 from ccmac.objectives.checks import check_problem
 from ccmac.plans import Plan
 from ccmac.results import Result, Solution, Trace
@@ -139,7 +140,7 @@ class Run:
         )  # fmt: skip
 
     def _solve(self, limits: Limits) -> Result:
-        work = self.work
+        work, saver = self.work, self._saver(limits)
         recovery = Recovery(work) if work.stack is None else None
         if recovery is not None:
             with work.ledger.phase("setup"):
@@ -149,17 +150,19 @@ class Run:
                 return infeasible_result(work, conflict, self.request.seed)
             if direction is not None:
                 return unbounded_result(work, direction, self.request.seed)
-        prepared = self.prepare()
+        prepared = self._again(self.prepare(), saver)
         plan, trace = self.plan(prepared), Trace()
         stalled: list[tuple[Prepared, Outcome, Plan]] = []
         while True:
-            outcome = self._drive(prepared, limits, trace, recovery)
+            outcome = self._drive(prepared, limits, trace, recovery, saver)
             if outcome.status == "finished" and self._unproved(prepared, outcome):
                 following = self._following()
                 if following is not None:
                     stalled.append((prepared, outcome, plan))
                     prepared = following
                     plan = self.plan(prepared)
+                    if saver is not None:
+                        saver.begin_again("next")
                     continue
             if outcome.status != "diverged" or prepared.widen is None:
                 break
@@ -167,17 +170,52 @@ class Run:
                 f"the iterates grew at iteration {outcome.iterations}: the spectral interval was "
                 "too narrow; widened, started again"
             )
-            with work.ledger.phase("setup"):
-                prepared = self._proving(prepared.widen(), refuted=True)
+            prepared = self._widened(prepared)
             plan = self.plan(prepared)
+            if saver is not None:
+                saver.begin_again("wider")
         if stalled and self._unproved(prepared, outcome):
             prepared, outcome, plan = min(
                 [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved
             )
+        notes = [] if saver is None else saver.notes
         return finish(
             work, prepared, outcome, plan, trace, recovery,
-            [*work.doubts, *self.warnings], self.request.seed,
+            [*work.doubts, *self.warnings, *notes], self.request.seed,
         )  # fmt: skip
+
+    def _saver(self, limits: Limits) -> Checkpoints | None:
+        """Where the state is kept; a stored run of something else is refused before any work.
+
+        A stored run that fits fixes the tolerance that plans are made for.
+        """
+        if limits.checkpoint is None:
+            return None
+        work, of_agents = self.work, hasattr(self.reference, "x")
+        places = (
+            positions(work, self.reference) if of_agents else None,
+            None if self.warm is None else positions(work, self.warm),
+        )
+        asked = Asked(work, self.method, self.request, self.reference, self.warm, places)
+        saver = Checkpoints.of(limits.checkpoint, asked)
+        self.request = replace(self.request, planned=saver.planned, target=saver.target)
+        return saver
+
+    def _again(self, prepared: Prepared, saver: Checkpoints | None) -> Prepared:
+        """Prepared as the stored run was when it was last saved."""
+        for step in () if saver is None else saver.path:
+            if step == "wider" and prepared.widen is not None:
+                prepared = self._widened(prepared)
+            elif step == "next" and (following := self._following()) is not None:
+                prepared = following
+            elif saver is not None:
+                saver.refuse("its history does not fit the method")
+        return prepared
+
+    def _widened(self, prepared: Prepared) -> Prepared:
+        assert prepared.widen is not None
+        with self.work.ledger.phase("setup"):
+            return self._proving(prepared.widen(), refuted=True)
 
     def _unproved(self, prepared: Prepared, outcome: Outcome) -> bool:
         """Whether a method that ended by itself leaves the tolerance unproved."""
@@ -205,20 +243,18 @@ class Run:
         return found
 
     def _drive(
-        self, prepared: Prepared, limits: Limits, trace: Trace, recovery: Recovery | None
-    ) -> Outcome:
+        self, prepared: Prepared, limits: Limits, trace: Trace, recovery: Recovery | None,
+        saver: Checkpoints | None,
+    ) -> Outcome:  # fmt: skip
         """From the start, or from a checkpoint, to an end."""
-        iteration, problem = prepared.iteration, self.work.problem
-        observer = self._observer(prepared)
+        iteration = prepared.iteration
+        observer = observer_of(self.work, iteration, self.reference, self.request.tol)
         state = self._start(prepared, recovery)
         if observer is not None:
             observer.begin(*iteration.point(state))
-        saver = Checkpoints.of(
-            limits.checkpoint, self.method.name, problem, self.work.runtime, iteration,
-            prepared.stopping, trace,
-        )  # fmt: skip
         first = 0
         if saver is not None:
+            saver.bind(self.method, iteration, prepared.stopping, trace)
             first, state = saver.resume(state)
         energy = None
         if observer is not None and observer.z is not None:
@@ -249,50 +285,3 @@ class Run:
         return prepared.iteration.start(  # type: ignore[no-any-return]
             self.request.x0, copies, dual, prices.coupled
         )
-
-    def _observer(self, prepared: Prepared) -> Observer | None:
-        """Compares with the reference, whatever form it was given in."""
-        if self.reference is None:
-            return None
-        work, tol, iteration = self.work, self.request.tol, prepared.iteration
-        d, q = sum(work.problem.d.values()), work.problem.q
-        if hasattr(self.reference, "x"):
-            blocks = [np.asarray(self.reference.x[k]) for k in positions(work, self.reference)]
-            z = np.asarray(self.reference.z, dtype=np.float64)
-            return Observer(iteration, np.concatenate(blocks), z, tol)
-        array = np.asarray(self.reference, dtype=np.float64).ravel()
-        mine = work.whole.reference_blocks(array)
-        if mine is not None:
-            owned = [mine[i] for i in work.runtime.owned]
-            return Observer(iteration, np.concatenate(owned), None, tol)
-        if len(array) == d and work.problem.complete:
-            return Observer(iteration, array, None, tol)
-        if len(array) == d + q and work.problem.complete:
-            return Observer(iteration, array[:d], array[d:], tol)
-        raise InputError(
-            f"reference: has {len(array)} entries; give the {d} local variables, those and z "
-            f"({d + q}), or a Solution"
-        )
-
-
-def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array]:
-    """(flat x, z) of a warm start, or zeros."""
-    d, q = list(work.problem.d.values()), work.problem.q
-    if warm is None:
-        return np.zeros(sum(d)), np.zeros(q)
-    x = [np.asarray(warm.x[k], dtype=np.float64) for k in positions(work, warm)]
-    if [len(v) for v in x] != d or len(np.asarray(warm.z)) != q:
-        raise InputError("warm_start: its x or z has other sizes than the problem")
-    return np.concatenate(x) if x else np.zeros(0), np.asarray(warm.z, dtype=np.float64)
-
-
-def positions(work: Workspace, solution: Solution) -> list[int]:
-    """Where the owned agents sit in a solution that may hold all or just these."""
-    owned = work.runtime.owned
-    if len(solution.x) == work.problem.n:
-        return list(owned)
-    if len(solution.x) == len(owned):
-        return list(range(len(owned)))
-    raise InputError(
-        f"solution: has {len(solution.x)} local variables; give {work.problem.n}, one per agent"
-    )

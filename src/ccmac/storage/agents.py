@@ -53,6 +53,12 @@ def encode_agent(i: int, agent: Agent) -> Named:
     return arrays
 
 
+def encode_objective(objective: Objective) -> tuple[dict[str, Any], Named]:
+    """The objective as a JSON tree and the arrays it names; InputError where it is code."""
+    arrays: Named = {}
+    return _objective("objective", objective, OBJECTIVE, arrays), arrays
+
+
 def write_arrays(path: Path, arrays: Named) -> str:
     """Write the file; return its SHA-256."""
     members: dict[str, Any] = arrays

@@ -2,6 +2,7 @@
 
     DIR/state-000007-00000.npz   generation 7, the agents of the process that starts at agent 0
     DIR/state-000007-00004.npz   ... at agent 4
+    DIR/trace-000000.bin         the history of the run, which grows (ccmac.storage.rows)
     DIR/checkpoint.json          generation, iteration, the caller's manifest, sizes and checksums
 
 The index takes its name in one step after all files are on disk; only then does the previous
@@ -11,6 +12,7 @@ any split of the agents over processes can read what any other has written.
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import zipfile
@@ -27,10 +29,16 @@ from numpy.typing import NDArray
 from ccmac.errors import InputError
 from ccmac.runtime.base import Runtime
 from ccmac.storage.files import atomic_write
+from ccmac.storage.npz import read_npz
+from ccmac.storage.rows import NAME as TRACE
+from ccmac.texts import DIGITS, MEGABYTE, cut, shown
 
 INDEX = "checkpoint.json"
-FORMAT = "ccmac-checkpoint-1"
+FORMAT = "ccmac-checkpoint-2"
+BYTES = 1024 * MEGABYTE  # of an index: a million agents are a hundredth of that
 STATE = re.compile(r"state-\d{6,}-\d{5,}\.npz")
+# What atomic_write leaves of a run that is killed while it writes.
+HALF = re.compile(r"\.(state-\d{6,}-\d{5,}|trace-\d{6,}|checkpoint|probe)\.\w{8}\.(npz|bin|json)")
 # A checkpoint that differs in one of these belongs to something else and is never overwritten.
 IDENTITY = ("problem", "version")
 
@@ -56,6 +64,11 @@ class Index(msgspec.Struct, frozen=True):
     n: int
     manifest: dict[str, Any]
     parts: list[Part]
+    crc: int = 0
+
+    def checksum(self) -> int:
+        """CRC-32 of everything else."""
+        return zlib.crc32(msgspec.json.encode(msgspec.structs.replace(self, crc=0)))
 
 
 @dataclass(frozen=True)
@@ -76,32 +89,63 @@ def save(
     *,
     agents: Mapping[str, Sequence[AnyArray]],
     replicated: Mapping[str, AnyArray],
+    broken: OSError | None = None,
 ) -> None:
     """Write a checkpoint; collective, with two small gathers that the ledger does not count.
 
     ``manifest`` is JSON-like and names the ``problem`` and ``version`` it belongs to. ``agents``
-    holds one array per owned agent, ``replicated`` what is the same in every process.
+    holds one array per owned agent, ``replicated`` what is the same in every process. Where one
+    process cannot write (or comes with ``broken``) all raise OSError, and the old one stays.
     """
     folder = Path(directory)
     generation = _agree(runtime, _next_generation(folder, manifest) if runtime.is_root else 0)
     content = _encode(runtime.owned, agents, replicated)
     name = f"state-{generation:06d}-{runtime.owned.start:05d}.npz"
-    atomic_write(folder / name, content)
-    mine = [runtime.owned.start, runtime.owned.stop, len(content), zlib.crc32(content)]
+    try:
+        atomic_write(folder / name, content)
+    except OSError as error:
+        broken = broken or error
+    size = -1 if broken is not None else len(content)
+    mine = [runtime.owned.start, runtime.owned.stop, size, zlib.crc32(content)]
     # Nobody's row arrives before its file is on disk: the gather is the barrier too.
-    rows = runtime._gather(np.tile(np.array(mine, dtype=np.float64), (len(runtime.owned), 1)))
+    known = runtime._gather(np.tile(np.array(mine, dtype=np.float64), (len(runtime.owned), 1)))
+    if broken is not None:
+        raise broken
+    if (known[:, 2] < 0).any():
+        raise OSError(errno.EIO, "another process could not write its part")
     if not runtime.is_root:
         return
     parts = [
         Part(f"state-{generation:06d}-{start:05d}.npz", start, stop, size, crc)
-        for start, stop, size, crc in sorted({tuple(int(v) for v in row) for row in rows})
+        for start, stop, size, crc in sorted({tuple(int(v) for v in row) for row in known})
     ]
     index = Index(FORMAT, generation, iteration, runtime.n, dict(manifest), parts)
+    index = msgspec.structs.replace(index, crc=index.checksum())
     atomic_write(folder / INDEX, msgspec.json.format(msgspec.json.encode(index), indent=1))
-    keep = {part.file for part in parts}
+    tidy(folder, index)
+
+
+def tidy(folder: Path, index: Index) -> None:
+    """Remove files of this program's making that ``index`` does not name."""
+    trace = index.manifest.get("trace")
+    keep: set[Any] = {part.file for part in index.parts}
+    keep |= {trace.get("file")} if isinstance(trace, dict) else set()
     for file in folder.iterdir():
-        if STATE.fullmatch(file.name) and file.name not in keep:
+        name, made = file.name, (STATE, TRACE, HALF)
+        if name not in keep and any(pattern.fullmatch(name) for pattern in made):
             file.unlink(missing_ok=True)
+
+
+def ready(folder: Path) -> None:
+    """Make the folder and try to write there; one line where that fails."""
+    try:
+        atomic_write(folder / "probe.bin", b"ccmac")
+        (folder / "probe.bin").unlink()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(
+            f"checkpoint {folder}: cannot be written ({reason}); choose another directory"
+        ) from None
 
 
 def load(
@@ -124,12 +168,16 @@ def load(
                 kind, _, name = key.partition("/")
                 if kind == "replicated":
                     replicated[name] = array
+                elif kind.isdecimal() and part.start <= int(kind[:DIGITS]) < part.stop:
+                    found.setdefault(int(kind[:DIGITS]), {})[name] = array
                 else:
-                    found.setdefault(int(kind), {})[name] = array
+                    raise _damaged(folder, f"{part.file} holds {shown(key)}")
     missing = [i for i in owned if i not in found]
-    if missing and found:
+    if missing:
         raise _damaged(folder, f"agent {missing[0]} is in none of its files")
-    names = list(found[owned.start]) if found else []
+    names = found[owned.start].keys() if len(owned) else {}
+    if any(found[i].keys() != names for i in owned):
+        raise _damaged(folder, "its agents do not have the same arrays")
     agents = {name: [found[i][name] for i in owned] for name in names}
     return Checkpoint(index.iteration, index.manifest, agents, replicated)
 
@@ -138,20 +186,28 @@ def read_index(directory: str | Path) -> Index:
     """The index of a checkpoint, without its state."""
     folder = Path(directory)
     try:
+        if (folder / INDEX).stat().st_size > BYTES:
+            raise _damaged(folder, f"{INDEX} is too large")
         index = msgspec.json.decode((folder / INDEX).read_bytes(), type=Index)
     except FileNotFoundError:
         raise InputError(f"{folder} holds no checkpoint ({INDEX} is missing)") from None
     except OSError as error:
         raise InputError(f"checkpoint {folder} cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _damaged(folder, f"{INDEX}: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _damaged(folder, f"{INDEX}: {cut(str(error))}") from None
     if index.format != FORMAT:
         raise InputError(
-            f"{folder / INDEX} has format {index.format!r}; this version reads {FORMAT}"
+            f"{folder / INDEX} has format {shown(index.format)}; this version reads {FORMAT}"
         )
     for part in index.parts:
         if not STATE.fullmatch(part.file):
-            raise _damaged(folder, f"{INDEX} names a file {part.file!r}")
+            raise _damaged(folder, f"{INDEX} names a file {shown(part.file)}")
+    if index.crc != index.checksum():
+        raise _damaged(folder, f"the checksum of {INDEX} does not match")
+    spans = [(part.start, part.stop) for part in index.parts]
+    whole = [0, *(stop for _, stop in spans)] == [*(start for start, _ in spans), index.n]
+    if not whole or min(index.iteration, index.generation) < 0:
+        raise _damaged(folder, f"{INDEX} does not list agents 0..{index.n - 1} once each")
     return index
 
 
@@ -179,7 +235,8 @@ def _check_identity(folder: Path, index: Index, expected: Mapping[str, Any]) -> 
         saved = index.manifest.get(key)
         if saved != value:
             raise InputError(
-                f"checkpoint {folder} was written with {key} {saved!r}, this run has {value!r}; "
+                f"checkpoint {folder} was written with {key} {shown(saved)}, this run has "
+                f"{shown(value)}; "
                 "choose another directory, or resume what was saved (nothing was changed)"
             )
 
@@ -208,8 +265,10 @@ def _decode(folder: Path, part: Part) -> dict[str, AnyArray]:
         raise _damaged(folder, f"{part.file} has {len(content)} bytes of {part.bytes}")
     if zlib.crc32(content) != part.crc:
         raise _damaged(folder, f"the checksum of {part.file} does not match")
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
+    try:
+        return read_npz(io.BytesIO(content))
+    except ValueError as error:
+        raise _damaged(folder, f"{part.file}: {cut(str(error))}") from None
 
 
 def _damaged(folder: Path, what: str) -> InputError:

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import yaml
 
 from ccmac.errors import InputError
@@ -17,6 +18,7 @@ from ccmac.storage.agents import encode_agent, read_agent, write_arrays
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
 from ccmac.texts import MEGABYTE, cut, read_text, shown
+from ccmac.vertical import VflProblem
 
 FILE_NAME = "problem.yaml"
 FORMAT = "ccmac-problem"
@@ -35,6 +37,14 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     r: int
 
 
+class VerticalEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which columns of the table each agent has, the shares of the coupling, and p over z."""
+
+    prediction_scale: float
+    alpha: list[float]
+    partition: list[list[int]]
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of ``problem.yaml``."""
 
@@ -44,6 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     q: int
     m: int
     agents: list[AgentEntry]
+    vertical: VerticalEntry | None = None
 
 
 def save_problem(problem: Problem, directory: Path, *, replace: bool = False) -> None:
@@ -64,8 +75,12 @@ def save_problem(problem: Problem, directory: Path, *, replace: bool = False) ->
             name = f"agent-{i:04d}.npz"
             sha256 = write_arrays(target / name, arrays)
             entries.append(AgentEntry(name, sha256, problem.d[i], problem.p[i], problem.r[i]))
-        manifest = Manifest(FORMAT, VERSION, problem.n, problem.q, problem.m, entries)
-        text = yaml.safe_dump(msgspec.to_builtins(manifest), sort_keys=False)
+        sizes = problem.n, problem.q, problem.m
+        manifest = Manifest(FORMAT, VERSION, *sizes, entries, _vertical(problem))
+        content = msgspec.to_builtins(manifest)
+        if content["vertical"] is None:
+            del content["vertical"]
+        text = yaml.safe_dump(content, sort_keys=False)
         (target / FILE_NAME).write_text(text, encoding="utf-8")
 
 
@@ -81,7 +96,12 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
             )
     listed = {i: manifest.agents[i] for i in wanted}
     loaded = {i: read_agent(i, directory / e.file, e.sha256) for i, e in listed.items()}
-    problem = Problem(loaded, n=manifest.n, q=manifest.q, m=manifest.m)
+    kind = Problem if manifest.vertical is None else VflProblem
+    problem = kind(loaded, n=manifest.n, q=manifest.q, m=manifest.m)
+    if manifest.vertical is not None and isinstance(problem, VflProblem):
+        vertical = manifest.vertical
+        columns = tuple(np.array(part, dtype=np.int64) for part in vertical.partition)
+        problem.with_partition(columns, np.array(vertical.alpha), vertical.prediction_scale)
     for i, entry in listed.items():
         found, told = (problem.d[i], problem.p[i], problem.r[i]), (entry.d, entry.p, entry.r)
         if found != told:
@@ -90,6 +110,13 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
                 f"{told}; the two do not belong together"
             )
     return problem
+
+
+def _vertical(problem: Problem) -> VerticalEntry | None:
+    if not isinstance(problem, VflProblem):
+        return None
+    partition = [part.tolist() for part in problem.partition]
+    return VerticalEntry(problem.prediction_scale, problem.alpha.tolist(), partition)
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -128,6 +155,15 @@ def _check_content(path: Path, manifest: Manifest) -> None:
         )
     if manifest.q < 0 or manifest.m < 0:
         raise InputError(f"{path}: q and m must not be negative; save the problem again")
+    if manifest.vertical is not None:
+        vertical, sizes = manifest.vertical, [entry.d for entry in manifest.agents]
+        columns = sorted(column for part in vertical.partition for column in part)
+        fits = [len(p) for p in vertical.partition] == sizes and len(vertical.alpha) == manifest.n
+        if not fits or columns != list(range(len(columns))):
+            raise InputError(
+                f"{path}: vertical: the partition does not deal every column to one agent; "
+                "save the problem again"
+            )
     for i, entry in enumerate(manifest.agents):
         # A plain name: a manifest cannot point outside its own directory.
         if not re.fullmatch(r"\w[\w.-]*", entry.file):

@@ -174,7 +174,6 @@ class PenaltyMethod(JudgedMethod):
     """A penalty on a reduction to coupled constraints; see the module text."""
 
     needs = frozenset({"smooth", "strongly convex"})
-    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 
     reduction: str = option("R1", str, "how z and consensus are coupled", choices=REDUCTIONS)
     penalty: float | None = option(None, float, "in units of the balanced penalty (1)")

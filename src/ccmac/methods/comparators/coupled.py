@@ -66,7 +66,6 @@ class CoupledYarmoshik(JudgedMethod):
     name = "coupled-yarmoshik"
     summary = "accelerated method for coupled constraints, on a reduction R1, R2 or R3"
     needs = frozenset({"smooth", "strongly convex"})
-    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 
     reduction: str = option("R1", str, "how z and consensus are coupled", choices=REDUCTIONS)
 

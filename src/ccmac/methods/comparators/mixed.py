@@ -166,7 +166,6 @@ class MixedYarmoshik(JudgedMethod):
     name = "mixed-yarmoshik"
     summary = "accelerated method for mixed constraints with B = 0 (or reduction R2, R3)"
     needs = frozenset({"smooth", "strongly convex"})
-    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 
     reduction: str | None = option(None, str, "where z goes if B is not zero", choices=("R2", "R3"))
 

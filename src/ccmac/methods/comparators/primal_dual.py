@@ -119,7 +119,6 @@ class PrimalDualMethod(Method):
 
     why: ClassVar[str]
     needs = frozenset({"smooth", "strongly convex"})
-    instead = "cross-continuation (smooth) or cross-sliding (nonsmooth)"
 
     certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
     balance: float | None = option(None, float, "factor of the rule that splits the steps (1)")
@@ -208,7 +207,6 @@ class Pdhg(PrimalDualMethod):
     name = "pdhg"
     summary = "primal-dual hybrid gradients: proximal maps of the local objectives, not normalized"
     needs = frozenset({"smooth", "strongly convex", "prox"})
-    instead = "condat-vu (smooth), cross-continuation or cross-sliding"
     why = "proximal maps of the local objectives"
 
     def iteration(self, realized: Realized, balance: float) -> PdhgIteration:

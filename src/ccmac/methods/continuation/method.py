@@ -32,7 +32,6 @@ class CrossContinuation(ConvexMethod):
         "accelerated primal-dual stages with shrinking regularization (smooth, not strongly convex)"
     )
     needs = frozenset({"smooth"})
-    instead = "cross-sliding (nonsmooth)"
     scheduled: ClassVar[dict[str, str]] = {
         "multiplier_budget": "certified", "opening": "practical", "augmentation": "practical",
     }  # fmt: skip

@@ -42,7 +42,6 @@ class CrossSliding(ConvexMethod):
         "proximal primal-dual steps, or primal-dual sliding with subgradients "
         "(nonsmooth, simple sets)"
     )
-    instead = "cross-continuation (smooth)"
     scheduled: ClassVar[dict[str, str]] = {"lipschitz": "certified"}
 
     schedule: str = option(
@@ -120,7 +119,7 @@ class CrossSliding(ConvexMethod):
         feasible, _ = certifier.repaired(w0, 0.0)
         steep = max(space.norm(realized.objective.gradient(w0)), 1e-12)
         # R is at least (F(w0) - F*)/M; doubling does the rest.
-        guess = max(0.25 * max(abs(certifier.value(w0)), request.tol) / steep, 1e-6)
+        guess = max(0.25 * max(abs(certifier.value(w0)), request.plan_tol) / steep, 1e-6)
         guess = max(guess, space.norm(feasible - w0))
         if goal.radius is not None:
             guess = execution_radius(realized, goal.radius)

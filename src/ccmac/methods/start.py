@@ -1,0 +1,63 @@
+"""What a caller brings to a run, laid out for the owned agents: a start, a reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.methods.base import Iteration
+from ccmac.methods.driver import Observer
+from ccmac.results import Solution
+from ccmac.workspace import Workspace
+
+
+def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array]:
+    """(flat x, z) of a warm start, or zeros."""
+    d, q = list(work.problem.d.values()), work.problem.q
+    if warm is None:
+        return np.zeros(sum(d)), np.zeros(q)
+    x = [np.asarray(warm.x[k], dtype=np.float64) for k in positions(work, warm)]
+    if [len(v) for v in x] != d or len(np.asarray(warm.z)) != q:
+        raise InputError("warm_start: its x or z has other sizes than the problem")
+    return np.concatenate(x) if x else np.zeros(0), np.asarray(warm.z, dtype=np.float64)
+
+
+def positions(work: Workspace, solution: Solution) -> list[int]:
+    """Where the owned agents sit in a solution that may hold all or just these."""
+    owned = work.runtime.owned
+    if len(solution.x) == work.problem.n:
+        return list(owned)
+    if len(solution.x) == len(owned):
+        return list(range(len(owned)))
+    raise InputError(
+        f"solution: has {len(solution.x)} local variables; give {work.problem.n}, one per agent"
+    )
+
+
+def observer_of(
+    work: Workspace, iteration: Iteration[Any], reference: Any, tol: float
+) -> Observer | None:
+    """Compares with the reference, whatever form it was given in."""
+    if reference is None:
+        return None
+    d, q = sum(work.problem.d.values()), work.problem.q
+    if hasattr(reference, "x"):
+        blocks = [np.asarray(reference.x[k]) for k in positions(work, reference)]
+        z = np.asarray(reference.z, dtype=np.float64)
+        return Observer(iteration, np.concatenate(blocks), z, tol)
+    array = np.asarray(reference, dtype=np.float64).ravel()
+    mine = work.whole.reference_blocks(array)
+    if mine is not None:
+        owned = [mine[i] for i in work.runtime.owned]
+        return Observer(iteration, np.concatenate(owned), None, tol)
+    if len(array) == d and work.problem.complete:
+        return Observer(iteration, array, None, tol)
+    if len(array) == d + q and work.problem.complete:
+        return Observer(iteration, array[:d], array[d:], tol)
+    raise InputError(
+        f"reference: has {len(array)} entries; give the {d} local variables, those and z "
+        f"({d + q}), or a Solution"
+    )

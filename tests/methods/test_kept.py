@@ -1,0 +1,135 @@
+"""What keeping a run costs: the trace is bounded, appended to, and a full disk ends nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.errors import InputError
+from ccmac.lab.instances import random_quadratic
+from ccmac.ledger import Ledger
+from ccmac.methods import run as runs
+from ccmac.results import Trace
+from ccmac.storage import checkpoint as store
+from ccmac.storage import files
+
+NETWORK = "ring"
+
+
+def filled(count: int, limit: int, trace: Trace | None = None, first: int = 1) -> Trace:
+    trace = trace or Trace(limit)
+    for k in range(first, count + 1):
+        trace.record(k, 0.1 * k, Ledger(), float("nan"), 1.0 / k)
+    return trace
+
+
+@pytest.mark.parametrize("limit", [2, 5, 8])
+@pytest.mark.parametrize("count", [1, 2, 5, 6, 9, 17, 100])
+def test_a_trace_is_thinned_and_keeps_its_ends(limit: int, count: int) -> None:
+    kept = filled(count, limit)["iteration"]
+    assert len(kept) <= limit + 1
+    assert kept[0] == 1
+    assert kept[-1] == count
+    steps = np.diff(kept)[:-1]
+    assert len(set(steps)) <= 1
+    if count <= limit:
+        assert list(kept) == list(range(1, count + 1))
+
+
+@pytest.mark.parametrize("split", [1, 4, 7, 33, 64])
+def test_a_thinned_trace_continues(split: int) -> None:
+    before, after = filled(split, 6), Trace()
+    after.restore(before.since(0), before.memory())
+    assert filled(80, 6, after, split + 1).to_csv() == filled(80, 6).to_csv()
+
+
+@pytest.fixture
+def problem() -> ccmac.Problem:
+    return random_quadratic(7, n=4)
+
+
+def asked(place: Path, **more: Any) -> dict[str, Any]:
+    kept = {"path": place, "every": 3}
+    return {"method": "cross-apapc", "tol": 1e-8, "checkpoint": kept, **more}
+
+
+def columns(trace: Trace) -> list[Any]:
+    return [trace[name].tolist() for name in ("iteration", "rounds", "gradients", "bytes")]
+
+
+@pytest.mark.parametrize("limit", [6, 20_000])
+def test_a_resumed_trace_is_the_same(
+    problem: ccmac.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(runs, "Trace", lambda: Trace(limit))
+    whole = ccmac.solve(problem, NETWORK, "cross-apapc", 1e-8)
+    for stop in (4, 11, 29):
+        ccmac.solve(problem, NETWORK, **asked(tmp_path, max_iterations=stop))
+    resumed = ccmac.solve(problem, NETWORK, **asked(tmp_path))
+    assert columns(resumed.trace) == columns(whole.trace)
+    names = {file.name.partition("-")[0] for file in tmp_path.iterdir()}
+    assert names == {"checkpoint.json", "state", "trace"}
+
+
+def test_what_was_appended_before_a_crash_does_not_count(
+    problem: ccmac.Problem, tmp_path: Path
+) -> None:
+    whole = ccmac.solve(problem, NETWORK, "cross-apapc", 1e-8)
+    ccmac.solve(problem, NETWORK, **asked(tmp_path, max_iterations=11))
+    with next(tmp_path.glob("trace-*.bin")).open("ab") as stream:
+        stream.write(b"half a row")
+    resumed = ccmac.solve(problem, NETWORK, **asked(tmp_path))
+    assert columns(resumed.trace) == columns(whole.trace)
+
+
+def test_a_cut_trace_is_refused(problem: ccmac.Problem, tmp_path: Path) -> None:
+    ccmac.solve(problem, NETWORK, **asked(tmp_path, max_iterations=11))
+    file = next(tmp_path.glob("trace-*.bin"))
+    content = file.read_bytes()
+    file.write_bytes(content[:-1])
+    with pytest.raises(InputError, match="cut short"):
+        ccmac.solve(problem, NETWORK, **asked(tmp_path))
+    file.write_bytes(b"\x01" + content[1:])
+    with pytest.raises(InputError, match="checksum"):
+        ccmac.solve(problem, NETWORK, **asked(tmp_path))
+
+
+def test_leftovers_of_a_killed_run_go_and_foreign_files_stay(
+    problem: ccmac.Problem, tmp_path: Path
+) -> None:
+    ccmac.solve(problem, NETWORK, **asked(tmp_path, max_iterations=5))
+    mine = [".state-000003-00000.abcd_123.npz", ".checkpoint.k1234567.json", "trace-000009.bin"]
+    theirs = [".state-of-mind.npz", "state.npz", ".hidden", "trace.bin"]
+    for name in (*mine, *theirs):
+        (tmp_path / name).write_bytes(b"")
+    ccmac.solve(problem, NETWORK, **asked(tmp_path))
+    left = {file.name for file in tmp_path.iterdir()}
+    assert not left & set(mine)
+    assert left >= set(theirs)
+
+
+def test_a_full_disk_does_not_end_the_run(
+    problem: ccmac.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        if "probe" not in path.name and path.name != "state-000000-00000.npz":
+            raise OSError(28, "No space left on device")
+        files.atomic_write(path, data)
+
+    monkeypatch.setattr(store, "atomic_write", full)
+    ended = ccmac.solve(problem, NETWORK, **asked(tmp_path))
+    assert ended.status == "optimal"
+    assert any("No space left" in text and "went on" in text for text in ended.warnings)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_solve(
+    problem: ccmac.Problem, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file" / "state", Path("/proc/new")):
+        with pytest.raises(InputError, match="cannot"):
+            ccmac.solve(problem, NETWORK, **asked(place))
