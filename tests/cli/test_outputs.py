@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import signal
@@ -18,6 +19,7 @@ import pytest
 from ccmac.cli import kept, solution
 from ccmac.cli.solution import read_solution
 from ccmac.errors import InputError
+from ccmac.problem import Problem
 from cli.conftest import Run
 
 PROGRAM = "from ccmac.cli.main import run; run()"
@@ -167,3 +169,20 @@ def test_the_handler_of_a_program_stays(tmp_path: Path) -> None:
     assert not hasattr(signal.SIG_DFL, "note")
     assert kept.prepare(tmp_path / "new")
     assert not kept.prepare(tmp_path / "new")
+
+
+def test_the_checkpoint_of_another_problem_is_refused_by_name(
+    run: Run, tmp_path: Path, saved: Path
+) -> None:
+    """A problem saved anew into the same folder does not continue the old run."""
+    problem = Problem.load(saved / "calibration")
+    problem.save(tmp_path / "p")
+    common = ("solve", "p", "--method", "cross-apapc", "--checkpoint", "state")
+    assert run(*common, "--max-iterations", "5").code == 1
+    agents = list(problem.agents.values())
+    agents[3] = dataclasses.replace(agents[3], objective=agents[2].objective)
+    Problem(agents).save(tmp_path / "p", replace=True)
+    told = run(*common)
+    assert told.code == 2
+    assert "checkpoint state: the objective of agent 3 differs from the stored" in told.err
+    assert told.err.count("\n") == 1
