@@ -172,7 +172,7 @@ def test_a_contradiction_exits_three(run: Run, saved: Path) -> None:
         (("solve", "{}", "--every", "3"), "--checkpoint"),
         (("solve", "{}", "--audit"), "--runtime mpi"),
         (("solve", "{}", "--warm-start", "nowhere"), "solution.npz"),
-        (("solve", "{}", "--out", "file/below"), "cannot be a directory"),
+        (("solve", "{}", "--out", "file/below"), "cannot be written"),
         (("solve", "{}", "--costs", "round"), "NAME=NUMBER"),
         (("solve", "{}", "--costs", "rounds=1"), "rounds"),
         (("solve",), "PROBLEM_DIR"),

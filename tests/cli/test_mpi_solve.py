@@ -46,6 +46,21 @@ def test_ranks_agree_with_one_process_bit_for_bit(
         assert all(np.array_equal(a, b) for a, b in zip(found.x, expected.x, strict=True))
 
 
+def test_another_number_of_ranks_replaces_the_parts(
+    run: Run, saved: Path, tmp_path: Path, mpiexec: str
+) -> None:
+    common = ("solve", saved / "calibration", "--method", "cross-apapc", "--network", "ring")
+    run(*common, "--tol", "1e-9", "--no-fused", "--out", "alone")
+    for ranks, tol in ((2, "1e-2"), (3, "1e-9")):
+        told = launch(
+            mpiexec, ranks, *common, "--tol", tol, "--runtime", "mpi", "--out", tmp_path / "out"
+        )
+        assert told.returncode == 0, told.stderr
+    assert len(list((tmp_path / "out").glob("solution-*.npz"))) == 3
+    found, alone = (read_solution(tmp_path / name, range(8)) for name in ("out", "alone"))
+    assert all(np.array_equal(a, b) for a, b in zip(found.x, alone.x, strict=True))
+
+
 def test_bad_input_on_ranks_is_one_line(saved: Path, mpiexec: str) -> None:
     told = launch(mpiexec, 2, "solve", saved / "nowhere", "--runtime", "mpi")
     assert told.returncode == 2

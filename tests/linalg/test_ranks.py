@@ -74,7 +74,6 @@ def test_equations_of_an_agent_do_not_depend_on_their_scale(
     problem = Problem([Agent(OBJECTIVE, A=np.zeros((1, q)), C=C, c=right, D=C, e=right)], q=q)
     P = np.linalg.pinv(M, rcond=1e-10) @ M
     local = LocalEquations(problem, runtime, "factor")
-    assert not local.conflict
     assert len(local.bases[0]) == rank
     np.testing.assert_allclose(local.point, P @ x, atol=1e-8)
     gradient = np.random.default_rng(seed + 1).standard_normal(q)
@@ -82,7 +81,6 @@ def test_equations_of_an_agent_do_not_depend_on_their_scale(
     [kappa] = local.multipliers(gradient)
     np.testing.assert_allclose(C.T @ kappa, -P @ gradient, atol=1e-8)
     shared = SharedEquations(problem, runtime, "factor")
-    assert not shared.conflict
     assert shared.family.rows == (rank,)
     shared.prepare_target()
     np.testing.assert_allclose(shared.target[0], P @ x, atol=1e-8)

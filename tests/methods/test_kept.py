@@ -12,7 +12,9 @@ import ccmac
 from ccmac.errors import InputError
 from ccmac.lab.instances import random_quadratic
 from ccmac.ledger import Ledger
+from ccmac.methods import CrossApapc, CrossCg
 from ccmac.methods import run as runs
+from ccmac.methods.cg import DualConjugateGradients
 from ccmac.results import Trace
 from ccmac.storage import checkpoint as store
 from ccmac.storage import files
@@ -133,3 +135,44 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_solve(
     for place in (tmp_path / "file" / "state", Path("/proc/new")):
         with pytest.raises(InputError, match="cannot"):
             ccmac.solve(problem, NETWORK, **asked(place))
+
+
+def test_a_run_that_went_on_with_another_method_resumes_there(
+    problem: ccmac.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked = [(CrossCg(), "first"), (CrossApapc(), "second")]
+    monkeypatch.setattr(runs.Auto, "ranked", lambda *_: list(ranked))
+    monkeypatch.setattr(DualConjugateGradients, "finished", lambda *_: True)
+    whole = ccmac.solve(problem, NETWORK, "auto", 1e-8)
+    assert whole.plan is not None
+    assert whole.plan.method == "cross-apapc"
+    ccmac.solve(problem, NETWORK, **asked(tmp_path, method="auto", max_iterations=8))
+    assert store.read_index(tmp_path).manifest["path"] == ["next"]
+    resumed = ccmac.solve(problem, NETWORK, **asked(tmp_path, method="auto"))
+    assert resumed.iterations == whole.iterations
+    assert columns(resumed.trace) == columns(whole.trace)
+    for a, b in zip(resumed.x, whole.x, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_widened_run_resumes_with_its_interval(
+    problem: ccmac.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt is declared diverged at its sixth step; the second is saved."""
+    real = runs.drive
+
+    def diverges(iteration: Any, state: Any, settings: Any) -> Any:
+        outcome = real(iteration, state, settings)
+        if outcome.iterations == 6 and iteration.system.interval.source != seen[-1]:
+            seen.append(iteration.system.interval.source)
+            outcome.status = "diverged"
+        return outcome
+
+    seen = [""]
+    monkeypatch.setattr(runs, "drive", diverges)
+    ccmac.solve(problem, NETWORK, **asked(tmp_path, max_iterations=6))
+    stored = store.read_index(tmp_path).manifest["path"]
+    assert set(stored) == {"wider"}
+    monkeypatch.undo()
+    ended = ccmac.solve(problem, NETWORK, **asked(tmp_path))
+    assert ended.status == "optimal"

@@ -267,7 +267,8 @@ def test_affordable_counts_floats_and_rows_exactly(monkeypatch: pytest.MonkeyPat
     """m min(m, d) + m (q + 1) + r (q + 1) floats of the largest agent; m + sum r rows."""
     work = workspace(base(np.random.default_rng(0), 3, d=3, d_top=3, q=4, m=2, p=0, r=2).plant())
     floats = 2 * 2 + 2 * 5 + 2 * 5
-    for name, least in (("FLOATS", floats), ("ALL_FLOATS", 3 * floats), ("ROWS", 2 + 3 * 2)):
+    for name, least in (("FLOATS", floats), ("ALL_FLOATS", 3 * floats), ("ROWS", 2 + 3 * 2),
+                        ("SQUARES", 3 * 7**2)):  # fmt: skip
         with monkeypatch.context() as patch:
             patch.setattr(reduced, name, least)
             assert affordable(work.problem, work.curvature)

@@ -18,7 +18,7 @@ from ccmac.certificates.prices import CONFLICT, Recovery, split
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
 from ccmac.linalg.families import dense
-from ccmac.linalg.ranks import RowSpace, row_space
+from ccmac.linalg.ranks import RowSpace
 from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.workspace import Workspace
@@ -68,7 +68,7 @@ class _Contradiction:
     defect: float
 
 
-def contradiction(matrix: Array, right: Array, space: RowSpace) -> _Contradiction | None:
+def contradiction(block: Any, right: Array, space: RowSpace) -> _Contradiction | None:
     """What of ``right`` lies outside the range, as a multiplier of rows; None if it is rounding."""
     unit, zero = space.inverse_lengths * right, space.inverse_lengths == 0
     if np.any(zero & (right != 0)):  # 0 = right
@@ -81,7 +81,7 @@ def contradiction(matrix: Array, right: Array, space: RowSpace) -> _Contradictio
     if length <= SEEN * math.sqrt(len(gap)) * float(np.linalg.norm(unit)):
         return None
     price = space.inverse_lengths * gap / length
-    return _weighed(matrix, right, price)
+    return _weighed(dense(block), right, price)
 
 
 def _weighed(matrix: Array, right: Array, price: Array) -> _Contradiction:
@@ -116,13 +116,13 @@ class Conflicts:
         """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one reduction."""
         problem, found = self.problem, {}
         rows = np.zeros((len(problem.agents), 4))
+        families = self.work.local.spaces, self.work.shared.spaces
         for k, (i, agent) in enumerate(problem.agents.items()):
             for column, (block, right) in enumerate(((agent.C, agent.c), (agent.D, agent.e))):
-                if block is None or right is None or not len(right):
+                if block is None or right is None or not len(right) or not families[column]:
                     continue
-                matrix = dense(block)
-                space = row_space(matrix)
-                seen = contradiction(matrix, right, space)
+                space = families[column][k]
+                seen = contradiction(block, right, space)
                 size = float(np.linalg.norm(space.coordinates(right)))
                 if seen is not None and claimed(seen.sure, seen.defect, size):
                     found[i, column] = seen

@@ -1,6 +1,7 @@
 """The entry of the console command: mounts the commands, turns errors into lines and exit codes.
 
-0 done, 1 ended without reaching the tolerance, 2 bad input, 3 infeasible, 130 interrupted.
+0 done, 1 ended without reaching the tolerance, 2 bad input, 3 infeasible, 130 interrupted,
+143 terminated.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ from typing import Annotated, Any
 import typer
 
 from ccmac.cli import before, complexity, data, lab, solve, suite
+from ccmac.cli.signals import Commands, Interrupted, listen
 from ccmac.errors import CcmacError
 from ccmac.texts import cut
 from ccmac.version import __version__
 
 BAD_INPUT = 2
-INTERRUPTED = 130
 LONG = r"[^\s/]{100,}"  # a word of a message that repeats what somebody sent to do harm
 
 EPILOG = (
     "Start with: `ccmac demo`\n\n"
-    "Exit codes: 0 done, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted."
+    "Exit codes: 0 done, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted, "
+    "143 terminated."
 )
 app = typer.Typer(
     name="ccmac",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -69,6 +72,7 @@ def run() -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run one command; errors become one line on standard error and an exit code."""
     warnings.showwarning = _show_warning
+    listen()
     try:
         code = typer.main.get_command(app).main(
             args=list(arguments), prog_name="ccmac", standalone_mode=False
@@ -76,7 +80,8 @@ def main(arguments: Sequence[str]) -> int:
     except CcmacError as error:
         return _told(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _told("interrupted", INTERRUPTED)
+        ended = Interrupted()
+        return _told(str(ended), ended.exit_code)
     except BrokenPipeError:
         # The reader of a pipe went away (ccmac ... | head); nobody is left to tell.
         sys.stderr.close()

@@ -3,10 +3,17 @@
 The solution is one ``solution.npz``, or under MPI without gathering one file
 ``solution-FIRST-LAST.npz`` for each range of agents. Arrays are named by what they are: ``z``,
 ``x3`` and, where the method knows prices, ``coupled``, ``local3``, ``shared3``, ``consensus3``.
+``summary.json`` is written last and names the files of its run with their checksums: readers take
+these and no others, and what an earlier run wrote is removed only then.
 """
 
 from __future__ import annotations
 
+import io
+import os
+import re
+import tempfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,11 +25,14 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
-from ccmac.storage.files import atomic_path, atomic_write
+from ccmac.storage.files import atomic_write
 from ccmac.storage.npz import read_npz
-from ccmac.texts import dumps
+from ccmac.texts import MEGABYTE, dumps, loads, read_text
 
 WHOLE = "solution.npz"
+SUMMARY = "summary.json"
+PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
+BYTES = 64 * MEGABYTE
 
 
 def arrays_of(solution: Solution, agents: range) -> dict[str, Array]:
@@ -45,43 +55,89 @@ def part_name(agents: range, n: int) -> str:
     return f"solution-{agents.start:04d}-{agents.stop - 1:04d}.npz"
 
 
-def write_solution(out: Path, name: str, arrays: Mapping[str, Array]) -> None:
-    """One archive, complete or absent; nothing in it is pickled."""
-    with atomic_path(out / name) as temporary:
-        np.savez(temporary, allow_pickle=False, **arrays)
+def write_solution(out: Path, name: str, arrays: Mapping[str, Array]) -> int:
+    """One archive, complete or absent; nothing in it is pickled. Returns its CRC-32."""
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, **arrays)
+    atomic_write(out / name, stream.getvalue())
+    return zlib.crc32(stream.getvalue())
 
 
-def write_summary(out: Path, result: Result, more: Mapping[str, Any]) -> None:
-    """``summary.json`` and ``trace.csv``."""
+def write_summary(
+    out: Path, result: Result, more: Mapping[str, Any], parts: Mapping[str, int]
+) -> None:
+    """``trace.csv`` and ``summary.json``, which makes ``parts`` the solution; old parts go."""
     atomic_write(out / "trace.csv", result.trace.to_csv())
-    atomic_write(out / "summary.json", dumps({**more, **result.as_dict()}) + "\n")
+    record = {**more, **result.as_dict(), "parts": dict(parts)}
+    atomic_write(out / SUMMARY, dumps(record) + "\n")
+    for path in out.iterdir():
+        if PART.fullmatch(path.name) and path.name not in parts:
+            path.unlink(missing_ok=True)
 
 
-def prepare(out: Path) -> None:
-    """Make the directory, or say why it cannot be one; parts of an older solution are removed."""
+def prepare(out: Path) -> bool:
+    """Make the directory and try to write there; whether it is new. InputError says why not."""
+    new = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        descriptor, name = tempfile.mkstemp(dir=out, prefix=".probe.")
+        try:
+            os.write(descriptor, b"ccmac")
+        finally:
+            os.close(descriptor)
+            os.unlink(name)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
         raise InputError(
-            f"--out {out}: cannot be a directory ({type(error).__name__}); choose another place"
+            f"--out {out}: cannot be written ({reason}); choose another place"
         ) from None
+    return new
 
 
-def remove_old(out: Path, keep: set[str]) -> None:
-    """Delete solution files of an earlier run with another split of the agents."""
-    for path in out.glob("solution*.npz"):
-        if path.name not in keep:
-            path.unlink()
+def rescued(number: int, error: Exception) -> Path:
+    """A folder of its own that can be written instead; ``error`` is raised where there is none."""
+    for base in (Path.cwd(), Path(tempfile.gettempdir())):
+        place = base / f"ccmac-rescue-{number}"
+        try:
+            prepare(place)
+        except InputError:
+            continue
+        return place
+    raise error
+
+
+def listed(out: Path) -> dict[str, int | None]:
+    """The files of the solution in ``out`` with their checksums, as its summary names them.
+
+    Without a summary: whatever has the name of a part.
+    """
+    try:
+        record = loads(read_text(out / SUMMARY, str(out / SUMMARY), BYTES))
+        parts = record.get("parts") if isinstance(record, dict) else None
+    except FileNotFoundError:
+        parts = None
+    except (OSError, ValueError):
+        raise InputError(f"{out / SUMMARY}: is damaged; solve again") from None
+    if parts is None:
+        names = sorted(path.name for path in out.glob("solution*.npz"))
+        return {name: None for name in names if PART.fullmatch(name)}
+    if not isinstance(parts, dict) or not all(
+        PART.fullmatch(name) and type(crc) is int for name, crc in parts.items()
+    ):
+        raise InputError(f"{out / SUMMARY}: names no parts of a solution; solve again")
+    return dict(parts)
 
 
 def read_solution(out: Path, agents: range, sizes: Problem | None = None) -> Solution:
     """What an earlier solve wrote for ``agents``, to start from; ``sizes`` are compared."""
-    paths = sorted(out.glob("solution*.npz"))
-    if not paths:
+    parts = listed(out)
+    if not parts:
         raise InputError(f"--warm-start {out}: holds no solution.npz; give the --out of a solve")
     found: dict[str, Array] = {}
-    for path in paths:
-        found = _read(path) | found  # z and prices that all agents know: those of the first
+    for name in sorted(parts):
+        found = (
+            _read(out / name, parts[name]) | found
+        )  # z and prices that all agents know: those of the first
     missing = [i for i in agents if f"x{i}" not in found]
     if missing or "z" not in found:
         raise InputError(
@@ -106,12 +162,16 @@ def _check_sizes(out: Path, found: Mapping[str, Array], agents: range, problem: 
             )
 
 
-def _read(path: Path) -> dict[str, Array]:
+def _read(path: Path, crc: int | None) -> dict[str, Array]:
     try:
-        with path.open("rb") as stream:
-            arrays = read_npz(stream)
+        content = path.read_bytes()
+        if crc is not None and zlib.crc32(content) != crc:
+            raise InputError(f"{path}: is not the file its summary names; solve again")
+        arrays = read_npz(io.BytesIO(content))
         if any(array.dtype.kind not in "iuf" for array in arrays.values()):
             raise ValueError("not real numbers")
+    except InputError:
+        raise
     except (OSError, ValueError):
         raise InputError(f"{path}: is damaged or not a solution; solve again") from None
     if not all(np.isfinite(array).all() for array in arrays.values()):

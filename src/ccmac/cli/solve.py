@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ccmac.api import solve
+from ccmac.cli.kept import keep_here, keep_ranks, told_rescue, tried
 from ccmac.cli.options import (
     Access,
     AsJson,
@@ -25,15 +26,8 @@ from ccmac.cli.options import (
     parse_costs,
     print_json,
 )  # fmt: skip
-from ccmac.cli.solution import (
-    arrays_of,
-    part_name,
-    prepare,
-    read_solution,
-    remove_old,
-    write_solution,
-    write_summary,
-)  # fmt: skip
+from ccmac.cli.signals import TERMINATED, terminated
+from ccmac.cli.solution import prepare, read_solution
 from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.problem import Problem
@@ -50,7 +44,8 @@ EPILOG = (
     "Example: `ccmac solve my-problem --network ring --tol 1e-6 --out result`\n\n"
     "On four processes: `mpiexec -n 4 ccmac solve my-problem --network ring --runtime mpi "
     "--out result`\n\n"
-    "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted."
+    "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted, "
+    "143 terminated."
 )
 
 Out = Annotated[
@@ -153,16 +148,20 @@ def show(
 
 def _in_process(request: Call, fused: bool) -> int:
     problem = Problem.load(request.directory)
-    result = _solve(request, problem, "inprocess", range(problem.n), fused)
-    out = request.out
-    if out is None and result.status == "interrupted" and not request.options["checkpoint"]:
-        out = RESCUE  # an interruption never loses the work
-    if out is not None:
-        prepare(out)
-        write_solution(out, part_name(result.agents, problem.n), arrays_of(result, result.agents))
-        remove_old(out, {part_name(result.agents, problem.n)})
-        write_summary(out, result, _record(request, problem))
-    return _report(request, problem, result, out)
+    with tried(request.out):
+        result = _solve(request, problem, "inprocess", range(problem.n), fused)
+    out = _place(request, result)
+    if out is None:
+        return _report(request, problem, result, None)
+    place, error = keep_here(out, result, problem.n, _record(request, problem))
+    code = _report(request, problem, result, place)
+    return code if error is None else told_rescue(out, place, error)
+
+
+def _place(request: Call, result: Result) -> Path | None:
+    """Where the result goes; an interruption never loses the work."""
+    lost = result.status == "interrupted" and not request.options["checkpoint"]
+    return RESCUE if request.out is None and lost else request.out
 
 
 def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
@@ -179,13 +178,18 @@ def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
             token = {"manifest": repr(manifest), **request.settings(), "gather": gather}
             runtime.check_consistent(dumps(token))
             problem = Problem.load(request.directory, agents=runtime.owned)
-            result = _solve(request, problem, runtime, runtime.owned, False)
             if request.out is not None:
-                _write_ranks(request, problem, result, runtime, gather)
+                prepare(request.out)
+            result = _solve(request, problem, runtime, runtime.owned, False)
+            out, lost = _place(request, result), None
+            if out is not None:
+                place, lost = keep_ranks(out, result, runtime, gather, _record(request, problem))
             sent = runtime.audit_report()
-            code = EXIT_CODES.get(result.status, 1)
+            code = _code(result) if lost is None else 1
             if runtime.is_root:
-                code = _report(request, problem, result, request.out)
+                code = _report(request, problem, result, None if out is None else place)
+                if lost is not None and out is not None:
+                    code = told_rescue(out, place, lost)
                 if sent is not None:
                     typer.echo("\n" + table(sent), err=request.as_json)
     return code
@@ -200,32 +204,6 @@ def _solve(
     if runtime == "inprocess":
         runtime = InProcess(network, fused=fused, averaging=options["averaging"])
     return solve(problem, network, runtime=runtime, warm_start=warm, **options)
-
-
-def _write_ranks(
-    request: Call, problem: Problem, result: Result, runtime: Any, gather: bool
-) -> None:
-    """Rank 0 writes the record; the x_i are written by their owners, or by rank 0 if gathered."""
-    assert request.out is not None
-    mine = arrays_of(result, result.agents)
-    prepare(request.out)
-    name = part_name(result.agents, problem.n)
-    if not gather:
-        write_solution(request.out, name, mine)
-    else:
-        name = part_name(range(problem.n), problem.n)
-        whole = {k: v for k, v in mine.items() if k in ("z", "coupled")}
-        kinds = [
-            k for k in ("x", "local", "shared", "consensus") if f"{k}{result.agents[0]}" in mine
-        ]
-        for kind in kinds:
-            rows = runtime.collect([mine[f"{kind}{i}"] for i in result.agents])
-            whole |= {} if rows is None else {f"{kind}{i}": row for i, row in enumerate(rows)}
-        if runtime.is_root:
-            write_solution(request.out, name, whole)
-            remove_old(request.out, {name})
-    if runtime.is_root:
-        write_summary(request.out, result, _record(request, problem))
 
 
 def _record(request: Call, problem: Problem) -> dict[str, Any]:
@@ -247,6 +225,12 @@ def _report(request: Call, problem: Problem, result: Result, out: Path | None) -
     if result.status == "interrupted":
         how = f"--warm-start {out}" if out is not None else "the same --checkpoint"
         typer.echo(f"interrupted; continue with {how}", err=True)
+    return _code(result)
+
+
+def _code(result: Result) -> int:
+    if result.status == "interrupted" and terminated():
+        return TERMINATED
     return EXIT_CODES.get(result.status, 1)
 
 

@@ -232,19 +232,31 @@ def _agreed(iteration: Iteration[Any], flag: bool) -> bool:
 
 @contextmanager
 def _interruptible() -> Iterator[threading.Event]:
-    """Ctrl-C asks the loop to stop after the current step; a second one stops at once."""
+    """Ctrl-C asks the loop to stop after the current step; a second one stops at once.
+
+    So does SIGTERM where its handler can be told (``note``), as that of the command line.
+    """
     flag = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield flag
         return
 
+    term = signal.getsignal(signal.SIGTERM)
+    note = getattr(term, "note", None)
+
     def handler(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM and note is not None:
+            note()
         if flag.is_set():
             raise KeyboardInterrupt
         flag.set()
 
     before = signal.signal(signal.SIGINT, handler)
+    if note is not None:
+        signal.signal(signal.SIGTERM, handler)
     try:
         yield flag
     finally:
         signal.signal(signal.SIGINT, before)
+        if note is not None:
+            signal.signal(signal.SIGTERM, term)

@@ -15,13 +15,13 @@ from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import semi_iteration, smallest_degree
 from ccmac.linalg.families import LocalFamily, dense
 from ccmac.linalg.ranks import RowSpace, row_space
-from ccmac.linalg.tolerances import CONSISTENCY, PROJECTOR
+from ccmac.linalg.tolerances import PROJECTOR
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 
 
 class LocalEquations:
-    """P_C and C^+ c for the agents owned here; ``conflict`` names agents whose c is unreachable."""
+    """P_C and C^+ c for the agents owned here."""
 
     def __init__(
         self,
@@ -35,7 +35,6 @@ class LocalEquations:
         self.ledger = runtime.ledger
         self.empty = "C" not in problem.present
         self.access = access
-        self.conflict: list[tuple[int, float]] = []
         self._family = LocalFamily("C", blocks, p, d, self.ledger, present=not self.empty)
         self._steps = 1
         right = [
@@ -54,7 +53,6 @@ class LocalEquations:
             self._steps = smallest_degree(*interval, PROJECTOR)
             self.point = self._pseudo_inverse(self.right)
             self._projector = None
-            self._find_conflicts(problem, self._family.forward(self.point), right)
             return
         point = []
         for i, (block, c) in zip(problem.agents, zip(blocks, right, strict=True), strict=True):
@@ -63,19 +61,9 @@ class LocalEquations:
             self.spaces.append(space)
             self.bases.append(np.ascontiguousarray(space.basis.T))
             point.append(space.basis @ space.coordinates(c))
-            if gap := space.conflict(c):
-                self.conflict.append((i, gap))
         self.point = np.concatenate(point)
         ranks = [space.rank for space in self.spaces]
         self._projector = LocalFamily("C", self.bases, ranks, d, self.ledger, present=True)
-
-    def _find_conflicts(self, problem: Problem, image: Array, right: list[Array]) -> None:
-        start = 0
-        for i, c in zip(problem.agents, right, strict=True):
-            gap = float(np.linalg.norm(c - image[start : start + len(c)]))
-            if gap > CONSISTENCY * max(1.0, float(np.linalg.norm(c))):
-                self.conflict.append((i, gap))
-            start += len(c)
 
     def _pseudo_inverse(self, right: Array) -> Array:
         """C' q(CC') right."""

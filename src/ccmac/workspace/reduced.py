@@ -29,6 +29,7 @@ from ccmac.workspace.local import LocalEquations
 
 FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
+SQUARES = 20_000_000  # sum of (d_i + q)^2: dense kernels and Hessians
 ROWS = 1_200  # of T: one dense decomposition
 DOUBT = 1e-2  # a dropped singular value above this share of the cut might be none
 
@@ -61,7 +62,9 @@ def affordable(problem: Problem, table: CurvatureTable) -> bool:
     m, q, r = problem.m, problem.q, table.r
     d, n = int(table.d.max(initial=0)), len(table.d)
     floats = m * min(m, d) + m * (q + 1) + int(r.max(initial=0)) * (q + 1)
-    return floats <= FLOATS and n * floats <= ALL_FLOATS and m + int(r.sum()) <= ROWS
+    squares = float(np.sum((table.d + q) ** 2))
+    small = floats <= FLOATS and n * floats <= ALL_FLOATS and squares <= SQUARES
+    return small and m + int(r.sum()) <= ROWS
 
 
 class Reduced:

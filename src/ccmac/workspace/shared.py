@@ -32,12 +32,11 @@ class SharedEquations:
         blocks, count = problem.blocks("D"), len(problem.agents)
         rows = list(problem.r.values())
         self.empty = "D" not in problem.present
-        self.conflict: list[tuple[int, float]] = []
         right = [
             np.zeros(k) if agent.e is None else agent.e
             for agent, k in zip(problem.agents.values(), rows, strict=True)
         ]
-        self._spaces: list[RowSpace] | None = None
+        self.spaces: list[RowSpace] = []
         if access == "factor" and not self.empty:
             blocks, right, rows = self._orthonormal(blocks, right)
         self.family = LocalFamily(
@@ -58,13 +57,10 @@ class SharedEquations:
     ) -> tuple[list[Any], list[Array], list[int]]:
         new_blocks: list[Any] = []
         new_right: list[Array] = []
-        self._spaces = []
-        for i, (block, e) in zip(self.problem.agents, zip(blocks, right, strict=True), strict=True):
+        for block, e in zip(blocks, right, strict=True):
             matrix = np.zeros((0, self.q)) if block is None else dense(block)
             space = row_space(matrix)
-            if gap := space.conflict(e):
-                self.conflict.append((i, gap))
-            self._spaces.append(space)
+            self.spaces.append(space)
             new_blocks.append(np.ascontiguousarray(space.basis.T))
             new_right.append(space.coordinates(e))
         return new_blocks, new_right, [len(v) for v in new_right]
@@ -139,6 +135,6 @@ class SharedEquations:
     def in_user_rows(self, flat: Array) -> list[Array]:
         """Multipliers of the (possibly orthonormal) rows, as multipliers of the user's D_i."""
         pieces = np.split(flat, np.cumsum(self.family.rows)[:-1])
-        if self._spaces is None:
+        if not self.spaces:
             return pieces
-        return [space.multipliers(v) for space, v in zip(self._spaces, pieces, strict=True)]
+        return [space.multipliers(v) for space, v in zip(self.spaces, pieces, strict=True)]

@@ -1,0 +1,73 @@
+"""SIGTERM for the command line: the same as Ctrl-C, with an exit code of its own.
+
+Outside the loop of a run it ends the command in one line; the loop, which sees :meth:`note`, ends
+after the current step and keeps the state.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+from typer.core import TyperGroup
+
+from ccmac.errors import CcmacError
+
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+class Interrupted(CcmacError):
+    """A command ended by a signal outside the loop of a run."""
+
+    def __init__(self) -> None:
+        super().__init__("terminated" if terminated() else "interrupted")
+        self.exit_code = TERMINATED if terminated() else INTERRUPTED
+
+
+class Commands(TyperGroup):
+    """Commands whose interruption is told: typer would end them without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run one."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+
+
+class Terminated(KeyboardInterrupt):
+    """The system asked the program to end."""
+
+
+class Termination:
+    """The handler of SIGTERM; remembers that it was sent."""
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def note(self) -> None:
+        """Somebody else deals with it."""
+        self.seen = True
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """End what is under way."""
+        self.seen = True
+        raise Terminated
+
+
+def listen() -> None:
+    """Take SIGTERM over, unless somebody has done so already."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    if before is signal.SIG_DFL or isinstance(before, Termination):
+        signal.signal(signal.SIGTERM, Termination())
+
+
+def terminated() -> bool:
+    """Whether SIGTERM was sent since :func:`listen`."""
+    handler = signal.getsignal(signal.SIGTERM)
+    return isinstance(handler, Termination) and handler.seen
