@@ -13,14 +13,15 @@ from ccmac.objectives.loss import Hinge, Huber, Logistic
 from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
+from ccmac.objectives.sets import Halfspace, Simplex
 from ccmac.objectives.sum import Sum
 
 KINDS: Mapping[str, type[Objective]] = MappingProxyType(
     {
         kind.__name__: kind
         for kind in (
-            Box, ElasticNet, Hinge, Huber, Intercept, L1, LeastSquares, Logistic, MaxAffine,
-            Multinomial, Quadratic, Ridge, Separable, SquaredDistance, Sum,
+            Box, ElasticNet, Halfspace, Hinge, Huber, Intercept, L1, LeastSquares, Logistic,
+            MaxAffine, Multinomial, Quadratic, Ridge, Separable, Simplex, SquaredDistance, Sum,
         )
     }
 )  # fmt: skip
@@ -30,7 +31,7 @@ A new objective joins by its name here; the tests then run over it as over all o
 """
 
 __all__ = [
-    "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Hinge", "Huber",
-    "Intercept", "KINDS", "L1", "LeastSquares", "Logistic", "MaxAffine", "Multinomial", "Objective",
-    "Quadratic", "Ridge", "Separable", "SquaredDistance", "Sum",
+    "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Halfspace", "Hinge",
+    "Huber", "Intercept", "KINDS", "L1", "LeastSquares", "Logistic", "MaxAffine", "Multinomial",
+    "Objective", "Quadratic", "Ridge", "Separable", "Simplex", "SquaredDistance", "Sum",
 ]  # fmt: skip
