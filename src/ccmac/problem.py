@@ -111,7 +111,7 @@ class Problem:
         held = {i: self.agents[i] for i in agents}
         return Problem(held, n=self.n, q=self.q, m=self.m, present=self.present)
 
-    def reference_blocks(self, reference: Array) -> list[Array] | None:
+    def reference_blocks(self, reference: Any) -> list[Array] | None:
         """x_i of a reference given in an order that only the problem knows; None if it is not."""
         return None
 
