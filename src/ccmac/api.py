@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ccmac.certificates.limits import lifted
 from ccmac.errors import InputError
 from ccmac.ledger import Costs
 from ccmac.methods.base import Method, Request, State
@@ -139,6 +140,7 @@ def _run(
         network = runtime.network
     n = 1 if isinstance(problem, Stack) else problem.n
     work = Workspace(problem, make_runtime(as_network(network, n), runtime, averaging))
+    warm_start, reference = lifted(work, warm_start), lifted(work, reference)
     x0, z0 = starting_point(work, warm_start)
     observed = reference is not None
     weights_only = observed and not hasattr(reference, "x")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
+from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
@@ -123,9 +124,9 @@ class Run:
             left = limits.max_seconds - (time.perf_counter() - self.begun)
             self.work.runtime.deadline = time.monotonic() + left
         try:
-            return self._solve(limits)
+            return in_users_rows(self.work, self._solve(limits))
         except OutOfTime:
-            return self._out_of_time()
+            return in_users_rows(self.work, self._out_of_time())
         finally:
             self.work.runtime.deadline = math.inf
 

@@ -8,6 +8,7 @@ from ccmac.objectives.basic import L1, Box, ElasticNet, MaxAffine, SquaredDistan
 from ccmac.objectives.custom import Custom
 from ccmac.objectives.function import Function
 from ccmac.objectives.least_squares import LeastSquares, Ridge
+from ccmac.objectives.limited import Limited
 from ccmac.objectives.loss import Hinge, Huber, Logistic
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
@@ -17,8 +18,8 @@ KINDS: Mapping[str, type[Objective]] = MappingProxyType(
     {
         kind.__name__: kind
         for kind in (
-            Box, ElasticNet, Hinge, Huber, L1, LeastSquares, Logistic, MaxAffine, Quadratic, Ridge,
-            Separable, SquaredDistance, Sum,
+            Box, ElasticNet, Hinge, Huber, L1, LeastSquares, Limited, Logistic, MaxAffine,
+            Quadratic, Ridge, Separable, SquaredDistance, Sum,
         )
     }
 )  # fmt: skip
@@ -29,6 +30,6 @@ A new objective joins by its name here; the tests then run over it as over all o
 
 __all__ = [
     "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Hinge", "Huber",
-    "KINDS", "L1", "LeastSquares", "Logistic", "MaxAffine", "Objective", "Quadratic", "Ridge",
-    "Separable", "SquaredDistance", "Sum",
+    "KINDS", "L1", "LeastSquares", "Limited", "Logistic", "MaxAffine", "Objective", "Quadratic",
+    "Ridge", "Separable", "SquaredDistance", "Sum",
 ]  # fmt: skip
