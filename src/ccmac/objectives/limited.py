@@ -105,7 +105,9 @@ class Limited(Objective):
         return np.concatenate([u, np.clip(x[own], self.lower[own], self.upper[own])]), v
 
     def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
-        """The form of f, with empty rows for the slacks."""
+        """The form of f, with empty rows for the slacks; none with bounds."""
+        if not self.free:
+            return super().quadratic(d, q)
         H, g, constant = self.objective.quadratic(self.d, self.q)
         if not self.slacks:
             return H, g, constant

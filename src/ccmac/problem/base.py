@@ -66,8 +66,8 @@ class Problem:
         listed, total = _listed(agents, n)
         clean = {i: clean_agent(i, agent) for i, agent in sorted(listed.items())}
         distinct("agents", [a.name for a in clean.values() if a.name is not None])
-        shared = shared_dimension(clean, told(z_lower, z_upper, z_names) if q is None else q)
-        coupled = coupled_dimension(clean, told(sense, row_names) if m is None else m)
+        shared = shared_dimension(clean, q, told(z_lower, z_upper, z_names))
+        coupled = coupled_dimension(clean, m, told(sense, row_names))
         here = {k for k in MATRICES if any(has(getattr(a, k)) for a in clean.values())}
         d = {i: local_dimension(i, a, shared) for i, a in clean.items()}
         fields = {

@@ -11,8 +11,11 @@ from ccmac.errors import InputError
 from ccmac.problem.agent import Agent, who
 
 
-def shared_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
-    """q, from any B_i or D_i, else from an objective (its z-part, or its size less that of x)."""
+def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int | None) -> int:
+    """q, from any B_i or D_i, else from an objective (its z-part, or its size less that of x).
+
+    ``limits`` is the number of bounds or names of z, if these tell it.
+    """
     found, source = given, "the problem's q"
     if given is not None and given < 0:
         raise InputError(f"problem: q = {given} is negative; give the number of shared entries")
@@ -37,6 +40,7 @@ def shared_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
                 f"by {source}; every agent shares one z"
             )
         found, source = implied, f"{who(i, agent.name)}, objective"
+    found = limits if found is None else found
     if found is None:
         raise InputError(
             "problem: the size of z cannot be told from B, D or the objectives; "
@@ -62,7 +66,8 @@ def _implied_by_objective(i: int, agent: Agent) -> int | None:
     return implied
 
 
-def coupled_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
+def coupled_dimension(agents: Mapping[int, Agent], given: int | None, limits: int | None) -> int:
+    """m, from any A_i, B_i or b_i, else from the number of senses or names."""
     found, source = given, "the problem's m"
     for i, agent in agents.items():
         me = who(i, agent.name)
@@ -76,7 +81,7 @@ def coupled_dimension(agents: Mapping[int, Agent], given: int | None) -> int:
                     f"has {found} by {source}; A_i, B_i and b_i have one common row count"
                 )
             found, source = block.shape[0], f"{me}, block {name}"
-    return found or 0
+    return limits or 0 if found is None else found
 
 
 def local_dimension(i: int, agent: Agent, q: int) -> int:
