@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ccmac import Network
 from ccmac.errors import InputError
+from ccmac.network import graph
 
 
 @given(n=st.integers(2, 40))
