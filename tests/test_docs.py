@@ -24,7 +24,7 @@ OLD = (
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md"]
+    "name", ["README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md", "docs/vertical.md"]
 )
 def test_page_prints_what_it_says(name: str) -> None:
     names: dict[str, object] = {}

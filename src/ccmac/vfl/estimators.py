@@ -9,7 +9,6 @@ Penalties are named and scaled as in scikit-learn; ``tol`` is the certified erro
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from ccmac.api import solve
 from ccmac.errors import InputError
-from ccmac.inputs import Array, nonnegative
+from ccmac.inputs import Array, is_sparse, nonnegative
 from ccmac.results import Result
 from ccmac.texts import nearest, shown
 from ccmac.vfl.alignment import align
@@ -55,10 +54,11 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise InputError("vfl: requires y to be passed, but the target y is None")
         single = is_one_table(X)
-        if single:
-            X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else np.asarray(X)
+        X = _as_table(X) if single else X
         if not hasattr(y, "iloc"):
             y = column_or_1d(y, warn=True)
+        if sample_weight is not None and not hasattr(sample_weight, "iloc"):
+            sample_weight = np.asarray(sample_weight)
         data = VerticalData.read(X, y, loss, self.parties, weights=sample_weight, join=self.join)
         if single:
             validate_data(self, X, skip_check_array=True)
@@ -99,8 +99,7 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         """The parties' columns for new rows, in the order of the fit; labels joined with them."""
         check_is_fitted(self, "coef_")
         if self._single:
-            if not hasattr(X, "columns") and not hasattr(X, "tocsr"):
-                X = np.asarray(X)
+            X = _as_table(X)
             validate_data(self, X, skip_check_array=True, reset=False)
             tables = read_tables(X, self._places)
         else:
@@ -159,6 +158,18 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
 
+def _as_table(X: Any) -> Any:
+    """One table: a DataFrame, a sparse matrix or an array of two dimensions."""
+    if hasattr(X, "columns") or is_sparse(X):
+        return X
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise InputError(
+            f"vfl: X has {array.ndim} dimension(s). Reshape your data: a table has rows and columns"
+        )
+    return array
+
+
 def _fits(start: Any, problem: VflProblem) -> bool:
     """Whether a solution of an earlier fit is one of this problem's size."""
     if start is None or len(start.x) != problem.n or len(start.z) != problem.q:
@@ -191,7 +202,7 @@ def _columns_of(table: PartyTable, columns: tuple[Any, ...], named: bool) -> Par
 
 def score_inputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """(predictions, labels, weights) in one order of rows."""
-    if isinstance(X, Mapping) or hasattr(y, "iloc") or not is_one_table(X):
+    if hasattr(y, "iloc") or not is_one_table(X):
         blocks, y, sample_weight = estimator._aligned(X, y, sample_weight)
         return estimator._labelled(estimator._summed(blocks)), y, sample_weight
     return estimator.predict(X), y, sample_weight

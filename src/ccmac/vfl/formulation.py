@@ -27,7 +27,7 @@ from ccmac.vfl.alignment import align
 from ccmac.vfl.labels import LOSSES, encoded, numbers
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.shares import shares_of
-from ccmac.vfl.tables import PartyTable, column_groups, read_tables
+from ccmac.vfl.tables import PartyTable, column_groups, is_one_table, read_tables
 
 __all__ = ["VerticalData", "VflProblem", "formulated", "problem"]
 FURTHER = ("parties", "key", "join", "intercept", "standardize", "sample_weight", "alpha")
@@ -97,15 +97,16 @@ def _parties(X: Any, n_agents: int | None, parties: Any, seed: int) -> Any:
         return parties
     if parties is not None:
         raise InputError("vfl: n_agents and parties both deal out columns; give one")
-    shape = np.shape(X) if not is_sparse(X) else X.shape
-    if isinstance(X, dict) or len(shape) != 2:
-        tables = len(X) if hasattr(X, "__len__") else 0
-        if isinstance(X, dict | list | tuple) and n_agents == tables:
+    if not is_one_table(X):
+        if n_agents == len(X):
             return None
         raise InputError(
-            f"vfl: n_agents = {shown(n_agents)} deals out one N x d table; leave it out where X "
-            "holds the parties' tables"
+            f"vfl: n_agents = {shown(n_agents)} but X holds the tables of {len(X)} parties; "
+            "leave n_agents out"
         )
+    shape = X.shape if is_sparse(X) else np.shape(X)
+    if len(shape) != 2:
+        raise InputError(f"vfl: X has shape {shape}; give one N x d table")
     if not 1 <= n_agents <= shape[1]:
         raise InputError(f"vfl: {n_agents} agents for {shape[1]} columns; give each at least one")
     return np.array_split(np.random.default_rng(seed).permutation(shape[1]), n_agents)
@@ -170,7 +171,7 @@ def places_of(X: Any, tables: Sequence[PartyTable], parties: Any) -> list[NDArra
     """Where the columns of each table are in the whole table."""
     ends = np.cumsum([0, *(len(t.columns) for t in tables)])
     own = [np.arange(a, b) for a, b in pairwise(ends)]
-    if isinstance(X, dict) or parties is None or isinstance(parties, int | np.integer):
+    if not is_one_table(X) or parties is None or isinstance(parties, int | np.integer):
         return own
     columns = list(X.columns) if hasattr(X, "columns") else list(range(int(ends[-1])))
     return column_groups(columns, hasattr(X, "columns"), parties)
@@ -183,7 +184,9 @@ def _row_weights(weights: Any, rows: int) -> Array:
     if s.shape != (rows,):
         raise InputError(f"vfl: sample_weight has shape {s.shape}; give {rows} numbers")
     if (s < 0).any() or not s.any():
-        raise InputError("vfl: sample_weight: give numbers that are not negative, some positive")
+        raise InputError(
+            "vfl: sample_weight: give numbers that are not negative; not all weights may be zero"
+        )
     return s
 
 

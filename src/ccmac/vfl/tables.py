@@ -46,7 +46,7 @@ class PartyTable:
 
 def read_tables(X: Any, parties: Any = None, key: str | None = None) -> list[PartyTable]:
     """One :class:`PartyTable` for each party, in the order given."""
-    if isinstance(X, Mapping):
+    if _is_mapping(X):
         tables = [_table(str(name), table, key) for name, table in X.items()]
     elif _is_list_of_tables(X):
         tables = [_table(str(i), table, key) for i, table in enumerate(X)]
@@ -61,7 +61,12 @@ def read_tables(X: Any, parties: Any = None, key: str | None = None) -> list[Par
 
 def is_one_table(X: Any) -> bool:
     """Whether X is one table rather than the parties' own."""
-    return not isinstance(X, Mapping) and not _is_list_of_tables(X)
+    return not _is_mapping(X) and not _is_list_of_tables(X)
+
+
+def _is_mapping(X: Any) -> bool:
+    """Tables by the parties' names (some sparse matrices are mappings of their own)."""
+    return isinstance(X, Mapping) and not is_sparse(X)
 
 
 def _is_list_of_tables(X: Any) -> bool:
