@@ -16,6 +16,7 @@ from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.lbfgs import CrossLbfgs
+from ccmac.methods.newton.method import CrossNewton
 from ccmac.methods.sliding.method import CrossSliding
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "CrossContinuation",
     "CrossDirect",
     "CrossLbfgs",
+    "CrossNewton",
     "CrossSliding",
     "Dpmm",
     "Iteration",

@@ -18,7 +18,7 @@ import scipy.linalg
 
 from ccmac.inputs import Array
 from ccmac.linalg.factor import factorized
-from ccmac.methods.local.hessians import has_hessian, hessian_at
+from ccmac.objectives.hessians import has_hessian, hessian_at
 from ccmac.methods.local.inverse import (
     DENSE,
     OwnEquations,

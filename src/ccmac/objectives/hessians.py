@@ -34,7 +34,7 @@ def hessian_at(g: Function, v: Array) -> Any:
     if "quadratic" in g.capabilities:
         return g.quadratic_at(len(v))[0]
     if g.coordinatewise:
-        return diagonal_matrix(_rise(g.gradient_at, v))
+        return diagonal_matrix(rise(g.gradient_at, v))
     if isinstance(g, Sum):
         total: Any = hessian_at(g.parts[0], v)
         for part in g.parts[1:]:
@@ -48,11 +48,12 @@ def hessian_at(g: Function, v: Array) -> Any:
         g.slope(u, out, *g.parameters)
         return np.asarray(g.weight * out)
 
-    weights = _rise(slope, g.M @ v)
+    weights = rise(slope, g.M @ v)
     return add(g.M.T @ (diagonal_matrix(weights) @ g.M), g.ridge * sp.eye_array(len(v)))
 
 
-def _rise(slope: Callable[[Array], Array], v: Array) -> Array:
+def rise(slope: Callable[[Array], Array], v: Array) -> Array:
+    """Second derivatives of what acts entry by entry, from its slope: two slopes."""
     h = DIFFERENCE * (1.0 + np.abs(v))
     return np.maximum((slope(v + h) - slope(v - h)) / (2 * h), 0.0)
 

@@ -1,0 +1,138 @@
+"""The problem on a span of prices: everything in it is known to everybody.
+
+With S = sum_i A_i T_i A_i' (T_i the inverse of g_i'' under C_i x = c_i) and x_i(p) the minimiser of
+g_i + <A_i'p, .>, the points x(p) = x(0) - T A'p hold the solution (p is then its price), and
+
+    F(x(p)) = F_0 + p'Sp/2 + h((S p - a) / beta),    a = sum_i A_i x_i(0) - b_i.
+
+For p = P'c with rows P S-orthonormal (P S P' = I) and E = P S this is |c|^2/2 + h((E'c - a)/beta):
+Newton's method in c needs no message.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ccmac.inputs import Array
+from ccmac.workspace.explicit import Explicit
+
+FAINT = 1e-26  # of |c|^2: squares below are rounding
+INSIDE = 1e-14  # of a square: what is left of a vector of the span by rounding
+THIN = 1e-8  # eigenvalues of a block below this share of the largest are left out
+INNER = 1e-3  # of the first decrement: the span is minimised well enough for its next vector
+STEPS = 30
+ARMIJO = 1e-4
+ALIKE = 1e-13
+SHORTEST = 1e-6
+
+
+@dataclass(frozen=True)
+class Span:
+    """P and E (rows, capacity many, ``k`` of them used)."""
+
+    P: Array
+    E: Array
+    k: int
+
+    def price(self, c: Array) -> Array:
+        """p = P'c."""
+        return np.asarray(c[: self.k] @ self.P[: self.k])
+
+    def image(self, c: Array) -> Array:
+        """S p = E'c."""
+        return np.asarray(c[: self.k] @ self.E[: self.k])
+
+    def with_block(self, W: Array, Y: Array) -> Span:
+        """An empty span filled by vectors W with images Y = S W (rows)."""
+        core = W @ Y.T
+        values, turn = np.linalg.eigh(0.5 * (core + core.T))
+        keep = np.flatnonzero(values > THIN * values[-1])[::-1][: len(self.P)]
+        combine = (turn[:, keep] / np.sqrt(values[keep])).T
+        self.P[: len(keep)], self.E[: len(keep)] = combine @ W, combine @ Y
+        return Span(self.P, self.E, len(keep))
+
+    def extended(self, v: Array, image: Array, c: Array) -> tuple[Span, float]:
+        """(span with v, the part of v outside of it before, in the norm of S); S v = ``image``.
+
+        ``c`` tells what is rounding. A span that is full must be thinned first.
+        """
+        whole = float(v @ image)
+        for _ in range(2):
+            inside = self.E[: self.k] @ v
+            v, image = v - inside @ self.P[: self.k], image - inside @ self.E[: self.k]
+        square = float(v @ image)
+        if not square > max(INSIDE * whole, FAINT * float(c @ c)):
+            return self, math.sqrt(max(square, 0.0))
+        length = math.sqrt(square)
+        if self.k < len(self.P):
+            self.P[self.k], self.E[self.k] = v / length, image / length
+        return Span(self.P, self.E, min(self.k + 1, len(self.P))), length
+
+    def thinned(self, c: Array) -> tuple[Span, Array]:
+        """The newer half of the vectors, and the price itself."""
+        half = self.k // 2
+        rest = float(np.linalg.norm(c[:half]))
+        new, start = np.zeros_like(c), int(rest > 0)
+        for rows in (self.P, self.E):
+            if rest > 0:
+                rows[0] = (c[:half] / rest) @ rows[:half]
+            rows[start : start + self.k - half] = rows[half : self.k].copy()
+        new[:start], new[start : start + self.k - half] = rest, c[half : self.k]
+        return Span(self.P, self.E, start + self.k - half), new
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """F on a span: h, a and beta."""
+
+    explicit: Explicit
+    a: Array
+
+    def shared(self, image: Array) -> Array:
+        """z from S p."""
+        return np.asarray((image - self.a) / self.explicit.beta)
+
+    def gradient(self, span: Span, c: Array, slope: Array) -> Array:
+        """In c, for the slope of h at z(c)."""
+        out = np.zeros_like(c)
+        out[: span.k] = c[: span.k] + span.E[: span.k] @ slope / self.explicit.beta
+        return out
+
+    def newton(self, span: Span, gradient: Array, bend: Array) -> Array:
+        """-F''^{-1} gradient, for h'' at z(c)."""
+        k, out = span.k, np.zeros_like(gradient)
+        if k:
+            E = span.E[:k]
+            H = (E * (bend / self.explicit.beta**2)) @ E.T
+            H[np.diag_indices(k)] += 1.0
+            out[:k] = -scipy.linalg.cho_solve(scipy.linalg.cho_factor(H), gradient[:k])
+        return out
+
+    def minimiser(self, span: Span, c: Array) -> Array:
+        """argmin over the span, starting at c, where everybody knows h."""
+        h, goal = self.explicit, -1.0
+        z = self.shared(span.image(c))
+        value, slope = h.value(z) + 0.5 * float(c @ c), h.slope(z)
+        for _ in range(STEPS):
+            gradient = self.gradient(span, c, slope)
+            step = self.newton(span, gradient, h.bend(z))
+            fall = -float(gradient @ step)
+            goal = INNER * fall if goal < 0 else goal
+            if fall <= max(goal, FAINT * float(c @ c)):
+                break
+            move, t = span.image(step) / h.beta, 1.0
+            while True:
+                ahead, there = c + t * step, z + t * move
+                rise = h.value(there) + 0.5 * float(ahead @ ahead) - value
+                slope = h.slope(there)
+                flat = abs(float(self.gradient(span, ahead, slope) @ step)) <= 0.9 * fall
+                enough = rise <= -ARMIJO * t * fall or (rise <= ALIKE * abs(value) and flat)
+                if enough or t < SHORTEST:
+                    break
+                t *= 0.5
+            c, z, value = ahead, there, value + rise
+        return c
