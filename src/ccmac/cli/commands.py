@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ccmac.cli import before, complexity, data, lab, solve, suite
+from ccmac.cli import before, complexity, data, lab, solve, suite, vfl
 from ccmac.cli.signals import Commands
 from ccmac.version import __version__
 
@@ -32,6 +32,7 @@ app.command("plan", epilog=before.PLAN_EPILOG)(before.show_plan)
 app.command("solve", epilog=solve.EPILOG)(solve.show)
 app.add_typer(data.app, name="data")
 app.add_typer(suite.app, name="suite")
+app.add_typer(vfl.app, name="vfl")
 app.command("report")(lab.show_report)
 app.command("optimality")(lab.show_optimality)
 

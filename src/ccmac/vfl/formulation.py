@@ -196,7 +196,7 @@ def formulated(
 ) -> VflProblem:  # fmt: skip
     """The problem of ``model`` on ``data``."""
     blocks, n = [t.X for t in data.tables], len(data.tables)
-    centred = intercept and model.loss == "squared" and all(map(_may_be_centred, blocks))
+    centred = intercept and model.loss == "squared" and all(map(may_be_centred, blocks))
     fits = intercept and not centred
     model = VerticalModel(**{**vars(model), "fits_intercept": fits})
     y, target = data.y, None
@@ -221,7 +221,7 @@ def formulated(
     return VflProblem(agents).with_vertical(vertical)
 
 
-def _may_be_centred(X: Any) -> bool:
+def may_be_centred(X: Any) -> bool:
     """Stored in full anyway, or nearly so."""
     if not is_sparse(X):
         return True
