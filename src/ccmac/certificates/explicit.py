@@ -26,7 +26,6 @@ from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.explicit import Explicit
 
 
-
 class ExplicitProof:
     """Bounds for points x of one problem."""
 
