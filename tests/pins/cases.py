@@ -152,6 +152,7 @@ def _others() -> Iterator[Case]:
     yield from _many("cross-cg", "quadratic", PROVED, {"warm": True})
     for problem in ("quadratic", "ridge", "B-zero", "no-coupling", "grid"):
         yield from _many("cross-direct", problem, ENDS)
+    yield from _many("cross-newton", "logistic", ALL, {}, {"sketch": 1}, {"averaging": "tree"})
     yield from _many("cross-lbfgs", "quadratic", ALL)
     yield from _many("cross-lbfgs", "logistic", ENDS, {}, {"averaging": "tree"})
     yield from _many("auto", "quadratic", PROVED)

@@ -27,6 +27,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "cross-cg": JUDGED,
     "cross-direct": {},
+    "cross-newton": {"sketch": (2,)},
     "cross-lbfgs": JUDGED,
     "cross-continuation": {
         "schedule": ("practical",), "opening": (False,), "augmentation": (True,), **CONVEX,
@@ -145,6 +146,8 @@ def home(method: str, options: dict[str, Any]) -> Posed:
     """A problem that the method can take, with the options if they are right."""
     if options.get("realization") == "stack":
         return posed("stack")
+    if method == "cross-newton":
+        return posed("logistic")
     if method in ("cross-continuation", "cross-sliding"):
         return posed("flat" if method == "cross-continuation" else "absolute")
     reduced = options.get("reduction") in ("R2", "R3")

@@ -1,4 +1,4 @@
-"""Continuation and sliding under MPI give the bits of one process."""
+"""Continuation, sliding and Newton under MPI give the bits of one process."""
 
 from __future__ import annotations
 
@@ -17,4 +17,10 @@ def test_convex_methods_are_bit_identical(mpi_run: Callable[..., Any]) -> None:
 
 def test_limits_are_bit_identical(mpi_run: Callable[..., Any]) -> None:
     job = mpi_run(2, "limited.py")
+    assert job.stdout.strip() == "checked 3"
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_newton_is_bit_identical(mpi_run: Callable[..., Any], ranks: int) -> None:
+    job = mpi_run(ranks, "newton.py")
     assert job.stdout.strip() == "checked 3"

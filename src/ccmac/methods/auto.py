@@ -13,6 +13,7 @@ from ccmac.methods.direct import CrossDirect
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local.inverse import affordable
 from ccmac.methods.local.minimum import without_factorizations
+from ccmac.methods.newton.method import CrossNewton
 from ccmac.methods.options import option, options_of
 from ccmac.methods.realized import ACCESS, CERTIFICATES, REALIZATIONS
 from ccmac.methods.sliding.method import CrossSliding
@@ -59,6 +60,8 @@ class Auto(Method):
         method, why = self._first(work, request)
         if isinstance(method, CrossCg | CrossLbfgs):
             return [(method, why), (self._with(CrossApapc), "what came before it stalled")]
+        if isinstance(method, CrossNewton):
+            return [(method, why), (self._convex(work)[0], "what came before it stalled")]
         return [(method, why)]
 
     def _first(self, work: Workspace, request: Request) -> tuple[Method, str]:
@@ -73,6 +76,13 @@ class Auto(Method):
                 why = "averagings more expensive than local minimisations: fewest of them"
                 return self._with(CrossLbfgs), why
             return self._with(CrossApapc), "smooth and strongly convex objectives"
+        if "smooth" in able and self._free(work) and work.explicit is not None:
+            return self._with(CrossNewton), "smooth, and the coupled rows give z: fewest averagings"
+        return self._convex(work)
+
+    def _convex(self, work: Workspace) -> tuple[Method, str]:
+        """For objectives that are not smooth, or not strongly convex."""
+        able = work.capabilities
         smooth = "smooth" in able
         if "prox" in able and (work.curvature.separable or not smooth):
             kind = "smooth but not strongly convex" if smooth else "not smooth"

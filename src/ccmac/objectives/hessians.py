@@ -75,9 +75,8 @@ def gram(g: Function, v: Array, E: Array) -> Array:
     u = g.fitted(v)
     if isinstance(g.loss, Multinomial):
         inner, cross, own = g.loss.gram(u, E), *g.loss.offset_curvature(u, E)
-        return np.asarray(
-            inner - cross @ np.linalg.pinv(own, rcond=1e-12, hermitian=True) @ cross.T
-        )
+        flat = np.linalg.pinv(own, rcond=1e-12, hermitian=True)  # one class may follow the others
+        return np.asarray(inner - cross @ flat @ cross.T)
     bend = rise(g.loss.gradient_at, u)
     mixed, total = E @ bend, float(bend.sum())
     inner = (E * bend) @ E.T

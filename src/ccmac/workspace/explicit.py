@@ -98,9 +98,7 @@ def _alike(known: Array) -> bool:
 
 
 def _declared(problem: Problem, i: int) -> list[float]:
-    """(whether the agent has the form, a bound on |A_i|, whether h_i acts entry by entry, its digest
-    in three numbers).
-    """
+    """(has the agent the form, a bound on |A_i|, does h_i act entry by entry, its digest)."""
     objective, d = problem.agents[i].objective, problem.d[i]
     if not isinstance(objective, Separable):
         return [0.0] * 6
@@ -113,13 +111,8 @@ def _declared(problem: Problem, i: int) -> list[float]:
         return [0.0] * 6
     told = hashlib.sha256()
     _tell(told, z)
-    entrywise = float(z is None or z.coordinatewise)
-    return [
-        1.0,
-        _norm(A),
-        entrywise,
-        *(float(int(told.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)),
-    ]
+    digest = [float(int(told.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
+    return [1.0, _norm(A), float(z is None or z.coordinatewise), *digest]
 
 
 def _norm(block: Any) -> float:

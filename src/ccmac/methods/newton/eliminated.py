@@ -11,8 +11,9 @@ rank S of them, and far fewer than conjugate gradients started anew at every New
 
     |x - x*|_{g''} <= gap = ((s - p)'S(s - p))^{1/2}
 
-comes with every step for nothing: |c - E s|^2 inside of the span plus the square of what s adds. Cost: common h 3 argmins,
-3 A, one averaging of m floats; else 2 argmins, 3 gradients, 3 A, m + 2 q + 9 floats.
+comes with every step for nothing: |c - E s|^2 inside of the span plus the square of what s adds.
+Cost: common h 3 argmins, 3 A, one averaging of m floats; else 2 argmins, 3 gradients, 3 A,
+m + 2 q + 8 floats. Setup: one averaging of m floats and of the block.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class EliminatedNewton(Iteration[EliminatedState]):
     def _open(self, size: int, seed: int) -> None:
         """a, and the images of the random block: one averaging."""
         signs = np.random.default_rng([seed, self.m, size]).integers(0, 2, (size, self.m))
-        self._block = 2.0 * signs - 1.0
+        self._block = np.asarray(2.0 * signs - 1.0, dtype=np.float64)
         right = right_hand_sides(self.problem).b
         parts = [self._images(self._minimisers(np.zeros(self.m))) - right]
         parts += [self._images(self._inverse(w)) for w in self._block]
@@ -129,9 +130,8 @@ class EliminatedNewton(Iteration[EliminatedState]):
         if len(self._block):
             span = span.with_block(self._block, self._block_images)
         s = np.zeros((1, self.m)) if price is None else np.array(price[: self.m])[None]
-        state = EliminatedState(
-            u, P, E, *np.zeros((2, 1, K)), *np.zeros((2, 1, q)), s, np.zeros_like(s), k=span.k
-        )
+        c, step, slope, bend = (np.zeros((1, size)) for size in (K, K, q, q))
+        state = EliminatedState(u, P, E, c, step, slope, bend, s, np.zeros_like(s), k=span.k)
         if not self.explicit.common:
             return state
         return self._settled(state, np.zeros(K), keep=price is not None)
@@ -140,12 +140,15 @@ class EliminatedNewton(Iteration[EliminatedState]):
         """The minimiser over the span, and the price that it asks for (``keep``: not yet)."""
         c = self.reduced.minimiser(state.span, c)
         z = self.reduced.shared(state.span.image(c))
-        s = state.s if keep else -self.explicit.slope(z)[None] / self.explicit.beta
-        return replace(state, c=c[None], s=s)
+        if keep:
+            return replace(state, c=c[None])
+        s = -self.explicit.slope(z)[None] / self.explicit.beta
+        return replace(state, c=c[None], s=s, value=self.explicit.value(z) + 0.5 * float(c @ c))
 
     def step(self, state: EliminatedState) -> EliminatedState:
         """One vector more, then the best point of the span as far as it is known."""
-        v, h = state.s[0] - state.before[0], self.explicit
+        state, h = self._thinned(state), self.explicit
+        v = state.span.outside(state.s[0] - state.before[0])
         parts = [self._images(self._inverse(v))]
         if not h.common:
             parts += self._looks(state)
@@ -158,20 +161,24 @@ class EliminatedNewton(Iteration[EliminatedState]):
             state = self._settled(state, state.c[0])
         return self._placed(state)
 
+    def _thinned(self, state: EliminatedState) -> EliminatedState:
+        """Room for one vector more."""
+        if state.k < self.capacity or self.capacity == self.explicit.rank:
+            return state
+        span, c = state.span.thinned(state.c[0], state.before[0])
+        return self._planned(replace(state, c=c[None], k=span.k))
+
     def _joined(self, state: EliminatedState, v: Array, image: Array) -> EliminatedState:
         """v in the span, and the gap at the point where s was heard."""
-        c, span, before = state.c[0], state.span, state.s
+        c, span = state.c[0], state.span
         inside = c[: span.k] - span.E[: span.k] @ state.s[0]
-        if span.k == self.capacity < self.explicit.rank:
-            span, c = span.thinned(c)
-            before = np.zeros_like(before)  # no longer in the span
-        wider, outside = span.extended(v, image, c)
-        fresh = (self.explicit.common or math.isfinite(state.value)) and before is state.s
+        wider, outside = span.extended(v, image)
+        fresh = math.isfinite(state.value)  # s was heard at this very point
         gap = math.hypot(float(np.linalg.norm(inside)), outside) if fresh else math.inf
         waited = 0 if gap < state.least else state.waited + 1
         over = gap <= SETTLED * float(np.linalg.norm(c)) or waited >= PATIENCE
         return replace(
-            state, c=c[None], k=wider.k, before=before, gap=gap, least=min(gap, state.least),
+            state, k=wider.k, before=state.s, gap=gap, least=min(gap, state.least),
             waited=waited, over=bool(over),
         )  # fmt: skip
 

@@ -20,8 +20,8 @@ import scipy.linalg
 from ccmac.inputs import Array
 from ccmac.workspace.explicit import Explicit
 
-FAINT = 1e-26  # of |c|^2: squares below are rounding
-INSIDE = 1e-14  # of a square: what is left of a vector of the span by rounding
+FAINT = 1e-12  # v'S v over |v| |S v| below which it is rounding
+SETTLED = 1e-26  # of |c|^2: a decrement that is rounding
 THIN = 1e-8  # eigenvalues of a block below this share of the largest are left out
 INNER = 1e-3  # of the first decrement: the span is minimised well enough for its next vector
 STEPS = 30
@@ -55,34 +55,37 @@ class Span:
         self.P[: len(keep)], self.E[: len(keep)] = combine @ W, combine @ Y
         return Span(self.P, self.E, len(keep))
 
-    def extended(self, v: Array, image: Array, c: Array) -> tuple[Span, float]:
-        """(span with v, the part of v outside of it before, in the norm of S); S v = ``image``.
+    def outside(self, v: Array) -> Array:
+        """v without its part in the span, as far as E knows it: what is worth a product."""
+        return np.asarray(v - (self.E[: self.k] @ v) @ self.P[: self.k])
 
-        ``c`` tells what is rounding. A span that is full must be thinned first.
+    def extended(self, v: Array, image: Array) -> tuple[Span, float]:
+        """(span with v, an :meth:`outside` whose S v = ``image``; its length in the norm of S).
+
+        Made orthogonal before the product, so that no error of older images enters the new one. A
+        span that is full must be thinned first; what is rounding stays outside.
         """
-        whole = float(v @ image)
-        for _ in range(2):
-            inside = self.E[: self.k] @ v
-            v, image = v - inside @ self.P[: self.k], image - inside @ self.E[: self.k]
+        inside = self.P[: self.k] @ image
+        v, image = v - inside @ self.P[: self.k], image - inside @ self.E[: self.k]
         square = float(v @ image)
-        if not square > max(INSIDE * whole, FAINT * float(c @ c)):
-            return self, math.sqrt(max(square, 0.0))
-        length = math.sqrt(square)
-        if self.k < len(self.P):
-            self.P[self.k], self.E[self.k] = v / length, image / length
-        return Span(self.P, self.E, min(self.k + 1, len(self.P))), length
+        length = math.sqrt(max(square, 0.0))
+        blurred = FAINT * float(np.linalg.norm(v)) * float(np.linalg.norm(image))
+        if not square > blurred or self.k == len(self.P):
+            return self, length
+        self.P[self.k], self.E[self.k] = v / length, image / length
+        return Span(self.P, self.E, self.k + 1), length
 
-    def thinned(self, c: Array) -> tuple[Span, Array]:
-        """The newer half of the vectors, and the price itself."""
+    def thinned(self, c: Array, price: Array) -> tuple[Span, Array]:
+        """(the newer half with P'c and ``price``, which are in the span; c in its coordinates)."""
         half = self.k // 2
-        rest = float(np.linalg.norm(c[:half]))
-        new, start = np.zeros_like(c), int(rest > 0)
+        kept = np.stack([c[:half], self.E[:half] @ price], axis=1)
+        turn, _ = np.linalg.qr(kept)
+        start, newer = turn.shape[1], self.k - half
         for rows in (self.P, self.E):
-            if rest > 0:
-                rows[0] = (c[:half] / rest) @ rows[:half]
-            rows[start : start + self.k - half] = rows[half : self.k].copy()
-        new[:start], new[start : start + self.k - half] = rest, c[half : self.k]
-        return Span(self.P, self.E, start + self.k - half), new
+            rows[: start + newer] = np.concatenate([turn.T @ rows[:half], rows[half : self.k]])
+        new = np.zeros_like(c)
+        new[: start + newer] = np.concatenate([turn.T @ c[:half], c[half : self.k]])
+        return Span(self.P, self.E, start + newer), new
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ class Reduced:
             step = self._descent(gradient, h.gram(z, span.E[: span.k]))
             fall = -float(gradient @ step)
             goal = INNER * fall if goal < 0 else goal
-            if fall <= max(goal, FAINT * float(c @ c)):
+            if fall <= max(goal, SETTLED * float(c @ c)):
                 break
             move, t = span.image(step) / h.beta, 1.0
             while True:
