@@ -60,8 +60,6 @@ class Auto(Method):
         method, why = self._first(work, request)
         if isinstance(method, CrossCg | CrossLbfgs):
             return [(method, why), (self._with(CrossApapc), "what came before it stalled")]
-        if isinstance(method, CrossNewton):
-            return [(method, why), (self._convex(work)[0], "what came before it stalled")]
         return [(method, why)]
 
     def _first(self, work: Workspace, request: Request) -> tuple[Method, str]:
