@@ -58,7 +58,9 @@ def test_benchmark_imports_what_exists(path: Path) -> None:
 
 
 def test_links_point_at_files() -> None:
-    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    pages = [
+        ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+    ]
     pages += (ROOT / "docs").glob("*.md")
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
