@@ -19,6 +19,7 @@ from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Problem
 from ccmac.storage.agents import encode_objective
 
 ORDINARY = (1e-20, 1e20)
+INFINITE = "infs or NaNs"  # of a factorization: NumPy and SciPy say so
 
 
 @contextmanager
@@ -26,8 +27,11 @@ def explained(problem: Any) -> Iterator[None]:
     """An arithmetic failure inside becomes InputError where ``problem`` has extreme entries."""
     try:
         yield
-    except (ArithmeticError, np.linalg.LinAlgError) as error:
-        place = None if isinstance(error, CcmacError) else extreme(problem)
+    except (ArithmeticError, ValueError) as error:  # LinAlgError is a ValueError
+        broken = isinstance(error, ArithmeticError | np.linalg.LinAlgError) or INFINITE in str(
+            error
+        )
+        place = extreme(problem) if broken and not isinstance(error, CcmacError) else None
         if place is None:
             raise
         raise InputError(
