@@ -63,12 +63,12 @@ def geometry(
     if method is not None and method not in METHODS:
         raise InputError(f"geometry: method {method!r} is unknown; take {' or '.join(METHODS)}")
     with explained(problem):
-        return _measured(problem, network, tolerance, dense_limit, method)
+        return _measured(problem, network, tolerance, dense_limit, method, at)
 
 
 def _measured(
     problem: Problem | Stack, network: Network | None, tolerance: float | None, dense_limit: int,
-    method: str | None,
+    method: str | None, at: Any,
 ) -> Geometry:  # fmt: skip
     if isinstance(problem, Stack):
         if method == "heterogeneity":
