@@ -26,7 +26,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
 from ccmac.linalg.nystrom import Shifted
 from ccmac.linalg.tolerances import EPS
-from ccmac.workspace.eliminated import Eliminated, x_part
+from ccmac.workspace.eliminated import Eliminated
 
 AGAIN = 0.5  # after a proof that fell short, the estimate must fall by this factor
 
@@ -74,11 +74,12 @@ class DualBound:
 
     def _own(self, k: int, x: Array, z: Array, price: Array) -> list[float]:
         """One agent's ||rho||^2, ||x||^2, rounding of its part of r, and value."""
-        parts = self.parts
-        i, agent = list(parts.problem.agents.items())[k]
-        H, g = x_part(agent.objective, len(x))
-        images = H * x.astype(np.longdouble) if H.ndim == 1 else product(H, x)
-        slope, spread, block = images - g, norm(np.abs(H) @ np.abs(x) if H.ndim == 2 else images), 0.0
+        parts, agent = self.parts, list(self.parts.problem.agents.values())[k]
+        H, g, *_ = parts.parts[k]
+        plain = H.ndim == 1
+        images = H * x.astype(np.longdouble) if plain else product(H, x)
+        spread, block = norm(images if plain else np.abs(H) @ np.abs(x)), 0.0
+        slope = images - g
         if agent.A is not None:
             slope = slope + product(agent.A.T, price)
             block = norm(agent.A if isinstance(agent.A, np.ndarray) else agent.A.data)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -33,7 +34,7 @@ DEPENDENT = 1e-4  # test vectors whose Gram matrix has eigenvalues below this ar
 def test_vectors(m: int, r: int, seed: int) -> Array:
     """Random signs / sqrt(m), the same for everybody with the same seed."""
     signs = np.random.default_rng([seed, m, r]).integers(0, 2, (m, r), dtype=np.int8)
-    return (2.0 * signs - 1.0) / math.sqrt(m)
+    return np.asarray((2.0 * signs - 1.0) / math.sqrt(m), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Shifted:
     def __init__(self, B: Array, c: float, e: float) -> None:
         self.B, self.c = B, c
         self.share = max(1.0 - e / math.sqrt(c), 0.0)
-        self._factor = None
+        self._factor: Any = None
         if B.shape[1]:
             inner = B.T @ B
             inner[np.diag_indices_from(inner)] += c

@@ -2,9 +2,10 @@
 
 Where f_i = phi_i(x_i) + (h_i/2) ||z||^2 - g_i'z and B_i = beta_i I, without own equations,
 
-    x_i(l) = argmin phi_i + <A_i'l, x>,   z(l) = (g - beta l) / h,   r(l) = sum_i A_i x_i + beta z - b
+    x_i(l) = argmin phi_i + <A_i'l, x>,   z(l) = (g - beta l) / h,   r = sum_i A_i x_i + beta z - b
 
-(sums without an index) leave one dual equation in the price l alone, with no consensus prices:
+(g, b, h, beta: sums over agents) leave one dual equation in the price l alone, without consensus
+prices:
 
     S = sum_i A_i H_i^{-1} A_i' + c I >= c I,   c = beta^2 / h,
 
@@ -16,11 +17,12 @@ Cost of knowing: one row of scalars, with the agents' declarations.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from ccmac.inputs import Array
+from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost
 from ccmac.linalg.extremes import DENSE_LIMIT
 from ccmac.linalg.factor import Solve, factorized
@@ -44,28 +46,26 @@ class Eliminated:
 
     def __init__(
         self, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
-        sizes: Array,
+        declared: Array,
     ) -> None:  # fmt: skip
         self.problem, self.runtime, self.ledger = problem, runtime, runtime.ledger
         self.A, self.table, self.m = coupling.A, table, problem.m
-        self.multiples, self.h_of = table.multiple, table.mu_z
-        self.beta, self.h = math.fsum(table.multiple), math.fsum(table.mu_z)
+        self.multiples, self.h_of = table.multiple, declared[:, 1]
+        self.beta, self.h = math.fsum(self.multiples), math.fsum(self.h_of)
         self.c = self.beta**2 / self.h * (1 - 8 * EPS)
         own = table.mu_x - 2 * EPS * table.d * table.L_x
         self.mu = min(float(own[table.d > 0].min(initial=math.inf)), self.h * (1 - 4 * EPS))
-        self.noise = math.fsum(sizes)  # of images under S - c I
+        self.noise = math.fsum(declared[:, 2])  # of images under S - c I
         self.space = Space(runtime, list(problem.d.values()), 0)
         self._sketches: dict[tuple[int, int], Nystrom] = {}
         self._solves: list[Solve] = []
         diagonals: list[Array] = []
-        for i, agent in problem.agents.items():
-            H, g = x_part(agent.objective, problem.d[i])
+        for H, g_x, *_ in self.told(problem):
             diagonals.append(H if H.ndim == 1 else np.zeros(0))
-            dense = H.ndim == 2
-            self._solves.append(factorized(H, np.zeros(len(g))) if dense else _divided(H))
+            plain = H.ndim == 1
+            self._solves.append(_divided(H) if plain else factorized(H, np.zeros(len(g_x))))
         whole = sum(map(len, diagonals)) == self.space.x_size
         self._diagonal = np.concatenate(diagonals) if whole else None
-        self.told(problem)
 
     @classmethod
     def of(
@@ -78,21 +78,21 @@ class Eliminated:
             return None
         rows = np.array([_declared(problem, i) for i in problem.agents])
         known = runtime.gather(rows, riding=True)  # with the agents' other declarations
-        if not known[:, 0].all() or not (table.mu_z.sum() > 0 and math.fsum(table.multiple)):
+        if not known[:, 0].all() or not (known[:, 1].any() and math.fsum(table.multiple)):
             return None
-        found = cls(problem, runtime, coupling, table, known[:, 1])
+        found = cls(problem, runtime, coupling, table, known)
         return found if 0 < found.mu < math.inf and found.c > 0 else None
 
-    def told(self, problem: Problem) -> None:
-        """Right-hand sides and linear terms of a problem with the same matrices."""
-        self.problem = problem
-        self.b = right_hand_sides(problem).b
-        pairs = [
-            (x_part(agent.objective, problem.d[i])[1], z_slope(agent.objective, problem.q))
-            for i, agent in problem.agents.items()
-        ]
-        self.g_x = np.concatenate([np.zeros(0), *(g for g, _ in pairs)])
-        self.g_z = np.stack([g for _, g in pairs])
+    def told(self, problem: Problem) -> list[Parts]:
+        """Take over right-hand sides and linear terms of a problem with the same matrices."""
+        self.problem, self.b, self.parts = problem, right_hand_sides(problem).b, []
+        for i, agent in problem.agents.items():
+            found = parts_of(agent.objective, problem.d[i], problem.q)
+            assert found is not None
+            self.parts.append(found)
+        self.g_x = np.concatenate([np.zeros(0), *(part.g_x for part in self.parts)])
+        self.g_z = np.stack([part.g_z for part in self.parts])
+        return self.parts
 
     # -- the agents' own work --------------------------------------------------------------------
     def inverse(self, v: Array) -> Array:
@@ -163,7 +163,7 @@ class Eliminated:
         for k, block in enumerate(self.A.blocks):
             if block is not None:
                 rows[k] = (block @ self._solves[k](block.T @ W)).ravel()
-        return self.runtime.average(rows)[0].reshape(self.m, size) * self.problem.n
+        return np.asarray(self.runtime.average(rows)[0].reshape(self.m, size) * self.problem.n)
 
 
 def _divided(diagonal: Array) -> Solve:
@@ -171,44 +171,63 @@ def _divided(diagonal: Array) -> Solve:
     return lambda v: np.asarray((v.T / diagonal).T)
 
 
-def x_part(objective: Objective, d: int) -> tuple[Any, Array]:
-    """(H, g) of phi; H a vector where it is diagonal."""
-    part = objective.x_part if isinstance(objective, Separable) else None
-    if part is None:
-        return np.zeros(d), np.zeros(d)
-    known = part.isotropic()
-    if known is not None:
-        return np.full(d, known[0]), np.zeros(d) if known[1] is None else known[1]
-    H, g, _ = part.quadratic_at(d)
-    return (H.diagonal() if part.coordinatewise else H), g
+class Parts(NamedTuple):
+    """f = x'Hx/2 - g_x'x + (h/2) ||z||^2 - g_z'z + constant; H a vector where it is diagonal."""
+
+    H: Any
+    g_x: Array
+    h: float
+    g_z: Array
 
 
-def z_slope(objective: Objective, q: int) -> Array:
-    """g of (h/2) ||z||^2 - g'z."""
-    part = objective.z_part if isinstance(objective, Separable) else None
-    known = None if part is None else part.isotropic()
-    return np.zeros(q) if known is None or known[1] is None else known[1]
+def parts_of(objective: Objective, d: int, q: int) -> Parts | None:
+    """The parts, where the objective is such and its constants are those of a decomposition."""
+    if isinstance(objective, Quadratic):
+        return _of_quadratic(objective, d)
+    if not isinstance(objective, Separable):
+        return None
+    x, z = objective.x_part, objective.z_part
+    on_z = (0.0, None) if z is None else z.isotropic()
+    on_x = (0.0, None) if x is None else x.isotropic()
+    if on_z is None:
+        return None
+    g_z = np.zeros(q) if on_z[1] is None else on_z[1]
+    if on_x is not None:
+        g_x = np.zeros(d) if on_x[1] is None else on_x[1]
+        return Parts(np.full(d, on_x[0]), g_x, on_z[0], g_z)
+    if not isinstance(x, Quadratic) or not (x.coordinatewise or d <= DENSE_LIMIT):
+        return None
+    return Parts(x.H.diagonal() if x.coordinatewise else x.H, x.g, on_z[0], g_z)
 
 
-def _declared(problem: Problem, i: int) -> tuple[float, float]:
-    """(whether the agent has the form, what rounding leaves of A H^{-1} A'w at ||w|| = 1)."""
+def _of_quadratic(f: Quadratic, d: int) -> Parts | None:
+    """Of a quadratic on (x, z) without mixed terms whose z-block is a multiple of I."""
+    on_z = f.H[d:, d:]
+    h = float(on_z[0, 0]) if on_z.shape[0] else 0.0
+    rest, mixed = on_z - h * sp.eye_array(on_z.shape[0], format="csr"), f.H[:d, d:]
+    small = f.coordinatewise or d <= DENSE_LIMIT
+    if not small or np.any(_entries(rest)) or np.any(_entries(mixed)):
+        return None
+    H = f.H.diagonal()[:d] if f.coordinatewise else f.H[:d, :d]
+    return Parts(H, f.g[:d], h, f.g[d:])
+
+
+def _entries(block: Any) -> Array:
+    return np.asarray(block.data if is_sparse(block) else block)
+
+
+def _declared(problem: Problem, i: int) -> tuple[float, float, float]:
+    """(whether the agent has the form, h, what rounding leaves of A H^{-1} A'w at ||w|| = 1)."""
     agent, d = problem.agents[i], problem.d[i]
-    if not isinstance(agent.objective, Separable):
-        return 0.0, 0.0
-    x, z = agent.objective.x_part, agent.objective.z_part
-    if z is not None and z.isotropic() is None:
-        return 0.0, 0.0
-    plain = x is None or x.isotropic() is not None
-    if not plain and not (isinstance(x, Quadratic) and (x.coordinatewise or d <= DENSE_LIMIT)):
-        return 0.0, 0.0
+    found = parts_of(agent.objective, d, problem.q)
+    if found is None:
+        return 0.0, 0.0, 0.0
     if agent.A is None:
-        return 1.0, 0.0
-    if not has_entries(agent.A):
-        return 0.0, 0.0
-    L, mu = (0.0, 0.0) if x is None else x.constants(d)
-    if mu <= 0:
-        return 0.0, 0.0
-    data = agent.A if isinstance(agent.A, np.ndarray) else agent.A.data
-    square = float(np.sum(np.square(data)))
-    local = 4.0 if plain else SOLVES * d * L / mu
-    return 1.0, EPS * (problem.m + d + problem.n + local) * square / mu
+        return 1.0, found.h, 0.0
+    known = agent.objective.curvature(d, problem.q)
+    if not has_entries(agent.A) or known.mu_x <= 0:
+        return 0.0, 0.0, 0.0
+    square = float(np.sum(np.square(_entries(agent.A))))
+    local = 4.0 if found.H.ndim == 1 else SOLVES * d * known.L_x / known.mu_x
+    noise = EPS * (problem.m + d + problem.n + local) * square / known.mu_x
+    return 1.0, found.h, noise
