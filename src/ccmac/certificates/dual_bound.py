@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ccmac.certificates.prices import Multipliers
-from ccmac.certificates.proof import Proved, Report
+from ccmac.certificates.proof import Particulars, Proved
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
@@ -67,7 +67,7 @@ class DualBound:
         error = energy / math.sqrt(parts.mu) + 2 * rho / parts.mu
         size = math.hypot(math.sqrt(x2), size_z)
         residuals = {"coupled": norm(violation), "local": 0.0, "shared": 0.0, "consensus": 0.0}
-        report = Report(residuals, self._prices(z, price), value)
+        report = Particulars(residuals, self._prices(z, price), value)
         none = np.zeros(0)
         error *= 1 + (n + m) * EPS
         return Proved(x, z, error, rho, norm(violation), size, none, none, price, report)

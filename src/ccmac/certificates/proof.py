@@ -34,7 +34,7 @@ PASSES = 2  # repairs: a second one removes what rounding left of the first
 
 
 @dataclass(frozen=True)
-class Report:
+class Particulars:
     """What else a proof found out about its point: residuals, prices, F."""
 
     residuals: dict[str, float]
@@ -60,7 +60,7 @@ class Proved:
     gradient_x: Array
     gradient_z: Array
     price: Array
-    report: Report | None = None
+    report: Particulars | None = None
 
 
 class _Agent:

@@ -31,7 +31,7 @@ SHIFT = 1e-9  # nu over the mean of the core's diagonal, at the least
 DEPENDENT = 1e-4  # test vectors whose Gram matrix has eigenvalues below this are thinned out
 
 
-def test_vectors(m: int, r: int, seed: int) -> Array:
+def random_signs(m: int, r: int, seed: int) -> Array:
     """Random signs / sqrt(m), the same for everybody with the same seed."""
     signs = np.random.default_rng([seed, m, r]).integers(0, 2, (m, r), dtype=np.int8)
     return np.asarray((2.0 * signs - 1.0) / math.sqrt(m), dtype=np.float64)

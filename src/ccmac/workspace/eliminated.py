@@ -27,7 +27,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.extremes import DENSE_LIMIT
 from ccmac.linalg.factor import Solve, factorized
 from ccmac.linalg.families import has_entries
-from ccmac.linalg.nystrom import Nystrom, test_vectors
+from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.base import Objective
 from ccmac.objectives.quadratic import Quadratic
@@ -83,7 +83,7 @@ class Eliminated:
         found = cls(problem, runtime, coupling, table, known)
         return found if 0 < found.mu < math.inf and found.c > 0 else None
 
-    def told(self, problem: Problem) -> list[Parts]:
+    def told(self, problem: Problem) -> list[OwnQuadratic]:
         """Take over right-hand sides and linear terms of a problem with the same matrices."""
         self.problem, self.b, self.parts = problem, right_hand_sides(problem).b, []
         for i, agent in problem.agents.items():
@@ -149,7 +149,7 @@ class Eliminated:
         if (size, seed) not in self._sketches:
             found = Nystrom.nothing(self.m)
             if size:
-                W = test_vectors(self.m, size, seed)
+                W = random_signs(self.m, size, seed)
                 found = Nystrom.of(W, self._block(W), self.noise)
             self._sketches[size, seed] = found
         return self._sketches[size, seed]
@@ -171,7 +171,7 @@ def _divided(diagonal: Array) -> Solve:
     return lambda v: np.asarray((v.T / diagonal).T)
 
 
-class Parts(NamedTuple):
+class OwnQuadratic(NamedTuple):
     """f = x'Hx/2 - g_x'x + (h/2) ||z||^2 - g_z'z + constant; H a vector where it is diagonal."""
 
     H: Any
@@ -180,7 +180,7 @@ class Parts(NamedTuple):
     g_z: Array
 
 
-def parts_of(objective: Objective, d: int, q: int) -> Parts | None:
+def parts_of(objective: Objective, d: int, q: int) -> OwnQuadratic | None:
     """The parts, where the objective is such and its constants are those of a decomposition."""
     if isinstance(objective, Quadratic):
         return _of_quadratic(objective, d)
@@ -194,13 +194,13 @@ def parts_of(objective: Objective, d: int, q: int) -> Parts | None:
     g_z = np.zeros(q) if on_z[1] is None else on_z[1]
     if on_x is not None:
         g_x = np.zeros(d) if on_x[1] is None else on_x[1]
-        return Parts(np.full(d, on_x[0]), g_x, on_z[0], g_z)
+        return OwnQuadratic(np.full(d, on_x[0]), g_x, on_z[0], g_z)
     if not isinstance(x, Quadratic) or not (x.coordinatewise or d <= DENSE_LIMIT):
         return None
-    return Parts(x.H.diagonal() if x.coordinatewise else x.H, x.g, on_z[0], g_z)
+    return OwnQuadratic(x.H.diagonal() if x.coordinatewise else x.H, x.g, on_z[0], g_z)
 
 
-def _of_quadratic(f: Quadratic, d: int) -> Parts | None:
+def _of_quadratic(f: Quadratic, d: int) -> OwnQuadratic | None:
     """Of a quadratic on (x, z) without mixed terms whose z-block is a multiple of I."""
     on_z = f.H[d:, d:]
     h = float(on_z[0, 0]) if on_z.shape[0] else 0.0
@@ -209,7 +209,7 @@ def _of_quadratic(f: Quadratic, d: int) -> Parts | None:
     if not small or np.any(_entries(rest)) or np.any(_entries(mixed)):
         return None
     H = f.H.diagonal()[:d] if f.coordinatewise else f.H[:d, :d]
-    return Parts(H, f.g[:d], h, f.g[d:])
+    return OwnQuadratic(H, f.g[:d], h, f.g[d:])
 
 
 def _entries(block: Any) -> Array:
