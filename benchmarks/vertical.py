@@ -132,8 +132,8 @@ def ridge_time(runs: int = 5) -> str:
     phases = VerticalRidge(parties=8).fit(X, y).result_.ledger.as_dict().values()
     sent = sum(phase.get("bytes", 0) for phase in phases)
     return (
-        f"mushrooms, 8 parties: {ours:.3f} s, lsqr {lsqr:.3f} s, ratio {ours / lsqr:.1f}; the busiest "
-        f"party sends {sent / 1e6:.1f} MB, all tables hold {12 * X.nnz / 1e6:.1f} MB"
+        f"mushrooms, 8 parties: {ours:.3f} s, lsqr {lsqr:.3f} s, ratio {ours / lsqr:.1f}; the "
+        f"busiest party sends {sent / 1e6:.1f} MB, all tables hold {12 * X.nnz / 1e6:.1f} MB"
     )
 
 
