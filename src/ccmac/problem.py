@@ -36,6 +36,19 @@ class Agent:
     D: Any = None
     e: Any = None
 
+    def save(self, directory: str | Path, *, replace: bool = False) -> None:
+        """Write this agent alone into a directory of its own; no pickle."""
+        from ccmac.storage.owner import save_agent
+
+        save_agent(self, Path(directory), replace=replace)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Agent:
+        """Read a directory written by :meth:`save`."""
+        from ccmac.storage.owner import load_agent
+
+        return load_agent(Path(directory))
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -80,7 +93,7 @@ class Problem:
                 raise InputError(f"agent {i}: index outside 0..{total - 1}; check n")
         if not isinstance(agents, Mapping) and n is not None and n != len(listed):
             raise InputError(f"problem: n = {n} but {len(listed)} agents were given")
-        clean = {i: _clean_agent(i, agent) for i, agent in sorted(listed.items())}
+        clean = {i: clean_agent(i, agent) for i, agent in sorted(listed.items())}
         shared = _shared_dimension(clean, q)
         coupled = _coupled_dimension(clean, m)
         here = {k for k in MATRICES if any(has(getattr(a, k)) for a in clean.values())}
@@ -157,7 +170,8 @@ def has(block: Any) -> bool:
 
 
 # -- cleaning and checking ------------------------------------------------------------------
-def _clean_agent(i: int, agent: Agent) -> Agent:
+def clean_agent(i: int, agent: Agent) -> Agent:
+    """Blocks as float64 matrices and vectors."""
     if not isinstance(agent.objective, Objective):
         raise InputError(
             f"agent {i}, objective: {type(agent.objective).__name__} is not a ccmac objective; "

@@ -8,6 +8,11 @@
 The index takes its name in one step after all files are on disk; only then does the previous
 generation go. A crash at any moment leaves one complete checkpoint. Files carry agent indices, so
 any split of the agents over processes can read what any other has written.
+
+Where every process keeps its own files (``runtime.apart``), nobody waits for the others' files: a
+folder keeps the newest generation and, in ``previous.json``, the one before, and a run continues
+from the newest that all have. Nobody can be more than one generation behind, because no iteration
+ends without everybody.
 """
 
 from __future__ import annotations
@@ -34,11 +39,14 @@ from ccmac.storage.rows import NAME as TRACE
 from ccmac.texts import DIGITS, MEGABYTE, cut, shown
 
 INDEX = "checkpoint.json"
+PREVIOUS = "previous.json"
 FORMAT = "ccmac-checkpoint-2"
 BYTES = 1024 * MEGABYTE  # of an index: a million agents are a hundredth of that
 STATE = re.compile(r"state-\d{6,}-\d{5,}\.npz")
 # What atomic_write leaves of a run that is killed while it writes.
-HALF = re.compile(r"\.(state-\d{6,}-\d{5,}|trace-\d{6,}|checkpoint|probe)\.\w{8}\.(npz|bin|json)")
+HALF = re.compile(
+    r"\.(state-\d{6,}-\d{5,}|trace-\d{6,}|checkpoint|previous|probe)\.\w{8}\.(npz|bin|json)"
+)
 # A checkpoint that differs in one of these belongs to something else and is never overwritten.
 IDENTITY = ("problem", "version")
 
@@ -119,17 +127,56 @@ def save(
         Part(f"state-{generation:06d}-{start:05d}.npz", start, stop, size, crc)
         for start, stop, size, crc in sorted({tuple(int(v) for v in row) for row in known})
     ]
-    index = Index(FORMAT, generation, iteration, runtime.n, dict(manifest), parts)
-    index = msgspec.structs.replace(index, crc=index.checksum())
-    atomic_write(folder / INDEX, msgspec.json.format(msgspec.json.encode(index), indent=1))
+    index = _write_index(
+        folder, Index(FORMAT, generation, iteration, runtime.n, {**manifest}, parts)
+    )
     tidy(folder, index)
 
 
-def tidy(folder: Path, index: Index) -> None:
-    """Remove files of this program's making that ``index`` does not name."""
-    trace = index.manifest.get("trace")
-    keep: set[Any] = {part.file for part in index.parts}
-    keep |= {trace.get("file")} if isinstance(trace, dict) else set()
+def _write_index(folder: Path, index: Index) -> Index:
+    index = msgspec.structs.replace(index, crc=index.checksum())
+    atomic_write(folder / INDEX, msgspec.json.format(msgspec.json.encode(index), indent=1))
+    return index
+
+
+def save_apart(
+    owned: range, n: int, folder: Path, generation: int, iteration: int,
+    manifest: Mapping[str, Any], agents: Mapping[str, Sequence[AnyArray]],
+) -> None:  # fmt: skip
+    """Write one process's own part, an index of its own with it; the generation before stays."""
+    content = _encode(owned, agents, {})
+    name = f"state-{generation:06d}-{owned.start:05d}.npz"
+    atomic_write(folder / name, content)
+    if exists(folder):
+        (folder / INDEX).replace(folder / PREVIOUS)
+    part = Part(name, owned.start, owned.stop, len(content), zlib.crc32(content))
+    _write_index(folder, Index(FORMAT, generation, iteration, n, dict(manifest), [part]))
+    tidy(folder, *generations(folder).values())
+
+
+def generations(folder: Path) -> dict[int, Index]:
+    """What a folder that one process keeps for itself holds: {generation: index}."""
+    names = [name for name in (PREVIOUS, INDEX) if (folder / name).exists()]
+    return {k.generation: k for k in (read_index(folder, name, apart=True) for name in names)}
+
+
+def keep_only(folder: Path, index: Index | None) -> None:
+    """All continue from ``index`` (None: from the beginning); another generation counts no more."""
+    if index is None:
+        for name in (INDEX, PREVIOUS):
+            (folder / name).unlink(missing_ok=True)
+        return
+    _write_index(folder, index)
+    (folder / PREVIOUS).unlink(missing_ok=True)
+
+
+def tidy(folder: Path, *indices: Index) -> None:
+    """Remove files of this program's making that no index names."""
+    keep: set[Any] = set()
+    for index in indices:
+        trace = index.manifest.get("trace")
+        keep |= {part.file for part in index.parts}
+        keep |= {trace.get("file")} if isinstance(trace, dict) else set()
     for file in folder.iterdir():
         name, made = file.name, (STATE, TRACE, HALF)
         if name not in keep and any(pattern.fullmatch(name) for pattern in made):
@@ -149,11 +196,15 @@ def ready(folder: Path) -> None:
 
 
 def load(
-    directory: str | Path, owned: range, expected: Mapping[str, Any] | None = None
-) -> Checkpoint:
-    """Read the state of the agents ``owned``; every entry of ``expected`` must be as saved."""
+    directory: str | Path, owned: range, expected: Mapping[str, Any] | None = None,
+    index: Index | None = None,
+) -> Checkpoint:  # fmt: skip
+    """Read the state of the agents ``owned``; every entry of ``expected`` must be as saved.
+
+    Of the generation of ``index``, if one is given.
+    """
     folder = Path(directory)
-    index = read_index(folder)
+    index = read_index(folder) if index is None else index
     _check_identity(folder, index, expected or {})
     if owned.stop > index.n:
         raise InputError(
@@ -182,32 +233,32 @@ def load(
     return Checkpoint(index.iteration, index.manifest, agents, replicated)
 
 
-def read_index(directory: str | Path) -> Index:
-    """The index of a checkpoint, without its state."""
+def read_index(directory: str | Path, name: str = INDEX, *, apart: bool = False) -> Index:
+    """The index of a checkpoint, without its state; of one process alone where it is ``apart``."""
     folder = Path(directory)
     try:
-        if (folder / INDEX).stat().st_size > BYTES:
-            raise _damaged(folder, f"{INDEX} is too large")
-        index = msgspec.json.decode((folder / INDEX).read_bytes(), type=Index)
+        if (folder / name).stat().st_size > BYTES:
+            raise _damaged(folder, f"{name} is too large")
+        index = msgspec.json.decode((folder / name).read_bytes(), type=Index)
     except FileNotFoundError:
-        raise InputError(f"{folder} holds no checkpoint ({INDEX} is missing)") from None
+        raise InputError(f"{folder} holds no checkpoint ({name} is missing)") from None
     except OSError as error:
         raise InputError(f"checkpoint {folder} cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _damaged(folder, f"{INDEX}: {cut(str(error))}") from None
+        raise _damaged(folder, f"{name}: {cut(str(error))}") from None
     if index.format != FORMAT:
         raise InputError(
-            f"{folder / INDEX} has format {shown(index.format)}; this version reads {FORMAT}"
+            f"{folder / name} has format {shown(index.format)}; this version reads {FORMAT}"
         )
     for part in index.parts:
         if not STATE.fullmatch(part.file):
-            raise _damaged(folder, f"{INDEX} names a file {shown(part.file)}")
+            raise _damaged(folder, f"{name} names a file {shown(part.file)}")
     if index.crc != index.checksum():
-        raise _damaged(folder, f"the checksum of {INDEX} does not match")
+        raise _damaged(folder, f"the checksum of {name} does not match")
     spans = [(part.start, part.stop) for part in index.parts]
     whole = [0, *(stop for _, stop in spans)] == [*(start for start, _ in spans), index.n]
-    if not whole or min(index.iteration, index.generation) < 0:
-        raise _damaged(folder, f"{INDEX} does not list agents 0..{index.n - 1} once each")
+    if not (whole or apart) or min(index.iteration, index.generation) < 0:
+        raise _damaged(folder, f"{name} does not list agents 0..{index.n - 1} once each")
     return index
 
 

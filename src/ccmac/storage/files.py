@@ -19,9 +19,7 @@ from ccmac.errors import InputError
 __all__ = ["atomic_directory", "atomic_path", "atomic_write"]
 
 
-def atomic_write(
-    path: str | os.PathLike[str], data: bytes | str, *, private: bool = False
-) -> None:
+def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bool = False) -> None:
     """Write ``data`` to ``path`` in one step; text is encoded as UTF-8, newlines kept as given.
 
     A ``private`` file is for its owner only.
