@@ -103,11 +103,10 @@ def show(
 
 def _solve(asked: Owner, problem: Problem, method: Any, links: Links) -> Result:
     from ccmac.api import solve
-    from ccmac.runtime.interim import Distributed
-    from ccmac.runtime.owners import Owners
+    from ccmac.runtime.owners import between_owners
 
     mine, public = asked.mine, asked.public
-    runtime = Distributed(asked.network, Owners(links, public.agents), averaging=asked.averaging)
+    runtime = between_owners(links, asked.network, asked.averaging)
     checkpoint = None
     if mine.checkpoint is not None:
         checkpoint = {"path": asked.path(mine.checkpoint), "every": mine.every}

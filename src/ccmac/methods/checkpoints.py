@@ -21,6 +21,7 @@ from ccmac.ledger import PHASES
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
 from ccmac.results import WIDTH, Trace
+from ccmac.storage import apart
 from ccmac.storage import checkpoint as store
 from ccmac.storage.rows import Growing
 from ccmac.texts import cut
@@ -60,7 +61,7 @@ class Checkpoints:
         if self.runtime.is_root:
             store.ready(directory)
             if self.runtime.apart:
-                store.keep_only(directory, self._index)
+                apart.keep_only(directory, self._index)
             if self._index is not None:
                 store.tidy(directory, self._index)
 
@@ -70,7 +71,7 @@ class Checkpoints:
         None where nobody has more than the first and somebody has none: the run was ended while
         it was first saved.
         """
-        mine = store.generations(self.directory)
+        mine = apart.generations(self.directory)
         row = sorted(mine)[-2:]
         rows = np.array([[*row, *[-1] * (2 - len(row))]] * len(self.runtime.owned), dtype=float)
         known = [{int(v) for v in row if v >= 0} for row in self.runtime._gather(rows)]
@@ -80,7 +81,7 @@ class Checkpoints:
         if any(len(have) > 1 for have in known):
             lacking = min(range(len(known)), key=lambda i: max(known[i], default=-1))
             have = ", ".join(map(str, sorted(known[lacking]))) or "none"
-            most = ", ".join(map(str, sorted(max(known, key=len))))
+            most = ", ".join(map(str, sorted(set.union(*known))))
             self.refuse(
                 f"agent {lacking} has generation {have}, others {most}: no generation that all have"
             )
@@ -197,7 +198,7 @@ class Checkpoints:
         elif broken is not None:
             raise broken
         else:
-            store.save_apart(
+            apart.save_apart(
                 self.runtime.owned, self.runtime.n, self.directory, self._generation, count,
                 manifest, agents,
             )  # fmt: skip

@@ -7,20 +7,12 @@ import ssl
 from typing import TYPE_CHECKING, cast
 
 from ccmac.runtime import frames
+from ccmac.runtime.credentials import reason
 from ccmac.runtime.frames import END, HELLO, REFUSE, Frame, Violation
 
 if TYPE_CHECKING:
-    from ccmac.runtime.links import Link, Links
-
-
-def reason(error: BaseException) -> str:
-    """Why TLS failed, in words."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is refused ({error.verify_message})"
-    if isinstance(error, ssl.SSLError):
-        told = (error.reason or type(error).__name__).lower().replace("_", " ")
-        return f"its certificate is refused ({told})" if "certificate" in told else f"TLS: {told}"
-    return getattr(error, "strerror", None) or type(error).__name__
+    from ccmac.runtime.link import Link
+    from ccmac.runtime.reactor import Reactor
 
 
 class Connection(asyncio.Protocol):
@@ -30,8 +22,8 @@ class Connection(asyncio.Protocol):
     is lost by that: a neighbor connects again and what has not arrived is sent again.
     """
 
-    def __init__(self, links: Links, link: Link | None) -> None:
-        self.links, self.link = links, link
+    def __init__(self, reactor: Reactor, link: Link | None) -> None:
+        self.reactor, self.link = reactor, link
         self.decoder = frames.Decoder()
         self.known = False
         self.who = "somebody" if link is None else f"agent {link.peer}"
@@ -40,14 +32,14 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """TLS is up: both certificates are of the authority. See whose this one is."""
         self.transport = cast(asyncio.Transport, transport)
-        self.links.open.add(self)
+        self.reactor.open.add(self)
         self.transport.set_write_buffer_limits(frames.LONGEST)
         if self.link is None:
             certificate = transport.get_extra_info("peercert") or {}
             names = [str(name) for _, name in certificate.get("subjectAltName", ())]
             host = (transport.get_extra_info("peername") or ["?"])[0]
             self.who = f"{', '.join(names) or 'a certificate without a name'} at {host}"
-            expected = [k for k in self.links.links.values() if k.name in names]
+            expected = [k for k in self.reactor.links.values() if k.name in names]
             if not expected:
                 self.refuse("is no neighbor of this agent")
                 return
@@ -56,7 +48,7 @@ class Connection(asyncio.Protocol):
                 return
             self.link = expected[0]
             self.who = f"agent {self.link.peer}"
-        self.write(frames.encode(HELLO, 0, 0, self.links.greeting(self.link)))
+        self.write(frames.encode(HELLO, 0, 0, self.reactor.greeting(self.link)))
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the other side."""
@@ -69,33 +61,33 @@ class Connection(asyncio.Protocol):
                 self._take(frame, self.link)
         except Violation as found:
             self.refuse(str(found))
-            self.links.violated(self.link)
+            self.reactor.violated(self.link)
 
     def _take(self, frame: Frame, link: Link) -> None:
         if self.known:
-            self.links.arrived(link, frame)
+            self.reactor.arrived(link, frame)
         elif frame.kind == HELLO:
             self.known, self.decoder.limit = True, frames.LONGEST
-            self.links.joined(self, link, frames.read_hello(frame.payload))
+            self.reactor.joined(self, link, frames.read_hello(frame.payload))
         elif frame.kind == REFUSE:
-            self.links.tell(f"agent {link.peer} refused us: {frames.text(frame)}")
+            self.reactor.tell(f"agent {link.peer} refused us: {frames.text(frame)}")
             self.transport.close()
         elif frame.kind == END:
-            self.links.arrived(link, frame)
+            self.reactor.arrived(link, frame)
         else:
             raise Violation("did not say who it is")
 
     def refuse(self, why: str) -> None:
         """Close, and say why on both sides."""
-        self.links.tell(f"refused {self.who}: {why}")
+        self.reactor.tell(f"refused {self.who}: {why}")
         self.write(frames.encode(REFUSE, 0, 0, why.encode()))
         self.transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The connection is gone."""
-        self.links.open.discard(self)
+        self.reactor.open.discard(self)
         if isinstance(error, ssl.SSLError) and not self.known:
-            self.links.tell(f"{self.who} refused us: {reason(error)}")
+            self.reactor.tell(f"{self.who} refused us: {reason(error)}")
         if self.link is not None and self.link.connection is self:
             self.link.connection = None
         if not self.closed.done():

@@ -22,7 +22,7 @@ class Distributed(Runtime):
         averaging: Averaging | str = "auto",
     ) -> None:  # fmt: skip
         super().__init__(network, ledger=ledger, averaging=averaging)
-        self.apart = True
+        self.apart = transport.apart
         self.transport, self.me = transport, transport.rank
         self._ends = np.arange(network.n + 1)
         self._peers = halo.rank_neighbors(network, self._ends, self.me)

@@ -13,12 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from ccmac.errors import PeerLost
+from ccmac.network import Network
+from ccmac.runtime.averaging import Averaging
+from ccmac.runtime.interim import Distributed
 from ccmac.runtime.links import Links
 from ccmac.runtime.transport import Message, Transport
 
 
 class Owners(Transport):
     """Agent ``links.me`` of ``n``, over its links."""
+
+    apart = True
 
     def __init__(self, links: Links, n: int) -> None:
         self.links, self.rank, self.ranks = links, links.me, n
@@ -48,3 +53,10 @@ class Owners(Transport):
     def host(self) -> str:
         """Where this process runs."""
         return socket.gethostname()
+
+
+def between_owners(
+    links: Links, network: Network, averaging: Averaging | str = "auto"
+) -> Distributed:
+    """The runtime of one owner, whose links are up."""
+    return Distributed(network, Owners(links, network.n), averaging=averaging)

@@ -8,11 +8,6 @@
 The index takes its name in one step after all files are on disk; only then does the previous
 generation go. A crash at any moment leaves one complete checkpoint. Files carry agent indices, so
 any split of the agents over processes can read what any other has written.
-
-Where every process keeps its own files (``runtime.apart``), nobody waits for the others' files: a
-folder keeps the newest generation and, in ``previous.json``, the one before, and a run continues
-from the newest that all have. Nobody can be more than one generation behind, because no iteration
-ends without everybody.
 """
 
 from __future__ import annotations
@@ -39,14 +34,11 @@ from ccmac.storage.rows import NAME as TRACE
 from ccmac.texts import DIGITS, MEGABYTE, cut, shown
 
 INDEX = "checkpoint.json"
-PREVIOUS = "previous.json"
 FORMAT = "ccmac-checkpoint-2"
 BYTES = 1024 * MEGABYTE  # of an index: a million agents are a hundredth of that
 STATE = re.compile(r"state-\d{6,}-\d{5,}\.npz")
 # What atomic_write leaves of a run that is killed while it writes.
-HALF = re.compile(
-    r"\.(state-\d{6,}-\d{5,}|trace-\d{6,}|checkpoint|previous|probe)\.\w{8}\.(npz|bin|json)"
-)
+HALF = re.compile(r"\.(state-\d{6,}-\d{5,}|trace-\d{6,}|checkpoint|probe)\.\w{8}\.(npz|bin|json)")
 # A checkpoint that differs in one of these belongs to something else and is never overwritten.
 IDENTITY = ("problem", "version")
 
@@ -107,7 +99,7 @@ def save(
     """
     folder = Path(directory)
     generation = _agree(runtime, _next_generation(folder, manifest) if runtime.is_root else 0)
-    content = _encode(runtime.owned, agents, replicated)
+    content = encode(runtime.owned, agents, replicated)
     name = f"state-{generation:06d}-{runtime.owned.start:05d}.npz"
     try:
         atomic_write(folder / name, content)
@@ -127,47 +119,15 @@ def save(
         Part(f"state-{generation:06d}-{start:05d}.npz", start, stop, size, crc)
         for start, stop, size, crc in sorted({tuple(int(v) for v in row) for row in known})
     ]
-    index = _write_index(
-        folder, Index(FORMAT, generation, iteration, runtime.n, {**manifest}, parts)
-    )
-    tidy(folder, index)
+    index = Index(FORMAT, generation, iteration, runtime.n, dict(manifest), parts)
+    tidy(folder, write_index(folder, index))
 
 
-def _write_index(folder: Path, index: Index) -> Index:
+def write_index(folder: Path, index: Index) -> Index:
+    """Make a generation the one that counts."""
     index = msgspec.structs.replace(index, crc=index.checksum())
     atomic_write(folder / INDEX, msgspec.json.format(msgspec.json.encode(index), indent=1))
     return index
-
-
-def save_apart(
-    owned: range, n: int, folder: Path, generation: int, iteration: int,
-    manifest: Mapping[str, Any], agents: Mapping[str, Sequence[AnyArray]],
-) -> None:  # fmt: skip
-    """Write one process's own part, an index of its own with it; the generation before stays."""
-    content = _encode(owned, agents, {})
-    name = f"state-{generation:06d}-{owned.start:05d}.npz"
-    atomic_write(folder / name, content)
-    if exists(folder):
-        (folder / INDEX).replace(folder / PREVIOUS)
-    part = Part(name, owned.start, owned.stop, len(content), zlib.crc32(content))
-    _write_index(folder, Index(FORMAT, generation, iteration, n, dict(manifest), [part]))
-    tidy(folder, *generations(folder).values())
-
-
-def generations(folder: Path) -> dict[int, Index]:
-    """What a folder that one process keeps for itself holds: {generation: index}."""
-    names = [name for name in (PREVIOUS, INDEX) if (folder / name).exists()]
-    return {k.generation: k for k in (read_index(folder, name, apart=True) for name in names)}
-
-
-def keep_only(folder: Path, index: Index | None) -> None:
-    """All continue from ``index`` (None: from the beginning); another generation counts no more."""
-    if index is None:
-        for name in (INDEX, PREVIOUS):
-            (folder / name).unlink(missing_ok=True)
-        return
-    _write_index(folder, index)
-    (folder / PREVIOUS).unlink(missing_ok=True)
 
 
 def tidy(folder: Path, *indices: Index) -> None:
@@ -292,9 +252,10 @@ def _check_identity(folder: Path, index: Index, expected: Mapping[str, Any]) -> 
             )
 
 
-def _encode(
+def encode(
     owned: range, agents: Mapping[str, Sequence[AnyArray]], replicated: Mapping[str, AnyArray]
 ) -> bytes:
+    """The content of one process's file."""
     arrays = {f"replicated/{name}": np.asarray(array) for name, array in replicated.items()}
     for name, rows in agents.items():
         for agent, row in zip(owned, rows, strict=True):
