@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ccmac.certificates.limits import lifted
 from ccmac.errors import InputError
 from ccmac.ledger import Costs
 from ccmac.methods.base import Method, Request, State
@@ -137,8 +138,11 @@ def _run(
     asked.refuse_shape(isinstance(problem, Stack))
     if network is None and isinstance(runtime, Runtime):
         network = runtime.network
-    n = 1 if isinstance(problem, Stack) else problem.n
-    work = Workspace(problem, make_runtime(as_network(network, n), runtime, averaging))
+    n, names = 1, []
+    if isinstance(problem, Problem):
+        n, names = problem.n, [a.name for a in problem.agents.values() if problem.complete]
+    work = Workspace(problem, make_runtime(as_network(network, n, names), runtime, averaging))
+    warm_start, reference = lifted(work, warm_start), lifted(work, reference)
     x0, z0 = starting_point(work, warm_start)
     observed = reference is not None
     weights_only = observed and not hasattr(reference, "x")

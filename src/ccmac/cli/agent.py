@@ -91,7 +91,7 @@ def show(
     mine, public = asked.mine, asked.public
     method = parse(public.method, dict(public.options))
     agent = Agent.load(asked.path(mine.folder))
-    problem = Problem({mine.agent: agent}, n=public.agents, q=public.q, m=public.m)
+    problem = public.problem(mine.agent, agent)
     out = asked.path(mine.out)
     with tried(out), asked.links(patience) as links:
         links.start()

@@ -2,7 +2,8 @@
 
 The solution is one ``solution.npz``, or under MPI without gathering one file
 ``solution-FIRST-LAST.npz`` for each range of agents. Arrays are named by what they are: ``z``,
-``x3`` and, where the method knows prices, ``coupled``, ``local3``, ``shared3``, ``consensus3``.
+``x3`` and, where the method knows prices, ``coupled``, ``local3``, ``shared3``, ``consensus3``,
+and with bounds ``lower3``, ``upper3``, ``z_lower``, ``z_upper``.
 ``summary.json`` is written last and names the files of its run with their checksums: readers take
 these and no others, and what an earlier run wrote is removed only then.
 """
@@ -45,6 +46,11 @@ def arrays_of(solution: Solution, agents: range) -> dict[str, Array]:
         for name in ("local", "shared", "consensus"):
             rows = getattr(prices, name)
             found |= {f"{name}{i}": np.asarray(v) for i, v in zip(agents, rows, strict=True)}
+        if prices.lower:
+            found |= {"z_lower": prices.z_lower, "z_upper": prices.z_upper}
+            for name in ("lower", "upper"):
+                pairs = zip(agents, getattr(prices, name), strict=True)
+                found |= {f"{name}{i}": np.asarray(v) for i, v in pairs}
     return found
 
 

@@ -20,11 +20,11 @@ from ccmac.inputs import Array
 from ccmac.ledger import PHASES
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
-from ccmac.results import WIDTH, Trace
 from ccmac.storage import apart
 from ccmac.storage import checkpoint as store
 from ccmac.storage.rows import Growing
 from ccmac.texts import cut
+from ccmac.trace import WIDTH, Trace
 from ccmac.version import __version__
 
 EVERY = 50

@@ -10,7 +10,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.methods.base import Iteration
 from ccmac.methods.driver import Observer
-from ccmac.results import Solution
+from ccmac.results import Names, Solution
 from ccmac.workspace import Workspace
 
 
@@ -23,6 +23,20 @@ def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array
     if [len(v) for v in x] != d or len(np.asarray(warm.z)) != q:
         raise InputError("warm_start: its x or z has other sizes than the problem")
     return np.concatenate(x) if x else np.zeros(0), np.asarray(warm.z, dtype=np.float64)
+
+
+def names_of(work: Workspace) -> Names | None:
+    """Names of the owned agents (else their nodes in the network), rows and entries of z."""
+    whole, nodes = work.whole, work.runtime.network.nodes
+    given = [whole.agents[i].name for i in work.runtime.owned]
+    agents = None
+    if any(name is not None for name in given):
+        agents = tuple(name or str(i) for i, name in zip(work.runtime.owned, given, strict=True))
+    elif tuple(nodes) != tuple(range(len(nodes))):
+        agents = tuple(str(nodes[i]) for i in work.runtime.owned)
+    if agents is None and whole.row_names is None and whole.z_names is None:
+        return None
+    return Names(agents, whole.row_names, whole.z_names)
 
 
 def positions(work: Workspace, solution: Solution) -> list[int]:

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
 from ccmac.objectives import KINDS, Objective
-from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Agent
+from ccmac.problem import LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent
 from ccmac.storage.npz import read_npz
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
-OBJECTIVE = "objective"
+OBJECTIVE, NAME = "objective", "name"
 BLOCKS = (*MATRICES, *RIGHT_HAND_SIDES)
 AGAIN = "save the problem again"
 Named = dict[str, NDArray[Any]]
@@ -48,6 +48,9 @@ def encode_agent(i: int, agent: Agent) -> Named:
                 "saved; give its matrix, dense or sparse"
             )
         _put(arrays, name, block)
+    for name in (NAME, *LIMITS):
+        if getattr(agent, name) is not None:
+            arrays[name] = np.asarray(getattr(agent, name))
     tree = _objective(f"agent {i}, objective", agent.objective, OBJECTIVE, arrays)
     arrays[OBJECTIVE] = np.array(json.dumps(tree, allow_nan=False))
     return arrays
@@ -72,6 +75,9 @@ def read_agent(i: int | str, path: Path, sha256: str) -> Agent:
     where = f"agent {i}, file {path.name}"
     arrays = Arrays(where, path, sha256)
     blocks: dict[str, Any] = {name: arrays.take(name) for name in BLOCKS if arrays.has(name)}
+    blocks |= {name: arrays.take(name, sparse=False) for name in LIMITS if arrays.has(name)}
+    if arrays.has(NAME):
+        blocks[NAME] = str(arrays.take(NAME, sparse=False))
     text = arrays.take(OBJECTIVE, sparse=False)
     if text.dtype.kind != "U" or text.ndim:
         raise InputError(f"{where}, block objective: is not a text; {AGAIN}")

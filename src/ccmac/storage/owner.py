@@ -17,11 +17,12 @@ import yaml
 
 from ccmac.errors import InputError
 from ccmac.network import Network
-from ccmac.problem import Agent, clean_agent
+from ccmac.problem import Agent, Problem
+from ccmac.problem.agent import clean_agent
 from ccmac.storage.agents import encode_agent, read_agent, write_arrays
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
-from ccmac.texts import MEGABYTE, cut, dumps, read_text, shown
+from ccmac.texts import MEGABYTE, cut, read_text, shown
 
 FILE_NAME, ARRAYS = "agent.yaml", "agent.npz"
 FORMAT, VERSION = "ccmac-agent", 1
@@ -42,15 +43,27 @@ class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 0
     max_iterations: int | None = None
     names: list[str] = []
+    sense: str | list[str] | None = None
+    z_lower: float | list[float] | None = None
+    z_upper: float | list[float] | None = None
+    row_names: list[str] | None = None
+    z_names: list[str] | None = None
     options: dict[str, str | int | float | bool] = {}
 
     def certificate_name(self, agent: int) -> str:
         """What an agent's certificate says."""
         return self.names[agent] if self.names else f"agent-{agent}"
 
+    def problem(self, i: int, agent: Agent) -> Problem:
+        """The whole problem, of which agent ``i`` alone is here."""
+        return Problem(
+            {i: agent}, n=self.agents, q=self.q, m=self.m, sense=self.sense, z_lower=self.z_lower,
+            z_upper=self.z_upper, row_names=self.row_names, z_names=self.z_names,
+        )  # fmt: skip
+
     def digest(self) -> str:
         """The same for all whose files say the same, however they are laid out."""
-        return hashlib.sha256(dumps(msgspec.to_builtins(self)).encode()).hexdigest()
+        return short(repr(msgspec.to_builtins(self)).encode())
 
 
 class Mine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
