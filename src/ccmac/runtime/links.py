@@ -78,6 +78,7 @@ class Links(Reactor):
     ) -> None:
         """Leave when everybody has what it needs; after an error, tell them why."""
         if not self._thread.is_alive():
+            self.loop.close()
             return
         if error is None:
             self._call(self.finish)

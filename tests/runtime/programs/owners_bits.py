@@ -15,24 +15,39 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import ccmac
+from ccmac.lab.instances import random_quadratic
 from ccmac.methods.registry import REGISTRY, parse
 from ccmac.runtime.owners import between_owners
-from methods.conformance.cases import AGENTS, logistic, quadratic
 from owners import Neighborhood
 
+AGENTS = 4
 NETWORK = ccmac.Network.ring(AGENTS)
 Case = tuple[str, ccmac.Problem, dict[str, Any]]
+
+
+def quadratic(*, coupled_z: bool = True) -> ccmac.Problem:
+    """All four families of blocks; B = 0 for methods that need it."""
+    return random_quadratic(5, AGENTS, d=3, q=2, m=2, kappa_f=4.0, B_zero=not coupled_z)
+
+
+def logistic() -> ccmac.Problem:
+    """A table split by columns."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((12, 8)), np.sign(rng.standard_normal(12))
+    return ccmac.vfl.problem(X, y, AGENTS, loss="logistic", regularization=0.1)
 
 
 def cases(averaging: str) -> list[Case]:
     """A short run of every method of the registry, one to the end, one that is not quadratic."""
     found: list[Case] = []
     for name in REGISTRY if averaging == "relay" else ():
-        problem = quadratic(coupled_z=name != "mixed-yarmoshik").problem
+        problem = quadratic(coupled_z=name != "mixed-yarmoshik")
         found.append((name, problem, {"method": parse(name), "max_iterations": 3}))
-    found.append(("to the end", quadratic().problem, {"method": "cross-cg", "tol": 1e-9}))
-    found.append(("logistic", logistic().problem, {"max_iterations": 4}))
+    found.append(("to the end", quadratic(), {"method": "cross-cg", "tol": 1e-9}))
+    found.append(("logistic", logistic(), {"max_iterations": 4}))
     return found
 
 
