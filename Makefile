@@ -1,4 +1,4 @@
-# make demo | test | lint | pins | adversarial | mutants | bench | docs | clean      needs only python3 (3.11+) and make
+# make demo | test | lint | pins | adversarial | fuzz | mutants | bench | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -25,7 +25,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint pins adversarial mutants bench docs clean
+.PHONY: demo test lint pins adversarial fuzz mutants bench docs clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -40,6 +40,12 @@ SEED ?= 1000
 adversarial: $(VENV)/.installed-test
 	$(BIN)/python tests/adversarial/sweep.py --count $(COUNT) --seed $(SEED) --jobs $(WORKERS) \
 		--json out/adversarial.json
+
+# Damaged files and command lines in workers with limits: make fuzz COUNT=10000 SEED=0
+fuzz: COUNT = 10000
+fuzz: SEED = 0
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python tests/fuzz/sweep.py --count $(COUNT) --first $(SEED) --jobs $(WORKERS)
 
 # One thing changed at a time; do the tests notice? make mutants MUTANTS=60 MODULES="certificates"
 MUTANTS ?= 60

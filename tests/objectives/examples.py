@@ -16,6 +16,7 @@ from ccmac.objectives import (
     Huber,
     Intercept,
     LeastSquares,
+    Limited,
     Logistic,
     MaxAffine,
     Multinomial,
@@ -76,6 +77,12 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: LeastSquares(_sparse(9, N), _y(9)),
         lambda: LeastSquares(_sparse(4, N), _y(4)),
         lambda: LeastSquares(None, _y(N), 2.0),
+    ],
+    "Limited": [
+        lambda: Limited(SquaredDistance(0.7), np.full(N, -1.0), np.full(N, np.inf), 1, Q),
+        lambda: Limited(
+            Quadratic(_psd(N, 9), _y(N)), np.full(N, -np.inf), np.full(N, np.inf), 0, Q
+        ),
     ],
     "Ridge": [
         lambda: Ridge(_matrix(10, N), _y(10), 0.1, 0.5),

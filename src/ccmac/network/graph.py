@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_matrix
+from ccmac.network.weights import canonical, metropolis_weights
 from ccmac.texts import shown
 
 WIDTH, RESTARTS = 60, 20  # of Lanczos, before a factorization is tried
@@ -107,9 +108,12 @@ class Network:
     # -- general construction -------------------------------------------------------------
     @classmethod
     def from_graph(
-        cls, graph: nx.Graph[Any], *, weights: str = "laplacian", name: str | None = None
-    ) -> Network:
+        cls, graph: nx.Graph[Any], *, weights: str = "laplacian", name: str | None = None,
+        nodes: Sequence[Any] | None = None,
+    ) -> Network:  # fmt: skip
         """From a NetworkX graph; agents are its ``nodes`` in sorted (else insertion) order.
+
+        ``nodes`` gives another order.
 
         ``weights``: ``"laplacian"`` (unweighted L) or ``"metropolis"`` (I - M, with M the
         Metropolis matrix M_ij = 1 / (1 + max(deg i, deg j))).
@@ -124,10 +128,13 @@ class Network:
         n = graph.number_of_nodes()
         if n == 0:
             raise InputError("network: the graph has no agents; add at least one node")
-        try:
-            nodes = sorted(graph.nodes)
-        except TypeError:
-            nodes = list(graph.nodes)
+        if nodes is not None and set(nodes) != set(graph.nodes):
+            raise InputError("network: nodes must list every node of the graph, each once")
+        if nodes is None:
+            try:
+                nodes = sorted(graph.nodes)
+            except TypeError:
+                nodes = list(graph.nodes)
         simple: nx.Graph[Any] = nx.Graph(graph)
         simple.remove_edges_from(list(nx.selfloop_edges(simple)))
         if not nx.is_connected(simple):
@@ -139,17 +146,17 @@ class Network:
         if weights == "laplacian":
             matrix = nx.laplacian_matrix(simple, nodelist=nodes, weight="")
         elif weights == "metropolis":
-            matrix = _metropolis(simple, nodes)
+            matrix = metropolis_weights(simple, nodes)
         else:
             raise InputError(
                 f"network: unknown weights {weights!r}; take 'laplacian' or 'metropolis'"
             )
-        return cls(_canonical(matrix), name=name or f"graph({n})", nodes=nodes)
+        return cls(canonical(matrix), name=name or f"graph({n})", nodes=nodes)
 
     @classmethod
     def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
         """From a gossip matrix: symmetric, positive semidefinite, kernel exactly span{1}."""
-        matrix = _canonical(real_matrix("network, W", W))
+        matrix = canonical(real_matrix("network, W", W))
         n, columns = matrix.shape
         if n != columns or n == 0:
             raise InputError(
@@ -274,8 +281,8 @@ class Network:
 
     def metropolis(self) -> sp.csr_array:
         """The doubly stochastic Metropolis matrix of the graph."""
-        laplacian = _metropolis(self.graph, range(self.n))
-        return _canonical(sp.eye_array(self.n) - laplacian)
+        laplacian = metropolis_weights(self.graph, range(self.n))
+        return canonical(sp.eye_array(self.n) - laplacian)
 
     def __repr__(self) -> str:
         return f"Network({self.name}, n={self.n}, kappa_W={self.condition:.4g})"
@@ -310,26 +317,3 @@ def _check_counts(*counts: int) -> None:
             raise InputError(f"network: {shown(count)} agents; give a whole number >= 1")
         if count > LARGEST:
             raise InputError(f"network: {shown(count)} agents are more than {LARGEST:,}")
-
-
-def _canonical(matrix: Any) -> sp.csr_array:
-    """CSR with sorted indices and float64 data: one fixed order of summation everywhere."""
-    result = sp.csr_array(matrix, dtype=np.float64)
-    result.sum_duplicates()
-    result.eliminate_zeros()  # a stored zero is not an edge
-    result.sort_indices()
-    return result
-
-
-def _metropolis(graph: nx.Graph[Any], nodes: Sequence[Any]) -> sp.csr_array:
-    """I - M for the Metropolis matrix M of the graph."""
-    index = {node: k for k, node in enumerate(nodes)}
-    rows, cols, values = [], [], []
-    for u, v in graph.edges:
-        weight = 1.0 / (1.0 + max(graph.degree[u], graph.degree[v]))
-        i, j = index[u], index[v]
-        rows += [i, j, i, j]
-        cols += [j, i, i, j]
-        values += [-weight, -weight, weight, weight]
-    n = len(nodes)
-    return sp.csr_array(sp.coo_array((values, (rows, cols)), shape=(n, n)))

@@ -9,6 +9,7 @@ from ccmac.objectives.custom import Custom
 from ccmac.objectives.function import Function
 from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.least_squares import LeastSquares, Ridge
+from ccmac.objectives.limited import Limited
 from ccmac.objectives.loss import Hinge, Huber, Logistic
 from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.quadratic import Quadratic
@@ -20,8 +21,9 @@ KINDS: Mapping[str, type[Objective]] = MappingProxyType(
     {
         kind.__name__: kind
         for kind in (
-            Box, ElasticNet, Halfspace, Hinge, Huber, Intercept, L1, LeastSquares, Logistic,
-            MaxAffine, Multinomial, Quadratic, Ridge, Separable, Simplex, SquaredDistance, Sum,
+            Box, ElasticNet, Halfspace, Hinge, Huber, Intercept, L1, LeastSquares, Limited,
+            Logistic, MaxAffine, Multinomial, Quadratic, Ridge, Separable, Simplex,
+            SquaredDistance, Sum,
         )
     }
 )  # fmt: skip
@@ -32,6 +34,7 @@ A new objective joins by its name here; the tests then run over it as over all o
 
 __all__ = [
     "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Halfspace", "Hinge",
-    "Huber", "Intercept", "KINDS", "L1", "LeastSquares", "Logistic", "MaxAffine", "Multinomial",
-    "Objective", "Quadratic", "Ridge", "Separable", "Simplex", "SquaredDistance", "Sum",
+    "Huber", "Intercept", "KINDS", "L1", "LeastSquares", "Limited", "Logistic", "MaxAffine",
+    "Multinomial", "Objective", "Quadratic", "Ridge", "Separable", "Simplex", "SquaredDistance",
+    "Sum",
 ]  # fmt: skip
