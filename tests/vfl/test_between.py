@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,11 +18,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import ccmac
+from ccmac.cli.main import main
 from ccmac.cli.vfl import read_me, read_model, read_own
 from ccmac.errors import InputError
 from ccmac.runtime import InProcess
-from ccmac.vfl.between import Agreement, PartyModel, train
-from launcher import Launcher
+from ccmac.vfl.between import Agreement, PartyModel, joined_rows, train
+from owners import free_ports
 
 RNG = np.random.default_rng(2)
 ROWS, NEW = 60, 12
@@ -56,46 +62,98 @@ def opened(output: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_three_processes_fit_the_joined_table(
-    tmp_path: Path, mpi_run: Callable[..., Any], loss: str
-) -> None:
-    y = SCORES if loss == "squared" else np.where(SCORES > 0.5, "yes", "no")
+def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[..., Any]) -> None:
+    loss, y = "logistic", np.where(SCORES > 0.5, "yes", "no")
     written(tmp_path, loss, y)
-    fitted = mpi_run(3, "vfl_party.py", "party", str(tmp_path), *COLUMNS)
+    fitted = mpi_run(3, "vfl_party.py", "party", str(tmp_path), *COLUMNS, timeout=150)
     assert opened(fitted.stdout) == {party: [f"{party}.csv"] for party in COLUMNS}
     penalty = 0.05 * ROWS
-    joined: Any = Ridge(penalty)
-    if loss == "logistic":
-        joined = LogisticRegression(C=1 / penalty, tol=1e-10)
-    joined.fit(TABLE[:ROWS], y[:ROWS])
+    joined = LogisticRegression(C=1 / penalty, tol=1e-10).fit(TABLE[:ROWS], y[:ROWS])
     parts = [read_model(tmp_path / party / "model.json") for party in COLUMNS]
     coef = np.concatenate([part.coef[:, 0] for part in parts])
     assert np.linalg.norm(coef - np.ravel(joined.coef_)) <= 1e-5 * np.linalg.norm(coef)
     assert float(sum(part.offset[0] for part in parts)) == pytest.approx(
         float(np.ravel(joined.intercept_)[0]), rel=1e-5
     )
-    told = mpi_run(3, "vfl_party.py", "predict", str(tmp_path), *COLUMNS)
+    told = mpi_run(3, "vfl_party.py", "predict", str(tmp_path), *COLUMNS, timeout=150)
     assert opened(told.stdout) == {party: [f"{party}-n.csv"] for party in COLUMNS}
-    scores = joined.predict if loss == "squared" else joined.decision_function
-    known = scores(TABLE[ROWS:])
+    known = joined.decision_function(TABLE[ROWS:])
     for party in COLUMNS:
         found = pd.read_csv(tmp_path / party / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]
         np.testing.assert_allclose(found["score"], known, rtol=1e-4, atol=1e-6)
-        assert ("class" in found) == (party == "lab" and loss == "logistic")
-    if loss == "logistic":
-        found = pd.read_csv(tmp_path / "lab" / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]
-        assert (found["class"] == joined.predict(TABLE[ROWS:])).all()
+        assert ("class" in found) == (party == "lab")
+    found = pd.read_csv(tmp_path / "lab" / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]
+    assert (found["class"] == joined.predict(TABLE[ROWS:])).all()
 
 
-@pytest.mark.mpi
-def test_missing_rows_end_the_run_with_one_line(tmp_path: Path, mpi: Launcher) -> None:
+class Meeting:
+    """Parties in threads: what each tells is heard by all."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.rows, self.barrier = n, [np.zeros(0)] * n, threading.Barrier(n, timeout=20)
+
+    def runtime(self, i: int) -> Any:
+        def gather(values: Any) -> Any:
+            self.rows[i] = values[0]
+            self.barrier.wait()
+            heard = np.array(self.rows)
+            self.barrier.wait()
+            return heard
+
+        return SimpleNamespace(n=self.n, owned=range(i, i + 1), gather=gather)
+
+
+def joined(agreement: Agreement, *keys: list[Any]) -> list[Any]:
+    """What every party finds, or why not."""
+    meeting = Meeting(len(keys))
+
+    def one(i: int) -> Any:
+        try:
+            return joined_rows(agreement, np.array(keys[i]), meeting.runtime(i)).tolist()
+        except InputError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(len(keys)) as pool:
+        return list(pool.map(one, range(len(keys))))
+
+
+def test_rows_are_joined_by_hashes_of_their_keys() -> None:
+    left, right = ["x", "y", "z", "v"], ["z", "x", "w"]
+    inner = Agreement(("a", "b"), join="inner", salt="s")
+    found = joined(inner, left, right)
+    assert [left[j] for j in found[0]] == [right[j] for j in found[1]]
+    assert {left[j] for j in found[0]} == {"x", "z"}
+    strict = joined(Agreement(("a", "b")), left, ["z", "x", "v"])
+    assert strict == [strict[1]] * 2
+    assert "party 'b' lacks 1 of the keys that others have" in strict[0]
+    assert "no key is at all parties" in joined(inner, ["x"], ["y"])[0]
+
+
+def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
+    """Three processes that know their neighbors alone, over TLS on the loopback."""
+    pytest.importorskip("cryptography")
     written(tmp_path, "squared", SCORES)
-    table = pd.read_csv(tmp_path / "shop.csv")
-    table.iloc[2:].to_csv(tmp_path / "shop.csv", index=False)
-    job = mpi.run(3, "vfl_party.py", "party", str(tmp_path), *COLUMNS)
-    assert job.returncode != 0
-    assert "party 'shop' lacks 2 of the keys that others have" in job.stderr
+    assert main(["keys", str(tmp_path / "keys"), "--agents", "3"]) == 0
+    ports = dict(zip(COLUMNS, free_ports(3), strict=True))
+    for i, party in enumerate(COLUMNS):
+        others = "".join(f'{o} = "127.0.0.1:{p}"\n' for o, p in ports.items() if o != party)
+        link = (
+            f'[link]\ncertificate = "keys/agent-{i}.crt"\nkey = "keys/agent-{i}.key"\n'
+            f'authority = "keys/authority.crt"\nlisten = "127.0.0.1:{ports[party]}"\n'
+            f"[link.neighbors]\n{others}"
+        )
+        with (tmp_path / f"{party}.toml").open("a") as stream:
+            stream.write(link)
+    run = [sys.executable, "-c", "from ccmac.cli.main import run; run()", "vfl"]
+    jobs = [subprocess.Popen([*run, "party", str(tmp_path / f"{party}.toml")], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for party in COLUMNS]  # fmt: skip
+    for job in jobs:
+        output, errors = job.communicate(timeout=100)
+        assert job.returncode == 0, f"{output}\n{errors}"
+    joined = Ridge(0.05 * ROWS).fit(TABLE[:ROWS], SCORES[:ROWS])
+    coef = [read_model(tmp_path / party / "model.json").coef[:, 0] for party in COLUMNS]
+    np.testing.assert_allclose(np.concatenate(coef), joined.coef_, rtol=1e-5)
 
 
 def test_a_party_is_an_agent() -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +25,7 @@ from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.runtime import Runtime
 from ccmac.storage.files import atomic_write
-from ccmac.texts import MEGABYTE, cut, dumps, loads, read_text, shown
+from ccmac.texts import MEGABYTE, cut, dumps, loads, read_text
 from ccmac.vfl.between import Agreement, PartyModel, predict, train
 from ccmac.vfl.tables import PartyTable, read_tables
 
@@ -54,6 +56,19 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_iterations: int | None = None
 
 
+class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[link]``: how this party reaches its neighbors; paths are relative to the file."""
+
+    certificate: str
+    key: str
+    authority: str
+    listen: str | None = None
+    neighbors: dict[str, str] = {}
+    names: list[str] = []
+    patience: float = 60.0
+    wait: float = 600.0
+
+
 class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``me.toml``; paths are relative to it."""
 
@@ -65,7 +80,7 @@ class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: str | None = None
     columns: list[str] | None = None
     new: str | None = None
-    runtime: str = "mpi"
+    link: Link | None = None
     model: Terms = Terms()
 
     @property
@@ -84,9 +99,8 @@ File = Annotated[Path, typer.Argument(metavar="ME.TOML", help="Who I am; see the
 def take_part(file: File, *, as_json: AsJson = False) -> None:
     """Fit a model with the other parties; write this party's weights and scores."""
     me = read_me(file)
-    with guarded(me):
+    with connected(file, me) as runtime:
         table, y = read_own(file, me, me.table, labels=me.label)
-        runtime = runtime_of(me)
         model, rows, result = train(me.agreement, table, y, runtime)
         out = file.parent / me.out
         atomic_write(out / MODEL, dumps(_content(model)))
@@ -104,27 +118,43 @@ def sum_scores(file: File) -> None:
     me = read_me(file)
     if me.new is None:
         raise InputError(f'{file}: names no table of new rows; add new = "FILE"')
-    with guarded(me):
+    with connected(file, me) as runtime:
         model = read_model(file.parent / me.out / MODEL)
         table, _ = read_own(file, me, me.new, columns=list(model.columns))
-        rows, scores = predict(me.agreement, model, table, runtime_of(me))
+        rows, scores = predict(me.agreement, model, table, runtime)
         place = file.parent / me.out / PREDICTIONS
         atomic_write(place, _table(["key"], rows.keys, scores, _classes(me, model, scores)))
     typer.echo(f"party {me.party}: {len(scores)} predictions in {place}")
 
 
-def guarded(me: Me) -> Any:
-    """An error here ends the job of all, with one line."""
-    if me.runtime != "mpi":
-        raise InputError(f"vfl: runtime {shown(me.runtime)} is unknown; take 'mpi'")
-    from ccmac.runtime.mpi import guard
+@contextmanager
+def connected(file: Path, me: Me) -> Iterator[Runtime]:
+    """One party, one process: MPI, or links between owners. An error here ends the run of all."""
+    if me.party not in me.parties:
+        raise InputError(f"{file}: party {me.party!r} is not in its own list of parties")
+    network = as_network(me.model.network, len(me.parties))
+    if me.link is None:
+        from ccmac.runtime.mpi import guard
 
-    return guard()
+        with guard():
+            yield make_runtime(network, "mpi", "auto")
+        return
+    from ccmac.cli.agent import Owner
+    from ccmac.runtime.averaging import by_name
+    from ccmac.runtime.owners import between_owners
+    from ccmac.storage.owner import Mine, Public
 
-
-def runtime_of(me: Me) -> Runtime:
-    """One party, one process."""
-    return make_runtime(as_network(me.model.network, len(me.parties)), "mpi", "auto")
+    link, number = me.link, {name: str(i) for i, name in enumerate(me.parties)}
+    near = {number.get(name, name): place for name, place in link.neighbors.items()}
+    mine = Mine(
+        "", me.parties.index(me.party), "", link.certificate, link.key, link.authority, me.out,
+        link.listen, near, patience=link.patience, wait=link.wait,
+    )  # fmt: skip
+    public = Public(len(me.parties), 0, 0, me.model.network, names=link.names)
+    asked = Owner(file, mine, public, network, by_name(network, "auto"))
+    with asked.links(None) as links:
+        links.start()
+        yield between_owners(links, network, asked.averaging)
 
 
 # -- files -----------------------------------------------------------------------------------------
