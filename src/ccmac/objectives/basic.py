@@ -13,6 +13,7 @@ from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix, real_vector
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import check_rows, row_norms_squared
+from ccmac.objectives.polyhedral import Polyhedral, absolute, maximum
 
 ROOM = 1e-14  # share of an entry by which a bound may be missed
 
@@ -75,7 +76,7 @@ class SquaredDistance(Centred):
 class L1(Centred):
     """weight ||v - centre||_1: a lasso penalty, or the absolute loss with targets ``centre``."""
 
-    capabilities = frozenset({"subgradient", "prox"})
+    capabilities = frozenset({"subgradient", "prox", "polyhedral"})
 
     def constants(self, size: int) -> tuple[float, float]:
         return math.inf, 0.0
@@ -92,6 +93,10 @@ class L1(Centred):
         shifted = soft_threshold(self._shifted(v), step * self.weight)
         return shifted if self.centre is None else shifted + self.centre
 
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        centre = np.zeros(size) if self.centre is None else self.centre
+        return Polyhedral.zero(size).with_terms(absolute(self.weight, centre))
+
     def lipschitz_at(self, size: int) -> float:
         return self.weight * math.sqrt(size)
 
@@ -99,7 +104,7 @@ class L1(Centred):
 class ElasticNet(Function):
     """l1 ||v||_1 + (l2/2) ||v||^2; smooth only for l1 = 0, mu = l2."""
 
-    capabilities = frozenset({"subgradient", "prox"})
+    capabilities = frozenset({"subgradient", "prox", "polyhedral"})
     coordinatewise = True
     entrywise_steps = True
     arguments = ("l1", "l2")
@@ -121,6 +126,11 @@ class ElasticNet(Function):
         """Soft threshold, then shrink by 1 + step l2."""
         return soft_threshold(v, step * self.l1) / (1.0 + step * self.l2)
 
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        H = diagonal_matrix(np.full(size, self.l2))
+        form = Polyhedral.quadratic(H, np.zeros(size), 0.0)
+        return form.with_terms(absolute(self.l1, np.zeros(size))) if self.l1 else form
+
     def lipschitz_at(self, size: int) -> float:
         """l1 sqrt(size); none with l2 > 0."""
         return math.inf if self.l2 else self.l1 * math.sqrt(size)
@@ -133,7 +143,7 @@ class Box(Function):
     methods that need one refuse, proximal ones accept.
     """
 
-    capabilities = frozenset({"prox"})
+    capabilities = frozenset({"prox", "polyhedral"})
     coordinatewise = True
     entrywise_steps = True
     arguments = ("low", "high")
@@ -168,6 +178,10 @@ class Box(Function):
     def prox_at(self, v: Array, step: Step) -> Array:
         return np.clip(v, self.low, self.high)
 
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        low, high = (np.broadcast_to(bound, size) for bound in (self.low, self.high))
+        return Polyhedral.zero(size).within(low, high)
+
 
 class MaxAffine(Function):
     """max_j (Mv + c)_j; every row of M is a subgradient somewhere, the longest bounds them all.
@@ -175,7 +189,7 @@ class MaxAffine(Function):
     One subgradient is one product with M. There is no closed prox.
     """
 
-    capabilities = frozenset({"subgradient"})
+    capabilities = frozenset({"subgradient", "polyhedral"})
     arguments = ("M", "c")
 
     def __init__(self, M: Any, c: Any = None) -> None:
@@ -200,6 +214,9 @@ class MaxAffine(Function):
         """The first row that attains the maximum."""
         row = self.M[[int(np.argmax(self.M @ v + self.c))]]
         return np.asarray(row.toarray() if is_sparse(row) else row).ravel()
+
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        return Polyhedral.zero(size).with_terms(maximum(self.M, self.c))
 
     def lipschitz_at(self, size: int) -> float:
         return math.sqrt(float(np.max(row_norms_squared(self.M))))
