@@ -11,14 +11,15 @@ from ccmac.objectives.least_squares import LeastSquares, Ridge
 from ccmac.objectives.loss import Hinge, Huber, Logistic
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
+from ccmac.objectives.sets import Halfspace, Simplex
 from ccmac.objectives.sum import Sum
 
 KINDS: Mapping[str, type[Objective]] = MappingProxyType(
     {
         kind.__name__: kind
         for kind in (
-            Box, ElasticNet, Hinge, Huber, L1, LeastSquares, Logistic, MaxAffine, Quadratic, Ridge,
-            Separable, SquaredDistance, Sum,
+            Box, ElasticNet, Halfspace, Hinge, Huber, L1, LeastSquares, Logistic, MaxAffine,
+            Quadratic, Ridge, Separable, Simplex, SquaredDistance, Sum,
         )
     }
 )  # fmt: skip
@@ -28,7 +29,7 @@ A new objective joins by its name here; the tests then run over it as over all o
 """
 
 __all__ = [
-    "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Hinge", "Huber",
-    "KINDS", "L1", "LeastSquares", "Logistic", "MaxAffine", "Objective", "Quadratic", "Ridge",
-    "Separable", "SquaredDistance", "Sum",
+    "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Halfspace", "Hinge",
+    "Huber", "KINDS", "L1", "LeastSquares", "Logistic", "MaxAffine", "Objective", "Quadratic",
+    "Ridge", "Separable", "Simplex", "SquaredDistance", "Sum",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix, real_vector
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import check_rows, row_norms_squared
+from ccmac.objectives.piecewise import Pieces
 from ccmac.objectives.polyhedral import Polyhedral, absolute, maximum
 
 ROOM = 1e-14  # share of an entry by which a bound may be missed
@@ -97,6 +98,11 @@ class L1(Centred):
         centre = np.zeros(size) if self.centre is None else self.centre
         return Polyhedral.zero(size).with_terms(absolute(self.weight, centre))
 
+    def pieces(self) -> Pieces:
+        """Slope -weight, then +weight."""
+        centre = 0.0 if self.centre is None else self.centre
+        return Pieces(pull=self.weight, kinks=((centre, 0.0, -2 * self.weight),))
+
     def lipschitz_at(self, size: int) -> float:
         return self.weight * math.sqrt(size)
 
@@ -130,6 +136,10 @@ class ElasticNet(Function):
         H = diagonal_matrix(np.full(size, self.l2))
         form = Polyhedral.quadratic(H, np.zeros(size), 0.0)
         return form.with_terms(absolute(self.l1, np.zeros(size))) if self.l1 else form
+
+    def pieces(self) -> Pieces:
+        """Slope l2 v - l1, then l2 v + l1."""
+        return Pieces(self.l2, self.l1, ((0.0, 0.0, -2 * self.l1),))
 
     def lipschitz_at(self, size: int) -> float:
         """l1 sqrt(size); none with l2 > 0."""
@@ -181,6 +191,10 @@ class Box(Function):
     def polyhedral_at(self, size: int) -> Polyhedral:
         low, high = (np.broadcast_to(bound, size) for bound in (self.low, self.high))
         return Polyhedral.zero(size).within(low, high)
+
+    def pieces(self) -> Pieces:
+        """Flat between the ends."""
+        return Pieces(low=self.low, high=self.high)
 
 
 class MaxAffine(Function):

@@ -3,8 +3,8 @@
     f(v) = v'Hv/2 - g'v + c + sum_j min { a_j't : R_j v + T_j t = h_j,  t >= 0 or free },
 
 low <= v <= high. Each term is the epigraph of a piecewise linear function, with slacks: what an
-interior-point method can take. ``steady`` moves a multiplier of the rows to the nearest one under
-which the minimum over t stays finite: a lower bound may then be computed without t.
+interior-point method can take. It is also max { nu'(R v - h) } over the multipliers under which the
+minimum over t is finite: each of them, as made by ``steady``, gives a lower bound without t.
 """
 
 from __future__ import annotations
@@ -42,6 +42,13 @@ class Epigraph:
             return np.asarray(inside)
         total = float(inside.sum())
         return inside / total if total > 0 else np.full(len(nu), 1.0 / len(nu))
+
+    def value(self, image: Array) -> float:
+        """The term where R v - h = ``image``; with R d its slope far out along d."""
+        if self.simplex:
+            return float(np.max(image))
+        high = np.where(image > 0, self.high, self.low)
+        return float(np.sum(image * high))
 
     @property
     def lower(self) -> Array:
@@ -98,9 +105,7 @@ class Polyhedral:
             return np.pad(v, (before, after), constant_values=fill)
 
         zeros = [sp.csr_array((k, k)) for k in (before, after)]
-        terms = [
-            replace(term, R=_columns(term.R, before, after)) for term in self.terms
-        ]
+        terms = [replace(term, R=_columns(term.R, before, after)) for term in self.terms]
         return Polyhedral(
             sp.csr_array(sp.block_diag([zeros[0], self.H, zeros[1]], format="csr")),
             wide(self.g, 0.0), self.c, wide(self.lower, -np.inf), wide(self.upper, np.inf),
