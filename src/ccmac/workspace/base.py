@@ -81,12 +81,13 @@ class Workspace:
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """What the objectives offer together: smooth, strongly convex, quadratic, prox."""
+        """What the objectives offer together: smooth, strongly convex, polyhedral, quadratic, prox."""
         table = self.curvature
         with self.ledger.phase("setup"):
             offered = {
                 "smooth": table.smooth,
                 "strongly convex": table.strongly_convex,
+                "polyhedral": table.polyhedral,
                 "quadratic": table.quadratic,
                 "prox": table.prox,
             }

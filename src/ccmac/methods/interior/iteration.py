@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from ccmac.certificates.duality import Prices
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, rows
@@ -30,8 +31,7 @@ from ccmac.workspace.reduced import Reduced
 FRACTION = 0.99
 FACTS = 6
 PIVOT = 1e-13
-import os
-WEIGHT = eval(os.environ.get("W", "lambda a: 1.0"))
+VANISHED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class InteriorState(State):
     primal: float = np.inf
     dual: float = np.inf
     value: float = 0.0
+    gap: float = np.inf
+    dual_size: float = 1.0
     length: float = 1.0
     count: int = 0
 
@@ -61,8 +63,10 @@ class Interior(Iteration[InteriorState]):
         self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
         self.q, self.rank = self.problem.q, reduced.rank
         self.lower, self.upper = lower, upper
-        combine = reduced.U / reduced.sigma
+        combine = self.combine = reduced.U / reduced.sigma
         m = self.problem.m
+        self.unit = blocks[0].unit
+        self.reach = float(np.linalg.norm((reduced.U.T @ reduced.right) / reduced.sigma))
         self.Z_hat = (combine[:m].T * reduced.unit) @ reduced.Bbar.astype(np.float64)
         self.Z_hat = self.Z_hat + combine[m:].T @ reduced.D
         self.v_hat = combine.T @ reduced.right
@@ -112,16 +116,35 @@ class Interior(Iteration[InteriorState]):
         return Common(*pieces, state.tau, state.kappa)
 
     def point(self, state: InteriorState) -> tuple[Array, Array]:
-        """w / tau, put on the bounds it lies beyond."""
+        """w / tau, put on the bounds it lies beyond; w / kappa where tau tells of no solution."""
+        scale = state.tau if state.tau > VANISHED * state.kappa else state.kappa
         x = np.empty(self.space.x_size)
         ends = self.space.offsets
         for k, (block, p) in enumerate(zip(self.blocks, self.points(state), strict=True)):
             form = block.form
             x[ends[k] : ends[k + 1]] = np.clip(
-                p.y[: block.d] / state.tau, form.lower[: block.d], form.upper[: block.d]
+                p.y[: block.d] / scale, form.lower[: block.d], form.upper[: block.d]
             )
-        z = np.clip(self.common(state).z / state.tau, self.lower, self.upper)
+        z = np.clip(self.common(state).z / scale, self.lower, self.upper)
         return x, np.broadcast_to(z, (len(self.blocks), self.q))
+
+    def prices(self, state: InteriorState, scale: float) -> Prices:
+        """In the user's rows, over ``scale``."""
+        common, size, reduced = self.common(state), scale * self.unit, self.reduced
+        coupled, shared = reduced.prices(self.combine @ (common.mu / size))
+        local, terms = [], []
+        for k, (block, p) in enumerate(zip(self.blocks, self.points(state), strict=True)):
+            space = reduced.kernels[k].space
+            nu = p.nu / size
+            inside = nu[: space.rank] - space.basis.T @ (reduced.A[k].T @ coupled)
+            local.append(space.multipliers(inside))
+            terms.append(nu[space.rank : len(nu) - len(block.fixed)])
+        return Prices(coupled, shared, local, terms)
+
+    def direction(self, state: InteriorState) -> tuple[Array, Array]:
+        """(flat x, z) as they are, not over tau."""
+        pieces = [p.y[: b.d] for b, p in zip(self.blocks, self.points(state), strict=True)]
+        return np.concatenate(pieces), self.common(state).z
 
     # -- the common system -------------------------------------------------------------------------
     def _assembled(self, total: Array, common: Common, newton: Newton) -> tuple[Array, list[Array]]:
@@ -214,7 +237,7 @@ class Interior(Iteration[InteriorState]):
         # corrector
         sigma = (1.0 - min(alpha, 1.0)) ** 3
         eta, target = 1.0 - sigma, sigma * mu
-        weight = WEIGHT(min(alpha, 1.0))
+        weight = min(alpha, 1.0)
         cross, second_z = -weight * dc[-1] * dkappa, weight * second_z
         second = [weight * a for a in second]
         dc = system.solve(eta * X + Y0 + target * Y1 + weight * Y2)
@@ -244,6 +267,7 @@ class Interior(Iteration[InteriorState]):
         value = 0.5 * float(facts[2]) / common.tau**2 - float(facts[3]) / common.tau
         return self._packed(
             moved, after, mu=float(mu * (1 - alpha * (1 - sigma))), primal=primal, dual=dual, value=value,
+            gap=float(mu * (1 - alpha * (1 - sigma)) * count / after.tau**2), dual_size=float(np.linalg.norm(after.mu)),
             length=float(alpha), count=state.count + 1,
         )
 

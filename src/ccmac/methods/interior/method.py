@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ccmac.certificates.duality import Duality
+from ccmac.certificates.gap import Goal
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.interior.block import Block
 from ccmac.methods.interior.iteration import Interior
+from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.options import option
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
@@ -53,3 +56,33 @@ def interior(work: Workspace, reduced: Reduced) -> Interior:
         found = work.runtime.gather(rows).reshape(len(counts), rank + 1, most)
         flats = [(f[:rank, :c], f[rank, :c]) for f, c in zip(found, counts, strict=True)]
     return Interior(work, reduced, lower, upper, blocks, width, flats)
+
+
+@dataclass(frozen=True)
+class CrossIpm(Method):
+    """Predictor and corrector steps, one sum of a matrix each."""
+
+    name = "cross-ipm"
+    summary = "quadratics with bounds, kinks or no curvature: interior points, one sum of a matrix a step"
+    needs = frozenset({"polyhedral"})
+
+    radius: float | None = option(
+        None, float, "R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated)"
+    )
+    accuracy: float | None = option(None, float, "absolute accuracy eps (tol max(1, |F|))")
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        reduced = work.reduced
+        if reduced is None:
+            raise MethodRefused(
+                "method cross-ipm needs equations small enough to be known to all "
+                f"(m = {work.problem.m}, q = {work.problem.q}); use cross-sliding"
+            )
+        iteration = interior(work, reduced)
+        goal = Goal(request.tol, self.accuracy, self.radius)
+        forms = [b.form for b in iteration.blocks]
+        duality = Duality(work, reduced, forms, iteration.lower, iteration.upper, (request.x0, request.z0))
+        found = {}
+        stopping = None if request.reference else DualityStop(duality, goal, found)
+        settings = {"rows": reduced.rank, "flat": len(iteration.gamma)}
+        return Prepared(iteration, stopping, "summed", "quadratic with bounds", settings, certificates=found)
