@@ -138,13 +138,18 @@ def pushed(r: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
 
 
 class Duality:
-    """Gaps and verdicts for one problem; ``forms`` by agents, ``lower`` and ``upper`` of z."""
+    """Gaps and verdicts for one problem; ``bounds``: everybody's lower and upper ends of z."""
 
     def __init__(
-        self, work: Workspace, reduced: Reduced, forms: list[Polyhedral], lower: Array,
-        upper: Array, start: tuple[Array, Array],
+        self, work: Workspace, reduced: Reduced, forms: list[Polyhedral], bounds: Array,
+        start: tuple[Array, Array],
     ) -> None:  # fmt: skip
-        self.work, self.reduced, self.lower, self.upper = work, reduced, lower, upper
+        self.work, self.reduced, q = work, reduced, work.problem.q
+        self.lower, self.upper = bounds[:, :q].max(axis=0), bounds[:, q:].min(axis=0)
+        # Who sets the bounds that count, in equal shares.
+        low, high = bounds[:, :q] == self.lower, bounds[:, q:] == self.upper
+        owned = list(work.problem.agents)
+        self.sets_lower, self.sets_upper = ((s / s.sum(axis=0))[owned] for s in (low, high))
         self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
         self.agents = [_Agent(work, reduced, k, form) for k, form in enumerate(forms)]
         self.x0, self.z0 = start
@@ -213,12 +218,9 @@ class Duality:
         # What the bounds add to a subgradient: minus what is left of r, at the first agent that sets them.
         gx = np.concatenate([s[: a.d] - r for a, s, r in zip(self.agents, slopes, rests, strict=True)])
         gz = np.stack([s[a.d :] for a, s in zip(self.agents, slopes, strict=True)])
-        self._shared_prices(gz, np.where(held, r_z, 0.0))
+        rest = np.where(held, r_z, 0.0)
+        gz -= np.maximum(rest, 0.0) * self.sets_lower + np.minimum(rest, 0.0) * self.sets_upper
         return found, Proved(x, z, math.nan, slope, violation, math.sqrt(moved2), gx, gz, prices.coupled)
-
-    def _shared_prices(self, gz: Array, r_z: Array) -> None:
-        """Every agent's share of what the bounds on z pay, the same for all."""
-        gz -= r_z / self.problem.n
 
     def _terms(self, agent: _Agent, prices: Prices, k: int) -> list[Array]:
         sizes = [len(t.h) for t in agent.form.terms]
@@ -323,3 +325,20 @@ def _outward(d: Array, lower: Array, upper: Array) -> Array:
 def _some(seen: Array) -> str:
     agents = [int(i) for i in np.flatnonzero(seen)]
     return ", ".join(map(str, agents[:6])) + (", ..." if len(agents) > 6 else "")
+
+
+def crossing(bounds: Array, m: int) -> Infeasibility | None:
+    """A contradiction between two agents' bounds on one entry of z."""
+    low, high = np.split(bounds, 2, axis=1)
+    gaps = low.max(axis=0, initial=-np.inf) - high.min(axis=0, initial=np.inf)
+    if not (gaps > 0).any():
+        return None
+    j = int(np.argmax(gaps))
+    above, below = int(np.argmax(low[:, j])), int(np.argmin(high[:, j]))
+    tilt = np.zeros(low.shape[1])
+    tilt[j] = 1.0
+    return Infeasibility(
+        f"infeasible: agent {above} wants entry {j} of z above {low[above, j]:.6g}, agent {below} "
+        f"below {high[below, j]:.6g}; widen one of the bounds",
+        np.zeros(m), value=float(gaps[j]), z_bounds=tilt,
+    )  # fmt: skip

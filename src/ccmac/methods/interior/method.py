@@ -1,61 +1,68 @@
-"""cross-ipm."""
+"""cross-ipm: quadratics with bounds and kinks, with or without curvature.
+
+Needs objectives that are a convex quadratic plus bounds and piecewise linear terms, and equations
+that all may know. Cost: setup 2 gatherings beside that of the equations (bounds on z, supports;
+flat directions, where there are any); a step 3 averagings, see :mod:`.iteration`; a proof one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.duality import Duality
+from ccmac.certificates.duality import Duality, crossing
 from ccmac.certificates.gap import Goal
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.interior.block import Block
-from ccmac.methods.interior.iteration import Interior
+from ccmac.methods.interior.iteration import Interior, Setup
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.options import option
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
 
-def interior(work: Workspace, reduced: Reduced) -> Interior:
-    problem, q = work.problem, work.problem.q
-    forms = [a.objective.polyhedral(problem.d[i], q) for i, a in problem.agents.items()]
-    combine = reduced.U / reduced.sigma
-    top = combine[: problem.m].T * reduced.unit
-    rows = []
-    widths = []
-    for form, kernel, (i, d) in zip(forms, reduced.kernels, problem.d.items(), strict=True):
-        aux = sum(len(t.a) for t in form.terms)
-        nrows = kernel.space.rank + sum(len(t.h) for t in form.terms)
-        widths.append(3 * (d + aux) * 2 + nrows + d)
-        steep = max([float(np.max(np.abs(form.g), initial=0.0)), float(abs(form.H).max()) if form.H.shape[0] else 0.0,
-                     *(float(np.max(np.abs(t.a), initial=0.0)) for t in form.terms)])
-        rows.append([steep, widths[-1], *form.lower[d:], *form.upper[d:]])
-    everybody = work.runtime.gather(np.array(rows, dtype=np.float64).reshape(len(forms), 2 + 2 * q))
-    steep, width = float(everybody[:, 0].max()), int(everybody[:, 1].max())
-    unit = float(np.exp2(-np.round(np.log2(steep)))) if steep > 0 else 1.0
-    lower = everybody[:, 2 : 2 + q].max(axis=0)
-    upper = everybody[:, 2 + q :].min(axis=0)
+def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
+    """(the iteration, everybody's bounds on z as rows of lower and upper ends)."""
+    problem, runtime, q, m = work.problem, work.runtime, work.problem.q, work.problem.m
     blocks = []
-    for k, (form, kernel) in enumerate(zip(forms, reduced.kernels, strict=True)):
+    for k, (i, agent) in enumerate(problem.agents.items()):
+        kernel, form = reduced.kernels[k], agent.objective.polyhedral(problem.d[i], q)
         N = kernel.basis
-        A_hat = top @ (reduced.A[k] @ N) @ N.T
-        blocks.append(Block(form, list(problem.d.values())[k], kernel, A_hat, unit))
-    counts = work.runtime.gather(np.array([[float(b.flat.shape[1])] for b in blocks]))[:, 0].astype(int)
-    most, rank = int(counts.max()), reduced.rank
-    flats = [(np.zeros((rank, 0)), np.zeros(0))] * len(counts)
-    if most:
-        rows = np.zeros((len(blocks), (rank + 1) * most))
-        for row, b in zip(rows, blocks, strict=True):
-            wide = np.zeros((rank + 1, most))
-            p = b.flat.shape[1]
-            wide[:rank, :p], wide[rank, :p] = b.A @ b.flat[: b.d], b.flat.T @ b.g_y
-            row[:] = wide.ravel()
-        found = work.runtime.gather(rows).reshape(len(counts), rank + 1, most)
-        flats = [(f[:rank, :c], f[rank, :c]) for f, c in zip(found, counts, strict=True)]
-    return Interior(work, reduced, lower, upper, blocks, width, flats)
+        unit_rows = (reduced.unit[:, None] * (reduced.A[k] @ N)) @ N.T
+        blocks.append(Block(form, problem.d[i], kernel, unit_rows))
+    told = np.zeros((len(blocks), 3 + q + m + 2 * q))
+    for row, block in zip(told, blocks, strict=True):
+        row[:3] = block.steepness, block.width, block.flat.shape[1]
+        row[3 + block.support] = 1.0
+        row[3 + q + m :] = np.append(block.form.lower[block.d :], block.form.upper[block.d :])
+    facts, supports, bounds = np.split(runtime.gather(told), [3, 3 + q + m], axis=1)
+    steepest = float(facts[:, 0].max())
+    for block in blocks:
+        block.scale(float(np.exp2(-np.round(np.log2(steepest)))) if steepest > 0 else 1.0)
+    lower, upper = bounds[:, :q].max(axis=0), bounds[:, q:].min(axis=0)
+    crossed = lower > upper
+    inside = 0.5 * (lower[crossed] + upper[crossed])
+    lower[crossed] = upper[crossed] = inside  # refuted before the first proof
+    flats = _flats(work, blocks, facts[:, 2].astype(int))
+    setup = Setup(lower, upper, supports, flats, int(facts[:, 1].max()))
+    return Interior(work, reduced, blocks, setup), bounds
+
+
+def _flats(work: Workspace, blocks: list[Block], counts: Array) -> list[tuple[Array, Array]]:
+    """By agents: the unit rows along their flat directions and the slopes there."""
+    m, most = work.problem.m, int(counts.max())
+    if not most:
+        return [(np.zeros((m, 0)), np.zeros(0))] * len(counts)
+    rows = np.zeros((len(blocks), m + 1, most))
+    for row, block in zip(rows, blocks, strict=True):
+        p = block.flat.shape[1]
+        row[:m, :p], row[m, :p] = block.A @ block.flat[: block.d], block.flat.T @ block.g_y
+    found = work.runtime.gather(rows.reshape(len(blocks), -1)).reshape(len(counts), m + 1, most)
+    return [(f[:m, :p], f[m, :p]) for f, p in zip(found, counts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class CrossIpm(Method):
     """Predictor and corrector steps, one sum of a matrix each."""
 
     name = "cross-ipm"
-    summary = "quadratics with bounds, kinks or no curvature: interior points, one sum of a matrix a step"
+    summary = "quadratics with bounds or kinks, curved or flat: interior points, a summed matrix a step"
     needs = frozenset({"polyhedral"})
 
     radius: float | None = option(
@@ -72,17 +79,26 @@ class CrossIpm(Method):
     accuracy: float | None = option(None, float, "absolute accuracy eps (tol max(1, |F|))")
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Gather bounds and supports."""
         reduced = work.reduced
         if reduced is None:
             raise MethodRefused(
                 "method cross-ipm needs equations small enough to be known to all "
                 f"(m = {work.problem.m}, q = {work.problem.q}); use cross-sliding"
             )
-        iteration = interior(work, reduced)
-        goal = Goal(request.tol, self.accuracy, self.radius)
-        forms = [b.form for b in iteration.blocks]
-        duality = Duality(work, reduced, forms, iteration.lower, iteration.upper, (request.x0, request.z0))
-        found = {}
-        stopping = None if request.reference else DualityStop(duality, goal, found)
-        settings = {"rows": reduced.rank, "flat": len(iteration.gamma)}
-        return Prepared(iteration, stopping, "summed", "quadratic with bounds", settings, certificates=found)
+        iteration, bounds = interior(work, reduced)
+        found: dict[str, Any] = {}
+        stopping = None
+        if not request.reference:
+            goal = Goal(request.tol, self.accuracy, self.radius)
+            forms = [block.form for block in iteration.blocks]
+            duality = Duality(work, reduced, forms, bounds, (request.x0, request.z0))
+            stopping = DualityStop(duality, goal, found, crossing(bounds, work.problem.m))
+        settings = {
+            "rows": reduced.rank, "flat": len(iteration.equations.gamma),
+            "entries": len(iteration.entries[0]),
+        }  # fmt: skip
+        return Prepared(
+            iteration, stopping, "summed", "few coupled rows and shared variables", settings,
+            certificates=found, first_check=1,
+        )  # fmt: skip

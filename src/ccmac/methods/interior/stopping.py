@@ -73,7 +73,7 @@ class DualityStop(Stopping):
 
     def verdict(self, iteration: Interior, state: InteriorState) -> Infeasibility | Recession | None:
         """Proof that there is no solution, if the iterate is one."""
-        prices = iteration.prices(state, max(state.dual_size, 1e-300))
+        prices = iteration.prices(state, state.kappa)
         conflict = self.duality.contradiction(prices, iteration.reach)
         return conflict or self.duality.fall(*iteration.direction(state))
 
