@@ -1,7 +1,7 @@
-"""Random quadratic and linear problems with bounds: solvable, infeasible, unbounded by construction.
+"""Random quadratic and linear problems with bounds: solvable, infeasible or unbounded as made.
 
-Solvable ones are planted with a primal and a dual point; degenerate, with free and fixed entries,
-redundant rows, uneven scales. CVXPY's Clarabel is the reference.
+Solvable ones are planted with a primal and a dual point, so that their value is known; degenerate,
+with free and fixed entries, redundant rows, uneven scales. CVXPY's Clarabel is a second reference.
 """
 
 from __future__ import annotations
@@ -67,13 +67,11 @@ class Sketch:
             if i % 2:  # the bounds on z are told by some agents only
                 low[self.d[i] :], high[self.d[i] :] = -np.inf, np.inf
             own = at[: self.d[i]]
-            agents.append(
-                ccmac.Agent(
-                    Quadratic(self.H[i], linear) + Box(low, high),
-                    A=self.A[:, own], B=self.B[i], b=b / n,
-                    C=self.C[i], c=rest[i], D=self.D[i], e=rest[n + i],
-                )  # fmt: skip
-            )
+            agent = ccmac.Agent(
+                Quadratic(self.H[i], linear) + Box(low, high), A=self.A[:, own], B=self.B[i],
+                b=b / n, C=self.C[i], c=rest[i], D=self.D[i], e=rest[n + i],
+            )  # fmt: skip
+            agents.append(agent)
         assert nx + self.q == self.size
         return ccmac.Problem(agents)
 
@@ -85,7 +83,8 @@ def sketch(random: np.random.Generator, linear: bool) -> Sketch:
     A = random.standard_normal((m, sum(d)))
     B = [random.standard_normal((m, q)) for _ in range(n)]
     C = [random.standard_normal((int(random.integers(0, max(1, k // 2) + 1)), k)) for k in d]
-    D = [random.standard_normal((int(random.integers(0, 2)) if q > 2 and i < 2 else 0, q)) for i in range(n)]
+    r = [int(random.integers(0, 2)) if q > 2 and i < 2 else 0 for i in range(n)]
+    D = [random.standard_normal((k, q)) for k in r]
     H = []
     for k in d:
         rank = 0 if linear else int(random.integers(0, k + q + 1))
@@ -105,7 +104,7 @@ def sketch(random: np.random.Generator, linear: bool) -> Sketch:
 
 
 def bounds_around(random: np.random.Generator, s: Sketch, w: Array) -> Array:
-    """Bounds that w meets, many with equality; free and fixed entries among them. Returns prices."""
+    """Bounds that w meets, many with equality, free and fixed entries among them; their prices."""
     price = np.zeros(s.size)
     for j in range(s.size):
         kind, width = int(random.integers(0, 7)), float(random.exponential())
@@ -123,21 +122,34 @@ def bounds_around(random: np.random.Generator, s: Sketch, w: Array) -> Array:
     return price
 
 
-def make(seed: int) -> tuple[str, ccmac.Problem]:
-    """(what it is by construction, the problem)."""
+@dataclass(frozen=True)
+class Made:
+    """What a problem is by construction; value and size of a solution where it has one."""
+
+    kind: str
+    problem: ccmac.Problem
+    value: float = np.nan
+    size: float = np.nan
+
+
+def make(seed: int) -> Made:
+    """A problem of some kind."""
     random = np.random.default_rng(seed)
     kind = KINDS[int(random.integers(len(KINDS)))]
     s = sketch(random, linear=bool(random.integers(0, 2)))
     if kind == "infeasible":
-        return kind, _infeasible(random, s)
+        return Made(kind, _infeasible(random, s))
     w, nu = random.standard_normal(s.size), random.standard_normal(len(s.rows()))
     price = bounds_around(random, s, w)
     if kind == "unbounded":
-        return kind, _unbounded(random, s, w)
+        return Made(kind, _unbounded(random, s, w))
     g = s.rows().T @ nu - price
+    bend = 0.0
     for i, H in enumerate(s.H):
         g[s.at(i)] += H @ w[s.at(i)]
-    return kind, s.problem(s.rows() @ w, g)
+        bend += float(w[s.at(i)] @ H @ w[s.at(i)])
+    value = bend / 2 - float(g @ w)
+    return Made(kind, s.problem(s.rows() @ w, g), value, float(np.linalg.norm(w)))
 
 
 def _infeasible(random: np.random.Generator, s: Sketch) -> ccmac.Problem:
@@ -226,3 +238,26 @@ def reference(problem: ccmac.Problem) -> tuple[str, float]:
         tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-10)
         task.solve(cp.CLARABEL, max_iter=200, **tight)
     return str(task.status), float(task.value)
+
+
+def violation(problem: ccmac.Problem, result: ccmac.Result) -> float:
+    """The largest violation of a row or bound; rows in unit length."""
+    x, z, worst = result.x, result.z, [0.0]
+    coupled, squares = np.zeros(problem.m), np.zeros(problem.m)
+    B = np.zeros((problem.m, problem.q))
+    for i, agent in problem.agents.items():
+        for block, right, v in ((agent.C, agent.c, x[i]), (agent.D, agent.e, z)):
+            if block is not None and len(block):
+                off = np.abs(block @ v - right) / np.maximum(np.linalg.norm(block, axis=1), 1e-300)
+                worst.append(float(off[np.any(block != 0, axis=1)].max(initial=0.0)))
+        form, u = agent.objective.polyhedral(problem.d[i], problem.q), np.append(x[i], z)
+        outside = np.maximum(form.lower - u, u - form.upper)
+        worst.append(float(np.max(outside, initial=0.0)))
+        if agent.A is not None:
+            coupled, squares = coupled + agent.A @ x[i], squares + np.sum(agent.A**2, axis=1)
+        if agent.B is not None:
+            coupled, B = coupled + agent.B @ z, B + agent.B
+        coupled = coupled if agent.b is None else coupled - agent.b
+    lengths = np.sqrt(squares + np.sum(B**2, axis=1))
+    worst.append(float((np.abs(coupled) / np.where(lengths > 0, lengths, 1.0)).max(initial=0.0)))
+    return max(worst)

@@ -27,7 +27,8 @@ from ccmac.workspace import Workspace
 REGISTRY: dict[str, type[Method]] = {
     cls.name: cls
     for cls in (
-        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossIpm, CrossLbfgs, CrossContinuation, CrossSliding,
+        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossIpm, CrossLbfgs, CrossContinuation,
+        CrossSliding,
         CoupledYarmoshik, MixedYarmoshik, Dpmm, TrackingAdmm, CondatVu, Pdhg, Papc,
     )
 }  # fmt: skip

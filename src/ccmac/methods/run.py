@@ -23,7 +23,13 @@ from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
 from ccmac.methods.driver import Outcome, Settings, drive, reporter
 from ccmac.methods.energy import Energy
-from ccmac.methods.finish import finish, infeasible_result, provenance, unbounded_result, without_solution
+from ccmac.methods.finish import (
+    finish,
+    infeasible_result,
+    provenance,
+    unbounded_result,
+    without_solution,
+)
 from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.methods.start import observer_of, positions

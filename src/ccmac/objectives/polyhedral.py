@@ -43,6 +43,11 @@ class Epigraph:
         total = float(inside.sum())
         return inside / total if total > 0 else np.full(len(nu), 1.0 / len(nu))
 
+    @property
+    def steepness(self) -> float:
+        """The largest entry of a multiplier."""
+        return 1.0 if self.simplex else max(abs(self.low), abs(self.high))
+
     def value(self, image: Array) -> float:
         """The term where R v - h = ``image``; with R d its slope far out along d."""
         if self.simplex:
@@ -131,13 +136,13 @@ def hinges(weight: float, M: Any, y: Array) -> Epigraph:
 def maximum(M: Any, c: Array) -> Epigraph:
     """max_j (Mv + c)_j = min t, M v + s - t = -c."""
     rows = len(c)
-    T = sp.csr_array(sp.hstack([sp.eye_array(rows), -np.ones((rows, 1))]))
+    T = sp.csr_array(sp.hstack([sp.eye_array(rows), sp.csr_array(-np.ones((rows, 1)))]))
     a = np.append(np.zeros(rows), 1.0)
     return Epigraph(M, T, -c, a, 0.0, np.inf, free=1, simplex=True)
 
 
 def _columns(R: Any, before: int, after: int) -> Any:
     if is_sparse(R):
-        left, right = (sp.csr_array((R.shape[0], k)) for k in (before, after))
-        return sp.csr_array(sp.hstack([left, R, right]))
+        parts: list[Any] = [sp.csr_array((R.shape[0], k)) for k in (before, after)]
+        return sp.csr_array(sp.hstack([parts[0], R, parts[1]]))
     return np.pad(R, ((0, 0), (before, after)))

@@ -81,7 +81,10 @@ class Workspace:
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """What the objectives offer together: smooth, strongly convex, polyhedral, quadratic, prox."""
+        """What the objectives offer together.
+
+        smooth, strongly convex, quadratic, polyhedral (a quadratic with bounds and kinks), prox.
+        """
         table = self.curvature
         with self.ledger.phase("setup"):
             offered = {

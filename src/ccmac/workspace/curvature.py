@@ -36,8 +36,8 @@ class CurvatureTable:
 
     Arrays with one entry per agent: the constants of f_i in x, in z and in both (``L_x``, ``mu_x``,
     ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, its ``shape`` (2: quadratic, 1:
-    with a polyhedral part beside it, 0: neither), whether it has a prox, the ``multiple`` beta_i where B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows
-    ``r`` of D_i.
+    with bounds or kinks beside, 0: neither), whether it has a prox, the ``multiple`` beta_i where
+    B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i.
     """
 
     L_x: Array

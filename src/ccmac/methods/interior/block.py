@@ -6,9 +6,9 @@ c = (z, lambda, tau), lambda for the coupled rows in unit length, projected on k
 
     M = [[H_yy + Theta + rho, E'], [E, -delta]],  W the columns and V the rows of c,
 
-the agent adds V M^{-1} W and V M^{-1} r to what is summed; W = V' but for tau, and W is zero outside
-the columns that the agent touches, its ``support``. Directions that neither H, E nor a bound holds
-would make M singular: they are taken out of it (``flat``) and become common unknowns.
+the agent adds V M^{-1} W and V M^{-1} r to what is summed; W = V' but for tau, and W is zero
+outside the columns that the agent touches, its ``support``. Directions that neither H, E nor a
+bound holds would make M singular: they leave it (``flat``) and become common unknowns.
 """
 
 from __future__ import annotations
@@ -43,18 +43,19 @@ class Block:
         self.form, self.d, self.q, self.A = form, d, len(form.g) - d, A
         aux = sum(len(term.a) for term in form.terms)
         self.size = d + aux
-        self.H_xx, self.H_xz = form.H[:d, :d], dense(form.H[:d, d:])
+        self.H_xx: Any = form.H[:d, :d]
+        self.H_xz = dense(form.H[:d, d:])
         self.H_zz, self.g_z = dense(form.H[d:, d:]), form.g[d:]
         self.g_y = np.concatenate([form.g[:d], *(-term.a for term in form.terms)])
         lower = np.concatenate([form.lower[:d], *(term.lower for term in form.terms)])
         upper = np.concatenate([form.upper[:d], np.full(aux, np.inf)])
         self.fixed = np.flatnonzero(lower == upper)
-        self._rows(kernel, lower[self.fixed])
+        E, self.F, self.f = self._rows(kernel, lower[self.fixed])
         lower[self.fixed], upper[self.fixed] = -np.inf, np.inf
         self.sides, self.flat = Sides(lower, upper), np.zeros((self.size, 0))
         self.small = self.size + len(self.f) <= DENSE
-        if self.small:
-            self.E, self.H_xx = self.E.toarray(), dense(self.H_xx)
+        self.E: Any = dense(E) if self.small else E
+        self.H_xx = dense(self.H_xx) if self.small else sp.csr_array(self.H_xx)
         self._find_flat()
         self.W = np.zeros((self.size + len(self.f), self.q + len(A)))
         self.W[:d, : self.q], self.W[:d, self.q :] = self.H_xz, A.T
@@ -63,8 +64,8 @@ class Block:
         touched[: self.q] |= np.any(self.H_zz != 0, axis=0)
         self.support = np.flatnonzero(touched)
 
-    def _rows(self, kernel: Kernel, values: Array) -> None:
-        """E y + F z = f: own equations, epigraphs, fixed entries."""
+    def _rows(self, kernel: Kernel, values: Array) -> tuple[sp.csr_array, Array, Array]:
+        """(E, F, f): own equations, epigraphs, fixed entries."""
         d, size, q, basis = self.d, self.size, self.q, kernel.space.basis
         rows = [sp.hstack([sp.csr_array(basis.T), sp.csr_array((basis.shape[1], size - d))])]
         shared, right = [np.zeros((basis.shape[1], q))], [basis.T @ kernel.point]
@@ -79,9 +80,8 @@ class Block:
         count = len(self.fixed)
         pick = (np.ones(count), (np.arange(count), self.fixed))
         rows.append(sp.csr_array(pick, shape=(count, size)))
-        self.E: Any = sp.csr_array(sp.vstack(rows))
-        self.F = np.vstack([*shared, np.zeros((count, q))])
-        self.f = np.concatenate([*right, values])
+        F = np.vstack([*shared, np.zeros((count, q))])
+        return sp.csr_array(sp.vstack(rows)), F, np.concatenate([*right, values])
 
     def _find_flat(self) -> None:
         """Orthonormal directions of free entries along which E y and the gradient stay."""
@@ -90,9 +90,12 @@ class Block:
         free = np.flatnonzero(~held)
         if not len(free):
             return
-        H = np.zeros((self.d, self.size))
-        H[:, : self.d] = dense(self.H_xx)
-        stacked = np.vstack([H[:, free], dense(self.E)[:, free]])
+        H = np.zeros((self.d, len(free)))
+        own = free < self.d
+        H[:, own] = dense(self.H_xx[:, free[own]])
+        stacked = np.vstack([H, dense(self.E[:, free])])
+        if len(stacked) > len(free):
+            stacked = np.asarray(np.linalg.qr(stacked, mode="r"))
         _, s, Vt = np.linalg.svd(stacked, full_matrices=True)
         rank = int(np.count_nonzero(s > FLAT * max(1.0, float(s.max(initial=0.0)))))
         self.flat = np.zeros((self.size, len(free) - rank))
@@ -102,11 +105,11 @@ class Block:
     def steepness(self) -> float:
         """The largest entry of the cost's data."""
         H = float(abs(self.form.H).max()) if self.form.H.shape[0] else 0.0
-        return max(H, float(np.abs(self.g_y).max(initial=0.0)), float(np.abs(self.g_z).max(initial=0.0)))
+        return max(H, *(float(np.abs(g).max(initial=0.0)) for g in (self.g_y, self.g_z)))
 
     @property
     def width(self) -> int:
-        """Floats of a :class:`Point`."""
+        """Floats of a :class:`OwnPoint`."""
         return self.size + len(self.f) + 2 * self.sides.count
 
     def scale(self, unit: float) -> None:
@@ -122,6 +125,14 @@ class Block:
         on_y[: self.d] = self.H_xx @ x + self.H_xz @ z
         return on_y, self.H_xz.T @ x + self.H_zz @ z
 
+    def schur(self, solved: Array) -> Array:
+        """Its part of the common matrix between its support; ``solved`` = M^{-1} W there."""
+        S = -self.W[:, self.support].T @ solved
+        inside = self.support < self.q
+        at = self.support[inside]
+        S[np.ix_(inside, inside)] += self.H_zz[np.ix_(at, at)]
+        return np.asarray(S)
+
     def factorized(self, diagonal: Array) -> Callable[[Array], Array]:
         """v -> M^{-1} v, Theta = diag(diagonal)."""
         size, rows = self.size, len(self.f)
@@ -136,13 +147,15 @@ class Block:
         flat = sp.csr_array(self.flat)
         rest = sp.csr_array((size - self.d, size - self.d))
         top = sp.block_diag([self.H_xx, rest]) + sp.diags_array(diagonal + RHO) + flat @ flat.T
-        M = sp.block_array([[top, self.E.T], [self.E, -DELTA * sp.eye_array(rows)]], format="csc")
-        lu = spla.splu(M)
+        both = sp.block_array(
+            [[top, self.E.T], [self.E, -DELTA * sp.eye_array(rows)]], format="csc"
+        )
+        lu = spla.splu(both)
         return lambda v: np.asarray(lu.solve(v))
 
 
 @dataclass(frozen=True)
-class Point:
+class OwnPoint:
     """An agent's unknowns: y, nu, and the slacks and prices of its bounds."""
 
     y: Array
@@ -150,9 +163,9 @@ class Point:
     s: Array
     v: Array
 
-    def moved(self, step: Point, alpha: float) -> Point:
+    def moved(self, step: OwnPoint, alpha: float) -> OwnPoint:
         """A step of length alpha."""
-        return Point(
+        return OwnPoint(
             self.y + alpha * step.y, self.nu + alpha * step.nu, self.s + alpha * step.s,
             self.v + alpha * step.v,
         )  # fmt: skip
@@ -161,7 +174,7 @@ class Point:
 class Elimination:
     """One agent's Newton equations at one iterate; ``lam`` are the prices of the unit rows."""
 
-    def __init__(self, block: Block, point: Point, z: Array, lam: Array, tau: float) -> None:
+    def __init__(self, block: Block, point: OwnPoint, z: Array, lam: Array, tau: float) -> None:
         self.block, self.point, self.z, self.tau = block, point, z, tau
         self.k = block.q + len(lam)
         y, nu, sides = point.y, point.nu, block.sides
@@ -198,15 +211,6 @@ class Elimination:
         share[-1] = on_tau - self.row @ solved
         return share
 
-    def matrix(self) -> Array:
-        """Its part of the common matrix, between its support."""
-        block = self.block
-        S = -self.W.T @ self.solved[:, :-1]
-        inside = block.support < block.q
-        at = block.support[inside]
-        S[np.ix_(inside, inside)] += block.H_zz[np.ix_(at, at)]
-        return np.asarray(S)
-
     def vectors(self) -> list[Array]:
         """Column and row of tau, three right-hand sides."""
         block, k = self.block, self.k
@@ -237,7 +241,7 @@ class Elimination:
         on_y, on_z = self.block.slope(dy, dz)
         return float(dy @ on_y + dz @ on_z) / self.tau
 
-    def step(self, weights: Array, second: Array, dc: Array, dxi: Array) -> Point:
+    def step(self, weights: Array, second: Array, dc: Array, dxi: Array) -> OwnPoint:
         """The agent's part of the step that goes with dc = (dz, dlambda, dtau) and dxi.
 
         ``weights`` of the three right-hand sides and ``second``, a of the second order.
@@ -250,7 +254,7 @@ class Elimination:
         both = self.solve(right) - self.solved @ common
         dy, dnu = both[: block.size] + block.flat @ dxi, both[block.size :]
         ds, dv = self.newton.steps(a, dy, float(dc[-1]), float(weights[0]))
-        return Point(dy, dnu, ds, dv)
+        return OwnPoint(dy, dnu, ds, dv)
 
 
 def dense(matrix: Any) -> Array:

@@ -125,12 +125,12 @@ class Solver:
     def __init__(self, K: Array) -> None:
         self.K, self.row = K[:-1, :-1], K[-1, :-1]
         self.lu = scipy.linalg.lu_factor(self.K, check_finite=False) if len(K) > 1 else None
-        self.along = self._inner(K[:-1, -1])
+        self.along = self.inner(K[:-1, -1])
         self.pivot = float(K[-1, -1] - self.row @ self.along)
         terms = abs(float(K[-1, -1])) + float(np.abs(self.row) @ np.abs(self.along))
         self.moves = self.pivot < -PIVOT * terms
 
-    def _inner(self, right: Array) -> Array:
+    def inner(self, right: Array) -> Array:
         """With one refinement."""
         if self.lu is None:
             return right
@@ -140,6 +140,6 @@ class Solver:
 
     def solve(self, right: Array) -> Array:
         """The common step."""
-        first = self._inner(right[:-1])
+        first = self.inner(right[:-1])
         dtau = float(right[-1] - self.row @ first) / self.pivot if self.moves else 0.0
         return np.append(first - dtau * self.along, dtau)

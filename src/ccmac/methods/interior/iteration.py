@@ -23,9 +23,10 @@ from ccmac.certificates.duality import Prices
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, rows
-from ccmac.methods.interior.block import PARTS, Block, Elimination, Point
+from ccmac.methods.interior.block import PARTS, Block, Elimination, OwnPoint
 from ccmac.methods.interior.common import Common, Equations, Solver
 from ccmac.methods.interior.sides import Newton, longest
+from ccmac.methods.interior.steps import Iterate, Second, Step
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -69,7 +70,9 @@ class Setup:
 class Interior(Iteration[InteriorState]):
     """Interior-point steps on the agents' blocks."""
 
-    def __init__(self, work: Workspace, reduced: Reduced, blocks: list[Block], setup: Setup) -> None:
+    def __init__(
+        self, work: Workspace, reduced: Reduced, blocks: list[Block], setup: Setup
+    ) -> None:
         self.work, self.reduced, self.blocks, self.setup = work, reduced, blocks, setup
         self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
         self.unit, self.k = blocks[0].unit, self.problem.q + self.problem.m
@@ -97,14 +100,14 @@ class Interior(Iteration[InteriorState]):
         for block in self.blocks:
             y = block.sides.middle()
             s = block.sides.slack(y, 1.0)
-            points.append(Point(y, np.zeros(len(block.f)), s, 1.0 / s))
+            points.append(OwnPoint(y, np.zeros(len(block.f)), s, 1.0 / s))
         equations = self.equations
         mid = equations.sides.middle()
         s = equations.sides.slack(mid, 1.0)
         mu, phi = np.zeros(equations.rank), np.zeros(len(equations.fixed))
         return self._packed(points, Common(mid, mu, phi, s, 1.0 / s, 1.0, 1.0))
 
-    def _packed(self, points: list[Point], common: Common, **numbers: Any) -> InteriorState:
+    def _packed(self, points: list[OwnPoint], common: Common, **numbers: Any) -> InteriorState:
         own = np.zeros((len(points), self.setup.width))
         for row, p in zip(own, points, strict=True):
             flat = np.concatenate([p.y, p.nu, p.s, p.v])
@@ -112,19 +115,20 @@ class Interior(Iteration[InteriorState]):
         shared = np.concatenate([common.z, common.mu, common.phi, common.s, common.v])
         return InteriorState(own, shared[None], common.tau, common.kappa, **numbers)
 
-    def points(self, state: InteriorState) -> list[Point]:
+    def points(self, state: InteriorState) -> list[OwnPoint]:
         """The agents' unknowns."""
         found = []
         for row, block in zip(state.own, self.blocks, strict=True):
             sizes = [block.size, len(block.f), block.sides.count, block.sides.count]
-            found.append(Point(*np.split(row, np.cumsum(sizes))[:4]))
+            found.append(OwnPoint(*np.split(row, np.cumsum(sizes))[:4]))
         return found
 
     def common(self, state: InteriorState) -> Common:
         """Everybody's unknowns."""
         equations = self.equations
         sizes = [equations.q, equations.rank, len(equations.fixed), equations.sides.count]
-        return Common(*np.split(state.common[0], np.cumsum(sizes)), state.tau, state.kappa)
+        z, mu, phi, s, v = np.split(state.common[0], np.cumsum(sizes))
+        return Common(z, mu, phi, s, v, state.tau, state.kappa)
 
     def point(self, state: InteriorState) -> tuple[Array, Array]:
         """w / tau, put on the bounds it lies beyond; w / kappa where tau tells of no solution."""
@@ -167,14 +171,15 @@ class Interior(Iteration[InteriorState]):
         solver, rights, facts = self._summed(parts, newton, common)
         sides = float(facts[5]) + equations.sides.count + 1
         mu = float(facts[4] + common.s @ common.v + common.tau * common.kappa) / sides
-        at = _Iterate(equations, parts, newton, common, solver, rights, self.flat_of)
+        at = Iterate(equations, parts, newton, common, solver, rights, self.flat_of)
         first = at.step(np.array([1.0, 1.0, 0.0]), at.none)
         reach, second = self._second(at, points, first)
         sigma = (1.0 - reach) ** 3
         found = at.step(np.array([1.0 - sigma, 1.0, sigma * mu]), second)
         alpha = min(1.0, FRACTION * self._length(common, points, found))
         left, tau = 1.0 - alpha * (1.0 - sigma), common.tau + alpha * found.dtau
-        off = equations.residual(common)[equations.mu] + equations.top.T @ facts[FACTS + equations.q : -1]
+        off = equations.top.T @ facts[FACTS + equations.q : -1]
+        off += equations.residual(common)[equations.mu]
         return self._packed(
             [p.moved(s, alpha) for p, s in zip(points, found.own, strict=True)],
             found.moved(common, equations, alpha),
@@ -187,28 +192,34 @@ class Interior(Iteration[InteriorState]):
         self, parts: list[Elimination], newton: Newton, common: Common
     ) -> tuple[Solver, list[Array], Array]:
         """The common system, its right-hand sides and the facts: one averaging."""
-        equations, k, messages = self.equations, self.k, []
-        for e, (upper, at) in zip(parts, self.places, strict=True):
-            entries = np.zeros(len(self.entries[0]))
-            entries[at] = e.matrix()[upper]
-            messages.append(np.concatenate([entries, *e.vectors(), e.facts()]))
-        total = self.runtime.average(np.stack(messages))[0] * self.problem.n
-        ends = np.cumsum([len(self.entries[0]), k, *[k + 1] * (1 + PARTS)])
-        entries, column, row, *shares, facts = np.split(total, ends)
-        S = np.zeros((k, k))
-        S[self.entries] = entries
-        S += np.triu(S, 1).T
+        equations, k = self.equations, self.k
+        S, rest = self.summed(
+            [e.block.schur(e.solved[:, :-1]) for e in parts],
+            [np.concatenate([*e.vectors(), e.facts()]) for e in parts],
+        )
+        column, row, *shares, facts = np.split(rest, np.cumsum([k, *[k + 1] * (1 + PARTS)]))
         solver = Solver(equations.matrix(S, column, row, newton, common))
         rights = [
-            equations.right(share, newton, a)
-            for share, a in zip(shares, newton.parts, strict=True)
+            equations.right(share, newton, a) for share, a in zip(shares, newton.parts, strict=True)
         ]
         rights[0] -= equations.residual(common)
         rights[1][-1] += common.kappa
         rights[2][-1] -= 1.0 / common.tau
         return solver, rights, facts
 
-    def _second(self, at: _Iterate, points: list[Point], first: _Step) -> tuple[float, _Second]:
+    def summed(self, matrices: list[Array], vectors: list[Array]) -> tuple[Array, Array]:
+        """The sums of the agents' matrices between their supports, and of vectors with them."""
+        messages = []
+        for S, (upper, at), vector in zip(matrices, self.places, vectors, strict=True):
+            entries = np.zeros(len(self.entries[0]))
+            entries[at] = S[upper]
+            messages.append(np.concatenate([entries, vector]))
+        total = self.runtime.average(np.stack(messages))[0] * self.problem.n
+        whole = np.zeros((self.k, self.k))
+        whole[self.entries] = total[: len(self.entries[0])]
+        return whole + np.triu(whole, 1).T, total[len(self.entries[0]) :]
+
+    def _second(self, at: Iterate, points: list[OwnPoint], first: Step) -> tuple[float, Second]:
         """(the predictor's length, what it says of the second order): one averaging."""
         newton, own, shares = at.newton, [], []
         dz = first.dc[self.equations.z]
@@ -223,10 +234,10 @@ class Interior(Iteration[InteriorState]):
         on_z, cross = newton.second(first.ds, first.dv), -first.dtau * first.dkappa
         right = self.equations.right(total, newton, on_z)
         right[-1] -= cross / at.common.tau
-        return reach, _Second(reach * right, [reach * a for a in own], reach * on_z, reach * cross)
+        return reach, Second(reach * right, [reach * a for a in own], reach * on_z, reach * cross)
 
     def _length(
-        self, common: Common, points: list[Point], step: _Step, riding: bool = False
+        self, common: Common, points: list[OwnPoint], step: Step, riding: bool = False
     ) -> float:
         """The longest step that stays inside: one gathering of a float per agent."""
         own = [
@@ -250,74 +261,3 @@ class Interior(Iteration[InteriorState]):
         messages = runtime.average_cost(width) + runtime.average_cost(k + 1)
         lengths = runtime.total_cost(self.problem.n, riding=True)
         return Cost(argmins=1) + messages + lengths + runtime.total_cost(self.problem.n)
-
-
-@dataclass(frozen=True)
-class _Second:
-    """The predictor's second order: common right-hand side, a by agents and on z, t of tau."""
-
-    right: Array
-    own: list[Array]
-    on_z: Array
-    cross: float
-
-
-@dataclass(frozen=True)
-class _Step:
-    """A step of everything."""
-
-    dc: Array
-    own: list[Point]
-    ds: Array
-    dv: Array
-    dkappa: float
-
-    @property
-    def dtau(self) -> float:
-        """Of tau."""
-        return float(self.dc[-1])
-
-    def moved(self, c: Common, equations: Equations, alpha: float) -> Common:
-        """The common unknowns after a step of length alpha."""
-        d = self.dc
-        return Common(
-            c.z + alpha * d[equations.z], c.mu + alpha * d[equations.mu],
-            c.phi + alpha * d[equations.phi], c.s + alpha * self.ds, c.v + alpha * self.dv,
-            c.tau + alpha * self.dtau, c.kappa + alpha * self.dkappa,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Iterate:
-    """Newton's equations at one iterate, ready for right-hand sides."""
-
-    equations: Equations
-    parts: list[Elimination]
-    newton: Newton
-    common: Common
-    solver: Solver
-    rights: list[Array]
-    flat_of: list[slice]
-
-    @property
-    def none(self) -> _Second:
-        """No second order."""
-        own = [np.zeros(e.block.sides.count) for e in self.parts]
-        zero = np.zeros(self.equations.sides.count)
-        return _Second(np.zeros(self.equations.size), own, zero, 0.0)
-
-    def step(self, weights: Array, second: _Second) -> _Step:
-        """For ``weights`` of residuals, t = 0 and t = 1, and a second order."""
-        c, newton, equations = self.common, self.newton, self.equations
-        right = sum((w * r for w, r in zip(weights, self.rights, strict=True)), second.right)
-        dc = self.solver.solve(right)
-        a = sum((w * p for w, p in zip(weights, newton.parts, strict=True)), second.on_z)
-        dtau = float(dc[-1])
-        ds, dv = newton.steps(a, dc[equations.z], dtau, float(weights[0]))
-        dkappa = (weights[2] + second.cross) / c.tau - c.kappa * (1.0 + dtau / c.tau)
-        told, xi = equations.told(dc), dc[equations.xi]
-        own = [
-            e.step(weights, extra, told, xi[at])
-            for e, extra, at in zip(self.parts, second.own, self.flat_of, strict=True)
-        ]
-        return _Step(dc, own, ds, dv, float(dkappa))

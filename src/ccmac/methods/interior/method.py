@@ -24,6 +24,21 @@ from ccmac.methods.options import option
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
+COMMON = 1_200  # shared variables and coupled and shared rows: one dense system for everybody
+OWN = 3_000  # an agent's unknowns, epigraphs included
+
+
+def solvable(work: Workspace) -> bool:
+    """Whether the agents' blocks and the common system are small; one reduction that rides."""
+    problem, q = work.problem, work.problem.q
+    if work.reduced is None or q + problem.m + len(work.reduced.e) > COMMON:
+        return False
+    sizes = []
+    for i, agent in problem.agents.items():
+        terms = agent.objective.polyhedral(problem.d[i], q).terms
+        sizes.append([float(problem.d[i] + sum(len(t.a) + len(t.h) for t in terms))])
+    return float(work.runtime.gather(np.array(sizes), riding=True).max()) <= OWN
+
 
 def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
     """(the iteration, everybody's bounds on z as rows of lower and upper ends)."""
@@ -70,7 +85,7 @@ class CrossIpm(Method):
     """Predictor and corrector steps, one sum of a matrix each."""
 
     name = "cross-ipm"
-    summary = "quadratics with bounds or kinks, curved or flat: interior points, a summed matrix a step"
+    summary = "quadratics with bounds or kinks, curved or flat: interior points, one sum a step"
     needs = frozenset({"polyhedral"})
 
     radius: float | None = option(

@@ -20,7 +20,7 @@ class Sides:
 
     def __init__(self, lower: Array, upper: Array) -> None:
         low, high = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
-        self.size = len(lower)
+        self.size, self.lower, self.upper = len(lower), lower, upper
         self.at = np.concatenate([low, high])
         self.sign = np.repeat([1.0, -1.0], [len(low), len(high)])
         self.bound = np.concatenate([lower[low], upper[high]])
@@ -33,24 +33,18 @@ class Sides:
 
     def spread(self, values: Array) -> Array:
         """Values of the sides added up at their entries."""
-        return np.bincount(self.at, values, minlength=self.size)
+        return np.asarray(np.bincount(self.at, values, minlength=self.size), dtype=np.float64)
 
     def slack(self, w: Array, tau: float) -> Array:
         """sign (w - bound tau)."""
         return np.asarray(self.sign * (w[self.at] - self.bound * tau))
 
     def middle(self) -> Array:
-        """A point inside: between two bounds, one unit from a single one, zero where there is none.
-
-        A single bound far on the wrong side of zero keeps zero.
-        """
-        low, high = np.full(self.size, -np.inf), np.full(self.size, np.inf)
-        lower = self.sign > 0
-        low[self.at[lower]], high[self.at[~lower]] = self.bound[lower], self.bound[~lower]
-        both = np.isfinite(low) & np.isfinite(high)
-        inside = np.clip(0.0, low + 1.0, np.maximum(high - 1.0, low + 1.0))
-        inside[both] = 0.5 * low[both] + 0.5 * high[both]
-        return inside
+        """A point inside: between two bounds, a unit or more from a single one, else zero."""
+        both = np.isfinite(self.lower) & np.isfinite(self.upper)
+        inside = np.clip(0.0, self.lower + 1.0, np.where(both, np.inf, self.upper - 1.0))
+        inside[both] = 0.5 * self.lower[both] + 0.5 * self.upper[both]
+        return np.asarray(inside)
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ccmac.certificates.duality import Duality
 from ccmac.certificates.gap import Goal
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.methods.interior.iteration import Interior, InteriorState
+from ccmac.methods.interior.rays import straightened
 
-RAY = 1e5  # kappa over tau beyond which there may be no solution
-AGAIN = 30.0  # how much it must grow before that is looked at again
+RAY = 1e3  # kappa over tau beyond which there may be no solution
+AGAIN = 10.0  # how much it must grow before that is looked at again
 FEASIBLE = 1e-2  # share of the tolerance to which the equations are met before a proof is tried
 
 
@@ -71,11 +70,13 @@ class DualityStop(Stopping):
         bound = found.bound(found.required(self.goal))
         return Check(bound, found.met(self.goal), state.count + 1, proved)
 
-    def verdict(self, iteration: Interior, state: InteriorState) -> Infeasibility | Recession | None:
+    def verdict(
+        self, iteration: Interior, state: InteriorState
+    ) -> Infeasibility | Recession | None:
         """Proof that there is no solution, if the iterate is one."""
         prices = iteration.prices(state, state.kappa)
         conflict = self.duality.contradiction(prices, iteration.reach)
-        return conflict or self.duality.fall(*iteration.direction(state))
+        return conflict or self.duality.fall(*straightened(iteration, state))
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """The best proof of what the last state shows."""
