@@ -19,9 +19,12 @@ from ccmac.objectives import (
     Halfspace,
     Hinge,
     Huber,
+    Intercept,
     LeastSquares,
+    Limited,
     Logistic,
     MaxAffine,
+    Multinomial,
     Quadratic,
     Ridge,
     Separable,
@@ -65,7 +68,12 @@ NONE: dict[str, Function] = {
     "hinge of M": Hinge(M, np.ones(4)),
     "max affine": MaxAffine(M),
 }
-TABLE = {**ENTRYWISE, **QUADRATIC, **ROWS, **NONE}
+WHOLE: dict[str, Function] = {
+    "multinomial": Multinomial([1], N, 1.3),
+    "intercept": Intercept(Logistic(y=SIGNS, weight=1.5)),
+    "hinge with intercept": Intercept(Hinge(y=OTHER, weight=np.linspace(0.5, 1.5, N))),
+}
+TABLE = {**ENTRYWISE, **QUADRATIC, **ROWS, **NONE, **WHOLE}
 PLAIN = ("distance", "least squares", "ridge")  # gradients a v - s: they merge with anything
 
 
@@ -73,6 +81,8 @@ def claimed(first: str, second: str) -> bool:
     """By the mathematics: entry by entry, one linear row on top, or one solve."""
     if {first, second} & NONE.keys():
         return False
+    if {first, second} & WHOLE.keys():
+        return any(name in PLAIN for name in (first, second))
     rows, entrywise, solves = (
         sum(name in table for name in (first, second)) for table in (ROWS, ENTRYWISE, QUADRATIC)
     )
@@ -82,7 +92,7 @@ def claimed(first: str, second: str) -> bool:
     return rows < 2 and entrywise + rows == 2
 
 
-def cvxpy_form(f: Function, u: cp.Variable) -> tuple[cp.Expression, list[cp.Constraint]]:
+def cvxpy_form(f: Function, u: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
     """The same function, as CVXPY writes it."""
     if isinstance(f, Sum):
         forms = [cvxpy_form(part, u) for part in f.parts]
@@ -103,18 +113,23 @@ def cvxpy_form(f: Function, u: cp.Variable) -> tuple[cp.Expression, list[cp.Cons
         return f.l1 * cp.norm1(u) + 0.5 * f.l2 * cp.sum_squares(u), []
     if isinstance(f, L1):
         return f.weight * cp.norm1(u if f.centre is None else u - f.centre), []
+    if isinstance(f, Multinomial):
+        return f.weight * (cp.log_sum_exp(u) - u[int(f.y[0])]), []
+    if isinstance(f, Intercept):
+        return cvxpy_form(f.loss, u + cp.Variable())
     assert isinstance(f, Loss)
     terms = {
         Logistic: lambda: cp.logistic(cp.multiply(-f.y, u)),
         Huber: lambda: 0.5 * cp.huber(u - f.y, f.delta),
         Hinge: lambda: cp.pos(1 - cp.multiply(f.y, u)),
     }[type(f)]()
-    return f.weight * cp.sum(terms) + 0.5 * f.ridge * cp.sum_squares(u), []
+    weight = np.broadcast_to(f.weight, N)
+    return weight @ terms + 0.5 * f.ridge * cp.sum_squares(u), []
 
 
 def test_every_function_is_in_the_table() -> None:
     kinds = {type(f) for f in TABLE.values()}
-    assert kinds == set(KINDS.values()) - {Separable}
+    assert kinds == set(KINDS.values()) - {Separable, Limited}
 
 
 @pytest.mark.parametrize("second", TABLE)
@@ -168,4 +183,4 @@ def test_bounds_that_exclude_each_other_are_refused() -> None:
 
 def test_number_of_pairs() -> None:
     pairs = list(combinations_with_replacement(TABLE, 2))
-    assert sum(claimed(*pair) for pair in pairs) == 78 + 24 + 6 + 12
+    assert sum(claimed(*pair) for pair in pairs) == 78 + 24 + 6 + 12 + 9

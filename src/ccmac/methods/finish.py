@@ -22,8 +22,9 @@ from ccmac.methods.driver import Outcome
 from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
-from ccmac.results import Result, Trace
+from ccmac.results import Result
 from ccmac.runtime import Runtime
+from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
 

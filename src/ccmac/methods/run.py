@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
+from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
@@ -32,10 +33,11 @@ from ccmac.methods.finish import (
 )
 from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
-from ccmac.methods.start import observer_of, positions
+from ccmac.methods.start import names_of, observer_of, positions
 from ccmac.objectives.checks import check_problem
 from ccmac.plans import Plan
-from ccmac.results import Result, Solution, Trace
+from ccmac.results import Result, Solution
+from ccmac.trace import Trace
 from ccmac.workspace import Workspace
 
 DEFAULT_ITERATIONS = 200_000
@@ -129,11 +131,12 @@ class Run:
             left = limits.max_seconds - (time.perf_counter() - self.begun)
             self.work.runtime.deadline = time.monotonic() + left
         try:
-            return self._solve(limits)
+            found = self._solve(limits)
         except OutOfTime:
-            return self._out_of_time()
+            found = self._out_of_time()
         finally:
             self.work.runtime.deadline = math.inf
+        return replace(in_users_rows(self.work, found), names=names_of(self.work))
 
     def _out_of_time(self) -> Result:
         """The start, about which nothing is known."""

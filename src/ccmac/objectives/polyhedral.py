@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
 
@@ -30,8 +31,8 @@ class Epigraph:
     T: sp.csr_array
     h: Array
     a: Array
-    low: float
-    high: float
+    low: float | Array
+    high: float | Array
     free: int = 0
     simplex: bool = False
 
@@ -46,7 +47,8 @@ class Epigraph:
     @property
     def steepness(self) -> float:
         """The largest entry of a multiplier."""
-        return 1.0 if self.simplex else max(abs(self.low), abs(self.high))
+        ends = np.append(np.abs(self.low), np.abs(self.high))
+        return 1.0 if self.simplex else float(ends.max())
 
     def value(self, image: Array) -> float:
         """The term where R v - h = ``image``; with R d its slope far out along d."""
@@ -102,19 +104,20 @@ class Polyhedral:
         )
         return total.within(other.lower, other.upper)
 
-    def placed(self, start: int, size: int) -> Polyhedral:
-        """As a function of a longer vector, whose entries from ``start`` on are v."""
-        before, after = start, size - start - len(self.g)
+    def spread(self, at: NDArray[Any], size: int) -> Polyhedral:
+        """As a function of a longer vector, whose entries ``at`` are v."""
+        pick = sp.csr_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=(len(at), size))
 
         def wide(v: Array, fill: float) -> Array:
-            return np.pad(v, (before, after), constant_values=fill)
+            out = np.full(size, fill)
+            out[at] = v
+            return out
 
-        zeros = [sp.csr_array((k, k)) for k in (before, after)]
-        terms = [replace(term, R=_columns(term.R, before, after)) for term in self.terms]
+        H: Any = pick.T @ sp.csr_array(self.H) @ pick
+        terms = [replace(term, R=sp.csr_array(sp.csr_array(term.R) @ pick)) for term in self.terms]
         return Polyhedral(
-            sp.csr_array(sp.block_diag([zeros[0], self.H, zeros[1]], format="csr")),
-            wide(self.g, 0.0), self.c, wide(self.lower, -np.inf), wide(self.upper, np.inf),
-            tuple(terms),
+            sp.csr_array(H), wide(self.g, 0.0), self.c, wide(self.lower, -np.inf),
+            wide(self.upper, np.inf), tuple(terms),
         )  # fmt: skip
 
 
@@ -125,11 +128,12 @@ def absolute(weight: float, centre: Array) -> Epigraph:
     return Epigraph(one, T, centre, np.full(2 * len(centre), weight), -weight, weight)
 
 
-def hinges(weight: float, M: Any, y: Array) -> Epigraph:
+def hinges(weight: float | Array, M: Any, y: Array) -> Epigraph:
     """weight sum_j max(0, 1 - y_j (Mv)_j) = min weight sum t, t - s + diag(y) M v = 1."""
     one = sp.eye_array(len(y), format="csr")
     R = sp.csr_array(sp.diags_array(y) @ M) if is_sparse(M) else y[:, None] * M
-    T, a = sp.csr_array(sp.hstack([one, -one])), np.repeat([weight, 0.0], len(y))
+    T = sp.csr_array(sp.hstack([one, -one]))
+    a = np.append(np.broadcast_to(weight, len(y)), np.zeros(len(y)))
     return Epigraph(R, T, np.ones(len(y)), a, -weight, 0.0)
 
 
@@ -139,10 +143,3 @@ def maximum(M: Any, c: Array) -> Epigraph:
     T = sp.csr_array(sp.hstack([sp.eye_array(rows), sp.csr_array(-np.ones((rows, 1)))]))
     a = np.append(np.zeros(rows), 1.0)
     return Epigraph(M, T, -c, a, 0.0, np.inf, free=1, simplex=True)
-
-
-def _columns(R: Any, before: int, after: int) -> Any:
-    if is_sparse(R):
-        parts: list[Any] = [sp.csr_array((R.shape[0], k)) for k in (before, after)]
-        return sp.csr_array(sp.hstack([parts[0], R, parts[1]]))
-    return np.pad(R, ((0, 0), (before, after)))

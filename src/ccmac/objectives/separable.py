@@ -104,8 +104,8 @@ class Separable(Objective):
     def polyhedral(self, d: int, q: int) -> Polyhedral:
         """The forms of both parts, side by side."""
         zero = SquaredDistance(0.0)
-        x = (self.x_part or zero).polyhedral_at(d).placed(0, d + q)
-        return x + (self.z_part or zero).polyhedral_at(q).placed(d, d + q)
+        x = (self.x_part or zero).polyhedral_at(d).spread(np.arange(d), d + q)
+        return x + (self.z_part or zero).polyhedral_at(q).spread(np.arange(d, d + q), d + q)
 
     def lipschitz(self, d: int, q: int) -> float:
         """sqrt of the squared blockwise bounds."""
@@ -187,7 +187,7 @@ class _LossRows:
     def __init__(self, group: Mapping[int, Loss], n: int, q: int) -> None:
         rows, losses = list(group), list(group.values())
         self.slope = losses[0].slope
-        self.weight = np.array([[loss.weight] for loss in losses])
+        self.weight = _rows([loss.weight for loss in losses])
         self.parameters = [_rows(p) for p in zip(*(x.parameters for x in losses), strict=True)]
         self.everyone = len(rows) == n
         # A slice keeps z[rows] a view; agents in the middle of nowhere need an index.

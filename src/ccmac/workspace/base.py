@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ccmac.errors import InputError
+from ccmac.limits import Reduction
 from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
@@ -25,7 +26,8 @@ from ccmac.workspace.shared import SharedEquations
 class Workspace:
     """A problem (or a :class:`Stack`, as one agent without blocks) on a runtime.
 
-    ``whole`` is the problem as given, ``problem`` the part whose agents this process owns.
+    ``whole`` is the problem as given, ``problem`` the part whose agents this process owns, with
+    equations alone; ``reduction`` is how that came about where there are inequalities or bounds.
     """
 
     def __init__(self, problem: Problem | Stack, runtime: Runtime) -> None:
@@ -43,7 +45,9 @@ class Workspace:
         self.runtime, self.ledger = runtime, runtime.ledger
         self.doubts: list[str] = []  # declared constants that did not hold when tried
         with self.ledger.phase("setup"):
-            self.problem = _owned_part(self.whole, runtime)
+            owned, limited = _owned_part(self.whole, runtime)
+            self.reduction = Reduction.of(owned, runtime) if limited else None
+            self.problem = owned if self.reduction is None else self.reduction.problem
 
     @cached_property
     def space(self) -> Space:
@@ -97,19 +101,26 @@ class Workspace:
         return frozenset(name for name, there in offered.items() if there)
 
 
-def _owned_part(problem: Problem, runtime: Runtime) -> Problem:
-    """The agents of this process; which block families exist anywhere is agreed upon."""
+def _owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool]:
+    """The agents of this process, and whether any agent has limits.
+
+    Which block families exist anywhere is agreed upon: a number for each is 1 where it is there,
+    2 more from an agent with limits.
+    """
     owned = runtime.owned
     if not set(owned) <= set(problem.agents):
         raise InputError(
             f"problem: this process needs agents {owned.start}..{owned.stop - 1} but "
             f"holds {sorted(problem.agents)}"
         )
-    rows = np.array([[float(k in problem.present) for k in MATRICES]] * len(owned))
+    base = 2.0 * problem.limited
+    rows = np.array([[base + (k in problem.present) for k in MATRICES]] * len(owned))
     # Travels with the agents' other declarations.
-    seen = np.atleast_1d(runtime.gather(rows, riding=True).any(axis=0))
+    told = runtime.gather(rows, riding=True)
+    limited, seen = bool((told >= 2).any()), np.atleast_1d((told % 2 > 0).any(axis=0))
     if problem.complete:
-        return problem if len(owned) == problem.n else problem.restricted(owned)
+        whole = len(owned) == problem.n
+        return (problem if whole else problem.restricted(owned)), limited
     held = {i: problem.agents[i] for i in owned}
     present = [k for k, there in zip(MATRICES, seen, strict=True) if there]
-    return Problem(held, n=problem.n, q=problem.q, m=problem.m, present=present)
+    return problem.holding(held, present), limited

@@ -163,6 +163,11 @@ class OwnPoint:
     s: Array
     v: Array
 
+    @property
+    def finite(self) -> bool:
+        """Whether all of it is."""
+        return all(bool(np.isfinite(part).all()) for part in (self.y, self.nu, self.s, self.v))
+
     def moved(self, step: OwnPoint, alpha: float) -> OwnPoint:
         """A step of length alpha."""
         return OwnPoint(

@@ -13,6 +13,7 @@ sum. The agents' flat directions xi and the entries of z fixed by equal bounds (
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ from ccmac.methods.interior.block import DELTA, RHO
 from ccmac.methods.interior.sides import Newton, Sides
 from ccmac.workspace.reduced import Reduced
 
+SHIFTS = (0.0, 1e-9, 1e-6, 1e-3)
 PIVOT = 1e-13  # share of its terms below which the pivot of tau is rounding
 
 
@@ -67,6 +69,7 @@ class Equations:
             slice(ends[k], ends[k + 1]) for k in range(len(sizes))
         )
         self.size = int(ends[-1]) + 1
+        self.signs = np.repeat([1.0, -1.0, 1.0, -1.0], sizes)
 
     def lam(self, mu: Array) -> Array:
         """Prices of the unit rows."""
@@ -120,11 +123,22 @@ class Equations:
 
 
 class Solver:
-    """Solves with the common matrix; tau stays where rounding leaves nothing of its pivot."""
+    """Solves with the common matrix; tau stays where rounding leaves nothing of its pivot.
 
-    def __init__(self, K: Array) -> None:
+    ``signs`` of the diagonal: unknowns +1, prices -1. A matrix that rounding made singular is
+    shifted that way.
+    """
+
+    def __init__(self, K: Array, signs: Array) -> None:
         self.K, self.row = K[:-1, :-1], K[-1, :-1]
-        self.lu = scipy.linalg.lu_factor(self.K, check_finite=False) if len(K) > 1 else None
+        self.lu = None
+        for shift in SHIFTS if len(signs) else ():
+            shifted = self.K + shift * np.diag(signs)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
+                self.lu = scipy.linalg.lu_factor(shifted, check_finite=False)
+            if np.diag(self.lu[0]).all():
+                break
         self.along = self.inner(K[:-1, -1])
         self.pivot = float(K[-1, -1] - self.row @ self.along)
         terms = abs(float(K[-1, -1])) + float(np.abs(self.row) @ np.abs(self.along))

@@ -14,7 +14,7 @@ the corrector's right-hand side with the predictor's length; the length of the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -177,6 +177,8 @@ class Interior(Iteration[InteriorState]):
         sigma = (1.0 - reach) ** 3
         found = at.step(np.array([1.0 - sigma, 1.0, sigma * mu]), second)
         alpha = min(1.0, FRACTION * self._length(common, points, found))
+        if not alpha > 0.0:
+            return replace(state, length=0.0, count=state.count + 1)
         left, tau = 1.0 - alpha * (1.0 - sigma), common.tau + alpha * found.dtau
         off = equations.top.T @ facts[FACTS + equations.q : -1]
         off += equations.residual(common)[equations.mu]
@@ -198,7 +200,7 @@ class Interior(Iteration[InteriorState]):
             [np.concatenate([*e.vectors(), e.facts()]) for e in parts],
         )
         column, row, *shares, facts = np.split(rest, np.cumsum([k, *[k + 1] * (1 + PARTS)]))
-        solver = Solver(equations.matrix(S, column, row, newton, common))
+        solver = Solver(equations.matrix(S, column, row, newton, common), equations.signs)
         rights = [
             equations.right(share, newton, a) for share, a in zip(shares, newton.parts, strict=True)
         ]
@@ -239,15 +241,15 @@ class Interior(Iteration[InteriorState]):
     def _length(
         self, common: Common, points: list[OwnPoint], step: Step, riding: bool = False
     ) -> float:
-        """The longest step that stays inside: one gathering of a float per agent."""
+        """The longest step that stays inside (0: there is none): a gathering of one float."""
         own = [
-            [min(longest(p.s, d.s), longest(p.v, d.v))]
+            [min(longest(p.s, d.s), longest(p.v, d.v)) if d.finite else 0.0]
             for p, d in zip(points, step.own, strict=True)
         ]
         everybody = self.runtime.gather(np.array(own), riding=riding)
         pair = np.array([common.tau, common.kappa]), np.array([step.dtau, step.dkappa])
         shared = min(longest(common.s, step.ds), longest(common.v, step.dv), longest(*pair))
-        return min(float(everybody.min()), shared)
+        return min(float(everybody.min()), shared) if np.isfinite(step.dc).all() else 0.0
 
     def finished(self, state: InteriorState) -> bool:
         """No step gains anything any more."""

@@ -45,7 +45,7 @@ def straightened(iteration: Interior, state: InteriorState) -> tuple[Array, Arra
     K[np.arange(len(z)), np.arange(len(z))] += EPSILON
     right = equations.right(share, weights, none)
     right -= equations.residual(Common(z, mu, phi, none, none, 0.0, 0.0))
-    dc = np.append(Solver(K).inner(right[:-1]), 0.0)
+    dc = np.append(Solver(K, equations.signs).inner(right[:-1]), 0.0)
     told, xi, pieces = equations.told(dc), dc[equations.xi], []
     for k, (block, y) in enumerate(zip(iteration.blocks, starts, strict=True)):
         moved = y + (rights[k] - solved[k] @ told[block.support])[: block.size]
