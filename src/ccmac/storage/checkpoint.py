@@ -130,7 +130,7 @@ def tidy(folder: Path, index: Index) -> None:
     """Remove files of this program's making that ``index`` does not name."""
     trace = index.manifest.get("trace")
     keep: set[Any] = {part.file for part in index.parts}
-    keep |= {trace.get("file")} if isinstance(trace, dict) else set()
+    keep |= {str(trace.get("file"))} if isinstance(trace, dict) else set()
     for file in folder.iterdir():
         name, made = file.name, (STATE, TRACE, HALF)
         if name not in keep and any(pattern.fullmatch(name) for pattern in made):
