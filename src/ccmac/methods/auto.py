@@ -10,6 +10,7 @@ from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
+from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local.inverse import affordable
 from ccmac.methods.local.minimum import without_factorizations
@@ -76,6 +77,11 @@ class Auto(Method):
             return self._with(CrossApapc), "smooth and strongly convex objectives"
         if "smooth" in able and self._free(work) and work.explicit is not None:
             return self._with(CrossNewton), "smooth, and the coupled rows give z: fewest averagings"
+        if "polyhedral" in able and self._free(work) and solvable(work):
+            why = (
+                "quadratic with bounds, kinks or flat directions, few coupled rows: interior points"
+            )
+            return self._with(CrossIpm), why
         return self._convex(work)
 
     def _convex(self, work: Workspace) -> tuple[Method, str]:

@@ -29,6 +29,7 @@ from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.workspace.curvature import CurvatureTable
 
+MIXES = 2.0
 DENSE = 3000  # entries of an x_i whose Hessian may be factorized
 
 
@@ -60,7 +61,7 @@ class Explicit:
             return None
         rows = np.array([_declared(problem, i) for i in problem.agents])
         known = runtime.gather(rows, riding=True)
-        if not (known[:, 2].all() or _alike(known)):
+        if not ((known[:, 0] != MIXES).all() or _alike(known)):
             return None  # what mixes entries is not summed
         if not known[:, 0].all() or not table.mu_x[table.d > 0].min(initial=math.inf) > 0:
             return None
@@ -94,25 +95,25 @@ class Explicit:
 
 def _alike(known: Array) -> bool:
     """Whether the digests of all h_i are equal."""
-    return bool((known[:, 3:] == known[0, 3:]).all())
+    return bool((known[:, 2:] == known[0, 2:]).all())
 
 
 def _declared(problem: Problem, i: int) -> list[float]:
-    """(has the agent the form, a bound on |A_i|, does h_i act entry by entry, its digest)."""
+    """(has the agent the form, MIXES where h_i mixes entries; a bound on |A_i|; h_i's digest)."""
     objective, d = problem.agents[i].objective, problem.d[i]
     if not isinstance(objective, Separable):
-        return [0.0] * 6
+        return [0.0] * 5
     x, z = objective.x_part, objective.z_part
     small = d <= DENSE or (x is not None and x.coordinatewise)
     quadratic = x is not None and "quadratic" in x.capabilities and small
     known = z is None or ("gradient" in z.capabilities and has_gram(z))
     A = problem.agents[i].A
     if (d and not quadratic) or not known or not (A is None or has_entries(A)):
-        return [0.0] * 6
+        return [0.0] * 5
     told = hashlib.sha256()
     _tell(told, z)
     digest = [float(int(told.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
-    return [1.0, _norm(A), float(z is None or z.coordinatewise), *digest]
+    return [1.0 if z is None or z.coordinatewise else MIXES, _norm(A), *digest]
 
 
 def _norm(block: Any) -> float:
