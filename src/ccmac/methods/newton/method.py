@@ -13,17 +13,9 @@ from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.newton.eliminated import EliminatedNewton
 from ccmac.methods.options import option
+from ccmac.methods.sketched import planned_size
 from ccmac.workspace import Workspace
 from ccmac.workspace.explicit import Explicit
-
-LARGEST = 64  # vectors of a block
-FLOATS = 2**27  # that all agents may put into one block
-
-
-def planned_size(work: Workspace) -> int:
-    """Vectors of the block: as many as a message may carry, fewer than there are rows."""
-    m, n = work.problem.m, work.problem.n
-    return min(LARGEST, m // 4, FLOATS // (m * n))
 
 
 @dataclass(frozen=True)
@@ -49,8 +41,8 @@ class CrossNewton(Method):
         )
 
     def _eliminated(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:
-        size = planned_size(work) if self.sketch is None else self.sketch
-        size = min(size, explicit.rank)
+        planned = planned_size(work.runtime, work.problem.m, request.costs)
+        size = min(planned if self.sketch is None else self.sketch, explicit.rank)
         iteration = EliminatedNewton(work, explicit, size, request.seed)
         stopping = None
         if not request.reference:
