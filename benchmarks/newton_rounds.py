@@ -3,9 +3,10 @@
     python benchmarks/newton_rounds.py [--sketch R] [--cases a9a,mushrooms,cancer]
 
 Vertical L2-logistic regression without a ridge on the predictions, C = 1 (lambda = 1/N) and
-lambda = 1e-2, on a ring of 8 (the breast-cancer set, standardized, on 3 parties): rounds of setup and solve
-to RelErr 1e-6 against a reference found here by Newton's method on the weights, and rounds of all
-phases of a run certified to 1e-6. Needs the LIBSVM files (``ccmac data list``) and scikit-learn.
+lambda = 1e-2, on a ring of 8 (the breast-cancer set, standardized, on 3 parties): rounds of setup
+and solve to RelErr 1e-6 against a reference found here by Newton's method on the weights, and
+rounds of all phases of a run certified to 1e-6. Needs the LIBSVM files (``ccmac data list``) and
+scikit-learn.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "cross-cg": {"sketch": (3,), **JUDGED},
     "cross-direct": {},
-    "cross-newton": {"sketch": (2,)},
     "cross-lbfgs": JUDGED,
     "cross-continuation": {
         "schedule": ("practical",), "opening": (False,), "augmentation": (True,), **CONVEX,
@@ -41,6 +40,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     "condat-vu": PRIMAL_DUAL,
     "pdhg": PRIMAL_DUAL,
     "papc": PRIMAL_DUAL,
+    "cross-newton": {"sketch": (2,)},
 }  # fmt: skip
 # What belongs to another realization or schedule than the default: taken together, refused alone.
 OTHERS = ("rule", "delta", "interval", "model", "materialise", "spectra")

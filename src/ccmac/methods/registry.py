@@ -27,9 +27,9 @@ from ccmac.workspace import Workspace
 REGISTRY: dict[str, type[Method]] = {
     cls.name: cls
     for cls in (
-        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossNewton, CrossLbfgs, CrossContinuation,
-        CrossSliding,
+        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossLbfgs, CrossContinuation, CrossSliding,
         CoupledYarmoshik, MixedYarmoshik, Dpmm, TrackingAdmm, CondatVu, Pdhg, Papc,
+        CrossNewton,  # last: it takes not all that is smooth
     )
 }  # fmt: skip
 
