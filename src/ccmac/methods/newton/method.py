@@ -31,7 +31,7 @@ def summable(work: Workspace) -> Reduced | None:
     if not {"smooth", "strongly convex"} <= work.capabilities or work.reduced is None:
         return None
     rows = [[float(has_joint_hessian(a.objective))] for a in work.problem.agents.values()]
-    return work.reduced if work.runtime.gather(np.array(rows), riding=True).all() else None
+    return work.reduced if work.runtime.gather(np.array(rows)).all() else None
 
 
 @dataclass(frozen=True)
