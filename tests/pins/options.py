@@ -27,7 +27,6 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "cross-cg": {"sketch": (3,), **JUDGED},
     "cross-direct": {},
-    "cross-newton": {"sketch": (2,)},
     "cross-ipm": CONVEX,
     "cross-lbfgs": JUDGED,
     "cross-continuation": {
@@ -42,6 +41,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     "condat-vu": PRIMAL_DUAL,
     "pdhg": PRIMAL_DUAL,
     "papc": PRIMAL_DUAL,
+    "cross-newton": {"sketch": (2,)},
 }  # fmt: skip
 # What belongs to another realization or schedule than the default: taken together, refused alone.
 OTHERS = ("rule", "delta", "interval", "model", "materialise", "spectra")

@@ -28,10 +28,10 @@ from ccmac.workspace import Workspace
 REGISTRY: dict[str, type[Method]] = {
     cls.name: cls
     for cls in (
-        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossIpm, CrossNewton, CrossLbfgs,
-        CrossContinuation,
+        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossIpm, CrossLbfgs, CrossContinuation,
         CrossSliding,
         CoupledYarmoshik, MixedYarmoshik, Dpmm, TrackingAdmm, CondatVu, Pdhg, Papc,
+        CrossNewton,  # last: it takes not all that is smooth
     )
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ With B_i = beta_i I, beta = sum_i beta_i != 0, f_i = g_i(x_i) + h_i(z) and no eq
 is all of the problem. Here g_i is a strongly convex quadratic and h_i smooth, entry by entry. Where
 every agent holds the same share of h (their data have the same digest) each knows h = n h_i, and
 its values and slopes cost nothing; else they are summed.
-Cost of knowing: one row of scalars, with the agents' other declarations.
+Cost of knowing: one reduction.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Explicit:
         if "D" in problem.present or not math.fsum(table.multiple):
             return None
         rows = np.array([_declared(problem, i) for i in problem.agents])
-        known = runtime.gather(rows, riding=True)
+        known = runtime.gather(rows)
         if not ((known[:, 0] != MIXES).all() or _alike(known)):
             return None  # what mixes entries is not summed
         if not known[:, 0].all() or not table.mu_x[table.d > 0].min(initial=math.inf) > 0:

@@ -27,6 +27,7 @@ import numpy as np
 from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.nystrom import random_signs
 from ccmac.methods.base import Iteration, State, rows, vector
 from ccmac.methods.local.inverse import OwnEquations
 from ccmac.methods.local.minimum import Factorized
@@ -89,8 +90,7 @@ class EliminatedNewton(Iteration[EliminatedState]):
 
     def _open(self, size: int, seed: int) -> None:
         """a, and the images of the random block: one averaging."""
-        signs = np.random.default_rng([seed, self.m, size]).integers(0, 2, (size, self.m))
-        self._block = np.asarray(2.0 * signs - 1.0, dtype=np.float64)
+        self._block = np.ascontiguousarray(random_signs(self.m, size, seed).T)
         right = right_hand_sides(self.problem).b
         parts = [self._images(self._minimisers(np.zeros(self.m))) - right]
         parts += [self._images(self._inverse(w)) for w in self._block]
