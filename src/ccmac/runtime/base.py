@@ -189,6 +189,19 @@ class Runtime(ABC):
             messages=scheme.messages, longest_message=row * scheme.longest,
         )  # fmt: skip
 
+    def total_cost(self, width: int = 1) -> Cost:
+        """Static cost of :meth:`total`."""
+        return self.average_cost(0, width)
+
+    def with_riders(self, cost: Cost, *riders: int) -> Cost:
+        """The cost of a step with averagings, the longest of which carries these riders too."""
+        if not cost["averagings"]:
+            return cost + self.average_cost(0, *riders)
+        more, longest = sum(riders), cost["longest_message"]
+        return cost + self._size(more) + Cost(
+            reductions=len(riders), longest_message=longest + more * self.averaging.longest
+        )  # fmt: skip
+
     # -- scalars ----------------------------------------------------------------------------
     def ride(self, rows: Array, *, whole: bool = False) -> Rider:
         """Per-agent numbers, to be summed (``whole``: known row by row) with the next averaging.
@@ -226,13 +239,21 @@ class Runtime(ABC):
         """Numbers that everybody computes from what all know; a digest rides on the messages."""
         return values
 
+    def mind_the_time(self) -> None:
+        """Ends a long setup between messages, where one process can decide it for all."""
+        late = self.alone and time.monotonic() > self.notes.deadline
+        if late and self.ledger.current == "setup":
+            raise OutOfTime("the time limit passed during the setup")
+
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
         """When time is over (by time.monotonic()), and who knows whether a user wants to stop.
 
-        Both are told to all with every averaging. A setup ends by OutOfTime.
+        Both are told to all with every averaging. A setup ends by OutOfTime. Nothing waits for a
+        message any more.
         """
-        self.notes.deadline, self.notes.asked = deadline, asked
-        self.notes.late = self.notes.stop = False
+        self.notes.deadline, self.notes.asked, self.notes.due = deadline, asked, never
+        self.notes.late = self.notes.stop = self.notes.save = False
+        self._waiting.clear()
 
     @abstractmethod
     def collect(self, rows: list[Array]) -> list[Array] | None:

@@ -185,9 +185,9 @@ class Distributed(Runtime):
                 sent = [(int(parent[self.rank]), packed, 0)]
             with self.ledger.observing():
                 self._exchange("collect", sent, received)
-            for child, packed, _ in received:
-                pieces = np.split(packed, np.cumsum(sizes[below[child]])[:-1])
-                held |= dict(zip(below[child], pieces, strict=True))
+            for peer, packed, _ in received:
+                pieces = np.split(packed, np.cumsum(sizes[below[peer]])[:-1])
+                held |= dict(zip(below[peer], pieces, strict=True))
         return np.concatenate([held[r] for r in range(self.ranks)]) if self.is_root else None
 
     def _root_tree(self) -> tuple[Index, Index]:

@@ -18,6 +18,7 @@ from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
 
+
 @dataclass(frozen=True)
 class Halo:
     """One rank's part of one round.

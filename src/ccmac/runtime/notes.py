@@ -1,11 +1,11 @@
 """What every averaging's rows carry besides: one float in which processes tell each other
 
     late      its time is over              stop    somebody there has asked to stop
-    digest    of the numbers that it has computed from what all know
+    save      it is time to save            digest  of what it has computed from what all know
 
-Each agent adds ``late + (n + 1) stop + (n + 1)^2 digest``: a whole number whose sum over n agents
-is exact, so that all read the same from it. The digests are alike when their sum is n times one's
-own; were one of them different, at least one process would see another sum than that.
+Each agent adds ``late + N stop + N^2 save + N^3 digest`` with N = n + 1: a whole number whose sum
+over n agents is exact, so that all read the same from it. The digests are alike when their sum is
+n times one's own; were one of them different, at least one process would see another sum.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ class Notes:
     n: int
     deadline: float = math.inf  # by time.monotonic()
     asked: Callable[[], bool] = never  # whether somebody here wants to stop
+    due: Callable[[], bool] = never  # whether it is time to save
     late: bool = False  # heard
     stop: bool = False  # heard
+    save: bool = False  # heard
     _digest: int = 0
     _base: int = field(init=False)
     _range: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._base = self.n + 1
-        spare = EXACT_BITS - 3 * self._base.bit_length()
+        spare = EXACT_BITS - 4 * self._base.bit_length()
         self._range = 2 ** max(0, min(DIGEST_BITS, spare))
 
     def remember(self, values: Array) -> None:
@@ -54,14 +56,17 @@ class Notes:
     @property
     def mine(self) -> float:
         """What an agent adds."""
-        late, stop = time.monotonic() > self.deadline, self.asked()
-        return float(late + self._base * stop + self._base**2 * (self._digest % self._range))
+        N, flags = self._base, (time.monotonic() > self.deadline, self.asked(), self.due())
+        told = sum(N**k * bool(flag) for k, flag in enumerate(flags))
+        return float(told + N**3 * (self._digest % self._range))
 
     def hear(self, total: float) -> None:
         """The sum over all agents."""
         rest, late = divmod(int(total), self._base)
-        digests, stop = divmod(rest, self._base)
+        rest, stop = divmod(rest, self._base)
+        digests, save = divmod(rest, self._base)
         self.late, self.stop = self.late or late > 0, self.stop or stop > 0
+        self.save = self.save or save > 0
         if digests != self.n * (self._digest % self._range):
             raise CcmacError(
                 "processes have computed different numbers from what all know (another processor "

@@ -43,7 +43,7 @@ class Workspace:
         self.runtime, self.ledger = runtime, runtime.ledger
         self.doubts: list[str] = []  # declared constants that did not hold when tried
         with self.ledger.phase("setup"):
-            self.problem = _owned_part(self.whole, runtime)
+            self.problem, self.curvature = _owned_part(self.whole, runtime)
 
     @cached_property
     def space(self) -> Space:
@@ -64,12 +64,6 @@ class Workspace:
     def shared(self) -> SharedEquations:
         """D_i z = e_i, with orthonormal rows."""
         return SharedEquations(self.problem, self.runtime, "factor")
-
-    @cached_property
-    def curvature(self) -> CurvatureTable:
-        """What the agents declare of their objectives: one reduction."""
-        with self.ledger.phase("setup"):
-            return CurvatureTable(self.problem, self.runtime)
 
     @cached_property
     def reduced(self) -> Reduced | None:
@@ -93,8 +87,11 @@ class Workspace:
         return frozenset(name for name, there in offered.items() if there)
 
 
-def _owned_part(problem: Problem, runtime: Runtime) -> Problem:
-    """The agents of this process; which block families exist anywhere is agreed upon."""
+def _owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, CurvatureTable]:
+    """The agents of this process, and what all agents declare: one averaging.
+
+    Which block families exist anywhere is agreed upon.
+    """
     owned = runtime.owned
     if not set(owned) <= set(problem.agents):
         raise InputError(
@@ -102,10 +99,13 @@ def _owned_part(problem: Problem, runtime: Runtime) -> Problem:
             f"holds {sorted(problem.agents)}"
         )
     rows = np.array([[float(k in problem.present) for k in MATRICES]] * len(owned))
-    # Travels with the agents' other declarations.
-    seen = np.atleast_1d(runtime.gather(rows, riding=True).any(axis=0))
-    if problem.complete:
-        return problem if len(owned) == problem.n else problem.restricted(owned)
-    held = {i: problem.agents[i] for i in owned}
-    present = [k for k, there in zip(MATRICES, seen, strict=True) if there]
-    return Problem(held, n=problem.n, q=problem.q, m=problem.m, present=present)
+    there = runtime.ride(rows, whole=True)
+    part = problem.restricted(owned) if problem.complete and not runtime.alone else problem
+    table = CurvatureTable(part, runtime)
+    if not problem.complete:
+        seen = np.atleast_1d(there.value.any(axis=0))
+        held = {i: problem.agents[i] for i in owned}
+        present = [k for k, found in zip(MATRICES, seen, strict=True) if found]
+        part = Problem(held, n=problem.n, q=problem.q, m=problem.m, present=present)
+        table.problem = part
+    return part, table
