@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Remainder, conjugate_residuals
 from ccmac.realizations.base import AffineSystem, Realized
+from ccmac.runtime.base import Rider
 from ccmac.runtime.space import lengths
 
 Later = Callable[[], float]  # a number that is known once its message has travelled
@@ -257,7 +259,7 @@ class Certifier:
             now = space.ride((residual, residual))
             if reduced.left <= goal and goal >= FAR * floor * system.interval.low:
                 self._doubt(reduced)
-                return w, lambda: lengths(now)[0] / system.interval.low
+                return w, partial(self._distance, now)
             [after] = lengths(now)
             low = system.interval.low
             self._doubt(reduced)
@@ -266,6 +268,10 @@ class Certifier:
             if stuck:
                 break
         return w, lambda: before / system.interval.low
+
+    def _distance(self, squares: Rider) -> float:
+        """Distance to the feasible set, at most, from ||G w - g||^2."""
+        return lengths(squares)[0] / self._system.interval.low
 
     def _doubt(self, reduced: Remainder) -> None:
         """Quotients of vectors in Range G outside the certified interval prove it wrong."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from ccmac.certificates.error_bound import Certifier, Later, zero
 from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Rider
-from ccmac.runtime.space import lengths, piece_sums
+from ccmac.runtime.space import piece_sums
 
 ESTIMATE = 2.0
 
@@ -199,7 +200,7 @@ class GapCertifier(Certifier):
             if not system.empty:
                 residual = system.residual(w)[0]
                 off = space.ride((residual, residual))
-                distance = lambda: lengths(off)[0] / system.interval.low  # noqa: E731
+                distance = partial(self._distance, off)
         own = space.runtime.ride(piece_sums(space.x(r) ** 2, space.d)[:, None])
         mean = space.runtime.average(space.z(r))[0] * (space.runtime.n / self.realized.s)
         slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))

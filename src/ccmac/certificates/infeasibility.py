@@ -114,7 +114,7 @@ class Conflicts:
         self.problem, self.runtime = recovery.problem, recovery.runtime
 
     def own(self) -> Infeasibility | None:
-        """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one averaging if there are any.
+        """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one averaging if any.
 
         It carries the equations too where all may know them.
         """

@@ -43,7 +43,8 @@ class NormalOperator(Protocol):
 class Remainder:
     """v - G y = ``remaining`` = v + K'lambda; ``price`` is lambda's coupled part.
 
-    ``left`` is the norm of what remains, as the recursion knows it. ``lowest`` and ``highest`` are Rayleigh quotients that were met: for v in Range G they lie
+    ``left`` is the norm of what remains, as the recursion knows it. ``lowest`` and ``highest``
+    are Rayleigh quotients that were met: for v in Range G they lie
     between the least and the largest positive eigenvalue of G.
     """
 

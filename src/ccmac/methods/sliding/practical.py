@@ -53,7 +53,8 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
         return DoublingState(
             w=w, last=w.copy(), x=w.copy(), x_before=w.copy(), hat=w.copy(), centre=w.copy(),
             mean=zeros(), dual=zeros(), p=zeros(), w_sum=zeros(), slope_sum=zeros(),
-            products=np.zeros((self.space.count, 1)), lipschitz=steep, radius=self.radius, target=steep * self.radius,
+            products=np.zeros((self.space.count, 1)), lipschitz=steep, radius=self.radius,
+            target=steep * self.radius,
         )  # fmt: skip
 
     def phase(self, state: DoublingState) -> Phase:
