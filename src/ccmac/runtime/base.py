@@ -156,20 +156,19 @@ class Runtime(ABC):
         """The message in the present phase; what riders add to it in theirs."""
         if self.n == 1:
             return
-        here = [r for r in riders if r.phase == self.ledger.current]
-        self.ledger.charge_cost(self.average_cost(width, *map(self._room, here)))
-        whole = self.average_cost(width, *map(self._room, riders))
-        for rider in riders:
-            if rider.phase != self.ledger.current:
+        here, rooms = self.ledger.current, [self._room(r.width, r.whole) for r in riders]
+        own = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
+        self.ledger.charge_cost(self.average_cost(width, *own))
+        longest = self.average_cost(width, *rooms)["longest_message"]
+        for rider, room in zip(riders, rooms, strict=True):
+            if rider.phase != here:
                 with self.ledger.phase(rider.phase):
-                    size = self._size(self._room(rider))
-                    self.ledger.charge_cost(size + Cost(reductions=1))
-                    self.ledger.charge(longest_message=whole["longest_message"])
+                    more = Cost(reductions=1, longest_message=longest)
+                    self.ledger.charge_cost(self._size(room) + more)
 
-    def _room(self, rider: Rider) -> int:
+    def _room(self, width: int, whole: bool) -> int:
         """Floats that a rider takes in a row: where rows are summed, a slot for every agent."""
-        alone = rider.whole and not self.averaging.rows_known
-        return rider.width * (self.n if alone else 1)
+        return width * (self.n if whole and not self.averaging.rows_known else 1)
 
     def _size(self, width: int) -> Cost:
         """What ``width`` floats in every row add to an averaging."""
@@ -192,6 +191,10 @@ class Runtime(ABC):
     def total_cost(self, width: int = 1) -> Cost:
         """Static cost of :meth:`total`."""
         return self.average_cost(0, width)
+
+    def gather_cost(self, width: int) -> Cost:
+        """Static cost of :meth:`gather`."""
+        return self.average_cost(0, self._room(width, whole=True))
 
     def with_riders(self, cost: Cost, *riders: int) -> Cost:
         """The cost of a step with averagings, the longest of which carries these riders too."""
