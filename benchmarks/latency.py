@@ -28,7 +28,8 @@ TRANSPORT = {
     "MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self",
     "UCX_RNDV_THRESH": "inf", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
 }  # fmt: skip
-SYSTEM = ["net.ipv4.tcp_slow_start_after_idle=0"]
+# What keeps TCP from stretching a message over several latencies.
+IDLE, ROUTE = "net.ipv4.tcp_slow_start_after_idle=0", ["congctl", "cubic", "initcwnd", "40"]
 # name: (loss, l1, rho, samples, features, method, tol)
 CASES: dict[str, tuple[str, float, float, int, int, str, float]] = {
     "cg": ("squared", 0.0, 0.0, 650, 48, "cross-cg", 1e-6),
@@ -76,9 +77,10 @@ def launched(
     """One run on a network of so many milliseconds."""
     subprocess.run([wan, "up", str(round(1000 * delay)), str(rate), str(agents)], check=True)
     for k in range(agents):
-        for setting in SYSTEM:
-            inside = ["ip", "netns", "exec", f"wan{k}", "sysctl", "-qw", setting]
-            subprocess.run(inside, check=True)
+        idle = ["ip", "netns", "exec", f"wan{k}", "sysctl", "-qw", IDLE]
+        route = ["ip", "-n", f"wan{k}", "route", "change", "10.78.0.0/24", "dev", "wan0"]
+        for command in (idle, [*route, "src", f"10.78.0.{k + 1}", *ROUTE]):
+            subprocess.run(command, check=True)
     mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     hosts = [f"10.78.0.{k + 1}" for k in range(agents)]
     with tempfile.TemporaryDirectory() as folder:

@@ -155,6 +155,9 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 state = iteration.step(state)
             except GradientError as error:
                 raise GradientError(f"{error} (iteration {count})") from None
+            if health.failed():
+                status = "diverged"
+                break
             bound = math.nan
             if settings.observer is not None:
                 relative_error = settings.observer.error(*iteration.point(state))
@@ -173,9 +176,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
             if check is not None and check.done:
                 status = "optimal"
                 break
-            if health.failed(state, count):
-                status = "diverged"
-                break
+            health.ask(state, count)
             if settings.saver is not None and settings.saver.due(count):
                 settings.saver.save(count, state)
             if settings.callback is not None and settings.callback(count, state.copied()) is True:
@@ -210,20 +211,23 @@ class _Health:
         self.reference = math.inf
         self._asked: tuple[int, Rider] | None = None
 
-    def failed(self, state: State, count: int) -> bool:
-        failed = False
-        if self._asked is not None:
-            asked, size = self._asked
-            self._asked, failed = None, self._judge(asked, float(size.value[0]))
-        if count == 1 or count % HEALTH_EVERY == 0:
-            x, z = self.iteration.point(state)
-            space = self.iteration.space
-            with space.runtime.ledger.phase("monitor"), np.errstate(all="ignore"):
-                squares = piece_sums(x**2, space.d) + row_dots(z, z)
-                self._asked = count, space.runtime.ride(squares[:, None])
-        return failed
+    def failed(self) -> bool:
+        """Whether what was asked before the last step shows a blow-up."""
+        asked, self._asked = self._asked, None
+        return asked is not None and self._judge(*asked)
 
-    def _judge(self, count: int, size: float) -> bool:
+    def ask(self, state: State, count: int) -> None:
+        """Now and then: how large the iterate is, with the next message."""
+        if count > 1 and count % HEALTH_EVERY:
+            return
+        x, z = self.iteration.point(state)
+        space = self.iteration.space
+        with space.runtime.ledger.phase("monitor"), np.errstate(all="ignore"):
+            squares = piece_sums(x**2, space.d) + row_dots(z, z)
+            self._asked = count, space.runtime.ride(squares[:, None])
+
+    def _judge(self, count: int, squares: Rider) -> bool:
+        size = float(squares.value[0])
         if not math.isfinite(size):
             return True
         if count == 1:

@@ -32,8 +32,7 @@ def main(name: str, scheme: str, folder: Path) -> None:
         folder / f"sent-{runtime.rank}.npz",
         agents=np.concatenate([rows[:, 0] for rows in first] or [np.zeros(0)]),
         peers=np.concatenate(
-            [np.full(len(r), p) for r, p in zip(first, runtime.peers, strict=True)]
-            or [np.zeros(0)]
+            [np.full(len(r), p) for r, p in zip(first, runtime.peers, strict=True)] or [np.zeros(0)]
         ),
     )
     if report is not None:
