@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ccmac import Network
 from ccmac.errors import InputError
+from ccmac.network import graph
 
 
 @given(n=st.integers(2, 40))
@@ -185,3 +186,21 @@ def test_large_networks_use_sparse_eigenvalues() -> None:
     low, high = Network.star(2500).extremes
     assert low == pytest.approx(1.0, rel=1e-6)
     assert high == pytest.approx(2500.0, rel=1e-9)
+
+
+MANY = [
+    Network.random_regular(300, 4, seed=1),
+    Network.erdos_renyi(400, 0.03, seed=2),
+    Network.grid(16, 17),
+    Network.ring(301),
+    Network.star(280),
+]
+
+
+@pytest.mark.parametrize("network", MANY, ids=lambda network: network.name)
+def test_spectra_and_distances_of_large_graphs_equal_those_of_small_ones(network: Network) -> None:
+    dense = np.linalg.eigvalsh(network.weights.toarray())
+    assert graph._extremes(network.weights) == pytest.approx((dense[1], dense[-1]), rel=1e-9)
+    expected = network.hops().max(axis=1)
+    assert np.array_equal(network._flooded(range(network.n)), expected)
+    assert np.array_equal(network._eccentricities, expected)

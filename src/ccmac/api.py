@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ccmac.certificates.limits import lifted
 from ccmac.errors import InputError
 from ccmac.ledger import Costs
 from ccmac.methods.base import Method, Request, State
@@ -21,6 +22,7 @@ from ccmac.runtime import InProcess, Runtime
 from ccmac.stack import Stack
 from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
+from ccmac.workspace.scales import explained
 
 KNOWN = (
     "reference", "max_iterations", "max_seconds", "warm_start", "runtime", "averaging", "costs",
@@ -90,10 +92,11 @@ def solve(
         raise InputError(f"max_iterations = {shown(max_iterations)} must be a whole number >= 1")
     if max_seconds is not None and not _positive(max_seconds):
         raise InputError(f"max_seconds = {shown(max_seconds)} must be a positive number")
-    run = _run(
-        problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
-    )
-    return run.solve(Limits(max_iterations, max_seconds, checkpoint, callback, progress))
+    with explained(problem):
+        run = _run(
+            problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
+        )
+        return run.solve(Limits(max_iterations, max_seconds, checkpoint, callback, progress))
 
 
 def plan(
@@ -113,10 +116,11 @@ def plan(
     """What :func:`solve` would do and its predicted ledger; executes the setup only."""
     if moved:
         _refuse_moved("plan", moved)
-    run = _run(
-        problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
-    )
-    return run.plan(run.prepare())
+    with explained(problem):
+        run = _run(
+            problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
+        )
+        return run.plan(run.prepare())
 
 
 def _run(
@@ -137,8 +141,11 @@ def _run(
     asked.refuse_shape(isinstance(problem, Stack))
     if network is None and isinstance(runtime, Runtime):
         network = runtime.network
-    n = 1 if isinstance(problem, Stack) else problem.n
-    work = Workspace(problem, make_runtime(as_network(network, n), runtime, averaging))
+    n, names = 1, []
+    if isinstance(problem, Problem):
+        n, names = problem.n, [a.name for a in problem.agents.values() if problem.complete]
+    work = Workspace(problem, make_runtime(as_network(network, n, names), runtime, averaging))
+    warm_start, reference = lifted(work, warm_start), lifted(work, reference)
     x0, z0 = starting_point(work, warm_start)
     observed = reference is not None
     weights_only = observed and not hasattr(reference, "x")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ccmac.errors import InputError
+from ccmac.texts import shown
 
 UNITS: dict[str, str] = {
     "gradients": "parallel local gradients (or subgradients)",
@@ -170,16 +171,21 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Costs:
-    """Unit prices that a plan is chosen by: of one gradient, one block product, one round."""
+    """Unit prices that a plan is chosen by: of one gradient, one block product, one round, one byte
+    sent by the busiest agent.
+    """
 
     gradient: float = 1.0
     product: float = 0.0
     round: float = 1.0
+    byte: float = 0.0
 
     def __post_init__(self) -> None:
         for name, price in vars(self).items():
             if not (isinstance(price, int | float) and 0 <= price < float("inf")):
-                raise InputError(f"costs: {name} = {price!r} must be a number >= 0")
+                raise InputError(f"costs: {name} = {shown(price)} must be a number >= 0")
+        if not any(vars(self).values()):
+            raise InputError("costs: all prices are zero; give at least one that is positive")
 
     def bill(self, cost: Mapping[str, int]) -> float:
         """What a ledger cost amounts to."""
@@ -188,4 +194,5 @@ class Costs:
             self.gradient * (cost.get("gradients", 0) + cost.get("argmins", 0))
             + self.product * products
             + self.round * cost.get("rounds", 0)
+            + self.byte * cost.get("bytes", 0)
         )

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
-import math
-from array import array
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +11,7 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.ledger import PHASES, Ledger
 from ccmac.plans import Plan
+from ccmac.trace import Trace
 
 ADVICE = {
     "optimal": "the tolerance is reached",
@@ -28,119 +25,16 @@ ADVICE = {
 }
 
 
-COLUMNS = (
-    "iteration", "seconds", "gradients", "argmins", "affine", "products", "rounds",
-    "modelled_rounds", "bytes", "relative_error", "error_bound", "energy",
-)  # fmt: skip
-WIDTH = len(COLUMNS)
+SHOWN = 5  # prices in the text of a result
 
 
-ROWS = 20_000
+@dataclass(frozen=True)
+class Names:
+    """Of the agents held here, the coupled rows and the entries of z; None where not given."""
 
-
-class Trace:
-    """The history of a run: one row per iteration, cumulative costs of the solve phase.
-
-    A row has the :data:`COLUMNS`; NaN where something was not measured at that iteration. Of a run
-    of more than ``limit`` rows every second is kept, later every fourth, and so on, and always the
-    first and the last. ``epoch`` counts how often rows were dropped.
-    """
-
-    def __init__(self, limit: int = ROWS) -> None:
-        self.limit = max(int(limit), 2)
-        self._values = array("d")
-        self._seen, self._stride, self.epoch = 0, 1, 0
-
-    def record(
-        self, iteration: int, seconds: float, ledger: Ledger, relative_error: float, bound: float,
-        energy: float = math.nan,
-    ) -> None:  # fmt: skip
-        """Append one row."""
-        products = sum(ledger[unit] for unit in "ABCD")
-        row = (
-            iteration, seconds, ledger["gradients"], ledger["argmins"], ledger["affine"],
-            products, ledger["rounds"], ledger["modelled_rounds"], ledger["bytes"],
-            relative_error, bound, energy,
-        )  # fmt: skip
-        if self._loose:
-            del self._values[-WIDTH:]
-        self._values.extend(row)
-        self._seen += 1
-        if len(self) > self.limit:
-            self._thin()
-
-    @property
-    def _loose(self) -> bool:
-        """Whether the last row is there only because it is the last."""
-        return self._seen > 0 and (self._seen - 1) % self._stride != 0
-
-    def _thin(self) -> None:
-        last, settled = self._values[-WIDTH:], self.since(0)
-        self._stride, self.epoch = 2 * self._stride, self.epoch + 1
-        self._values = array("d", np.ascontiguousarray(settled[::2]).tobytes())
-        if self._loose:
-            self._values.extend(last)
-
-    def __len__(self) -> int:
-        return len(self._values) // WIDTH
-
-    @property
-    def _table(self) -> Array:
-        return np.array(self._values, dtype=np.float64).reshape(-1, WIDTH)
-
-    def __getitem__(self, column: str) -> Array:
-        """One column as an array."""
-        return self._table[:, COLUMNS.index(column)].copy()
-
-    def as_dict(self) -> dict[str, list[float]]:
-        """All columns."""
-        return {name: self[name].tolist() for name in COLUMNS}
-
-    def to_csv(self) -> str:
-        """Comma-separated text with a header."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in self._table.tolist():
-            writer.writerow([f"{v:.10g}" for v in row])
-        return text.getvalue()
-
-    def to_pandas(self) -> Any:
-        """A DataFrame (needs pandas)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.as_dict())
-
-    # -- for a checkpoint --------------------------------------------------------------------------
-    @property
-    def settled(self) -> int:
-        """How many rows stay as they are within this epoch."""
-        return len(self) - self._loose
-
-    def since(self, first: int) -> Array:
-        """The settled rows from ``first`` on."""
-        values = self._values[WIDTH * first : WIDTH * self.settled]
-        return np.array(values, dtype=np.float64).reshape(-1, WIDTH)
-
-    def memory(self) -> dict[str, Any]:
-        """Everything but the settled rows; numbers as text, since some are NaN."""
-        last = [repr(v) for v in self._values[-WIDTH:]] if self._loose else []
-        return {
-            "seen": self._seen, "stride": self._stride, "epoch": self.epoch, "limit": self.limit,
-            "last": last,
-        }  # fmt: skip
-
-    def restore(self, settled: Array, memory: dict[str, Any]) -> None:
-        """Continue a stored history; ValueError where the two do not fit."""
-        counts = [memory[name] for name in ("seen", "stride", "epoch", "limit")]
-        if any(type(v) is not int or v < 0 for v in counts) or min(counts[1], counts[3] - 1) < 1:
-            raise ValueError("the counts of the trace are none")
-        self._seen, self._stride, self.epoch, self.limit = counts
-        self._values = array("d", np.ascontiguousarray(settled, dtype=np.float64).tobytes())
-        last = [float(v) for v in memory["last"]]
-        if len(last) != WIDTH * self._loose or len(self) != -(-self._seen // self._stride):
-            raise ValueError("the rows of the trace do not fit their counts")
-        self._values.extend(last)
+    agents: tuple[str, ...] | None = None
+    rows: tuple[str, ...] | None = None
+    z: tuple[str, ...] | None = None
 
 
 @dataclass
@@ -177,6 +71,7 @@ class Result(Solution):
     infeasibility: Any = None
     warnings: list[str] = field(default_factory=list)
     agents: range = range(0)
+    names: Names | None = None
     _problem: Any = field(default=None, repr=False)
     _geometry: Any = field(default=None, repr=False)
 
@@ -186,8 +81,30 @@ class Result(Solution):
         if self._geometry is None and self._problem is not None:
             from ccmac.angles.measure import geometry
 
-            self._geometry = geometry(self._problem)
+            self._geometry = geometry(self._problem, at=self)
         return self._geometry
+
+    @property
+    def named(self) -> dict[str, dict[str, Any]]:
+        """``x`` by agent, ``z`` by entry and the prices ``coupled`` by row; numbers where unnamed.
+
+        >>> import ccmac
+        >>> f = ccmac.objectives.SquaredDistance()
+        >>> north = ccmac.Agent(f, A=[[1.0]], b=[1.0], name="north")
+        >>> result = ccmac.solve(ccmac.Problem([north], q=0, row_names=["balance"]))
+        >>> round(float(result.named["coupled"]["balance"]), 6)
+        -1.0
+        """
+        names = self.names or Names()
+        agents = names.agents or tuple(str(i) for i in self.agents)
+        found: dict[str, dict[str, Any]] = {"x": dict(zip(agents, self.x, strict=True))}
+        z = np.asarray(self.z)
+        found["z"] = dict(zip(names.z or map(str, range(len(z))), z.tolist(), strict=True))
+        if self.multipliers is not None:
+            price = np.asarray(self.multipliers.coupled)
+            rows = names.rows or map(str, range(len(price)))
+            found["coupled"] = dict(zip(rows, price.tolist(), strict=True))
+        return found
 
     @property
     def message(self) -> str:
@@ -208,6 +125,8 @@ class Result(Solution):
         record["plan"] = None if self.plan is None else self.plan.as_dict()
         if self.infeasibility is not None:
             record["infeasibility"] = self.infeasibility.as_dict()
+        if self.names is not None:
+            record["names"] = asdict(self.names)
         if solution:
             record["x"] = [block.tolist() for block in self.x]
             record["z"] = np.asarray(self.z).tolist()
@@ -227,6 +146,10 @@ class Result(Solution):
         shown = ", ".join(f"{k} {v:.1e}" for k, v in self.residuals.items())
         if shown:
             lines.append(f"residuals     {shown}")
+        if self.names is not None and self.names.rows and self.multipliers is not None:
+            price = sorted(self.named["coupled"].items(), key=lambda pair: -abs(pair[1]))
+            told = ", ".join(f"{name} {value:.6g}" for name, value in price[:SHOWN])
+            lines.append(f"prices        {told}{', ...' if len(price) > SHOWN else ''}")
         lines += [f"warning       {text}" for text in self.warnings]
         lines += ["", str(self.ledger)]
         return "\n".join(lines)

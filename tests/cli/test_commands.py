@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccmac.cli import main as entry
+from ccmac.cli import solve as solving
 from ccmac.cli.solution import read_solution
 from ccmac.lab.complexity import complexity
 from ccmac.lab.instances import dispatch
@@ -237,9 +237,9 @@ def test_an_interruption_keeps_the_iterate(run: Run, saved: Path, tmp_path: Path
 def test_an_interruption_without_a_place_finds_one(
     run: Run, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = entry.solve.solve
+    real = solving.solve
     monkeypatch.setattr(
-        entry.solve,
+        solving,
         "solve",
         lambda *given, **named: real(*given, callback=lambda count, _: count >= 3, **named),
     )

@@ -67,7 +67,7 @@ def test_prices_decide_between_gradients_and_minimisations() -> None:
     edge = ARGMIN_GRADIENTS / rounds
     assert chosen("logistic", Costs(round=1.01 * edge)) == CrossLbfgs()
     assert chosen("logistic", Costs(round=0.99 * edge)) == CrossApapc()
-    assert chosen("logistic", Costs(gradient=0.0, round=0.0)) == CrossApapc()
+    assert chosen("logistic", Costs(gradient=0.0, product=1.0, round=0.0)) == CrossApapc()
     assert chosen("logistic", Costs(round=9 * edge), realization="averaged") == CrossApapc()
 
 

@@ -18,9 +18,9 @@ from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, vector
 from ccmac.methods.driver import HEALTH_EVERY, Observer, Outcome, Settings, drive
 from ccmac.network import Network
-from ccmac.results import Trace
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
+from ccmac.trace import Trace
 
 SIZES, Q = (2, 1, 1), 2
 

@@ -15,9 +15,9 @@ from ccmac.ledger import Ledger
 from ccmac.methods import CrossApapc, CrossCg
 from ccmac.methods import run as runs
 from ccmac.methods.cg import DualConjugateGradients
-from ccmac.results import Trace
 from ccmac.storage import checkpoint as store
 from ccmac.storage import files
+from ccmac.trace import Trace
 
 NETWORK = "ring"
 

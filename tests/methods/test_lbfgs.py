@@ -15,8 +15,8 @@ from ccmac import vfl
 from ccmac.errors import MethodRefused
 from ccmac.lab.instances import infeasible
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, places
-from ccmac.methods.local.entrywise import increasing_root
 from ccmac.objectives import L1, Custom, Huber, Logistic, Separable, SquaredDistance
+from ccmac.objectives.entrywise import increasing_root
 from methods.test_real_data import LAMBDA, dataset, logistic
 
 N, D, Q, M = 4, 4, 3, 2

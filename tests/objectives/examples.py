@@ -11,15 +11,20 @@ from ccmac.objectives import (
     L1,
     Box,
     ElasticNet,
+    Halfspace,
     Hinge,
     Huber,
+    Intercept,
     LeastSquares,
+    Limited,
     Logistic,
     MaxAffine,
+    Multinomial,
     Objective,
     Quadratic,
     Ridge,
     Separable,
+    Simplex,
     SquaredDistance,
     Sum,
 )
@@ -43,6 +48,10 @@ def _y(size: int) -> np.ndarray:
 
 def _signs(size: int) -> np.ndarray:
     return np.where(np.random.default_rng(2).standard_normal(size) > 0, 1.0, -1.0)
+
+
+def _weights(size: int) -> np.ndarray:
+    return np.random.default_rng(4).uniform(0.2, 2.0, size)
 
 
 def _psd(size: int, rank: int) -> np.ndarray:
@@ -69,6 +78,12 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: LeastSquares(_sparse(4, N), _y(4)),
         lambda: LeastSquares(None, _y(N), 2.0),
     ],
+    "Limited": [
+        lambda: Limited(SquaredDistance(0.7), np.full(N, -1.0), np.full(N, np.inf), 1, Q),
+        lambda: Limited(
+            Quadratic(_psd(N, 9), _y(N)), np.full(N, -np.inf), np.full(N, np.inf), 0, Q
+        ),
+    ],
     "Ridge": [
         lambda: Ridge(_matrix(10, N), _y(10), 0.1, 0.5),
         lambda: Ridge(_sparse(5, N), _y(5), 0.2),
@@ -80,18 +95,33 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: Logistic(_sparse(10, N), _signs(10), 0.5, ridge=0.1),
         lambda: Logistic(y=_signs(N), weight=3.0),
         lambda: Logistic(y=_signs(N), ridge=0.3),
+        lambda: Logistic(y=_signs(N), weight=_weights(N), ridge=0.3),
+        lambda: Logistic(_matrix(10, N), _signs(10), _weights(10)),
     ],
     "Huber": [
         lambda: Huber(_matrix(10, N), _y(10), 0.8),
         lambda: Huber(_sparse(10, N), None, 0.8, 0.5, 0.1),
         lambda: Huber(delta=0.5),
         lambda: Huber(y=_y(N), delta=0.5, weight=2.0, ridge=0.3),
+        lambda: Huber(delta=0.5, weight=_weights(N)),
     ],
     "Hinge": [
         lambda: Hinge(_matrix(10, N), _signs(10), 0.5),
         lambda: Hinge(_sparse(10, N), _signs(10), ridge=0.1),
         lambda: Hinge(y=_signs(N)),
         lambda: Hinge(y=_signs(N), weight=0.5, ridge=0.3),
+        lambda: Hinge(_matrix(10, N), _signs(10), _weights(10)),
+    ],
+    "Multinomial": [
+        lambda: Multinomial([2], N),
+        lambda: Multinomial([4], N, [1.7]),
+    ],
+    "Intercept": [
+        lambda: Intercept(Logistic(y=_signs(N))),
+        lambda: Intercept(Logistic(y=_signs(N), weight=_weights(N))),
+        lambda: Intercept(Huber(y=_y(N), delta=0.4, weight=_weights(N))),
+        lambda: Intercept(Hinge(y=_signs(N))),
+        lambda: Intercept(Hinge(y=_signs(N), weight=_weights(N))),
     ],
     "L1": [lambda: L1(0.5), lambda: L1(1.0, _y(N))],
     "ElasticNet": [lambda: ElasticNet(0.5, 0.2), lambda: ElasticNet(0.5, 0.0)],
@@ -100,6 +130,8 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: Box(np.full(N, -0.3), np.inf),
         lambda: Box(high=np.linspace(0, 1, N)),
     ],
+    "Halfspace": [lambda: Halfspace(_y(N), 0.5), lambda: Halfspace(np.arange(N), -1.0)],
+    "Simplex": [Simplex, lambda: Simplex(2.5)],
     "MaxAffine": [
         lambda: MaxAffine(_matrix(6, N), _y(6)),
         lambda: MaxAffine(_sparse(6, N)),
@@ -109,6 +141,9 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: LeastSquares(_matrix(5, N), _y(5)) + SquaredDistance(0.3),
         lambda: Sum(LeastSquares(_sparse(5, N), _y(5)), Quadratic(np.ones(N), _y(N))),
         lambda: Sum(L1(0.3), Box(-0.4, 0.6), SquaredDistance(0.5, _y(N)), Ridge(regularization=1)),
+        lambda: Sum(Quadratic(np.linspace(0, 2, N), _y(N)), L1(0.2, _y(N)), Box(-1, 0.7)),
+        lambda: Sum(Logistic(y=_signs(N)), Huber(y=_y(N), delta=0.4), Hinge(y=_signs(N))),
+        lambda: Sum(ElasticNet(0.1, 0.3), Box(0.0, 0.6), Halfspace(np.arange(N), 3.0)),
         lambda: MaxAffine(_matrix(6, N)) + SquaredDistance(0.3),
         lambda: Huber(_matrix(6, N)) + Logistic(_matrix(6, N, 8), _signs(6)),
     ],

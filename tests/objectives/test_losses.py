@@ -159,11 +159,11 @@ def test_max_affine() -> None:
 def test_sum_offers_a_prox_only_where_it_has_one() -> None:
     assert "prox" in (L1(1.0) + Box(0, 1)).capabilities
     assert "prox" in (LeastSquares(M, T) + SquaredDistance(1.0)).capabilities
-    assert "prox" not in (L1(1.0) + Hinge(y=Y)).capabilities
+    assert "prox" not in (L1(1.0) + Hinge(M, Y)).capabilities
     assert "prox" not in (LeastSquares(M, T) + L1(1.0)).capabilities
     assert "prox" not in (LeastSquares(M, T) + Box(0, 1)).capabilities
     assert "prox" not in (Logistic(M, Y) + SquaredDistance(1.0)).capabilities
-    assert (Logistic(y=Y) + L1(1.0)).capabilities == {"subgradient"}
+    assert (Logistic(y=Y) + L1(1.0)).capabilities == {"subgradient", "prox"}
     assert (Logistic(y=Y) + Box(0, 1)).capabilities == {"prox"}
     assert (LeastSquares(M, T) + SquaredDistance(1.0)).capabilities >= {"gradient", "quadratic"}
     assert len((L1(1.0) + Box(0, 1) + SquaredDistance(1.0)).parts) == 3
@@ -181,7 +181,7 @@ def test_sum_offers_a_prox_only_where_it_has_one() -> None:
         (lambda: Logistic(y=["a", "b"]), "Logistic, y: is not numeric"),
         (lambda: Logistic(M, [1.0]), "Logistic, y: has 1 entries"),
         (lambda: Hinge(y=[2.0]), "Hinge, y: labels"),
-        (lambda: Huber(delta=0.0), "Huber, delta: is 0.0; it must be finite and positive"),
+        (lambda: Huber(delta=0.0), "Huber, delta: is 0.0; it must be positive"),
         (lambda: Huber(y=[math.nan]), "Huber, y: has entries that are NaN"),
         (lambda: L1([1.0, 2.0]), "L1, weight: has shape"),
         (lambda: L1(math.inf), "L1, weight: is inf"),

@@ -13,3 +13,8 @@ pytestmark = pytest.mark.mpi
 def test_convex_methods_are_bit_identical(mpi_run: Callable[..., Any]) -> None:
     job = mpi_run(2, "convex.py")
     assert job.stdout.strip() == "checked 3"
+
+
+def test_limits_are_bit_identical(mpi_run: Callable[..., Any]) -> None:
+    job = mpi_run(2, "limited.py")
+    assert job.stdout.strip() == "checked 3"

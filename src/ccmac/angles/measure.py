@@ -29,12 +29,14 @@ from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import PositiveSpectrum, structural_parameters
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.limits.active import active
 from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import OVERLAP
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
+from ccmac.workspace.scales import explained
 
 DENSE_LIMIT = 1000
 METHODS = ("dense", "heterogeneity", "matrix-free")
@@ -47,6 +49,7 @@ def geometry(
     tolerance: float | None = None,
     dense_limit: int = DENSE_LIMIT,
     method: str | None = None,
+    at: Any = None,
 ) -> Geometry:
     """How the channels of ``problem`` overlap; no communication, all agents in one process.
 
@@ -54,10 +57,19 @@ def geometry(
     equilibrated rows where that is more) count as exact common directions and are removed.
     ``dense_limit`` is the largest size of a dense factorization; ``method`` forces one of
     ``dense``, ``heterogeneity``, ``matrix-free``. A network only adds kappa_W: the angles do not
-    depend on it (Proposition lift-invariance).
+    depend on it (Proposition lift-invariance). Inequalities and bounds count where they are active
+    at the solution ``at`` (a Result); without one the geometry is that of the equations.
     """
     if method is not None and method not in METHODS:
         raise InputError(f"geometry: method {method!r} is unknown; take {' or '.join(METHODS)}")
+    with explained(problem):
+        return _measured(problem, network, tolerance, dense_limit, method, at)
+
+
+def _measured(
+    problem: Problem | Stack, network: Network | None, tolerance: float | None, dense_limit: int,
+    method: str | None, at: Any,
+) -> Geometry:  # fmt: skip
     if isinstance(problem, Stack):
         if method == "heterogeneity":
             raise InputError("geometry: a Stack has no agents; take dense or matrix-free")
@@ -73,6 +85,12 @@ def geometry(
         )
     if network is not None and network.n != problem.n:
         raise InputError(f"network: has {network.n} agents but the problem has {problem.n}")
+    if problem.limited:
+        rows, words = active(problem, at)
+        found = geometry(
+            rows, network=network, tolerance=tolerance, dense_limit=dense_limit, method=method
+        )
+        return replace(found, notes=(words, *found.notes))
     if method == "dense":
         return _dense_problem(problem, network, tolerance, dense_limit)
     if method == "heterogeneity" or (method is None and _fits(problem, dense_limit)):

@@ -45,7 +45,7 @@ def rebalanced(problem: Problem, weights: Any = None) -> Problem:
     agents = {
         i: replace(agent, B=w[i] * total if w[i] else None) for i, agent in problem.agents.items()
     }
-    return Problem(agents, n=problem.n, q=problem.q, m=problem.m)
+    return problem.holding(agents, present=())
 
 
 def _total(problem: Problem) -> Any:

@@ -6,7 +6,7 @@ grad_x f_i + A_i'y + C_i'kappa_i = 0 and grad_z f_i + B_i'y + D_i'delta_i + nu_i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,12 +23,21 @@ CONFLICT = 1e-7
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Prices: coupled y (m,), local kappa_i and shared delta_i of the agents owned here."""
+    """Prices: coupled y (m,), local kappa_i and shared delta_i of the agents owned here.
+
+    Signs are those of the Lagrangian f + lambda'(A x - b): lambda >= 0 for <=, <= 0 for >=. Bounds
+    have prices >= 0: ``lower`` and ``upper`` of x_i, ``z_lower`` and ``z_upper`` of z, with
+    grad f + A'y + C'kappa - lower + upper = 0 (empty where nothing is bounded).
+    """
 
     coupled: Array
     local: list[Array]
     shared: list[Array]
     consensus: Array  # nu, one row an owned agent
+    lower: list[Array] = field(default_factory=list)
+    upper: list[Array] = field(default_factory=list)
+    z_lower: Array = field(default_factory=lambda: np.zeros(0))
+    z_upper: Array = field(default_factory=lambda: np.zeros(0))
 
 
 class Recovery:

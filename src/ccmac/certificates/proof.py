@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.certificates.error_bound import distance_bound
+from ccmac.certificates.prices import Multipliers
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, summed
 from ccmac.linalg.tolerances import EPS
@@ -33,11 +34,21 @@ PASSES = 2  # repairs: a second one removes what rounding left of the first
 
 
 @dataclass(frozen=True)
+class Particulars:
+    """What else a proof found out about its point: residuals, prices, F."""
+
+    residuals: dict[str, float]
+    multipliers: Multipliers
+    objective: float
+
+
+@dataclass(frozen=True)
 class Proved:
     """A point (flat x, one z for all) and what is proved of it.
 
     ``error`` bounds its distance from the solution, ``stationarity`` is r and ``infeasibility``
-    delta; ``gradient_x``, ``gradient_z`` (one row per agent) and the coupled ``price`` go with it.
+    delta; ``gradient_x``, ``gradient_z`` (one row per agent) and the coupled ``price`` go with it,
+    unless ``report`` has what they are for.
     """
 
     x: Array
@@ -49,6 +60,7 @@ class Proved:
     gradient_x: Array
     gradient_z: Array
     price: Array
+    report: Particulars | None = None
 
 
 class _Agent:
@@ -193,9 +205,10 @@ class Proof:
             gradient, rounding = found[k]
             r = agent.stationarity(gradient[: agent.d], rounding, price)
             off, scaled = agent.local_distance(piece), norm(self.reduced.unit[:, None] * agent.A)
-            rows[k] = r * r, norm(piece) ** 2, off * off, scaled * scaled
+            length = norm(piece)
+            rows[k] = r * r, length * length, off * off, scaled * scaled
         r2, x2, off2, scaled2 = (float(v) for v in self.runtime.total(rows))
-        size = math.sqrt(x2 + norm(z) ** 2)
+        size = math.hypot(math.sqrt(x2), norm(z))
         r = math.hypot(math.sqrt(r2), self._shared_stationarity(slope, price) + noise)
         delta = self._distance(z, coupled, size, math.sqrt(off2), math.sqrt(scaled2))
         r, delta = r * (1 + 8 * EPS), delta * (1 + 8 * EPS)

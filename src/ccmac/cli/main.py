@@ -1,4 +1,4 @@
-"""The entry of the console command: mounts the commands, turns errors into lines and exit codes.
+"""The entry of the console command: turns errors into lines and exit codes.
 
 0 done, 1 ended without reaching the tolerance, 2 bad input, 3 infeasible, 130 interrupted,
 143 terminated.
@@ -6,62 +6,26 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from ccmac.cli import before, complexity, data, lab, solve, suite
-from ccmac.cli.signals import Commands, Interrupted, listen
+from ccmac.cli.signals import Interrupted, listen
 from ccmac.errors import CcmacError
 from ccmac.texts import cut
 from ccmac.version import __version__
 
 BAD_INPUT = 2
+PLACES = frozenset(
+    (errno.EACCES, errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
+     errno.ENOENT, errno.ENOTDIR, errno.EPERM, errno.EROFS)
+)  # fmt: skip
 LONG = r"[^\s/]{100,}"  # a word of a message that repeats what somebody sent to do harm
-
-EPILOG = (
-    "Start with: `ccmac demo`\n\n"
-    "Exit codes: 0 done, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted, "
-    "143 terminated."
-)
-app = typer.Typer(
-    name="ccmac",
-    cls=Commands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-    epilog=EPILOG,
-)
-app.command("demo", epilog=lab.DEMO_EPILOG)(lab.show_demo)
-app.command("geometry", epilog=before.GEOMETRY_EPILOG)(before.show_geometry)
-app.command("complexity", epilog=complexity.EPILOG)(complexity.show)
-app.command("plan", epilog=before.PLAN_EPILOG)(before.show_plan)
-app.command("solve", epilog=solve.EPILOG)(solve.show)
-app.add_typer(data.app, name="data")
-app.add_typer(suite.app, name="suite")
-app.command("report")(lab.show_report)
-app.command("optimality")(lab.show_optimality)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"ccmac {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def about(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Convex problems shared by agents on a network: geometry, plan, certified solution."""
 
 
 def run() -> None:
@@ -74,6 +38,11 @@ def main(arguments: Sequence[str]) -> int:
     warnings.showwarning = _show_warning
     listen()
     try:
+        if list(arguments) == ["--version"]:  # answered without loading the commands
+            typer.echo(f"ccmac {__version__}")
+            return 0
+        from ccmac.cli.commands import app
+
         code = typer.main.get_command(app).main(
             args=list(arguments), prog_name="ccmac", standalone_mode=False
         )
@@ -82,16 +51,29 @@ def main(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         ended = Interrupted()
         return _told(str(ended), ended.exit_code)
+    except MemoryError:
+        return _told("out of memory: take a larger machine, or more processes with MPI", 1)
     except BrokenPipeError:
         # The reader of a pipe went away (ccmac ... | head); nobody is left to tell.
         sys.stderr.close()
         return 1
+    except OSError as error:
+        return _files(error)
     except Exception as error:
         # Usage errors come from typer's own copy of click or from click itself, by its version.
         if not hasattr(error, "format_message"):
             raise
         return _usage(error)
     return code if isinstance(code, int) else 0
+
+
+def _files(error: OSError) -> int:
+    """A file or folder that the system refuses; a fault of the disk is no fault of the input."""
+    what = "a file" if error.filename is None else str(error.filename)
+    reason = error.strerror or type(error).__name__
+    return _told(
+        f"{what}: {reason}; choose another place", BAD_INPUT if error.errno in PLACES else 1
+    )
 
 
 def _usage(error: Any) -> int:

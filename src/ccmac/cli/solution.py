@@ -2,7 +2,8 @@
 
 The solution is one ``solution.npz``, or under MPI without gathering one file
 ``solution-FIRST-LAST.npz`` for each range of agents. Arrays are named by what they are: ``z``,
-``x3`` and, where the method knows prices, ``coupled``, ``local3``, ``shared3``, ``consensus3``.
+``x3`` and, where the method knows prices, ``coupled``, ``local3``, ``shared3``, ``consensus3``,
+and with bounds ``lower3``, ``upper3``, ``z_lower``, ``z_upper``.
 ``summary.json`` is written last and names the files of its run with their checksums: readers take
 these and no others, and what an earlier run wrote is removed only then.
 """
@@ -27,7 +28,7 @@ from ccmac.problem import Problem
 from ccmac.results import Result, Solution
 from ccmac.storage.files import atomic_write
 from ccmac.storage.npz import read_npz
-from ccmac.texts import MEGABYTE, dumps, loads, read_text
+from ccmac.texts import MEGABYTE, dumps, loads, open_file, read_text
 
 WHOLE = "solution.npz"
 SUMMARY = "summary.json"
@@ -45,6 +46,11 @@ def arrays_of(solution: Solution, agents: range) -> dict[str, Array]:
         for name in ("local", "shared", "consensus"):
             rows = getattr(prices, name)
             found |= {f"{name}{i}": np.asarray(v) for i, v in zip(agents, rows, strict=True)}
+        if prices.lower:
+            found |= {"z_lower": prices.z_lower, "z_upper": prices.z_upper}
+            for name in ("lower", "upper"):
+                pairs = zip(agents, getattr(prices, name), strict=True)
+                found |= {f"{name}{i}": np.asarray(v) for i, v in pairs}
     return found
 
 
@@ -77,7 +83,7 @@ def write_summary(
 
 def prepare(out: Path) -> bool:
     """Make the directory and try to write there; whether it is new. InputError says why not."""
-    new = not out.exists()
+    new = not os.path.exists(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=out, prefix=".probe.")
@@ -164,7 +170,8 @@ def _check_sizes(out: Path, found: Mapping[str, Array], agents: range, problem: 
 
 def _read(path: Path, crc: int | None) -> dict[str, Array]:
     try:
-        content = path.read_bytes()
+        with open_file(path) as stream:
+            content = stream.read()
         if crc is not None and zlib.crc32(content) != crc:
             raise InputError(f"{path}: is not the file its summary names; solve again")
         arrays = read_npz(io.BytesIO(content))

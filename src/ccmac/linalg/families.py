@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost, Ledger
 
+MANY = 64  # agents from which one pass over all is faster than one for each
 SMALL = 2000  # stored entries per block up to which blocks are joined
 
 
@@ -104,7 +105,7 @@ class LocalFamily:
 
     def add_forward(self, u: Array, scale: float, out: Array) -> None:
         """out_i += scale M_i u_i, one row per agent. Cost: 1 product."""
-        if self._identity is not None:
+        if self._identity is not None and len(self.rows) <= MANY:
             self.ledger.charge(**{self.unit: 1})
             for k, c in enumerate(self._identity):
                 out[k] += scale * (c * u[k])
@@ -251,7 +252,13 @@ def _block_diagonal(
         return None
     if sum(b.nnz for b in blocks if b is not None) > SMALL * len(blocks):
         return None
-    return _compressed(sp.block_diag(_filled(blocks, rows, columns), format="csr"))
+    filled = _filled(blocks, rows, columns)
+    starts = np.cumsum([0, *columns[:-1]])
+    indices = np.concatenate([b.indices for b in filled])
+    indices = indices + np.repeat(starts, [b.nnz for b in filled])
+    ends = np.cumsum(np.concatenate([[0], *(np.diff(b.indptr) for b in filled)]))
+    data = np.concatenate([b.data for b in filled])
+    return _compressed(sp.csr_array((data, indices, ends), shape=(sum(rows), sum(columns))))
 
 
 def _all_sparse(blocks: Sequence[Any]) -> bool:

@@ -20,10 +20,10 @@ from ccmac.errors import GradientError
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
-from ccmac.results import Trace
 from ccmac.runtime.base import Rider
 from ccmac.runtime.notes import never
 from ccmac.runtime.space import piece_sums, row_dots
+from ccmac.trace import Trace
 
 Report = Callable[[int, float, float, Ledger], None]
 

@@ -21,9 +21,10 @@ from ccmac.methods.driver import Outcome
 from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
-from ccmac.results import Result, Trace
+from ccmac.results import Result
 from ccmac.runtime import Runtime
 from ccmac.runtime.base import Rider
+from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
 
@@ -52,7 +53,10 @@ def finish(
         multipliers: Multipliers | None = None
         infeasibility: Infeasibility | None = None
         values: Rider | None = None
-        if recovery is None or status == "diverged":
+        report = bound.report if isinstance(bound, Proved) else None
+        if report is not None:
+            residuals, multipliers, mean = dict(report.residuals), report.multipliers, z[:1]
+        elif recovery is None or status == "diverged":
             mean = runtime.average(z)
             values = None if status == "diverged" else _values(problem, runtime, x, mean)
         else:
@@ -70,6 +74,8 @@ def finish(
         if bound is not None:
             residuals["stationarity"] = bound.stationarity
         objective = math.nan if values is None else float(values.value[0])
+        if report is not None:
+            objective = report.objective
     rests = _rests_on(prepared, bound, work)
     if infeasibility is not None:
         status = "infeasible"
@@ -202,7 +208,7 @@ def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace)
 def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[str, Any]:
     """What is said of the bound in ``Result.certificates``."""
     facts: dict[str, Any] = {"rests_on": rests}
-    if isinstance(bound, Proved) and work.reduced is not None:
+    if isinstance(bound, Proved) and bound.report is None and work.reduced is not None:
         reduced = work.reduced
         facts["rows"] = {
             "rank": reduced.rank, "least_singular_value": reduced.least,

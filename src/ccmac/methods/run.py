@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
+from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
@@ -26,11 +27,12 @@ from ccmac.methods.energy import Energy
 from ccmac.methods.finish import finish, infeasible_result, provenance, unbounded_result
 from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
-from ccmac.methods.start import observer_of, positions
+from ccmac.methods.start import names_of, observer_of, positions
 from ccmac.objectives.checks import check_problem
 from ccmac.plans import Plan
-from ccmac.results import Result, Solution, Trace
+from ccmac.results import Result, Solution
 from ccmac.runtime.base import Rider
+from ccmac.trace import Trace
 from ccmac.workspace import Workspace
 
 DEFAULT_ITERATIONS = 200_000
@@ -86,7 +88,8 @@ class Run:
         has refuted yet.
         """
         supplied = getattr(self.method, "certificates", None) is not None and not refuted
-        proof = None if self.request.reference or supplied else Proof.of(self.work)
+        known = prepared.proves or self.request.reference or supplied
+        proof = None if known else Proof.of(self.work)
         if proof is None:
             return prepared
         stopping = ProofStop(proof, self.request.tol, prepared.first_check)
@@ -133,11 +136,12 @@ class Run:
             left = limits.max_seconds - (time.perf_counter() - self.begun)
             self.work.runtime.limit(time.monotonic() + left)
         try:
-            return self._solve(limits)
+            found = self._solve(limits)
         except OutOfTime:
-            return self._out_of_time()
+            found = self._out_of_time()
         finally:
             self.work.runtime.limit(math.inf)
+        return replace(in_users_rows(self.work, found), names=names_of(self.work))
 
     def _out_of_time(self) -> Result:
         """The start, about which nothing is known."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, real_vector
 from ccmac.methods.base import Iteration
 from ccmac.methods.driver import Observer
-from ccmac.results import Solution
+from ccmac.results import Names, Solution
 from ccmac.workspace import Workspace
 
 
@@ -19,10 +19,26 @@ def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array
     d, q = list(work.problem.d.values()), work.problem.q
     if warm is None:
         return np.zeros(sum(d)), np.zeros(q)
-    x = [np.asarray(warm.x[k], dtype=np.float64) for k in positions(work, warm)]
-    if [len(v) for v in x] != d or len(np.asarray(warm.z)) != q:
+    places = zip(positions(work, warm), work.problem.d, strict=True)
+    x = [real_vector(f"warm_start, x of agent {i}", warm.x[k]) for k, i in places]
+    z = real_vector("warm_start, z", warm.z)
+    if [len(v) for v in x] != d or len(z) != q:
         raise InputError("warm_start: its x or z has other sizes than the problem")
-    return np.concatenate(x) if x else np.zeros(0), np.asarray(warm.z, dtype=np.float64)
+    return np.concatenate(x) if x else np.zeros(0), z
+
+
+def names_of(work: Workspace) -> Names | None:
+    """Names of the owned agents (else their nodes in the network), rows and entries of z."""
+    whole, nodes = work.whole, work.runtime.network.nodes
+    given = [whole.agents[i].name for i in work.runtime.owned]
+    agents = None
+    if any(name is not None for name in given):
+        agents = tuple(name or str(i) for i, name in zip(work.runtime.owned, given, strict=True))
+    elif tuple(nodes) != tuple(range(len(nodes))):
+        agents = tuple(str(nodes[i]) for i in work.runtime.owned)
+    if agents is None and whole.row_names is None and whole.z_names is None:
+        return None
+    return Names(agents, whole.row_names, whole.z_names)
 
 
 def positions(work: Workspace, solution: Solution) -> list[int]:

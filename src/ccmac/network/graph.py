@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_matrix
+from ccmac.network.weights import canonical, metropolis_weights
 from ccmac.texts import shown
 
+WIDTH, RESTARTS = 60, 20  # of Lanczos, before a factorization is tried
 CHUNK = 256  # agents whose distances to all others are held at a time
+FEW_HOPS = 50  # from one agent to all others: then many agents are searched from at once
 LARGEST = 10_000_000  # agents of a named family
 SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither overflow nor vanish
 
@@ -105,9 +108,12 @@ class Network:
     # -- general construction -------------------------------------------------------------
     @classmethod
     def from_graph(
-        cls, graph: nx.Graph[Any], *, weights: str = "laplacian", name: str | None = None
-    ) -> Network:
+        cls, graph: nx.Graph[Any], *, weights: str = "laplacian", name: str | None = None,
+        nodes: Sequence[Any] | None = None,
+    ) -> Network:  # fmt: skip
         """From a NetworkX graph; agents are its ``nodes`` in sorted (else insertion) order.
+
+        ``nodes`` gives another order.
 
         ``weights``: ``"laplacian"`` (unweighted L) or ``"metropolis"`` (I - M, with M the
         Metropolis matrix M_ij = 1 / (1 + max(deg i, deg j))).
@@ -122,10 +128,13 @@ class Network:
         n = graph.number_of_nodes()
         if n == 0:
             raise InputError("network: the graph has no agents; add at least one node")
-        try:
-            nodes = sorted(graph.nodes)
-        except TypeError:
-            nodes = list(graph.nodes)
+        if nodes is not None and set(nodes) != set(graph.nodes):
+            raise InputError("network: nodes must list every node of the graph, each once")
+        if nodes is None:
+            try:
+                nodes = sorted(graph.nodes)
+            except TypeError:
+                nodes = list(graph.nodes)
         simple: nx.Graph[Any] = nx.Graph(graph)
         simple.remove_edges_from(list(nx.selfloop_edges(simple)))
         if not nx.is_connected(simple):
@@ -137,17 +146,17 @@ class Network:
         if weights == "laplacian":
             matrix = nx.laplacian_matrix(simple, nodelist=nodes, weight="")
         elif weights == "metropolis":
-            matrix = _metropolis(simple, nodes)
+            matrix = metropolis_weights(simple, nodes)
         else:
             raise InputError(
                 f"network: unknown weights {weights!r}; take 'laplacian' or 'metropolis'"
             )
-        return cls(_canonical(matrix), name=name or f"graph({n})", nodes=nodes)
+        return cls(canonical(matrix), name=name or f"graph({n})", nodes=nodes)
 
     @classmethod
     def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
         """From a gossip matrix: symmetric, positive semidefinite, kernel exactly span{1}."""
-        matrix = _canonical(real_matrix("network, W", W))
+        matrix = canonical(real_matrix("network, W", W))
         n, columns = matrix.shape
         if n != columns or n == 0:
             raise InputError(
@@ -219,11 +228,7 @@ class Network:
             return 1.0, 1.0
         if self.n <= 2000:
             return float(self.eigenvalues[1]), float(self.eigenvalues[-1])
-        start = np.random.default_rng(0).standard_normal(self.n)  # the same answer every time
-        top = sp.linalg.eigsh(self.weights, k=1, which="LA", v0=start, return_eigenvectors=False)[0]
-        shifted = self.weights + sp.eye_array(self.n) * (1e-8 * top)
-        low = sp.linalg.eigsh(shifted, k=2, sigma=0.0, v0=start, return_eigenvectors=False)
-        return float(np.max(low) - 1e-8 * top), float(top)
+        return _extremes(self.weights)
 
     @property
     def condition(self) -> float:
@@ -239,9 +244,24 @@ class Network:
 
     @cached_property
     def _eccentricities(self) -> NDArray[np.int64]:
-        """Every agent's largest hop distance; a part of the matrix at a time."""
+        """Every agent's largest hop distance; those of a part of the agents at a time."""
+        wide = self.n > CHUNK and self.hops([0]).max() <= FEW_HOPS
+        search = self._flooded if wide else lambda part: self.hops(part).max(axis=1)
         parts = [range(k, min(k + CHUNK, self.n)) for k in range(0, self.n, CHUNK)]
-        return np.concatenate([self.hops(part).max(axis=1) for part in parts])
+        return np.concatenate([search(part) for part in parts])
+
+    def _flooded(self, origins: range) -> NDArray[np.int64]:
+        """Hops until all agents have heard of each origin, one bit each: for graphs of few hops."""
+        links = sp.csr_array(abs(self.weights) + sp.eye_array(self.n))
+        heard = np.zeros((self.n, len(origins)), dtype=bool)
+        heard[list(origins), range(len(origins))] = True
+        bits, hops = np.packbits(heard, axis=1), np.zeros(len(origins), dtype=np.int64)
+        while True:
+            known = np.unpackbits(np.bitwise_and.reduce(bits, axis=0), count=len(origins))
+            if known.all():
+                return hops
+            hops += known == 0
+            bits = np.bitwise_or.reduceat(bits[links.indices], links.indptr[:-1], axis=0)
 
     @property
     def diameter(self) -> int:
@@ -261,11 +281,34 @@ class Network:
 
     def metropolis(self) -> sp.csr_array:
         """The doubly stochastic Metropolis matrix of the graph."""
-        laplacian = _metropolis(self.graph, range(self.n))
-        return _canonical(sp.eye_array(self.n) - laplacian)
+        laplacian = metropolis_weights(self.graph, range(self.n))
+        return canonical(sp.eye_array(self.n) - laplacian)
 
     def __repr__(self) -> str:
         return f"Network({self.name}, n={self.n}, kappa_W={self.condition:.4g})"
+
+
+def _extremes(weights: sp.csr_array) -> tuple[float, float]:
+    """(lambda_min^+, lambda_max) of a large W, the same ones every time.
+
+    Well-connected graphs, whose factors fill, have a wide gap above 0 that Lanczos finds at once;
+    long ones, where it would not end, have sparse factors.
+    """
+    n = weights.shape[0]
+    start = np.random.default_rng(0).standard_normal(n)
+    asked: dict[str, Any] = {"which": "LA", "k": 1, "ncv": WIDTH, "v0": start, "tol": 1e-8}
+    top = float(sp.linalg.eigsh(weights, **asked)[0][0])
+    start -= start.mean()
+    mirrored = sp.linalg.LinearOperator(
+        (n, n), matvec=lambda v: top * (v - v.mean()) - weights @ (v - v.mean()), dtype=np.float64
+    )
+    try:
+        gap = sp.linalg.eigsh(mirrored, maxiter=RESTARTS, **asked)[0]
+        return top - float(gap[0]), top
+    except sp.linalg.ArpackNoConvergence:
+        shifted = weights + sp.eye_array(n) * (1e-8 * top)
+        low = sp.linalg.eigsh(shifted, k=2, sigma=0.0, v0=start, return_eigenvectors=False)
+        return float(np.max(low) - 1e-8 * top), top
 
 
 def _check_counts(*counts: int) -> None:
@@ -274,26 +317,3 @@ def _check_counts(*counts: int) -> None:
             raise InputError(f"network: {shown(count)} agents; give a whole number >= 1")
         if count > LARGEST:
             raise InputError(f"network: {shown(count)} agents are more than {LARGEST:,}")
-
-
-def _canonical(matrix: Any) -> sp.csr_array:
-    """CSR with sorted indices and float64 data: one fixed order of summation everywhere."""
-    result = sp.csr_array(matrix, dtype=np.float64)
-    result.sum_duplicates()
-    result.eliminate_zeros()  # a stored zero is not an edge
-    result.sort_indices()
-    return result
-
-
-def _metropolis(graph: nx.Graph[Any], nodes: Sequence[Any]) -> sp.csr_array:
-    """I - M for the Metropolis matrix M of the graph."""
-    index = {node: k for k, node in enumerate(nodes)}
-    rows, cols, values = [], [], []
-    for u, v in graph.edges:
-        weight = 1.0 / (1.0 + max(graph.degree[u], graph.degree[v]))
-        i, j = index[u], index[v]
-        rows += [i, j, i, j]
-        cols += [j, i, i, j]
-        values += [-weight, -weight, weight, weight]
-    n = len(nodes)
-    return sp.csr_array(sp.coo_array((values, (rows, cols)), shape=(n, n)))

@@ -6,7 +6,7 @@ Sizes are compared with n before anything is built: a name costs nothing until i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,26 +56,54 @@ HELP = (
 )
 
 
-def as_network(spec: Any, n: int) -> Network:
+def as_network(spec: Any, n: int, names: Sequence[str | None] = ()) -> Network:
     """The network that ``spec`` describes, on ``n`` agents.
 
     A :class:`Network`, a name (:data:`HELP`), the path of a file, a NetworkX graph (agent k is
-    ``network.nodes[k]``) or a weight matrix W, dense or sparse. None is the complete graph.
+    ``network.nodes[k]``) or a weight matrix W, dense or sparse. None is the complete graph. Where
+    agents have ``names`` and the nodes of a graph are called alike, names decide who is who.
     """
     if spec is None:
         return Network.complete(n)
     if isinstance(spec, Network):
-        return _sized(spec, spec.n, n)
+        _refuse_other_order(_sized(spec, spec.n, n), names)
+        return spec
     if isinstance(spec, str | Path):
         return _named(str(spec), n)
     if isinstance(spec, nx.Graph):
-        return _sized(spec, spec.number_of_nodes(), n, Network.from_graph)
+        return _sized(spec, spec.number_of_nodes(), n, lambda graph: _by_name(graph, names))
     if isinstance(spec, np.ndarray) or is_sparse(spec):
         return _sized(spec, max(spec.shape, default=0), n, Network.from_weights)
     raise InputError(
         f"network: is a {type(spec).__name__}; give a Network, a name such as 'ring', a file, a "
         "networkx graph or a weight matrix"
     )
+
+
+def _by_name(graph: nx.Graph[Any], names: Sequence[str | None]) -> Network:
+    """Nodes in the order of the agents that are called alike, else in their own."""
+    nodes = {str(node): node for node in graph.nodes}
+    missing = [name for name in names if name not in nodes]
+    if not names or len(missing) == len(names):
+        return Network.from_graph(graph)
+    if missing:
+        raise InputError(
+            f"network: has no node {shown(missing[0])}, but nodes for other agents; name the nodes "
+            "as the agents are named"
+        )
+    return Network.from_graph(graph, nodes=[nodes[str(name)] for name in names])
+
+
+def _refuse_other_order(network: Network, names: Sequence[str | None]) -> None:
+    called = [str(node) for node in network.nodes]
+    if set(called) != set(names):
+        return
+    for k, (node, name) in enumerate(zip(called, names, strict=True)):
+        if node != name:
+            raise InputError(
+                f"network: agent {k} is {shown(name)} in the problem but {shown(node)} in the "
+                "network; pass the graph itself, or Network.from_graph(graph, nodes=names)"
+            )
 
 
 def _sized(

@@ -7,18 +7,23 @@ from ccmac.objectives.base import Curvature, FusedGradient, Objective
 from ccmac.objectives.basic import L1, Box, ElasticNet, MaxAffine, SquaredDistance
 from ccmac.objectives.custom import Custom
 from ccmac.objectives.function import Function
+from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.least_squares import LeastSquares, Ridge
+from ccmac.objectives.limited import Limited
 from ccmac.objectives.loss import Hinge, Huber, Logistic
+from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
+from ccmac.objectives.sets import Halfspace, Simplex
 from ccmac.objectives.sum import Sum
 
 KINDS: Mapping[str, type[Objective]] = MappingProxyType(
     {
         kind.__name__: kind
         for kind in (
-            Box, ElasticNet, Hinge, Huber, L1, LeastSquares, Logistic, MaxAffine, Quadratic, Ridge,
-            Separable, SquaredDistance, Sum,
+            Box, ElasticNet, Halfspace, Hinge, Huber, Intercept, L1, LeastSquares, Limited,
+            Logistic, MaxAffine, Multinomial, Quadratic, Ridge, Separable, Simplex,
+            SquaredDistance, Sum,
         )
     }
 )  # fmt: skip
@@ -28,7 +33,8 @@ A new objective joins by its name here; the tests then run over it as over all o
 """
 
 __all__ = [
-    "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Hinge", "Huber",
-    "KINDS", "L1", "LeastSquares", "Logistic", "MaxAffine", "Objective", "Quadratic", "Ridge",
-    "Separable", "SquaredDistance", "Sum",
+    "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Halfspace", "Hinge",
+    "Huber", "Intercept", "KINDS", "L1", "LeastSquares", "Limited", "Logistic", "MaxAffine",
+    "Multinomial", "Objective", "Quadratic", "Ridge", "Separable", "Simplex", "SquaredDistance",
+    "Sum",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix, real_vector
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import check_rows, row_norms_squared
+from ccmac.objectives.piecewise import Pieces
 
 ROOM = 1e-14  # share of an entry by which a bound may be missed
 
@@ -92,6 +93,11 @@ class L1(Centred):
         shifted = soft_threshold(self._shifted(v), step * self.weight)
         return shifted if self.centre is None else shifted + self.centre
 
+    def pieces(self) -> Pieces:
+        """Slope -weight, then +weight."""
+        centre = 0.0 if self.centre is None else self.centre
+        return Pieces(pull=self.weight, kinks=((centre, 0.0, -2 * self.weight),))
+
     def lipschitz_at(self, size: int) -> float:
         return self.weight * math.sqrt(size)
 
@@ -120,6 +126,10 @@ class ElasticNet(Function):
     def prox_at(self, v: Array, step: Step) -> Array:
         """Soft threshold, then shrink by 1 + step l2."""
         return soft_threshold(v, step * self.l1) / (1.0 + step * self.l2)
+
+    def pieces(self) -> Pieces:
+        """Slope l2 v - l1, then l2 v + l1."""
+        return Pieces(self.l2, self.l1, ((0.0, 0.0, -2 * self.l1),))
 
     def lipschitz_at(self, size: int) -> float:
         """l1 sqrt(size); none with l2 > 0."""
@@ -167,6 +177,10 @@ class Box(Function):
 
     def prox_at(self, v: Array, step: Step) -> Array:
         return np.clip(v, self.low, self.high)
+
+    def pieces(self) -> Pieces:
+        """Flat between the ends."""
+        return Pieces(low=self.low, high=self.high)
 
 
 class MaxAffine(Function):

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.objectives.base import Curvature, Objective, joint, separated
+from ccmac.objectives.piecewise import Pieces
 
 if TYPE_CHECKING:
     from ccmac.objectives.sum import Sum
@@ -59,6 +60,11 @@ class Function(Objective):
     def isotropic(self) -> tuple[float, Array | None] | None:
         """(a, s) when the gradient is a v - s (s None: zero), else None."""
         return None
+
+    def pieces(self) -> Pieces | None:
+        """The function as a coordinatewise piecewise quadratic, if it is one."""
+        known = self.isotropic()
+        return None if known is None else Pieces(known[0], 0.0 if known[1] is None else known[1])
 
     def __add__(self, other: object) -> Sum:
         """The sum of two functions of the same vector."""

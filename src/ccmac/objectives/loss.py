@@ -1,7 +1,8 @@
-"""weight * sum_j phi_j((Mv)_j) + (ridge/2) ||v||^2: the elementwise losses.
+"""sum_j weight_j phi_j((Mv)_j) + (ridge/2) ||v||^2: the elementwise losses.
 
-A loss supplies phi and its slope as functions of arrays, with its data as parameters that
-broadcast: one agent uses them on a vector, many agents at once on a row-per-agent array.
+``weight`` is one number for all terms or a vector with one for each. A loss supplies phi and its
+slope as functions of arrays, with its data as parameters that broadcast: one agent uses them on a
+vector, many agents at once on a row-per-agent array.
 """
 
 from __future__ import annotations
@@ -14,28 +15,58 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from ccmac.inputs import Array, labels, positive, real_vector
+from ccmac.errors import InputError
+from ccmac.inputs import Array, labels, nonnegative, positive, real_vector
 from ccmac.linalg.extremes import gram_extremes
 from ccmac.objectives.function import Step
 from ccmac.objectives.linear import Linear, row_norms_squared
+from ccmac.objectives.piecewise import Pieces
 
 
 class Loss(Linear):
     """An elementwise loss of Mv (``M`` None: of v itself) with an optional ridge.
 
-    Smooth losses have L = weight * slope_lipschitz * sigma_max(M)^2 + ridge and mu = ridge. The
-    prox exists for M None. One gradient is one product with M and one with M'.
+    Smooth losses have L = max weight * slope_lipschitz * sigma_max(M)^2 + ridge and mu = ridge (a
+    bound unless all weights are alike). The prox exists for M None. One gradient is one product
+    with M and one with M'.
     """
 
     arguments: tuple[str, ...] = ("M", "y", "weight", "ridge")
     slope_lipschitz: ClassVar[float]
     """sup phi'' (inf: phi has kinks)."""
 
-    def __init__(self, M: Any, y: Array | None, weight: float, ridge: float) -> None:
-        super().__init__(M, y, weight, ridge)
+    weight: Any  # a number or a vector
+
+    def __init__(self, M: Any, y: Array | None, weight: Any, ridge: float) -> None:
+        super().__init__(M, y, 1.0, ridge)
+        self.weight = self._weights(weight)
         smooth = math.isfinite(self.slope_lipschitz)
         oracle = {"gradient" if smooth else "subgradient"}
         self.capabilities = frozenset(oracle | ({"prox"} if self.M is None else set()))
+
+    def _weights(self, weight: Any) -> float | Array:
+        """One number, or a vector with one entry for each term."""
+        where = f"{type(self).__name__}, weight"
+        if np.ndim(weight) == 0:
+            return nonnegative(where, weight)
+        weights = real_vector(where, weight)
+        if (weights < 0).any():
+            raise InputError(f"{where}: has entries below zero; give weights that are not negative")
+        terms = (
+            self.M.shape[0] if self.M is not None else len(weights if self.y is None else self.y)
+        )
+        if len(weights) != terms:
+            raise InputError(
+                f"{where}: has {len(weights)} entries but there are {terms} terms; "
+                "they must be equal"
+            )
+        return weights
+
+    @property
+    def size(self) -> int | None:
+        """Columns of M, or length of y or of the weights."""
+        known = super().size
+        return len(self.weight) if known is None and np.ndim(self.weight) else known
 
     # -- what a loss supplies -----------------------------------------------------------------
     @abstractmethod
@@ -67,7 +98,8 @@ class Loss(Linear):
     @property
     def bend(self) -> tuple[float, float]:
         """0 and weight sup phi'', without the 0 * inf of a loss that is switched off."""
-        return 0.0, self.weight * self.slope_lipschitz if self.weight else 0.0
+        heaviest = float(np.max(self.weight, initial=0.0))
+        return 0.0, heaviest * self.slope_lipschitz if heaviest else 0.0
 
     def constants(self, size: int) -> tuple[float, float]:
         """(weight sup phi'' ||M||^2 + ridge, ridge)."""
@@ -78,7 +110,8 @@ class Loss(Linear):
 
     def value_at(self, v: Array) -> float:
         """weight * sum of the terms, plus the ridge."""
-        value = self.weight * float(np.sum(self.terms(v if self.M is None else self.M @ v)))
+        terms = self.terms(v if self.M is None else self.M @ v)
+        value = float(self.weight @ terms if np.ndim(self.weight) else self.weight * np.sum(terms))
         return value + (0.5 * self.ridge * float(v @ v) if self.ridge else 0.0)
 
     def gradient_at(self, v: Array) -> Array:
@@ -100,14 +133,16 @@ class Loss(Linear):
         return self.prox_terms(v / shrink, self.weight * step / shrink)
 
     def lipschitz_at(self, size: int) -> float:
-        """weight sup|phi'| min(sum_j ||M_j||, sqrt(rows) ||M||); inf with a ridge."""
+        """sup|phi'| min(sum_j weight_j ||M_j||, ||weight|| ||M||); inf with a ridge."""
         if self.ridge:
             return math.inf
+        terms = size if self.M is None else self.M.shape[0]
+        weights = np.broadcast_to(self.weight, terms)
+        norm = float(np.linalg.norm(weights))
         if self.M is None:
-            return self.weight * self.steepest * math.sqrt(size)
-        rows = np.sqrt(row_norms_squared(self.M))
-        spectral = math.sqrt(self.M.shape[0] * self._norm_squared)
-        return self.weight * self.steepest * min(float(rows.sum()), spectral)
+            return self.steepest * norm
+        rows = float(weights @ np.sqrt(row_norms_squared(self.M)))
+        return self.steepest * min(rows, norm * math.sqrt(self._norm_squared))
 
 
 class Huber(Loss):
@@ -121,7 +156,7 @@ class Huber(Loss):
     slope_lipschitz = 1.0
 
     def __init__(
-        self, M: Any = None, y: Any = None, delta: float = 1.0, weight: float = 1.0,
+        self, M: Any = None, y: Any = None, delta: float = 1.0, weight: Any = 1.0,
         ridge: float = 0.0,
     ) -> None:  # fmt: skip
         self.delta = self.steepest = positive("Huber, delta", delta)
@@ -151,13 +186,21 @@ class Huber(Loss):
         bound = step * self.delta
         return np.asarray(v - np.clip(step * residual / (1.0 + step), -bound, bound))
 
+    def pieces(self) -> Pieces | None:
+        """Slope -weight delta, then weight (v - y), then weight delta; and the ridge."""
+        if self.M is not None:
+            return None
+        y = np.zeros(1) if self.y is None else self.y
+        inside, outside = self.weight * y, self.weight * self.delta
+        enter = (y - self.delta, self.weight, inside - outside)
+        leave = (y + self.delta, -self.weight, -outside - inside)
+        return Pieces(self.ridge, outside, (enter, leave))
+
 
 class MarginLoss(Loss):
     """A loss of the margins y_j (Mv)_j for labels y_j in {-1, +1}."""
 
-    def __init__(
-        self, M: Any = None, y: Any = None, weight: float = 1.0, ridge: float = 0.0
-    ) -> None:
+    def __init__(self, M: Any = None, y: Any = None, weight: Any = 1.0, ridge: float = 0.0) -> None:
         self.minus_y = -labels(f"{type(self).__name__}, y", y)
         super().__init__(M, -self.minus_y, weight, ridge)
 
@@ -232,3 +275,10 @@ class Hinge(MarginLoss):
         """The margin s = y v moves up by at most ``step``, never past 1."""
         margin = -self.minus_y * v
         return np.asarray(-self.minus_y * np.maximum(margin, np.minimum(margin + step, 1.0)))
+
+    def pieces(self) -> Pieces | None:
+        """Flat on one side of the label, slope -weight y on the other; and the ridge."""
+        if self.M is not None:
+            return None
+        pull = np.where(self.minus_y < 0, self.weight, 0.0)
+        return Pieces(self.ridge, pull, ((-self.minus_y, 0.0, -self.weight),))

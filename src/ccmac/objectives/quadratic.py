@@ -15,6 +15,7 @@ from ccmac.linalg.factor import FactorCache, factorized
 from ccmac.linalg.tolerances import EXTREME_MARGIN
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
+from ccmac.objectives.piecewise import Pieces
 
 
 class Quadratic(Function):
@@ -33,6 +34,7 @@ class Quadratic(Function):
     def __init__(self, H: Any, g: Any) -> None:
         self.g = real_vector("Quadratic, g", g)
         self.H = _symmetric(H, len(self.g))
+        self.coordinatewise = _is_diagonal(self.H)
         self._factors = FactorCache()
         low, high, exact = self._extremes
         if low < -(1e-9 if exact else EXTREME_MARGIN) * max(1.0, high):
@@ -86,6 +88,15 @@ class Quadratic(Function):
 
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
         return self.H, self.g, 0.0
+
+    def pieces(self) -> Pieces | None:
+        """One piece, where H is diagonal."""
+        return Pieces(self.H.diagonal(), self.g) if self.coordinatewise else None
+
+
+def _is_diagonal(H: Any) -> bool:
+    off = H - (diagonal_matrix(H.diagonal()) if is_sparse(H) else np.diag(H.diagonal()))
+    return not (off.nnz and off.data.any() if is_sparse(off) else off.any())
 
 
 def _symmetric(H: Any, size: int) -> Any:

@@ -176,7 +176,7 @@ class _LossRows:
     def __init__(self, group: Mapping[int, Loss], n: int, q: int) -> None:
         rows, losses = list(group), list(group.values())
         self.slope = losses[0].slope
-        self.weight = np.array([[loss.weight] for loss in losses])
+        self.weight = _rows([loss.weight for loss in losses])
         self.parameters = [_rows(p) for p in zip(*(x.parameters for x in losses), strict=True)]
         self.everyone = len(rows) == n
         # A slice keeps z[rows] a view; agents in the middle of nowhere need an index.

@@ -13,8 +13,11 @@ import scipy.sparse as sp
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse
 from ccmac.objectives.basic import Box
+from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function, Step
+from ccmac.objectives.piecewise import Pieces
 from ccmac.objectives.quadratic import Quadratic
+from ccmac.objectives.sets import OneRow
 
 
 class Sum(Function):
@@ -23,9 +26,11 @@ class Sum(Function):
     L and mu are sums of the parts' constants: exact when at most one part is not a squared
     distance or when all are quadratic (then from the summed Hessian), else safe bounds.
 
-    The prox is offered where it has a closed form: squared distances merge with the proximal term
-    itself and leave the prox of one other part at a shifted point with a shorter step; a box on
-    top of a coordinatewise part clips that prox; quadratics add up to one quadratic.
+    The prox is offered where it costs no more than scalar roots. Squared distances merge with the
+    proximal term itself and leave the prox of one other part at a shifted point with a shorter
+    step; quadratics add up to one quadratic. Coordinatewise parts add up to one coordinatewise
+    function: piecewise quadratics piece by piece, several others by entrywise roots. On top of
+    coordinatewise parts a box clips, and one linear row (a halfspace, the simplex) is one root.
     """
 
     def __init__(self, *parts: Function) -> None:
@@ -47,9 +52,12 @@ class Sum(Function):
         self.coordinatewise = all(part.coordinatewise for part in flat)
         self._plain = [known for part in flat if (known := part.isotropic()) is not None]
         self._boxes = [part for part in flat if isinstance(part, Box)]
-        self._others = [p for p in flat if p.isotropic() is None and not isinstance(p, Box)]
+        self._sets = [part for part in flat if isinstance(part, OneRow)]
+        apart = (Box, OneRow)
+        self._others = [p for p in flat if p.isotropic() is None and not isinstance(p, apart)]
         self.entrywise_steps = all(part.entrywise_steps for part in flat)
         self.capabilities = self._find_capabilities()
+        self._check_bounds()
 
     def _find_capabilities(self) -> frozenset[str]:
         offered = [part.capabilities for part in self.parts]
@@ -60,13 +68,28 @@ class Sum(Function):
             found.add("subgradient")
         if all("quadratic" in c for c in offered):
             found |= {"quadratic", "prox"}
-        elif (
-            len(self._others) <= 1
-            and all("prox" in c for c in offered)
-            and (not self._boxes or all(part.coordinatewise for part in self._others))
-        ):
+        elif self._has_prox(offered):
             found.add("prox")
         return frozenset(found)
+
+    def _check_bounds(self) -> None:
+        """Bounds and linear rows that exclude each other are refused as soon as they are seen."""
+        bounds = sum((box.pieces() for box in self._boxes), Pieces())
+        if np.any(bounds.low > bounds.high):
+            raise InputError("Sum: the boxes have no common point; widen the bounds")
+        if self._size is not None:
+            for row in self._sets:
+                low, high = (np.broadcast_to(end, self._size) for end in (bounds.low, bounds.high))
+                row.check_meets(np.asarray(low), np.asarray(high))
+
+    def _has_prox(self, offered: list[frozenset[str]]) -> bool:
+        if not all("prox" in c for c in offered) or len(self._sets) > 1:
+            return False
+        entrywise = all(part.coordinatewise for part in self._others)
+        cores = [part for part in self._others if part.pieces() is None]
+        smooth = len(cores) < 2 or all("gradient" in part.capabilities for part in cores)
+        alone = len(self._others) < 2 and not self._boxes and not self._sets
+        return alone or (entrywise and smooth)
 
     @property
     def size(self) -> int | None:
@@ -103,6 +126,13 @@ class Sum(Function):
             return super().prox_at(v, step)
         if self._merged is not None:
             return self._merged.prox_at(v, step)
+        if self._sets:
+            return self._sets[0].prox_with(self._apart_from_sets, v, step)
+        return self._apart_from_sets(v, step)
+
+    def _apart_from_sets(self, v: Array, step: Step) -> Array:
+        if len(self._others) > 1:
+            return self._pieces.prox(v, step, self._core)
         total, shift = self._isotropic_sum()
         shrink = 1.0 + step * total
         point = (v if shift is None else v + step * shift) / shrink
@@ -111,6 +141,24 @@ class Sum(Function):
         for box in self._boxes:
             point = box.prox_at(point, step)
         return point
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        """All coordinatewise piecewise quadratics of the sum, the boxes among them."""
+        known = (part.pieces() for part in self.parts if not isinstance(part, OneRow))
+        return sum((p for p in known if p is not None), Pieces())
+
+    def _core(self, v: Array, step: Step) -> Array:
+        """The prox of what is left besides the pieces."""
+        cores = [part for part in self._others if part.pieces() is None]
+        if len(cores) < 2:
+            return cores[0].prox_at(v, step) if cores else v
+        inverse = np.broadcast_to(1.0 / np.asarray(step), v.shape)
+
+        def slope(u: Array) -> Array:
+            return sum((part.gradient_at(u) for part in cores), inverse * u)
+
+        return increasing_root(slope, -inverse * v, inverse, v)[0]
 
     def _isotropic_sum(self) -> tuple[float, Array | None]:
         total, shift = 0.0, None

@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
 from ccmac.objectives import KINDS, Objective
-from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Agent
+from ccmac.problem import LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent
 from ccmac.storage.npz import read_npz
+from ccmac.texts import open_file, shown
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
-OBJECTIVE = "objective"
+OBJECTIVE, NAME = "objective", "name"
 BLOCKS = (*MATRICES, *RIGHT_HAND_SIDES)
 AGAIN = "save the problem again"
 Named = dict[str, NDArray[Any]]
@@ -48,6 +49,9 @@ def encode_agent(i: int, agent: Agent) -> Named:
                 "saved; give its matrix, dense or sparse"
             )
         _put(arrays, name, block)
+    for name in (NAME, *LIMITS):
+        if getattr(agent, name) is not None:
+            arrays[name] = np.asarray(getattr(agent, name))
     tree = _objective(f"agent {i}, objective", agent.objective, OBJECTIVE, arrays)
     arrays[OBJECTIVE] = np.array(json.dumps(tree, allow_nan=False))
     return arrays
@@ -72,6 +76,9 @@ def read_agent(i: int, path: Path, sha256: str) -> Agent:
     where = f"agent {i}, file {path.name}"
     arrays = Arrays(where, path, sha256)
     blocks: dict[str, Any] = {name: arrays.take(name) for name in BLOCKS if arrays.has(name)}
+    blocks |= {name: arrays.take(name, sparse=False) for name in LIMITS if arrays.has(name)}
+    if arrays.has(NAME):
+        blocks[NAME] = str(arrays.take(NAME, sparse=False))
     text = arrays.take(OBJECTIVE, sparse=False)
     if text.dtype.kind != "U" or text.ndim:
         raise InputError(f"{where}, block objective: is not a text; {AGAIN}")
@@ -99,7 +106,7 @@ class Arrays:
     def __init__(self, where: str, path: Path, sha256: str) -> None:
         self.where = where
         try:
-            with path.open("rb") as stream:
+            with open_file(path) as stream:
                 _check(where, stream, sha256)
                 self.arrays = read_npz(stream)
         except FileNotFoundError:
@@ -134,6 +141,8 @@ class Arrays:
             if shape.shape != (2,) or any(
                 a.dtype.kind not in "iu" for a in (indices, indptr, shape)
             ):
+                raise ValueError
+            if not data.shape == indices.shape == (int(indptr.ravel()[-1]),):
                 raise ValueError
             matrix = sp.csr_array((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
             matrix.check_format(full_check=True)
@@ -192,7 +201,7 @@ def _build(where: str, node: Any, arrays: Arrays) -> Objective:
     kind, state = node["kind"], node["state"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(
-            f"{where}: unknown objective {kind!r}; known are {', '.join(sorted(KINDS))}"
+            f"{where}: unknown objective {shown(kind)}; known are {', '.join(sorted(KINDS))}"
         )
     if not isinstance(state, dict):
         raise InputError(f"{where}: the state of {kind} is not a mapping; save it again")
@@ -203,7 +212,7 @@ def _build(where: str, node: Any, arrays: Arrays) -> Objective:
         raise InputError(f"{where}: {error}") from None
     except (TypeError, KeyError):
         raise InputError(
-            f"{where}: the state of {kind} has wrong entries ({', '.join(sorted(arguments))})"
+            f"{where}: the state of {kind} has wrong entries ({shown(sorted(arguments))})"
         ) from None
 
 
@@ -222,4 +231,6 @@ def _read(where: str, node: Any, arrays: Arrays) -> Any:
             return float(content)
         if tag in ("array", "csr") and isinstance(content, str):
             return arrays.take(content, sparse=tag == "csr")
-    raise InputError(f"{where}: has an unknown entry {sorted(node)} in an objective; save it again")
+    raise InputError(
+        f"{where}: has an unknown entry {shown(sorted(node))} in an objective; save it again"
+    )

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,7 +24,7 @@ from ccmac.vertical import VflProblem
 
 FILE_NAME = "problem.yaml"
 FORMAT = "ccmac-problem"
-VERSION = 1
+VERSION = 2  # written where there are limits or names; version 1, without, is read and written too
 BYTES = 256 * MEGABYTE
 ENTRIES = 20_000_000  # the bytes are the limit: a problem of a million agents can be read
 
@@ -45,6 +47,16 @@ class VerticalEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partition: list[list[int]]
 
 
+class CommonEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What all know of rows and z: senses, bounds (null: none) and names."""
+
+    sense: list[str] | None = None
+    z_lower: list[float | None] | None = None
+    z_upper: list[float | None] | None = None
+    row_names: list[str] | None = None
+    z_names: list[str] | None = None
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of ``problem.yaml``."""
 
@@ -55,6 +67,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     m: int
     agents: list[AgentEntry]
     vertical: VerticalEntry | None = None
+    common: CommonEntry | None = None
 
 
 def save_problem(problem: Problem, directory: Path, *, replace: bool = False) -> None:
@@ -76,10 +89,14 @@ def save_problem(problem: Problem, directory: Path, *, replace: bool = False) ->
             sha256 = write_arrays(target / name, arrays)
             entries.append(AgentEntry(name, sha256, problem.d[i], problem.p[i], problem.r[i]))
         sizes = problem.n, problem.q, problem.m
-        manifest = Manifest(FORMAT, VERSION, *sizes, entries, _vertical(problem))
+        common = _common(problem)
+        plain = common is None and not any(
+            a.limited or a.name is not None for a in problem.agents.values()
+        )
+        version = 1 if plain else VERSION
+        manifest = Manifest(FORMAT, version, *sizes, entries, _vertical(problem), common)
         content = msgspec.to_builtins(manifest)
-        if content["vertical"] is None:
-            del content["vertical"]
+        content = {name: value for name, value in content.items() if value is not None}
         text = yaml.safe_dump(content, sort_keys=False)
         (target / FILE_NAME).write_text(text, encoding="utf-8")
 
@@ -97,7 +114,7 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
     listed = {i: manifest.agents[i] for i in wanted}
     loaded = {i: read_agent(i, directory / e.file, e.sha256) for i, e in listed.items()}
     kind = Problem if manifest.vertical is None else VflProblem
-    problem = kind(loaded, n=manifest.n, q=manifest.q, m=manifest.m)
+    problem = kind(loaded, n=manifest.n, q=manifest.q, m=manifest.m, **_read_common(manifest))
     if manifest.vertical is not None and isinstance(problem, VflProblem):
         vertical = manifest.vertical
         columns = tuple(np.array(part, dtype=np.int64) for part in vertical.partition)
@@ -110,6 +127,28 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
                 f"{told}; the two do not belong together"
             )
     return problem
+
+
+def _common(problem: Problem) -> CommonEntry | None:
+    sense = None if problem.sense is None else problem.sense.tolist()
+    low, high = (
+        None if v is None else [float(k) if math.isfinite(k) else None for k in v]
+        for v in (problem.z_lower, problem.z_upper)
+    )
+    rows, z = (None if v is None else list(v) for v in (problem.row_names, problem.z_names))
+    found = CommonEntry(sense, low, high, rows, z)
+    return None if found == CommonEntry() else found
+
+
+def _read_common(manifest: Manifest) -> dict[str, Any]:
+    """What Problem takes; lengths and senses are checked there."""
+    if manifest.common is None:
+        return {}
+    found: dict[str, Any] = msgspec.structs.asdict(manifest.common)
+    for name, missing in (("z_lower", -math.inf), ("z_upper", math.inf)):
+        if found[name] is not None:
+            found[name] = [missing if v is None else v for v in found[name]]
+    return found
 
 
 def _vertical(problem: Problem) -> VerticalEntry | None:
@@ -140,10 +179,10 @@ def _check_header(path: Path, content: object) -> None:
     """Format and version first: another version may differ in everything else."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path}: does not describe a problem (format: {FORMAT} is missing)")
-    if content.get("version") != VERSION:
+    if content.get("version") not in (1, VERSION) or content.get("version") is True:
         raise InputError(
             f"{path}: has format version {shown(content.get('version'))} but this program reads "
-            f"{VERSION}; save the problem again or update ccmac"
+            f"1 and {VERSION}; save the problem again or update ccmac"
         )
 
 

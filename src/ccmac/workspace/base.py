@@ -11,12 +11,15 @@ from functools import cached_property
 import numpy as np
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.limits import Reduction
 from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.eliminated import Eliminated, form_rows
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
@@ -25,7 +28,8 @@ from ccmac.workspace.shared import SharedEquations
 class Workspace:
     """A problem (or a :class:`Stack`, as one agent without blocks) on a runtime.
 
-    ``whole`` is the problem as given, ``problem`` the part whose agents this process owns.
+    ``whole`` is the problem as given, ``problem`` the part whose agents this process owns, with
+    equations alone; ``reduction`` is how that came about where there are inequalities or bounds.
     """
 
     def __init__(self, problem: Problem | Stack, runtime: Runtime) -> None:
@@ -43,7 +47,11 @@ class Workspace:
         self.runtime, self.ledger = runtime, runtime.ledger
         self.doubts: list[str] = []  # declared constants that did not hold when tried
         with self.ledger.phase("setup"):
-            self.problem, self.curvature = _owned_part(self.whole, runtime)
+            self.problem, limited, (self.curvature, self._form) = _owned_part(self.whole, runtime)
+            self.reduction = Reduction.of(self.problem, runtime) if limited else None
+            if self.reduction is not None:
+                self.problem = self.reduction.problem
+                self.curvature, self._form = _declared(self.problem, runtime)
 
     @cached_property
     def space(self) -> Space:
@@ -74,6 +82,16 @@ class Workspace:
             return Reduced(self.problem, self.runtime, self.curvature, self.local)
 
     @cached_property
+    def eliminated(self) -> Eliminated | None:
+        """The dual in the coupled price alone, where z follows from it."""
+        if self.stack is not None:
+            return None
+        with self.ledger.phase("setup"):
+            return Eliminated.of(
+                self.problem, self.runtime, self.coupling, self.curvature, self._form
+            )
+
+    @cached_property
     def capabilities(self) -> frozenset[str]:
         """What the objectives offer together: smooth, strongly convex, quadratic, prox."""
         table = self.curvature
@@ -87,10 +105,19 @@ class Workspace:
         return frozenset(name for name, there in offered.items() if there)
 
 
-def _owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, CurvatureTable]:
-    """The agents of this process, and what all agents declare: one averaging.
+def _declared(problem: Problem, runtime: Runtime) -> tuple[CurvatureTable, Array]:
+    """What all agents declare of their objectives, and :func:`form_rows`: one averaging."""
+    form = runtime.ride(form_rows(problem), whole=True)
+    return CurvatureTable(problem, runtime), form.value
 
-    Which block families exist anywhere is agreed upon.
+
+def _owned_part(
+    problem: Problem, runtime: Runtime
+) -> tuple[Problem, bool, tuple[CurvatureTable, Array]]:
+    """The agents of this process, whether any agent has limits, and what all declare.
+
+    Which block families exist anywhere is agreed upon: a number for each is 1 where it is there,
+    2 more from an agent with limits. One averaging.
     """
     owned = runtime.owned
     if not set(owned) <= set(problem.agents):
@@ -98,14 +125,15 @@ def _owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, CurvatureT
             f"problem: this process needs agents {owned.start}..{owned.stop - 1} but "
             f"holds {sorted(problem.agents)}"
         )
-    rows = np.array([[float(k in problem.present) for k in MATRICES]] * len(owned))
+    base = 2.0 * problem.limited
+    rows = np.array([[base + (k in problem.present) for k in MATRICES]] * len(owned))
     there = runtime.ride(rows, whole=True)
     part = problem.restricted(owned) if problem.complete and not runtime.alone else problem
-    table = CurvatureTable(part, runtime)
+    declared = _declared(part, runtime)
+    told = there.value
+    limited, seen = bool((told >= 2).any()), np.atleast_1d((told % 2 > 0).any(axis=0))
     if not problem.complete:
-        seen = np.atleast_1d(there.value.any(axis=0))
         held = {i: problem.agents[i] for i in owned}
         present = [k for k, found in zip(MATRICES, seen, strict=True) if found]
-        part = Problem(held, n=problem.n, q=problem.q, m=problem.m, present=present)
-        table.problem = part
-    return part, table
+        part = declared[0].problem = problem.holding(held, present)
+    return part, limited, declared

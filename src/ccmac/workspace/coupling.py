@@ -64,7 +64,7 @@ def even_rows(problem: Problem) -> Problem:
     changed = {i: _even(agent) for i, agent in problem.agents.items()}
     if all(changed[i] is agent for i, agent in problem.agents.items()):
         return problem
-    return Problem(changed, n=problem.n, q=problem.q, m=problem.m, present=problem.present)
+    return problem.holding(changed)
 
 
 def _even(agent: Agent) -> Agent:

@@ -12,7 +12,7 @@ from ccmac.lab.experiments.plugins import DATASETS
 from ccmac.lab.experiments.records import Record, read_records, write_record, write_suite
 from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
-from ccmac.results import COLUMNS
+from ccmac.trace import COLUMNS
 
 PLUGIN = '''\
 """Twenty rows, six features."""

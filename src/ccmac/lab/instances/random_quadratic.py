@@ -69,7 +69,7 @@ def random_quadratic(
             dropped = name in absent if isinstance(absent, Collection) else random.random() < absent
             if dropped:
                 del blocks[name]
-        sides = _sides(blocks, x, z, m)
+        sides: dict[str, Any] = dict(_sides(blocks, x, z, m))
         if sparse:
             blocks = {name: sp.csr_array(matrix) for name, matrix in blocks.items()}
         agents.append(Agent(_objective(random, d_i + q, kappa_f), **blocks, **sides))

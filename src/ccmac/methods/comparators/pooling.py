@@ -80,7 +80,8 @@ def _kind(part: Function | None) -> list[float]:
         return [0.0, 0.0, 0.0, 0.0]
     if part.isotropic() is not None:
         return [1.0, 0.0, 0.0, 0.0]
-    if isinstance(part, Loss) and part.M is None and np.isfinite(part.slope_lipschitz):
+    plain = isinstance(part, Loss) and part.M is None and np.ndim(part.weight) == 0
+    if plain and isinstance(part, Loss) and np.isfinite(part.slope_lipschitz):
         digest = zlib.crc32(type(part).__name__.encode())
         for value in part.parameters:
             digest = zlib.crc32(np.ascontiguousarray(value, dtype=np.float64).tobytes(), digest)

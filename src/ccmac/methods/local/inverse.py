@@ -40,7 +40,7 @@ def constrained_inverse(solve: Solve, E: Array) -> Solve:
 
     def apply(v: Array) -> Array:
         u = solve(v)
-        return np.asarray(u - images @ scipy.linalg.cho_solve(factor, E @ u))
+        return np.asarray(u - images @ scipy.linalg.cho_solve(factor, E @ u, check_finite=False))
 
     return apply
 
@@ -102,6 +102,9 @@ class LocalInverses:
         q, own = problem.q, OwnEquations(work)
         shift = curvature_shift(work.curvature)
         self.shifted = bool(shift.any())
+        self._plain = _multiples_of_identity(work, shift)
+        if self._plain is not None:
+            return
         self._apply: list[Solve] = []
         self._origin: list[tuple[Array, Array]] = []
         for k, (i, agent) in enumerate(problem.agents.items()):
@@ -116,6 +119,9 @@ class LocalInverses:
     def minimisers(self, h: Array) -> Array:
         """argmin f_i + <h_i, u> under the agent's equations, all agents. Cost: 1 argmin."""
         self.ledger.charge(argmins=1)
+        if self._plain is not None:
+            weights, linear = self._plain
+            return np.asarray((linear - h) / weights)
         out = self.space.zeros()
         for k, (point, slope) in enumerate(self._origin):
             self.space.write(out, k, point + self._apply[k](slope - self.space.read(h, k)))
@@ -124,10 +130,38 @@ class LocalInverses:
     def apply(self, h: Array) -> Array:
         """T_i h_i, all agents. Cost: 1 argmin."""
         self.ledger.charge(argmins=1)
+        if self._plain is not None:
+            return np.asarray(h / self._plain[0])
         out = self.space.zeros()
         for k, inverse in enumerate(self._apply):
             self.space.write(out, k, inverse(self.space.read(h, k)))
         return out
+
+
+def _multiples_of_identity(work: Workspace, shift: Array) -> tuple[Array, Array] | None:
+    """(diagonal, linear term) of all agents' quadratics as two vectors of the space.
+
+    None unless every Hessian is a multiple of I in x_i and in z, and no agent has equations of its
+    own: then nothing is factorized and no step loops over agents.
+    """
+    if not (work.local.empty and work.shared.empty):
+        return None
+    space = work.space
+    weights, linear = space.zeros(), space.zeros()
+    for k, (i, agent) in enumerate(work.problem.agents.items()):
+        f = agent.objective
+        if not isinstance(f, Separable):
+            return None
+        on_x, on_z = (
+            (0.0, None) if part is None else part.isotropic() for part in (f.x_part, f.z_part)
+        )
+        if on_x is None or on_z is None:
+            return None
+        (a_x, s_x), (a_z, s_z) = on_x, on_z
+        space.x_of(weights, k)[...], space.z(weights)[k] = a_x, a_z + shift[i]
+        space.x_of(linear, k)[...] = 0.0 if s_x is None else s_x
+        space.z(linear)[k] = 0.0 if s_z is None else s_z
+    return (weights, linear) if (weights > 0).all() else None
 
 
 def plus_diagonal(H: Any, diagonal: Array) -> Any:

@@ -18,7 +18,6 @@ import scipy.linalg
 
 from ccmac.inputs import Array
 from ccmac.linalg.factor import factorized
-from ccmac.methods.local.entrywise import increasing_root
 from ccmac.methods.local.hessians import has_hessian, hessian_at
 from ccmac.methods.local.inverse import (
     DENSE,
@@ -31,6 +30,7 @@ from ccmac.methods.local.inverse import (
 from ccmac.methods.local.newton import Smooth
 from ccmac.objectives.base import Objective
 from ccmac.objectives.basic import SquaredDistance
+from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace

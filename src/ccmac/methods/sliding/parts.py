@@ -16,6 +16,7 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
+from ccmac.objectives.limited import Limited
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent, Problem
@@ -38,6 +39,12 @@ def split(objective: Objective) -> tuple[Objective, Objective] | None:
     if isinstance(objective, Function):
         pair = _split(objective)
         return None if pair is None else (pair[0] or Separable(), pair[1] or Separable())
+    if isinstance(objective, Limited) and "prox" not in objective.capabilities:
+        inner = objective.objective
+        smooth = "gradient" in inner.capabilities
+        parts = (inner, Separable()) if smooth else split(inner)
+        found = None if parts is None else objective.taken_apart(*parts)
+        return found if found is not None and "prox" in found[1].capabilities else None
     if "gradient" in objective.capabilities:
         return objective, Separable()
     return (Separable(), objective) if "prox" in objective.capabilities else None

@@ -1,0 +1,37 @@
+from . import errors, lab, methods, network, objectives, runtime, storage, vfl
+from .angles.measure import geometry
+from .api import plan, solve
+from .ledger import Costs
+from .methods.registry import available_methods
+from .network import Network
+from .problem import Agent, Problem
+from .realizations.base import Certificates
+from .results import Result, Solution
+from .runtime import InProcess
+from .stack import Stack
+from .version import __version__
+
+__all__ = [
+    "Agent",
+    "Certificates",
+    "Costs",
+    "InProcess",
+    "Network",
+    "Problem",
+    "Result",
+    "Solution",
+    "Stack",
+    "__version__",
+    "available_methods",
+    "errors",
+    "geometry",
+    "lab",
+    "methods",
+    "network",
+    "objectives",
+    "plan",
+    "runtime",
+    "solve",
+    "storage",
+    "vfl",
+]

@@ -1,0 +1,226 @@
+"""From a problem with inequalities and bounds to one with equations, and back.
+
+    a'(x, z) <= b   ->   a'(x, z) + s = b,  s >= 0        a'(x, z) >= b   ->   a'(x, z) - s = b
+
+The slack s is one more entry of the x of an agent that takes part in the row: of the agent itself
+for rows of C_i, of one that has entries in the row for coupled rows. Rows D_i z <= e_i join the
+coupled rows, where x and z meet, with a slack of agent i. Bounds and the signs of slacks go into
+the objective (:class:`ccmac.objectives.Limited`). The solutions are the same, the user's prices are
+those of the same rows, and a slack is never shown. Cost: one reduction that rides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, is_sparse
+from ccmac.limits.layout import Layout, layout
+from ccmac.objectives import Limited
+from ccmac.problem import Agent, Problem
+from ccmac.problem.reading import rows_of, signs
+from ccmac.runtime.base import Runtime
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """``user`` is the problem as given, ``problem`` the one with equations (agents held here)."""
+
+    user: Problem
+    problem: Problem
+    layout: Layout
+
+    @classmethod
+    def of(cls, user: Problem, runtime: Runtime) -> Reduction:
+        """Of the agents owned here; every process must call it."""
+        plan = layout(user, runtime)
+        agents = {i: _reduced(user, i, plan) for i in user.agents}
+        present = set(user.present) | ({"A"} if plan.rows.size else set())
+        present |= {"A", "B"} if plan.width > user.m else set()
+        problem = Problem(agents, n=user.n, q=user.q, m=plan.width, present=present)
+        return cls(user, problem, plan)
+
+    @property
+    def slacks(self) -> int:
+        """Slacks of the agents held here."""
+        return sum(self.problem.d.values()) - sum(self.user.d.values())
+
+    # -- points ------------------------------------------------------------------------------------
+    def x(self, blocks: Sequence[Array]) -> list[Array]:
+        """x_i without slacks."""
+        sizes = self.user.d.values()
+        return [np.array(v[:d]) for v, d in zip(blocks, sizes, strict=True)]
+
+    def lifted(self, x: Sequence[Array], z: Array, runtime: Runtime) -> list[Array]:
+        """x_i with the slacks that fit best; one averaging where coupled rows have slacks."""
+        plan, user = self.layout, self.user
+        misfit = np.zeros(0)
+        if plan.rows.size:
+            sides = [
+                coupled_misfit(agent, np.asarray(v), z, user.m)[plan.rows]
+                for v, agent in zip(x, user.agents.values(), strict=True)
+            ]
+            misfit = user.n * runtime.average(np.stack(sides))[0]
+        found = []
+        for v, (i, agent) in zip(x, user.agents.items(), strict=True):
+            room = [
+                -signs(user.sense[plan.kept(i)]) * misfit[plan.keepers == i]
+                if user.sense is not None
+                else np.zeros(0),
+                _room(agent.C, agent.c, agent.C_sense, np.asarray(v)),
+                _room(agent.D, agent.e, agent.D_sense, z),
+            ]
+            found.append(np.concatenate([v, np.maximum(np.concatenate(room), 0.0)]))
+        return found
+
+    # -- prices ------------------------------------------------------------------------------------
+    def shared(self, price: Array, shared: Sequence[Array]) -> list[Array]:
+        """The prices of D_i's rows, from the coupled price and those of its equations."""
+        found = []
+        for rows, (i, agent) in zip(shared, self.user.agents.items(), strict=True):
+            whole = np.zeros(self.user.r[i])
+            whole[rows_of(agent.D_sense, len(whole), equal=True)] = rows
+            whole[rows_of(agent.D_sense, len(whole), equal=False)] = price[self.layout.moved(i)]
+            found.append(whole)
+        return found
+
+    def lifted_price(self, coupled: Array, shared: Sequence[Array], runtime: Runtime) -> Array:
+        """The price of all coupled rows; one averaging where D had inequalities."""
+        price = np.zeros(self.layout.width)
+        price[: self.user.m] = coupled
+        if self.layout.width == self.user.m:
+            return price
+        rows = np.zeros((len(self.user.agents), self.layout.width))
+        for k, (i, agent) in enumerate(self.user.agents.items()):
+            unequal = rows_of(agent.D_sense, self.user.r[i], equal=False)
+            rows[k, self.layout.moved(i)] = shared[k][unequal]
+        price[self.user.m :] = self.user.n * runtime.average(rows[:, self.user.m :])[0]
+        return price
+
+    def equations(self, shared: Sequence[Array]) -> list[Array]:
+        """The prices of those rows of D_i that stayed."""
+        agents = self.user.agents.values()
+        return [
+            v[rows_of(agent.D_sense, len(v), equal=True)]
+            for v, agent in zip(shared, agents, strict=True)
+        ]
+
+
+def coupled_misfit(agent: Agent, x: Array, z: Array, m: int) -> Array:
+    """A_i x + B_i z - b_i."""
+    out = np.zeros(m) if agent.b is None else -agent.b
+    for block, v in ((agent.A, x), (agent.B, z)):
+        if block is not None:
+            out = out + block @ v
+    return out
+
+
+def _room(block: Any, right: Any, sense: Any, v: Array) -> Array:
+    """How far inequality rows are from being violated."""
+    if block is None or sense is None:
+        return np.zeros(0)
+    rows = rows_of(sense, len(sense), equal=False)
+    side = np.zeros(len(sense)) if right is None else right
+    return np.asarray(signs(sense)[rows] * (side - block @ v)[rows])
+
+
+# -- one agent's blocks ----------------------------------------------------------------------------
+def _reduced(user: Problem, i: int, plan: Layout) -> Agent:
+    agent, d = user.agents[i], user.d[i]
+    kept, moved = plan.kept(i), plan.moved(i)
+    C_rows = rows_of(agent.C_sense, user.p[i], equal=False)
+    D_rows = rows_of(agent.D_sense, user.r[i], equal=False)
+    slacks = len(kept) + len(C_rows) + len(D_rows)
+    changes: dict[str, Any] = {"lower": None, "upper": None, "C_sense": None, "D_sense": None}
+    if slacks or plan.width > user.m:
+        _refuse_operators(user, i, slacks, plan)
+        coupled = _signs(user.sense, kept), _signs(agent.D_sense, D_rows)
+        changes["A"] = _extended(
+            agent.A, (plan.width, d + slacks), np.concatenate([kept, moved]),
+            d + np.r_[: len(kept), len(kept) + len(C_rows) : slacks], np.concatenate(coupled),
+        )  # fmt: skip
+        changes["B"] = _with_rows(agent.B, agent.D, D_rows, moved, (plan.width, user.q))
+        side = np.zeros(plan.width)
+        side[: user.m] = 0.0 if agent.b is None else agent.b
+        side[moved] = 0.0 if agent.e is None else agent.e[D_rows]
+        changes["b"] = side
+    if slacks and agent.C is not None:
+        place = d + len(kept) + np.arange(len(C_rows))
+        shape = (user.p[i], d + slacks)
+        changes["C"] = _extended(agent.C, shape, C_rows, place, _signs(agent.C_sense, C_rows))
+    if len(D_rows):
+        stay = rows_of(agent.D_sense, user.r[i], equal=True)
+        changes["D"] = agent.D[stay] if len(stay) else None
+        changes["e"] = None if agent.e is None or not len(stay) else agent.e[stay]
+    return replace(agent, objective=_limited(user, i, slacks), **changes)
+
+
+def _limited(user: Problem, i: int, slacks: int) -> Any:
+    agent, free = user.agents[i], np.full(user.d[i], np.inf)
+    z_free = np.full(user.q, np.inf)
+    lower = [
+        -free if agent.lower is None else agent.lower, np.zeros(slacks),
+        -z_free if user.z_lower is None else user.z_lower,
+    ]  # fmt: skip
+    upper = [
+        free if agent.upper is None else agent.upper, np.full(slacks, np.inf),
+        z_free if user.z_upper is None else user.z_upper,
+    ]  # fmt: skip
+    limited = Limited(agent.objective, np.concatenate(lower), np.concatenate(upper), slacks, user.q)
+    return agent.objective if limited.free and not slacks else limited
+
+
+def _signs(sense: Any, rows: Any) -> Array:
+    return np.zeros(0) if sense is None else signs(sense)[rows]
+
+
+def _extended(block: Any, shape: tuple[int, int], rows: Any, columns: Any, entries: Array) -> Any:
+    """The block in the corner of a larger one, with ``entries`` at (rows, columns)."""
+    if isinstance(block, np.ndarray):
+        whole = np.zeros(shape)
+        whole[: block.shape[0], : block.shape[1]] = block
+        whole[rows, columns] = entries
+        return whole
+    if block is None and not len(entries):
+        return None
+    old = sp.coo_array((0, 0)) if block is None else sp.coo_array(block)
+    places = np.concatenate([old.row, rows]), np.concatenate([old.col, columns])
+    return sp.csr_array((np.concatenate([old.data, entries]), places), shape=shape)
+
+
+def _with_rows(block: Any, D: Any, rows: Any, places: Any, shape: tuple[int, int]) -> Any:
+    """B_i with rows of D_i at ``places``."""
+    if not len(rows) and block is None:
+        return None
+    dense = (block is None or isinstance(block, np.ndarray)) and isinstance(D, np.ndarray | None)
+    if dense:
+        whole = np.zeros(shape)
+        if block is not None:
+            whole[: block.shape[0]] = block
+        if len(rows):
+            whole[places] = D[rows]
+        return whole
+    top = sp.csr_array((0, shape[1])) if block is None else sp.csr_array(block)
+    lifted = sp.coo_array(sp.csr_array(D)[rows] if len(rows) else sp.csr_array((0, shape[1])))
+    old = sp.coo_array(top)
+    row = np.concatenate([old.row, np.asarray(places)[lifted.row]])
+    col = np.concatenate([old.col, lifted.col])
+    return sp.csr_array((np.concatenate([old.data, lifted.data]), (row, col)), shape=shape)
+
+
+def _refuse_operators(user: Problem, i: int, slacks: int, plan: Layout) -> None:
+    """Rows and columns are added to what has entries."""
+    agent = user.agents[i]
+    touched = {"A": True, "B": plan.width > user.m, "C": slacks > 0, "D": plan.width > user.m}
+    for name, there in touched.items():
+        block = getattr(agent, name)
+        if there and block is not None and not (is_sparse(block) or isinstance(block, np.ndarray)):
+            raise InputError(
+                f"{user.who(i)}, block {name}: is an operator, and inequality rows need a slack "
+                "beside its columns; give its matrix, dense or sparse"
+            )

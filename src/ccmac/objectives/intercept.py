@@ -1,0 +1,161 @@
+"""h(v) = min_b l(v + 1 b'): a loss whose intercept, one number a column of scores, is fitted.
+
+h is convex, as a minimum over b of a jointly convex function, and by the envelope theorem its
+gradient is that of l at v + 1 b', b the minimiser; its columns sum to zero. L is at most that of l
+and mu = 0, since h(v + 1 t') = h(v). Whoever knows the scores can fit the intercept alone, so that
+it needs no message and no penalty. Cost: a few gradients (or proximal maps) of l.
+
+The prox is u = prox_l(v + 1 b') - 1 b' where b minimises the Moreau envelope of l at v + 1 b': a
+scalar root, the slope (v + b - prox_l(v + b)) / step summed over the entries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from scipy.special import softmax
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.objectives.function import Function, Step
+from ccmac.objectives.loss import Loss, MarginLoss
+from ccmac.objectives.multinomial import Multinomial
+
+STEPS = 100
+RESOLVED = 1e-14
+WIDEST = 1e300
+
+
+class Intercept(Function):
+    """min_b loss(v + 1 b') for an elementwise loss of v itself, or a Multinomial."""
+
+    arguments = ("loss",)
+
+    def __init__(self, loss: Any) -> None:
+        elementwise = isinstance(loss, Loss) and loss.M is None and not loss.ridge
+        if not (elementwise or isinstance(loss, Multinomial)):
+            raise InputError(
+                f"Intercept: takes Huber, Logistic, Hinge (without M and ridge) or Multinomial, "
+                f"not {type(loss).__name__}"
+            )
+        self.loss: Function = loss
+        self.entrywise_steps = elementwise
+        smooth = "gradient" in loss.capabilities
+        self.capabilities = frozenset(
+            ({"gradient"} if smooth else set()) | ({"prox"} if elementwise else set())
+        )
+        self._check_bounded()
+
+    def _check_bounded(self) -> None:
+        """With one class alone the intercept would run away."""
+        loss = self.loss
+        if isinstance(loss, MarginLoss | Multinomial):
+            assert loss.y is not None
+            used = np.broadcast_to(loss.weight, loss.y.shape) > 0
+            wanted = loss.classes if isinstance(loss, Multinomial) else 2
+            if len(np.unique(loss.y[used])) < wanted:
+                raise InputError(
+                    "Intercept: some class has no row of positive weight; "
+                    "the intercept would be infinite"
+                )
+
+    @property
+    def size(self) -> int | None:
+        """That of the loss."""
+        return self.loss.size
+
+    def constants(self, size: int) -> tuple[float, float]:
+        """(L of the loss at most, 0)."""
+        return self.loss.constants(size)[0], 0.0
+
+    def offset(self, v: Array) -> Array:
+        """b, one entry a column of scores (of sum zero where there are several)."""
+        if isinstance(self.loss, Multinomial):
+            return _class_offsets(self.loss, v)
+        if "gradient" in self.loss.capabilities:
+            return np.array([_root(lambda b: float(self.loss.gradient_at(v + b).sum()))])
+        return np.array([_kink(self.loss, v)])
+
+    def _shifted(self, v: Array, b: Array) -> Array:
+        return np.asarray((v.reshape(-1, len(b)) + b).ravel())
+
+    def value_at(self, v: Array) -> float:
+        return self.loss.value_at(self._shifted(v, self.offset(v)))
+
+    def gradient_at(self, v: Array) -> Array:
+        """grad loss at the fitted scores."""
+        if "gradient" not in self.capabilities:
+            return super().gradient_at(v)
+        return self.loss.gradient_at(self._shifted(v, self.offset(v)))
+
+    def prox_at(self, v: Array, step: Step) -> Array:
+        """See the module."""
+        if "prox" not in self.capabilities:
+            return super().prox_at(v, step)
+
+        def slope(b: float) -> float:
+            return float(np.sum((v + b - self.loss.prox_at(v + b, step)) / step))
+
+        b = _root(slope)
+        return np.asarray(self.loss.prox_at(v + b, step) - b)
+
+    def lipschitz_at(self, size: int) -> float:
+        """That of the loss; none is told where no gradient is."""
+        return self.loss.lipschitz_at(size) if "gradient" in self.capabilities else math.inf
+
+
+def _root(slope: Callable[[float], float]) -> float:
+    """A root of an increasing function of one number that changes its sign."""
+    at_zero = slope(0.0)
+    if at_zero == 0.0:
+        return 0.0
+    sign, reach, near = (-1.0 if at_zero > 0 else 1.0), 1.0, 0.0
+    while (far := slope(sign * reach)) * at_zero > 0 and reach < WIDEST:
+        near, reach = reach, 4.0 * reach
+    if far == 0.0:
+        return sign * reach
+    return float(
+        scipy.optimize.brentq(
+            slope, sign * near, sign * reach, xtol=1e-300, rtol=1e-15, maxiter=500
+        )
+    )
+
+
+def _kink(loss: Function, v: Array) -> float:
+    """A minimiser over b of a hinge loss, whose slope jumps at b = y - v."""
+    assert isinstance(loss, MarginLoss)
+    assert loss.y is not None
+    kinks = loss.y - v
+    order = np.argsort(kinks, kind="stable")
+    # From the left every label +1 loses 1 a unit; each kink passed adds its weight to the slope.
+    weights = np.broadcast_to(loss.weight, v.shape)
+    rise = np.cumsum(weights[order]) - float(weights[loss.y > 0].sum())
+    return float(kinks[order][int(np.argmax(rise >= 0))])
+
+
+def _class_offsets(loss: Multinomial, v: Array) -> Array:
+    """Newton's method with halved steps on the K offsets."""
+    scores, b = v.reshape(-1, loss.classes), np.zeros(loss.classes)
+    weights = np.broadcast_to(loss.weight, len(loss.y))
+    value = loss.value_at(v)
+    for _ in range(STEPS):
+        p = softmax(scores + b, axis=1)
+        slope = loss.gradient_at((scores + b).ravel()).reshape(scores.shape).sum(axis=0)
+        if np.abs(slope).max() <= RESOLVED * weights.sum():
+            break
+        weighted = p * weights[:, None]
+        H = np.diag(weighted.sum(axis=0)) - p.T @ weighted
+        H += float(np.trace(H)) / loss.classes**2  # the direction (1, ..., 1) is flat
+        move = np.linalg.lstsq(H, slope, rcond=None)[0]
+        t = 1.0
+        while t > 1e-10:
+            trial = loss.value_at((scores + b - t * move).ravel())
+            if trial <= value - 1e-4 * t * float(slope @ move) + 1e-15 * abs(value):
+                break
+            t *= 0.5
+        b, value = b - t * move, trial
+    return np.asarray(b - b.mean())

@@ -1,0 +1,101 @@
+"""sum_j weight_j (log sum_k exp(v_jk) - v_j,c_j): the loss of a choice among K classes.
+
+v holds one row of K scores for each observation j with class c_j, flattened row by row. The
+Hessian of a row is diag(p) - pp' with p the softmax, so L = max weight / 2 and mu = 0 (scores that
+all grow alike change nothing). One gradient is one softmax.
+
+Prox, with u the row sought, s = step * weight and a = v + s e_c: u_k + s_k p_k(u) = a_k. With
+p_k = exp(u_k - t) that is u_k = a_k - w(a_k - t + log s_k), w Wright's omega function, and t is the
+root of the convex decreasing sum_k w(a_k - t + log s_k) / s_k - 1: Newton's steps from the left.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax, wrightomega
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, real_vector
+from ccmac.objectives.function import Function, Step
+
+STEPS = 100
+
+
+class Multinomial(Function):
+    """Cross entropy of rows of ``classes`` scores; ``y`` holds the classes 0, 1, ..., K - 1."""
+
+    capabilities = frozenset({"gradient", "prox"})
+    entrywise_steps = True
+    arguments = ("y", "classes", "weight")
+
+    def __init__(self, y: Any, classes: int, weight: Any = 1.0) -> None:
+        given = real_vector("Multinomial, y", y)
+        if type(classes) is not int or classes < 2:
+            raise InputError(f"Multinomial, classes: is {classes!r}; give a whole number >= 2")
+        if ((given < 0) | (given >= classes) | (given != np.floor(given))).any():
+            raise InputError(
+                f"Multinomial, y: has entries that are no class 0..{classes - 1}; "
+                "number the classes from 0"
+            )
+        self.y, self.classes = given, classes
+        weights = real_vector("Multinomial, weight", weight)
+        if (weights < 0).any() or len(weights) not in (1, len(given)):
+            raise InputError(
+                "Multinomial, weight: give one number, or one for each row, not negative"
+            )
+        self.weight: Any = float(weights[0]) if np.ndim(weight) == 0 else weights
+        self._row_weights: Array = np.broadcast_to(weights, given.shape)
+        self._labels: NDArray[np.int64] = given.astype(np.int64)
+        self._rows = np.arange(len(given))
+
+    @property
+    def size(self) -> int:
+        """Rows times classes."""
+        return len(self.y) * self.classes
+
+    def _scores(self, v: Array) -> Array:
+        return v.reshape(len(self.y), self.classes)
+
+    def constants(self, size: int) -> tuple[float, float]:
+        """(max weight / 2, 0)."""
+        return 0.5 * float(np.max(self._row_weights, initial=0.0)), 0.0
+
+    def value_at(self, v: Array) -> float:
+        scores = self._scores(v)
+        terms = logsumexp(scores, axis=1) - scores[self._rows, self._labels]
+        return float(self._row_weights @ terms)
+
+    def gradient_at(self, v: Array) -> Array:
+        """weight_j (softmax - indicator of the class)."""
+        slopes = softmax(self._scores(v), axis=1)
+        slopes[self._rows, self._labels] -= 1.0
+        slopes *= self._row_weights[:, None]
+        return np.asarray(slopes.ravel())
+
+    def prox_at(self, v: Array, step: Step) -> Array:
+        """See the module."""
+        scores = self._scores(v)
+        s = self._scores(np.broadcast_to(step, v.shape)) * self._row_weights[:, None]
+        still = (self._row_weights == 0)[:, None]
+        s = np.where(still, 1.0, s)
+        a = scores.copy()
+        a[self._rows, self._labels] += s[self._rows, self._labels]
+        high = np.log(s) + a
+        t = (a - s).max(axis=1, keepdims=True)  # one class alone has probability 1 there
+        for _ in range(STEPS):
+            omega = wrightomega(high - t)
+            p = omega / s
+            move = (p.sum(axis=1, keepdims=True) - 1.0) / (p / (1.0 + omega)).sum(
+                axis=1, keepdims=True
+            )
+            t = t + move
+            if np.all(np.abs(move) <= 1e-15 * (1.0 + np.abs(t))):
+                break
+        return np.asarray(np.where(still, scores, a - wrightomega(high - t)).ravel())
+
+    def lipschitz_at(self, size: int) -> float:
+        """sqrt(2) ||weight||: a row's slope has norm at most sqrt(2)."""
+        return float(np.sqrt(2.0) * np.linalg.norm(self._row_weights))

@@ -1,0 +1,122 @@
+"""Sets cut out by one linear row: a halfspace and the simplex.
+
+On top of any coordinatewise function r with a prox the projection onto {a'u <= b} (or = b) is one
+scalar root: u(t) = prox_r(v - step t a), and a'u(t) falls in t.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, positive, real_vector
+from ccmac.objectives.function import Function, Step
+
+ROOM = 1e-12  # share of |a|'|v| + |b| by which the row may be missed
+DOUBLINGS = 200
+
+
+class OneRow(Function):
+    """{v >= least: a'v <= b}, or = b where ``equal``; the prox projects."""
+
+    capabilities = frozenset({"prox"})
+    entrywise_steps = True
+    least: float = -math.inf
+    equal: bool = False
+    bound: float
+
+    @abstractmethod
+    def row(self, size: int) -> Array:
+        """The vector a."""
+
+    def constants(self, size: int) -> tuple[float, float]:
+        return math.inf, 0.0
+
+    def value_at(self, v: Array) -> float:
+        """0 inside, where the row is met to rounding; +inf outside."""
+        a = self.row(len(v))
+        off = float(a @ v) - self.bound
+        room = ROOM * (1.0 + float(np.abs(a) @ np.abs(v)) + abs(self.bound))
+        inside = (abs(off) if self.equal else off) <= room
+        return 0.0 if inside and (v >= self.least - room).all() else math.inf
+
+    def prox_at(self, v: Array, step: Step) -> Array:
+        return self.prox_with(lambda u, s: u.copy(), v, step)
+
+    def prox_with(self, rest: Callable[[Array, Step], Array], v: Array, step: Step) -> Array:
+        """The prox of this set plus a coordinatewise function with prox ``rest``."""
+        a = self.row(len(v))
+
+        def at(t: float) -> Array:
+            return np.maximum(rest(v - t * (step * a), step), self.least)
+
+        def excess(t: float) -> float:
+            return float(a @ at(t)) - self.bound
+
+        now = excess(0.0)
+        if now == 0.0 or (now < 0.0 and not self.equal):
+            return at(0.0)
+        return at(_root(excess, now, 1.0 / max(float(np.sum(step * a * a)), 1e-300)))
+
+    def check_meets(self, low: Array, high: Array) -> None:
+        """Raise InputError where {low <= v <= high} holds no point of the set."""
+        a = self.row(len(low))
+        low, used = np.maximum(low, self.least), a != 0
+        ends = np.stack([a * low, a * high], axis=0)[:, used]
+        least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+        room = ROOM * (1.0 + abs(self.bound))
+        if least > self.bound + room or (self.equal and most < self.bound - room):
+            raise InputError(
+                f"Sum: {type(self).__name__} and the bounds have no common point; widen the bounds"
+            )
+
+
+def _root(excess: Callable[[float], float], now: float, unit: float) -> float:
+    """t with excess(t) = 0; ``now`` = excess(0), and excess falls."""
+    reach = now * unit
+    for _ in range(DOUBLINGS):
+        if excess(reach) * now <= 0.0:
+            low, high = sorted((0.0, reach))
+            return float(brentq(excess, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=500))
+        reach *= 2.0
+    raise InputError("Sum: a linear row and the bounds beside it have no common point")
+
+
+class Halfspace(OneRow):
+    """0 where a'v <= b, +inf elsewhere."""
+
+    arguments = ("a", "b")
+
+    def __init__(self, a: Any, b: float = 0.0) -> None:
+        self.a = real_vector("Halfspace, a", a)
+        self.b = self.bound = float(real_vector("Halfspace, b", b)[0])
+        if not self.a.any():
+            raise InputError("Halfspace, a: is zero; give a row with an entry")
+
+    @property
+    def size(self) -> int:
+        """Length of a."""
+        return len(self.a)
+
+    def row(self, size: int) -> Array:
+        return self.a
+
+
+class Simplex(OneRow):
+    """0 where v >= 0 and sum v = radius, +inf elsewhere."""
+
+    arguments = ("radius",)
+    least = 0.0
+    equal = True
+
+    def __init__(self, radius: float = 1.0) -> None:
+        self.radius = self.bound = positive("Simplex, radius", radius)
+
+    def row(self, size: int) -> Array:
+        return np.ones(size)

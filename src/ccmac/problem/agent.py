@@ -1,0 +1,115 @@
+"""One agent's private data, cleaned and checked with errors that name the agent and the block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.inputs import matrix_or_operator, real_vector
+from ccmac.objectives.base import Objective
+from ccmac.problem.reading import bound, not_crossed, one_name, senses
+
+MATRICES = ("A", "B", "C", "D")
+RIGHT_HAND_SIDES = {"b": ("A", "B"), "c": ("C",), "e": ("D",)}
+LIMITS = ("lower", "upper", "C_sense", "D_sense")
+
+
+@dataclass(frozen=True, eq=False)
+class Agent:
+    """One agent's private data; every block may be absent, dense, sparse or an operator.
+
+    ``lower <= x <= upper`` (numbers or vectors, infinite where there is no bound). ``C_sense`` and
+    ``D_sense`` say what C x and c, D z and e are to each other: "==" (default), "<=" or ">=", one
+    for all rows or one for each. ``name`` stands for the number in reports and errors.
+    """
+
+    objective: Objective
+    A: Any = None
+    B: Any = None
+    b: Any = None
+    C: Any = None
+    c: Any = None
+    D: Any = None
+    e: Any = None
+    name: str | None = None
+    lower: Any = None
+    upper: Any = None
+    C_sense: Any = None
+    D_sense: Any = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether something is bounded or an inequality (of a cleaned agent)."""
+        return any(getattr(self, name) is not None for name in LIMITS)
+
+
+def has(block: Any) -> bool:
+    """Whether a block is there and not empty."""
+    return block is not None and 0 not in block.shape
+
+
+def who(i: int, name: Any) -> str:
+    """What an agent is called in messages: its number, and its name if it has one."""
+    return f"agent {i}" if name is None else f"agent {i} ({name})"
+
+
+def clean_agent(i: int, agent: Agent) -> Agent:
+    """Blocks as float64 matrices and vectors; limits are read when the sizes are known."""
+    name = None if agent.name is None else one_name(f"agent {i}, name", agent.name)
+    agent = replace(agent, name=name)
+    me = who(i, name)
+    if not isinstance(agent.objective, Objective):
+        raise InputError(
+            f"{me}, objective: {type(agent.objective).__name__} is not a ccmac objective; "
+            "use ccmac.objectives.* or ccmac.objectives.Custom(value, gradient, ...)"
+        )
+    fields = {k: _block(me, k, getattr(agent, k)) for k in (*MATRICES, *RIGHT_HAND_SIDES)}
+    for right, owners in RIGHT_HAND_SIDES.items():
+        if right != "b" and fields[right] is not None and fields[owners[0]] is None:
+            if fields[right].size and np.any(fields[right]):
+                raise InputError(
+                    f"{me}, block {right}: given without {owners[0]}; "
+                    f"add {owners[0]} or drop {right}"
+                )
+            fields[right] = None
+    return replace(agent, **fields)
+
+
+def _block(me: str, name: str, block: Any) -> Any:
+    """Clean: a matrix (ndarray, csr_array, operator) or a float64 copy of a vector; or None."""
+    where = f"{me}, block {name}"
+    if block is None:
+        return None
+    return (
+        matrix_or_operator(where, block) if name in MATRICES else real_vector(where, block).copy()
+    )
+
+
+def checked_agent(i: int, agent: Agent, d: int, q: int) -> Agent:
+    """The agent with its limits read; its right-hand sides and objective must fit."""
+    me = who(i, agent.name)
+    for name, owner in (("c", "C"), ("e", "D")):
+        vector, matrix = getattr(agent, name), getattr(agent, owner)
+        if matrix is not None and vector is not None and len(vector) != matrix.shape[0]:
+            raise InputError(
+                f"{me}, block {name}: has {len(vector)} entries but {owner} has "
+                f"{matrix.shape[0]} rows; they must be equal"
+            )
+    try:
+        agent.objective.check(d, q)
+    except InputError as error:
+        raise InputError(f"{me}, objective: {error}") from None
+    if not agent.limited:
+        return agent
+    rows = {k: 0 if getattr(agent, k) is None else getattr(agent, k).shape[0] for k in "CD"}
+    limits: dict[str, Any] = {
+        "lower": bound(f"{me}, lower", agent.lower, d, -np.inf),
+        "upper": bound(f"{me}, upper", agent.upper, d, np.inf),
+        "C_sense": senses(f"{me}, C_sense", agent.C_sense, rows["C"]),
+        "D_sense": senses(f"{me}, D_sense", agent.D_sense, rows["D"]),
+    }
+    not_crossed(f"{me}, x", limits["lower"], limits["upper"])
+    return replace(agent, **limits)

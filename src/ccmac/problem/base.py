@@ -1,0 +1,186 @@
+"""The problem that agents share.
+
+    min sum_i f_i(x_i, z)   s.t.   sum_i (A_i x_i + B_i z - b_i) = 0,  C_i x_i = c_i,  D_i z = e_i
+
+Each row may be <= or >= instead, and x_i and z may have bounds (:mod:`ccmac.limits` reduces both).
+Prices have the signs of the Lagrangian f + lambda'(A x - b): lambda >= 0 for <=, <= 0 for >=.
+Shapes and finiteness are checked here, once, with errors that name the agent and the block. A
+process may hold only some of the agents (``Problem({3: agent}, n=8)``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.problem.agent import MATRICES, Agent, checked_agent, clean_agent, has, who
+from ccmac.problem.reading import Senses, bound, distinct, names, not_crossed, senses
+from ccmac.problem.sizes import coupled_dimension, local_dimension, shared_dimension, told
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """n agents with one shared variable z in R^q and m coupled rows.
+
+    ``sense`` says what the coupled rows are ("==", "<=", ">=", one for all or one for each),
+    ``z_lower <= z <= z_upper`` bound z; ``row_names`` and ``z_names`` name the coupled rows and the
+    entries of z in results. ``d``, ``p``, ``r`` are per-agent dimensions of x_i, C_i and D_i (of
+    the agents held here); ``present`` names the families A, B, C, D that some agent, here or
+    elsewhere, has.
+    """
+
+    agents: Mapping[int, Agent]
+    n: int
+    q: int = field(init=False)
+    m: int = field(init=False)
+    d: Mapping[int, int] = field(init=False)
+    p: Mapping[int, int] = field(init=False)
+    r: Mapping[int, int] = field(init=False)
+    present: frozenset[str] = field(init=False)
+    sense: Senses | None = field(init=False)
+    z_lower: Array | None = field(init=False)
+    z_upper: Array | None = field(init=False)
+    row_names: tuple[str, ...] | None = field(init=False)
+    z_names: tuple[str, ...] | None = field(init=False)
+
+    def __init__(
+        self,
+        agents: Sequence[Agent] | Mapping[int, Agent],
+        n: int | None = None,
+        *,
+        q: int | None = None,
+        m: int | None = None,
+        present: Collection[str] = (),
+        sense: Any = None,
+        z_lower: Any = None,
+        z_upper: Any = None,
+        row_names: Sequence[str] | None = None,
+        z_names: Sequence[str] | None = None,
+    ) -> None:
+        listed, total = _listed(agents, n)
+        clean = {i: clean_agent(i, agent) for i, agent in sorted(listed.items())}
+        distinct("agents", [a.name for a in clean.values() if a.name is not None])
+        shared = shared_dimension(clean, q, told(z_lower, z_upper, z_names))
+        coupled = coupled_dimension(clean, m, told(sense, row_names))
+        here = {k for k in MATRICES if any(has(getattr(a, k)) for a in clean.values())}
+        d = {i: local_dimension(i, a, shared) for i, a in clean.items()}
+        fields = {
+            "agents": {i: checked_agent(i, a, d[i], shared) for i, a in clean.items()},
+            "n": total, "q": shared, "m": coupled, "d": d,
+            "p": {i: 0 if a.C is None else a.C.shape[0] for i, a in clean.items()},
+            "r": {i: 0 if a.D is None else a.D.shape[0] for i, a in clean.items()},
+            "present": frozenset(here | set(present)),
+            "sense": senses("problem, sense", sense, coupled),
+            "z_lower": bound("problem, z_lower", z_lower, shared, -np.inf),
+            "z_upper": bound("problem, z_upper", z_upper, shared, np.inf),
+            "row_names": names("problem, row_names", row_names, coupled),
+            "z_names": names("problem, z_names", z_names, shared),
+        }  # fmt: skip
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        not_crossed("problem, z", self.z_lower, self.z_upper)
+
+    # -- looking at it ----------------------------------------------------------------------
+    @property
+    def complete(self) -> bool:
+        """Whether all agents are here."""
+        return len(self.agents) == self.n
+
+    def blocks(self, name: str) -> list[Any]:
+        """The blocks ``name`` of the agents held here, in agent order (None where absent)."""
+        return [getattr(agent, name) for agent in self.agents.values()]
+
+    @property
+    def limited(self) -> bool:
+        """Whether something known here is bounded or an inequality."""
+        common = self.sense is not None or self.z_lower is not None or self.z_upper is not None
+        return common or any(agent.limited for agent in self.agents.values())
+
+    def who(self, i: int) -> str:
+        """What agent ``i`` is called in messages."""
+        return who(i, self.agents[i].name if i in self.agents else None)
+
+    def holding(
+        self, agents: Mapping[int, Agent], present: Collection[str] | None = None
+    ) -> Problem:
+        """The same sizes, senses, bounds and names with other agents."""
+        return Problem(
+            agents, n=self.n, q=self.q, m=self.m,
+            present=self.present if present is None else present, sense=self.sense,
+            z_lower=self.z_lower, z_upper=self.z_upper, row_names=self.row_names,
+            z_names=self.z_names,
+        )  # fmt: skip
+
+    def restricted(self, agents: range) -> Problem:
+        """The same problem holding only ``agents``."""
+        return self.holding({i: self.agents[i] for i in agents})
+
+    def reference_blocks(self, reference: Array) -> list[Array] | None:
+        """x_i of a reference given in an order that only the problem knows; None if it is not."""
+        return None
+
+    def rebalanced(self, weights: Any = None) -> Problem:
+        """The B_i redistributed with their sum fixed: B_i -> w_i * sum_j B_j (default w = 1/n).
+
+        A change of representation: the solutions are the same, but agents must be allowed to
+        learn the sum of the B_j. Uniform weights give the least chi of all redistributions, and
+        chi = 1 when there is no D. Operator blocks are refused.
+        """
+        from ccmac.angles.rebalance import rebalanced
+
+        return rebalanced(self, weights)
+
+    def save(self, directory: str | Path, *, replace: bool = False) -> None:
+        """Write ``problem.yaml`` and one file per agent; no pickle.
+
+        A directory that holds anything is refused unless ``replace`` is true.
+        """
+        from ccmac.storage import save_problem
+
+        save_problem(self, Path(directory), replace=replace)
+
+    @classmethod
+    def load(cls, directory: str | Path, agents: range | None = None) -> Problem:
+        """Read a directory written by :meth:`save`; only ``agents`` if given."""
+        from ccmac.storage import load_problem
+
+        return load_problem(Path(directory), agents)
+
+    def __repr__(self) -> str:
+        held = "" if self.complete else f", holding {len(self.agents)}"
+        present = "".join(k for k in MATRICES if any(b is not None for b in self.blocks(k)))
+        return (
+            f"Problem(n={self.n}{held}, q={self.q}, m={self.m}, "
+            f"d={sum(self.d.values())}, blocks={present or 'none'}"
+            f"{', limits' if self.limited else ''})"
+        )
+
+
+def _listed(
+    agents: Sequence[Agent] | Mapping[int, Agent], n: int | None
+) -> tuple[dict[int, Agent], int]:
+    """The agents by number, and how many there are everywhere."""
+    listed = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
+    if not listed:
+        raise InputError("problem: there are no agents; give at least one ccmac.Agent")
+    for i in listed:
+        if not isinstance(i, int | np.integer):
+            raise InputError(f"agent {i!r}: agents are numbered 0, 1, ...; use such keys")
+    total = max(listed) + 1 if n is None else n
+    for i, agent in listed.items():
+        if not isinstance(agent, Agent):
+            raise InputError(
+                f"agent {i}: expected a ccmac.Agent, got {type(agent).__name__}; "
+                "wrap the objective and its blocks in ccmac.Agent(...)"
+            )
+        if not 0 <= i < total:
+            raise InputError(f"agent {i}: index outside 0..{total - 1}; check n")
+    if not isinstance(agents, Mapping) and n is not None and n != len(listed):
+        raise InputError(f"problem: n = {n} but {len(listed)} agents were given")
+    return listed, total

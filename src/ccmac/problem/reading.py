@@ -1,0 +1,118 @@
+"""Senses of rows, bounds and names as people write them, or one clear line of complaint.
+
+A row is ``==``, ``<=`` or ``>=``. What is left after reading: an array of such texts, or None where
+every row is an equation; vectors of bounds, or None where none is finite; tuples of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, real_vector
+from ccmac.texts import shown
+
+EQUAL, AT_MOST, AT_LEAST = "==", "<=", ">="
+SPELLINGS = {"=": EQUAL, "==": EQUAL, "<=": AT_MOST, "<": AT_MOST, ">=": AT_LEAST, ">": AT_LEAST}
+Senses = NDArray[np.str_]
+
+
+def senses(where: str, value: Any, count: int) -> Senses | None:
+    """One sense for all ``count`` rows, or one for each; None where all are equations."""
+    if value is None:
+        return None
+    given = np.asarray(value)
+    if given.ndim == 0:
+        given = np.full(count, str(value))
+    if given.ndim != 1 or len(given) != count:
+        raise InputError(
+            f"{where}: has {given.size} entries but there are {count} rows; "
+            "give one sense for all or one for each row"
+        )
+    for row, text in enumerate(given.tolist()):
+        if text not in SPELLINGS:
+            raise InputError(
+                f"{where}, row {row}: {shown(text)} is no sense; write '==', '<=' or '>='"
+            )
+    clean = np.array([SPELLINGS[text] for text in given.tolist()], dtype="<U2")
+    return clean if (clean != EQUAL).any() else None
+
+
+def rows_of(sense: Senses | None, count: int, *, equal: bool) -> NDArray[np.intp]:
+    """The rows that are equations, or those that are not."""
+    if sense is None:
+        return np.arange(count if equal else 0)
+    return np.flatnonzero((sense == EQUAL) == equal)
+
+
+def signs(sense: Senses) -> Array:
+    """+1 for ``<=``, -1 for ``>=``, 0 for ``==``: the sign of a row's price."""
+    return np.where(sense == AT_MOST, 1.0, np.where(sense == AT_LEAST, -1.0, 0.0))
+
+
+def bound(where: str, value: Any, size: int, missing: float) -> Array | None:
+    """A number for all entries or one for each; None where nothing is bounded."""
+    if value is None:
+        return None
+    given = real_vector(where, value, infinite=True)
+    if np.ndim(value) == 0:
+        given = np.full(size, given[0])
+    if len(given) != size:
+        raise InputError(
+            f"{where}: has {len(given)} entries but there are {size}; "
+            "give one number or one for each entry"
+        )
+    bad = np.flatnonzero(given == -missing)
+    if bad.size:
+        raise InputError(
+            f"{where}: entry {bad[0]} is {given[bad[0]]:g}, which nothing satisfies; "
+            f"{missing:g} means no bound"
+        )
+    return None if (given == missing).all() else given.copy()
+
+
+def not_crossed(where: str, lower: Array | None, upper: Array | None) -> None:
+    """Refuse a lower bound above its upper one; ``where`` ends before the entry."""
+    if lower is None or upper is None:
+        return
+    bad = np.flatnonzero(lower > upper)
+    if bad.size:
+        k = int(bad[0])
+        raise InputError(
+            f"{where}[{k}]: lower bound {lower[k]:g} exceeds upper bound {upper[k]:g}; "
+            "exchange or widen them"
+        )
+
+
+def names(where: str, value: Sequence[Any] | None, count: int) -> tuple[str, ...] | None:
+    """Distinct texts, one for each of ``count`` things."""
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputError(f"{where}: is {shown(value)}; give a list of {count} names")
+    given = tuple(one_name(where, name) for name in value)
+    if len(given) != count:
+        raise InputError(f"{where}: has {len(given)} names but there are {count} to name")
+    distinct(where, given)
+    return given
+
+
+def one_name(where: str, value: Any) -> str:
+    """A name: a text that is not empty; numbers are written out."""
+    text = str(value) if isinstance(value, str | int | np.integer) else ""
+    if not text.strip() or isinstance(value, bool):
+        raise InputError(f"{where}: {shown(value)} is no name; give a text that is not empty")
+    return text
+
+
+def distinct(where: str, given: Iterable[str]) -> None:
+    """Refuse a name that is used twice."""
+    seen: set[str] = set()
+    for name in given:
+        if name in seen:
+            raise InputError(f"{where}: the name {shown(name)} is used twice; names must differ")
+        seen.add(name)

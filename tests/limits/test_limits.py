@@ -1,0 +1,194 @@
+"""Inequalities and bounds: solved as stated, priced with the right signs, no slack to be seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
+
+import ccmac
+from ccmac.errors import InputError
+from ccmac.limits import Reduction
+from ccmac.limits.reduction import coupled_misfit
+from ccmac.objectives import LeastSquares, Quadratic, Separable, SquaredDistance
+from ccmac.runtime import InProcess
+from limits.cases import kkt, random_limited, reference
+
+
+@pytest.mark.parametrize("seed", [2, 3, 6, 9, 10])
+def test_every_mix_of_senses_and_bounds_against_clarabel(seed: int) -> None:
+    problem = random_limited(seed)
+    result = ccmac.solve(problem, "complete", tol=1e-7)
+    right = reference(problem)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(right.value, rel=1e-6, abs=1e-6)
+    for mine, other in zip(result.x, right.x, strict=True):
+        assert mine == pytest.approx(other, abs=2e-6)
+    assert max(result.residuals[k] for k in ("coupled", "local", "shared", "limits")) <= 2e-7
+    assert [len(x) for x in result.x] == list(problem.d.values())
+    found = kkt(problem, result)
+    assert found["signs"] == 0.0
+    assert max(found.values()) <= 1e-5
+
+
+def one_sided(sense: str, target: float, **limits: Any) -> ccmac.Problem:
+    """min (x - target)^2/2 over two agents who share one row x_0 + x_1 (sense) 2."""
+    f = Separable(SquaredDistance(1.0, [target]))
+    agents = [ccmac.Agent(f, A=[[1.0]], b=[1.0], **limits) for _ in range(2)]
+    return ccmac.Problem(agents, q=0, sense=sense)
+
+
+@pytest.mark.parametrize(
+    ("sense", "target", "x", "price"),
+    [("<=", 3.0, 1.0, 2.0), ("<=", 0.5, 0.5, 0.0), (">=", 0.0, 1.0, -1.0), (">=", 4.0, 4.0, 0.0),
+     ("==", 3.0, 1.0, 2.0), ("==", 0.0, 1.0, -1.0)],
+)  # fmt: skip
+def test_the_price_of_a_row_is_that_of_the_lagrangian(
+    sense: str, target: float, x: float, price: float
+) -> None:
+    result = ccmac.solve(one_sided(sense, target), tol=1e-9)
+    assert result.x[0] == pytest.approx([x], abs=1e-7)
+    assert result.multipliers.coupled == pytest.approx([price], abs=1e-6)
+
+
+def test_bounds_have_prices_of_their_own() -> None:
+    low = ccmac.solve(one_sided("<=", -1.0, lower=0.25), tol=1e-9)
+    assert low.x[0] == pytest.approx([0.25], abs=1e-8)
+    assert low.multipliers.lower[0] == pytest.approx([1.25], abs=1e-6)
+    assert low.multipliers.upper[0] == pytest.approx([0.0], abs=1e-6)
+    high = ccmac.solve(one_sided("<=", 3.0, upper=0.5), tol=1e-9)
+    assert high.multipliers.upper[1] == pytest.approx([2.5], abs=1e-6)
+
+
+def test_the_price_is_the_slope_of_the_optimal_value() -> None:
+    """d value / d b = -lambda, by finite differences."""
+
+    def value(b: float) -> Any:
+        f = Separable(SquaredDistance(1.0, [2.0, 1.0]), SquaredDistance(1.0, [3.0]))
+        agent = ccmac.Agent(
+            f, A=[[1.0, 1.0]], B=[[1.0]], b=[b], lower=0.0, C=[[1.0, -1.0]], c=[0.2], C_sense="<="
+        )
+        return ccmac.solve(ccmac.Problem([agent], sense="<=", z_upper=1.5), tol=1e-10)
+
+    slope = (value(2.01).objective - value(1.99).objective) / 0.02
+    assert -slope == pytest.approx(value(2.0).multipliers.coupled[0], rel=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_a_feasible_point_stays_one_and_comes_back(seed: int) -> None:
+    """Lifted with its slacks it satisfies the equations; without them it is itself."""
+    problem = random_limited(seed)
+    runtime = InProcess(ccmac.Network.complete(problem.n))
+    way = Reduction.of(problem, runtime)
+    rng = np.random.default_rng(seed)
+    x = [rng.standard_normal(d) for d in problem.d.values()]
+    z = rng.standard_normal(problem.q)
+    lifted = way.lifted(x, z, runtime)
+    assert all(np.array_equal(a, b) for a, b in zip(way.x(lifted), x, strict=True))
+    wide = [
+        coupled_misfit(a, v, z, way.problem.m)
+        for v, a in zip(lifted, way.problem.agents.values(), strict=True)
+    ]
+    plain = [
+        coupled_misfit(a, v, z, problem.m) for v, a in zip(x, problem.agents.values(), strict=True)
+    ]
+    gap, misfit = np.sum(wide, axis=0), np.sum(plain, axis=0)
+    sign = {"==": 0.0, "<=": 1.0, ">=": -1.0}
+    for j in range(problem.m):
+        s = 0.0 if problem.sense is None else sign[str(problem.sense[j])]
+        violated = misfit[j] if s == 0 else s * max(s * misfit[j], 0.0)
+        assert gap[j] == pytest.approx(violated, abs=1e-12)
+    for v, (i, agent), image in zip(
+        lifted, problem.agents.items(), way.problem.agents.values(), strict=True
+    ):
+        assert image.objective.x_size == len(v) == way.problem.d[i]
+        if agent.C is not None and agent.C_sense is not None:
+            rest = image.C @ v - agent.c
+            for j, word in enumerate(agent.C_sense):
+                s, g = sign[str(word)], float((agent.C @ v[: problem.d[i]] - agent.c)[j])
+                assert rest[j] == pytest.approx(g if s == 0 else s * max(s * g, 0.0), abs=1e-12)
+
+
+def test_bounds_leave_what_is_known_of_the_objective() -> None:
+    f = Quadratic([1.0, 2.0, 4.0], [1.0, 1.0, 1.0])
+    agent = ccmac.Agent(f, A=[[1.0, 1.0]], b=[1.0])
+    problem = ccmac.Problem([agent], q=1, z_lower=0.0)
+    way = Reduction.of(problem, InProcess(ccmac.Network.complete(1)))
+    shape = way.problem.agents[0].objective.curvature(2, 1)
+    assert (shape.mu_x, shape.L_x, shape.mu) == (1.0, 2.0, 1.0)
+    assert shape.L_z == np.inf
+    free = ccmac.Problem([agent], q=1)
+    assert not free.limited
+
+
+def test_what_has_no_prox_is_taken_apart() -> None:
+    """A loss of Mx within bounds: gradients for the loss, the prox for the box.
+
+    Two equal agents share a row x_0 + x_0' <= 0.2, which is x_0 <= 0.1 for each.
+    """
+    rng = np.random.default_rng(1)
+    M, y = rng.standard_normal((6, 3)), rng.standard_normal(6) + 1.0
+    f = Separable(LeastSquares(M, y))
+    agents = [ccmac.Agent(f, A=np.eye(3)[:1], b=[0.1], lower=0.0, upper=0.3) for _ in range(2)]
+    result = ccmac.solve(ccmac.Problem(agents, q=0, sense="<="), "complete", tol=1e-8)
+    right = lsq_linear(M, y, bounds=(0.0, [0.1, 0.3, 0.3]), tol=1e-14)
+    assert result.objective == pytest.approx(2 * right.cost, abs=1e-6)
+    assert result.x[1] == pytest.approx(right.x, abs=1e-5)
+
+
+def test_saved_and_loaded_it_is_the_same_to_the_bit(tmp_path: Path) -> None:
+    problem = random_limited(9)
+    problem.save(tmp_path / "p")
+    again = ccmac.Problem.load(tmp_path / "p")
+    assert "version: 2" in (tmp_path / "p" / "problem.yaml").read_text()
+    for i, agent in problem.agents.items():
+        other = again.agents[i]
+        assert other.name == agent.name
+        for name in ("lower", "upper", "C_sense", "D_sense"):
+            a, b = getattr(agent, name), getattr(other, name)
+            assert (a is None) == (b is None)
+            assert a is None or np.array_equal(a, b)
+    first, second = (ccmac.solve(p, "complete", tol=1e-6) for p in (problem, again))
+    assert all(np.array_equal(a, b) for a, b in zip(first.x, second.x, strict=True))
+    assert np.array_equal(first.multipliers.coupled, second.multipliers.coupled)
+
+
+def test_a_problem_without_limits_keeps_its_format(tmp_path: Path) -> None:
+    agent = ccmac.Agent(SquaredDistance(), A=[[1.0]], b=[1.0])
+    ccmac.Problem([agent], q=0).save(tmp_path / "p")
+    assert "version: 1" in (tmp_path / "p" / "problem.yaml").read_text()
+
+
+def test_a_warm_start_begins_where_the_solution_was() -> None:
+    problem = random_limited(0)
+    cold = ccmac.solve(problem, "complete", tol=1e-7)
+    warm = ccmac.solve(problem, "complete", tol=1e-7, warm_start=cold)
+    assert warm.iterations <= cold.iterations / 3
+    seen = ccmac.solve(problem, "complete", tol=1e-10, reference=cold, max_iterations=2000)
+    assert seen.relative_error <= 1e-10
+
+
+def test_a_checkpoint_of_other_senses_is_refused(tmp_path: Path) -> None:
+    first = one_sided("<=", 3.0)
+    ccmac.solve(first, tol=1e-12, max_iterations=3, checkpoint=tmp_path / "c")
+    with pytest.raises(InputError, match="block A of agent 0"):
+        ccmac.solve(one_sided(">=", 3.0), tol=1e-12, checkpoint=tmp_path / "c")
+
+
+def test_the_geometry_is_that_of_the_active_rows() -> None:
+    f = Separable(SquaredDistance(1.0, [2.0]), SquaredDistance(1.0, [2.0]))
+    rows = np.array([[1.0], [1.0]])
+    agents = [ccmac.Agent(f, A=rows, B=(1 + i) * rows, b=[1.0, 50.0], lower=-5.0) for i in range(2)]
+    problem = ccmac.Problem(agents, sense="<=")
+    result = ccmac.solve(problem, tol=1e-8)
+    equations = [ccmac.Agent(f, A=rows[:1], B=(1 + i) * rows[:1], b=[1.0]) for i in range(2)]
+    same = ccmac.geometry(ccmac.Problem(equations))
+    assert result.geometry.cross_factor == pytest.approx(same.cross_factor)
+    assert "1 rows hold with equality" in str(result.geometry.advice)
+    assert "equations alone" in str(ccmac.geometry(problem).advice)

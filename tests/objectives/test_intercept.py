@@ -1,0 +1,78 @@
+"""Losses that fit their intercept, weights of rows, and the multinomial loss on several rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from ccmac.errors import InputError
+from ccmac.objectives import Hinge, Huber, Intercept, Logistic, Multinomial
+from ccmac.objectives.checks import gradient_slope
+
+RNG = np.random.default_rng(3)
+V = RNG.standard_normal(9)
+SIGNS = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0])
+WEIGHTS = np.array([2.0, 1.0, 3.0, 1.0, 1.0, 2.0, 1.0, 0.0, 1.0])
+CLASSES = np.array([0.0, 2.0, 1.0])
+
+
+@pytest.mark.parametrize("loss", [Logistic(y=SIGNS), Huber(y=2 * SIGNS, delta=0.3), Hinge(y=SIGNS)])
+def test_the_intercept_is_the_best_one(loss: Logistic | Huber | Hinge) -> None:
+    found = scipy.optimize.minimize_scalar(lambda b: loss.value_at(V + b), tol=1e-12)
+    assert Intercept(loss).value_at(V) == pytest.approx(found.fun, abs=1e-9)
+    shifted = Intercept(loss).offset(V + 5.0)[0]
+    assert loss.value_at(V + 5.0 + shifted) == pytest.approx(found.fun, abs=1e-9)
+
+
+def test_class_intercepts_are_the_best_ones() -> None:
+    loss = Multinomial(CLASSES, 3, [1.0, 2.0, 0.5])
+    profiled = Intercept(loss)
+    for scale in (1.0, 30.0):
+        v = scale * V
+        b = profiled.offset(v)
+        slopes = loss.gradient_at((v.reshape(3, 3) + b).ravel()).reshape(3, 3)
+        np.testing.assert_allclose(slopes.sum(axis=0), 0.0, atol=1e-12)
+        assert b.sum() == pytest.approx(0.0, abs=1e-12)
+    for seed in range(3):
+        assert gradient_slope(profiled, 4, 5, np.random.default_rng(seed)) > 1.8
+
+
+@pytest.mark.parametrize("kind", [Logistic, Hinge])
+def test_weights_are_repetitions(kind: type[Logistic | Hinge]) -> None:
+    repeated = np.repeat(np.arange(9), WEIGHTS.astype(int))
+    weighted, plain = kind(y=SIGNS, weight=WEIGHTS), kind(y=SIGNS[repeated])
+    assert weighted.value_at(V) == pytest.approx(plain.value_at(V[repeated]))
+    summed = np.zeros(9)
+    np.add.at(summed, repeated, plain.gradient_at(V[repeated]))
+    np.testing.assert_allclose(weighted.gradient_at(V), summed, atol=1e-12)
+
+
+def test_the_multinomial_prox_of_several_rows() -> None:
+    loss, step = Multinomial(CLASSES, 3, [1.0, 4.0, 0.0]), np.linspace(0.2, 3.0, 9)
+    u = loss.prox_at(20 * V, step)
+    np.testing.assert_allclose(loss.gradient_at(u) + (u - 20 * V) / step, 0.0, atol=1e-10)
+    assert np.array_equal(u[6:], 20 * V[6:])
+
+
+def test_two_classes_are_logistic() -> None:
+    binary = Logistic(y=SIGNS)
+    scores = np.stack([np.zeros(9), V], axis=1).ravel()
+    both = Multinomial((SIGNS > 0).astype(float), 2)
+    assert both.value_at(scores) == pytest.approx(binary.value_at(V))
+    np.testing.assert_allclose(both.gradient_at(scores)[1::2], binary.gradient_at(V), atol=1e-14)
+
+
+def test_what_cannot_be_fitted_is_refused() -> None:
+    with pytest.raises(InputError, match="would be infinite"):
+        Intercept(Logistic(y=np.ones(3)))
+    with pytest.raises(InputError, match="would be infinite"):
+        Intercept(Multinomial([0.0, 1.0], 3))
+    with pytest.raises(InputError, match="without M and ridge"):
+        Intercept(Logistic(y=SIGNS, ridge=0.1))
+    with pytest.raises(InputError, match="no class 0"):
+        Multinomial([3.0], 3)
+    with pytest.raises(InputError, match="one for each row"):
+        Multinomial([1.0], 3, [1.0, 2.0])
+    with pytest.raises(InputError, match="2 entries but there are 9 terms"):
+        Logistic(y=SIGNS, weight=[1.0, 2.0])

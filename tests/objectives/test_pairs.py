@@ -1,0 +1,186 @@
+"""The prox of every pair of functions: what is claimed, what comes out, and what CVXPY finds."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ccmac.errors import InputError
+from ccmac.objectives import (
+    KINDS,
+    L1,
+    Box,
+    ElasticNet,
+    Function,
+    Halfspace,
+    Hinge,
+    Huber,
+    Intercept,
+    LeastSquares,
+    Limited,
+    Logistic,
+    MaxAffine,
+    Multinomial,
+    Quadratic,
+    Ridge,
+    Separable,
+    Simplex,
+    SquaredDistance,
+    Sum,
+)
+from ccmac.objectives.loss import Loss
+
+N = 5
+RNG = np.random.default_rng(4)
+M, ROOT = RNG.standard_normal((2, 4, N))
+T, G, A = RNG.standard_normal((3, N))
+SIGNS = np.array([1.0, -1.0, 1.0, -1.0, -1.0])
+OTHER = np.array([1.0, 1.0, -1.0, -1.0, 1.0])
+
+# Of every kind at least one; "entrywise" functions have a prox and act entry by entry.
+ENTRYWISE: dict[str, Function] = {
+    "distance": SquaredDistance(0.8, T),
+    "diagonal": Quadratic(np.linspace(0.0, 2.0, N), G),
+    "least squares": LeastSquares(None, T, 0.7),
+    "ridge": Ridge(regularization=0.4),
+    "logistic": Logistic(y=SIGNS, weight=1.5, ridge=0.1),
+    "other logistic": Logistic(y=OTHER),
+    "huber": Huber(y=T, delta=0.3, weight=2.0, ridge=0.2),
+    "hinge": Hinge(y=SIGNS, weight=0.6, ridge=0.1),
+    "l1": L1(0.5, G),
+    "elastic net": ElasticNet(0.4, 0.3),
+    "box": Box(np.array([-0.5, -np.inf, 0.1, -0.2, 0.0]), 0.6),
+    "sum": Sum(L1(0.2), SquaredDistance(0.1), Box(-1.0, 0.9)),
+}
+QUADRATIC: dict[str, Function] = {
+    "quadratic": Quadratic(ROOT.T @ ROOT, G),
+    "sparse": LeastSquares(sp.csr_array(M), np.ones(4)),
+    "full ridge": Ridge(M, np.ones(4), 0.3),
+}
+ROWS: dict[str, Function] = {"halfspace": Halfspace(A, -0.4), "simplex": Simplex(1.5)}
+NONE: dict[str, Function] = {
+    "logistic of M": Logistic(M, np.ones(4)),
+    "huber of M": Huber(M),
+    "hinge of M": Hinge(M, np.ones(4)),
+    "max affine": MaxAffine(M),
+}
+WHOLE: dict[str, Function] = {
+    "multinomial": Multinomial([1], N, 1.3),
+    "intercept": Intercept(Logistic(y=SIGNS, weight=1.5)),
+    "hinge with intercept": Intercept(Hinge(y=OTHER, weight=np.linspace(0.5, 1.5, N))),
+}
+TABLE = {**ENTRYWISE, **QUADRATIC, **ROWS, **NONE, **WHOLE}
+PLAIN = ("distance", "least squares", "ridge")  # gradients a v - s: they merge with anything
+
+
+def claimed(first: str, second: str) -> bool:
+    """By the mathematics: entry by entry, one linear row on top, or one solve."""
+    if {first, second} & NONE.keys():
+        return False
+    if {first, second} & WHOLE.keys():
+        return any(name in PLAIN for name in (first, second))
+    rows, entrywise, solves = (
+        sum(name in table for name in (first, second)) for table in (ROWS, ENTRYWISE, QUADRATIC)
+    )
+    if solves:
+        others = {first, second} - QUADRATIC.keys()
+        return all(name in (*PLAIN, "diagonal") for name in others)
+    return rows < 2 and entrywise + rows == 2
+
+
+def cvxpy_form(f: Function, u: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+    """The same function, as CVXPY writes it."""
+    if isinstance(f, Sum):
+        forms = [cvxpy_form(part, u) for part in f.parts]
+        return sum(form[0] for form in forms), [c for form in forms for c in form[1]]
+    if isinstance(f, Box):
+        ends = (np.broadcast_to(end, N) for end in (f.low, f.high))
+        low, high = (np.clip(end, -100.0, 100.0) for end in ends)
+        return cp.Constant(0.0), [u >= low, u <= high]
+    if isinstance(f, Halfspace):
+        return cp.Constant(0.0), [f.a @ u <= f.b]
+    if isinstance(f, Simplex):
+        return cp.Constant(0.0), [u >= 0, cp.sum(u) == f.radius]
+    if "quadratic" in f.capabilities:
+        H, g, _ = f.quadratic_at(N)
+        dense = H.toarray() if sp.issparse(H) else H
+        return 0.5 * cp.quad_form(u, cp.psd_wrap(dense)) - g @ u, []
+    if isinstance(f, ElasticNet):
+        return f.l1 * cp.norm1(u) + 0.5 * f.l2 * cp.sum_squares(u), []
+    if isinstance(f, L1):
+        return f.weight * cp.norm1(u if f.centre is None else u - f.centre), []
+    if isinstance(f, Multinomial):
+        return f.weight * (cp.log_sum_exp(u) - u[int(f.y[0])]), []
+    if isinstance(f, Intercept):
+        return cvxpy_form(f.loss, u + cp.Variable())
+    assert isinstance(f, Loss)
+    terms = {
+        Logistic: lambda: cp.logistic(cp.multiply(-f.y, u)),
+        Huber: lambda: 0.5 * cp.huber(u - f.y, f.delta),
+        Hinge: lambda: cp.pos(1 - cp.multiply(f.y, u)),
+    }[type(f)]()
+    weight = np.broadcast_to(f.weight, N)
+    return weight @ terms + 0.5 * f.ridge * cp.sum_squares(u), []
+
+
+def test_every_function_is_in_the_table() -> None:
+    kinds = {type(f) for f in TABLE.values()}
+    assert kinds == set(KINDS.values()) - {Separable, Limited}
+
+
+@pytest.mark.parametrize("second", TABLE)
+def test_claims_and_results(second: str) -> None:
+    names = list(TABLE)
+    for first in names[: names.index(second) + 1]:
+        total = TABLE[first] + TABLE[second]
+        v, step = 1.5 * G + 0.3, np.linspace(0.3, 2.0, N)
+        has = "prox" in total.capabilities
+        assert has == claimed(first, second), (first, second)
+        if not has:
+            with pytest.raises(TypeError, match="prox"):
+                total.prox_at(v, step)
+            continue
+        u = cp.Variable(N)
+        value, constraints = cvxpy_form(total, u)
+        near = cp.sum(cp.multiply(cp.square(u - v), 0.5 / step))
+        cp.Problem(cp.Minimize(value + near), constraints).solve(
+            solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
+        )
+        found = total.prox_at(v, step)
+        np.testing.assert_allclose(found, u.value, atol=2e-6, err_msg=f"{first} + {second}")
+        assert np.isfinite(total.value_at(found)), (first, second)
+
+
+def test_a_prox_of_three_is_a_minimum() -> None:
+    """Against values at random points nearby, in a sum CVXPY cannot judge as sharply."""
+    total = Sum(Logistic(y=SIGNS), L1(0.3, T), Huber(y=G, delta=0.2), Halfspace(A, 0.1))
+    v = 2.0 * T
+    found = total.prox_at(v, 0.8)
+
+    def value(u: np.ndarray) -> float:
+        return total.value_at(u) + float((u - v) @ (u - v)) / 1.6
+
+    rng = np.random.default_rng(0)
+    nearby = [found + 10.0**-k * rng.standard_normal(N) for k in range(1, 6) for _ in range(50)]
+    along = [u - max(A @ u - 0.1, 0.0) / (A @ A) * A for u in nearby]
+    assert min(map(value, along)) >= value(found) - 1e-12
+
+
+def test_bounds_that_exclude_each_other_are_refused() -> None:
+    for parts in ((Box(0, 1), Box(2, 3)), (Simplex(1.0), Box(np.full(3, 0.5), 1.0)),
+                  (Halfspace(np.ones(2), -1.0), Box(0, 1))):  # fmt: skip
+        with pytest.raises(InputError, match="no common point"):
+            Sum(*parts)
+    with pytest.raises(InputError, match="no common point"):
+        (Simplex(1.0) + Box(0.0, 0.2)).prox_at(np.zeros(3), 1.0)  # known only with the length
+    with pytest.raises(InputError, match="zero"):
+        Halfspace(np.zeros(3))
+
+
+def test_number_of_pairs() -> None:
+    pairs = list(combinations_with_replacement(TABLE, 2))
+    assert sum(claimed(*pair) for pair in pairs) == 78 + 24 + 6 + 12 + 9
