@@ -94,7 +94,7 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
 
     def _energy(self, r: Array) -> float:
         """r'M^{-1}r."""
-        return float(self.runtime.agree(r @ self.M.solve(r)))
+        return float(self.runtime.common(r @ self.M.solve(r)))
 
     def _conjugate(self, state: SketchedState) -> SketchedState:
         r, g = state.r[0], state.g
@@ -102,7 +102,7 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         if state.g_old:
             p = p + (g / state.g_old) * state.p[0]
         q, change = self.parts.apply(p)
-        curvature = float(self.runtime.agree(p @ q))
+        curvature = float(self.runtime.common(p @ q))
         if curvature <= 0:
             return replace(state, over=True)
         alpha = g / curvature
@@ -137,4 +137,4 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
     @property
     def cost(self) -> Cost:
         """Every iteration but the first (which has 1 argmin, 2 A and one averaging of 2 m + 1)."""
-        return self.parts.cost + 2 * self.runtime.total_cost(1, riding=True)
+        return self.parts.cost
