@@ -29,3 +29,12 @@ def test_random_problems_are_bit_identical(
 def test_a_rank_that_rounds_differently_is_refused(mpi_run: Callable[..., Any]) -> None:
     job = mpi_run(3, "rounding.py")
     assert job.stdout.startswith("rank 1: rounds differently from the other ranks")
+
+
+def test_masked_sums_have_the_bits_of_one_process_and_look_like_noise(
+    mpi_run: Callable[..., Any],
+) -> None:
+    """Keys differ from run to run: of a million runs one may fail."""
+    told = mpi_run(2, "masked_bits.py", timeout=180.0).stdout
+    assert told.startswith("equal 3 of 3, least p-value ")
+    assert float(told.split()[-1]) > 1e-7
