@@ -23,7 +23,7 @@ class Listened(Mpi):
     """Keeps the words of all rows that leave this rank, also those that it passes on."""
 
     def __init__(self, network: ccmac.Network) -> None:
-        self.heard: list[bytes] = []
+        self.heard: set[bytes] = set()  # a row that is sent twice counts once
         self.width = 0  # of the words in what is sent now
         super().__init__(network, averaging="masked", audit=Audit(self.listen))
 
@@ -35,7 +35,8 @@ class Listened(Mpi):
             self.width = 0
 
     def listen(self, kind: str, peer: int, payload: Any) -> None:
-        self.heard += [row[: self.width].tobytes() for row in payload if kind == "relay"]
+        if kind == "relay" and self.width:
+            self.heard |= {row[: self.width].tobytes() for row in payload}
 
 
 def main() -> None:
