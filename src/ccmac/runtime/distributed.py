@@ -28,6 +28,7 @@ from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging, Relay, Step, Tree
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.failure import aborting
+from ccmac.runtime.masked import Masks, Words, as_floats, as_key
 from ccmac.runtime.notes import NOTE, never
 from ccmac.runtime.partition import Index, bounds, describe
 from ccmac.runtime.transport import Transport
@@ -60,6 +61,7 @@ class Distributed(Runtime):
         self.peers = halo.rank_neighbors(network, self._ends, self.rank)
         self._plans: dict[int, halo.Halo] = {}
         self._relay: list[Step] | None = None
+        self._masks: Masks | None = None
         self.observed = 0  # rounds that no ledger has: observers, files, settings
 
     @property
@@ -127,6 +129,32 @@ class Distributed(Runtime):
             found.append(np.reshape(seen[:, start : start + width], shape) + 0.0)
             start += width
         return totals if parts else [], found
+
+    def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
+        scheme, count = self.averaging, len(self.owned)
+        assert isinstance(scheme, Relay)
+        if self._masks is None:
+            self._masks = self._introduced()
+        columns = [self._masks.hide(words).view(np.float64)]  # bits that nobody reckons with
+        columns += [np.reshape(table, (count, -1)) for table in tables]
+        note = np.full((count, NOTE), self.notes.mine)
+        rows = self._relayed(scheme, np.concatenate([*columns, note], axis=1))
+        self.notes.hear(float(rows[:, -1].sum()))
+        ends = np.cumsum([column.shape[1] for column in columns])
+        pieces = np.split(rows, ends, axis=1)
+        found = [
+            np.reshape(piece, (self.n, *table.shape[1:])) + 0.0
+            for piece, table in zip(pieces[1:-1], tables, strict=True)
+        ]
+        return np.ascontiguousarray(pieces[0]).view(np.uint64), found
+
+    def _introduced(self) -> Masks:
+        """Masks of the agents here, who have met all others: one gather, as settings are."""
+        masks = Masks(self.owned, self.n)
+        public = masks.public()
+        rows = self._gather(np.array([as_floats(public[i]) for i in self.owned]))
+        masks.meet({j: as_key(row) for j, row in enumerate(rows)})
+        return masks
 
     def _slots(self, table: Array) -> Array:
         """Rows in places of their own, so that a sum keeps them."""
