@@ -23,8 +23,8 @@ from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.results import Result
 from ccmac.runtime import Runtime
-from ccmac.runtime.masked import Masked
 from ccmac.runtime.base import Rider
+from ccmac.runtime.masked import Masked
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
