@@ -53,6 +53,7 @@ class Runtime(ABC):
     """
 
     fused: bool = False
+    apart: bool = False  # whether every process keeps files of its own, and no others'
 
     def __init__(
         self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | str = "auto"
@@ -78,7 +79,7 @@ class Runtime(ABC):
     @property
     def is_root(self) -> bool:
         """Whether this process prints and writes."""
-        return self.owned.start == 0
+        return self.apart or self.owned.start == 0
 
     # -- neighbor rounds --------------------------------------------------------------------
     @abstractmethod

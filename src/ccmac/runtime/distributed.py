@@ -51,7 +51,7 @@ class Distributed(Runtime):
         audit: bool | Audit = False,
     ) -> None:
         super().__init__(network, ledger=ledger, averaging=averaging)
-        self.transport = transport
+        self.transport, self.apart = transport, transport.apart
         self.rank, self.ranks = transport.rank, transport.ranks
         self._ends = bounds(network.n, self.ranks)
         self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
@@ -188,7 +188,7 @@ class Distributed(Runtime):
             for peer, packed, _ in received:
                 pieces = np.split(packed, np.cumsum(sizes[below[peer]])[:-1])
                 held |= dict(zip(below[peer], pieces, strict=True))
-        return np.concatenate([held[r] for r in range(self.ranks)]) if self.is_root else None
+        return np.concatenate([held[r] for r in range(self.ranks)]) if self.rank == 0 else None
 
     def _root_tree(self) -> tuple[Index, Index]:
         """Parent and depth of every process in a breadth-first tree from the root."""

@@ -27,6 +27,7 @@ class Transport(ABC):
     rank: int
     ranks: int
     rounds: int = 0
+    apart: bool = False  # whether every process keeps files of its own, and no others'
     deadline: float = math.inf  # of the run, by time.monotonic()
     _last: float = math.inf
     _slowest: float = 0.0
