@@ -216,7 +216,7 @@ class Distributed(Runtime):
             for peer, packed, _ in received:
                 pieces = np.split(packed, np.cumsum(sizes[below[peer]])[:-1])
                 held |= dict(zip(below[peer], pieces, strict=True))
-        return np.concatenate([held[r] for r in range(self.ranks)]) if self.is_root else None
+        return np.concatenate([held[r] for r in range(self.ranks)]) if self.rank == 0 else None
 
     def _root_tree(self) -> tuple[Index, Index]:
         """Parent and depth of every process in a breadth-first tree from the root."""
