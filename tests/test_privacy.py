@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import ccmac
+from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
+from ccmac.lab.instances import random_quadratic, solve_kkt
 from ccmac.workspace import Workspace
 
 N, FEATURES, AGENTS = 60, 9, 3
@@ -62,3 +64,19 @@ def test_gathered_equations_tell_the_products_of_an_agents_blocks() -> None:
         assert np.allclose(factor @ factor.T, A @ A.T)
         assert np.array_equal(row[4:8].reshape(2, 2), B)
         assert row[8:10].tolist() == [1.0, 2.0]
+
+
+def test_a_masked_solve_is_right_claims_no_proof_and_sends_no_equations() -> None:
+    problem = random_quadratic(5, 4, d=3, q=2, m=2, kappa_f=4.0)
+    exact = solve_kkt(problem)
+    network = ccmac.Network.ring(4)
+    result = ccmac.solve(problem, network, "cross-cg", 1e-8, averaging="masked")
+    assert result.status == "converged"
+    assert result.certificates["rests_on"] == "estimated"
+    assert np.isnan(result.error_bound)
+    x = np.concatenate([*result.x, result.z])
+    error = np.linalg.norm(x - np.concatenate([*exact.x, exact.z]))
+    assert error <= max(result.error_estimate, 1e-12)
+    assert Workspace(problem, ccmac.InProcess(network, averaging="masked")).reduced is None
+    with pytest.raises(MethodRefused):
+        ccmac.solve(problem, network, "cross-direct", averaging="masked")

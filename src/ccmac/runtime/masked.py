@@ -134,10 +134,23 @@ class Masks:
     def __post_init__(self) -> None:
         self._secret = {i: secrets.token_bytes(32) for i in self.owned}
 
+    @classmethod
+    def introduced(cls, runtime: Runtime) -> Masks:
+        """Masks of a runtime's agents, who have met all others: one gather, as settings are."""
+        masks = cls(runtime.owned, runtime.n)
+        public = masks.public()
+        rows = runtime._gather(np.array([as_floats(public[i]) for i in runtime.owned]))
+        masks.meet({j: as_key(row) for j, row in enumerate(rows)})
+        return masks
+
     def public(self) -> dict[int, bytes]:
         """The public key of every agent here."""
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
+        try:
+            from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+        except ImportError as error:
+            raise InputError(
+                f"averaging masked needs cryptography ({error}); pip install 'ccmac[owners]'"
+            ) from None
         return {
             i: X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
             for i, secret in self._secret.items()
