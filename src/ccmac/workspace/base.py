@@ -96,12 +96,16 @@ class Workspace:
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """What the objectives offer together: smooth, strongly convex, quadratic, prox."""
+        """What the objectives offer together.
+
+        smooth, strongly convex, quadratic, polyhedral (a quadratic with bounds and kinks), prox.
+        """
         table = self.curvature
         with self.ledger.phase("setup"):
             offered = {
                 "smooth": table.smooth,
                 "strongly convex": table.strongly_convex,
+                "polyhedral": table.polyhedral,
                 "quadratic": table.quadratic,
                 "prox": table.prox,
             }
