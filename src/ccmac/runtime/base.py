@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -234,6 +234,10 @@ class Runtime(ABC):
         """Numbers that everybody computes from what all know; a digest rides on the messages."""
         return values
 
+    def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
+        """Common mean of rows that are computed piece by piece: one averaging of all of them."""
+        return self.average(np.hstack(list(pieces)))
+
     def mind_the_time(self) -> None:
         """Ends a long setup between messages, where one process can decide it for all."""
         late = self.alone and time.monotonic() > self.notes.deadline
@@ -290,6 +294,19 @@ class InProcess(Runtime):
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """Nothing leaves, so nothing is masked: the sums are the same."""
         return words, self._pool([], tables)[1]
+
+    def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
+        """No more than one piece of every agent's row is there at a time."""
+        if isinstance(self.averaging, Masked):
+            return super().average_in_pieces(pieces)
+        total = np.hstack([self.averaging.total(piece) for piece in pieces])
+        riders, self._waiting = self._waiting, []
+        self._charge(total.shape[1], riders)
+        for rider in riders:
+            with self.ledger.observing():
+                rider.found = self.ride(rider.rows, whole=rider.whole).value
+        self.mind_the_time()
+        return np.divide(total, self.n, out=total)
 
     def collect(self, rows: list[Array]) -> list[Array] | None:
         """Everything is here already."""
