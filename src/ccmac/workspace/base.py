@@ -23,6 +23,7 @@ from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.eliminated import Eliminated, form_rows
+from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
@@ -111,6 +112,14 @@ class Workspace:
             return None
         with self.ledger.phase("setup"):
             return Reduced(self.problem, self.runtime, self.curvature, self.local)
+
+    @cached_property
+    def explicit(self) -> Explicit | None:
+        """The problem in x alone, where the coupled rows give z."""
+        if self.stack is not None:
+            return None
+        with self.ledger.phase("setup"):
+            return Explicit.of(self.problem, self.runtime, self.curvature)
 
     @cached_property
     def eliminated(self) -> Eliminated | None:
