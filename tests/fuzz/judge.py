@@ -74,7 +74,7 @@ def ended(words: list[str]) -> tuple[int, str, str]:
                 code = read(words[1]) if words[0] == "read-svmlight" else main(words)
         except TooLong:
             code = -2
-            traceback.print_exc(limit=-6)
+            traceback.print_exc(limit=-14)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -110,7 +110,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 def fault(code: int, out: str, err: str, words: list[str]) -> str:
     """What is wrong with this end, in a few lines; empty if nothing is."""
-    tail = "\n".join(err.strip().splitlines()[-12:])[-1500:]
+    tail = "\n".join(err.strip().splitlines()[-40:])[-3000:]
     if code == -2:
         return f"took more than {SECONDS} s: {tail}"
     if code not in (0, 1, 2, 3):
