@@ -23,7 +23,7 @@ OLD = (
 )  # fmt: skip
 
 
-PAGES = ["README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md"]
+PAGES = ["README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md", "docs/vertical.md"]
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -125,7 +125,7 @@ def test_a_cross_factor_that_is_too_small_is_noticed_and_widened(problem: ccmac.
 def test_a_look_is_believed_only_when_the_interval_is_confirmed() -> None:
     """cross-cg never repairs: its last look is checked against a cross factor that is too small."""
     found = data.load("a1a-like")
-    problem = ccmac.vfl.problem(found.X, found.y, 8, alpha=("cross_factor", 5.0))
+    problem = ccmac.vfl.problem(found.X, found.y, 8, shares=("cross_factor", 5.0))
     given = ccmac.Certificates(cross_factor=1.0)
     result = ccmac.solve(problem, ccmac.Network.ring(8), method=CrossCg(certificates=given))
     assert result.status == "optimal"
