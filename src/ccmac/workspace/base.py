@@ -6,6 +6,8 @@ certificates and the way back to the user's variables all read from here.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
@@ -44,11 +46,37 @@ class Workspace:
                 "build the network for the problem's n"
             )
         self.runtime, self.ledger = runtime, runtime.ledger
+        self.recycles = False  # whether solves leave something behind for later ones
         self.doubts: list[str] = []  # declared constants that did not hold when tried
         with self.ledger.phase("setup"):
             owned, limited = _owned_part(self.whole, runtime)
             self.reduction = Reduction.of(owned, runtime) if limited else None
             self.problem = owned if self.reduction is None else self.reduction.problem
+
+    def updated(self, whole: Problem, changed: Collection[str]) -> Workspace:
+        """The same matrices with other right-hand sides or linear terms; keeps what it can.
+
+        ``changed`` names them (b, c, e, or others of the objectives). No communication, unless
+        the problem has limits: it is then reduced anew.
+        """
+        if self.reduction is not None:
+            fresh = Workspace(whole, self.runtime)
+            fresh.recycles = self.recycles
+            return fresh
+        other = copy.copy(self)
+        other.whole, other.doubts = whole, []
+        other.problem = (
+            whole if self.problem is self.whole else whole.restricted(self.runtime.owned)
+        )
+        lost = {"local": "c", "shared": "e", "reduced": "bce"}
+        for name, sides in lost.items():
+            if name in vars(other) and any(side in changed for side in sides):
+                del vars(other)[name]
+        known: Eliminated | None = vars(other).get("eliminated")
+        if known is not None:
+            other.eliminated = again = copy.copy(known)
+            again.told(other.problem)
+        return other
 
     @cached_property
     def space(self) -> Space:
@@ -90,16 +118,23 @@ class Workspace:
         if self.stack is not None:
             return None
         with self.ledger.phase("setup"):
-            return Eliminated.of(self.problem, self.runtime, self.coupling, self.curvature)
+            found = Eliminated.of(self.problem, self.runtime, self.coupling, self.curvature)
+        if found is not None:
+            found.recycles = self.recycles
+        return found
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """What the objectives offer together: smooth, strongly convex, quadratic, prox."""
+        """What the objectives offer together.
+
+        smooth, strongly convex, quadratic, polyhedral (a quadratic with bounds and kinks), prox.
+        """
         table = self.curvature
         with self.ledger.phase("setup"):
             offered = {
                 "smooth": table.smooth,
                 "strongly convex": table.strongly_convex,
+                "polyhedral": table.polyhedral,
                 "quadratic": table.quadratic,
                 "prox": table.prox,
             }
