@@ -23,7 +23,9 @@ OLD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md"]
+)
 def test_page_prints_what_it_says(name: str) -> None:
     names: dict[str, object] = {}
     blocks = BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
