@@ -72,7 +72,7 @@ clean:
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed-demo: EXTRAS := plot
-$(VENV)/.installed-test: EXTRAS := test,lint,mpi,plot
+$(VENV)/.installed-test: EXTRAS := test,lint,mpi,plot,power
 $(VENV)/.installed-docs: EXTRAS := docs
 
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python

@@ -1,0 +1,6 @@
+"""Power grids: DC optimal power flow by buses or areas, over hours, with reserve and storage."""
+
+from ccmac.power.case import DAY, Dispatch, dc_opf
+from ccmac.power.grid import CASES
+
+__all__ = ["CASES", "DAY", "Dispatch", "dc_opf"]
