@@ -48,7 +48,7 @@ def clarabel(case: Dispatch) -> tuple[float, Any]:
         for t in range(hours):
             gained = EFFICIENCY * charge[t, k] - discharge[t, k] / EFFICIENCY
             rules += [energy[t, k] == before + gained, energy[t, k] <= store.energy]
-            rules += [energy[t, k] >= (store.stored if t == hours - 1 else 0.0)]
+            rules += [energy[t, k] >= (store.final if t == hours - 1 else 0.0)]
             before = energy[t, k]
         rules += [charge[:, k] >= 0, charge[:, k] <= store.power]
         rules += [discharge[:, k] >= 0, discharge[:, k] <= store.power]

@@ -68,7 +68,7 @@ def test_case118_by_buses_on_its_own_grid() -> None:
 
 def test_hours_with_ramps_storage_and_reserve() -> None:
     case = ccmac.power.dc_opf(
-        "case30", 4, hours=6, load=[0.6, 0.8, 1.0, 1.3, 1.1, 0.7], reserve=0.05, ramp=0.1,
+        "case30", 4, hours=6, load=[0.5, 0.7, 0.9, 1.0, 0.8, 0.6], reserve=0.05, ramp=0.1,
         storage={7: (10.0, 30.0)},
     )  # fmt: skip
     result = solved(case)
@@ -138,3 +138,17 @@ def test_the_command_prints_and_draws(tmp_path: Path) -> None:
     assert target.read_bytes()[:4] == b"\x89PNG"
     told = CliRunner().invoke(app, ["power", "case30", "--areas", "3", "--json"])
     assert json.loads(told.output)["cost"] == pytest.approx(565.206, abs=1e-3)
+
+
+def test_a_rolling_horizon_keeps_ramps_between_its_windows() -> None:
+    load = [0.5, 0.7, 0.9, 0.8]
+    case = ccmac.power.dc_opf("case30", 3, hours=4, load=load, ramp=0.1, storage={7: (10.0, 30.0)})
+    steps = list(ccmac.power.rolling(case, 3))
+    assert [step.result.status for step in steps] == ["optimal"] * 3
+    done = np.array([step.carried_out for step in steps])
+    moved = np.abs(np.diff(done, axis=0)) / (case.grid.base * case.grid.p_max)
+    assert moved.max() <= 0.1 + 1e-6
+    assert steps[1].case.model.ask.load.tolist() == [0.7, 0.9, 0.8, 0.5]
+    left = steps[0].case.stored(steps[0].result)[0, 0]
+    assert steps[1].case.model.ask.storage[0].stored == pytest.approx(left / case.grid.base)
+    agrees(steps[1].case, steps[1].result)

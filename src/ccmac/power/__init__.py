@@ -2,5 +2,6 @@
 
 from ccmac.power.case import DAY, Dispatch, dc_opf
 from ccmac.power.grid import CASES
+from ccmac.power.rolling import rolling
 
-__all__ = ["CASES", "DAY", "Dispatch", "dc_opf"]
+__all__ = ["CASES", "DAY", "Dispatch", "dc_opf", "rolling"]

@@ -172,7 +172,7 @@ def _settings(
     if unknown:
         raise InputError(f"power, storage: bus {unknown[0]} is none of {grid.name}'s")
     stores = tuple(
-        Storage(place[b], power / grid.base, energy / grid.base, 0.5 * energy / grid.base)
+        Storage(place[b], power / grid.base, energy / grid.base, *2 * (0.5 * energy / grid.base,))
         for b, (power, energy) in (storage or {}).items()
     )
     return Settings(factor if np.ndim(load) else float(factor[0]) * day, reserve, ramp, stores)

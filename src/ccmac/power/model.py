@@ -32,12 +32,13 @@ RESERVE_PRICE = 1.0  # per MW and hour
 
 @dataclass(frozen=True)
 class Storage:
-    """At the bus in position ``bus``: largest power and energy, and what is stored at first."""
+    """At the bus in position ``bus``: largest power and energy, stored at first and in the end."""
 
     bus: int
     power: float
     energy: float
     stored: float
+    final: float
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,7 @@ class Model:
         store = self.ask.storage[which]
         if kind == "energy":
             last = t == self.ask.hours - 1
-            return (store.stored if last else 0.0), store.energy
+            return (store.final if last else 0.0), store.energy
         return 0.0, store.power
 
     def _shared(self, agent: int, m: int, q: int) -> Any:
