@@ -1,4 +1,4 @@
-# make demo | test | lint | pins | adversarial | mutants | bench | docs | clean      needs only python3 (3.11+) and make
+# make demo | test | lint | pins | adversarial | fuzz | interior | mutants | bench | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -25,7 +25,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint pins adversarial mutants bench docs clean
+.PHONY: demo test lint pins adversarial fuzz interior mutants bench docs clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -40,6 +40,19 @@ SEED ?= 1000
 adversarial: $(VENV)/.installed-test
 	$(BIN)/python tests/adversarial/sweep.py --count $(COUNT) --seed $(SEED) --jobs $(WORKERS) \
 		--json out/adversarial.json
+
+# Random problems with bounds, some without a solution: make interior FIRST=0 LAST=300
+FIRST ?= 0
+LAST ?= 300
+
+interior: $(VENV)/.installed-test
+	PYTHONPATH=tests $(BIN)/python tests/interior/sweep.py $(FIRST) $(LAST)
+
+# Damaged files and command lines in workers with limits: make fuzz COUNT=10000 SEED=0
+fuzz: COUNT = 10000
+fuzz: SEED = 0
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python tests/fuzz/sweep.py --count $(COUNT) --first $(SEED) --jobs $(WORKERS)
 
 # One thing changed at a time; do the tests notice? make mutants MUTANTS=60 MODULES="certificates"
 MUTANTS ?= 60

@@ -23,9 +23,10 @@ OLD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md"]
-)
+PAGES = ["README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md", "docs/power.md"]
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_page_prints_what_it_says(name: str) -> None:
     names: dict[str, object] = {}
     blocks = BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
@@ -60,7 +61,9 @@ def test_benchmark_imports_what_exists(path: Path) -> None:
 
 
 def test_links_point_at_files() -> None:
-    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    pages = [
+        ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+    ]
     pages += (ROOT / "docs").glob("*.md")
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):

@@ -22,6 +22,7 @@ from ccmac.runtime import InProcess, Runtime
 from ccmac.stack import Stack
 from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
+from ccmac.workspace.scales import explained
 
 KNOWN = (
     "reference", "max_iterations", "max_seconds", "warm_start", "runtime", "averaging", "costs",
@@ -91,10 +92,11 @@ def solve(
         raise InputError(f"max_iterations = {shown(max_iterations)} must be a whole number >= 1")
     if max_seconds is not None and not _positive(max_seconds):
         raise InputError(f"max_seconds = {shown(max_seconds)} must be a positive number")
-    run = _run(
-        problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
-    )
-    return run.solve(Limits(max_iterations, max_seconds, checkpoint, callback, progress))
+    with explained(problem):
+        run = _run(
+            problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
+        )
+        return run.solve(Limits(max_iterations, max_seconds, checkpoint, callback, progress))
 
 
 def plan(
@@ -114,10 +116,11 @@ def plan(
     """What :func:`solve` would do and its predicted ledger; executes the setup only."""
     if moved:
         _refuse_moved("plan", moved)
-    run = _run(
-        problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
-    )
-    return run.plan(run.prepare())
+    with explained(problem):
+        run = _run(
+            problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
+        )
+        return run.plan(run.prepare())
 
 
 def _run(

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -16,6 +15,8 @@ from numpy.typing import NDArray
 from ccmac.errors import InputError
 
 Array = NDArray[np.float64]
+LARGEST = 1e50
+"""Of an entry: its fourth power, which bounds of curvature form, is still a number."""
 
 
 def is_sparse(value: Any) -> bool:
@@ -64,18 +65,18 @@ def real_vector(where: str, value: Any, *, infinite: bool = False) -> Array:
 
 
 def nonnegative(where: str, value: Any) -> float:
-    """A finite number that is not negative."""
+    """A number that is not negative and not beyond :data:`LARGEST`."""
     number = _number(where, value)
-    if not 0 <= number < math.inf:
-        raise InputError(f"{where}: is {number}; it must be finite and not negative")
+    if not 0 <= number <= LARGEST:
+        raise InputError(f"{where}: is {number}; it must be at least 0 and at most {LARGEST:g}")
     return number
 
 
 def positive(where: str, value: Any) -> float:
-    """A finite number above zero."""
+    """A number above zero and not beyond :data:`LARGEST`."""
     number = _number(where, value)
-    if not 0 < number < math.inf:
-        raise InputError(f"{where}: is {number}; it must be finite and positive")
+    if not 0 < number <= LARGEST:
+        raise InputError(f"{where}: is {number}; it must be positive and at most {LARGEST:g}")
     return number
 
 
@@ -119,3 +120,5 @@ def _check_kind(where: str, dtype: Any) -> None:
 def _check_finite(where: str, entries: Array) -> None:
     if not np.isfinite(entries).all():
         raise InputError(f"{where}: has entries that are NaN or infinite; clean the data")
+    if entries.size and max(entries.max(), -entries.min()) > LARGEST:
+        raise InputError(f"{where}: has entries beyond {LARGEST:g}; rescale the data")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ccmac.errors import InputError
+from ccmac.texts import shown
 
 UNITS: dict[str, str] = {
     "gradients": "parallel local gradients (or subgradients)",
@@ -159,7 +160,9 @@ class Costs:
     def __post_init__(self) -> None:
         for name, price in vars(self).items():
             if not (isinstance(price, int | float) and 0 <= price < float("inf")):
-                raise InputError(f"costs: {name} = {price!r} must be a number >= 0")
+                raise InputError(f"costs: {name} = {shown(price)} must be a number >= 0")
+        if not any(vars(self).values()):
+            raise InputError("costs: all prices are zero; give at least one that is positive")
 
     def bill(self, cost: Mapping[str, int]) -> float:
         """What a ledger cost amounts to."""

@@ -8,13 +8,16 @@ which it does not know, are written as null and refused when read.
 from __future__ import annotations
 
 import difflib
+import errno
 import json
 import math
 import os
 import reprlib
+import stat
 from collections.abc import Iterable, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
@@ -59,14 +62,35 @@ def is_file(path: str | Path) -> bool:
 
 
 # -- reading ---------------------------------------------------------------------------------------
+def open_file(path: str | Path) -> BufferedReader:
+    """An ordinary file, to read its bytes; OSError for a pipe or a device, which may not end."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not an ordinary file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_bytes(stream: BinaryIO, limit: int) -> bytes:
+    """What is left of a stream, and at most one byte more than ``limit``.
+
+    Piece by piece: asked for everything at once, a stream makes room for all of the limit.
+    """
+    found = bytearray()
+    while len(found) <= limit and (more := stream.read(min(MEGABYTE, limit + 1 - len(found)))):
+        found += more
+    return bytes(found)
+
+
 def read_text(path: Path, what: str, limit: int) -> str:
     """The UTF-8 text of a file of at most ``limit`` bytes; ``what`` opens every complaint.
 
     A missing file raises FileNotFoundError, for the caller knows what should have made it.
     """
     try:
-        with path.open("rb") as stream:
-            content = stream.read(limit + 1)
+        with open_file(path) as stream:
+            content = read_bytes(stream, limit)
         if len(content) > limit:
             raise InputError(f"{what}: holds more than {limit:,} bytes; is it the right file?")
         return content.decode("utf-8")

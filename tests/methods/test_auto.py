@@ -15,6 +15,7 @@ from ccmac.methods import (
     CrossApapc,
     CrossContinuation,
     CrossDirect,
+    CrossIpm,
     CrossLbfgs,
     CrossSliding,
 )
@@ -47,11 +48,13 @@ def chosen(name: str, costs: Costs | None = None, **options: Any) -> Method:
          CrossApapc(certificates=Certificates(h=100.0, mu_HC=0.01))),
         ("quadratic", {"radius": 3.0}, CrossDirect()),
         ("stack", {}, CrossApapc()),
-        ("flat", {}, CrossContinuation()),
-        ("flat", {"radius": 3.0, "accuracy": 0.1}, CrossContinuation(radius=3.0, accuracy=0.1)),
-        ("absolute", {}, CrossSliding()),
+        ("flat", {}, CrossIpm()),
+        ("flat", {"radius": 3.0, "accuracy": 0.1}, CrossIpm(radius=3.0, accuracy=0.1)),
+        ("flat", {"access": "matvec"}, CrossContinuation(access="matvec")),
+        ("absolute", {}, CrossIpm()),
         ("absolute", {"realization": "canonical"}, CrossSliding(realization="canonical")),
-        ("box", {}, CrossSliding()),
+        ("box", {}, CrossIpm()),
+        ("box", {"realization": "averaged"}, CrossSliding()),
         ("composite", {}, CrossSliding()),
     ],
 )  # fmt: skip
@@ -67,7 +70,7 @@ def test_prices_decide_between_gradients_and_minimisations() -> None:
     edge = ARGMIN_GRADIENTS / rounds
     assert chosen("logistic", Costs(round=1.01 * edge)) == CrossLbfgs()
     assert chosen("logistic", Costs(round=0.99 * edge)) == CrossApapc()
-    assert chosen("logistic", Costs(gradient=0.0, round=0.0)) == CrossApapc()
+    assert chosen("logistic", Costs(gradient=0.0, product=1.0, round=0.0)) == CrossApapc()
     assert chosen("logistic", Costs(round=9 * edge), realization="averaged") == CrossApapc()
 
 

@@ -66,7 +66,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("method", "problem", "text"),
     [
-        (CrossApapc(), "flat", "needs strongly convex.*use cross-continuation"),
+        (CrossApapc(), "flat", "needs strongly convex.*use cross-ipm"),
         (CrossApapc(), "absolute", "needs smooth and strongly convex"),
         (CrossCg(), "logistic", "needs quadratic"),
         (CrossLbfgs(), "flat", "needs strongly convex"),

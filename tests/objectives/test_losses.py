@@ -181,7 +181,7 @@ def test_sum_offers_a_prox_only_where_it_has_one() -> None:
         (lambda: Logistic(y=["a", "b"]), "Logistic, y: is not numeric"),
         (lambda: Logistic(M, [1.0]), "Logistic, y: has 1 entries"),
         (lambda: Hinge(y=[2.0]), "Hinge, y: labels"),
-        (lambda: Huber(delta=0.0), "Huber, delta: is 0.0; it must be finite and positive"),
+        (lambda: Huber(delta=0.0), "Huber, delta: is 0.0; it must be positive"),
         (lambda: Huber(y=[math.nan]), "Huber, y: has entries that are NaN"),
         (lambda: L1([1.0, 2.0]), "L1, weight: has shape"),
         (lambda: L1(math.inf), "L1, weight: is inf"),

@@ -152,6 +152,9 @@ def _others() -> Iterator[Case]:
     yield from _many("cross-cg", "quadratic", PROVED, {"warm": True})
     for problem in ("quadratic", "ridge", "B-zero", "no-coupling", "grid"):
         yield from _many("cross-direct", problem, ENDS)
+    yield from _many("cross-ipm", "quadratic", ENDS)
+    for problem in ("flat", "absolute", "hinge", "box"):
+        yield from _many("cross-ipm", problem, (*PROVED, 3))
     yield from _many("cross-lbfgs", "quadratic", ALL)
     yield from _many("cross-lbfgs", "logistic", ENDS, {}, {"averaging": "tree"})
     yield from _many("auto", "quadratic", PROVED)

@@ -27,6 +27,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "cross-cg": JUDGED,
     "cross-direct": {},
+    "cross-ipm": CONVEX,
     "cross-lbfgs": JUDGED,
     "cross-continuation": {
         "schedule": ("practical",), "opening": (False,), "augmentation": (True,), **CONVEX,

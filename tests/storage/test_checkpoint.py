@@ -124,7 +124,7 @@ def damage_state(folder: Path, change: Any) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda d: damage_state(d, lambda b: b[:-7]), "bytes of"),
+        (lambda d: damage_state(d, lambda b: b[:-7]), "fewer bytes than"),
         (lambda d: damage_state(d, lambda b: b[:90] + b"\x01" + b[91:]), "checksum"),
         (lambda d: next(d.glob("state-*.npz")).unlink(), "No such file"),
         (lambda d: (d / "checkpoint.json").write_text("{"), "damaged"),

@@ -36,6 +36,7 @@ from ccmac.linalg.tolerances import OVERLAP
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
+from ccmac.workspace.scales import explained
 
 DENSE_LIMIT = 1000
 METHODS = ("dense", "heterogeneity", "matrix-free")
@@ -61,6 +62,14 @@ def geometry(
     """
     if method is not None and method not in METHODS:
         raise InputError(f"geometry: method {method!r} is unknown; take {' or '.join(METHODS)}")
+    with explained(problem):
+        return _measured(problem, network, tolerance, dense_limit, method, at)
+
+
+def _measured(
+    problem: Problem | Stack, network: Network | None, tolerance: float | None, dense_limit: int,
+    method: str | None, at: Any,
+) -> Geometry:  # fmt: skip
     if isinstance(problem, Stack):
         if method == "heterogeneity":
             raise InputError("geometry: a Stack has no agents; take dense or matrix-free")

@@ -31,7 +31,11 @@ SEEN = 64 * EPS  # share of a right-hand side below which a misfit is rounding
 
 @dataclass(frozen=True)
 class Infeasibility:
-    """lambda by blocks, what it says in words, ``defect`` = ||K'lambda||, ``value`` = lambda'v."""
+    """lambda by blocks, what it says in words, ``defect`` = ||K'lambda||, ``value`` = lambda'v.
+
+    Where bounds take part, ``bounds`` and ``z_bounds`` are K'lambda on x_i and on z: a positive
+    entry uses the lower, a negative one the upper bound, and neither counts in the defect.
+    """
 
     message: str
     coupled: Array
@@ -39,6 +43,8 @@ class Infeasibility:
     shared: dict[int, Array] = field(default_factory=dict)
     defect: float = 0.0
     value: float = 0.0
+    bounds: dict[int, Array] = field(default_factory=dict)
+    z_bounds: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def radius(self) -> float:
@@ -55,6 +61,8 @@ class Infeasibility:
             "defect": self.defect,
             "value": self.value,
             "radius": self.radius if math.isfinite(self.radius) else None,
+            "bounds": {str(i): v.tolist() for i, v in self.bounds.items()},
+            "z_bounds": self.z_bounds.tolist(),
         }
 
 

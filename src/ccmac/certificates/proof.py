@@ -193,9 +193,10 @@ class Proof:
             gradient, rounding = found[k]
             r = agent.stationarity(gradient[: agent.d], rounding, price)
             off, scaled = agent.local_distance(piece), norm(self.reduced.unit[:, None] * agent.A)
-            rows[k] = r * r, norm(piece) ** 2, off * off, scaled * scaled
+            length = norm(piece)
+            rows[k] = r * r, length * length, off * off, scaled * scaled
         r2, x2, off2, scaled2 = (float(v) for v in self.runtime.total(rows))
-        size = math.sqrt(x2 + norm(z) ** 2)
+        size = math.hypot(math.sqrt(x2), norm(z))
         r = math.hypot(math.sqrt(r2), self._shared_stationarity(slope, price) + noise)
         delta = self._distance(z, coupled, size, math.sqrt(off2), math.sqrt(scaled2))
         r, delta = r * (1 + 8 * EPS), delta * (1 + 8 * EPS)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ccmac.certificates.error_bound import Bound, Certifier, Dual, Look
+from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.proof import Proof, Proved
+from ccmac.certificates.recession import Recession
 from ccmac.inputs import Array
 from ccmac.realizations.base import Interval, Realized
 
@@ -43,12 +45,16 @@ class Judged(Protocol):
 
 @dataclass(frozen=True)
 class Check:
-    """What a check found: a bound in user units, and whether the goal is met."""
+    """What a check found: a bound in user units, and whether the goal is met.
+
+    A ``verdict`` ends the run too: proof that there is no solution.
+    """
 
     bound: float
     done: bool
     next_check: int
     certificate: Bound | Proved | None = None
+    verdict: Infeasibility | Recession | None = None
 
 
 class Stopping(ABC):

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 import warnings
@@ -20,6 +21,10 @@ from ccmac.texts import cut
 from ccmac.version import __version__
 
 BAD_INPUT = 2
+PLACES = frozenset(
+    (errno.EACCES, errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
+     errno.ENOENT, errno.ENOTDIR, errno.EPERM, errno.EROFS)
+)  # fmt: skip
 LONG = r"[^\s/]{100,}"  # a word of a message that repeats what somebody sent to do harm
 
 
@@ -46,16 +51,29 @@ def main(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         ended = Interrupted()
         return _told(str(ended), ended.exit_code)
+    except MemoryError:
+        return _told("out of memory: take a larger machine, or more processes with MPI", 1)
     except BrokenPipeError:
         # The reader of a pipe went away (ccmac ... | head); nobody is left to tell.
         sys.stderr.close()
         return 1
+    except OSError as error:
+        return _files(error)
     except Exception as error:
         # Usage errors come from typer's own copy of click or from click itself, by its version.
         if not hasattr(error, "format_message"):
             raise
         return _usage(error)
     return code if isinstance(code, int) else 0
+
+
+def _files(error: OSError) -> int:
+    """A file or folder that the system refuses; a fault of the disk is no fault of the input."""
+    what = "a file" if error.filename is None else str(error.filename)
+    reason = error.strerror or type(error).__name__
+    return _told(
+        f"{what}: {reason}; choose another place", BAD_INPUT if error.errno in PLACES else 1
+    )
 
 
 def _usage(error: Any) -> int:

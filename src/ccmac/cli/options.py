@@ -95,10 +95,7 @@ def parse_costs(text: str | None) -> Costs | None:
             raise InputError(f"costs: {shown(part)} is not NAME=NUMBER, such as round=5") from None
         if name not in KNOWN_PRICES:
             raise InputError(f"costs: {shown(name)} is unknown; {nearest(name, KNOWN_PRICES)}")
-    costs = Costs(**prices)
-    if not any(getattr(costs, name) for name in KNOWN_PRICES):
-        raise InputError("costs: all prices are zero; give at least one that is positive")
-    return costs
+    return Costs(**prices)
 
 
 # -- output ----------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from ccmac.problem import Problem
 from ccmac.results import Result, Solution
 from ccmac.storage.files import atomic_write
 from ccmac.storage.npz import read_npz
-from ccmac.texts import MEGABYTE, dumps, loads, read_text
+from ccmac.texts import MEGABYTE, dumps, loads, open_file, read_text
 
 WHOLE = "solution.npz"
 SUMMARY = "summary.json"
@@ -83,7 +83,7 @@ def write_summary(
 
 def prepare(out: Path) -> bool:
     """Make the directory and try to write there; whether it is new. InputError says why not."""
-    new = not out.exists()
+    new = not os.path.exists(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=out, prefix=".probe.")
@@ -170,7 +170,8 @@ def _check_sizes(out: Path, found: Mapping[str, Array], agents: range, problem: 
 
 def _read(path: Path, crc: int | None) -> dict[str, Array]:
     try:
-        content = path.read_bytes()
+        with open_file(path) as stream:
+            content = stream.read()
         if crc is not None and zlib.crc32(content) != crc:
             raise InputError(f"{path}: is not the file its summary names; solve again")
         arrays = read_npz(io.BytesIO(content))

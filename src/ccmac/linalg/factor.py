@@ -42,7 +42,7 @@ def factorized(H: Any, diagonal: Array) -> Solve:
     shifted = np.array(H)
     shifted[np.diag_indices_from(shifted)] += diagonal
     factor = la.cho_factor(shifted, overwrite_a=True)
-    return lambda v: np.asarray(la.cho_solve(factor, v))
+    return lambda v: np.asarray(la.cho_solve(factor, v, check_finite=False))
 
 
 def gram_factorized(M: Any, weight: float, diagonal: Array) -> Solve:

@@ -15,6 +15,7 @@ from ccmac.methods.comparators.mixed import MixedYarmoshik
 from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
+from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.sliding.method import CrossSliding
 
@@ -26,6 +27,7 @@ __all__ = [
     "CrossCg",
     "CrossContinuation",
     "CrossDirect",
+    "CrossIpm",
     "CrossLbfgs",
     "CrossSliding",
     "Dpmm",

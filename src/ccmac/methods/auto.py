@@ -10,6 +10,7 @@ from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
+from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local.inverse import affordable
 from ccmac.methods.local.minimum import without_factorizations
@@ -73,6 +74,11 @@ class Auto(Method):
                 why = "averagings more expensive than local minimisations: fewest of them"
                 return self._with(CrossLbfgs), why
             return self._with(CrossApapc), "smooth and strongly convex objectives"
+        if "polyhedral" in able and self._free(work) and solvable(work):
+            why = (
+                "quadratic with bounds, kinks or flat directions, few coupled rows: interior points"
+            )
+            return self._with(CrossIpm), why
         smooth = "smooth" in able
         if "prox" in able and (work.curvature.separable or not smooth):
             kind = "smooth but not strongly convex" if smooth else "not smooth"

@@ -16,7 +16,7 @@ import numpy as np
 
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import LARGEST, Array
 from ccmac.ledger import PHASES
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
@@ -213,8 +213,8 @@ class Checkpoints:
         for piece in pieces:
             if piece.dtype.kind != like.dtype.kind:
                 raise ValueError(f"{name} is of kind {piece.dtype}")
-            if not np.isfinite(piece).all() and np.isfinite(like).all():
-                raise ValueError(f"{name} holds NaN or infinite entries")
+            if np.isfinite(like).all() and not (np.abs(piece) <= LARGEST).all():
+                raise ValueError(f"{name} holds NaN or entries beyond {LARGEST:g}")
         return pieces
 
 

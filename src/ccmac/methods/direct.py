@@ -57,7 +57,7 @@ class _Local:
         """(N'H_xx N)^{-1} right."""
         if self.factor is None:
             return np.zeros_like(right)
-        return np.asarray(scipy.linalg.cho_solve(self.factor, right))
+        return np.asarray(scipy.linalg.cho_solve(self.factor, right, check_finite=False))
 
     def schur(self, size: int) -> Array:
         """This agent's part of the KKT matrix in (z, mu)."""
@@ -133,7 +133,7 @@ class Direct(Iteration[DirectState]):
             total = self.runtime.average(np.stack(lacks))[0] * n
             total[:q] -= self.Z_hat.T @ mu
             total[q:] += self.v_hat - self.Z_hat @ z
-            change = scipy.linalg.lu_solve(self.lu, total)
+            change = scipy.linalg.lu_solve(self.lu, total, check_finite=False)
             z, mu = z + change[:q], mu + change[q:]
         u = self.space.zeros()
         for k, local in enumerate(self.agents):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,21 @@ def unbounded_result(work: Workspace, direction: Recession, seed: int) -> Result
         provenance=provenance(runtime, seed), warnings=[direction.message], agents=runtime.owned,
         _problem=problem if problem.complete else None,
     )  # fmt: skip
+
+
+def without_solution(
+    work: Workspace, outcome: Outcome, plan: Plan, trace: Trace, seed: int
+) -> Result:
+    """The Result of a run that ended with a proof that there is no solution."""
+    verdict = None if outcome.check is None else outcome.check.verdict
+    if isinstance(verdict, Recession):
+        found = unbounded_result(work, verdict, seed)
+    else:
+        assert verdict is not None
+        found = infeasible_result(work, verdict, seed)
+    return replace(
+        found, iterations=outcome.iterations, seconds=outcome.seconds, plan=plan, trace=trace
+    )
 
 
 def _certificate(

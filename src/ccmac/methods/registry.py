@@ -16,6 +16,7 @@ from ccmac.methods.comparators.mixed import MixedYarmoshik
 from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
+from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.options import built, described, options_of
 from ccmac.methods.realized import RealizedMethod
@@ -26,7 +27,8 @@ from ccmac.workspace import Workspace
 REGISTRY: dict[str, type[Method]] = {
     cls.name: cls
     for cls in (
-        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossLbfgs, CrossContinuation, CrossSliding,
+        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossIpm, CrossLbfgs, CrossContinuation,
+        CrossSliding,
         CoupledYarmoshik, MixedYarmoshik, Dpmm, TrackingAdmm, CondatVu, Pdhg, Papc,
     )
 }  # fmt: skip

@@ -24,7 +24,13 @@ from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
 from ccmac.methods.driver import Outcome, Settings, drive, reporter
 from ccmac.methods.energy import Energy
-from ccmac.methods.finish import finish, infeasible_result, provenance, unbounded_result
+from ccmac.methods.finish import (
+    finish,
+    infeasible_result,
+    provenance,
+    unbounded_result,
+    without_solution,
+)
 from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.methods.start import names_of, observer_of, positions
@@ -177,6 +183,8 @@ class Run:
             plan = self.plan(prepared)
             if saver is not None:
                 saver.begin_again("wider")
+        if outcome.check is not None and outcome.check.verdict is not None:
+            return without_solution(work, outcome, plan, trace, self.request.seed)
         if stalled and self._unproved(prepared, outcome):
             prepared, outcome, plan = min(
                 [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved

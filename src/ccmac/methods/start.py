@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, real_vector
 from ccmac.methods.base import Iteration
 from ccmac.methods.driver import Observer
 from ccmac.results import Names, Solution
@@ -19,10 +19,12 @@ def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array
     d, q = list(work.problem.d.values()), work.problem.q
     if warm is None:
         return np.zeros(sum(d)), np.zeros(q)
-    x = [np.asarray(warm.x[k], dtype=np.float64) for k in positions(work, warm)]
-    if [len(v) for v in x] != d or len(np.asarray(warm.z)) != q:
+    places = zip(positions(work, warm), work.problem.d, strict=True)
+    x = [real_vector(f"warm_start, x of agent {i}", warm.x[k]) for k, i in places]
+    z = real_vector("warm_start, z", warm.z)
+    if [len(v) for v in x] != d or len(z) != q:
         raise InputError("warm_start: its x or z has other sizes than the problem")
-    return np.concatenate(x) if x else np.zeros(0), np.asarray(warm.z, dtype=np.float64)
+    return np.concatenate(x) if x else np.zeros(0), z
 
 
 def names_of(work: Workspace) -> Names | None:

@@ -35,6 +35,6 @@ A new objective joins by its name here; the tests then run over it as over all o
 __all__ = [
     "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Halfspace", "Hinge",
     "Huber", "Intercept", "KINDS", "L1", "LeastSquares", "Limited", "Logistic", "MaxAffine",
-    "Multinomial", "Objective", "Quadratic", "Ridge", "Separable", "Simplex",
-    "SquaredDistance", "Sum",
+    "Multinomial", "Objective", "Quadratic", "Ridge", "Separable", "Simplex", "SquaredDistance",
+    "Sum",
 ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 Curvature is declared per block (L_x, mu_x, L_z, mu_z: best constants of f in one block with the
 other fixed) and jointly (L, mu). ``capabilities`` says which oracles exist: ``gradient``,
-``subgradient``, ``prox``, ``quadratic`` (an explicit Hessian and linear term).
+``subgradient``, ``prox``, ``quadratic`` (an explicit Hessian and linear term), ``polyhedral`` (a
+quadratic with bounds and piecewise linear terms; quadratic functions are such without saying so).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
+from ccmac.objectives.polyhedral import Polyhedral
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,15 @@ class Objective(ABC):
     def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
         """(H, g, c) with f(u) = u'Hu/2 - g'u + c on u = (x, z), for capability ``quadratic``."""
         raise TypeError(f"{type(self).__name__} is not quadratic")
+
+    @property
+    def is_polyhedral(self) -> bool:
+        """Whether :meth:`polyhedral` exists: a quadratic, with or without a polyhedral part."""
+        return bool(self.capabilities & {"quadratic", "polyhedral"})
+
+    def polyhedral(self, d: int, q: int) -> Polyhedral:
+        """A quadratic with bounds and epigraphs on u = (x, z), for capability ``polyhedral``."""
+        return Polyhedral.quadratic(*self.quadratic(d, q))
 
     def lipschitz(self, d: int, q: int) -> float:
         """A bound on the norms of the subgradients (inf when there is none)."""

@@ -14,6 +14,7 @@ from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import check_rows, row_norms_squared
 from ccmac.objectives.piecewise import Pieces
+from ccmac.objectives.polyhedral import Polyhedral, absolute, maximum
 
 ROOM = 1e-14  # share of an entry by which a bound may be missed
 
@@ -76,7 +77,7 @@ class SquaredDistance(Centred):
 class L1(Centred):
     """weight ||v - centre||_1: a lasso penalty, or the absolute loss with targets ``centre``."""
 
-    capabilities = frozenset({"subgradient", "prox"})
+    capabilities = frozenset({"subgradient", "prox", "polyhedral"})
 
     def constants(self, size: int) -> tuple[float, float]:
         return math.inf, 0.0
@@ -93,6 +94,10 @@ class L1(Centred):
         shifted = soft_threshold(self._shifted(v), step * self.weight)
         return shifted if self.centre is None else shifted + self.centre
 
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        centre = np.zeros(size) if self.centre is None else self.centre
+        return Polyhedral.zero(size).with_terms(absolute(self.weight, centre))
+
     def pieces(self) -> Pieces:
         """Slope -weight, then +weight."""
         centre = 0.0 if self.centre is None else self.centre
@@ -105,7 +110,7 @@ class L1(Centred):
 class ElasticNet(Function):
     """l1 ||v||_1 + (l2/2) ||v||^2; smooth only for l1 = 0, mu = l2."""
 
-    capabilities = frozenset({"subgradient", "prox"})
+    capabilities = frozenset({"subgradient", "prox", "polyhedral"})
     coordinatewise = True
     entrywise_steps = True
     arguments = ("l1", "l2")
@@ -127,6 +132,11 @@ class ElasticNet(Function):
         """Soft threshold, then shrink by 1 + step l2."""
         return soft_threshold(v, step * self.l1) / (1.0 + step * self.l2)
 
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        H = diagonal_matrix(np.full(size, self.l2))
+        form = Polyhedral.quadratic(H, np.zeros(size), 0.0)
+        return form.with_terms(absolute(self.l1, np.zeros(size))) if self.l1 else form
+
     def pieces(self) -> Pieces:
         """Slope l2 v - l1, then l2 v + l1."""
         return Pieces(self.l2, self.l1, ((0.0, 0.0, -2 * self.l1),))
@@ -143,7 +153,7 @@ class Box(Function):
     methods that need one refuse, proximal ones accept.
     """
 
-    capabilities = frozenset({"prox"})
+    capabilities = frozenset({"prox", "polyhedral"})
     coordinatewise = True
     entrywise_steps = True
     arguments = ("low", "high")
@@ -178,6 +188,10 @@ class Box(Function):
     def prox_at(self, v: Array, step: Step) -> Array:
         return np.clip(v, self.low, self.high)
 
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        low, high = (np.broadcast_to(bound, size) for bound in (self.low, self.high))
+        return Polyhedral.zero(size).within(low, high)
+
     def pieces(self) -> Pieces:
         """Flat between the ends."""
         return Pieces(low=self.low, high=self.high)
@@ -189,7 +203,7 @@ class MaxAffine(Function):
     One subgradient is one product with M. There is no closed prox.
     """
 
-    capabilities = frozenset({"subgradient"})
+    capabilities = frozenset({"subgradient", "polyhedral"})
     arguments = ("M", "c")
 
     def __init__(self, M: Any, c: Any = None) -> None:
@@ -214,6 +228,9 @@ class MaxAffine(Function):
         """The first row that attains the maximum."""
         row = self.M[[int(np.argmax(self.M @ v + self.c))]]
         return np.asarray(row.toarray() if is_sparse(row) else row).ravel()
+
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        return Polyhedral.zero(size).with_terms(maximum(self.M, self.c))
 
     def lipschitz_at(self, size: int) -> float:
         return math.sqrt(float(np.max(row_norms_squared(self.M))))

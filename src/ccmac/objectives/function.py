@@ -12,6 +12,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.objectives.base import Curvature, Objective, joint, separated
 from ccmac.objectives.piecewise import Pieces
+from ccmac.objectives.polyhedral import Polyhedral
 
 if TYPE_CHECKING:
     from ccmac.objectives.sum import Sum
@@ -52,6 +53,10 @@ class Function(Objective):
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
         """(H, g, c) with g(v) = v'Hv/2 - g'v + c, for capability ``quadratic``."""
         raise TypeError(f"{type(self).__name__} is not quadratic")
+
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        """The quadratic itself, or with bounds and epigraphs, for capability ``polyhedral``."""
+        return Polyhedral.quadratic(*self.quadratic_at(size))
 
     def lipschitz_at(self, size: int) -> float:
         """A bound on subgradient norms."""
@@ -113,6 +118,10 @@ class Function(Objective):
     def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
         """The quadratic form on (x, z)."""
         return self.quadratic_at(d + q)
+
+    def polyhedral(self, d: int, q: int) -> Polyhedral:
+        """The form on (x, z)."""
+        return self.polyhedral_at(d + q)
 
     def lipschitz(self, d: int, q: int) -> float:
         """Bound on the joint subgradient norm."""

@@ -21,6 +21,7 @@ from ccmac.inputs import Array
 from ccmac.objectives.base import Curvature, Objective
 from ccmac.objectives.basic import Box
 from ccmac.objectives.function import Function
+from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum
 
@@ -48,7 +49,8 @@ class Limited(Objective):
         self.free = bool(np.isinf(self.lower).all() and np.isinf(self.upper).all())
         self.inner = _boxed(objective, self.lower[self._seen], self.upper[self._seen], self.d)
         able = frozenset() if self.inner is None else self.inner.capabilities
-        self.capabilities = able if self.free else able & {"prox"}
+        shape = frozenset({"polyhedral"} if objective.is_polyhedral else ())
+        self.capabilities = able if self.free else (able & {"prox"}) | shape
 
     @property
     def dim(self) -> int:
@@ -117,6 +119,11 @@ class Limited(Objective):
         slope = np.zeros(size)
         slope[self._seen] = g
         return wide, slope, constant
+
+    def polyhedral(self, d: int, q: int) -> Polyhedral:
+        """The form of f with the bounds, empty columns for the slacks."""
+        form = self.objective.polyhedral(self.d, self.q)
+        return form.spread(self._seen, len(self.lower)).within(self.lower, self.upper)
 
     def lipschitz(self, d: int, q: int) -> float:
         """Of f where nothing is bounded."""

@@ -13,14 +13,16 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, labels, nonnegative, positive, real_vector
-from ccmac.linalg.extremes import gram_extremes
+from ccmac.linalg.extremes import diagonal_matrix, gram_extremes
 from ccmac.objectives.function import Step
 from ccmac.objectives.linear import Linear, row_norms_squared
 from ccmac.objectives.piecewise import Pieces
+from ccmac.objectives.polyhedral import Polyhedral, hinges
 
 
 class Loss(Linear):
@@ -259,6 +261,10 @@ class Hinge(MarginLoss):
 
     slope_lipschitz = math.inf
 
+    def __init__(self, M: Any = None, y: Any = None, weight: Any = 1.0, ridge: float = 0.0) -> None:
+        super().__init__(M, y, weight, ridge)
+        self.capabilities |= {"polyhedral"}
+
     def terms(self, u: Array) -> Array:
         """max(0, 1 - y u)."""
         return np.maximum(0.0, 1.0 + self.minus_y * u)
@@ -275,6 +281,12 @@ class Hinge(MarginLoss):
         """The margin s = y v moves up by at most ``step``, never past 1."""
         margin = -self.minus_y * v
         return np.asarray(-self.minus_y * np.maximum(margin, np.minimum(margin + step, 1.0)))
+
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        M = sp.eye_array(size, format="csr") if self.M is None else self.M
+        H = diagonal_matrix(np.full(size, self.ridge))
+        form = Polyhedral.quadratic(H, np.zeros(size), 0.0)
+        return form.with_terms(hinges(self.weight, M, -self.minus_y))
 
     def pieces(self) -> Pieces | None:
         """Flat on one side of the label, slope -weight y on the other; and the ridge."""

@@ -20,6 +20,7 @@ from ccmac.objectives.base import Curvature, FusedGradient, Objective, separated
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function, check_size
 from ccmac.objectives.loss import Loss
+from ccmac.objectives.polyhedral import Polyhedral
 
 
 class Separable(Objective):
@@ -40,7 +41,11 @@ class Separable(Objective):
             oracles = [p & {"gradient", "subgradient"} for p in parts]
             if all(oracles):
                 common |= {"subgradient"}
-        self.capabilities = common | ({"prox"} if all("prox" in p for p in parts) else set())
+        common |= {"prox"} if all("prox" in p for p in parts) else set()
+        functions = [part for part in (x, z) if part is not None]
+        if all(part.is_polyhedral for part in functions) and "quadratic" not in common:
+            common |= {"polyhedral"}
+        self.capabilities = common
 
     @property
     def x_size(self) -> int | None:
@@ -95,6 +100,12 @@ class Separable(Objective):
         H_z, g_z, c_z = (self.z_part or zero).quadratic_at(q)
         H = sp.csr_array(sp.block_diag([H_x, H_z], format="csr"))
         return H, np.concatenate([g_x, g_z]), c_x + c_z
+
+    def polyhedral(self, d: int, q: int) -> Polyhedral:
+        """The forms of both parts, side by side."""
+        zero = SquaredDistance(0.0)
+        x = (self.x_part or zero).polyhedral_at(d).spread(np.arange(d), d + q)
+        return x + (self.z_part or zero).polyhedral_at(q).spread(np.arange(d, d + q), d + q)
 
     def lipschitz(self, d: int, q: int) -> float:
         """sqrt of the squared blockwise bounds."""

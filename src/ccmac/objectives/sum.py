@@ -16,6 +16,7 @@ from ccmac.objectives.basic import Box
 from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.piecewise import Pieces
+from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.sets import OneRow
 
@@ -70,6 +71,8 @@ class Sum(Function):
             found |= {"quadratic", "prox"}
         elif self._has_prox(offered):
             found.add("prox")
+        if all(part.is_polyhedral for part in self.parts) and "quadratic" not in found:
+            found.add("polyhedral")
         return frozenset(found)
 
     def _check_bounds(self) -> None:
@@ -179,6 +182,11 @@ class Sum(Function):
         for other, _, _ in forms[1:]:
             H = _plus(H, other)
         return H, np.sum([g for _, g, _ in forms], axis=0), math.fsum(c for _, _, c in forms)
+
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        """Sums of quadratics, all bounds, all terms."""
+        forms = [part.polyhedral_at(size) for part in self.parts]
+        return sum(forms[1:], forms[0])
 
     def lipschitz_at(self, size: int) -> float:
         return math.fsum(part.lipschitz_at(size) for part in self.parts)

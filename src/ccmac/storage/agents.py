@@ -27,6 +27,7 @@ from ccmac.inputs import is_sparse
 from ccmac.objectives import KINDS, Objective
 from ccmac.problem import LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent
 from ccmac.storage.npz import read_npz
+from ccmac.texts import open_file, shown
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 OBJECTIVE, NAME = "objective", "name"
@@ -105,7 +106,7 @@ class Arrays:
     def __init__(self, where: str, path: Path, sha256: str) -> None:
         self.where = where
         try:
-            with path.open("rb") as stream:
+            with open_file(path) as stream:
                 _check(where, stream, sha256)
                 self.arrays = read_npz(stream)
         except FileNotFoundError:
@@ -140,6 +141,8 @@ class Arrays:
             if shape.shape != (2,) or any(
                 a.dtype.kind not in "iu" for a in (indices, indptr, shape)
             ):
+                raise ValueError
+            if not data.shape == indices.shape == (int(indptr.ravel()[-1]),):
                 raise ValueError
             matrix = sp.csr_array((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
             matrix.check_format(full_check=True)
@@ -198,7 +201,7 @@ def _build(where: str, node: Any, arrays: Arrays) -> Objective:
     kind, state = node["kind"], node["state"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(
-            f"{where}: unknown objective {kind!r}; known are {', '.join(sorted(KINDS))}"
+            f"{where}: unknown objective {shown(kind)}; known are {', '.join(sorted(KINDS))}"
         )
     if not isinstance(state, dict):
         raise InputError(f"{where}: the state of {kind} is not a mapping; save it again")
@@ -209,7 +212,7 @@ def _build(where: str, node: Any, arrays: Arrays) -> Objective:
         raise InputError(f"{where}: {error}") from None
     except (TypeError, KeyError):
         raise InputError(
-            f"{where}: the state of {kind} has wrong entries ({', '.join(sorted(arguments))})"
+            f"{where}: the state of {kind} has wrong entries ({shown(sorted(arguments))})"
         ) from None
 
 
@@ -228,4 +231,6 @@ def _read(where: str, node: Any, arrays: Arrays) -> Any:
             return float(content)
         if tag in ("array", "csr") and isinstance(content, str):
             return arrays.take(content, sparse=tag == "csr")
-    raise InputError(f"{where}: has an unknown entry {sorted(node)} in an objective; save it again")
+    raise InputError(
+        f"{where}: has an unknown entry {shown(sorted(node))} in an objective; save it again"
+    )

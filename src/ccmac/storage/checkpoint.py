@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import re
 import zipfile
 import zlib
@@ -31,7 +32,7 @@ from ccmac.runtime.base import Runtime
 from ccmac.storage.files import atomic_write
 from ccmac.storage.npz import read_npz
 from ccmac.storage.rows import NAME as TRACE
-from ccmac.texts import DIGITS, MEGABYTE, cut, shown
+from ccmac.texts import DIGITS, MEGABYTE, cut, open_file, read_bytes, shown
 
 INDEX = "checkpoint.json"
 FORMAT = "ccmac-checkpoint-2"
@@ -186,9 +187,11 @@ def read_index(directory: str | Path) -> Index:
     """The index of a checkpoint, without its state."""
     folder = Path(directory)
     try:
-        if (folder / INDEX).stat().st_size > BYTES:
+        with open_file(folder / INDEX) as stream:
+            content = read_bytes(stream, BYTES)
+        if len(content) > BYTES:
             raise _damaged(folder, f"{INDEX} is too large")
-        index = msgspec.json.decode((folder / INDEX).read_bytes(), type=Index)
+        index = msgspec.json.decode(content, type=Index)
     except FileNotFoundError:
         raise InputError(f"{folder} holds no checkpoint ({INDEX} is missing)") from None
     except OSError as error:
@@ -213,7 +216,7 @@ def read_index(directory: str | Path) -> Index:
 
 def exists(directory: str | Path) -> bool:
     """Whether there is a checkpoint to resume from."""
-    return (Path(directory) / INDEX).exists()
+    return os.path.exists(Path(directory) / INDEX)
 
 
 def _next_generation(folder: Path, manifest: Mapping[str, Any]) -> int:
@@ -258,11 +261,12 @@ def _encode(
 
 def _decode(folder: Path, part: Part) -> dict[str, AnyArray]:
     try:
-        content = (folder / part.file).read_bytes()
+        with open_file(folder / part.file) as stream:
+            content = read_bytes(stream, part.bytes)
     except OSError as error:
         raise _damaged(folder, f"{part.file}: {error.strerror}") from None
     if len(content) != part.bytes:
-        raise _damaged(folder, f"{part.file} has {len(content)} bytes of {part.bytes}")
+        raise _damaged(folder, f"{part.file} has more or fewer bytes than {shown(part.bytes)}")
     if zlib.crc32(content) != part.crc:
         raise _damaged(folder, f"the checksum of {part.file} does not match")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from typing import IO, Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from ccmac.texts import shown
 
 MEMBERS = 10_000_000
+ODD = (tokenize.TokenError, AttributeError, IndexError)  # numpy's, of headers that are none
 _HEADERS: dict[Any, Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -40,7 +42,7 @@ def read_npz(stream: IO[bytes]) -> dict[str, NDArray[Any]]:
                     found[name] = _array(content, name, member.file_size)
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
         raise ValueError(str(error)) from None
-    except (TypeError, SyntaxError, OverflowError, RuntimeError, MemoryError) as error:
+    except (TypeError, SyntaxError, ArithmeticError, RuntimeError, MemoryError, *ODD) as error:
         raise ValueError(type(error).__name__) from None
     return found
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.storage.files import atomic_write
+from ccmac.texts import open_file
 
 NAME = re.compile(r"trace-\d{6,}\.bin")
 
@@ -73,7 +74,7 @@ class Growing:
             raise ValueError("the record of the trace does not fit")
         size = 8 * width * found.rows
         try:
-            with (self.folder / found.file).open("rb") as stream:
+            with open_file(self.folder / found.file) as stream:
                 if os.fstat(stream.fileno()).st_size < size:
                     raise ValueError(f"{found.file} is cut short")
                 content = stream.read(size)

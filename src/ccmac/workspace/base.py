@@ -22,6 +22,8 @@ from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
 
+LIMITS_ROOM = 8  # inequalities and bounds: without the equations known to all they take far longer
+
 
 class Workspace:
     """A problem (or a :class:`Stack`, as one agent without blocks) on a runtime.
@@ -78,19 +80,24 @@ class Workspace:
     @cached_property
     def reduced(self) -> Reduced | None:
         """The equations on ker C, known to all; None where that costs too much."""
-        if self.stack is not None or not affordable(self.problem, self.curvature):
+        room = 1 if self.reduction is None else LIMITS_ROOM
+        if self.stack is not None or not affordable(self.problem, self.curvature, room):
             return None
         with self.ledger.phase("setup"):
             return Reduced(self.problem, self.runtime, self.curvature, self.local)
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """What the objectives offer together: smooth, strongly convex, quadratic, prox."""
+        """What the objectives offer together.
+
+        smooth, strongly convex, quadratic, polyhedral (a quadratic with bounds and kinks), prox.
+        """
         table = self.curvature
         with self.ledger.phase("setup"):
             offered = {
                 "smooth": table.smooth,
                 "strongly convex": table.strongly_convex,
+                "polyhedral": table.polyhedral,
                 "quadratic": table.quadratic,
                 "prox": table.prox,
             }

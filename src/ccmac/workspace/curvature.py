@@ -35,9 +35,9 @@ class CurvatureTable:
     """What the agents declare of themselves, known to everybody after one reduction of scalars.
 
     Arrays with one entry per agent: the constants of f_i in x, in z and in both (``L_x``, ``mu_x``,
-    ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, is quadratic, has a prox, the
-    ``multiple`` beta_i where B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows
-    ``r`` of D_i.
+    ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, its ``shape`` (2: quadratic, 1:
+    with bounds or kinks beside, 0: neither), whether it has a prox, the ``multiple`` beta_i where
+    B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i.
     """
 
     L_x: Array
@@ -47,7 +47,7 @@ class CurvatureTable:
     L: Array
     mu: Array
     mixes: Array
-    is_quadratic: Array
+    shape: Array
     has_prox: Array
     multiple: Array
     d: Array
@@ -80,7 +80,12 @@ class CurvatureTable:
     @property
     def quadratic(self) -> bool:
         """Every objective gives its Hessian and linear term."""
-        return bool(self.is_quadratic.all())
+        return bool((self.shape == 2).all())
+
+    @property
+    def polyhedral(self) -> bool:
+        """Every objective is a quadratic with bounds and piecewise linear terms, or without."""
+        return bool((self.shape >= 1).all())
 
     @property
     def prox(self) -> bool:
@@ -169,10 +174,11 @@ def _declared(problem: Problem, i: int) -> list[float]:
     """One agent's row of the table."""
     agent = problem.agents[i]
     c = agent.objective.curvature(problem.d[i], problem.q)
-    able = [float(name in agent.objective.capabilities) for name in ("quadratic", "prox")]
+    able, prox = agent.objective.capabilities, float("prox" in agent.objective.capabilities)
+    shape = 2.0 if "quadratic" in able else float(agent.objective.is_polyhedral)
     multiple = 0.0 if agent.B is None else identity_multiple(agent.B)
     return [
-        c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), *able,
+        c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), shape, prox,
         np.nan if multiple is None else multiple, problem.d[i], problem.r[i],
     ]  # fmt: skip
 

@@ -33,6 +33,7 @@ class Site:
     cuts: list[int] = field(default_factory=list)
     asked: list[str | None] = field(default_factory=list)
     url: str = ""
+    moved: str = ""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -42,6 +43,12 @@ class Handler(BaseHTTPRequestHandler):
         content = self.site.files.get(self.path.lstrip("/"))
         wanted = self.headers.get("Range")
         self.site.asked.append(wanted)
+        if self.site.moved:
+            self.send_response(302)
+            self.send_header("Location", self.site.moved)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if content is None:
             self.send_error(404)
             return
@@ -144,10 +151,46 @@ def test_a_stale_partial_file_is_noticed_by_the_checksum(site: Site, tmp_path: P
 
 def test_a_page_in_place_of_an_archive_is_refused(site: Site, tmp_path: Path) -> None:
     site.files["toy.bz2"] = b"<html>maintenance</html>"
-    unknown = replace(PACKED, sha256=None)
     with pytest.raises(InputError, match="does not decompress"):
-        download.fetch(unknown, tmp_path, base_url=site.url)
+        download.fetch(PACKED, tmp_path, base_url=site.url)
     assert not (tmp_path / "toy.bz2").exists()
+
+
+def test_a_set_without_a_checksum_is_not_downloaded(site: Site, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no checksum is on record"):
+        download.fetch(replace(PACKED, sha256=None), tmp_path, base_url=site.url)
+    assert not site.asked
+
+
+@pytest.mark.parametrize("url", ["http://example.org/", "ftp://example.org/", "file:///etc/"])
+def test_only_https_is_asked(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InputError, match="is not https"):
+        download.fetch(PLAIN, tmp_path, base_url=url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.org/toy", "ftp://example.org/toy", "file:///etc/x"]
+)
+def test_a_redirection_must_stay_secure(site: Site, tmp_path: Path, url: str) -> None:
+    site.moved = url
+    with pytest.raises(InputError, match=r"cannot download|is not https"):
+        download.fetch(PLAIN, tmp_path, base_url=site.url)
+    assert len(site.asked) == 1
+    assert not (tmp_path / "toy").exists()
+
+
+def test_https_does_not_become_http() -> None:
+    with pytest.raises(InputError, match="is not https"):
+        download._check_secure("https://example.org/toy", "http://127.0.0.1/toy")
+    download._check_secure("https://example.org/toy", "https://mirror.example.org/toy")
+
+
+def test_a_download_without_end_is_stopped(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "_LIMIT", 1000)
+    with pytest.raises(InputError, match="goes on after 1,000 bytes"):
+        download.fetch(PLAIN, tmp_path, base_url=site.url)
 
 
 def test_a_missing_file_says_what_to_do(site: Site, tmp_path: Path) -> None:

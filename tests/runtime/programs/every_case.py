@@ -9,7 +9,7 @@ import solve_bits
 import ccmac
 from ccmac.runtime.mpi import MPI, guard
 
-CASES = ("averaged", "joint", "vertical", "cg", "convex", "nonsmooth", "certified")
+CASES = ("averaged", "joint", "vertical", "cg", "convex", "nonsmooth", "interior", "certified")
 BASELINES = ("condat-vu", "pdhg", "papc", "dpmm", "tracking-admm", "cross-lbfgs")
 
 

@@ -82,6 +82,8 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
         return random_quadratic(5, n=N, q=6, m=5), {"method": "cross-cg"}
     if name == "convex":
         return flat_problem(), {"method": "cross-continuation", "tol": 1e-3}
+    if name == "interior":
+        return kinked_problem(), {"method": "cross-ipm", "tol": 1e-6}
     if name == "nonsmooth":
         return kinked_problem(), {"method": "cross-sliding", "tol": 0.1, "max_iterations": 60}
     problem = random_quadratic(9, n=N, q=6, m=5, kappa_f=300.0)

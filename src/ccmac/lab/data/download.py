@@ -1,4 +1,8 @@
-"""Download a set from the LIBSVM site: resumable, checked before it gets its name."""
+"""Download a set from the LIBSVM site: resumable, checked before it gets its name.
+
+Only sets whose checksum is on record are downloaded, and only over https, redirections included
+(plain http is for a server on this machine).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ import re
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -19,12 +25,15 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from ccmac.errors import InputError
 from ccmac.lab.data.files import VARIABLE, digest_fault, read_text
 from ccmac.lab.data.registry import KnownSet
+from ccmac.texts import cut
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 _ATTEMPTS = 4
 _PAUSE = 1.0
 _TIMEOUT = 30.0
 _CHUNK = 1 << 16
+_LIMIT = 1 << 30  # bytes of a file: many times the largest
+_HERE = ("127.0.0.1", "::1", "localhost")
 
 
 class _Interrupted(Exception):
@@ -36,8 +45,14 @@ def fetch(record: KnownSet, directory: Path, *, base_url: str = BASE_URL) -> Pat
 
     Bytes go to a ``.part`` file. A transfer that breaks off is continued from there (HTTP Range),
     a few times in this call and again in the next one. The decompressed text must have the
-    checksum on record, where one is; a file that has not is deleted.
+    checksum on record; a file that has not is deleted.
     """
+    if record.sha256 is None:
+        raise InputError(
+            f"{record.name}: no checksum is on record, so it is not downloaded: get the file "
+            f"yourself and set {VARIABLE} to its directory, or use a generated look-alike "
+            "(fallback=True, or the name with '-like')"
+        )
     url = base_url + record.remote
     target = directory / record.remote
     part = directory / f"{record.remote}.part"
@@ -77,9 +92,9 @@ def _transfer_once(url: str, part: Path, name: str) -> None:
     if have:
         headers["Range"] = f"bytes={have}-"
     try:
-        response = urllib.request.urlopen(
-            urllib.request.Request(url, headers=headers), timeout=_TIMEOUT
-        )
+        _check_secure(url, url)
+        opener = urllib.request.build_opener(_Redirects(url))
+        response = opener.open(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
         with error:
             if error.code == 416 and have:
@@ -131,8 +146,33 @@ def _copy(
                 raise _Interrupted(str(error) or type(error).__name__) from None
             if not chunk:
                 return
+            offset += len(chunk)
+            if offset > _LIMIT:
+                raise InputError(f"the download of {name} goes on after {_LIMIT:,} bytes: stopped")
             write(chunk)
             bar.advance(task, len(chunk))
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirections that stay secure."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str
+    ) -> Any:
+        """The next request; refused where it would leave https."""
+        _check_secure(self.url, newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _check_secure(asked: str, url: str) -> None:
+    """https; or plain http from beginning to end on this machine."""
+    ends = [urllib.parse.urlsplit(each) for each in (asked, url)]
+    here = all(end.scheme == "http" and end.hostname in _HERE for end in ends)
+    if not (here or ends[1].scheme == "https"):
+        raise _unavailable(asked, f"leads to {cut(url)}, which is not https")
 
 
 def _range_start(header: str | None) -> int | None:

@@ -18,6 +18,7 @@ import platformdirs
 from ccmac.errors import InputError
 from ccmac.lab.data.registry import KnownSet
 from ccmac.lab.data.svmlight import parse_svmlight
+from ccmac.texts import open_file, read_bytes
 
 VARIABLE = "CCMAC_DATA"
 SUFFIXES = ("", ".txt", ".bz2", ".xz")
@@ -34,10 +35,10 @@ def read_text(path: Path, *, compression: str | None = None) -> bytes:
     or ``""``) for a file whose name does not show it.
     """
     ending = path.suffix if compression is None else compression
-    opened: Any = {".bz2": bz2.open, ".xz": lzma.open}.get(ending, open)
+    unpacked: Any = {".bz2": bz2.open, ".xz": lzma.open}.get(ending, lambda stream: stream)
     try:
-        with opened(path, "rb") as stream:
-            text: bytes = stream.read(_LIMIT + 1)
+        with open_file(path) as packed, unpacked(packed) as stream:
+            text = read_bytes(stream, _LIMIT)
     except (EOFError, lzma.LZMAError) as error:
         raise InputError(f"{path} is damaged or cut short ({error}): replace the file") from None
     except OSError as error:

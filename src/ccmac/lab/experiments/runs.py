@@ -73,7 +73,7 @@ class SuiteRun:
     def from_dict(cls, content: dict[str, Any]) -> SuiteRun:
         """Inverse of :meth:`as_dict`; content that is none raises ValueError or KeyError."""
         run = msgspec.convert(content, cls)
-        if run.network["family"] not in FAMILIES or not network_name(run.network):
+        if str(run.network["family"]) not in FAMILIES or not network_name(run.network):
             raise ValueError("the network is of no known family")
         alpha_name(run.alpha)
         return run

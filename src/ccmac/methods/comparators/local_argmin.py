@@ -156,7 +156,7 @@ def block_solve(M: sp.csr_array, d: int) -> Solve:
         return arrow.solve()
     if M.shape[0] <= DENSE:
         factor = scipy.linalg.cho_factor(M.toarray())
-        return lambda v: np.asarray(scipy.linalg.cho_solve(factor, v))
+        return lambda v: np.asarray(scipy.linalg.cho_solve(factor, v, check_finite=False))
     lu = spla.splu(sp.csc_array(M))
     return lambda v: np.asarray(lu.solve(v))
 
@@ -189,7 +189,7 @@ class Arrow:
         factor = scipy.linalg.cho_factor(self.X + more_X - (scaled @ across).toarray())
 
         def apply(v: Array) -> Array:
-            x = scipy.linalg.cho_solve(factor, v[:d] - scaled @ v[d:])
+            x = scipy.linalg.cho_solve(factor, v[:d] - scaled @ v[d:], check_finite=False)
             return np.concatenate([x, (v[d:] - across @ x) / t])
 
         return apply

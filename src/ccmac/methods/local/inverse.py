@@ -40,7 +40,7 @@ def constrained_inverse(solve: Solve, E: Array) -> Solve:
 
     def apply(v: Array) -> Array:
         u = solve(v)
-        return np.asarray(u - images @ scipy.linalg.cho_solve(factor, E @ u))
+        return np.asarray(u - images @ scipy.linalg.cho_solve(factor, E @ u, check_finite=False))
 
     return apply
 

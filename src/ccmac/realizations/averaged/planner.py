@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ccmac.angles.principal import cross_factor, weighted_extremes
+from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Costs
 from ccmac.linalg.tolerances import KERNEL
@@ -156,6 +157,11 @@ class Planner:
     def choose(self) -> Choice:
         """The candidate of least predicted bill; all candidates, best first."""
         rows = [row for scale in self._scales() for row in self._at_scale(scale)]
+        if not rows:
+            raise InputError(
+                "constraints: their scales, or those of the objectives, differ by more than double "
+                "precision can tell; rescale them"
+            )
         settings = [row.setting for row in rows]
         iterations = predict(
             settings, self.goal.target, self.goal.measure, self.system.runtime.mind_the_time
@@ -217,6 +223,8 @@ class Planner:
         for kind, inner, response, spread in self._normalizers(s, modes, spectrum):
             low, _ = weighted_extremes(spread[0], 1.0, cosine)
             _, high = weighted_extremes(spread[1], 1.0, cosine)
+            if not low > 0:  # below what double precision can tell from zero
+                continue
             for outer in self._outers(low, high):
                 candidate = Candidate(
                     scale, s, kind, inner, outer, constants.condition, cross_factor(cosine)

@@ -1,0 +1,146 @@
+"""One agent's share of what prices prove (:mod:`ccmac.certificates.duality`), without messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.inputs import Array, is_sparse
+from ccmac.linalg.extended import Long, norm, product
+from ccmac.linalg.tolerances import EPS
+from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.workspace import Workspace
+from ccmac.workspace.reduced import Reduced
+
+
+def pushed(r: Array, lower: Array, upper: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """(the bound that r pushes each entry to, 0 where none; whether it is held by one or r = 0)."""
+    bound = np.where(r > 0, lower, upper)
+    held = np.isfinite(bound) | (r == 0)
+    return np.where(np.isfinite(bound) & (r != 0), bound, 0.0), held
+
+
+def outward(d: Array, lower: Array, upper: Array) -> Array:
+    """The nearest direction along which the bounds stay met."""
+    low, high = np.isfinite(lower), np.isfinite(upper)
+    return np.clip(d, np.where(low, 0.0, -np.inf), np.where(high, 0.0, np.inf))
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What is summed as a vector, and as numbers; a subgradient that counts the bounds on x."""
+
+    vector: Array
+    scalars: list[float]
+    slope_x: Array
+    slope_z: Array
+
+
+class Bounded:
+    """An agent's blocks and its objective as a quadratic with bounds and epigraphs."""
+
+    def __init__(self, work: Workspace, reduced: Reduced, k: int, form: Polyhedral) -> None:
+        i = list(work.problem.agents)[k]
+        agent = work.problem.agents[i]
+        self.objective, self.form, self.d = agent.objective, form, work.problem.d[i]
+        self.A, self.B, self.C = reduced.A[k], reduced.B[k], reduced.C[k]
+        self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
+        self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
+        self.H = form.H.toarray() if is_sparse(form.H) else np.asarray(form.H)
+        self.R = [t.R.toarray() if is_sparse(t.R) else np.asarray(t.R) for t in form.terms]
+        self.unit = reduced.kernels[k].space.inverse_lengths
+        self.lower, self.upper = form.lower[: self.d], form.upper[: self.d]
+        width = self.H.shape[0] + sum(self.A.shape) + len(self.C) + sum(map(len, self.R))
+        self.room = (width + 8) * EPS  # what rounding changes in sums of that many products
+
+    def _back(self, coupled: Array, local: Array) -> tuple[Long, Array]:
+        """(K'y on (x, z), sizes of its terms)."""
+        out: Long = np.zeros(len(self.form.g), dtype=np.longdouble)
+        sizes, d = np.zeros(len(out)), self.d
+        out[:d] = product(self.A.T, coupled) + product(self.C.T, local)
+        out[d:] = product(self.B.T, coupled)
+        sizes[:d] = np.abs(self.A).T @ np.abs(coupled) + np.abs(self.C).T @ np.abs(local)
+        sizes[d:] = np.abs(self.B).T @ np.abs(coupled)
+        return out, sizes
+
+    def gap(
+        self, x: Array, z: Array, start: Array, coupled: Array, local: Array, terms: Array
+    ) -> Shares:
+        """Vector: coupled misfit, r on z. Numbers: base, value, r_f^2, rounding of r and of base,
+        size of r on z, distance^2 from the start, violation of C.
+        """
+        form, d, u = self.form, self.d, np.append(x, z)
+        slope = product(self.H, u) - form.g
+        back, sizes = self._back(coupled, local)
+        sizes += np.abs(self.H) @ np.abs(u) + np.abs(form.g)
+        below = size = 0.0
+        ends = np.cumsum([len(t.h) for t in form.terms])[:-1]
+        for R, term, nu in zip(self.R, form.terms, np.split(terms, ends), strict=False):
+            steady = term.steady(nu)
+            slope += product(R.T, steady)
+            sizes += np.abs(R).T @ np.abs(steady)
+            below += float(steady @ (product(R, u) - term.h))
+            size += float(np.abs(steady) @ (np.abs(R) @ np.abs(u) + np.abs(term.h)))
+        whole = slope + back
+        r = whole[:d].astype(np.float64)
+        bound, held = pushed(r, self.lower, self.upper)
+        away = np.where(held, np.abs(r * (x - bound)), r * (x - start))
+        bend = float(u @ product(self.H, u)) / 2 - float(form.g @ u) + form.c
+        value, off = self.objective.value(x, z), self._own_misfit(x)
+        misfit = (product(self.A, x) + product(self.B, z) - self.b).astype(np.float64)
+        base = float(away.sum()) + (value - bend - below) - float(local @ off)
+        size += abs(value) + abs(bend) + float(np.abs(form.g) @ np.abs(u)) + abs(form.c)
+        size += float(np.abs(away).sum() + np.abs(local) @ np.abs(off))
+        size += float(np.abs(coupled) @ (np.abs(misfit) + np.abs(self.b)))
+        far, moved = r[~held], x - start
+        numbers = [
+            base, value, float(far @ far), self.room * norm(sizes), self.room * size,
+            norm(whole[d:]), float(moved @ moved), self._violation(off),
+        ]  # fmt: skip
+        on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
+        on_z = whole[d:].astype(np.float64)
+        return Shares(np.append(misfit, on_z), numbers, on_x, slope[d:].astype(np.float64))
+
+    def _own_misfit(self, x: Array) -> Array:
+        return (product(self.C, x) - self.c).astype(np.float64)
+
+    def _violation(self, off: Array) -> float:
+        """Of unit rows, the largest beside max(1, right-hand side)."""
+        beside = np.maximum(1.0, np.abs(self.unit * self.c))
+        return float((np.abs(self.unit * off) / beside).max(initial=0.0))
+
+    def contradiction(self, coupled: Array, local: Array) -> Shares:
+        """Vector: K'y on z. Numbers: value, r_f^2, rounding of r and of the value, size of r on z,
+        weights of C and of the bounds.
+        """
+        back, sizes = self._back(coupled, local)
+        r = back[: self.d].astype(np.float64)
+        bound, held = pushed(r, self.lower, self.upper)
+        gain, far, rest = r * bound, r[~held], np.where(held, r, 0.0)
+        value = float(gain.sum() - self.b @ coupled - self.c @ local)
+        size = float(np.abs(gain).sum() + np.abs(self.b) @ np.abs(coupled))
+        size += float(np.abs(self.c) @ np.abs(local))
+        numbers = [
+            value, float(far @ far), self.room * norm(sizes), self.room * size,
+            norm(back[self.d :]), norm(local), norm(rest),
+        ]  # fmt: skip
+        on_z = back[self.d :].astype(np.float64)
+        return Shares(on_z, numbers, -rest, on_z)
+
+    def fall(self, x: Array, z: Array) -> tuple[Array, list[float]]:
+        """Vector: A x + B z. Numbers: fall, ||Hd||^2, ||C d||^2 of unit rows, rounding, ||x||^2,
+        size of the slopes.
+        """
+        form, u = self.form, np.append(x, z)
+        far = sum(t.value(R @ u) for t, R in zip(form.terms, self.R, strict=True))
+        size = float(np.abs(form.g) @ np.abs(u))
+        for t, R in zip(form.terms, self.R, strict=True):
+            size += t.steepness * float(np.sum(np.abs(R) @ np.abs(u)))
+        own = norm(self.unit * product(self.C, x))
+        coupled = (product(self.A, x) + product(self.B, z)).astype(np.float64)
+        return coupled, [
+            float(form.g @ u) - far, norm(product(self.H, u)) ** 2, own**2, self.room * size,
+            float(x @ x), norm(form.g),
+        ]  # fmt: skip

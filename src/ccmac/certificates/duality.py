@@ -1,0 +1,243 @@
+"""What prices prove of a quadratic problem with bounds: a gap, a contradiction, a free fall.
+
+For a point w within its bounds, prices y of all equations K w = v and nu of the epigraphs' rows,
+with r = Hw - g + K'y + R'nu, every solution w* obeys (convexity, and phi(w*) >= nu'(R w* - h))
+
+    F(w) - F* <= sum_j |r_j| |w_j - bound_j|  +  phi(w) - nu'(R w - h)  -  y'(K w - v)
+                 + <r_f, w - w0> + R ||r_f||,      R >= ||w* - w0||,
+
+bound_j the one that r_j pushes to, r_f the entries of r that push where there is none. No price is
+believed: whatever is brought, the bound holds. With r = K'y alone
+
+    sum_j r_j bound_j - y'v > 0
+
+excludes every point within R = that / ||r_f||; and a direction d within the bounds' own directions
+with K d = 0, H d = 0 and g'd > phi_far(d) lets F fall without end from every feasible point.
+Products are computed in extended precision; what rounding may change is added.
+Cost: one averaging each.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ccmac.certificates.bounded import Bounded, Shares, outward, pushed
+from ccmac.certificates.gap import Goal, estimated_radius
+from ccmac.certificates.infeasibility import REACH, VISIBLE, Infeasibility, claimed
+from ccmac.certificates.proof import Proved
+from ccmac.certificates.recession import Recession
+from ccmac.inputs import Array
+from ccmac.linalg.extended import norm
+from ccmac.linalg.tolerances import EPS
+from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.workspace import Workspace
+from ccmac.workspace.reduced import Reduced
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Of the coupled rows, of the scaled shared rows, and by agents of C_i and of the epigraphs."""
+
+    coupled: Array
+    shared: Array
+    local: list[Array]
+    terms: list[Array]
+
+
+@dataclass(frozen=True)
+class DualityGap:
+    """F - F* <= base + R slope; ``violation`` of unit rows beside their right-hand sides."""
+
+    value: float
+    base: float
+    slope: float
+    violation: float
+    travelled: float
+
+    def bound(self, radius: float) -> float:
+        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
+        return self.base + radius * self.slope
+
+    def required(self, goal: Goal) -> float:
+        """The radius it must hold for: given, else estimated."""
+        return goal.radius if goal.radius is not None else estimated_radius(self.travelled)
+
+    def met(self, goal: Goal) -> bool:
+        """Whether gap and violation are small enough."""
+        small = self.bound(self.required(goal)) <= goal.epsilon(self.value)
+        return small and self.violation <= goal.tol
+
+    def record(self, goal: Goal) -> dict[str, Any]:
+        """For Result.certificates."""
+        epsilon, source = goal.epsilon(self.value), "supplied"
+        if goal.radius is None:
+            source = "estimated: twice the distance travelled, at least 1"
+        proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
+        return {
+            "epsilon": epsilon, "radius": self.required(goal), "radius_source": source,
+            "radius_proved": proved, "gap": self.bound(self.required(goal)),
+            "violation": self.violation, "value": self.value,
+            "proved_by": "bound" if self.met(goal) else "nothing",
+        }  # fmt: skip
+
+
+class Duality:
+    """Gaps and verdicts for one problem.
+
+    ``bounds`` are everybody's lower and upper ends of z, a row per agent; ``start`` is (x0, z0).
+    """
+
+    def __init__(
+        self, work: Workspace, reduced: Reduced, forms: list[Polyhedral], bounds: Array,
+        start: tuple[Array, Array],
+    ) -> None:  # fmt: skip
+        self.work, self.reduced, q = work, reduced, work.problem.q
+        self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
+        self.agents = [Bounded(work, reduced, k, form) for k, form in enumerate(forms)]
+        self.lower, self.upper = bounds[:, :q].max(axis=0), bounds[:, q:].min(axis=0)
+        self.x0, self.z0 = start
+        # Who sets the bounds that count, in equal shares.
+        low, high = bounds[:, :q] == self.lower, bounds[:, q:] == self.upper
+        owned = list(work.problem.agents)
+        self.sets = [(s / s.sum(axis=0))[owned] for s in (low, high)]
+        self._room = 8 * EPS * (q + len(reduced.e) + self.problem.n)
+
+    def _summed(self, vectors: list[Array], scalars: list[list[float]]) -> tuple[Array, Array]:
+        """(sum of the vectors, all agents' scalars) in one message."""
+        rows = self.runtime.gather(np.array(scalars), riding=bool(vectors[0].size))
+        if not vectors[0].size:
+            return vectors[0], rows
+        return self.runtime.average(np.stack(vectors))[0] * self.problem.n, rows
+
+    def _charge(self, **units: int) -> None:
+        there = {u: k for u, k in units.items() if len(u) > 1 or u in self.problem.present}
+        self.work.ledger.charge(**there)
+
+    # -- a gap -------------------------------------------------------------------------------------
+    def gap(self, x: Array, z: Array, prices: Prices) -> tuple[DualityGap, Proved]:
+        """At (x, z), which lies within the bounds."""
+        m, n, reduced = self.problem.m, self.problem.n, self.reduced
+        self._charge(gradients=1, A=2, B=2, C=2)
+        shares: list[Shares] = []
+        for k, agent in enumerate(self.agents):
+            own, start = self.space.x_of(x, k), self.space.x_of(self.x0, k)
+            paid = prices.coupled, prices.local[k], prices.terms[k]
+            shares.append(agent.gap(own, z, start, *paid))
+        total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
+        base, value, far2, noise, room, spread, moved2, _ = map(float, np.add.reduce(rows, axis=0))
+        misfit, r = total[:m], total[m:] + reduced.D.T @ prices.shared
+        bound, held = pushed(r, self.lower, self.upper)
+        off = reduced.D @ z - reduced.e
+        away = np.where(held, np.abs(r * (z - bound)), r * (z - self.z0))
+        base += float(away.sum() - prices.coupled @ misfit - prices.shared @ off)
+        sizes = np.abs(reduced.D) @ np.abs(z) + np.abs(reduced.e)
+        room += self._room * float(np.abs(away).sum() + np.abs(prices.shared) @ sizes)
+        noise += n * EPS * spread + self._room * norm(np.abs(reduced.D).T @ np.abs(prices.shared))
+        slope = math.sqrt(far2 + float(np.sum(r[~held] ** 2))) + noise
+        violation = max(float(rows[:, -1].max()), self._violation(misfit, off))
+        moved = math.sqrt(moved2 + float((z - self.z0) @ (z - self.z0)))
+        found = DualityGap(value, base + room, slope, violation, moved)
+        gx = np.concatenate([s.slope_x for s in shares])
+        rest = np.where(held, r, 0.0)
+        gz = np.stack([s.slope_z for s in shares])
+        gz -= np.maximum(rest, 0.0) * self.sets[0] + np.minimum(rest, 0.0) * self.sets[1]
+        return found, Proved(x, z, math.nan, slope, violation, moved, gx, gz, prices.coupled)
+
+    def _violation(self, misfit: Array, off: Array) -> float:
+        """Of the coupled and shared unit rows, beside max(1, right-hand side)."""
+        reduced = self.reduced
+        coupled = np.abs(reduced.unit * misfit) / np.maximum(1.0, reduced.unit * reduced.size_b)
+        shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
+        return max(float(coupled.max(initial=0.0)), float(shared.max(initial=0.0)))
+
+    # -- a contradiction ---------------------------------------------------------------------------
+    def contradiction(self, prices: Prices, size: float) -> Infeasibility | None:
+        """Proof that no point within reach of ``size`` meets equations and bounds, if it is one."""
+        reduced = self.reduced
+        self._charge(A=1, B=1, C=1)
+        shares = [
+            agent.contradiction(prices.coupled, prices.local[k])
+            for k, agent in enumerate(self.agents)
+        ]
+        total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
+        value, far2, noise, room, spread = (float(v) for v in np.add.reduce(rows[:, :5], axis=0))
+        r = total + reduced.D.T @ prices.shared
+        bound, held = pushed(r, self.lower, self.upper)
+        value += float((r * bound).sum() - reduced.e @ prices.shared)
+        sizes = np.abs(r * bound).sum() + np.abs(reduced.e) @ np.abs(prices.shared)
+        room += self._room * float(sizes)
+        noise += self.problem.n * EPS * spread
+        noise += self._room * norm(np.abs(reduced.D).T @ np.abs(prices.shared))
+        defect = math.sqrt(far2 + float(np.sum(r[~held] ** 2))) + noise
+        if not claimed(value - room, defect, size):
+            return None
+        rest = np.where(held, r, 0.0)
+        ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
+        shared = np.split(reduced.unit_D * prices.shared, ends)
+        agents = list(self.problem.agents)
+        return Infeasibility(
+            _words(norm(prices.coupled), norm(prices.shared), norm(rest), rows[:, 5:]),
+            prices.coupled, {i: v for i, v in zip(agents, prices.local, strict=True) if v.size},
+            {i: shared[i] for i in agents if shared[i].size}, defect, value,
+            {i: -s.slope_x for i, s in zip(agents, shares, strict=True)}, rest,
+        )  # fmt: skip
+
+    # -- a free fall -------------------------------------------------------------------------------
+    def fall(self, x: Array, z: Array) -> Recession | None:
+        """Proof that F falls without end along (x, z), brought to length one; or None."""
+        self._charge(A=1, B=1, C=1)
+        z = outward(z, self.lower, self.upper)
+        pieces, vectors, scalars = [], [], []
+        for k, agent in enumerate(self.agents):
+            own = outward(self.space.x_of(x, k), agent.lower, agent.upper)
+            vector, numbers = agent.fall(own, z)
+            pieces.append(own)
+            vectors.append(vector)
+            scalars.append(numbers)
+        total, rows = self._summed(vectors, scalars)
+        fall, bend2, local2, room, size2, steep = (float(v) for v in np.add.reduce(rows, axis=0))
+        length = math.sqrt(size2 + float(z @ z))
+        if not 0.0 < length < math.inf:
+            return None
+        coupled = math.hypot(norm(self.reduced.unit * total), norm(self.reduced.D @ z))
+        defect = (math.sqrt(bend2) + math.sqrt(local2) + coupled) / length
+        fall = (fall - room) / length
+        if fall <= 1e-9 * max(steep, 1e-300) or fall < REACH * defect * max(1.0, steep):
+            return None
+        return Recession([v / length for v in pieces], z / length, fall, defect)
+
+
+def _words(coupled: float, shared: float, on_z: float, weights: Array) -> str:
+    """What cannot hold together; ``weights`` by agents of C and of bounds."""
+    least = VISIBLE * max(coupled, shared, on_z, float(weights.max(initial=0.0)))
+    parts = ["the coupled equation sum(A x + B z - b) = 0"] if coupled > least else []
+    for column, text in enumerate(("local equations C", "bounds")):
+        seen = [str(i) for i in np.flatnonzero(weights[:, column] > least)]
+        if seen:
+            more = ", ..." if len(seen) > 6 else ""
+            parts.append(f"the {text} of agents {', '.join(seen[:6])}{more}")
+    parts += ["the shared equations D"] if shared > least else []
+    parts += ["the bounds on z"] if on_z > least else []
+    return (
+        f"infeasible: {' and '.join(parts)} cannot hold together; correct the right-hand sides, "
+        "widen the bounds or drop one of these blocks"
+    )
+
+
+def crossing(bounds: Array, m: int) -> Infeasibility | None:
+    """A contradiction between two agents' bounds on one entry of z."""
+    low, high = np.split(bounds, 2, axis=1)
+    gaps = low.max(axis=0) - high.min(axis=0)
+    if not (gaps > 0).any():
+        return None
+    j = int(np.argmax(gaps))
+    above, below = int(np.argmax(low[:, j])), int(np.argmin(high[:, j]))
+    return Infeasibility(
+        f"infeasible: agent {above} wants entry {j} of z above {low[above, j]:.6g}, agent {below} "
+        f"below {high[below, j]:.6g}; widen one of the bounds",
+        np.zeros(m), value=float(gaps[j]), z_bounds=np.eye(len(gaps))[j],
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Interior points: the Newton system of a quadratic problem with bounds, summed over agents."""

@@ -1,0 +1,267 @@
+"""One agent's part of the Newton system: its block factorized, the common unknowns left.
+
+The agent's unknowns are y = (x_i, t) and the multipliers nu of its own rows E y + F z = f tau (an
+orthonormal form of C_i, the epigraphs' rows, entries fixed by equal bounds). Everybody's are
+c = (z, lambda, tau), lambda for the coupled rows in unit length, projected on ker C_i. With
+
+    M = [[H_yy + Theta + rho, E'], [E, -delta]],  W the columns and V the rows of c,
+
+the agent adds V M^{-1} W and V M^{-1} r to what is summed; W = V' but for tau, and W is zero
+outside the columns that the agent touches, its ``support``. Directions that neither H, E nor a
+bound holds would make M singular: they leave it (``flat``) and become common unknowns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+from ccmac.inputs import Array, is_sparse
+from ccmac.methods.interior.sides import Newton, Sides
+from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.workspace.reduced import Kernel
+
+RHO = 1e-8  # curvature of a proximal term; its inverse times eps is what sums lose
+DELTA = 1e-10  # its counterpart on rows: dependent ones
+FLAT = 1e-9  # singular values below this share of the largest: a direction without curvature
+DENSE = 1500  # unknowns up to which a block is factorized as a dense matrix
+PARTS = 3  # right-hand sides known at once: of the residuals, of t = 0, of t = 1
+
+
+class Block:
+    """The data of one agent; ``unit`` scales the cost once all agents' are known."""
+
+    unit: float = 1.0
+
+    def __init__(self, form: Polyhedral, d: int, kernel: Kernel, A: Array) -> None:
+        self.form, self.d, self.q, self.A = form, d, len(form.g) - d, A
+        aux = sum(len(term.a) for term in form.terms)
+        self.size = d + aux
+        self.H_xx: Any = form.H[:d, :d]
+        self.H_xz = dense(form.H[:d, d:])
+        self.H_zz, self.g_z = dense(form.H[d:, d:]), form.g[d:]
+        self.g_y = np.concatenate([form.g[:d], *(-term.a for term in form.terms)])
+        lower = np.concatenate([form.lower[:d], *(term.lower for term in form.terms)])
+        upper = np.concatenate([form.upper[:d], np.full(aux, np.inf)])
+        self.fixed = np.flatnonzero(lower == upper)
+        E, self.F, self.f = self._rows(kernel, lower[self.fixed])
+        lower[self.fixed], upper[self.fixed] = -np.inf, np.inf
+        self.sides, self.flat = Sides(lower, upper), np.zeros((self.size, 0))
+        self.small = self.size + len(self.f) <= DENSE
+        self.E: Any = dense(E) if self.small else E
+        self.H_xx = dense(self.H_xx) if self.small else sp.csr_array(self.H_xx)
+        self._find_flat()
+        self.W = np.zeros((self.size + len(self.f), self.q + len(A)))
+        self.W[:d, : self.q], self.W[:d, self.q :] = self.H_xz, A.T
+        self.W[self.size :, : self.q] = self.F
+        touched = np.any(self.W != 0, axis=0)
+        touched[: self.q] |= np.any(self.H_zz != 0, axis=0)
+        self.support = np.flatnonzero(touched)
+
+    def _rows(self, kernel: Kernel, values: Array) -> tuple[sp.csr_array, Array, Array]:
+        """(E, F, f): own equations, epigraphs, fixed entries."""
+        d, size, q, basis = self.d, self.size, self.q, kernel.space.basis
+        rows = [sp.hstack([sp.csr_array(basis.T), sp.csr_array((basis.shape[1], size - d))])]
+        shared, right = [np.zeros((basis.shape[1], q))], [basis.T @ kernel.point]
+        start = d
+        for term in self.form.terms:
+            count, end = len(term.h), start + len(term.a)
+            gaps = sp.csr_array((count, start - d)), sp.csr_array((count, size - end))
+            rows.append(sp.hstack([sp.csr_array(term.R[:, :d]), gaps[0], term.T, gaps[1]]))
+            shared.append(dense(term.R[:, d:]))
+            right.append(term.h)
+            start = end
+        count = len(self.fixed)
+        pick = (np.ones(count), (np.arange(count), self.fixed))
+        rows.append(sp.csr_array(pick, shape=(count, size)))
+        F = np.vstack([*shared, np.zeros((count, q))])
+        return sp.csr_array(sp.vstack(rows)), F, np.concatenate([*right, values])
+
+    def _find_flat(self) -> None:
+        """Orthonormal directions of free entries along which E y and the gradient stay."""
+        held = np.zeros(self.size, dtype=bool)
+        held[self.sides.at] = True
+        free = np.flatnonzero(~held)
+        if not len(free):
+            return
+        H = np.zeros((self.d, len(free)))
+        own = free < self.d
+        H[:, own] = dense(self.H_xx[:, free[own]])
+        stacked = np.vstack([H, dense(self.E[:, free])])
+        if len(stacked) > len(free):
+            stacked = np.asarray(np.linalg.qr(stacked, mode="r"))
+        _, s, Vt = np.linalg.svd(stacked, full_matrices=True)
+        rank = int(np.count_nonzero(s > FLAT * max(1.0, float(s.max(initial=0.0)))))
+        self.flat = np.zeros((self.size, len(free) - rank))
+        self.flat[free] = Vt[rank:].T
+
+    @property
+    def steepness(self) -> float:
+        """The largest entry of the cost's data."""
+        H = float(abs(self.form.H).max()) if self.form.H.shape[0] else 0.0
+        return max(H, *(float(np.abs(g).max(initial=0.0)) for g in (self.g_y, self.g_z)))
+
+    @property
+    def width(self) -> int:
+        """Floats of a :class:`OwnPoint`."""
+        return self.size + len(self.f) + 2 * self.sides.count
+
+    def scale(self, unit: float) -> None:
+        """Multiply the cost by ``unit``."""
+        self.unit = unit
+        self.H_xx, self.H_xz, self.H_zz = unit * self.H_xx, unit * self.H_xz, unit * self.H_zz
+        self.g_y, self.g_z = unit * self.g_y, unit * self.g_z
+        self.W[: self.d, : self.q] = self.H_xz
+
+    def slope(self, y: Array, z: Array) -> tuple[Array, Array]:
+        """H (y, z), by blocks."""
+        x, on_y = y[: self.d], np.zeros(self.size)
+        on_y[: self.d] = self.H_xx @ x + self.H_xz @ z
+        return on_y, self.H_xz.T @ x + self.H_zz @ z
+
+    def schur(self, solved: Array) -> Array:
+        """Its part of the common matrix between its support; ``solved`` = M^{-1} W there."""
+        S = -self.W[:, self.support].T @ solved
+        inside = self.support < self.q
+        at = self.support[inside]
+        S[np.ix_(inside, inside)] += self.H_zz[np.ix_(at, at)]
+        return np.asarray(S)
+
+    def factorized(self, diagonal: Array) -> Callable[[Array], Array]:
+        """v -> M^{-1} v, Theta = diag(diagonal)."""
+        size, rows = self.size, len(self.f)
+        if self.small:
+            M = np.zeros((size + rows, size + rows))
+            M[: self.d, : self.d] = self.H_xx
+            M[:size, :size] += self.flat @ self.flat.T
+            M[:size, size:], M[size:, :size] = self.E.T, self.E
+            M[np.diag_indices(size + rows)] += np.append(diagonal + RHO, np.full(rows, -DELTA))
+            factor = scipy.linalg.lu_factor(M, check_finite=False)
+            return lambda v: np.asarray(scipy.linalg.lu_solve(factor, v, check_finite=False))
+        flat = sp.csr_array(self.flat)
+        rest = sp.csr_array((size - self.d, size - self.d))
+        top = sp.block_diag([self.H_xx, rest]) + sp.diags_array(diagonal + RHO) + flat @ flat.T
+        both = sp.block_array(
+            [[top, self.E.T], [self.E, -DELTA * sp.eye_array(rows)]], format="csc"
+        )
+        lu = spla.splu(both)
+        return lambda v: np.asarray(lu.solve(v))
+
+
+@dataclass(frozen=True)
+class OwnPoint:
+    """An agent's unknowns: y, nu, and the slacks and prices of its bounds."""
+
+    y: Array
+    nu: Array
+    s: Array
+    v: Array
+
+    @property
+    def finite(self) -> bool:
+        """Whether all of it is."""
+        return all(bool(np.isfinite(part).all()) for part in (self.y, self.nu, self.s, self.v))
+
+    def moved(self, step: OwnPoint, alpha: float) -> OwnPoint:
+        """A step of length alpha."""
+        return OwnPoint(
+            self.y + alpha * step.y, self.nu + alpha * step.nu, self.s + alpha * step.s,
+            self.v + alpha * step.v,
+        )  # fmt: skip
+
+
+class Elimination:
+    """One agent's Newton equations at one iterate; ``lam`` are the prices of the unit rows."""
+
+    def __init__(self, block: Block, point: OwnPoint, z: Array, lam: Array, tau: float) -> None:
+        self.block, self.point, self.z, self.tau = block, point, z, tau
+        self.k = block.q + len(lam)
+        y, nu, sides = point.y, point.nu, block.sides
+        self.newton = Newton.at(sides, y, point.s, point.v, tau)
+        on_y, on_z = block.slope(y, z)
+        self.r_y = on_y - block.g_y * tau + block.E.T @ nu - sides.spread(sides.sign * point.v)
+        self.r_y[: block.d] += block.A.T @ lam
+        self.r_E = block.E @ y + block.F @ z - block.f * tau
+        self.bend = float(y @ on_y + z @ on_z)
+        self.linear = float(block.g_y @ y + block.g_z @ z)
+        gap = self.bend / tau - self.linear + float(block.f @ nu - sides.signed_bound @ point.v)
+        self.own = np.concatenate(
+            [on_z - block.g_z * tau + block.F.T @ nu, block.A @ y[: block.d], [gap]]
+        )  # this agent's share of the residuals of z, lambda, tau
+        tilt = self.newton.tilt
+        column = np.concatenate([-block.g_y - tilt, -block.f])
+        self.row = np.concatenate([2 / tau * on_y - block.g_y + tilt, block.f])
+        self.row_z = 2 / tau * on_z - block.g_z
+        self.W = block.W[:, block.support]
+        self.solve = block.factorized(self.newton.diagonal)
+        self.solved = self.solve(np.column_stack([self.W, column]))
+
+    def right(self, part: int) -> Array:
+        """The agent's own right-hand side: of the residuals (0), of t = 0 (1), of t = 1 (2)."""
+        on_y, _ = self.newton.right(self.newton.parts[part])
+        if part:
+            return np.concatenate([on_y, np.zeros(len(self.r_E))])
+        return np.concatenate([on_y - self.r_y, -self.r_E])
+
+    def eliminated(self, right: Array, on_tau: float) -> Array:
+        """What a right-hand side of its own leaves of the common one."""
+        solved, share = self.solve(right), np.zeros(self.k + 1)
+        share[self.block.support] = -self.W.T @ solved
+        share[-1] = on_tau - self.row @ solved
+        return share
+
+    def vectors(self) -> list[Array]:
+        """Column and row of tau, three right-hand sides."""
+        block, k = self.block, self.k
+        column, row = np.zeros(k), np.zeros(k + 1)
+        column[block.support] = -self.W.T @ self.solved[:, -1]
+        column[: block.q] -= block.g_z
+        inner = -self.row @ self.solved
+        row[block.support], row[k] = inner[:-1], inner[-1]
+        row[: block.q] += self.row_z
+        row[k] += self.newton.corner - self.bend / self.tau**2
+        rights = []
+        for part, a in enumerate(self.newton.parts):
+            on_tau = float(block.sides.signed_bound @ a)
+            rights.append(self.eliminated(self.right(part), on_tau))
+        rights[0] -= self.own
+        return [column, row, *rights]
+
+    def facts(self) -> Array:
+        """Sums of squares and products, and the residuals' shares."""
+        squares = float(self.r_y @ self.r_y), float(self.r_E @ self.r_E)
+        pairs = float(self.point.s @ self.point.v), float(self.block.sides.count)
+        return np.array([*squares, self.bend, self.linear, *pairs, *self.own])
+
+    def curved(self, dy: Array, dz: Array, dtau: float) -> float:
+        """||dw - (w/tau) dtau||_H^2 / tau: what w'Hw/tau keeps to second order."""
+        along = dtau / self.tau
+        dy, dz = dy - along * self.point.y, dz - along * self.z
+        on_y, on_z = self.block.slope(dy, dz)
+        return float(dy @ on_y + dz @ on_z) / self.tau
+
+    def step(self, weights: Array, second: Array, dc: Array, dxi: Array) -> OwnPoint:
+        """The agent's part of the step that goes with dc = (dz, dlambda, dtau) and dxi.
+
+        ``weights`` of the three right-hand sides and ``second``, a of the second order.
+        """
+        block, parts = self.block, self.newton.parts
+        a = sum((w * p for w, p in zip(weights, parts, strict=True)), second)
+        right = sum(w * self.right(part) for part, w in enumerate(weights))
+        right[: block.size] += self.newton.right(second)[0]
+        common = np.append(dc[block.support], dc[-1])
+        both = self.solve(right) - self.solved @ common
+        dy, dnu = both[: block.size] + block.flat @ dxi, both[block.size :]
+        ds, dv = self.newton.steps(a, dy, float(dc[-1]), float(weights[0]))
+        return OwnPoint(dy, dnu, ds, dv)
+
+
+def dense(matrix: Any) -> Array:
+    """As an array."""
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)

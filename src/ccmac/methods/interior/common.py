@@ -1,0 +1,159 @@
+"""What everybody knows and solves alike: z, the prices of the equations, tau and kappa.
+
+The summed matrix lives on (z, lambda), lambda the prices of all coupled rows in unit length; rows
+that depend on others are left out by whitening, lambda = combine mu (:class:`Reduced`), after the
+sum. The agents' flat directions xi and the entries of z fixed by equal bounds (prices phi) join:
+
+    [ S_zz + Theta_z   .            .    .  . ] [dz  ]
+    [ combine'S_lz + Z  combine'S_ll combine   .    .  . ] [dmu ]
+    [ 0                G'           0    .  . ] [dxi ]
+    [ 1_fixed          0            0    0  . ] [dphi]
+    [ row of tau                              ] [dtau]
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ccmac.inputs import Array
+from ccmac.methods.interior.block import DELTA, RHO
+from ccmac.methods.interior.sides import Newton, Sides
+from ccmac.workspace.reduced import Reduced
+
+SHIFTS = (0.0, 1e-9, 1e-6, 1e-3)
+PIVOT = 1e-13  # share of its terms below which the pivot of tau is rounding
+
+
+@dataclass(frozen=True)
+class Common:
+    """z, mu, phi (of fixed z), slacks and prices of the bounds on z, tau, kappa.
+
+    The flat directions xi are unknowns of a step only: they are part of the agents' y.
+    """
+
+    z: Array
+    mu: Array
+    phi: Array
+    s: Array
+    v: Array
+    tau: float
+    kappa: float
+
+
+class Equations:
+    """The static part: whitened rows, bounds on z, flat directions."""
+
+    def __init__(
+        self, reduced: Reduced, lower: Array, upper: Array, flats: list[tuple[Array, Array]]
+    ) -> None:
+        m, self.q, self.rank = len(reduced.unit), len(lower), reduced.rank
+        self.combine = reduced.U / reduced.sigma
+        self.top = self.combine[:m]
+        self.Z = (self.top.T * reduced.unit) @ reduced.Bbar.astype(np.float64)
+        self.Z = self.Z + self.combine[m:].T @ reduced.D
+        self.v = self.combine.T @ reduced.right
+        self.G = self.top.T @ np.hstack([G for G, _ in flats])
+        self.gamma = np.concatenate([gamma for _, gamma in flats])
+        self.fixed = np.flatnonzero(lower == upper)
+        self.held = lower[self.fixed]
+        lower, upper = lower.copy(), upper.copy()
+        lower[self.fixed], upper[self.fixed] = -np.inf, np.inf
+        self.sides = Sides(lower, upper)
+        sizes = [self.q, self.rank, len(self.gamma), len(self.fixed)]
+        ends = np.cumsum([0, *sizes])
+        self.z, self.mu, self.xi, self.phi = (
+            slice(ends[k], ends[k + 1]) for k in range(len(sizes))
+        )
+        self.size = int(ends[-1]) + 1
+        self.signs = np.repeat([1.0, -1.0, 1.0, -1.0], sizes)
+
+    def lam(self, mu: Array) -> Array:
+        """Prices of the unit rows."""
+        return np.asarray(self.top @ mu)
+
+    def told(self, dc: Array) -> Array:
+        """What agents need of a common step: dz, dlambda, dtau."""
+        return np.concatenate([dc[self.z], self.lam(dc[self.mu]), dc[-1:]])
+
+    def residual(self, c: Common) -> Array:
+        """The common part of what the equations lack."""
+        sides = self.sides
+        out = np.zeros(self.size)
+        out[self.z] = self.Z.T @ c.mu - sides.spread(sides.sign * c.v)
+        out[self.fixed] += c.phi
+        out[self.mu] = self.Z @ c.z - self.v * c.tau
+        out[self.xi] = self.G.T @ c.mu - self.gamma * c.tau
+        out[self.phi] = c.z[self.fixed] - self.held * c.tau
+        out[-1] = self.v @ c.mu + self.held @ c.phi - sides.signed_bound @ c.v + c.kappa
+        return out
+
+    def right(self, share: Array, newton: Newton, a: Array) -> Array:
+        """A summed right-hand side on (z, lambda, tau), with a of the bounds on z."""
+        out = np.zeros(self.size)
+        on_z, on_tau = newton.right(a)
+        out[self.z] = share[: self.q] + on_z
+        out[self.mu] = self.top.T @ share[self.q : -1]
+        out[-1] = share[-1] + on_tau
+        return out
+
+    def matrix(self, S: Array, column: Array, row: Array, newton: Newton, c: Common) -> Array:
+        """The common matrix from the sums S on (z, lambda), the column and the row of tau."""
+        q, K = self.q, np.zeros((self.size, self.size))
+        z, mu, xi, phi, top = self.z, self.mu, self.xi, self.phi, self.top
+        K[z, z] = S[:q, :q] + np.diag(newton.diagonal + RHO)
+        K[mu, z] = top.T @ S[q:, :q] + self.Z
+        K[z, mu] = K[mu, z].T
+        K[mu, mu] = top.T @ S[q:, q:] @ top - DELTA * np.eye(self.rank)
+        K[mu, xi], K[xi, mu] = self.G, self.G.T
+        K[xi, xi] = RHO * np.eye(len(self.gamma))
+        at = np.arange(phi.start, phi.stop)
+        K[at, self.fixed] = K[self.fixed, at] = 1.0
+        K[at, at] = -DELTA
+        tilt = newton.tilt
+        K[z, -1], K[-1, z] = column[:q] - tilt, row[:q] + tilt
+        K[mu, -1], K[-1, mu] = top.T @ column[q:] - self.v, top.T @ row[q:-1] + self.v
+        K[xi, -1], K[-1, xi] = -self.gamma, -self.gamma
+        K[phi, -1], K[-1, phi] = -self.held, self.held
+        K[-1, -1] = row[-1] + newton.corner - c.kappa / c.tau
+        return K
+
+
+class Solver:
+    """Solves with the common matrix; tau stays where rounding leaves nothing of its pivot.
+
+    ``signs`` of the diagonal: unknowns +1, prices -1. A matrix that rounding made singular is
+    shifted that way.
+    """
+
+    def __init__(self, K: Array, signs: Array) -> None:
+        self.K, self.row = K[:-1, :-1], K[-1, :-1]
+        self.lu = None
+        for shift in SHIFTS if len(signs) else ():
+            shifted = self.K + shift * np.diag(signs)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
+                self.lu = scipy.linalg.lu_factor(shifted, check_finite=False)
+            if np.diag(self.lu[0]).all():
+                break
+        self.along = self.inner(K[:-1, -1])
+        self.pivot = float(K[-1, -1] - self.row @ self.along)
+        terms = abs(float(K[-1, -1])) + float(np.abs(self.row) @ np.abs(self.along))
+        self.moves = self.pivot < -PIVOT * terms
+
+    def inner(self, right: Array) -> Array:
+        """With one refinement."""
+        if self.lu is None:
+            return right
+        x = scipy.linalg.lu_solve(self.lu, right, check_finite=False)
+        left = right - self.K @ x
+        return np.asarray(x + scipy.linalg.lu_solve(self.lu, left, check_finite=False))
+
+    def solve(self, right: Array) -> Array:
+        """The common step."""
+        first = self.inner(right[:-1])
+        dtau = float(right[-1] - self.row @ first) / self.pivot if self.moves else 0.0
+        return np.append(first - dtau * self.along, dtau)

@@ -1,0 +1,61 @@
+"""The nearest direction that equations and Hessians let pass, from the iterate of an unbounded run.
+
+    min eps ||e||^2 + ||d + e||_H^2   s.t.   K (d + e) = 0,   d + e = 0 where a bound is active,
+
+active meaning that its price exceeds its slack. An iterate w comes with w'Hw = O(tau) only, which
+is slow; this has Hd = O(eps). Cost: one averaging of the matrix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccmac.certificates.bounded import outward
+from ccmac.inputs import Array
+from ccmac.methods.interior.common import Common, Solver
+from ccmac.methods.interior.iteration import Interior, InteriorState
+from ccmac.methods.interior.sides import Newton, Sides
+
+EPSILON = 1e-7
+STIFF = 1e2  # weight of entries that stay zero
+
+
+def straightened(iteration: Interior, state: InteriorState) -> tuple[Array, Array]:
+    """(flat x, z) of the direction."""
+    equations, common = iteration.equations, iteration.common(state)
+    z, theta_z = _begun(equations.sides, common.z / state.kappa, common.s, common.v)
+    starts, solved, rights, matrices, vectors = [], [], [], [], []
+    for block, p in zip(iteration.blocks, iteration.points(state), strict=True):
+        y, theta = _begun(block.sides, p.y / state.kappa, p.s, p.v)
+        on_y, on_z = block.slope(y, z)
+        solve = block.factorized(EPSILON + block.sides.spread(theta))
+        W = block.W[:, block.support]
+        starts.append(y)
+        solved.append(solve(W))
+        rights.append(-solve(np.concatenate([on_y, block.E @ y + block.F @ z])))
+        matrices.append(block.schur(solved[-1]))
+        share = -np.concatenate([on_z, block.A @ y[: block.d], [0.0]])
+        share[block.support] -= W.T @ rights[-1]
+        vectors.append(share)
+    S, share = iteration.summed(matrices, vectors)
+    weights = Newton(equations.sides, theta_z, theta_z, theta_z, theta_z)
+    mu, phi, none = np.zeros(equations.rank), np.zeros(len(equations.fixed)), 0 * theta_z
+    zero = np.zeros(iteration.k + 1)
+    K = equations.matrix(S, zero[:-1], zero, weights, Common(z, mu, phi, none, none, 1.0, 1.0))
+    K[np.arange(len(z)), np.arange(len(z))] += EPSILON
+    right = equations.right(share, weights, none)
+    right -= equations.residual(Common(z, mu, phi, none, none, 0.0, 0.0))
+    dc = np.append(Solver(K, equations.signs).inner(right[:-1]), 0.0)
+    told, xi, pieces = equations.told(dc), dc[equations.xi], []
+    for k, (block, y) in enumerate(zip(iteration.blocks, starts, strict=True)):
+        moved = y + (rights[k] - solved[k] @ told[block.support])[: block.size]
+        pieces.append((moved + block.flat @ xi[iteration.flat_of[k]])[: block.d])
+    return np.concatenate(pieces), z + dc[equations.z]
+
+
+def _begun(sides: Sides, d: Array, s: Array, v: Array) -> tuple[Array, Array]:
+    """(d, zero where a bound is active; the weights of the sides)."""
+    active = s < v
+    start = outward(d, sides.lower, sides.upper)
+    start[sides.at[active]] = 0.0
+    return start, np.where(active, STIFF, 0.0)

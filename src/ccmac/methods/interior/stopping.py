@@ -1,0 +1,88 @@
+"""When an interior point is good enough, or shows that there is no solution.
+
+What a step knows of itself says when a proof is worth an averaging; :class:`Duality` gives it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ccmac.certificates.duality import Duality
+from ccmac.certificates.gap import Goal
+from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.recession import Recession
+from ccmac.certificates.stopping import Check, Judged, Stopping
+from ccmac.methods.interior.iteration import Interior, InteriorState
+from ccmac.methods.interior.rays import straightened
+
+RAY = 1e3  # kappa over tau beyond which there may be no solution
+AGAIN = 10.0  # how much it must grow before that is looked at again
+FEASIBLE = 1.0  # share of the tolerance to which the equations are met before a proof is tried
+
+
+class DualityStop(Stopping):
+    """gap <= eps and violation <= tol, or a contradiction, or a free fall; all proved.
+
+    ``crossing`` is a contradiction known before the first step.
+    """
+
+    def __init__(
+        self, duality: Duality, goal: Goal, record: dict[str, Any],
+        crossing: Infeasibility | None = None,
+    ) -> None:  # fmt: skip
+        self.duality, self.goal, self.record, self.crossing = duality, goal, record, crossing
+        self._ray = RAY
+
+    def memory(self) -> dict[str, Any]:
+        """When a ray is looked at."""
+        return {"ray": self._ray}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """As the stored run would."""
+        self._ray = float(memory["ray"])
+
+    def due(self, iteration: int) -> bool:
+        """Always: a look at what is known costs nothing."""
+        return True
+
+    def check(self, iteration: Judged, state: Any, count: int) -> Check:
+        """A proof where it promises to succeed."""
+        assert isinstance(iteration, Interior)
+        if self.crossing is not None:
+            return Check(math.nan, True, count, verdict=self.crossing)
+        ratio = state.kappa / max(state.tau, 1e-300)
+        if ratio >= self._ray:
+            self._ray = AGAIN * ratio
+            verdict = self.verdict(iteration, state)
+            if verdict is not None:
+                return Check(math.nan, True, count, verdict=verdict)
+        value = state.value / iteration.unit
+        gap = state.gap / iteration.unit
+        near = gap <= self.goal.epsilon(value)
+        near = near and state.primal <= FEASIBLE * self.goal.tol * state.tau
+        return self._proof(iteration, state) if near else Check(gap, False, count + 1)
+
+    def _proof(self, iteration: Interior, state: InteriorState) -> Check:
+        x, z = iteration.point(state)
+        found, proved = self.duality.gap(x, z[0], iteration.prices(state, state.tau))
+        self.record.update(found.record(self.goal))
+        bound = found.bound(found.required(self.goal))
+        return Check(bound, found.met(self.goal), state.count + 1, proved)
+
+    def verdict(
+        self, iteration: Interior, state: InteriorState
+    ) -> Infeasibility | Recession | None:
+        """Proof that there is no solution, if the iterate is one."""
+        prices = iteration.prices(state, state.kappa)
+        conflict = self.duality.contradiction(prices, iteration.reach)
+        return conflict or self.duality.fall(*straightened(iteration, state))
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """The best proof of what the last state shows."""
+        assert isinstance(iteration, Interior)
+        if state.kappa > state.tau:
+            verdict = self.verdict(iteration, state)
+            if verdict is not None:
+                return Check(math.nan, True, 0, verdict=verdict)
+        return self._proof(iteration, state)

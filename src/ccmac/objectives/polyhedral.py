@@ -1,0 +1,145 @@
+"""A convex quadratic plus a polyhedral function: bounds, absolute values, hinges, maxima.
+
+    f(v) = v'Hv/2 - g'v + c + sum_j min { a_j't : R_j v + T_j t = h_j,  t >= 0 or free },
+
+low <= v <= high. Each term is the epigraph of a piecewise linear function, with slacks: what an
+interior-point method can take. It is also max { nu'(R v - h) } over the multipliers under which the
+minimum over t is finite: each of them, as made by ``steady``, gives a lower bound without t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.inputs import Array, is_sparse
+
+
+@dataclass(frozen=True)
+class Epigraph:
+    """min { a't : R v + T t = h }, t >= 0 but for the last ``free`` entries.
+
+    Multipliers nu of the rows with a + T'nu >= 0 (0 where t is free) are those between ``low`` and
+    ``high`` and, where ``simplex`` is set, that add up to one.
+    """
+
+    R: Any
+    T: sp.csr_array
+    h: Array
+    a: Array
+    low: float | Array
+    high: float | Array
+    free: int = 0
+    simplex: bool = False
+
+    def steady(self, nu: Array) -> Array:
+        """A multiplier near ``nu`` with a + T'nu >= 0, up to rounding of the sum."""
+        inside = np.clip(nu, self.low, self.high)
+        if not self.simplex:
+            return np.asarray(inside)
+        total = float(inside.sum())
+        return inside / total if total > 0 else np.full(len(nu), 1.0 / len(nu))
+
+    @property
+    def steepness(self) -> float:
+        """The largest entry of a multiplier."""
+        ends = np.append(np.abs(self.low), np.abs(self.high))
+        return 1.0 if self.simplex else float(ends.max())
+
+    def value(self, image: Array) -> float:
+        """The term where R v - h = ``image``; with R d its slope far out along d."""
+        if self.simplex:
+            return float(np.max(image))
+        high = np.where(image > 0, self.high, self.low)
+        return float(np.sum(image * high))
+
+    @property
+    def lower(self) -> Array:
+        """Of t."""
+        bound = np.zeros(len(self.a))
+        bound[len(bound) - self.free :] = -np.inf
+        return bound
+
+
+@dataclass(frozen=True)
+class Polyhedral:
+    """The form of the module text; H is dense or sparse."""
+
+    H: Any
+    g: Array
+    c: float
+    lower: Array
+    upper: Array
+    terms: tuple[Epigraph, ...] = ()
+
+    @classmethod
+    def quadratic(cls, H: Any, g: Array, c: float) -> Polyhedral:
+        """Without a polyhedral part."""
+        return cls(H, g, c, np.full(len(g), -np.inf), np.full(len(g), np.inf))
+
+    @classmethod
+    def zero(cls, size: int) -> Polyhedral:
+        """Nothing at all."""
+        return cls.quadratic(sp.csr_array((size, size)), np.zeros(size), 0.0)
+
+    def with_terms(self, *terms: Epigraph) -> Polyhedral:
+        """The same with more terms."""
+        return replace(self, terms=(*self.terms, *terms))
+
+    def within(self, low: Array, high: Array) -> Polyhedral:
+        """The same with narrower bounds."""
+        lower, upper = np.maximum(self.lower, low), np.minimum(self.upper, high)
+        return replace(self, lower=lower, upper=upper)
+
+    def __add__(self, other: Polyhedral) -> Polyhedral:
+        """The sum of two functions of the same vector."""
+        both = is_sparse(self.H) and is_sparse(other.H)
+        H = sp.csr_array(self.H + other.H) if both else np.asarray(self.H + other.H)
+        total = Polyhedral(
+            H, self.g + other.g, self.c + other.c, self.lower, self.upper, self.terms + other.terms
+        )
+        return total.within(other.lower, other.upper)
+
+    def spread(self, at: NDArray[Any], size: int) -> Polyhedral:
+        """As a function of a longer vector, whose entries ``at`` are v."""
+        pick = sp.csr_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=(len(at), size))
+
+        def wide(v: Array, fill: float) -> Array:
+            out = np.full(size, fill)
+            out[at] = v
+            return out
+
+        H: Any = pick.T @ sp.csr_array(self.H) @ pick
+        terms = [replace(term, R=sp.csr_array(sp.csr_array(term.R) @ pick)) for term in self.terms]
+        return Polyhedral(
+            sp.csr_array(H), wide(self.g, 0.0), self.c, wide(self.lower, -np.inf),
+            wide(self.upper, np.inf), tuple(terms),
+        )  # fmt: skip
+
+
+def absolute(weight: float, centre: Array) -> Epigraph:
+    """weight ||v - centre||_1 = min weight (p + m), v - p + m = centre."""
+    one = sp.eye_array(len(centre), format="csr")
+    T = sp.csr_array(sp.hstack([-one, one]))
+    return Epigraph(one, T, centre, np.full(2 * len(centre), weight), -weight, weight)
+
+
+def hinges(weight: float | Array, M: Any, y: Array) -> Epigraph:
+    """weight sum_j max(0, 1 - y_j (Mv)_j) = min weight sum t, t - s + diag(y) M v = 1."""
+    one = sp.eye_array(len(y), format="csr")
+    R = sp.csr_array(sp.diags_array(y) @ M) if is_sparse(M) else y[:, None] * M
+    T = sp.csr_array(sp.hstack([one, -one]))
+    a = np.append(np.broadcast_to(weight, len(y)), np.zeros(len(y)))
+    return Epigraph(R, T, np.ones(len(y)), a, -weight, 0.0)
+
+
+def maximum(M: Any, c: Array) -> Epigraph:
+    """max_j (Mv + c)_j = min t, M v + s - t = -c."""
+    rows = len(c)
+    T = sp.csr_array(sp.hstack([sp.eye_array(rows), sp.csr_array(-np.ones((rows, 1)))]))
+    a = np.append(np.zeros(rows), 1.0)
+    return Epigraph(M, T, -c, a, 0.0, np.inf, free=1, simplex=True)

@@ -1,0 +1,160 @@
+"""What fuzzing has found, made again: each of these was a traceback or a wait without end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.cli.main import main
+from ccmac.errors import InputError
+from ccmac.lab.instances import dispatch
+from fuzz.archives import headed, member, packed
+from fuzz.targets import checked
+from fuzz.templates import Templates
+
+Change = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    return Templates(tmp_path_factory.mktemp("sound"))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """The one line of a command that is refused."""
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 2
+    told = capsys.readouterr()
+    assert not told.out
+    assert told.err.startswith("error: ")
+    assert told.err.count("\n") == 1
+    assert len(told.err) < 500
+    return told.err
+
+
+def with_agent(folder: Path, change: Change) -> Path:
+    """The saved problem with the arrays of agent 0 changed and its checksum put right."""
+    path = folder / "agent-0000.npz"
+    with np.load(path) as stored:
+        arrays = change(dict(stored))
+    parts = [(f"{k}.npy", v if isinstance(v, bytes) else member(v)) for k, v in arrays.items()]
+    path.write_bytes(packed(parts))
+    return checked(folder)
+
+
+@pytest.mark.parametrize("place", ["problem.yaml", "agent-0003.npz"])
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder", "loop"])
+def test_no_ordinary_file(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, kind: str
+) -> None:
+    path = made.copy("dispatch", tmp_path) / place
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "endless":
+        path.symlink_to("/dev/zero")
+    elif kind == "loop":
+        path.symlink_to(path.name)
+    else:
+        path.mkdir()
+    refused(capsys, "solve", path.parent)
+
+
+@pytest.mark.parametrize("name", ["checkpoint.json", "state", "trace"])
+def test_a_pipe_in_a_checkpoint(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    folder = made.copy("checkpoint", tmp_path)
+    [path] = folder.glob(f"{name}*")
+    path.unlink()
+    os.mkfifo(path)
+    words = ("--network", "ring", "--method", "cross-apapc", "--checkpoint", folder)
+    refused(capsys, "solve", made.root / "dispatch", *words)
+
+
+def longer(arrays: dict[str, Any]) -> dict[str, Any]:
+    """A sparse block with more entries than indices."""
+    return arrays | {"A.data": np.append(arrays["A.data"], 1.0)}
+
+
+@pytest.mark.parametrize(
+    ("folder", "change"),
+    [
+        ("vertical", longer),
+        ("dispatch", lambda a: a | {"b": headed("(" * 3000, b"")}),
+        ("dispatch", lambda a: a | {"b": headed("{'a': " * 500, b"")}),
+        ("dispatch", lambda a: a | {"b": 1e300 * a["b"]}),
+        ("dispatch", lambda a: a | {"A": 1e155 * a["A"]}),
+    ],
+)
+def test_arrays(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str, change: Change
+) -> None:
+    place = with_agent(made.copy(folder, tmp_path), change)
+    assert "agent 0" in refused(capsys, "solve", place, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def tiny() -> ccmac.Problem:
+    """The coupling through x is there, and its square is not."""
+    f = ccmac.objectives.Quadratic(np.eye(2), [1.0, 2.0])
+    return ccmac.Problem([ccmac.Agent(f, A=[[1e-170]], B=[[1.0]], b=[1.0]) for _ in range(3)])
+
+
+def test_scales_beyond_double_precision_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("ccmac.methods.run.Run.solve", broken)
+    with pytest.raises(InputError, match=r"agent 0, block A: has an entry of size 1e-170"):
+        ccmac.solve(tiny(), "ring")
+    with pytest.raises(ZeroDivisionError):  # a defect of the program is not blamed on the data
+        ccmac.solve(dispatch(hours=2).problem, "ring")
+
+
+def test_a_scale_of_an_objective_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = ccmac.objectives.Ridge(regularization=1e-40)
+    agent = ccmac.Agent(f, A=[[1.0]], B=[[1.0]], b=[1.0])
+
+    def broken(*_: object, **__: object) -> None:
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr("ccmac.methods.run.Run.solve", broken)
+    with pytest.raises(InputError, match=r"agent 0, objective: has an entry of size 1e-40"):
+        ccmac.solve(ccmac.Problem([agent, agent]), "path")
+
+
+@pytest.mark.parametrize("option", ["--out", "--checkpoint", "--warm-start"])
+def test_names_that_no_disk_takes(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    refused(capsys, "solve", made.root / "dispatch", option, tmp_path / ("n" * 300))
+
+
+def test_a_report_that_cannot_be_written(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(capsys, "report", made.root / "records", "-o", tmp_path / ("n" * 300) / "page.html")
+
+
+@pytest.mark.parametrize("family", [["ring"], {}, None, 3])
+def test_a_family_that_is_no_text(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], family: Any
+) -> None:
+    folder = made.copy("records", tmp_path)
+    content = json.loads((folder / "suite.json").read_text())
+    next(iter(content["runs"].values()))["network"]["family"] = family
+    (folder / "suite.json").write_text(json.dumps(content))
+    refused(capsys, "suite", "status", folder)
+
+
+def test_prices_are_not_all_zero() -> None:
+    with pytest.raises(InputError, match="all prices are zero"):
+        ccmac.Costs(gradient=0.0, round=0.0)

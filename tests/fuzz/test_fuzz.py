@@ -1,0 +1,30 @@
+"""A sample of the fuzzing in every test run; `make fuzz` tries thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fuzz.judge import Verdict, workshop
+from fuzz.targets import TARGETS
+
+SAMPLE = 34  # of each of nine targets
+
+
+@pytest.fixture(scope="module")
+def attempt() -> Iterator[Callable[[str, int], Verdict]]:
+    with workshop() as tried:
+        yield tried
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_accepted_or_refused_in_one_line(
+    attempt: Callable[[str, int], Verdict], target: str
+) -> None:
+    verdicts = {number: attempt(target, number) for number in range(SAMPLE)}
+    faults = {number: verdict.fault for number, verdict in verdicts.items() if verdict.fault}
+    assert not faults
+    codes = {verdict.code for verdict in verdicts.values()}
+    assert 2 in codes  # the mutators change something, ...
+    assert codes & {0, 1, 3} or target == "options"  # ... and not always beyond recognition

@@ -1,0 +1,274 @@
+"""cross-ipm against planted solutions and Clarabel: values, verdicts, prices, proofs, counts."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ccmac
+from ccmac.certificates.duality import Duality, Prices
+from ccmac.certificates.gap import Goal
+from ccmac.errors import MethodRefused
+from ccmac.inputs import Array
+from ccmac.methods.base import Request
+from ccmac.methods.interior.iteration import Interior
+from ccmac.methods.interior.method import CrossIpm
+from ccmac.methods.interior.stopping import DualityStop
+from ccmac.methods.start import starting_point
+from ccmac.objectives import L1, Box, ElasticNet, Hinge, MaxAffine, Quadratic, Separable
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+from interior.problems import Made, make, reference, violation
+
+SEEDS = st.integers(0, 10**6)
+EXPECTED = {"solvable": "optimal", "infeasible": "infeasible", "unbounded": "unbounded"}
+
+
+def solve(problem: ccmac.Problem, tol: float = 1e-6, **more: object) -> ccmac.Result:
+    network = ccmac.Network.path(problem.n)
+    return ccmac.solve(problem, network, "cross-ipm", tol, **more)  # type: ignore[arg-type]
+
+
+@given(SEEDS)
+@settings(max_examples=30)
+def test_random_problems_are_what_they_were_made_to_be(seed: int) -> None:
+    made = make(seed)
+    kind, problem, value = made.kind, made.problem, made.value
+    result = solve(problem)
+    assert result.status == EXPECTED[kind], result.message
+    assert result.iterations <= 40
+    if kind == "solvable":
+        assert abs(result.objective - value) <= 1e-6 * max(1.0, abs(value))
+        assert violation(problem, result) <= 1e-6
+        assert result.certificates["rests_on"] == "proved"
+        assert result.objective - value <= result.certificates["gap"] + 1e-12 * abs(value)
+    if kind == "infeasible":
+        assert_farkas(problem, result)
+
+
+def assert_farkas(problem: ccmac.Problem, result: ccmac.Result) -> None:
+    """In plain arithmetic: y'v lies below what the bounds allow (K'y)'w."""
+    found = result.infeasibility
+    if not found.bounds:  # the equations alone contradict each other
+        return
+    reach, on_z = 0.0, np.zeros(problem.q)
+    ends = [np.full(problem.q, -np.inf), np.full(problem.q, np.inf)]
+    for i, agent in problem.agents.items():
+        kappa = found.local.get(i, np.zeros(problem.p[i]))
+        delta = found.shared.get(i, np.zeros(problem.r[i]))
+        r = agent.A.T @ found.coupled + agent.C.T @ kappa
+        on_z += agent.B.T @ found.coupled + agent.D.T @ delta
+        form = agent.objective.polyhedral(problem.d[i], problem.q)
+        reach += bounded(r, form.lower[: len(r)], form.upper[: len(r)])
+        reach -= agent.b @ found.coupled + agent.c @ kappa + agent.e @ delta
+        ends = [
+            np.maximum(ends[0], form.lower[len(r) :]),
+            np.minimum(ends[1], form.upper[len(r) :]),
+        ]
+    assert reach + bounded(on_z, *ends) == pytest.approx(found.value, rel=1e-6)
+    assert found.value > 1e5 * found.defect
+
+
+def bounded(r: Array, lower: Array, upper: Array) -> float:
+    """The least of r'w within bounds, entries that push nowhere left out."""
+    bound = np.where(r > 0, lower, upper)
+    there = np.isfinite(bound)
+    return float(r[there] @ bound[there])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_values_are_those_of_clarabel(seed: int) -> None:
+    made = make(seed)
+    status, found = reference(made.problem)
+    assert status.startswith(EXPECTED[made.kind])
+    if made.kind == "solvable":
+        assert found == pytest.approx(made.value, rel=1e-7, abs=1e-7)
+
+
+# -- kinks -----------------------------------------------------------------------------------------
+def kinked(random: np.random.Generator, kind: str, n: int = 4, q: int = 6) -> ccmac.Problem:
+    """n agents with a loss of a matrix each, coupled rows and a shared variable."""
+    d, rows, agents = 5, 12, []
+    for _ in range(n):
+        M, c = random.standard_normal((rows, d + q)), random.standard_normal(rows)
+        objective = {
+            "hinge": Hinge(M, np.sign(c), ridge=0.01),
+            "maximum": MaxAffine(M, c) + Box(-3.0, 3.0),
+            "absolute": Separable(L1(0.5, c[:d]), ElasticNet(0.3, 0.7)),
+            "all": Quadratic(M.T @ M, c[: d + q]) + L1(2.0) + Box(-1.0, np.abs(c[: d + q])),
+        }[kind]
+        A, B = random.standard_normal((3, d)), random.standard_normal((3, q))
+        agents.append(ccmac.Agent(objective, A=A, B=B))
+    return ccmac.Problem(agents)
+
+
+@pytest.mark.parametrize("kind", ["hinge", "maximum", "absolute", "all"])
+@pytest.mark.parametrize("seed", range(2))
+def test_kinks_by_epigraphs(kind: str, seed: int) -> None:
+    problem = kinked(np.random.default_rng(seed), kind)
+    status, value = reference(problem)
+    result = solve(problem)
+    assert status == "optimal"
+    assert result.status == "optimal", result.message
+    assert abs(result.objective - value) <= 1e-6 * max(1.0, abs(value))
+    assert violation(problem, result) <= 1e-7
+    assert result.ledger.total("rounds") <= 120 * result.plan.averaging_rounds  # type: ignore[union-attr]
+
+
+# -- the proof -------------------------------------------------------------------------------------
+def prepared(problem: ccmac.Problem, tol: float = 1e-6) -> tuple[Interior, DualityStop]:
+    work = Workspace(problem, InProcess(ccmac.Network.path(problem.n)))
+    with work.ledger.phase("setup"):
+        found = CrossIpm().prepare(work, Request(tol, *starting_point(work, None)))
+    assert isinstance(found.iteration, Interior)
+    assert isinstance(found.stopping, DualityStop)
+    return found.iteration, found.stopping
+
+
+def solvable(seed: int) -> Made:
+    """The first solvable problem of a few seeds."""
+    return next(made for k in range(100) if (made := make(seed + 1000 * k)).kind == "solvable")
+
+
+@given(SEEDS, st.floats(0, 3))
+@settings(max_examples=20)
+def test_the_gap_bounds_whatever_prices_are_brought(seed: int, noise: float) -> None:
+    """Any point within the bounds, any prices: F(w) - F* is below the bound for a true radius."""
+    made = solvable(seed)
+    iteration, stop = prepared(made.problem)
+    random = np.random.default_rng(seed)
+    state = iteration.start(np.zeros(0), np.zeros(0))
+    for _ in range(int(random.integers(1, 8))):
+        state = iteration.step(state)
+    x, copies = iteration.point(state)
+    prices = iteration.prices(state, state.tau)
+    moved = Prices(*(shaken(random, noise, p) for p in vars(prices).values()))
+    found, _ = stop.duality.gap(x, copies[0], moved)
+    room = 1e-9 * max(1.0, abs(made.value))
+    assert found.value - made.value <= found.bound(made.size) + room
+
+
+def shaken(random: np.random.Generator, noise: float, prices: object) -> object:
+    if isinstance(prices, list):
+        return [shaken(random, noise, p) for p in prices]
+    assert isinstance(prices, np.ndarray)
+    return prices + noise * random.standard_normal(prices.shape)
+
+
+def test_a_wrong_value_would_be_refuted() -> None:
+    """The bound is sharp: a planted value below the optimum by more than the gap is excluded."""
+    made = solvable(1)
+    problem, value = made.problem, made.value
+    result = solve(problem, 1e-8)
+    assert result.certificates["gap"] <= 1e-8 * max(1.0, abs(value))
+    assert result.objective - result.certificates["gap"] <= value + 1e-12
+    assert result.objective - result.certificates["gap"] >= value - 2e-8 * max(1.0, abs(value))
+
+
+def test_nothing_is_proved_by_a_false_direction_or_false_prices() -> None:
+    problem = solvable(2).problem
+    iteration, stop = prepared(problem)
+    state = iteration.start(np.zeros(0), np.zeros(0))
+    for _ in range(5):
+        state = iteration.step(state)
+        assert stop.verdict(iteration, state) is None
+    random = np.random.default_rng(0)
+    duality: Duality = stop.duality
+    x = random.standard_normal(iteration.space.x_size)
+    assert duality.fall(x, random.standard_normal(problem.q)) is None
+    prices = Prices(*(shaken(random, 1.0, p) for p in vars(iteration.prices(state, 1.0)).values()))
+    assert duality.contradiction(prices, iteration.reach) is None
+
+
+def test_a_gap_asks_for_feasibility_too() -> None:
+    problem = solvable(3).problem
+    result = solve(problem)
+    assert result.certificates["violation"] <= 1e-6
+    iteration, stop = prepared(problem)
+    state = iteration.step(iteration.start(np.zeros(0), np.zeros(0)))
+    x, copies = iteration.point(state)
+    found, _ = stop.duality.gap(x, copies[0], iteration.prices(state, state.tau))
+    assert found.violation > 1e-6
+    assert not found.met(Goal(1e-6, accuracy=1e9))
+
+
+# -- prices ----------------------------------------------------------------------------------------
+def test_prices_of_a_dispatch_with_a_limit() -> None:
+    """Two generators, demand 3: the cheap one stops at its limit, the other sets the price."""
+    cheap, dear = Quadratic([1.0], [-1.0]), Quadratic([1.0], [-4.0])
+    one = np.ones((1, 1))
+    problem = ccmac.Problem(
+        [ccmac.Agent(cheap + Box(0, 1), A=one, b=[3.0]), ccmac.Agent(dear + Box(0, 9), A=one)], q=0
+    )
+    result = solve(problem, 1e-9)
+    assert result.x[0] == pytest.approx([1.0], abs=1e-6)
+    assert result.x[1] == pytest.approx([2.0], abs=1e-6)
+    assert result.multipliers.coupled == pytest.approx([-6.0], abs=1e-5)
+
+
+def test_bounds_on_z_that_exclude_each_other_name_both_agents() -> None:
+    agents = [
+        ccmac.Agent(Separable(z=Box(1.0, 2.0)), B=np.zeros((0, 1))),
+        ccmac.Agent(Separable(z=Box(-1.0, 0.5)), B=np.zeros((0, 1))),
+    ]
+    result = solve(ccmac.Problem(agents, q=1))
+    assert result.status == "infeasible"
+    assert "agent 0 wants entry 0 of z above 1" in result.message
+    assert "agent 1 below 0.5" in result.message
+
+
+def test_the_direction_of_a_free_fall_is_shown() -> None:
+    objective = Quadratic(np.zeros((2, 2)), [1.0, 0.0]) + Box([0.0, 0.0], [np.inf, 1.0])
+    problem = ccmac.Problem([ccmac.Agent(objective, A=[[0.0, 1.0]], b=[0.5])] * 2, q=0)
+    result = solve(problem)
+    assert result.status == "unbounded"
+    assert result.objective == -math.inf
+    along = np.concatenate(result.certificates["direction"]["x"])
+    assert along == pytest.approx(np.array([1, 0, 1, 0]) / math.sqrt(2), abs=1e-6)
+
+
+# -- counts ----------------------------------------------------------------------------------------
+def test_a_step_costs_what_it_says_three_averagings() -> None:
+    problem = solvable(4).problem
+    iteration, _ = prepared(problem)
+    ledger, runtime = iteration.runtime.ledger, iteration.runtime
+    state = iteration.start(np.zeros(0), np.zeros(0))
+    for count in range(1, 4):
+        state = iteration.step(state)
+        assert ledger.of("solve") == count * iteration.cost
+    assert ledger["rounds"] == 9 * runtime.averaging.rounds
+
+
+def test_a_proof_costs_one_averaging_and_is_tried_once_or_twice() -> None:
+    problem = solvable(5).problem
+    result = solve(problem)
+    iteration, stop = prepared(problem)
+    ledger = iteration.runtime.ledger
+    state = iteration.start(np.zeros(0), np.zeros(0))
+    for count in range(1, result.iterations):
+        state = iteration.step(state)
+        with ledger.phase("monitor"):
+            stop.check(iteration, state, count)
+    assert ledger.of("monitor").get("rounds", 0) <= iteration.runtime.averaging.rounds
+
+
+def test_too_many_equations_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = solvable(6).problem
+    monkeypatch.setattr("ccmac.workspace.reduced.ROWS", 0)
+    with pytest.raises(MethodRefused, match="cross-ipm needs equations small enough"):
+        solve(problem)
+
+
+def test_a_resumed_run_has_the_same_bits(tmp_path: Path) -> None:
+    problem = solvable(7).problem
+    whole = solve(problem)
+    solve(problem, max_iterations=3, checkpoint={"path": tmp_path, "every": 1})
+    resumed = solve(problem, checkpoint={"path": tmp_path, "every": 1})
+    assert resumed.iterations == whole.iterations
+    assert np.array_equal(np.concatenate(resumed.x), np.concatenate(whole.x))
+    assert resumed.ledger.as_dict() == whole.ledger.as_dict()
