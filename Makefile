@@ -5,6 +5,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+LOCKED := $(addprefix --constraint ,$(wildcard requirements/lock.txt))
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +26,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint pins adversarial fuzz interior mutants bench docs clean
+.PHONY: demo test lint pins adversarial fuzz interior mutants bench docs clean lock test-floor test-floor-short
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -54,6 +55,13 @@ fuzz: SEED = 0
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python tests/fuzz/sweep.py --count $(COUNT) --first $(SEED) --jobs $(WORKERS)
 
+# On the lowest versions that pyproject.toml declares; the short form is part of .ci/run.
+test-floor: $(VENV)/.installed-test
+	$(BIN)/python tests/floor.py --jobs $(WORKERS)
+
+test-floor-short: $(VENV)/.installed-test
+	$(BIN)/python tests/floor.py --short
+
 # One thing changed at a time; do the tests notice? make mutants MUTANTS=60 MODULES="certificates"
 MUTANTS ?= 60
 MODULES ?= certificates linalg workspace/reduced.py methods
@@ -80,17 +88,25 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/python -m mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf $(VENV) .floor build dist site .benchmarks .hypothesis .import_linter_cache .mypy_cache \
 		.pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed-demo: EXTRAS := plot
-$(VENV)/.installed-test: EXTRAS := test,lint,mpi,plot,power
+$(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot,power
 $(VENV)/.installed-docs: EXTRAS := docs
 
-$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --editable ".[$(EXTRAS)]"
+$(VENV)/.installed-%: pyproject.toml $(wildcard requirements/lock.txt) | $(BIN)/python
+	$(PIP) install --quiet $(LOCKED) --editable ".[$(EXTRAS)]" || \
+		{ echo "the locked versions cannot be had here; going on with those that are allowed"; \
+		$(PIP) install --quiet --editable ".[$(EXTRAS)]"; }
 	touch $@
+
+# The versions that tests and documentation are run with, anew: review the difference.
+lock: $(VENV)/.installed-test
+	$(PIP) install --quiet uv
+	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras \
+		--no-annotate --no-header pyproject.toml --output-file requirements/lock.txt
 
 # Upgrading pip is a courtesy to old interpreters: their pip can install the package as well.
 $(BIN)/python:

@@ -25,7 +25,7 @@ def row(name: str, chi: float, method: str, tol: float) -> str:
     """One line of the table."""
     found = data.load(name, fallback=True)
     X, y = found.X, found.y
-    problem = vfl.problem(X, y, 8, alpha=("cross_factor", chi))
+    problem = vfl.problem(X, y, 8, shares=("cross_factor", chi))
     result = ccmac.solve(problem, ccmac.Network.ring(8), method=method, tol=tol, progress=False)
     weights = np.linalg.solve((X.T @ X).toarray() / len(y) + 1e-2 * np.eye(X.shape[1]),
                               X.T @ y / len(y))  # fmt: skip

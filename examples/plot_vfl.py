@@ -26,7 +26,7 @@ for chi in (1.0, 3.0):
         data.y,
         8,
         loss="logistic",
-        alpha=("cross_factor", chi),
+        shares=("cross_factor", chi),
         shared_regularization=1e-2,
     )
     result = ccmac.solve(problem, network, tol=1e-6, progress=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import shutil
 import sys
 from collections.abc import Callable
@@ -76,7 +77,9 @@ NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this machine cannot run, and say why."""
+    """Skip what this machine cannot run, and say why; shuffle the tests where that is asked for."""
+    if "CCMAC_SHUFFLE" in os.environ:
+        random.Random(os.environ["CCMAC_SHUFFLE"]).shuffle(items)
     for marker, (available, reason) in NEEDS.items():
         marked = [item for item in items if item.get_closest_marker(marker)]
         if marked and not available():

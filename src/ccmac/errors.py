@@ -27,5 +27,9 @@ class OutOfTime(CcmacError):
     """The time limit passed before the first step."""
 
 
+class PeerLost(CcmacError):
+    """Another owner ended the run, or is gone: names it. Checkpoints stay."""
+
+
 class AssumptionWarning(UserWarning):
     """A declared constant or certificate does not agree with what was seen."""

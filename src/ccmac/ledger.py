@@ -151,11 +151,14 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Costs:
-    """Unit prices that a plan is chosen by: of one gradient, one block product, one round."""
+    """Unit prices that a plan is chosen by: of one gradient, one block product, one round, one byte
+    sent by the busiest agent.
+    """
 
     gradient: float = 1.0
     product: float = 0.0
     round: float = 1.0
+    byte: float = 0.0
 
     def __post_init__(self) -> None:
         for name, price in vars(self).items():
@@ -171,4 +174,5 @@ class Costs:
             self.gradient * (cost.get("gradients", 0) + cost.get("argmins", 0))
             + self.product * products
             + self.round * cost.get("rounds", 0)
+            + self.byte * cost.get("bytes", 0)
         )

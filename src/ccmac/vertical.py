@@ -1,57 +1,132 @@
-"""A problem whose agents own columns of one table: it knows which, also on disk."""
+"""A problem whose parties own columns of one table: it knows which, in which units, also on disk.
+
+A column enters as (column - mean) / scale and a row's score is sum_j entering_j v_j + b, so that in
+the table's own units the weights are w = v / scale and the intercept is b - mean'w.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.objectives import Intercept
 from ccmac.problem import Problem
+from ccmac.texts import shown
+
+
+@dataclass(frozen=True)
+class Vertical:
+    """Who has which columns, and how scores come from weights.
+
+    ``partition`` holds the places of each party's columns in the whole table, ``columns`` the
+    names in the table's order, ``prediction_scale`` scores over z. ``target`` is the intercept
+    where the columns are centred (None: there is none, or the losses fit it). ``outputs`` counts
+    the scores of a row.
+    """
+
+    partition: tuple[NDArray[np.int64], ...]
+    shares: Array
+    prediction_scale: float
+    parties: tuple[str, ...] = ()
+    columns: tuple[Any, ...] = ()
+    mean: Array | None = None
+    scale: Array | None = None
+    target: float | None = None
+    outputs: int = 1
+    classes: tuple[Any, ...] = ()
+
+    @property
+    def features(self) -> int:
+        """Columns of the whole table."""
+        return sum(len(p) for p in self.partition)
 
 
 class VflProblem(Problem):
     """A Problem that knows its partition.
 
-    ``weights(result)`` is w in the original feature order.
+    ``weights(result)`` is w in the order and the units of the table's columns (one column of
+    weights for each class where there are several scores), ``intercept(result)`` what is added.
     """
 
-    partition: tuple[NDArray[np.int64], ...]
-    alpha: Array
-    prediction_scale: float
+    vertical: Vertical
 
-    def with_partition(
-        self, partition: tuple[NDArray[np.int64], ...], alpha: Array, prediction_scale: float
-    ) -> VflProblem:
-        """This problem, told which columns each agent has, the shares of the coupling and p/z."""
-        put = object.__setattr__
-        put(self, "partition", partition)
-        put(self, "alpha", alpha)
-        put(self, "prediction_scale", prediction_scale)
+    def with_vertical(self, vertical: Vertical) -> VflProblem:
+        """This problem, told who has which columns."""
+        object.__setattr__(self, "vertical", vertical)
         return self
+
+    @property
+    def partition(self) -> tuple[NDArray[np.int64], ...]:
+        """The places of each agent's columns."""
+        return self.vertical.partition
+
+    @property
+    def shares(self) -> Array:
+        """The shares of the coupling, one for each agent, of sum one."""
+        return self.vertical.shares
+
+    @property
+    def prediction_scale(self) -> float:
+        """Predictions over z."""
+        return self.vertical.prediction_scale
 
     @property
     def features(self) -> int:
         """Columns of X."""
-        return sum(len(p) for p in self.partition)
+        return self.vertical.features
 
     def weights(self, result: Any) -> Array:
         """w in the order of the columns of X, from a Result (or a list of x_i)."""
         blocks = result.x if hasattr(result, "x") else result
-        w = np.zeros(self.features)
+        k = self.vertical.outputs
+        w = np.zeros((self.features, k))
         for columns, block in zip(self.partition, blocks, strict=True):
-            w[columns] = block
-        return w
+            w[columns] = np.reshape(block, (-1, k))
+        if self.vertical.scale is not None:
+            w /= self.vertical.scale[:, None]
+        return w[:, 0] if k == 1 else w
+
+    def intercept(self, result: Any) -> Array:
+        """What is added to X w: one number for each score of a row."""
+        vertical = self.vertical
+        offset = np.zeros(vertical.outputs)
+        losses = [getattr(agent.objective, "z_part", None) for agent in self.agents.values()]
+        fitted = [loss for loss in losses if isinstance(loss, Intercept)]
+        if fitted:
+            offset = self.prediction_scale * fitted[0].offset(np.asarray(result.z))
+        elif vertical.target is not None:
+            offset = offset + vertical.target
+        if vertical.mean is not None:
+            offset = offset - vertical.mean @ self.weights(result)
+        return offset
 
     def predictions(self, result: Any) -> Array:
-        """X w as the agents agreed on it."""
+        """The scores as the agents agreed on them, the intercept that losses fit left out."""
         return self.prediction_scale * np.asarray(result.z)
 
     def blocks_of(self, weights: Array) -> list[Array]:
         """The x_i of given weights."""
-        return [np.asarray(weights)[columns] for columns in self.partition]
+        w = np.asarray(weights, dtype=np.float64).reshape(self.features, -1)
+        if self.vertical.scale is not None:
+            w = w * self.vertical.scale[:, None]
+        return [w[columns].ravel() for columns in self.partition]
 
-    def reference_blocks(self, reference: Array) -> list[Array] | None:
-        """Weights in the order of the columns of X."""
-        return self.blocks_of(reference) if len(reference) == self.features else None
+    def reference_blocks(self, reference: Any) -> list[Array] | None:
+        """Weights in the order of the columns of X; names, where given, must say the same."""
+        size = self.features * self.vertical.outputs
+        if np.size(reference) != size:
+            return None
+        names = list(reference.index) if hasattr(reference, "iloc") else None
+        known = list(self.vertical.columns)
+        if names is not None and known and names != known and len(names) == len(known):
+            j = next(j for j, name in enumerate(names) if name != known[j])
+            raise InputError(
+                f"reference: its entry {j} is {shown(names[j])} but column {j} of the table is "
+                f"{shown(known[j])}; put it into the order of the columns"
+            )
+        return self.blocks_of(np.asarray(reference, dtype=np.float64))

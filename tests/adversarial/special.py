@@ -174,3 +174,24 @@ def flat(random: Random, seed: int) -> Draft:
             shared = integers(random, len(draft.D[i])) @ draft.D[i]
             draft.g[i] = np.concatenate([price @ draft.A[i] + own, price @ draft.B[i] + shared])
     return draft.plant()
+
+
+@family
+def priced(random: Random, seed: int) -> Draft:
+    """B_i = beta_i I, z-blocks h_i I (some zero), no own equations: z follows from the price."""
+    n, q = int(random.integers(1, 7)), int(random.integers(2, 9))
+    draft = base(random, n, d=int(random.integers(1, 6)), q=q, m=q, p=0, r=0)
+    draft.C, draft.D = [C[:0] for C in draft.C], [D[:0] for D in draft.D]
+    draft.left_out = {(i, name) for i in range(n) for name in "CD"}
+    scale = 2.0 ** int(random.integers(-12, 13)) if seed % 2 else 1.0
+    draft.A = [scale * A for A in draft.A]
+    beta = integers(random, n, top=9)
+    beta[0] += 1.0 - beta.sum() if random.integers(2) else not beta.sum()
+    draft.B = [b * np.eye(q) for b in beta]
+    draft = curved(draft, int(random.integers(0, 17)))
+    for i, d in enumerate(draft.d):
+        h = 2.0 ** int(random.integers(-8, 9)) * (i == 0 or random.integers(2))
+        draft.H[i][d:, :], draft.H[i][:, d:] = 0.0, 0.0
+        draft.H[i][d:, d:] = h * np.eye(q)
+    draft.storage = "csr_array"
+    return draft.plant()

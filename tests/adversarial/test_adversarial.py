@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from adversarial.draft import Draft
 from adversarial.exact import Exact
 from adversarial.judge import SLACK, Verdict, judge
 from adversarial.summary import RATIO
+from ccmac.methods import CrossCg
 
 SEEDS = 16
 ITERATIONS = 500  # of auto: more than any problem that must be solved needs
@@ -54,6 +56,15 @@ def test_other_methods_say_nothing_false(pair: str) -> None:
     ]
     complaints = [v.line() for v in verdicts if v.false]
     assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_bounds_from_a_price_alone() -> None:
+    cases = [suite.make("priced", s) for s in range(SEEDS)]
+    cases += [replace(case, tol=1e-15) for case in cases]  # rounding alone is left
+    verdicts = [judge(case, CrossCg(sketch=1 + s % 3)) for s, case in enumerate(cases)]
+    complaints = [f"{v.seed} {v.tol}: {v.faults} {v.bound} {v.error}" for v in verdicts if v.false]
+    assert not complaints, "\n" + "\n".join(complaints)
+    assert sum(v.status == "optimal" for v in verdicts[:SEEDS]) >= SEEDS - 1
 
 
 def test_bounds_are_not_far_above_the_error() -> None:

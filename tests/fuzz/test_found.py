@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,9 @@ import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.lab.instances import dispatch
+from ccmac.linalg.chebyshev import smallest_degree
 from fuzz.archives import headed, member, packed
-from fuzz.targets import checked
+from fuzz.targets import checked, signed
 from fuzz.templates import Templates
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
@@ -153,6 +155,23 @@ def test_a_family_that_is_no_text(
     next(iter(content["runs"].values()))["network"]["family"] = family
     (folder / "suite.json").write_text(json.dumps(content))
     refused(capsys, "suite", "status", folder)
+
+
+def test_a_trace_of_no_name(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = made.copy("checkpoint", tmp_path)
+    content = json.loads((folder / "checkpoint.json").read_text())
+    content["manifest"]["trace"]["file"] = ["trace"]
+    (folder / "checkpoint.json").write_text(signed(json.dumps(content)))
+    words = ("--network", "ring", "--method", "cross-apapc", "--checkpoint", folder)
+    refused(capsys, "solve", made.root / "dispatch", *words)
+
+
+def test_degrees_where_the_lower_end_is_lost_beside_the_upper() -> None:
+    degree = math.acosh(1e12) / 2e-7  # acosh(1 + 2t) = 2 sqrt(t)
+    assert smallest_degree(1e-14, 1.0, 1e-12) == pytest.approx(degree, rel=1e-6)
+    assert smallest_degree(0.0, 1.0, 1e-12) > smallest_degree(1e-16, 1.0, 1e-12)
 
 
 def test_prices_are_not_all_zero() -> None:

@@ -24,7 +24,7 @@ def federated() -> tuple[Problem, Network]:
     random = np.random.default_rng(0)
     X = random.standard_normal((60, 16))
     y = X @ random.standard_normal(16)
-    return vfl.problem(X, y, 8, alpha=("cross_factor", 2.0)), Network.ring(8)
+    return vfl.problem(X, y, 8, shares=("cross_factor", 2.0)), Network.ring(8)
 
 
 CASES: dict[str, Callable[[], tuple[Problem, Network]]] = {

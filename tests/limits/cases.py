@@ -122,7 +122,8 @@ def reference(problem: ccmac.Problem) -> Reference:
         H, g, constant = agent.objective.quadratic(problem.d[i], problem.q)
         H = H.toarray() if sp.issparse(H) else H
         value += 0.5 * cp.quad_form(both, cp.psd_wrap(H)) - g @ both + constant
-        coupled = coupled - agent.b + agent.A @ v + (0 if z is None else agent.B @ z)
+        coupled = coupled - agent.b + agent.A @ v
+        coupled = coupled + (0 if z is None or agent.B is None else agent.B @ z)
         rules += _rules(agent.C, agent.c, agent.C_sense, v)
         rules += _rules(agent.D, agent.e, agent.D_sense, z)
         rules += _within(v, agent.lower, agent.upper)
@@ -130,7 +131,10 @@ def reference(problem: ccmac.Problem) -> Reference:
     if z is not None:
         rules += _within(z, problem.z_lower, problem.z_upper)
     stated = cp.Problem(cp.Minimize(value), rules)
-    stated.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    try:
+        stated.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    except cp.error.SolverError:  # asked for too much
+        stated.solve(solver="CLARABEL")
     point = [np.zeros(0) if v.value is None else v.value for v in x]
     return Reference(
         stated.status, float(stated.value), point, np.zeros(0) if z is None else z.value

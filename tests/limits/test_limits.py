@@ -167,11 +167,10 @@ def test_a_problem_without_limits_keeps_its_format(tmp_path: Path) -> None:
 
 def test_a_warm_start_begins_where_the_solution_was() -> None:
     problem = random_limited(0)
-    ask = {"network": "complete", "method": "cross-sliding"}
-    cold = ccmac.solve(problem, tol=1e-7, **ask)
-    warm = ccmac.solve(problem, tol=1e-7, warm_start=cold, **ask)
+    cold = ccmac.solve(problem, "complete", "cross-sliding", 1e-7)
+    warm = ccmac.solve(problem, "complete", "cross-sliding", 1e-7, warm_start=cold)
     assert warm.iterations <= cold.iterations / 3
-    seen = ccmac.solve(problem, tol=1e-10, reference=cold, max_iterations=2000, **ask)
+    seen = ccmac.solve(problem, "complete", tol=1e-10, reference=cold, max_iterations=2000)
     assert seen.relative_error <= 1e-10
 
 

@@ -198,7 +198,7 @@ def test_affine_calls_grow_like_the_cross_factor(options: dict[str, object]) -> 
     factors = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0)
     calls = []
     for chi in factors:
-        problem = vfl.problem(X, y, 4, alpha=("cross_factor", chi))
+        problem = vfl.problem(X, y, 4, shares=("cross_factor", chi))
         runtime = InProcess(Network.ring(4))
         realized = canonical(Workspace(problem, runtime), **options)  # type: ignore[arg-type]
         assert realized.details["cross_factor"] == pytest.approx(chi, rel=1e-6)

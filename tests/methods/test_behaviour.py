@@ -57,7 +57,7 @@ def test_unknown_names(problem: ccmac.Problem) -> None:
 def test_flat_objectives_are_refused_with_a_suggestion() -> None:
     flat = objectives.Quadratic(np.diag([1.0, 0.0]), np.ones(2))
     agents = [ccmac.Agent(flat, A=np.eye(1), B=np.eye(1)) for _ in range(4)]
-    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-continuation"):
+    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-ipm"):
         ccmac.solve(ccmac.Problem(agents), NETWORK, method="cross-apapc")
 
 
@@ -125,7 +125,7 @@ def test_a_cross_factor_that_is_too_small_is_noticed_and_widened(problem: ccmac.
 def test_a_look_is_believed_only_when_the_interval_is_confirmed() -> None:
     """cross-cg never repairs: its last look is checked against a cross factor that is too small."""
     found = data.load("a1a-like")
-    problem = ccmac.vfl.problem(found.X, found.y, 8, alpha=("cross_factor", 5.0))
+    problem = ccmac.vfl.problem(found.X, found.y, 8, shares=("cross_factor", 5.0))
     given = ccmac.Certificates(cross_factor=1.0)
     result = ccmac.solve(problem, ccmac.Network.ring(8), method=CrossCg(certificates=given))
     assert result.status == "optimal"

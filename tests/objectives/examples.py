@@ -122,6 +122,8 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: Intercept(Huber(y=_y(N), delta=0.4, weight=_weights(N))),
         lambda: Intercept(Hinge(y=_signs(N))),
         lambda: Intercept(Hinge(y=_signs(N), weight=_weights(N))),
+        lambda: Intercept(SquaredDistance(0.7, _y(N))),
+        lambda: Intercept(Quadratic(_weights(N), _y(N))),
     ],
     "L1": [lambda: L1(0.5), lambda: L1(1.0, _y(N))],
     "ElasticNet": [lambda: ElasticNet(0.5, 0.2), lambda: ElasticNet(0.5, 0.0)],

@@ -25,7 +25,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
         "realization": ("averaged", "canonical"), "eta": (1.0,),
         "interval": ("tight", "minimal", "certificate"), **JUDGED,
     },
-    "cross-cg": JUDGED,
+    "cross-cg": {"sketch": (3,), **JUDGED},
     "cross-direct": {},
     "cross-ipm": CONVEX,
     "cross-lbfgs": JUDGED,

@@ -96,7 +96,7 @@ def test_closed_form_for_multiples_of_the_identity(
 ) -> None:
     random = np.random.default_rng(0)
     X, y = random.standard_normal(shape), random.standard_normal(shape[0])
-    problem = vfl.problem(X, y, n, alpha=("cross_factor", chi))
+    problem = vfl.problem(X, y, n, shares=("cross_factor", chi))
     realized = joint(Workspace(problem, InProcess(Network.complete(n))), realization=realization)
     low, high = positive_ends(normal_matrix(realized.system))
     ends = realized.system.interval

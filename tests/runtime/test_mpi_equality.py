@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from launcher import Launcher
 
 pytestmark = pytest.mark.mpi
 
@@ -29,3 +32,11 @@ def test_random_problems_are_bit_identical(
 def test_a_rank_that_rounds_differently_is_refused(mpi_run: Callable[..., Any]) -> None:
     job = mpi_run(3, "rounding.py")
     assert job.stdout.startswith("rank 1: rounds differently from the other ranks")
+
+
+def test_ranks_make_their_own_agents(mpi: Launcher) -> None:
+    """``Problem({3: agent}, n=8)``, as the page on clusters shows it."""
+    example = Path(__file__).parents[2] / "examples" / "own_agents.py"
+    job = mpi.finish(mpi.start(2, str(example)), timeout=60)
+    assert job.returncode == 0, job.stderr
+    assert job.stdout.startswith("optimal: z = 0.620747, error at most")

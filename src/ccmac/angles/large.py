@@ -9,6 +9,7 @@ tell, such as a rank, is None.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ import scipy.linalg as sla
 import scipy.sparse as sp
 
 from ccmac.angles.heterogeneity import mean_block
-from ccmac.angles.principal import NO_ANGLES, Angles, pair_geometry, paired
+from ccmac.angles.principal import NO_ANGLES, Angles, cross_factor, pair_geometry, paired
 from ccmac.angles.projections import (
     Projection,
     consensus_projection,
@@ -33,22 +34,29 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.families import has_entries, multiply
 from ccmac.linalg.lanczos import below, top_ritz
-from ccmac.linalg.tolerances import LARGE_OVERLAP, ORTHOGONAL, RITZ, VANISHED
+from ccmac.linalg.tolerances import EPS, LARGE_OVERLAP, ORTHOGONAL, VANISHED
 from ccmac.network import Network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
 
 BLOCKS = (2, 8, 32, 64, 64, 64)
 """Block sizes taken in turn, while new common directions keep turning up."""
+WORK, LEAST_PRODUCTS, MOST_PRODUCTS = 8_000_000, 120, 4000
+"""Products with both projections, times their size: large problems are content with less."""
+COLUMNS = 120  # of the Lanczos basis
 
 
 @dataclass(frozen=True)
 class LargeAngles:
-    """The smallest principal angles; direction and residual of the first that is not common."""
+    """The smallest principal angles; direction and residual of the first that is not common.
+
+    c_F^2 is at most that of the first over 1 - ``missed``, but for a probability of 1e-6.
+    """
 
     angles: Angles = NO_ANGLES
     direction: Array | None = None
     residual: float = 0.0
+    missed: float = 0.0
 
 
 def large_problem_geometry(
@@ -66,7 +74,7 @@ def large_problem_geometry(
     shares: tuple[tuple[float, ...], float] = ((0.0,) * n, 0.0)
     rebalanced = 1.0
     if found.direction is not None:
-        shares = _shares(found.direction[d:].reshape(n, q), onto_D)
+        shares = energy_shares(found.direction[d:].reshape(n, q), onto_D)
     if len(found.angles.sines) and any(D is not None for D in problem.blocks("D")):
         rebalanced = _rebalanced_factor(problem, onto_C, onto_D, limit)
     coupled = lanczos_spectrum(problem.m, coupled_gram(problem, onto_C))
@@ -146,12 +154,12 @@ def smallest_angles(P_U: Projection, P_V: Projection, size: int, tolerance: floa
         found = _search(onto, P_V, start)
         if found is None:
             return LargeAngles(NO_ANGLES.after_common(common.shape[1]))
-        X, angles = found
+        X, angles, missed = found
         fresh = angles.common(tolerance)
         if fresh == 0:
             u, c = X[:, 0], float(angles.cosines[0])
             residual = float(np.linalg.norm(onto(P_V(u)) - c * c * u))
-            return LargeAngles(angles.after_common(common.shape[1]), u, residual)
+            return LargeAngles(angles.after_common(common.shape[1]), u, residual, missed)
         common = np.linalg.qr(np.hstack([common, X[:, :fresh]]))[0]
     raise InputError(
         f"geometry: {common.shape[1]} common directions were found and more are left; remove "
@@ -159,7 +167,7 @@ def smallest_angles(P_U: Projection, P_V: Projection, size: int, tolerance: floa
     )
 
 
-def _search(P_U: Projection, P_V: Projection, start: Array) -> tuple[Array, Angles] | None:
+def _search(P_U: Projection, P_V: Projection, start: Array) -> tuple[Array, Angles, float] | None:
     """Principal vectors in U of the smallest angles, ascending; None if all are right angles."""
     start = start[:, np.linalg.norm(start, axis=0) > VANISHED]
     if not start.shape[1]:
@@ -167,18 +175,21 @@ def _search(P_U: Projection, P_V: Projection, start: Array) -> tuple[Array, Angl
     first = start[:, 0]
     if np.linalg.norm(P_U(P_V(first))) <= ORTHOGONAL * np.linalg.norm(first):
         return None
-    ritz = top_ritz(lambda u: P_U(P_V(u)), start, P_U, enough=below(1.0))
+    products = int(np.clip(WORK / len(first), LEAST_PRODUCTS, MOST_PRODUCTS))
+    ritz = top_ritz(
+        lambda u: P_U(P_V(u)), start, P_U, enough=below(1.0), columns=COLUMNS, products=products
+    )
     X = np.linalg.qr(_columnwise(P_U, ritz.vectors))[0]
     inside = _columnwise(P_V, X)
     _, sines, right = np.linalg.svd(X - inside, full_matrices=False)
-    return X @ right[::-1].T, paired(sines, sla.svdvals(inside))
+    return X @ right[::-1].T, paired(sines, sla.svdvals(inside)), ritz.missed(len(first))
 
 
 def _columnwise(projection: Projection, X: Array) -> Array:
     return np.stack([projection(x) for x in X.T], axis=1)
 
 
-def _shares(z: Array, onto_D: Projection | None) -> tuple[tuple[float, ...], float]:
+def energy_shares(z: Array, onto_D: Projection | None) -> tuple[tuple[float, ...], float]:
     """Energy of the worst direction inside Range(K_2'): each agent's part, and D's."""
     mean = z.mean(axis=0)
     own = np.sum((z - mean) ** 2, axis=1)
@@ -211,13 +222,17 @@ def _rebalanced_factor(
 
 def _fields(found: LargeAngles, size: int, limit: float) -> dict[str, Any]:
     pair = pair_geometry(found.angles, (size, size), limit)
+    square = pair.cosine**2 / max(1.0 - found.missed, EPS)
+    high = cross_factor(math.sqrt(square)) if square < 1 else math.inf
     notes = (
-        f"Found by Lanczos with iterative projections (residual at most {RITZ:.0e} of 1 - c_F^2): "
-        "chi is approached from below, ranks are not computed, and only the smallest angles are "
-        "listed.",
+        "Found by Lanczos with iterative projections: chi is approached from below and lies in "
+        f"[{pair.cross_factor:.6g}, {high:.6g}] but for a probability of 1e-6 over the start. "
+        "Ranks are not computed, and only the smallest angles are listed.",
     )
     fields = pair_fields(pair, found.angles, method="matrix-free", tolerance=limit)
-    return fields | {"residual": found.residual, "notes": notes}
+    interval = (pair.cross_factor, max(high, pair.cross_factor))
+    known = {"interval": interval, "rests_on": "probable"} if len(found.angles.sines) else {}
+    return fields | {"residual": found.residual, "notes": notes} | known
 
 
 def _sum_factor(stack: Stack, projections: list[Projection], dense_limit: int) -> float | None:

@@ -2,7 +2,8 @@
 
 ``dense``           singular value decompositions of the channels themselves (any Stack)
 ``heterogeneity``   the m-dimensional form of a CC-MAC problem, direct and to full accuracy
-``matrix-free``     Lanczos on the projectors, for what is too large for the other two
+``sparse``          Lanczos on a sparse factorization, for large rows whose factors stay sparse
+``matrix-free``     Lanczos on the projectors, for what is too large for the others
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ccmac.angles.principal import (
     projector_sum_factor,
 )
 from ccmac.angles.report import Geometry, pair_fields
+from ccmac.angles.sparse import sparse_problem_geometry
 from ccmac.angles.structural import PositiveSpectrum, structural_parameters
 from ccmac.errors import InputError
 from ccmac.inputs import Array
@@ -39,7 +41,7 @@ from ccmac.stack import Stack
 from ccmac.workspace.scales import explained
 
 DENSE_LIMIT = 1000
-METHODS = ("dense", "heterogeneity", "matrix-free")
+METHODS = ("dense", "heterogeneity", "sparse", "matrix-free")
 
 
 def geometry(
@@ -56,9 +58,10 @@ def geometry(
     Principal angles below ``tolerance`` (default 1e-10, or 100 eps times the condition of the
     equilibrated rows where that is more) count as exact common directions and are removed.
     ``dense_limit`` is the largest size of a dense factorization; ``method`` forces one of
-    ``dense``, ``heterogeneity``, ``matrix-free``. A network only adds kappa_W: the angles do not
-    depend on it (Proposition lift-invariance). Inequalities and bounds count where they are active
-    at the solution ``at`` (a Result); without one the geometry is that of the equations.
+    ``dense``, ``heterogeneity``, ``sparse``, ``matrix-free``. A network only adds kappa_W: the
+    angles do not depend on it (Proposition lift-invariance). Inequalities and bounds count where
+    they are active at the solution ``at`` (a Result); without one the geometry is that of the
+    equations.
     """
     if method is not None and method not in METHODS:
         raise InputError(f"geometry: method {method!r} is unknown; take {' or '.join(METHODS)}")
@@ -71,7 +74,7 @@ def _measured(
     method: str | None, at: Any,
 ) -> Geometry:  # fmt: skip
     if isinstance(problem, Stack):
-        if method == "heterogeneity":
+        if method in ("heterogeneity", "sparse"):
             raise InputError("geometry: a Stack has no agents; take dense or matrix-free")
         small = problem.dim <= 4 * dense_limit
         if method == "dense" or (method is None and small):
@@ -99,6 +102,12 @@ def _measured(
         special = identity_geometry(problem, network, tolerance, dense_limit)
         if special is not None:
             return special
+    if method in (None, "sparse"):
+        special = sparse_problem_geometry(problem, network, tolerance, dense_limit)
+        if special is not None:
+            return special
+        if method is not None:
+            raise InputError("geometry: few rows, or factors that are not sparse; take matrix-free")
     return large_problem_geometry(problem, network, tolerance, dense_limit)
 
 

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array
+from ccmac.linalg.factor import ENVELOPE, envelope, symmetric_factor
 from ccmac.linalg.families import dense, has_entries, side_by_side
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import FACTORED_SHIFT, FACTORED_TRIAL, LSMR
@@ -66,15 +67,15 @@ def _both_ways(M: sp.csr_array, M_T: sp.csr_array) -> Any:
 
 
 def _factored(M: sp.csr_array, M_T: sp.csr_array) -> Projection | None:
-    """M' (M M' + shift)^{-1} M with refinement, if M M' is so sparse that its factor is too.
+    """M' (M M' + shift)^{-1} M with refinement, if the factor of M M' is sparse.
 
     The shift lets dependent rows pass; two sweeps undo its effect on the rest, and a trial tells
     whether they did.
     """
     gram = sp.csc_array(M @ M_T)
-    if gram.nnz > 6 * gram.shape[0]:
+    if envelope(sp.csr_array(gram)) > ENVELOPE:
         return None
-    factor = spla.splu(sp.csc_array(gram + FACTORED_SHIFT * sp.eye_array(gram.shape[0])))
+    factor = symmetric_factor(gram + FACTORED_SHIFT * sp.eye_array(gram.shape[0]))
 
     def project(u: Array) -> Array:
         rest = u.copy()

@@ -27,7 +27,8 @@ class Geometry:
     ``friedrichs_cosine`` is the largest of the ``pairwise`` ones. ``ranks`` are the channels' ranks
     (None where not computed). ``agents`` is each agent's part in the worst direction: its share of
     sum_i ||(B_i - mean B)' h||^2 plus D's part ``shared``. ``residual`` bounds the error of c_F^2
-    when an iteration found it (0: direct).
+    when an iteration found it (0: direct). ``rests_on`` is "computed", or "probable": chi then lies
+    in ``interval`` but for one random start in a million.
     """
 
     friedrichs_cosine: float
@@ -46,6 +47,8 @@ class Geometry:
     rebalanced_cross_factor: float | None = None
     pairwise: Array | None = None
     residual: float = 0.0
+    interval: tuple[float, float] | None = None
+    rests_on: str = "computed"
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -64,6 +67,7 @@ class Geometry:
             )
         }  # fmt: skip
         result["ranks"] = list(self.ranks)
+        result["interval"], result["rests_on"] = self.interval, self.rests_on
         result["principal_angles"] = [float(a) for a in self.principal_angles]
         result["agents"] = list(self.agents)
         result["pairwise"] = None if self.pairwise is None else self.pairwise.tolist()
@@ -82,6 +86,9 @@ class Geometry:
             _row("multi-channel factor", _number(self.multi_channel_factor)),
             _row("method", self.method, f"angles below {self.tolerance:.1e} rad are common"),
         ]
+        if self.rests_on == "probable" and self.interval is not None:
+            low, high = map(_number, self.interval)
+            lines.append(_row("chi lies in", f"[{low}, {high}]", self.rests_on))
         if self.residual:
             lines.append(_row("residual of c_F^2", f"{self.residual:.1e}"))
         if self.structural is not None:

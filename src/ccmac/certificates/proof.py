@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.certificates.error_bound import distance_bound
+from ccmac.certificates.prices import Multipliers
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, summed
 from ccmac.linalg.tolerances import EPS
@@ -33,11 +34,21 @@ PASSES = 2  # repairs: a second one removes what rounding left of the first
 
 
 @dataclass(frozen=True)
+class Particulars:
+    """What else a proof found out about its point: residuals, prices, F."""
+
+    residuals: dict[str, float]
+    multipliers: Multipliers
+    objective: float
+
+
+@dataclass(frozen=True)
 class Proved:
     """A point (flat x, one z for all) and what is proved of it.
 
     ``error`` bounds its distance from the solution, ``stationarity`` is r and ``infeasibility``
-    delta; ``gradient_x``, ``gradient_z`` (one row per agent) and the coupled ``price`` go with it.
+    delta; ``gradient_x``, ``gradient_z`` (one row per agent) and the coupled ``price`` go with it,
+    unless ``report`` has what they are for.
     """
 
     x: Array
@@ -49,6 +60,7 @@ class Proved:
     gradient_x: Array
     gradient_z: Array
     price: Array
+    report: Particulars | None = None
 
 
 class _Agent:

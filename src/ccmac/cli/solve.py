@@ -185,7 +185,7 @@ def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
             if out is not None:
                 place, lost = keep_ranks(out, result, runtime, gather, _record(request, problem))
             sent = runtime.audit_report()
-            code = _code(result) if lost is None else 1
+            code = exit_code(result) if lost is None else 1
             if runtime.is_root:
                 code = _report(request, problem, result, None if out is None else place)
                 if lost is not None and out is not None:
@@ -225,10 +225,11 @@ def _report(request: Call, problem: Problem, result: Result, out: Path | None) -
     if result.status == "interrupted":
         how = f"--warm-start {out}" if out is not None else "the same --checkpoint"
         typer.echo(f"interrupted; continue with {how}", err=True)
-    return _code(result)
+    return exit_code(result)
 
 
-def _code(result: Result) -> int:
+def exit_code(result: Result) -> int:
+    """What the shell is told."""
     if result.status == "interrupted" and terminated():
         return TERMINATED
     return EXIT_CODES.get(result.status, 1)

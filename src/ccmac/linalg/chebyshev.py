@@ -107,6 +107,8 @@ def smallest_degree(a: float, b: float, error: float) -> int:
     if b <= a or error >= 1:
         return 1
     per_step = math.acosh((b + a) / (b - a))
+    if per_step < 1e-6:  # a / b is lost beside one: acosh(1 + 2t) = 2 sqrt(t) to first order
+        per_step = max(2.0 * math.sqrt(a / b), 1e-9)
     return max(1, math.ceil(math.acosh(1.0 / error) / per_step - DEGREE_SLACK))
 
 

@@ -18,11 +18,11 @@ Long = NDArray[np.longdouble]
 EPS_LONG = float(np.finfo(np.longdouble).eps)
 
 
-def product(matrix: Array | Long, v: Array | Long) -> Long:
-    """matrix @ v; accumulated in the long format."""
+def product(matrix: Any, v: Array | Long) -> Long:
+    """matrix @ v of a dense or sparse matrix; accumulated in the long format."""
     if 0 in matrix.shape:
         return np.zeros(matrix.shape[0], dtype=np.longdouble)
-    return np.asarray(np.dot(matrix.astype(np.longdouble), v.astype(np.longdouble)))
+    return np.asarray(matrix.astype(np.longdouble) @ v.astype(np.longdouble))
 
 
 def halves(v: Long) -> Array:

@@ -186,7 +186,8 @@ class Prepared:
     the realization whose certificate does it elsewhere.
     ``widen`` prepares anew with wider spectral intervals after a blow-up (None: it cannot).
     ``horizon`` is the number of steps after which a schedule of the method's own is over,
-    ``first_check`` the iteration at which a proof is tried first.
+    ``first_check`` the iteration at which a proof is tried first; ``proves``: the stopping rule
+    proves in the user's variables by itself.
     """
 
     iteration: Iteration[Any]
@@ -202,6 +203,7 @@ class Prepared:
     widen: Callable[[], Prepared] | None = None
     horizon: int | None = None
     first_check: int = FIRST_CHECK
+    proves: bool = False
     notes: tuple[str, ...] = ()
 
 

@@ -24,17 +24,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccmac.certificates.dual_bound import DualBound, DualStop
 from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
 from ccmac.methods.dual_channels import channel_curvatures, split_vector
 from ccmac.methods.local.inverse import LocalInverses
+from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
+from ccmac.methods.sketched import SketchedConjugateGradients, planned_size
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.eliminated import Eliminated
 
 SWELLED = 1e8  # of <y, r> over its least: rounding, or equations in conflict
 SETTLED = 1e-30  # of the first <y, r>: nothing is left to reduce
@@ -170,11 +174,28 @@ class CrossCg(JudgedMethod):
     )
     needs = frozenset({"smooth", "strongly convex", "quadratic"})
 
+    sketch: int | None = option(
+        None, int, "vectors of the sketch that preconditions, where z follows from the price"
+    )
+
     def prepare(self, work: Workspace, request: Request) -> Prepared:
-        """One reduction for omega; a realization only when a certificate is wanted."""
+        """A sketch where z is eliminated; else omega, and a realization to prove on."""
+        if work.eliminated is not None:
+            return self._sketched(work.eliminated, request)
         iteration = DualConjugateGradients(work, request.seed)
         judge, stopping = self.judge(work, request)
         return Prepared(
             iteration, stopping, "averaged", "quadratic, with local solves",
             {"omega": iteration.omega}, judge=judge,
+        )  # fmt: skip
+
+    def _sketched(self, parts: Eliminated, request: Request) -> Prepared:
+        """One averaging of a block; the bound needs nothing else."""
+        size = self.sketch or planned_size(parts.runtime, parts.m, request.costs)
+        M = parts.sketch(min(size, parts.m), request.seed).plus(parts.c)
+        stopping = None if request.reference else DualStop(DualBound(parts, M), request.tol)
+        return Prepared(
+            SketchedConjugateGradients(parts, M), stopping, "eliminated",
+            "quadratic, and z follows from the coupled price", {"sketch": M.B.shape[1]},
+            certificates={"lower_end": parts.c, "sketch_share": M.share}, proves=True,
         )  # fmt: skip

@@ -20,6 +20,7 @@ from ccmac.inputs import LARGEST, Array
 from ccmac.ledger import PHASES
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
+from ccmac.storage import apart
 from ccmac.storage import checkpoint as store
 from ccmac.storage.rows import Growing
 from ccmac.texts import cut
@@ -50,13 +51,41 @@ class Checkpoints:
         self.notes: list[str] = []
         self._missed = 0
         self._rows = Growing(directory)
-        index = store.read_index(directory) if store.exists(directory) else None
-        if index is not None:
-            self._recognise(index.manifest)
+        if self.runtime.apart:
+            self._index = self._common_generation()
+        else:
+            self._index = store.read_index(directory) if store.exists(directory) else None
+        if self._index is not None:
+            self._recognise(self._index.manifest)
+        self._generation = -1 if self._index is None else self._index.generation
         if self.runtime.is_root:
             store.ready(directory)
-            if index is not None:
-                store.tidy(directory, index)
+            if self.runtime.apart:
+                apart.keep_only(directory, self._index)
+            if self._index is not None:
+                store.tidy(directory, self._index)
+
+    def _common_generation(self) -> store.Index | None:
+        """The newest generation that all owners have; one gather that the ledger does not count.
+
+        None where nobody has more than the first and somebody has none: the run was ended while
+        it was first saved.
+        """
+        mine = apart.generations(self.directory)
+        row = sorted(mine)[-2:]
+        rows = np.array([[*row, *[-1] * (2 - len(row))]] * len(self.runtime.owned), dtype=float)
+        known = [{int(v) for v in row if v >= 0} for row in self.runtime._gather(rows)]
+        common = set.intersection(*known)
+        if common:
+            return mine[max(common)]
+        if any(len(have) > 1 for have in known):
+            lacking = min(range(len(known)), key=lambda i: max(known[i], default=-1))
+            have = ", ".join(map(str, sorted(known[lacking]))) or "none"
+            most = ", ".join(map(str, sorted(set.union(*known))))
+            self.refuse(
+                f"agent {lacking} has generation {have}, others {most}: no generation that all have"
+            )
+        return None
 
     @classmethod
     def of(cls, wanted: str | Path | Mapping[str, Any], asked: Asked) -> Checkpoints:
@@ -140,6 +169,7 @@ class Checkpoints:
             "history": self.trace.memory(),
         }
         broken = None
+        self._generation += 1
         try:
             if self.runtime.is_root:
                 trace = self.trace
@@ -148,10 +178,7 @@ class Checkpoints:
         except OSError as error:
             broken = error
         try:
-            store.save(
-                self.runtime, self.directory, count, manifest, agents=agents, replicated={},
-                broken=broken,
-            )  # fmt: skip
+            self._write(count, manifest, agents, broken)
         except OSError as error:
             self._missed += 1
             self.notes = [
@@ -160,12 +187,28 @@ class Checkpoints:
             ]
         self._last = time.monotonic()
 
+    def _write(
+        self, count: int, manifest: dict[str, Any], agents: dict[str, Any], broken: OSError | None
+    ) -> None:
+        if not self.runtime.apart:
+            store.save(
+                self.runtime, self.directory, count, manifest, agents=agents, replicated={},
+                broken=broken,
+            )  # fmt: skip
+        elif broken is not None:
+            raise broken
+        else:
+            apart.save_apart(
+                self.runtime.owned, self.runtime.n, self.directory, self._generation, count,
+                manifest, agents,
+            )  # fmt: skip
+
     # -- resuming ----------------------------------------------------------------------------------
     def resume(self, state: State) -> tuple[int, State]:
         """(iterations done, state) of the stored run, or (0, state) when there is none."""
         if self._stored is None:
             return 0, state
-        found = store.load(self.directory, self.runtime.owned)
+        found = store.load(self.directory, self.runtime.owned, index=self._index)
         if found.manifest.get("chosen") != self.chosen:
             self.refuse(f"the method chosen ({self.chosen['name']}) differs from the stored run's")
         try:

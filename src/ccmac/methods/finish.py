@@ -52,7 +52,10 @@ def finish(
         residuals: dict[str, float] = {}
         multipliers: Multipliers | None = None
         infeasibility: Infeasibility | None = None
-        if recovery is None or status == "diverged":
+        report = bound.report if isinstance(bound, Proved) else None
+        if report is not None:
+            residuals, multipliers, mean = dict(report.residuals), report.multipliers, z[:1]
+        elif recovery is None or status == "diverged":
             mean = runtime.average(z)
         else:
             residuals, mean, _ = recovery.violations(x, z)
@@ -67,7 +70,10 @@ def finish(
                 multipliers = _prices(recovery, judge, bound)
         if bound is not None:
             residuals["stationarity"] = bound.stationarity
-        objective = _objective(problem, runtime, x, mean) if status != "diverged" else math.nan
+        if report is not None:
+            objective = report.objective
+        else:
+            objective = _objective(problem, runtime, x, mean) if status != "diverged" else math.nan
     rests = _rests_on(prepared, bound, work)
     if infeasibility is not None:
         status = "infeasible"
@@ -214,7 +220,7 @@ def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace)
 def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[str, Any]:
     """What is said of the bound in ``Result.certificates``."""
     facts: dict[str, Any] = {"rests_on": rests}
-    if isinstance(bound, Proved) and work.reduced is not None:
+    if isinstance(bound, Proved) and bound.report is None and work.reduced is not None:
         reduced = work.reduced
         facts["rows"] = {
             "rank": reduced.rank, "least_singular_value": reduced.least,

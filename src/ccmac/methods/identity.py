@@ -61,12 +61,17 @@ class Asked:
 
 
 def identity(asked: Asked) -> dict[str, Any]:
-    """The same on every process; one gather of digests, which the ledger does not count."""
+    """The same on every process; one gather of digests, which the ledger does not count.
+
+    Where processes keep their own files, of the agents here alone: no digest leaves its owner.
+    """
     work, request, method = asked.work, asked.request, asked.method
     runtime = work.runtime
     rows = [_agent(asked, k, i) for k, i in enumerate(work.problem.agents)]
     numbers = [[int.from_bytes(d, "big") for d in row] for row in rows]
-    everybody = runtime._gather(np.array(numbers, dtype=np.float64).reshape(-1, len(PARTS)))
+    everybody = np.array(numbers, dtype=np.float64).reshape(-1, len(PARTS))
+    if not runtime.apart:
+        everybody = runtime._gather(everybody)
     parts = {name: _hex(everybody[:, k]) for k, name in enumerate(PARTS)}
     prices = None if asked.warm is None else getattr(asked.warm, "multipliers", None)
     common = {
@@ -85,7 +90,9 @@ def identity(asked: Asked) -> dict[str, Any]:
         "schedule": request.tol if getattr(method, "schedule", None) == "certified" else None,
     }
     agents = "".join(_hex(row) for row in everybody)
-    return {"common": common, "options": options_told(method), "parts": parts, "agents": agents}
+    first = runtime.owned.start if runtime.apart else 0
+    told = {"common": common, "options": options_told(method), "parts": parts, "agents": agents}
+    return {**told, "first": first}
 
 
 def options_told(method: Method) -> dict[str, str]:
@@ -112,7 +119,7 @@ def differences(stored: Any, mine: Mapping[str, Any]) -> list[str]:
             for name, now in mine["options"].items()
             if stored["options"].get(name) != now
         ]
-    where = _agents(stored.get("agents"), mine["agents"])
+    where = _agents(stored.get("agents"), mine["agents"], mine["first"])
     found += [
         f"{words}{where}"
         for name, words in PARTS.items()
@@ -121,12 +128,12 @@ def differences(stored: Any, mine: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _agents(stored: Any, mine: str) -> str:
+def _agents(stored: Any, mine: str, first: int) -> str:
     width = 2 * BYTES
     if not isinstance(stored, str) or len(stored) != len(mine):
         return ""
     which = [
-        k // width
+        first + k // width
         for k in range(0, len(mine), width)
         if stored[k : k + width] != mine[k : k + width]
     ]

@@ -91,7 +91,8 @@ class Run:
         has refuted yet.
         """
         supplied = getattr(self.method, "certificates", None) is not None and not refuted
-        proof = None if self.request.reference or supplied else Proof.of(self.work)
+        known = prepared.proves or self.request.reference or supplied
+        proof = None if known else Proof.of(self.work)
         if proof is None:
             return prepared
         stopping = ProofStop(proof, self.request.tol, prepared.first_check)

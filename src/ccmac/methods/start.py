@@ -64,8 +64,8 @@ def observer_of(
         blocks = [np.asarray(reference.x[k]) for k in positions(work, reference)]
         z = np.asarray(reference.z, dtype=np.float64)
         return Observer(iteration, np.concatenate(blocks), z, tol)
+    mine = work.whole.reference_blocks(reference)
     array = np.asarray(reference, dtype=np.float64).ravel()
-    mine = work.whole.reference_blocks(array)
     if mine is not None:
         owned = [mine[i] for i in work.runtime.owned]
         return Observer(iteration, np.concatenate(owned), None, tol)

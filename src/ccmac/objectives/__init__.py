@@ -21,9 +21,9 @@ KINDS: Mapping[str, type[Objective]] = MappingProxyType(
     {
         kind.__name__: kind
         for kind in (
-            Box, ElasticNet, Halfspace, Hinge, Huber, Intercept, L1, LeastSquares, Limited,
-            Logistic, MaxAffine, Multinomial, Quadratic, Ridge, Separable, Simplex,
-            SquaredDistance, Sum,
+            Box, ElasticNet, Halfspace, Hinge, Huber, Intercept, L1, LeastSquares,
+            Limited, Logistic, MaxAffine, Multinomial, Quadratic, Ridge, Separable,
+            Simplex, SquaredDistance, Sum,
         )
     }
 )  # fmt: skip

@@ -22,7 +22,7 @@ from scipy.special import softmax
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.loss import Loss, MarginLoss
+from ccmac.objectives.loss import Hinge, Huber, Loss, MarginLoss
 from ccmac.objectives.multinomial import Multinomial
 
 STEPS = 100
@@ -37,10 +37,12 @@ class Intercept(Function):
 
     def __init__(self, loss: Any) -> None:
         elementwise = isinstance(loss, Loss) and loss.M is None and not loss.ridge
+        squared = isinstance(loss, Function) and "quadratic" in loss.capabilities
+        elementwise = elementwise or (squared and loss.coordinatewise)
         if not (elementwise or isinstance(loss, Multinomial)):
             raise InputError(
-                f"Intercept: takes Huber, Logistic, Hinge (without M and ridge) or Multinomial, "
-                f"not {type(loss).__name__}"
+                f"Intercept: takes Huber, Logistic, Hinge (without M and ridge), a squared loss of "
+                f"single entries or Multinomial, not {type(loss).__name__}"
             )
         self.loss: Function = loss
         self.entrywise_steps = elementwise
@@ -76,9 +78,24 @@ class Intercept(Function):
         """b, one entry a column of scores (of sum zero where there are several)."""
         if isinstance(self.loss, Multinomial):
             return _class_offsets(self.loss, v)
-        if "gradient" in self.loss.capabilities:
-            return np.array([_root(lambda b: float(self.loss.gradient_at(v + b).sum()))])
-        return np.array([_kink(self.loss, v)])
+        return np.array([self._best(v, 0.0)])
+
+    def _best(self, v: Array, step: Step) -> float:
+        """The b that minimises the Moreau envelope at v + b (``step`` 0: the loss itself)."""
+        ramps = _ramps(self.loss, v, step)
+        if ramps is not None:
+            return _crossing(*ramps)
+
+        def slope(b: float) -> float:
+            if np.all(step == 0):
+                return float(self.loss.gradient_at(v + b).sum())
+            return float(np.sum((v + b - self.loss.prox_at(v + b, step)) / step))
+
+        if "quadratic" in self.loss.capabilities:  # the slope is a straight line
+            level = slope(0.0)
+            rise = slope(1.0) - level
+            return -level / rise if rise > 0 else 0.0
+        return _root(slope)
 
     def _shifted(self, v: Array, b: Array) -> Array:
         return np.asarray((v.reshape(-1, len(b)) + b).ravel())
@@ -96,11 +113,7 @@ class Intercept(Function):
         """See the module."""
         if "prox" not in self.capabilities:
             return super().prox_at(v, step)
-
-        def slope(b: float) -> float:
-            return float(np.sum((v + b - self.loss.prox_at(v + b, step)) / step))
-
-        b = _root(slope)
+        b = self._best(v, step)
         return np.asarray(self.loss.prox_at(v + b, step) - b)
 
     def lipschitz_at(self, size: int) -> float:
@@ -125,16 +138,41 @@ def _root(slope: Callable[[float], float]) -> float:
     )
 
 
-def _kink(loss: Function, v: Array) -> float:
-    """A minimiser over b of a hinge loss, whose slope jumps at b = y - v."""
-    assert isinstance(loss, MarginLoss)
+def _ramps(loss: Function, v: Array, step: Step) -> tuple[Array, Array, Array, float] | None:
+    """(start, end, height, level far left) of the ramps whose sum is the slope in b.
+
+    Of Huber's loss and the hinge, or of their Moreau envelopes; None for other losses.
+    """
+    if not isinstance(loss, Huber | Hinge):
+        return None
+    weight = np.broadcast_to(loss.weight, v.shape)
+    if isinstance(loss, Huber):
+        middle = (0.0 if loss.y is None else loss.y) - v
+        reach = loss.delta * (1.0 + weight * step)
+        height = 2.0 * loss.delta * weight
+        return middle - reach, middle + reach, height, -0.5 * float(height.sum())
     assert loss.y is not None
-    kinks = loss.y - v
-    order = np.argsort(kinks, kind="stable")
-    # From the left every label +1 loses 1 a unit; each kink passed adds its weight to the slope.
-    weights = np.broadcast_to(loss.weight, v.shape)
-    rise = np.cumsum(weights[order]) - float(weights[loss.y > 0].sum())
-    return float(kinks[order][int(np.argmax(rise >= 0))])
+    kink, length = loss.y - v, weight * step
+    start = np.where(loss.y > 0, kink - length, kink)
+    return start, start + length, weight, -float(weight[loss.y > 0].sum())
+
+
+def _crossing(start: Array, end: Array, height: Array, level: float) -> float:
+    """Where a sum of ramps, from ``level`` upwards, is zero; a ramp may be a jump."""
+    places = np.concatenate([start, end])
+    order = np.argsort(places, kind="stable")
+    sloped = end > start
+    steep = np.where(sloped, height / np.where(sloped, end - start, 1.0), 0.0)
+    slopes = np.cumsum(np.concatenate([steep, -steep])[order])
+    jumps = np.concatenate([np.where(sloped, 0.0, height), np.zeros_like(height)])[order]
+    places = places[order]
+    rises = np.concatenate([[0.0], slopes[:-1] * np.diff(places)])
+    after = level + np.cumsum(rises + jumps)
+    k = int(np.argmax(after >= 0)) if (after >= 0).any() else len(after) - 1
+    before = after[k] - jumps[k]
+    if before <= 0 or k == 0 or slopes[k - 1] <= 0:
+        return float(places[k])
+    return float(places[k] - before / slopes[k - 1])
 
 
 def _class_offsets(loss: Multinomial, v: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,19 @@ class Agent:
     def limited(self) -> bool:
         """Whether something is bounded or an inequality (of a cleaned agent)."""
         return any(getattr(self, name) is not None for name in LIMITS)
+
+    def save(self, directory: str | Path, *, replace: bool = False) -> None:
+        """Write this agent alone into a directory of its own; no pickle."""
+        from ccmac.storage.owner import save_agent
+
+        save_agent(self, Path(directory), replace=replace)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Agent:
+        """Read a directory written by :meth:`save`."""
+        from ccmac.storage.owner import load_agent
+
+        return load_agent(Path(directory))
 
 
 def has(block: Any) -> bool:

@@ -121,7 +121,7 @@ class Problem:
         """The same problem holding only ``agents``."""
         return self.holding({i: self.agents[i] for i in agents})
 
-    def reference_blocks(self, reference: Array) -> list[Array] | None:
+    def reference_blocks(self, reference: Any) -> list[Array] | None:
         """x_i of a reference given in an order that only the problem knows; None if it is not."""
         return None
 

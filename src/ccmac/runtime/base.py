@@ -31,6 +31,7 @@ class Runtime(ABC):
     """
 
     fused: bool = False
+    apart: bool = False  # whether every process keeps files of its own, and no others'
 
     def __init__(
         self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | str = "auto"
@@ -55,7 +56,7 @@ class Runtime(ABC):
     @property
     def is_root(self) -> bool:
         """Whether this process prints and writes."""
-        return self.owned.start == 0
+        return self.apart or self.owned.start == 0
 
     # -- talking --------------------------------------------------------------------------
     @abstractmethod

@@ -71,8 +71,8 @@ def write_arrays(path: Path, arrays: Named) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def read_agent(i: int, path: Path, sha256: str) -> Agent:
-    """The agent of one file, whose content must have the checksum."""
+def read_agent(i: int | str, path: Path, sha256: str) -> Agent:
+    """The agent of one file, whose content must have the checksum; ``i`` tells errors which."""
     where = f"agent {i}, file {path.name}"
     arrays = Arrays(where, path, sha256)
     blocks: dict[str, Any] = {name: arrays.take(name) for name in BLOCKS if arrays.has(name)}

@@ -100,7 +100,7 @@ def save(
     """
     folder = Path(directory)
     generation = _agree(runtime, _next_generation(folder, manifest) if runtime.is_root else 0)
-    content = _encode(runtime.owned, agents, replicated)
+    content = encode(runtime.owned, agents, replicated)
     name = f"state-{generation:06d}-{runtime.owned.start:05d}.npz"
     try:
         atomic_write(folder / name, content)
@@ -121,16 +121,23 @@ def save(
         for start, stop, size, crc in sorted({tuple(int(v) for v in row) for row in known})
     ]
     index = Index(FORMAT, generation, iteration, runtime.n, dict(manifest), parts)
+    tidy(folder, write_index(folder, index))
+
+
+def write_index(folder: Path, index: Index) -> Index:
+    """Make a generation the one that counts."""
     index = msgspec.structs.replace(index, crc=index.checksum())
     atomic_write(folder / INDEX, msgspec.json.format(msgspec.json.encode(index), indent=1))
-    tidy(folder, index)
+    return index
 
 
-def tidy(folder: Path, index: Index) -> None:
-    """Remove files of this program's making that ``index`` does not name."""
-    trace = index.manifest.get("trace")
-    keep: set[Any] = {part.file for part in index.parts}
-    keep |= {trace.get("file")} if isinstance(trace, dict) else set()
+def tidy(folder: Path, *indices: Index) -> None:
+    """Remove files of this program's making that no index names."""
+    keep: set[Any] = set()
+    for index in indices:
+        trace = index.manifest.get("trace")
+        keep |= {part.file for part in index.parts}
+        keep |= {str(trace.get("file"))} if isinstance(trace, dict) else set()
     for file in folder.iterdir():
         name, made = file.name, (STATE, TRACE, HALF)
         if name not in keep and any(pattern.fullmatch(name) for pattern in made):
@@ -150,11 +157,15 @@ def ready(folder: Path) -> None:
 
 
 def load(
-    directory: str | Path, owned: range, expected: Mapping[str, Any] | None = None
-) -> Checkpoint:
-    """Read the state of the agents ``owned``; every entry of ``expected`` must be as saved."""
+    directory: str | Path, owned: range, expected: Mapping[str, Any] | None = None,
+    index: Index | None = None,
+) -> Checkpoint:  # fmt: skip
+    """Read the state of the agents ``owned``; every entry of ``expected`` must be as saved.
+
+    Of the generation of ``index``, if one is given.
+    """
     folder = Path(directory)
-    index = read_index(folder)
+    index = read_index(folder) if index is None else index
     _check_identity(folder, index, expected or {})
     if owned.stop > index.n:
         raise InputError(
@@ -183,34 +194,34 @@ def load(
     return Checkpoint(index.iteration, index.manifest, agents, replicated)
 
 
-def read_index(directory: str | Path) -> Index:
-    """The index of a checkpoint, without its state."""
+def read_index(directory: str | Path, name: str = INDEX, *, apart: bool = False) -> Index:
+    """The index of a checkpoint, without its state; of one process alone where it is ``apart``."""
     folder = Path(directory)
     try:
-        with open_file(folder / INDEX) as stream:
+        with open_file(folder / name) as stream:
             content = read_bytes(stream, BYTES)
         if len(content) > BYTES:
-            raise _damaged(folder, f"{INDEX} is too large")
+            raise _damaged(folder, f"{name} is too large")
         index = msgspec.json.decode(content, type=Index)
     except FileNotFoundError:
-        raise InputError(f"{folder} holds no checkpoint ({INDEX} is missing)") from None
+        raise InputError(f"{folder} holds no checkpoint ({name} is missing)") from None
     except OSError as error:
         raise InputError(f"checkpoint {folder} cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _damaged(folder, f"{INDEX}: {cut(str(error))}") from None
+        raise _damaged(folder, f"{name}: {cut(str(error))}") from None
     if index.format != FORMAT:
         raise InputError(
-            f"{folder / INDEX} has format {shown(index.format)}; this version reads {FORMAT}"
+            f"{folder / name} has format {shown(index.format)}; this version reads {FORMAT}"
         )
     for part in index.parts:
         if not STATE.fullmatch(part.file):
-            raise _damaged(folder, f"{INDEX} names a file {shown(part.file)}")
+            raise _damaged(folder, f"{name} names a file {shown(part.file)}")
     if index.crc != index.checksum():
-        raise _damaged(folder, f"the checksum of {INDEX} does not match")
+        raise _damaged(folder, f"the checksum of {name} does not match")
     spans = [(part.start, part.stop) for part in index.parts]
     whole = [0, *(stop for _, stop in spans)] == [*(start for start, _ in spans), index.n]
-    if not whole or min(index.iteration, index.generation) < 0:
-        raise _damaged(folder, f"{INDEX} does not list agents 0..{index.n - 1} once each")
+    if not (whole or apart) or min(index.iteration, index.generation) < 0:
+        raise _damaged(folder, f"{name} does not list agents 0..{index.n - 1} once each")
     return index
 
 
@@ -244,9 +255,10 @@ def _check_identity(folder: Path, index: Index, expected: Mapping[str, Any]) -> 
             )
 
 
-def _encode(
+def encode(
     owned: range, agents: Mapping[str, Sequence[AnyArray]], replicated: Mapping[str, AnyArray]
 ) -> bytes:
+    """The content of one process's file."""
     arrays = {f"replicated/{name}": np.asarray(array) for name, array in replicated.items()}
     for name, rows in agents.items():
         for agent, row in zip(owned, rows, strict=True):

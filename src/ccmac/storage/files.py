@@ -19,15 +19,18 @@ from ccmac.errors import InputError
 __all__ = ["atomic_directory", "atomic_path", "atomic_write"]
 
 
-def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
-    """Write ``data`` to ``path`` in one step; text is encoded as UTF-8, newlines kept as given."""
+def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bool = False) -> None:
+    """Write ``data`` to ``path`` in one step; text is encoded as UTF-8, newlines kept as given.
+
+    A ``private`` file is for its owner only.
+    """
     content = data.encode("utf-8") if isinstance(data, str) else data
-    with atomic_path(path) as temporary:
+    with atomic_path(path, private=private) as temporary:
         temporary.write_bytes(content)
 
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; it takes the name ``path`` when the block succeeds.
 
     The temporary name keeps the suffix of ``path``, because writers such as ``numpy.savez`` choose
@@ -45,7 +48,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield temporary
         # mkstemp makes private files; a result is as readable as any other file of the user.
-        temporary.chmod(_file_mode(target))
+        if not private:
+            temporary.chmod(_file_mode(target))
         _flush(temporary)
         temporary.replace(target)
     except BaseException:

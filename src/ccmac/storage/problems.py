@@ -20,7 +20,7 @@ from ccmac.storage.agents import encode_agent, read_agent, write_arrays
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
 from ccmac.texts import MEGABYTE, cut, read_text, shown
-from ccmac.vertical import VflProblem
+from ccmac.vertical import Vertical, VflProblem
 
 FILE_NAME = "problem.yaml"
 FORMAT = "ccmac-problem"
@@ -39,12 +39,22 @@ class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     r: int
 
 
-class VerticalEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which columns of the table each agent has, the shares of the coupling, and p over z."""
+Label = str | int | float | bool
+
+
+class VerticalEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Who has which columns, and how scores come from weights (see ``ccmac.vertical``)."""
 
     prediction_scale: float
     alpha: list[float]
     partition: list[list[int]]
+    parties: list[str] = []
+    columns: list[Label] = []
+    mean: list[float] | None = None
+    scale: list[float] | None = None
+    target: float | None = None
+    outputs: int = 1
+    classes: list[Label] = []
 
 
 class CommonEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -116,9 +126,7 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
     kind = Problem if manifest.vertical is None else VflProblem
     problem = kind(loaded, n=manifest.n, q=manifest.q, m=manifest.m, **_read_common(manifest))
     if manifest.vertical is not None and isinstance(problem, VflProblem):
-        vertical = manifest.vertical
-        columns = tuple(np.array(part, dtype=np.int64) for part in vertical.partition)
-        problem.with_partition(columns, np.array(vertical.alpha), vertical.prediction_scale)
+        problem.with_vertical(_read_vertical(manifest.vertical))
     for i, entry in listed.items():
         found, told = (problem.d[i], problem.p[i], problem.r[i]), (entry.d, entry.p, entry.r)
         if found != told:
@@ -154,8 +162,27 @@ def _read_common(manifest: Manifest) -> dict[str, Any]:
 def _vertical(problem: Problem) -> VerticalEntry | None:
     if not isinstance(problem, VflProblem):
         return None
-    partition = [part.tolist() for part in problem.partition]
-    return VerticalEntry(problem.prediction_scale, problem.alpha.tolist(), partition)
+    v = problem.vertical
+    return VerticalEntry(
+        v.prediction_scale, v.shares.tolist(), [part.tolist() for part in v.partition],
+        list(v.parties), [_label(name) for name in v.columns],
+        None if v.mean is None else v.mean.tolist(), None if v.scale is None else v.scale.tolist(),
+        v.target, v.outputs, [_label(name) for name in v.classes],
+    )  # fmt: skip
+
+
+def _label(name: object) -> Label:
+    """Names of columns and classes as YAML knows them."""
+    return name if isinstance(name, Label) else str(name)
+
+
+def _read_vertical(v: VerticalEntry) -> Vertical:
+    return Vertical(
+        tuple(np.array(part, dtype=np.int64) for part in v.partition), np.array(v.alpha),
+        v.prediction_scale, tuple(v.parties), tuple(v.columns),
+        None if v.mean is None else np.array(v.mean),
+        None if v.scale is None else np.array(v.scale), v.target, v.outputs, tuple(v.classes),
+    )  # fmt: skip
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -197,7 +224,10 @@ def _check_content(path: Path, manifest: Manifest) -> None:
     if manifest.vertical is not None:
         vertical, sizes = manifest.vertical, [entry.d for entry in manifest.agents]
         columns = sorted(column for part in vertical.partition for column in part)
-        fits = [len(p) for p in vertical.partition] == sizes and len(vertical.alpha) == manifest.n
+        held = [len(p) * vertical.outputs for p in vertical.partition]
+        fits = held == sizes and len(vertical.alpha) == manifest.n
+        named = (vertical.columns, vertical.mean, vertical.scale)
+        fits = fits and all(not part or len(part) == len(columns) for part in named)
         if not fits or columns != list(range(len(columns))):
             raise InputError(
                 f"{path}: vertical: the partition does not deal every column to one agent; "

@@ -18,6 +18,7 @@ from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.eliminated import Eliminated
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
@@ -85,6 +86,14 @@ class Workspace:
             return None
         with self.ledger.phase("setup"):
             return Reduced(self.problem, self.runtime, self.curvature, self.local)
+
+    @cached_property
+    def eliminated(self) -> Eliminated | None:
+        """The dual in the coupled price alone, where z follows from it."""
+        if self.stack is not None:
+            return None
+        with self.ledger.phase("setup"):
+            return Eliminated.of(self.problem, self.runtime, self.coupling, self.curvature)
 
     @cached_property
     def capabilities(self) -> frozenset[str]:

@@ -9,7 +9,10 @@ import solve_bits
 import ccmac
 from ccmac.runtime.mpi import MPI, guard
 
-CASES = ("averaged", "joint", "vertical", "cg", "convex", "nonsmooth", "interior", "certified")
+CASES = (
+    "averaged", "joint", "vertical", "cg", "sketched", "convex", "nonsmooth", "interior",
+    "certified",
+)  # fmt: skip
 BASELINES = ("condat-vu", "pdhg", "papc", "dpmm", "tracking-admm", "cross-lbfgs")
 
 

@@ -80,6 +80,12 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
         return random_quadratic(6, n=N, d=2, q=2, m=1), options
     if name == "cg":
         return random_quadratic(5, n=N, q=6, m=5), {"method": "cross-cg"}
+    if name == "sketched":
+        rng = np.random.default_rng(1)
+        X = rng.standard_normal((60, 24))
+        return ccmac.vfl.problem(X, X @ rng.standard_normal(24), N, alpha=("cross_factor", 3)), {
+            "method": ccmac.methods.CrossCg(sketch=8)
+        }
     if name == "convex":
         return flat_problem(), {"method": "cross-continuation", "tol": 1e-3}
     if name == "interior":

@@ -57,7 +57,7 @@ def compute() -> Story:
     """Build, look, plan, solve; the same numbers on every machine up to rounding."""
     begun = time.perf_counter()
     data = generate("a1a")
-    uneven = vfl.problem(data.X, data.y, AGENTS, alpha=("cross_factor", CHI))
+    uneven = vfl.problem(data.X, data.y, AGENTS, shares=("cross_factor", CHI))
     even = vfl.problem(data.X, data.y, AGENTS)
     network = Network.ring(AGENTS)
     found = geometry(uneven, network=network)

@@ -150,7 +150,7 @@ def _problem(
     name: str, agents: int, seed: int, alpha: Any, options: tuple[tuple[str, Any], ...]
 ) -> vfl.VflProblem:
     X, y, _ = dataset(name)
-    return vfl.problem(X, y, agents, partition_seed=seed, alpha=alpha, **dict(options))
+    return vfl.problem(X, y, agents, partition_seed=seed, shares=alpha, **dict(options))
 
 
 @lru_cache(maxsize=32)

@@ -1,0 +1,156 @@
+"""An error bound from a price alone, where the shared variable is eliminated.
+
+With the parts of :mod:`ccmac.workspace.eliminated`, M = B B' + c I of a sketch and share M <= S,
+
+    ||(x, z) - (x*, z*)|| <= (r'M^{-1}r / (share mu))^{1/2} + 2 ||rho|| / mu
+
+for the minimisers (x, z) of any price l as they were computed: r is the violation at that point,
+rho = grad F + (A'l, beta l) what rounding left of their stationarity, taken in extended precision.
+(With v = w - w(l) and H v = rho: ||K v||_{S^{-1}} <= ||v||_H <= ||rho|| / mu^{1/2}.) Nothing
+about the method enters, no spectrum is estimated: S >= c I, and sketches stay below S.
+Rounding of r, of c and of the norms is added. Cost: one averaging of m + 4 floats, 1 argmin, 3 A,
+1 gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.proof import Particulars, Proved
+from ccmac.certificates.stopping import Check, Judged, Stopping
+from ccmac.inputs import Array
+from ccmac.linalg.extended import EPS_LONG, norm, product
+from ccmac.linalg.nystrom import Shifted
+from ccmac.linalg.tolerances import EPS
+from ccmac.workspace.eliminated import Eliminated
+
+AGAIN = 0.5  # after a proof that fell short, the estimate must fall by this factor
+
+
+class DualBound:
+    """Bounds for prices of one eliminated problem."""
+
+    def __init__(self, parts: Eliminated, M: Shifted) -> None:
+        self.parts, self.M = parts, M
+
+    def estimate(self, energy: float) -> float:
+        """The bound for r'M^{-1}r = energy, without what rounding adds."""
+        return math.sqrt(max(energy, 0.0) / (max(self.M.share, EPS) * self.parts.mu))
+
+    def at(self, price: Array, slope: Array, slopes: float) -> Proved:
+        """The bound at the minimisers of ``price``; ``slope`` = sum g_i, ``slopes`` = sum ||g_i||.
+
+        The point, its violation, prices and value travel in one message.
+        """
+        parts, n, m = self.parts, self.parts.problem.n, self.parts.m
+        x, z = parts.minimisers(price), parts.shared(price, slope)
+        own = [self._own(k, parts.space.x_of(x, k), z, price) for k in range(parts.space.count)]
+        parts.ledger.charge(gradients=1)
+        parts.ledger.charge_cost(parts.A.cost)  # A'price in extended precision
+        misfits, scalars = parts.runtime.combine([parts.images(x) - parts.b, np.array(own)])
+        rho2, x2, rounding, value = (float(v) * n for v in scalars[0])
+        total, shared = misfits[0] * n, parts.beta * z
+        violation = total + shared
+        size_z, size_price = norm(z), norm(price)
+        off = rounding + 4 * EPS * (norm(total) + norm(shared))
+        # z is (g - beta l)/h, each operation rounded once; g a sum of n products.
+        rest = 4 * EPS * (norm(slope) + abs(parts.beta) * size_price) + n * EPS * slopes
+        rho = math.hypot(math.sqrt(rho2), rest)
+        energy = math.inf
+        if self.M.share > 0:
+            energy = self.M.norm(violation, off) / math.sqrt(self.M.share)
+        energy = min(energy, (norm(violation) + off) / math.sqrt(parts.c))
+        error = energy / math.sqrt(parts.mu) + 2 * rho / parts.mu
+        size = math.hypot(math.sqrt(x2), size_z)
+        residuals = {"coupled": norm(violation), "local": 0.0, "shared": 0.0, "consensus": 0.0}
+        report = Particulars(residuals, self._prices(z, price), value)
+        none = np.zeros(0)
+        error *= 1 + (n + m) * EPS
+        return Proved(x, z, error, rho, norm(violation), size, none, none, price, report)
+
+    def _own(self, k: int, x: Array, z: Array, price: Array) -> list[float]:
+        """One agent's ||rho||^2, ||x||^2, rounding of its part of r, and value."""
+        parts, agent = self.parts, list(self.parts.problem.agents.values())[k]
+        H, g, *_ = parts.parts[k]
+        plain = H.ndim == 1
+        images = H * x.astype(np.longdouble) if plain else product(H, x)
+        spread, block = norm(images if plain else np.abs(H) @ np.abs(x)), 0.0
+        slope = images - g
+        if agent.A is not None:
+            slope = slope + product(agent.A.T, price)
+            block = norm(agent.A if isinstance(agent.A, np.ndarray) else agent.A.data)
+        long = EPS_LONG * (parts.m + len(x) + 4) * (block * norm(price) + spread + norm(g))
+        rho = norm(slope) + long + 2 * EPS * norm(g)
+        b = 0.0 if agent.b is None else norm(agent.b)
+        size = norm(x)
+        off = EPS * (len(x) + parts.problem.n + 4) * (block * size + b)
+        return [rho * rho, size * size, off, agent.objective.value(x, z)]
+
+    def _prices(self, z: Array, price: Array) -> Multipliers:
+        """y and nu; there are no other equations."""
+        parts, problem = self.parts, self.parts.problem
+        owned = list(problem.agents)
+        slopes = np.outer(parts.h_of[owned], z) - parts.g_z
+        slopes += np.outer(parts.multiples[owned], price)
+        local = [np.zeros(k) for k in problem.p.values()]
+        return Multipliers(price.copy(), local, [np.zeros(k) for k in problem.r.values()], -slopes)
+
+
+class Priced(Protocol):
+    """What the rule asks of an iteration."""
+
+    def prices(self, state: Any) -> tuple[Array, Array, float]:
+        """(price, sum of the g_i, sum of their norms)."""
+
+    def energy(self, state: Any) -> float:
+        """r'M^{-1}r as the method knows it."""
+
+
+class DualStop(Stopping):
+    """||error|| <= tol max(1, ||(x, z)||): looked for at every step, for nothing; proved once."""
+
+    def __init__(self, bound: DualBound, tol: float) -> None:
+        self.bound, self.tol = bound, tol
+        self._hope = math.inf  # estimates must be below before a proof is tried again
+        self._stored = False  # the state comes from a file
+
+    def memory(self) -> dict[str, Any]:
+        """What a failed proof taught."""
+        return {"hope": repr(self._hope)}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Continue; a wrong memory can delay a proof, not replace it."""
+        self._hope = float(memory["hope"])
+        if not self._hope >= 0:
+            raise ValueError("the stored estimate is none")
+        self._stored = True
+
+    def due(self, iteration: int) -> bool:
+        """Always."""
+        return True
+
+    def check(self, iteration: Judged, state: Any, count: int) -> Check:
+        """The method's own residual; when that meets the goal, the proof."""
+        method: Priced = iteration  # type: ignore[assignment]
+        seen = self.bound.estimate(method.energy(state))
+        price, slope, _ = method.prices(state)
+        size = norm(self.bound.parts.shared(price, slope))  # of z alone: less than that of (x, z)
+        if not seen <= min(self.tol * max(1.0, size), self._hope):
+            return Check(seen, False, count + 1)
+        found = self.final(iteration, state)
+        self._hope = AGAIN * seen
+        return found
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """One proof."""
+        method: Priced = iteration  # type: ignore[assignment]
+        price, slope, slopes = method.prices(state)
+        if self._stored:  # what is read is not believed; an observation, never charged
+            with self.bound.parts.ledger.observing():
+                slope, slopes = self.bound.parts.slope()
+        found = self.bound.at(price, slope, slopes)
+        return Check(found.error, found.error <= self.tol * max(1.0, found.size), 0, found)

@@ -1,0 +1,140 @@
+"""Conjugate gradients on a dual without consensus prices, preconditioned by one sketch.
+
+On the parts of :mod:`ccmac.workspace.eliminated`, S l = r(0), with M = B B' + c I from one
+averaging of a block of vectors (:mod:`ccmac.linalg.nystrom`):
+
+    y = M^{-1} r,  p = y + (g/g_old) p,  AVERAGE (A_i t_i), t_i = H_i^{-1} A_i'p,  q = S p,
+    alpha = g / p'q,  l += alpha p,  x -= alpha t,  r -= alpha q,  g = r'M^{-1}r
+
+Every vector of the dual is known to all, so that inner products cost nothing and the row that
+travels has m floats. The first iteration computes the minimisers at the starting price.
+Cost: 1 argmin, 2 A, one averaging of m floats.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ccmac.inputs import Array
+from ccmac.ledger import Cost, Costs
+from ccmac.linalg.nystrom import Shifted
+from ccmac.methods.base import Iteration, State, rows, vector
+from ccmac.runtime.base import FLOAT_BYTES, Runtime
+from ccmac.workspace.eliminated import Eliminated
+
+SWELLED = 1e8  # of r'M^{-1}r over its least: rounding
+SETTLED = 1e-30  # of the first r'M^{-1}r: nothing is left to reduce
+LARGEST = 64  # vectors of a sketch
+HALVING = 32  # vectors that halve the iterations, as seen on real data
+FLOATS = 2**27  # that all agents may put into one sketch
+
+
+def planned_size(runtime: Runtime, m: int, costs: Costs) -> int:
+    """Vectors of the sketch: the least of round k + byte (r + k) where k halves every HALVING."""
+    averaging = runtime.averaging
+    round_price = costs.round * averaging.rounds
+    row_price = costs.byte * FLOAT_BYTES * averaging.floats_sent * m
+    if not round_price:
+        return 0
+    most = min(LARGEST, m // 4, FLOATS // (m * runtime.n))
+    return min(most, int(HALVING * math.log2(1 + round_price / row_price)) if row_price else most)
+
+
+@dataclass(frozen=True)
+class SketchedState(State):
+    """x; the price, its residual and direction, the sum of the g_i; CG's scalars."""
+
+    x: Array = vector()
+    price: Array = rows()
+    r: Array = rows()
+    p: Array = rows()
+    slope: Array = rows()
+    slopes: float = 0.0
+    g: float = 0.0
+    g_old: float = 0.0
+    first: float = 0.0
+    least: float = np.inf
+    count: int = 0
+    over: bool = False
+
+
+class SketchedConjugateGradients(Iteration[SketchedState]):
+    """The iteration of the module text."""
+
+    def __init__(self, parts: Eliminated, M: Shifted) -> None:
+        self.parts, self.M, self.runtime, self.space = parts, M, parts.runtime, parts.space
+
+    def start(
+        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+    ) -> SketchedState:
+        """The user's point; the price of a warm start enters the first iteration."""
+        known, r, p, slope = np.zeros((4, 1, self.parts.m))
+        if price is not None:
+            known[0] = price
+        if len(z):  # the point before the first step is the user's: z = slope / h
+            slope[0] = self.parts.h * z[0] + self.parts.beta * known[0]
+        return SketchedState(np.array(x), known, r, p, slope)
+
+    def step(self, state: SketchedState) -> SketchedState:
+        """The minimisers first, then one step of CG."""
+        if state.count:
+            return replace(self._conjugate(state), count=state.count + 1)
+        parts = self.parts
+        x = parts.minimisers(state.price[0])
+        coupled, slope, slopes = parts.residual(x)
+        r = coupled + parts.beta * parts.shared(state.price[0], slope)
+        g = self._energy(r)
+        return replace(
+            state, x=x, r=r[None], slope=slope[None], slopes=slopes, g=g, first=g, least=g, count=1,
+            over=g == 0.0,
+        )  # fmt: skip
+
+    def _energy(self, r: Array) -> float:
+        """r'M^{-1}r."""
+        return float(self.runtime.agree(r @ self.M.solve(r)))
+
+    def _conjugate(self, state: SketchedState) -> SketchedState:
+        r, g = state.r[0], state.g
+        p = self.M.solve(r)
+        if state.g_old:
+            p = p + (g / state.g_old) * state.p[0]
+        q, change = self.parts.apply(p)
+        curvature = float(self.runtime.agree(p @ q))
+        if curvature <= 0:
+            return replace(state, over=True)
+        alpha = g / curvature
+        x = state.x
+        x -= alpha * change
+        r = r - alpha * q
+        after = self._energy(r)
+        least = min(state.least, after)
+        over = after <= SETTLED * state.first or after > SWELLED * least
+        return replace(
+            state, x=x, price=state.price + alpha * p, r=r[None], p=p[None], g=after, g_old=g,
+            least=least, over=over,
+        )  # fmt: skip
+
+    def point(self, state: SketchedState) -> tuple[Array, Array]:
+        """The minimisers at the current price."""
+        z = self.parts.shared(state.price[0], state.slope[0])
+        return self.space.x(state.x), np.broadcast_to(z, (self.space.count, len(z)))
+
+    def finished(self, state: SketchedState) -> bool:
+        """Nothing is left to reduce, or the residual grows: rounding."""
+        return state.over
+
+    def prices(self, state: SketchedState) -> tuple[Array, Array, float]:
+        """For the bound."""
+        return state.price[0], state.slope[0], state.slopes
+
+    def energy(self, state: SketchedState) -> float:
+        """For the bound."""
+        return state.g if state.count else math.inf
+
+    @property
+    def cost(self) -> Cost:
+        """Every iteration but the first (which has 1 argmin, 2 A and one averaging of 2 m + 1)."""
+        return self.parts.cost + 2 * self.runtime.total_cost(1, riding=True)

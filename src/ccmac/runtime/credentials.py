@@ -1,0 +1,61 @@
+"""Certificates and sockets: TLS 1.3 in which both sides prove who they are."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass
+
+from ccmac.errors import InputError
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Files: my certificate and its key, and the authority that signed everybody's."""
+
+    certificate: str
+    key: str
+    authority: str
+
+    def context(self, *, server: bool) -> ssl.SSLContext:
+        """TLS 1.3 in which both sides show a certificate of the authority."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.check_hostname = not server
+        if server:
+            context.num_tickets = 0  # a connection is never taken up again by a ticket
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+            context.load_verify_locations(self.authority)
+        except (OSError, ssl.SSLError) as error:
+            files = f"{self.certificate}, {self.key}, {self.authority}"
+            raise InputError(
+                f"certificates: {files}: cannot be used ({reason(error)}); "
+                "make some for a trial with: ccmac keys DIR"
+            ) from None
+        return context
+
+
+def listening(address: Address) -> socket.socket:
+    """A socket that waits for connections; InputError where that cannot be."""
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    try:
+        sock = socket.create_server(address, family=family, backlog=64)
+    except OSError as error:
+        where = f"{address[0]}:{address[1]}"
+        raise InputError(f"listen {where}: cannot listen there ({error.strerror})") from None
+    sock.setblocking(False)
+    return sock
+
+
+def reason(error: BaseException) -> str:
+    """Why TLS failed, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused ({error.verify_message})"
+    if isinstance(error, ssl.SSLError):
+        told = (error.reason or type(error).__name__).lower().replace("_", " ")
+        return f"its certificate is refused ({told})" if "certificate" in told else f"TLS: {told}"
+    return getattr(error, "strerror", None) or type(error).__name__

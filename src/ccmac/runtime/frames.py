@@ -1,0 +1,134 @@
+"""Frames between two owners: numbered, acknowledged, kept until the other has them.
+
+    magic (2 bytes)  kind (1)  length (4)  number (8)  acknowledged (8)  payload
+
+``number`` counts the messages of one direction, ``acknowledged`` says how many of the other
+direction have arrived. After a dropped connection both sides tell what they have, and what is
+missing is sent again: nothing is lost, nothing comes twice.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ccmac.texts import dumps, loads
+
+HEADER = struct.Struct(">2sBIQQ")
+MAGIC = b"CM"
+HELLO, DATA, BEAT, END, BYE, REFUSE = range(6)
+LONGEST = 1 << 30  # bytes of a message
+LONGEST_HELLO = 1 << 14
+ACKNOWLEDGE = 1 << 20  # bytes after which a side that only listens says what it has
+
+
+class Violation(Exception):
+    """What arrived is no frame that may arrive now."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame as it arrived."""
+
+    kind: int
+    number: int
+    acknowledged: int
+    payload: bytes
+
+
+def encode(kind: int, number: int, acknowledged: int, payload: bytes = b"") -> bytes:
+    """The bytes of one frame."""
+    return HEADER.pack(MAGIC, kind, len(payload), number, acknowledged) + payload
+
+
+class Decoder:
+    """Cuts a stream of bytes into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self.limit = LONGEST_HELLO  # until the other has said who it is
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that ``data`` completes."""
+        self._buffer += data
+        start = 0
+        while len(self._buffer) - start >= HEADER.size:
+            magic, kind, length, number, acknowledged = HEADER.unpack_from(self._buffer, start)
+            if magic != MAGIC or kind > REFUSE or length > self.limit:
+                raise Violation("sent something that is no message of this program")
+            end = start + HEADER.size + length
+            if len(self._buffer) < end:
+                break
+            payload = bytes(memoryview(self._buffer)[start + HEADER.size : end])
+            start = end
+            yield Frame(kind, number, acknowledged, payload)
+        del self._buffer[:start]
+
+
+@dataclass
+class Numbering:
+    """What was sent and not yet acknowledged, and how much has arrived."""
+
+    sent: int = 0
+    arrived: int = 0
+    farewell: bool = False
+    silent: int = 0  # bytes that arrived since we last said how much has
+    waiting: deque[tuple[int, int, bytes]] = field(default_factory=deque)
+
+    def keep(self, kind: int, payload: bytes) -> bytes:
+        """Number a message, keep it, and return its frame."""
+        self.waiting.append((self.sent, kind, payload))
+        self.farewell = self.farewell or kind == BYE
+        self.sent += 1
+        return self.frame(kind, self.sent - 1, payload)
+
+    def frame(self, kind: int, number: int = 0, payload: bytes = b"") -> bytes:
+        """A frame that also says how much has arrived."""
+        self.silent = 0
+        return encode(kind, number, self.arrived, payload)
+
+    def acknowledge(self, count: int) -> None:
+        """The other has the first ``count`` messages."""
+        if count > self.sent:
+            raise Violation(f"acknowledged message {count - 1}, which was never sent")
+        while self.waiting and self.waiting[0][0] < count:
+            self.waiting.popleft()
+
+    def missing(self, count: int) -> list[bytes]:
+        """Frames to send again to somebody who has the first ``count`` messages."""
+        self.acknowledge(count)
+        if (self.waiting[0][0] if self.waiting else self.sent) != count:
+            raise Violation(f"asked again for message {count}, which it acknowledged before")
+        return [self.frame(kind, number, payload) for number, kind, payload in self.waiting]
+
+    def accept(self, frame: Frame) -> None:
+        """Take the next message; a repeated or a skipped one is refused."""
+        if frame.number != self.arrived:
+            what = "came again" if frame.number < self.arrived else "came too early"
+            raise Violation(f"message {frame.number} {what} (message {self.arrived} is due)")
+        self.arrived += 1
+        self.silent += len(frame.payload) + HEADER.size
+
+
+def hello(**facts: Any) -> bytes:
+    """What both sides say first."""
+    return dumps(facts).encode()
+
+
+def read_hello(payload: bytes) -> dict[str, Any]:
+    """The facts of a hello; Violation for anything else."""
+    try:
+        facts = loads(payload.decode())
+    except (ValueError, UnicodeDecodeError):
+        raise Violation("did not say who it is") from None
+    if not isinstance(facts, dict):
+        raise Violation("did not say who it is")
+    return facts
+
+
+def text(frame: Frame) -> str:
+    """What somebody else has to say, in one short line."""
+    return " ".join(frame.payload.decode(errors="replace")[:1000].split())

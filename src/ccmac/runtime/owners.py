@@ -1,0 +1,62 @@
+"""Owners: every process has one agent and talks to its neighbors alone.
+
+The transport of runs between organisations: nobody is asked anything but its neighbors, and
+whatever all should know reaches them over the neighbors' neighbors.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from ccmac.errors import PeerLost
+from ccmac.network import Network
+from ccmac.runtime.averaging import Averaging
+from ccmac.runtime.interim import Distributed
+from ccmac.runtime.links import Links
+from ccmac.runtime.transport import Message, Transport
+
+
+class Owners(Transport):
+    """Agent ``links.me`` of ``n``, over its links."""
+
+    apart = True
+
+    def __init__(self, links: Links, n: int) -> None:
+        self.links, self.rank, self.ranks = links, links.me, n
+
+    def _exchange(self, sent: Sequence[Message], received: Sequence[Message]) -> None:
+        self.links.post({peer: array.tobytes() for peer, array in sent})
+        for peer, array in received:
+            payload = self.links.receive(peer, self.given_up - time.monotonic())
+            if len(payload) != array.nbytes:
+                raise PeerLost(
+                    f"agent {peer}: sent {len(payload)} bytes where {array.nbytes} were due; "
+                    "the owners do not run the same"
+                )
+            array[...] = np.frombuffer(payload, dtype=array.dtype).reshape(array.shape)
+
+    def strangers(self, digest: bytes) -> list[int]:
+        """Nobody: neighbors compare what they start from when they meet."""
+        return []
+
+    def abort(self, code: int) -> None:
+        """Owners are told by whoever leaves the links' block with an error."""
+
+    def close(self) -> None:
+        """The links are closed by whoever opened them."""
+
+    @property
+    def host(self) -> str:
+        """Where this process runs."""
+        return socket.gethostname()
+
+
+def between_owners(
+    links: Links, network: Network, averaging: Averaging | str = "auto"
+) -> Distributed:
+    """The runtime of one owner, whose links are up."""
+    return Distributed(network, Owners(links, network.n), averaging=averaging)

@@ -1,0 +1,106 @@
+"""A small authority and certificates for a trial: whoever has the authority's key can admit agents.
+
+For a trial one person may make them all. Otherwise every owner keeps a key of its own, and has its
+certificate signed by an authority that all owners trust; its name (subjectAltName) is what the
+neighbors expect, ``agent-3`` by default.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ccmac.errors import InputError
+from ccmac.storage.files import atomic_write
+
+AUTHORITY = "authority"
+DAYS = 90
+HINT = "install it with: pip install 'ccmac[owners]'"
+
+
+def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[Path]:
+    """``authority.crt``, ``authority.key`` and NAME.crt, NAME.key for every name.
+
+    An authority that is there already is used again, an agent's files are never replaced.
+    """
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    except ImportError as error:
+        raise InputError(f"certificates cannot be made ({error}); {HINT}") from None
+
+    taken = [name for name in names if (directory / f"{name}.crt").exists()]
+    if taken:
+        raise InputError(f"{directory / taken[0]}.crt: is there already; choose another directory")
+    certificate, key = directory / f"{AUTHORITY}.crt", directory / f"{AUTHORITY}.key"
+    written = []
+    if certificate.exists():
+        try:
+            signer: Any = load_pem_private_key(key.read_bytes(), None)
+            issuer = x509.load_pem_x509_certificate(certificate.read_bytes())
+        except (OSError, ValueError):
+            raise InputError(f"{certificate}: its key {key} is missing or damaged") from None
+    else:
+        signer = _new_key()
+        issuer = _builder("ccmac trial authority", None, signer, days).sign(signer, hashes.SHA256())
+        written += _write(directory, AUTHORITY, issuer, signer)
+    for name in names:
+        own = _new_key()
+        signed = _builder(name, issuer, own, days).sign(signer, hashes.SHA256())
+        written += _write(directory, name, signed, own)
+    return written
+
+
+def _new_key() -> Any:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _builder(name: str, issuer: Any, key: Any, days: int) -> Any:
+    """A certificate of an authority (``issuer`` None) or of an agent, not yet signed."""
+    from cryptography import x509
+
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    root = issuer is None
+    usage = {
+        "digital_signature": not root, "key_cert_sign": root, "crl_sign": root,
+        "content_commitment": False, "key_encipherment": False, "data_encipherment": False,
+        "key_agreement": False, "encipher_only": False, "decipher_only": False,
+    }  # fmt: skip
+    above = key.public_key() if root else issuer.public_key()
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if root else issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.BasicConstraints(ca=root, path_length=0 if root else None), True)
+        .add_extension(x509.KeyUsage(**usage), True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(above), False)
+    )
+    if root:
+        return built
+    return built.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+
+
+def _write(directory: Path, name: str, certificate: Any, key: Any) -> list[Path]:
+    """Both files; the key for the owner's eyes only, from its first byte on."""
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    public, private = directory / f"{name}.crt", directory / f"{name}.key"
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    atomic_write(private, secret, private=True)
+    atomic_write(public, certificate.public_bytes(Encoding.PEM))
+    return [public, private]

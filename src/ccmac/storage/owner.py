@@ -1,0 +1,185 @@
+"""An owner's files: its agent in a folder, its own settings, and what all owners have alike.
+
+DIR/agent.yaml, DIR/agent.npz   one agent (``Agent.save``)
+public.toml                     sizes, network, method, tolerance, names: the same everywhere
+me.toml                         who I am, my agent's folder, my neighbors, my certificate
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from ccmac.errors import InputError
+from ccmac.network import Network
+from ccmac.problem import Agent, Problem
+from ccmac.problem.agent import clean_agent
+from ccmac.storage.agents import encode_agent, read_agent, write_arrays
+from ccmac.storage.files import atomic_directory
+from ccmac.storage.located import parse
+from ccmac.texts import MEGABYTE, cut, read_text, shown
+
+FILE_NAME, ARRAYS = "agent.yaml", "agent.npz"
+FORMAT, VERSION = "ccmac-agent", 1
+BYTES = 16 * MEGABYTE
+T = TypeVar("T")
+
+
+class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``public.toml``: what belongs to the problem and not to one agent."""
+
+    agents: int
+    q: int
+    m: int
+    network: str = "complete"
+    method: str = "auto"
+    tol: float = 1e-6
+    averaging: str = "auto"
+    seed: int = 0
+    max_iterations: int | None = None
+    names: list[str] = []
+    sense: str | list[str] | None = None
+    z_lower: float | list[float] | None = None
+    z_upper: float | list[float] | None = None
+    row_names: list[str] | None = None
+    z_names: list[str] | None = None
+    options: dict[str, str | int | float | bool] = {}
+
+    def certificate_name(self, agent: int) -> str:
+        """What an agent's certificate says."""
+        return self.names[agent] if self.names else f"agent-{agent}"
+
+    def problem(self, i: int, agent: Agent) -> Problem:
+        """The whole problem, of which agent ``i`` alone is here."""
+        return Problem(
+            {i: agent}, n=self.agents, q=self.q, m=self.m, sense=self.sense, z_lower=self.z_lower,
+            z_upper=self.z_upper, row_names=self.row_names, z_names=self.z_names,
+        )  # fmt: skip
+
+    def digest(self) -> str:
+        """The same for all whose files say the same, however they are laid out."""
+        return short(repr(msgspec.to_builtins(self)).encode())
+
+
+class Mine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``me.toml``: paths are relative to the file."""
+
+    public: str
+    agent: int
+    folder: str
+    certificate: str
+    key: str
+    authority: str
+    out: str
+    listen: str | None = None
+    neighbors: dict[str, str] = {}
+    checkpoint: str | None = None
+    every: int = 50
+    patience: float = 60.0
+    wait: float = 600.0
+    max_seconds: float | None = None
+
+
+def save_agent(agent: Agent, directory: Path, *, replace: bool = False) -> None:
+    """Write one agent; the directory appears complete or not at all."""
+    arrays = encode_agent(0, clean_agent(0, agent))
+    with atomic_directory(directory, replace=replace) as target:
+        sha256 = write_arrays(target / ARRAYS, arrays)
+        content = {"format": FORMAT, "version": VERSION, "file": ARRAYS, "sha256": sha256}
+        (target / FILE_NAME).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def load_agent(directory: Path) -> Agent:
+    """Read a directory written by :func:`save_agent`."""
+    path = directory / FILE_NAME
+    try:
+        content = parse(read_text(path, str(path), BYTES), str(path)).plain()
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; give a directory written by Agent.save") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path}: does not describe an agent (format: {FORMAT} is missing)")
+    known = content.get("version") == VERSION and content.get("file") == ARRAYS
+    if not known or not isinstance(content.get("sha256"), str):
+        raise InputError(f"{path}: is of another version or damaged; save the agent again")
+    return read_agent(f"of {directory}", directory / ARRAYS, content["sha256"])
+
+
+def read_public(path: Path) -> Public:
+    """``public.toml``, checked."""
+    public = _read(path, Public)
+    for name, value, least in (
+        ("agents", public.agents, 1),
+        ("q", public.q, 0),
+        ("m", public.m, 0),
+    ):
+        if value < least:
+            raise InputError(f"{path}: {name} = {value} must be at least {least}")
+    if not 0 < public.tol < float("inf"):
+        raise InputError(f"{path}: tol = {public.tol} must be a positive number, such as 1e-6")
+    if public.names and len({*public.names}) != public.agents:
+        raise InputError(f"{path}: names: give {public.agents} different names, one for each agent")
+    return public
+
+
+def read_mine(path: Path) -> Mine:
+    """``me.toml``, checked."""
+    mine = _read(path, Mine)
+    for name in ("patience", "wait", "every"):
+        if not 0 < getattr(mine, name) < float("inf"):
+            raise InputError(f"{path}: {name} must be a positive number")
+    return mine
+
+
+def neighbors_of(
+    path: Path, mine: Mine, public: Public, network: Network
+) -> dict[int, tuple[str, tuple[str, int] | None]]:
+    """{neighbor: (name in its certificate, where to dial it; None: it dials us)}.
+
+    Of two neighbors the one with the larger number dials.
+    """
+    if not 0 <= mine.agent < public.agents:
+        raise InputError(f"{path}: agent = {mine.agent} is none of 0..{public.agents - 1}")
+    told = {str(i): int(i) for i in network.neighbors(mine.agent)}
+    strays = [name for name in mine.neighbors if name not in told]
+    if strays:
+        raise InputError(
+            f"{path}: neighbors: {shown(strays[0])} is no neighbor of agent {mine.agent} in "
+            f"{network.name}; those are {', '.join(told)}"
+        )
+    found: dict[int, tuple[str, tuple[str, int] | None]] = {}
+    for name, i in told.items():
+        if i < mine.agent and name not in mine.neighbors:
+            raise InputError(f"{path}: neighbors: the address of agent {i} is missing")
+        where = address(path, mine.neighbors[name]) if i < mine.agent else None
+        found[i] = (public.certificate_name(i), where)
+    if mine.listen is None and any(where is None for _, where in found.values()):
+        raise InputError(f"{path}: listen is missing: neighbors with larger numbers dial us")
+    return found
+
+
+def address(path: Path, text: str) -> tuple[str, int]:
+    """``host:port``."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port[:6]) < 65536:
+        raise InputError(f"{path}: {shown(text)} is no address, such as host.example:7001")
+    return host.strip("[]"), int(port)
+
+
+def short(content: bytes) -> str:
+    """A digest of what owners compare and need not see."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    try:
+        content: Any = tomllib.loads(read_text(path, str(path), BYTES))
+        return msgspec.convert(content, kind)
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise InputError(f"{path}: {cut(str(error), 160)}") from None

@@ -1,0 +1,174 @@
+"""Vertical classification: logistic regression and the linear support vector machine.
+
+Objectives as in scikit-learn, with the intercept unpenalized and weights s_j of the rows:
+
+    VerticalLogisticRegression   C sum_j s_j log-loss_j + ((1 - r)/2) ||w||^2 + r ||w||_1
+    VerticalSVC                  C sum_j s_j max(0, 1 - y_j (x_j'w + b)) + (1/2) ||w||^2
+
+r is ``l1_ratio``. More than two classes: one multinomial model; for VerticalSVC one machine for
+each pair of classes, and votes.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from ccmac.inputs import Array, positive
+from ccmac.vfl.estimators import VerticalEstimator, score_inputs
+from ccmac.vfl.formulation import VerticalData
+from ccmac.vfl.regressors import l1_share
+
+try:
+    from sklearn.base import ClassifierMixin
+    from sklearn.metrics import accuracy_score
+except ImportError:  # estimators has said so
+    raise
+
+
+class VerticalClassifier(ClassifierMixin, VerticalEstimator):  # type: ignore[misc]
+    """Classes of any kind, from scores."""
+
+    classes_: NDArray[Any]
+
+    def _classified(self, X: Any, y: Any, sample_weight: Any) -> VerticalData:
+        """Tables and labels, classes numbered."""
+        data = self._read(X, y, "multinomial", sample_weight)
+        self.classes_ = np.array(data.classes)
+        return data
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores: one for each class, or one alone where there are two classes."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of every row, in the order of the first party's rows."""
+        return self._labelled(self._scores(X))
+
+    def _labelled(self, scores: Array) -> NDArray[Any]:
+        best = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
+        return np.asarray(self.classes_[best])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is met."""
+        predicted, y, weights = score_inputs(self, X, y, sample_weight)
+        return float(accuracy_score(y, predicted, sample_weight=weights))
+
+    def _two_class(self, data: VerticalData, loss: str, ridge: float, **more: float) -> Any:
+        """(weights, intercept) where class 1 is +1."""
+        signs = np.where(data.y > 0, 1.0, -1.0)
+        binary = VerticalData(
+            data.tables, data.places, signs, data.classes, data.weights, outputs=1
+        )
+        problem = self._solved(binary, self._model(binary, loss, ridge, **more))
+        return problem.weights(self.result_), problem.intercept(self.result_)[0]
+
+
+class VerticalLogisticRegression(VerticalClassifier):
+    """Logistic regression over columns that different parties own."""
+
+    def __init__(
+        self, C: float = 1.0, *, l1_ratio: float = 0.0, fit_intercept: bool = True,
+        standardize: bool = False, parties: Any = None, join: str = "strict", shares: Any = None,
+        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
+        warm_start: bool = False,
+    ) -> None:  # fmt: skip
+        self.C, self.l1_ratio = C, l1_ratio
+        self.fit_intercept, self.standardize = fit_intercept, standardize
+        self.parties, self.join, self.shares = parties, join, shares
+        self.network, self.method, self.tol = network, method, tol
+        self.max_iter, self.warm_start = max_iter, warm_start
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the classes y from the parties' columns."""
+        C, ratio = positive("VerticalLogisticRegression, C", self.C), l1_share(self, self.l1_ratio)
+        data = self._classified(X, y, sample_weight)
+        penalty = 1.0 / (C * data.total)
+        ridge, l1 = penalty * (1.0 - ratio), penalty * ratio
+        if len(data.classes) == 2:
+            w, b = self._two_class(data, "logistic", ridge, l1=l1)
+            self.coef_, self.intercept_ = w[None, :], np.array([b])
+            return self
+        problem = self._solved(data, self._model(data, "multinomial", ridge, l1=l1))
+        self.coef_ = np.ascontiguousarray(problem.weights(self.result_).T)
+        self.intercept_ = problem.intercept(self.result_)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, a row for each row."""
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
+        return np.asarray(softmax(scores, axis=1))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Their logarithms."""
+        return np.log(self.predict_proba(X))
+
+
+class VerticalSVC(VerticalClassifier):
+    """The linear support vector machine over columns that different parties own.
+
+    With K > 2 classes there is a row of ``coef_`` for each pair (i, j), i < j, positive for i.
+    """
+
+    def __init__(
+        self, C: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
+        parties: Any = None, join: str = "strict", shares: Any = None, network: Any = None,
+        method: Any = "auto", tol: float = 1e-4, max_iter: int = 100_000, warm_start: bool = False,
+    ) -> None:  # fmt: skip
+        self.C = C
+        self.fit_intercept, self.standardize = fit_intercept, standardize
+        self.parties, self.join, self.shares = parties, join, shares
+        self.network, self.method, self.tol = network, method, tol
+        self.max_iter, self.warm_start = max_iter, warm_start
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the classes y from the parties' columns."""
+        C = positive("VerticalSVC, C", self.C)
+        data = self._classified(X, y, sample_weight)
+        if len(data.classes) == 2:
+            w, b = self._two_class(data, "hinge", 1.0 / (C * data.total))
+            self.coef_, self.intercept_ = w[None, :], np.array([b])
+            return self
+        rows, offsets, iterations = [], [], 0
+        for i, j in combinations(range(len(data.classes)), 2):
+            pair = data.selected(np.flatnonzero((data.y == i) | (data.y == j)))
+            pair.y = np.where(pair.y == i, 1.0, -1.0)
+            w, b = self._two_class(pair, "hinge", 1.0 / (C * pair.total))
+            rows.append(w)
+            offsets.append(b)
+            iterations += self.n_iter_
+        self.coef_, self.intercept_ = np.array(rows), np.array(offsets)
+        self.n_iter_ = iterations
+        return self
+
+    def _votes(self, scores: Array) -> tuple[Array, Array]:
+        """Votes of the pairs, and the confidence behind them, for each class."""
+        k = len(self.classes_)
+        votes, trust = np.zeros((2, len(scores), k))
+        for column, (i, j) in zip(scores.T, combinations(range(k), 2), strict=True):
+            votes[:, i] += column > 0
+            votes[:, j] += column <= 0
+            trust[:, i] += column
+            trust[:, j] -= column
+        return votes, trust
+
+    def decision_function(self, X: Any) -> Array:
+        """Votes of the pairs with their confidence; the margin where there are two classes."""
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            return np.asarray(scores[:, 0])
+        votes, trust = self._votes(scores)
+        return np.asarray(votes + trust / (3.0 * (np.abs(trust) + 1.0)))
+
+    def _labelled(self, scores: Array) -> NDArray[Any]:
+        if len(self.classes_) == 2:
+            return super()._labelled(scores)
+        votes, trust = self._votes(scores)
+        return np.asarray(self.classes_[(votes + trust / (3.0 * (np.abs(trust) + 1.0))).argmax(1)])

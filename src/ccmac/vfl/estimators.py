@@ -1,0 +1,208 @@
+"""What the vertical estimators share: reading tables, solving, scores of new rows.
+
+They are scikit-learn estimators (``pip install "ccmac[vfl]"``). X is a mapping or a list of the
+parties' tables, or one table dealt out by ``parties``; rows are joined by the tables' index.
+Penalties are named and scaled as in scikit-learn; ``tol`` is the certified error of
+:func:`ccmac.solve`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.api import solve
+from ccmac.errors import InputError
+from ccmac.inputs import Array, is_sparse, nonnegative
+from ccmac.results import Result
+from ccmac.texts import nearest, shown
+from ccmac.vfl.alignment import align
+from ccmac.vfl.formulation import VerticalData, VflProblem, formulated
+from ccmac.vfl.model import VerticalModel
+from ccmac.vfl.tables import PartyTable, is_one_table, read_tables
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ImportError:
+    raise ImportError(
+        "ccmac.vfl: the estimators need scikit-learn (1.6 or newer); pip install 'ccmac[vfl]'"
+    ) from None
+
+
+class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
+    """One linear model of columns that different parties own."""
+
+    fit_intercept: bool
+    standardize: bool
+    parties: Any
+    join: str
+    shares: Any
+    network: Any
+    method: Any
+    tol: float
+    max_iter: int
+    warm_start: bool
+
+    # -- fitting -----------------------------------------------------------------------------------
+    def _read(self, X: Any, y: Any, loss: str, sample_weight: Any) -> VerticalData:
+        """Tables, labels and weights, checked and joined; names of columns are kept."""
+        if y is None:
+            raise InputError("vfl: requires y to be passed, but the target y is None")
+        single = is_one_table(X)
+        X = _as_table(X) if single else X
+        if not hasattr(y, "iloc"):
+            y = column_or_1d(y, warn=True)
+        if sample_weight is not None and not hasattr(sample_weight, "iloc"):
+            sample_weight = np.asarray(sample_weight)
+        data = VerticalData.read(X, y, loss, self.parties, weights=sample_weight, join=self.join)
+        if single:
+            validate_data(self, X, skip_check_array=True)
+        else:
+            self.n_features_in_ = sum(len(t.columns) for t in data.tables)
+        self._single, self._tables = single, [(t.party, t.columns, t.named) for t in data.tables]
+        self._places = data.places
+        return data
+
+    def _model(self, data: VerticalData, loss: str, ridge: float, **more: Any) -> VerticalModel:
+        """Loss and penalties of (1/W) sum_j s_j loss_j + ...; see :class:`VerticalModel`."""
+        ridge = nonnegative(f"{type(self).__name__}, penalty", ridge)
+        return VerticalModel(loss, data.rows, ridge, outputs=data.outputs, **more)
+
+    def _solved(self, data: VerticalData, model: VerticalModel, start: Any = None) -> VflProblem:
+        """Solve; ``result_`` and ``n_iter_`` are set. ``start`` is a Solution to begin at."""
+        problem = formulated(
+            data, model, self.shares, None, intercept=self.fit_intercept,
+            standardize=self.standardize,
+        )  # fmt: skip
+        if start is None and self.warm_start:
+            start = getattr(self, "result_", None)
+        self.result_: Result = solve(
+            problem, self.network, self.method, self.tol, max_iterations=self.max_iter,
+            warm_start=start if _fits(start, problem) else None, progress=False,
+        )  # fmt: skip
+        self.n_iter_ = max(1, self.result_.iterations)
+        if self.result_.status not in ("optimal", "converged"):
+            warnings.warn(
+                f"{type(self).__name__}: ended as {self.result_.status!r} after {self.n_iter_} "
+                f"iterations, tol = {self.tol:g} not proved; raise max_iter or tol",
+                ConvergenceWarning, stacklevel=3,
+            )  # fmt: skip
+        return problem
+
+    # -- new rows ----------------------------------------------------------------------------------
+    def _aligned(self, X: Any, y: Any = None, weights: Any = None) -> tuple[list[Any], Any, Any]:
+        """The parties' columns for new rows, in the order of the fit; labels joined with them."""
+        check_is_fitted(self, "coef_")
+        if self._single:
+            X = _as_table(X)
+            validate_data(self, X, skip_check_array=True, reset=False)
+            tables = read_tables(X, self._places)
+        else:
+            tables = self._matched(read_tables(X))
+        tables, y, weights = align(tables, y, weights, self.join)
+        return [t.X for t in tables], y, weights
+
+    def _matched(self, tables: list[PartyTable]) -> list[PartyTable]:
+        """Each fitted party's table, its columns in the order of the fit."""
+        known = {t.party: t for t in tables}
+        out = []
+        for party, columns, named in self._tables:
+            if party not in known:
+                hint = nearest(party, known)
+                raise InputError(f"vfl: party {party!r} is missing from X; {hint}")
+            out.append(_columns_of(known[party], columns, named))
+        extra = known.keys() - {party for party, _, _ in self._tables}
+        if extra:
+            raise InputError(
+                f"vfl: party {min(extra)!r} was not there when the model was fitted; leave it out"
+            )
+        return out
+
+    def _scores(self, X: Any) -> Array:
+        """X w + b, one column for each row of ``coef_``."""
+        blocks, _, _ = self._aligned(X)
+        return self._summed(blocks)
+
+    def _summed(self, blocks: list[Any]) -> Array:
+        coef = np.atleast_2d(self.coef_)
+        total = np.zeros((blocks[0].shape[0], len(coef)))
+        for block, places in zip(blocks, self._places, strict=True):
+            total += np.asarray(block @ coef[:, places].T)
+        return np.asarray(total + np.atleast_1d(self.intercept_))
+
+    @property
+    def party_coef_(self) -> dict[str, Any]:
+        """Each party's part of ``coef_``: a mapping of column to weight, or an array."""
+        check_is_fitted(self, "coef_")
+        coef = np.asarray(self.coef_)
+        return {
+            party: dict(zip(columns, coef[..., places].T.tolist(), strict=True))
+            if named
+            else coef[..., places]
+            for (party, columns, named), places in zip(self._tables, self._places, strict=True)
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse tables are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn y from the parties' columns; see the module."""
+        raise NotImplementedError
+
+
+def _as_table(X: Any) -> Any:
+    """One table: a DataFrame, a sparse matrix or an array of two dimensions."""
+    if hasattr(X, "columns") or is_sparse(X):
+        return X
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise InputError(
+            f"vfl: X has {array.ndim} dimension(s). Reshape your data: a table has rows and columns"
+        )
+    return array
+
+
+def _fits(start: Any, problem: VflProblem) -> bool:
+    """Whether a solution of an earlier fit is one of this problem's size."""
+    if start is None or len(start.x) != problem.n or len(start.z) != problem.q:
+        return False
+    return all(len(x) == problem.d[i] for i, x in enumerate(start.x))
+
+
+def _columns_of(table: PartyTable, columns: tuple[Any, ...], named: bool) -> PartyTable:
+    """The columns that were fitted, in that order."""
+    where = f"vfl: party {table.party!r}"
+    if not (named and table.named):
+        if len(table.columns) != len(columns):
+            raise InputError(
+                f"{where}: has {len(table.columns)} columns but was fitted with {len(columns)}"
+            )
+        return table
+    place = {name: j for j, name in enumerate(table.columns)}
+    for name in columns:
+        if name not in place:
+            hint = nearest(str(name), map(str, table.columns))
+            raise InputError(f"{where}, column {shown(name)}: is missing; {hint}")
+    extra = [name for name in table.columns if name not in set(columns)]
+    if extra:
+        raise InputError(
+            f"{where}, column {shown(extra[0])}: was not there when the model was fitted; drop it"
+        )
+    order: NDArray[np.int64] = np.array([place[name] for name in columns])
+    return PartyTable(table.party, table.X[:, order], columns, table.keys, True)
+
+
+def score_inputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """(predictions, labels, weights) in one order of rows."""
+    if hasattr(y, "iloc") or not is_one_table(X):
+        blocks, y, sample_weight = estimator._aligned(X, y, sample_weight)
+        return estimator._labelled(estimator._summed(blocks)), y, sample_weight
+    return estimator.predict(X), y, sample_weight

@@ -1,0 +1,279 @@
+"""Vertical federated learning as a CC-MAC problem: tables and labels in, a problem out.
+
+Parties own column blocks X_i of one N x d table and their weights w_i; the shared variable is the
+prediction. With shares alpha_i of sum one,
+
+    sum_i (X_i w_i - alpha_i p) / sqrt(N) = 0
+
+(the objective is that of :mod:`ccmac.vfl.model`). The loss is split evenly over the parties, or
+kept by one (``label_owner``). Each party centres and scales its own columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, is_sparse, nonnegative
+from ccmac.texts import nearest, shown
+from ccmac.vertical import Vertical, VflProblem
+from ccmac.vfl.alignment import align
+from ccmac.vfl.labels import LOSSES, encoded, numbers
+from ccmac.vfl.model import VerticalModel
+from ccmac.vfl.shares import shares_of
+from ccmac.vfl.tables import PartyTable, column_groups, is_one_table, read_tables
+
+__all__ = ["VerticalData", "VflProblem", "formulated", "problem"]
+FURTHER = ("parties", "key", "join", "intercept", "standardize", "sample_weight", "alpha")
+DENSE_FROM = 0.05  # filled entries from which a centred column is stored in full
+DENSE_ENTRIES = 10_000_000  # of one party, up to which that is done
+
+
+def problem(
+    X: Any,
+    y: Any,
+    n_agents: int | None = None,
+    loss: str = "squared",
+    regularization: float = 1e-2,
+    partition_seed: int = 0,
+    shares: Any = None,
+    label_owner: int | str | None = None,
+    *,
+    shared_regularization: float = 0.0,
+    l1: float = 0.0,
+    delta: float = 1.0,
+    **further: Any,
+) -> VflProblem:
+    """The problem of learning y from the parties' columns.
+
+    X is a mapping or list of the parties' tables, or one table: its columns are dealt out at
+    random to ``n_agents``, or as ``parties=`` says (a number of contiguous parts, lists of columns,
+    or a mapping of such). Rows are joined by the tables' index, or by the column ``key=``, with
+    ``join="strict"`` (the same keys everywhere, in any order) or ``"inner"``.
+
+    ``shares``: None (equal), numbers that sum to one, ``("cross_factor", chi)`` (the zero-sum
+    direction that realizes chi when N > d), or ``"feature-norm"`` (in proportion to ||X_i||_F).
+    ``regularization`` is lambda, ``shared_regularization`` rho, ``l1`` adds l1 ||w||_1, ``delta``
+    is Huber's threshold. ``label_owner`` (a party's name or number) keeps the loss to itself.
+    ``intercept=True`` adds an unpenalized one, ``standardize=True`` divides every column by its
+    standard deviation, ``sample_weight=`` weighs the rows.
+    """
+    options = _further(further)
+    if options["alpha"] is not None:
+        if shares is not None:
+            raise InputError("vfl: alpha is the old name of shares; give shares alone")
+        shares = options["alpha"]
+    data = VerticalData.read(
+        X, y, loss, _parties(X, n_agents, options["parties"], partition_seed),
+        weights=options["sample_weight"], key=options["key"], join=options["join"],
+    )  # fmt: skip
+    model = VerticalModel(
+        loss, data.rows, nonnegative("vfl, regularization", regularization),
+        nonnegative("vfl, l1", l1),
+        nonnegative("vfl, shared_regularization", shared_regularization), delta, data.outputs,
+    )  # fmt: skip
+    return formulated(
+        data, model, shares, label_owner, intercept=bool(options["intercept"]),
+        standardize=bool(options["standardize"]),
+    )  # fmt: skip
+
+
+def _further(given: dict[str, Any]) -> dict[str, Any]:
+    for name in given:
+        if name not in FURTHER:
+            raise InputError(f"vfl.problem: keyword {name!r} is unknown; {nearest(name, FURTHER)}")
+    return {**dict.fromkeys(FURTHER), "join": "strict", **given}
+
+
+def _parties(X: Any, n_agents: int | None, parties: Any, seed: int) -> Any:
+    """What :func:`read_tables` deals columns out by; ``n_agents`` deals them out at random."""
+    if n_agents is None:
+        return parties
+    if parties is not None:
+        raise InputError("vfl: n_agents and parties both deal out columns; give one")
+    if not is_one_table(X):
+        if n_agents == len(X):
+            return None
+        raise InputError(
+            f"vfl: n_agents = {shown(n_agents)} but X holds the tables of {len(X)} parties; "
+            "leave n_agents out"
+        )
+    shape = X.shape if is_sparse(X) else np.shape(X)
+    if len(shape) != 2:
+        raise InputError(f"vfl: X has shape {shape}; give one N x d table")
+    if not 1 <= n_agents <= shape[1]:
+        raise InputError(f"vfl: {n_agents} agents for {shape[1]} columns; give each at least one")
+    return np.array_split(np.random.default_rng(seed).permutation(shape[1]), n_agents)
+
+
+class VerticalData:
+    """Aligned tables with encoded labels; ``places`` are the columns' places in the whole table."""
+
+    def __init__(
+        self, tables: Sequence[PartyTable], places: Sequence[NDArray[np.int64]], y: Array,
+        classes: tuple[Any, ...], weights: Array | None, outputs: int,
+    ) -> None:  # fmt: skip
+        self.tables, self.places, self.y = list(tables), list(places), y
+        self.classes, self.weights, self.outputs = classes, weights, outputs
+
+    @classmethod
+    def read(
+        cls, X: Any, y: Any, loss: str, parties: Any = None, *, weights: Any = None,
+        key: str | None = None, join: str = "strict",
+    ) -> VerticalData:  # fmt: skip
+        """Everything checked; complaints name party and column."""
+        if loss not in LOSSES:
+            raise InputError(f"vfl: loss {shown(loss)} is unknown; {nearest(str(loss), LOSSES)}")
+        if y is None:
+            raise InputError("vfl: y is None; requires y to be passed, one label for each row")
+        tables = read_tables(X, parties, key)
+        tables, y, weights = align(tables, y, weights, join)
+        targets, classes = encoded(loss, y, tables[0].keys)
+        s = None if weights is None else _row_weights(weights, len(targets))
+        outputs = len(classes) if loss == "multinomial" else 1
+        data = cls(tables, places_of(X, tables, parties), targets, classes, s, outputs)
+        # Rows that do not count are not there.
+        return data if s is None or s.all() else data.selected(np.flatnonzero(s))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def total(self) -> float:
+        """W, the sum of the rows' weights."""
+        return float(self.rows if self.weights is None else self.weights.sum())
+
+    def selected(self, rows: NDArray[np.int64]) -> VerticalData:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        tables = [t.taken(rows) for t in self.tables]
+        return VerticalData(tables, self.places, self.y[rows], self.classes, weights, self.outputs)
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """Names in the order of the whole table."""
+        names: list[Any] = [None] * sum(len(p) for p in self.places)
+        for table, places in zip(self.tables, self.places, strict=True):
+            for name, j in zip(table.columns, places, strict=True):
+                names[j] = name
+        return tuple(names)
+
+
+def places_of(X: Any, tables: Sequence[PartyTable], parties: Any) -> list[NDArray[np.int64]]:
+    """Where the columns of each table are in the whole table."""
+    ends = np.cumsum([0, *(len(t.columns) for t in tables)])
+    own = [np.arange(a, b) for a, b in pairwise(ends)]
+    if not is_one_table(X) or parties is None or isinstance(parties, int | np.integer):
+        return own
+    columns = list(X.columns) if hasattr(X, "columns") else list(range(int(ends[-1])))
+    return column_groups(columns, hasattr(X, "columns"), parties)
+
+
+def _row_weights(weights: Any, rows: int) -> Array:
+    s = numbers(
+        "sample_weight", np.broadcast_to(weights, rows) if np.ndim(weights) == 0 else weights
+    )
+    if s.shape != (rows,):
+        raise InputError(f"vfl: sample_weight has shape {s.shape}; give {rows} numbers")
+    if (s < 0).any() or not s.any():
+        raise InputError(
+            "vfl: sample_weight: give numbers that are not negative; not all weights may be zero"
+        )
+    return s
+
+
+def formulated(
+    data: VerticalData, model: VerticalModel, shares: Any, label_owner: int | str | None, *,
+    intercept: bool, standardize: bool,
+) -> VflProblem:  # fmt: skip
+    """The problem of ``model`` on ``data``."""
+    blocks, n = [t.X for t in data.tables], len(data.tables)
+    centred = intercept and model.loss == "squared" and all(map(_may_be_centred, blocks))
+    fits = intercept and not centred
+    model = VerticalModel(**{**vars(model), "fits_intercept": fits})
+    y, target = data.y, None
+    if centred:
+        target = float(np.average(y, weights=data.weights))
+        y = y - target
+    moments = [column_moments(X, data.weights, centre=centred, scale=standardize) for X in blocks]
+    owner = _owner(label_owner, [t.party for t in data.tables])
+    entering = [entered(X, *m) for X, m in zip(blocks, moments, strict=True)]
+    alpha = shares_of(shares, entering)
+    holders = range(n) if owner is None else (owner,)
+    loss = model.shared_loss(y, 1.0 / len(holders), data.weights)
+    agents = [
+        model.agent(X, float(alpha[i]), loss if i in holders else None)
+        for i, X in enumerate(entering)
+    ]
+    mean, scale = (_whole([m[k] for m in moments], data.places) for k in (0, 1))
+    vertical = Vertical(
+        tuple(data.places), alpha, model.prediction_scale, tuple(t.party for t in data.tables),
+        data.columns, mean, scale, target, data.outputs, data.classes,
+    )  # fmt: skip
+    return VflProblem(agents).with_vertical(vertical)
+
+
+def _may_be_centred(X: Any) -> bool:
+    """Stored in full anyway, or nearly so."""
+    if not is_sparse(X):
+        return True
+    entries = X.shape[0] * X.shape[1]
+    return bool(entries <= DENSE_ENTRIES and X.nnz >= DENSE_FROM * entries)
+
+
+def column_moments(
+    X: Any, weights: Array | None, *, centre: bool, scale: bool
+) -> tuple[Array | None, Array | None]:
+    """(mean or None, deviation or None) of every column; 1 for a constant one."""
+    if not (centre or scale):
+        return None, None
+    s = np.ones(X.shape[0]) if weights is None else weights
+    mean = np.asarray(X.T @ s) / s.sum()
+    if not scale:
+        return mean, None
+    if is_sparse(X):
+        squares = np.asarray(X.multiply(X).T @ s) / s.sum() - mean**2
+    else:
+        squares = np.asarray(((X - mean) ** 2).T @ s) / s.sum()
+    size = np.abs(mean) + np.sqrt(np.maximum(squares, 0.0))
+    deviation = np.where(squares > (1e-14 * size) ** 2 * 100, np.sqrt(np.maximum(squares, 0)), 1.0)
+    return (mean if centre else None), deviation
+
+
+def entered(X: Any, mean: Array | None, scale: Array | None) -> Any:
+    """(X - mean) / scale; in full where it is centred."""
+    if mean is not None:
+        X = (X.toarray() if is_sparse(X) else X) - mean
+    if scale is None:
+        return X
+    return sp.csr_array(X / scale[None, :]) if is_sparse(X) else X / scale
+
+
+def _whole(parts: Sequence[Array | None], places: Sequence[NDArray[np.int64]]) -> Array | None:
+    """The parties' entries in the order of the whole table."""
+    if any(part is None for part in parts):
+        return None
+    out = np.zeros(sum(map(len, places)))
+    for part, where in zip(parts, places, strict=True):
+        out[where] = part
+    return out
+
+
+def _owner(asked: int | str | None, parties: Sequence[str]) -> int | None:
+    if asked is None:
+        return None
+    if isinstance(asked, str):
+        if asked not in parties:
+            raise InputError(f"vfl: label_owner {shown(asked)}: {nearest(asked, parties)}")
+        return parties.index(asked)
+    if not 0 <= asked < len(parties):
+        raise InputError(f"vfl: label_owner {asked} is not an agent 0..{len(parties) - 1}")
+    return int(asked)

@@ -1,0 +1,79 @@
+"""Labels of any kind, turned into what a loss takes: numbers, signs or classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.texts import shown
+
+MARGINS = ("logistic", "hinge")
+CLASSES = (*MARGINS, "multinomial")
+LOSSES = ("squared", "huber", "absolute", "logistic", "hinge", "multinomial")
+LISTED = 4
+
+
+def encoded(loss: str, y: Any, keys: Any = None) -> tuple[Array, tuple[Any, ...]]:
+    """(numbers, -1 and +1, or classes 0, 1, ...; the classes in their order, or none)."""
+    values = np.asarray(y)
+    if values.ndim != 1:
+        raise InputError(f"vfl: y has shape {values.shape}; bad input shape, give one label a row")
+    if loss not in CLASSES:
+        return numbers("y", values, keys), ()
+    return classified(loss, values, keys)
+
+
+def numbers(name: str, values: Any, keys: Any = None) -> Array:
+    """Finite numbers, or the row that holds none."""
+    array = np.asarray(values)
+    try:
+        out = np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        first = next((v for v in array.tolist() if not isinstance(v, int | float)), None)
+        raise InputError(
+            f"vfl: {name} holds {shown(first)}, which is no number: unknown label type for this "
+            "loss; use loss='logistic' for classes, or encode it"
+        ) from None
+    if array.dtype.kind == "c":
+        raise InputError(f"vfl: {name} is complex: Complex data not supported; give real numbers")
+    bad = np.flatnonzero(~np.isfinite(out))
+    if len(bad):
+        row = bad[0] if keys is None else keys[bad[0]]
+        kind = "NaN (a missing value)" if np.isnan(out[bad[0]]) else "infinity (inf)"
+        raise InputError(f"vfl: {name} has {kind} in row {shown(row)}; fill or drop it")
+    return out
+
+
+def classified(loss: str, values: Any, keys: Any = None) -> tuple[Array, tuple[Any, ...]]:
+    """Classes in sorted order; two of them for the losses of a margin."""
+    missing = [v is None or v != v for v in values.tolist()]  # noqa: PLR0124 (NaN)
+    if any(missing):
+        row = missing.index(True) if keys is None else keys[missing.index(True)]
+        raise InputError(f"vfl: y has NaN (a missing label) in row {shown(row)}; fill or drop it")
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        raise InputError("vfl: y has infinity (inf) among its labels; clean them")
+    broken = values[values != np.floor(values)] if values.dtype.kind == "f" else values[:0]
+    if len(broken):
+        raise InputError(
+            f"vfl: Unknown label type: y has fractions such as {shown(float(broken[0]))}; "
+            f"loss {loss!r} takes classes, loss 'squared' numbers"
+        )
+    try:
+        classes, codes = np.unique(values, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(v).__name__ for v in values.tolist()})
+        raise InputError(f"vfl: y mixes labels of types {', '.join(kinds)}; use one") from None
+    listed = ", ".join(shown(c) for c in classes[:LISTED].tolist())
+    if len(classes) < 2:
+        raise InputError(f"vfl: y has one class only ({listed}); a classifier needs two")
+    if loss in MARGINS:
+        if len(classes) > 2:
+            raise InputError(
+                f"vfl: y has {len(classes)} classes ({listed}, ...) but loss {loss!r} takes two; "
+                "use loss='multinomial'"
+            )
+        return np.where(codes > 0, 1.0, -1.0), tuple(classes.tolist())
+    return codes.astype(np.float64), tuple(classes.tolist())

@@ -1,0 +1,119 @@
+"""What all parties of a vertical model agree on, and the agent that one party becomes.
+
+    min (1/W) sum_j s_j loss(p_j + b, y_j) + (rho/2N) ||p||^2 + (lambda/2) ||w||^2 + l1 ||w||_1
+
+with p = sum_i X_i w_i, weights s_j of sum W, and the intercept b unpenalized. The coupled row is
+scaled by 1/sqrt(N), and the shared variable is z = p / sqrt(N) for losses of a residual, z = p for
+the others. A loss with an intercept fits it where it is evaluated (``objectives.Intercept``);
+squared losses of dense tables have centred columns instead, which keeps them strongly convex.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, is_sparse
+from ccmac.objectives import (
+    L1,
+    ElasticNet,
+    Function,
+    Hinge,
+    Huber,
+    Intercept,
+    Logistic,
+    Multinomial,
+    Quadratic,
+    Separable,
+    SquaredDistance,
+)
+from ccmac.objectives.sum import Sum
+from ccmac.problem import Agent
+from ccmac.texts import nearest
+from ccmac.vfl.labels import LOSSES, MARGINS
+
+
+@dataclass(frozen=True)
+class VerticalModel:
+    """Loss, penalties and sizes; ``fits_intercept``: the loss does, no column is centred."""
+
+    loss: str
+    rows: int
+    ridge: float
+    l1: float = 0.0
+    rho: float = 0.0
+    delta: float = 1.0
+    outputs: int = 1
+    fits_intercept: bool = False
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise InputError(
+                f"vfl: loss {self.loss!r} is unknown; {nearest(str(self.loss), LOSSES)}"
+            )
+        if self.fits_intercept and self.rho:
+            raise InputError(
+                "vfl: shared_regularization would penalize the intercept as well; drop one of them"
+            )
+
+    @property
+    def prediction_scale(self) -> float:
+        """Scores over z."""
+        return 1.0 if self.loss in (*MARGINS, "multinomial") else math.sqrt(self.rows)
+
+    def agent(self, X: Any, share: float, loss: Function | None) -> Agent:
+        """The party with columns X and its share of the coupling and of the loss."""
+        root, k = math.sqrt(self.rows), self.outputs
+        if is_sparse(X):
+            A: Any = sp.csr_array(X) / root
+        else:
+            A = X / root
+        if k > 1:
+            A = sp.csr_array(sp.kron(sp.csr_array(A), sp.eye_array(k), format="csr"))
+        identity = sp.eye_array(self.rows * k, format="csr") * (self.prediction_scale / root)
+        return Agent(Separable(x=self._penalty(), z=loss), A=A, B=-share * identity)
+
+    def _penalty(self) -> Function:
+        if self.l1:
+            return ElasticNet(self.l1, self.ridge) if self.ridge else L1(self.l1)
+        return SquaredDistance(self.ridge)
+
+    def shared_loss(self, y: Array, share: float, weights: Array | None = None) -> Function:
+        """A share of (1/W) sum s loss + (rho/2N) ||p||^2 in the variable z."""
+        rho, root = self.rho, math.sqrt(self.rows)
+        if weights is None:
+            each: Any = share / self.rows
+        else:
+            each = share * weights / float(weights.sum())
+        part = self._residual_loss(y, share, each, root) if self.prediction_scale == root else None
+        if self.loss in MARGINS:
+            kind = Logistic if self.loss == "logistic" else Hinge
+            part = kind(y=y, weight=each, ridge=share * rho / self.rows)
+        elif self.loss == "multinomial":
+            part = Multinomial(y, self.outputs, each)
+            if rho:
+                part = Sum(part, SquaredDistance(share * rho / self.rows))
+        assert part is not None
+        return Intercept(part) if self.fits_intercept else part
+
+    def _residual_loss(self, y: Array, share: float, each: Any, root: float) -> Function:
+        """Losses of p - y in z = p / root: weights of rows are times N."""
+        rho, weight = self.rho, share if np.ndim(each) == 0 else each * self.rows
+        if self.loss == "squared":
+            if np.ndim(weight):
+                return Quadratic(weight + share * rho, weight * y / root)
+            if rho:
+                # (1/2)(z - yb)^2 + (rho/2) z^2 up to a constant.
+                return SquaredDistance(share * (1 + rho), y / root / (1 + rho))
+            return SquaredDistance(share, y / root)
+        if self.loss == "huber":
+            return Huber(y=y / root, delta=self.delta / root, weight=weight, ridge=share * rho)
+        if np.ndim(weight):
+            raise InputError("vfl: loss 'absolute' takes no sample_weight; use loss 'huber'")
+        part: Function = L1(share / root, centre=y / root)
+        return Sum(part, SquaredDistance(share * rho)) if rho else part

@@ -1,0 +1,192 @@
+"""Vertical regression: ridge, lasso, elastic net, Huber.
+
+Objectives as in scikit-learn, with the intercept unpenalized and weights s_j of the rows:
+
+    VerticalRidge        sum_j s_j (y_j - x_j'w - b)^2 + alpha ||w||^2
+    VerticalElasticNet   (1/2W) sum_j s_j (y_j - x_j'w - b)^2 + alpha l1_ratio ||w||_1
+                         + (alpha/2) (1 - l1_ratio) ||w||^2           (VerticalLasso: l1_ratio 1)
+    VerticalHuber        sum_j s_j (sigma + H((y_j - x_j'w - b)/sigma) sigma) + alpha ||w||^2
+
+W = sum_j s_j; Huber's sigma is minimised over as well: the minimum over (w, b) is convex in sigma
+with slope W - sum_j s_j min(r_j^2/sigma^2, epsilon^2), whose root is found by a few solves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+import scipy.optimize
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, nonnegative, positive
+from ccmac.texts import shown
+from ccmac.vfl.estimators import VerticalEstimator, score_inputs
+from ccmac.vfl.formulation import VerticalData
+
+try:
+    from sklearn.base import RegressorMixin
+    from sklearn.metrics import r2_score
+except ImportError:  # estimators has said so
+    raise
+
+LEAST_SCALE = 1e-10  # of the labels' deviation: a fit without residuals
+SCALE_TOLERANCE = 1e-9
+
+
+class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc]
+    """Scores are the predictions."""
+
+    def predict(self, X: Any) -> Array:
+        """x'w + b of every row, in the order of the first party's rows."""
+        return self._labelled(self._scores(X))
+
+    def _labelled(self, scores: Array) -> Array:
+        return np.asarray(scores[:, 0])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2."""
+        predicted, y, weights = score_inputs(self, X, y, sample_weight)
+        return float(r2_score(y, predicted, sample_weight=weights))
+
+    def _fit(self, data: VerticalData, ridge: float, l1: float = 0.0) -> Self:
+        problem = self._solved(data, self._model(data, "squared", ridge, l1=l1))
+        self.coef_ = problem.weights(self.result_)
+        self.intercept_ = float(problem.intercept(self.result_)[0])
+        return self
+
+
+class VerticalRidge(VerticalRegressor):
+    """Least squares with a squared penalty, over columns that different parties own."""
+
+    def __init__(
+        self, alpha: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
+        parties: Any = None, join: str = "strict", shares: Any = None, network: Any = None,
+        method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000, warm_start: bool = False,
+    ) -> None:  # fmt: skip
+        self.alpha = alpha
+        self.fit_intercept, self.standardize = fit_intercept, standardize
+        self.parties, self.join, self.shares = parties, join, shares
+        self.network, self.method, self.tol = network, method, tol
+        self.max_iter, self.warm_start = max_iter, warm_start
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn y from the parties' columns."""
+        alpha = nonnegative("VerticalRidge, alpha", self.alpha)
+        data = self._read(X, y, "squared", sample_weight)
+        return self._fit(data, alpha / data.total)
+
+
+class VerticalElasticNet(VerticalRegressor):
+    """Least squares with a penalty that mixes ||w||_1 and ||w||^2."""
+
+    def __init__(
+        self, alpha: float = 1.0, *, l1_ratio: float = 0.5, fit_intercept: bool = True,
+        standardize: bool = False, parties: Any = None, join: str = "strict", shares: Any = None,
+        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
+        warm_start: bool = False,
+    ) -> None:  # fmt: skip
+        self.alpha, self.l1_ratio = alpha, l1_ratio
+        self.fit_intercept, self.standardize = fit_intercept, standardize
+        self.parties, self.join, self.shares = parties, join, shares
+        self.network, self.method, self.tol = network, method, tol
+        self.max_iter, self.warm_start = max_iter, warm_start
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn y from the parties' columns."""
+        alpha = nonnegative(f"{type(self).__name__}, alpha", self.alpha)
+        ratio = l1_share(self, getattr(self, "l1_ratio", 1.0))
+        data = self._read(X, y, "squared", sample_weight)
+        return self._fit(data, alpha * (1.0 - ratio), alpha * ratio)
+
+
+class VerticalLasso(VerticalElasticNet):
+    """Least squares with the penalty alpha ||w||_1."""
+
+    def __init__(
+        self, alpha: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
+        parties: Any = None, join: str = "strict", shares: Any = None, network: Any = None,
+        method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000, warm_start: bool = False,
+    ) -> None:  # fmt: skip
+        self.alpha = alpha
+        self.fit_intercept, self.standardize = fit_intercept, standardize
+        self.parties, self.join, self.shares = parties, join, shares
+        self.network, self.method, self.tol = network, method, tol
+        self.max_iter, self.warm_start = max_iter, warm_start
+
+
+class VerticalHuber(VerticalRegressor):
+    """Huber's loss with its scale: rows whose residual exceeds epsilon sigma count linearly.
+
+    ``scale_`` is sigma, ``outliers_`` tells those rows.
+    """
+
+    def __init__(
+        self, epsilon: float = 1.35, *, alpha: float = 1e-4, fit_intercept: bool = True,
+        standardize: bool = False, parties: Any = None, join: str = "strict", shares: Any = None,
+        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
+        warm_start: bool = False,
+    ) -> None:  # fmt: skip
+        self.epsilon, self.alpha = epsilon, alpha
+        self.fit_intercept, self.standardize = fit_intercept, standardize
+        self.parties, self.join, self.shares = parties, join, shares
+        self.network, self.method, self.tol = network, method, tol
+        self.max_iter, self.warm_start = max_iter, warm_start
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn y from the parties' columns."""
+        epsilon = positive("VerticalHuber, epsilon", self.epsilon)
+        if epsilon < 1:
+            raise InputError(f"VerticalHuber, epsilon: is {epsilon}; it must be at least 1")
+        alpha = nonnegative("VerticalHuber, alpha", self.alpha)
+        data = self._read(X, y, "huber", sample_weight)
+        weights = np.ones(data.rows) if data.weights is None else data.weights
+        spread = math.sqrt(float(np.cov(data.y, aweights=weights, ddof=0))) if data.rows > 1 else 0
+        spread = spread or 1.0
+        iterations = 0
+
+        def slope(log_scale: float) -> float:
+            nonlocal iterations
+            sigma = spread * math.exp(log_scale)
+            model = self._model(data, "huber", alpha * sigma / data.total, delta=epsilon * sigma)
+            problem = self._solved(
+                data, model, getattr(self, "result_", None) if iterations else None
+            )
+            iterations += self.n_iter_
+            self.coef_ = problem.weights(self.result_)
+            self.intercept_ = float(problem.intercept(self.result_)[0])
+            self.scale_ = sigma
+            self._residuals = data.y - self._summed([t.X for t in data.tables])[:, 0]
+            ratio = np.minimum((self._residuals / sigma) ** 2, epsilon**2)
+            return 1.0 - float(weights @ ratio) / data.total
+
+        _root_of(slope)
+        self.n_iter_ = iterations
+        self.outliers_ = np.abs(self._residuals) > epsilon * self.scale_
+        return self
+
+
+def _root_of(slope: Any) -> None:
+    """Evaluate the increasing ``slope`` at its root last; the smallest scale where it has none."""
+    high, low = 0.0, -1.0
+    if slope(high) < 0:
+        while slope(high := high + 1.0) < 0:
+            low = high
+    else:
+        while low > math.log(LEAST_SCALE) and slope(low) > 0:
+            high, low = low, 2.0 * low
+        if low <= math.log(LEAST_SCALE):
+            return
+    found = scipy.optimize.brentq(slope, low, high, xtol=SCALE_TOLERANCE, rtol=1e-14)
+    slope(found)
+
+
+def l1_share(estimator: Any, value: Any) -> float:
+    """The share of the penalty that is ||w||_1."""
+    ratio = nonnegative(f"{type(estimator).__name__}, l1_ratio", value)
+    if ratio > 1:
+        raise InputError(
+            f"{type(estimator).__name__}, l1_ratio: is {shown(value)}; it must be between 0 and 1"
+        )
+    return ratio

@@ -1,0 +1,233 @@
+"""Quadratic problems whose shared variable everybody can compute from the coupled price.
+
+Where f_i = phi_i(x_i) + (h_i/2) ||z||^2 - g_i'z and B_i = beta_i I, without own equations,
+
+    x_i(l) = argmin phi_i + <A_i'l, x>,   z(l) = (g - beta l) / h,   r = sum_i A_i x_i + beta z - b
+
+(g, b, h, beta: sums over agents) leave one dual equation in the price l alone, without consensus
+prices:
+
+    S = sum_i A_i H_i^{-1} A_i' + c I >= c I,   c = beta^2 / h,
+
+however unequal the beta_i are. The energy of a price is that of its minimisers:
+r'S^{-1}r = sum_i ||x_i(l) - x_i*||^2_{H_i} + h ||z(l) - z*||^2.
+Cost of knowing: one row of scalars, with the agents' declarations.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.inputs import Array, is_sparse
+from ccmac.ledger import Cost
+from ccmac.linalg.extremes import DENSE_LIMIT
+from ccmac.linalg.factor import Solve, factorized
+from ccmac.linalg.families import has_entries
+from ccmac.linalg.nystrom import Nystrom, random_signs
+from ccmac.linalg.tolerances import EPS
+from ccmac.objectives.base import Objective
+from ccmac.objectives.quadratic import Quadratic
+from ccmac.objectives.separable import Separable
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.space import Space, row_dots
+from ccmac.workspace.coupling import Coupling, right_hand_sides
+from ccmac.workspace.curvature import CurvatureTable
+
+SOLVES = 20  # d kappa eps times this: what a Cholesky solve may be off by
+
+
+class Eliminated:
+    """The parts of the module text for the agents owned here."""
+
+    def __init__(
+        self, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
+        declared: Array,
+    ) -> None:  # fmt: skip
+        self.problem, self.runtime, self.ledger = problem, runtime, runtime.ledger
+        self.A, self.table, self.m = coupling.A, table, problem.m
+        self.multiples, self.h_of = table.multiple, declared[:, 1]
+        self.beta, self.h = math.fsum(self.multiples), math.fsum(self.h_of)
+        self.c = self.beta**2 / self.h * (1 - 8 * EPS)
+        own = table.mu_x - 2 * EPS * table.d * table.L_x
+        self.mu = min(float(own[table.d > 0].min(initial=math.inf)), self.h * (1 - 4 * EPS))
+        self.noise = math.fsum(declared[:, 2])  # of images under S - c I
+        self.space = Space(runtime, list(problem.d.values()), 0)
+        self._sketches: dict[tuple[int, int], Nystrom] = {}
+        self._solves: list[Solve] = []
+        diagonals: list[Array] = []
+        for H, g_x, *_ in self.told(problem):
+            diagonals.append(H if H.ndim == 1 else np.zeros(0))
+            plain = H.ndim == 1
+            self._solves.append(_divided(H) if plain else factorized(H, np.zeros(len(g_x))))
+        whole = sum(map(len, diagonals)) == self.space.x_size
+        self._diagonal = np.concatenate(diagonals) if whole else None
+
+    @classmethod
+    def of(
+        cls, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable
+    ) -> Eliminated | None:
+        """Where the problem has the form of the module text and F is strongly convex."""
+        if table.multiples is None or not (table.separable and table.quadratic):
+            return None
+        if problem.present & {"C", "D"}:
+            return None
+        rows = np.array([_declared(problem, i) for i in problem.agents])
+        known = runtime.gather(rows, riding=True)  # with the agents' other declarations
+        if not known[:, 0].all() or not (known[:, 1].any() and math.fsum(table.multiple)):
+            return None
+        found = cls(problem, runtime, coupling, table, known)
+        return found if 0 < found.mu < math.inf and found.c > 0 else None
+
+    def told(self, problem: Problem) -> list[OwnQuadratic]:
+        """Take over right-hand sides and linear terms of a problem with the same matrices."""
+        self.problem, self.b, self.parts = problem, right_hand_sides(problem).b, []
+        for i, agent in problem.agents.items():
+            found = parts_of(agent.objective, problem.d[i], problem.q)
+            assert found is not None
+            self.parts.append(found)
+        self.g_x = np.concatenate([np.zeros(0), *(part.g_x for part in self.parts)])
+        self.g_z = np.stack([part.g_z for part in self.parts])
+        return self.parts
+
+    # -- the agents' own work --------------------------------------------------------------------
+    def inverse(self, v: Array) -> Array:
+        """H_i^{-1} v_i, flat. Cost: 1 argmin."""
+        self.ledger.charge(argmins=1)
+        if self._diagonal is not None:
+            return np.asarray(v / self._diagonal)
+        out = np.empty_like(v)
+        for k, solve in enumerate(self._solves):
+            self.space.x_of(out, k)[...] = solve(self.space.x_of(v, k))
+        return out
+
+    def minimisers(self, price: Array) -> Array:
+        """x_i at a common price. Cost: 1 argmin, 1 A."""
+        return self.inverse(self.g_x - self.A.adjoint_common(price))
+
+    def shared(self, price: Array, slope: Array) -> Array:
+        """z at a common price; ``slope`` is the sum of the g_i."""
+        return np.asarray((slope - self.beta * price) / self.h)
+
+    def images(self, x: Array) -> Array:
+        """A_i x_i, one row an agent. Cost: 1 A."""
+        return self.A.forward(x).reshape(-1, self.m)
+
+    # -- together --------------------------------------------------------------------------------
+    def apply(self, price: Array) -> tuple[Array, Array]:
+        """(S price, the change of x that goes with it): one averaging, 1 argmin, 2 A."""
+        change = self.inverse(self.A.adjoint_common(price))
+        [mean] = self.runtime.combine([self.images(change)])
+        return np.asarray(mean[0] * self.problem.n + self.c * price), change
+
+    def residual(self, x: Array) -> tuple[Array, Array, float]:
+        """(sum A_i x_i - b_i, sum g_i, sum ||g_i||): one averaging, 1 A."""
+        rows = [self.images(x) - self.b, self.g_z, self._lengths()]
+        coupled, slope, sizes = self.runtime.combine(rows)
+        n = self.problem.n
+        return coupled[0] * n, slope[0] * n, float(sizes[0, 0]) * n
+
+    def slope(self) -> tuple[Array, float]:
+        """The last two of :meth:`residual`."""
+        slope, sizes = self.runtime.combine([self.g_z, self._lengths()])
+        return slope[0] * self.problem.n, float(sizes[0, 0]) * self.problem.n
+
+    def _lengths(self) -> Array:
+        return np.sqrt(row_dots(self.g_z, self.g_z))[:, None]
+
+    @property
+    def cost(self) -> Cost:
+        """Of :meth:`apply`."""
+        return Cost(argmins=1) + 2 * self.A.cost + self.runtime.average_cost(self.m)
+
+    def sketch(self, size: int, seed: int) -> Nystrom:
+        """Of S - c I, from ``size`` vectors in one averaging (kept); size argmins, 2 size A."""
+        if (size, seed) not in self._sketches:
+            found = Nystrom.nothing(self.m)
+            if size:
+                W = random_signs(self.m, size, seed)
+                found = Nystrom.of(W, self._block(W), self.noise)
+            self._sketches[size, seed] = found
+        return self._sketches[size, seed]
+
+    def _block(self, W: Array) -> Array:
+        """(S - c I) W."""
+        size = W.shape[1]
+        self.ledger.charge(argmins=size)
+        self.ledger.charge_cost(2 * size * self.A.cost)
+        rows = np.zeros((len(self.A.blocks), self.m * size))
+        for k, block in enumerate(self.A.blocks):
+            if block is not None:
+                rows[k] = (block @ self._solves[k](block.T @ W)).ravel()
+        return np.asarray(self.runtime.average(rows)[0].reshape(self.m, size) * self.problem.n)
+
+
+def _divided(diagonal: Array) -> Solve:
+    """v / diagonal, for one vector or several columns."""
+    return lambda v: np.asarray((v.T / diagonal).T)
+
+
+class OwnQuadratic(NamedTuple):
+    """f = x'Hx/2 - g_x'x + (h/2) ||z||^2 - g_z'z + constant; H a vector where it is diagonal."""
+
+    H: Any
+    g_x: Array
+    h: float
+    g_z: Array
+
+
+def parts_of(objective: Objective, d: int, q: int) -> OwnQuadratic | None:
+    """The parts, where the objective is such and its constants are those of a decomposition."""
+    if isinstance(objective, Quadratic):
+        return _of_quadratic(objective, d)
+    if not isinstance(objective, Separable):
+        return None
+    x, z = objective.x_part, objective.z_part
+    on_z = (0.0, None) if z is None else z.isotropic()
+    on_x = (0.0, None) if x is None else x.isotropic()
+    if on_z is None:
+        return None
+    g_z = np.zeros(q) if on_z[1] is None else on_z[1]
+    if on_x is not None:
+        g_x = np.zeros(d) if on_x[1] is None else on_x[1]
+        return OwnQuadratic(np.full(d, on_x[0]), g_x, on_z[0], g_z)
+    if not isinstance(x, Quadratic) or not (x.coordinatewise or d <= DENSE_LIMIT):
+        return None
+    return OwnQuadratic(x.H.diagonal() if x.coordinatewise else x.H, x.g, on_z[0], g_z)
+
+
+def _of_quadratic(f: Quadratic, d: int) -> OwnQuadratic | None:
+    """Of a quadratic on (x, z) without mixed terms whose z-block is a multiple of I."""
+    on_z = f.H[d:, d:]
+    h = float(on_z[0, 0]) if on_z.shape[0] else 0.0
+    rest, mixed = on_z - h * sp.eye_array(on_z.shape[0], format="csr"), f.H[:d, d:]
+    small = f.coordinatewise or d <= DENSE_LIMIT
+    if not small or np.any(_entries(rest)) or np.any(_entries(mixed)):
+        return None
+    H = f.H.diagonal()[:d] if f.coordinatewise else f.H[:d, :d]
+    return OwnQuadratic(H, f.g[:d], h, f.g[d:])
+
+
+def _entries(block: Any) -> Array:
+    return np.asarray(block.data if is_sparse(block) else block)
+
+
+def _declared(problem: Problem, i: int) -> tuple[float, float, float]:
+    """(whether the agent has the form, h, what rounding leaves of A H^{-1} A'w at ||w|| = 1)."""
+    agent, d = problem.agents[i], problem.d[i]
+    found = parts_of(agent.objective, d, problem.q)
+    if found is None:
+        return 0.0, 0.0, 0.0
+    if agent.A is None:
+        return 1.0, found.h, 0.0
+    known = agent.objective.curvature(d, problem.q)
+    if not has_entries(agent.A) or known.mu_x <= 0:
+        return 0.0, 0.0, 0.0
+    square = float(np.sum(np.square(_entries(agent.A))))
+    local = 4.0 if found.H.ndim == 1 else SOLVES * d * known.L_x / known.mu_x
+    noise = EPS * (problem.m + d + problem.n + local) * square / known.mu_x
+    return 1.0, found.h, noise

@@ -1,0 +1,185 @@
+"""``ccmac agent`` and ``ccmac keys``: owners as processes of their own, on the loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.cli.main import main
+from ccmac.errors import InputError
+from ccmac.lab.instances import random_quadratic
+from ccmac.storage.owner import Public, read_mine, read_public
+from owners import free_ports
+
+pytest.importorskip("cryptography")
+N = 3
+COMMAND = [sys.executable, "-c", "from ccmac.cli.main import run; run()", "agent"]
+
+
+@pytest.fixture(scope="module")
+def problem() -> ccmac.Problem:
+    return random_quadratic(9, n=N, q=3, m=2, kappa_f=30.0)
+
+
+def trial(folder: Path, problem: ccmac.Problem, **more: Any) -> Path:
+    """Everything that the owners need, in one folder."""
+    folder.mkdir()
+    assert main(["keys", str(folder / "keys"), "--agents", str(N)]) == 0
+    settings = {"method": '"cross-apapc"', "tol": "1e-10", **more}
+    lines = [f"{name} = {value}" for name, value in settings.items()]
+    sizes = [f"agents = {N}", f"q = {problem.q}", f"m = {problem.m}", 'network = "path"']
+    (folder / "public.toml").write_text("\n".join([*sizes, *lines]) + "\n")
+    ports = free_ports(N)
+    for i, agent in problem.agents.items():
+        agent.save(folder / f"agent-{i}")
+        near = "\n".join(f'{j} = "127.0.0.1:{ports[j]}"' for j in (i - 1, i + 1) if 0 <= j < N)
+        (folder / f"me-{i}.toml").write_text(
+            f"""public = "public.toml"
+agent = {i}
+folder = "agent-{i}"
+certificate = "keys/agent-{i}.crt"
+key = "keys/agent-{i}.key"
+authority = "keys/authority.crt"
+listen = "127.0.0.1:{ports[i]}"
+out = "out-{i}"
+checkpoint = "state-{i}"
+every = 5
+patience = 2.0
+[neighbors]
+{near}
+"""
+        )
+    return folder
+
+
+def start(folder: Path, i: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, str(folder / f"me-{i}.toml"), "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def finish(jobs: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
+    ended = []
+    for job in jobs:
+        try:
+            out, errors = job.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            out, errors = job.communicate()
+        ended.append((job.returncode, out, errors))
+    return ended
+
+
+def test_a_killed_owner_ends_the_run_and_all_continue_to_the_same_bits(
+    tmp_path: Path, problem: ccmac.Problem
+) -> None:
+    """kill -9 of agent 1 after its first checkpoint; then all are started again."""
+    folder = trial(tmp_path / "trial", problem)
+    jobs = [start(folder, i) for i in (2, 0, 1)]
+    deadline = time.monotonic() + 100
+    while not (folder / "state-1" / "checkpoint.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(jobs[2].pid, signal.SIGKILL)
+    ended = finish(jobs)
+    if ended[0][0]:  # it may have been done already
+        assert [code for code, _, _ in ended] == [1, 1, -signal.SIGKILL], ended
+        for _, _, errors in ended[:2]:
+            assert "agent 1: has not been heard of for 2 s" in errors
+    again = finish([start(folder, i) for i in range(N)])
+    assert [code for code, _, _ in again] == [0] * N, again
+    alone = ccmac.InProcess(ccmac.Network.path(N), fused=False)
+    whole = ccmac.solve(problem, method="cross-apapc", tol=1e-10, runtime=alone)
+    for i in range(N):
+        told = json.loads(again[i][1])
+        assert (told["agent"], told["status"]) == (i, "optimal")
+        assert told["ledger"] == json.loads(json.dumps(whole.ledger.as_dict()))
+        with np.load(folder / f"out-{i}" / f"solution-{i:04d}-{i:04d}.npz") as found:
+            assert sorted(found) == sorted(
+                ["z", "coupled", f"x{i}", f"local{i}", f"shared{i}", f"consensus{i}"]
+            )
+            assert found[f"x{i}"].tobytes() == whole.x[i].tobytes()
+            assert found["z"].tobytes() == whole.z.tobytes()
+
+
+# -- files -----------------------------------------------------------------------------------------
+def test_an_agent_saved_is_the_agent_loaded(tmp_path: Path, problem: ccmac.Problem) -> None:
+    agent = problem.agents[1]
+    agent.save(tmp_path / "agent")
+    again = ccmac.Agent.load(tmp_path / "agent")
+    for name in "ABbCcDe":
+        assert np.array_equal(getattr(again, name), getattr(agent, name))
+    with pytest.raises(InputError, match="not empty"):
+        agent.save(tmp_path / "agent")
+    (tmp_path / "agent" / "agent.npz").write_bytes(b"something else")
+    with pytest.raises(InputError, match="checksum"):
+        ccmac.Agent.load(tmp_path / "agent")
+    with pytest.raises(InputError, match=r"Agent\.save"):
+        ccmac.Agent.load(tmp_path)
+
+
+def test_keys_are_their_owners_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["keys", str(tmp_path), "--agents", "1", "--name", "bank.example"]) == 0
+    written = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert {"authority.key", "agent-0.crt", "bank.example.key"} <= set(written)
+    for name in ("authority.key", "agent-0.key"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    assert main(["keys", str(tmp_path), "--agents", "1"]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_the_public_file_is_compared_by_what_it_says(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    one.write_text("agents = 2\nq = 1\nm = 1\ntol = 1e-6\n")
+    other.write_text("# the same\nm = 1\nq = 1\nagents = 2\n")
+    assert read_public(one).digest() == read_public(other).digest()
+    assert Public(2, 1, 1, tol=1e-7).digest() != read_public(one).digest()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("agent = 1", "agent = 7", "agent 7: index outside 0..2"),
+        ('0 = "127', '5 = "127', "'5' is no neighbor of agent 1 in path"),
+        ("every = 5", "evry = 5", "evry"),
+        ('out = "out-1"', "", "out"),
+        ("agent-1.key", "agent-0.key", "cannot be used"),
+        ('folder = "agent-1"', 'folder = "agent"', "not found; give a directory"),
+        ("patience = 2.0", "patience = -1.0", "patience must be a positive number"),
+    ],
+)
+def test_bad_settings_are_one_line(
+    tmp_path: Path, problem: ccmac.Problem, capsys: pytest.CaptureFixture[str],
+    old: str, new: str, says: str,
+) -> None:  # fmt: skip
+    folder = trial(tmp_path / "trial", problem)
+    file = folder / "me-1.toml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    capsys.readouterr()
+    assert main(["agent", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert says in told
+    assert told.count("\n") == 1
+
+
+def test_an_agent_of_other_sizes_than_the_public_file_is_refused(
+    tmp_path: Path, problem: ccmac.Problem, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = trial(tmp_path / "trial", problem)
+    public = folder / "public.toml"
+    public.write_text(public.read_text().replace("m = 2", "m = 3"))
+    assert main(["agent", str(folder / "me-0.toml")]) == 2
+    assert "agent 0, block A: has 2 rows but the coupled equation has 3" in capsys.readouterr().err
+    assert read_mine(folder / "me-0.toml").agent == 0

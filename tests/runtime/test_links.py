@@ -1,0 +1,310 @@
+"""Connections between owners: dropped, refused, cut off. Everything on the loopback."""
+
+from __future__ import annotations
+
+import random
+import socket
+import ssl
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ccmac
+from ccmac.errors import InputError, PeerLost
+from ccmac.runtime import frames
+from ccmac.runtime.frames import BYE, DATA, HELLO, REFUSE, Decoder, Numbering, Violation
+from ccmac.runtime.links import Credentials, Links
+from ccmac.storage.keys import make_keys
+from owners import Neighborhood, at_once
+
+pytest.importorskip("cryptography")
+ROUNDS = 60
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Neighborhood:
+    return Neighborhood(tmp_path / "keys", ccmac.Network.ring(4))
+
+
+def talk(links: Links, rounds: int = ROUNDS) -> list[bytes]:
+    """A message to every neighbor and one from each, round by round."""
+    heard = []
+    for k in range(rounds):
+        links.post(
+            {p: f"{links.me} to {p}, {k};".encode() * (1 + 997 * (k % 3)) for p in links.links}
+        )
+        heard += [links.receive(p) for p in links.links]
+    return heard
+
+
+def due(links: Links, rounds: int = ROUNDS) -> list[bytes]:
+    """What :func:`talk` must hear."""
+    return [
+        f"{p} to {links.me}, {k};".encode() * (1 + 997 * (k % 3))
+        for k in range(rounds)
+        for p in links.links
+    ]
+
+
+def owner(ring: Neighborhood, **more: Any) -> Any:
+    """One owner that starts late or early, talks, and has heard everything."""
+
+    def run(i: int) -> bool:
+        time.sleep((i * 7 % 4) * 0.05)
+        with ring.links(i, **more) as links:
+            links.start()
+            return talk(links) == due(links)
+
+    return run
+
+
+# -- frames ----------------------------------------------------------------------------------------
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.binary(max_size=20), max_size=6), st.lists(st.floats(0, 1), max_size=4))
+def test_whatever_is_dropped_everything_arrives_once_and_in_order(
+    messages: list[bytes], cuts: list[float]
+) -> None:
+    """Connections break anywhere, also inside a frame; the rest is sent again."""
+    sender, receiver, got = Numbering(), Numbering(), []
+    stream = b"".join(sender.keep(DATA, message) for message in messages)
+    for cut in (*cuts, 1.0):
+        for frame in Decoder().feed(stream[: int(cut * len(stream))]):
+            receiver.accept(frame)
+            got.append(frame.payload)
+        stream = b"".join(sender.missing(receiver.arrived))
+    assert got == messages
+    sender.acknowledge(receiver.arrived)
+    assert not sender.waiting
+
+
+def test_frames_that_are_none_are_refused() -> None:
+    with pytest.raises(Violation, match="no message"):
+        list(Decoder().feed(b"GET / HTTP/1.1\r\n" * 2))
+    with pytest.raises(Violation, match="no message"):  # longer than a hello may be
+        list(Decoder().feed(struct.pack(">2sBIQQ", b"CM", HELLO, 1 << 20, 0, 0)))
+    numbering = Numbering()
+    numbering.accept(frames.Frame(DATA, 0, 0, b""))
+    for number, what in ((0, "came again"), (2, "too early")):
+        with pytest.raises(Violation, match=what):
+            numbering.accept(frames.Frame(DATA, number, 0, b""))
+    with pytest.raises(Violation, match="never sent"):
+        numbering.acknowledge(1)
+    with pytest.raises(Violation, match="did not say"):
+        frames.read_hello(b"[1]")
+
+
+# -- connections -----------------------------------------------------------------------------------
+def test_owners_start_in_any_order_and_hear_everything(ring: Neighborhood) -> None:
+    assert at_once(owner(ring), range(4)) == dict.fromkeys(range(4), True)
+    assert not any(ring.said.values())
+
+
+def test_dropped_connections_lose_nothing(ring: Neighborhood) -> None:
+    """Every connection is cut again and again while messages travel."""
+    stop = threading.Event()
+    dropped = []
+
+    def run(i: int) -> bool:
+        with ring.links(i) as links:
+            links.start()
+            random_ = random.Random(i)
+
+            def saw() -> None:
+                while not stop.wait(0.02 + 0.05 * random_.random()):
+                    link = random_.choice(list(links.links.values()))
+                    if link.connection is not None:
+                        dropped.append(i)
+                        links.loop.call_soon_threadsafe(link.connection.abort)
+
+            cutter = threading.Thread(target=saw, daemon=True)
+            cutter.start()
+            try:
+                return talk(links) == due(links)
+            finally:
+                stop.set()
+                cutter.join()
+
+    assert at_once(run, range(4)) == dict.fromkeys(range(4), True)
+    assert dropped
+
+
+def test_an_owner_that_is_gone_ends_the_run_everywhere_by_name(ring: Neighborhood) -> None:
+    """Agent 2 falls silent without a word; agent 0, which is no neighbor of it, learns it too."""
+
+    over = threading.Event()
+
+    def run(i: int) -> Any:
+        with ring.links(i, patience=1.0) as links:
+            links.start()
+            talk(links, 3)
+            if i == 2:
+                links.loop.call_soon_threadsafe(over.wait)  # as if it were stopped
+                over.wait()
+            try:
+                return talk(links)
+            finally:
+                ended.append(i)
+                if len(ended) == 3:
+                    over.set()
+
+    ended: list[int] = []
+    begun = time.monotonic()
+    found = at_once(run, range(4))
+    assert time.monotonic() - begun < 11.0  # patience + 10 s
+    for i in (0, 1, 3):
+        assert isinstance(found[i], PeerLost)
+        assert str(found[i]).startswith("agent 2: has not been heard of")
+        assert found[i].exit_code == 1
+
+
+def test_an_error_of_one_owner_is_told_to_all(ring: Neighborhood) -> None:
+    def run(i: int) -> Any:
+        with ring.links(i) as links:
+            links.start()
+            if i == 1:
+                raise InputError("agent 1, block A: is of no use")
+            return talk(links)
+
+    found = at_once(run, range(4))
+    assert isinstance(found[1], InputError)
+    assert {str(found[i]) for i in (0, 2, 3)} == {"agent 1: agent 1, block A: is of no use"}
+
+
+def test_owners_that_differ_are_refused_by_name(ring: Neighborhood) -> None:
+    def run(i: int) -> Any:
+        with ring.links(i, facts={"the public file": "2" if i == 3 else "1"}) as links:
+            links.start()
+            return talk(links)
+
+    found = at_once(run, range(4))
+    assert all(isinstance(error, (InputError, PeerLost)) for error in found.values())
+    assert "3 differ in the public file" in str(found[2]) or "3 differ" in str(found[0])
+    assert isinstance(found[3], InputError)
+
+
+def test_an_owner_that_never_comes_is_named(ring: Neighborhood) -> None:
+    def run(i: int) -> Any:
+        with ring.links(i, wait=1.0, patience=2.0) as links:
+            links.start()
+            return talk(links)
+
+    found = at_once(run, (0, 1, 2))
+    assert {str(error)[:22] for error in found.values()} == {"agent 3: did not come "}
+
+
+def test_an_owner_that_was_started_anew_ends_the_run(ring: Neighborhood) -> None:
+    def run(i: int) -> Any:
+        if i == 3:
+            first = ring.links(3)
+            first.start()
+            talk(first, 2)
+            first.stop()
+        with ring.links(i, wait=5.0) as links:
+            links.start()
+            return talk(links)
+
+    found = at_once(run, range(4))
+    assert "agent 3: was started anew" in str(found[0]) + str(found[2])
+    assert all(isinstance(error, PeerLost) for error in found.values())
+
+
+# -- who is not let in -----------------------------------------------------------------------------
+def shake(ring: Neighborhood, credentials: Credentials, to: int) -> ssl.SSLSocket:
+    """A plain TLS client."""
+    context = credentials.context(server=False)
+    plain = socket.create_connection(("127.0.0.1", ring.ports[to]), timeout=10)
+    return context.wrap_socket(plain, server_hostname=f"agent-{to}")
+
+
+def until_closed(connection: ssl.SSLSocket) -> bytes:
+    """All that the other side still says; an alert counts as the end."""
+    heard = b""
+    try:
+        while piece := connection.recv(65536):
+            heard += piece
+    except (ssl.SSLError, ConnectionError):
+        pass
+    connection.close()
+    return heard
+
+
+def test_strangers_are_refused_by_name_and_disturb_nobody(
+    ring: Neighborhood, tmp_path: Path
+) -> None:
+    """A certificate of another authority; an agent that is no neighbor; no TLS at all."""
+    make_keys(tmp_path / "foreign", ["agent-1"])
+    files = tmp_path / "foreign"
+    foreign = Credentials(
+        str(files / "agent-1.crt"), str(files / "agent-1.key"), str(ring.folder / "authority.crt")
+    )
+    met = threading.Event()
+
+    def run(i: int) -> Any:
+        with ring.links(i) as links:
+            links.start()
+            if i == 0:
+                until_closed(shake(ring, foreign, to=0))
+                told = until_closed(shake(ring, ring.credentials(2), to=0))
+                refusal = next(iter(Decoder().feed(told)))
+                assert refusal.kind == REFUSE
+                assert refusal.payload == b"is no neighbor of this agent"
+                with socket.create_connection(("127.0.0.1", ring.ports[0]), timeout=10) as plain:
+                    plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                    plain.recv(100)
+                met.set()
+            met.wait(20)
+            return talk(links) == due(links)
+
+    assert at_once(run, range(4)) == dict.fromkeys(range(4), True)
+    lines = " | ".join(ring.said[0])
+    assert "refused a connection from 127.0.0.1: its certificate is refused" in lines
+    assert "refused agent-2 at 127.0.0.1: is no neighbor of this agent" in lines
+    assert not any(ring.said[i] for i in (1, 2, 3))
+
+
+def test_replayed_and_truncated_messages_are_refused_by_name_and_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
+    """Agent 1 repeats a message, cuts one short, sends bytes that are none; then goes on."""
+    pair = Neighborhood(tmp_path / "keys", ccmac.Network.path(2))
+    sent = [f"message {k}".encode() for k in range(4)]
+
+    def hello(arrived: int) -> bytes:
+        facts = {"the public file": "1"}
+        greeting = frames.hello(protocol=1, agent=1, session="s", facts=facts, arrived=arrived)
+        return frames.encode(HELLO, 0, 0, greeting)
+
+    def misbehave() -> None:
+        first, second = frames.encode(DATA, 0, 0, sent[0]), frames.encode(DATA, 1, 0, sent[1])
+        for last in (first, b"nonsense that is no frame at all", second[:-3]):
+            connection = shake(pair, pair.credentials(1), to=0)
+            connection.sendall(hello(0) + (first if last is first else b"") + last)
+            if last in second:  # cut short, and gone
+                connection.close()
+            else:
+                until_closed(connection)
+        connection = shake(pair, pair.credentials(1), to=0)
+        rest = [frames.encode(DATA, k, 0, sent[k]) for k in range(1, 4)]
+        connection.sendall(hello(0) + b"".join(rest) + frames.encode(BYE, 4, 0))
+        until_closed(connection)
+
+    def run(i: int) -> Any:
+        if i == 1:
+            time.sleep(0.2)
+            misbehave()
+            return None
+        with pair.links(0) as links:
+            links.start()
+            return [links.receive(1) for _ in sent]
+
+    found = at_once(run, range(2))
+    assert found == {0: sent, 1: None}
+    lines = " | ".join(pair.said[0])
+    assert "refused agent 1: message 0 came again (message 1 is due)" in lines
+    assert "refused agent 1: sent something that is no message of this program" in lines

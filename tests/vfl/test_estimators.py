@@ -1,0 +1,142 @@
+"""The estimators against scikit-learn on the joined table, and as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import ElasticNet, Lasso, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import check_estimator
+
+from ccmac.vfl import VerticalElasticNet, VerticalLasso, VerticalRidge, VerticalSVC
+
+DATA = load_diabetes(as_frame=True)
+X, Y = DATA.data, DATA.target
+WEIGHTS = np.random.default_rng(0).uniform(0.0, 2.0, len(Y))
+WEIGHTS[:7] = 0.0
+PARTIES = {"body": ["age", "sex", "bmi", "bp"], "blood": ["s1", "s2", "s3", "s4", "s5", "s6"]}
+
+
+def tables(rows: slice = slice(None), *, seed: int = 0) -> dict[str, pd.DataFrame]:
+    """The parties' tables, rows in different orders."""
+    return {
+        name: X.iloc[rows][columns].sample(frac=1.0, random_state=seed + k)
+        for k, (name, columns) in enumerate(PARTIES.items())
+    }
+
+
+def close(ours: Any, theirs: Any, rtol: float = 1e-5) -> None:
+    """Coefficients and intercepts, relative to the whole vector."""
+    coef, known = np.ravel(ours.coef_), np.ravel(theirs.coef_)
+    assert np.linalg.norm(coef - known) <= rtol * np.linalg.norm(known)
+    off, size = np.ravel(ours.intercept_ - theirs.intercept_), np.linalg.norm(theirs.intercept_)
+    assert np.linalg.norm(off) <= rtol * max(size, np.linalg.norm(known))
+
+
+PAIRS = {
+    "ridge": (VerticalRidge(0.5), Ridge(0.5)),
+    "lasso": (VerticalLasso(0.5), Lasso(0.5, tol=1e-12)),
+    "elastic net": (
+        VerticalElasticNet(0.05, l1_ratio=0.7), ElasticNet(0.05, l1_ratio=0.7, tol=1e-12)
+    ),
+    "no intercept": (VerticalRidge(0.5, fit_intercept=False), Ridge(0.5, fit_intercept=False)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+def test_regression_is_that_of_the_joined_table(name: str, weights: Any) -> None:
+    ours, theirs = (clone(e) for e in PAIRS[name])
+    ours.set_params(parties=PARTIES).fit(X, Y, sample_weight=weights)
+    close(ours, theirs.fit(X, Y, sample_weight=weights))
+    assert ours.result_.status == "optimal"
+    new = X.iloc[:50] * 1.1
+    np.testing.assert_allclose(ours.predict(new), theirs.predict(new), rtol=1e-6)
+    assert ours.score(X, Y) == pytest.approx(theirs.score(X, Y), abs=1e-8)
+
+
+def test_tables_of_parties_and_new_rows() -> None:
+    labels = Y[:400].sample(frac=1.0, random_state=9)
+    model = VerticalRidge().fit(tables(slice(0, 400)), labels)
+    joined = Ridge().fit(X.iloc[:400], Y.iloc[:400])
+    known = pd.Series(joined.coef_, index=X.columns)
+    np.testing.assert_allclose(model.coef_, known[[c for p in PARTIES.values() for c in p]])
+    assert model.party_coef_["blood"]["s3"] == pytest.approx(known["s3"])
+    new = tables(slice(400, None), seed=5)
+    new["blood"] = new["blood"][PARTIES["blood"][::-1]]  # columns in another order
+    predicted = pd.Series(model.predict(new), index=new["body"].index)
+    np.testing.assert_allclose(predicted.sort_index(), joined.predict(X.iloc[400:]))
+    theirs = joined.score(X.iloc[400:], Y.iloc[400:])
+    assert model.score(new, Y.iloc[400:]) == pytest.approx(theirs)
+
+
+def test_standardizing_is_scaling_first() -> None:
+    wide = X * np.linspace(0.1, 1e3, 10)
+    ours = VerticalRidge(standardize=True, parties=3).fit(wide, Y)
+    theirs = make_pipeline(StandardScaler(), Ridge()).fit(wide, Y)
+    np.testing.assert_allclose(ours.predict(wide), theirs.predict(wide), rtol=1e-8)
+
+
+def test_the_support_vector_machine_has_its_objective() -> None:
+    Z, y = load_breast_cancer(return_X_y=True)
+    Z, y = StandardScaler().fit_transform(Z)[:150], np.where(y == 1, "fine", "ill")[:150]
+    ours, theirs = VerticalSVC(parties=3, tol=1e-3), SVC(kernel="linear", tol=1e-8)
+    signs = np.where(y == "ill", 1.0, -1.0)
+
+    def objective(model: Any) -> float:
+        margins = signs * (Z @ model.coef_[0] + model.intercept_[0])
+        return float(0.5 * model.coef_[0] @ model.coef_[0] + np.maximum(0, 1 - margins).sum())
+
+    ours.fit(Z, y)
+    assert objective(ours) <= objective(theirs.fit(Z, y)) * (1 + 1e-3)
+    assert (ours.predict(Z) == theirs.predict(Z)).mean() > 0.99
+    assert set(ours.classes_) == {"fine", "ill"}
+
+
+def test_pipelines_and_grid_search() -> None:
+    pipeline = make_pipeline(StandardScaler(), VerticalRidge(parties=2))
+    search = GridSearchCV(pipeline, {"verticalridge__alpha": [0.1, 10.0]}, cv=2)
+    search.fit(X.iloc[:100], Y.iloc[:100])
+    theirs = GridSearchCV(
+        make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 10.0]}, cv=2
+    ).fit(X.iloc[:100], Y.iloc[:100])
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-6
+    )
+
+
+def test_a_warm_start_is_shorter() -> None:
+    model = VerticalLasso(0.5, parties=2, warm_start=True).fit(X, Y)
+    cold = model.n_iter_
+    assert model.set_params(alpha=0.501).fit(X, Y).n_iter_ < cold
+    assert model.fit(X.iloc[:300], Y.iloc[:300]).result_.status == "optimal"  # another size
+
+
+def test_limits_are_told() -> None:
+    with pytest.warns(ConvergenceWarning, match="VerticalLasso: ended as 'max_iterations'"):
+        VerticalLasso(0.5, parties=2, max_iter=3).fit(X, Y)
+
+
+INAPPLICABLE = {"check_dtype_object": "the message names party and column; it is a ValueError"}
+
+
+def test_scikit_learns_own_checks() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = check_estimator(
+            VerticalRidge(tol=1e-10), on_fail=None, on_skip=None,
+            expected_failed_checks=INAPPLICABLE,
+        )  # fmt: skip
+    failed = {check["check_name"] for check in found if check["status"] == "failed"}
+    assert failed == set()
+    assert len(found) > 40
