@@ -27,7 +27,7 @@ from ccmac.results import Result, Solution
 from ccmac.workspace import Workspace
 
 SHOWN = 3  # rows in the words of a contradiction
-ROUNDING = 1e-7  # share of the largest price below which a wrong sign is rounding
+WRONG_SIGN = 1e-7  # share of the largest price below which a wrong sign is rounding
 
 
 def lifted(work: Workspace, solution: Any) -> Any:
@@ -126,7 +126,7 @@ def _prices(
 ) -> Multipliers:
     user, shared = way.user, way.shared(prices.coupled, prices.shared)
     coupled = prices.coupled[: user.m]
-    top = ROUNDING * max(1.0, float(np.abs(prices.coupled).max(initial=0.0)))
+    top = WRONG_SIGN * max(1.0, float(np.abs(prices.coupled).max(initial=0.0)))
     agents = list(user.agents.values())
     local = [_signed(v, a.C_sense, top) for v, a in zip(prices.local, agents, strict=True)]
     shared = [_signed(v, a.D_sense, top) for v, a in zip(shared, agents, strict=True)]

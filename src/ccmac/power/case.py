@@ -13,7 +13,7 @@ from ccmac.inputs import Array, real_vector
 from ccmac.network import Network
 from ccmac.power.areas import area_graph, partition
 from ccmac.power.grid import Grid, read_grid
-from ccmac.power.model import Model, Settings, Storage
+from ccmac.power.model import Ask, Model, Storage
 from ccmac.problem import Problem
 
 DAY = np.array([
@@ -104,7 +104,7 @@ class Dispatch:
         ratings[loaded] = factor * flow[loaded]
         return ratings
 
-    def after(self, result: Any, hours: int) -> Settings:
+    def after(self, result: Any, hours: int) -> Ask:
         """The settings ``hours`` later: outputs and stored energy as the result leaves them."""
         ask, last = self.model.ask, hours - 1
         stored = self.stored(result)[last] / self.grid.base
@@ -145,12 +145,12 @@ def dc_opf(
     return _dispatch(grid, parts, names, ask)
 
 
-def _dispatch(grid: Grid, parts: list[list[int]], names: list[str], ask: Settings) -> Dispatch:
+def _dispatch(grid: Grid, parts: list[list[int]], names: list[str], ask: Ask) -> Dispatch:
     network = Network.from_graph(area_graph(grid, parts, names), nodes=names, name=grid.name)
     return Dispatch(grid, Model(grid, parts, names, ask), network)
 
 
-def later(case: Dispatch, settings: Settings) -> Dispatch:
+def later(case: Dispatch, settings: Ask) -> Dispatch:
     """The same grid and areas with other settings."""
     model = case.model
     return replace(case, model=Model(case.grid, model.parts, model.names, settings))
@@ -158,7 +158,7 @@ def later(case: Dispatch, settings: Settings) -> Dispatch:
 
 def _settings(
     grid: Grid, hours: int, reserve: float, ramp: float | None, storage: Any, load: Any
-) -> Settings:
+) -> Ask:
     if type(hours) is not int or hours < 1:
         raise InputError(f"power: hours = {hours}; give a whole number >= 1")
     if not 0 <= reserve < 1 or (ramp is not None and not ramp > 0):
@@ -175,4 +175,4 @@ def _settings(
         Storage(place[b], power / grid.base, energy / grid.base, *2 * (0.5 * energy / grid.base,))
         for b, (power, energy) in (storage or {}).items()
     )
-    return Settings(factor if np.ndim(load) else float(factor[0]) * day, reserve, ramp, stores)
+    return Ask(factor if np.ndim(load) else float(factor[0]) * day, reserve, ramp, stores)

@@ -42,7 +42,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Ask:
     """What is asked beside the grid; powers in per unit.
 
     ``load`` has a factor of the demand for every hour. ``before`` are the outputs in the hour
@@ -88,7 +88,7 @@ class _Rows:
 class Model:
     """The problem, and where everything is in it."""
 
-    def __init__(self, grid: Grid, parts: list[list[int]], names: list[str], ask: Settings) -> None:
+    def __init__(self, grid: Grid, parts: list[list[int]], names: list[str], ask: Ask) -> None:
         self.grid, self.parts, self.names, self.ask = grid, parts, names, ask
         self.area = of_bus(parts)
         limit = grid.reachable

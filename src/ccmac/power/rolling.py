@@ -18,7 +18,7 @@ from ccmac.results import Result
 
 
 @dataclass(frozen=True)
-class Step:
+class Window:
     """One window: the case, its result and what is carried out (MW by units)."""
 
     case: Dispatch
@@ -30,11 +30,11 @@ class Step:
         return np.asarray(self.case.generation(self.result)[0])
 
 
-def rolling(case: Dispatch, steps: int, tol: float = 1e-8) -> Iterator[Step]:
+def rolling(case: Dispatch, steps: int, tol: float = 1e-8) -> Iterator[Window]:
     """``steps`` windows of ``case``, an hour apart; ends early where one has no solution."""
     for _ in range(steps):
         result = solve(case.problem, case.network, tol=tol)
-        yield Step(case, result)
+        yield Window(case, result)
         if result.status not in ("optimal", "converged"):
             return
         case = later(case, case.after(result, 1))
