@@ -248,14 +248,12 @@ def _block_diagonal(
     blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
 ) -> sp.csr_array | sp.csc_array | None:
     """One matrix for the family when every present block is sparse, and small on the average."""
-    if not _all_sparse(blocks):
-        return None
-    if sum(b.nnz for b in blocks if b is not None) > SMALL * len(blocks):
+    stored = [b.nnz for b in blocks if is_sparse(b)]
+    if not _all_sparse(blocks) or sum(stored) > SMALL * len(blocks):
         return None
     filled = _filled(blocks, rows, columns)
-    starts = np.cumsum([0, *columns[:-1]])
-    indices = np.concatenate([b.indices for b in filled])
-    indices = indices + np.repeat(starts, [b.nnz for b in filled])
+    starts = np.repeat(np.cumsum([0, *columns[:-1]]), [b.nnz for b in filled])
+    indices = np.concatenate([b.indices for b in filled]) + starts
     ends = np.cumsum(np.concatenate([[0], *(np.diff(b.indptr) for b in filled)]))
     data = np.concatenate([b.data for b in filled])
     return _compressed(sp.csr_array((data, indices, ends), shape=(sum(rows), sum(columns))))

@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_matrix
+from ccmac.network.spectra import eccentricities, hops, large_extremes
 from ccmac.network.weights import canonical, metropolis_weights
 from ccmac.texts import shown
 
-WIDTH, RESTARTS = 60, 20  # of Lanczos, before a factorization is tried
-CHUNK = 256  # agents whose distances to all others are held at a time
-FEW_HOPS = 50  # from one agent to all others: then many agents are searched from at once
 LARGEST = 10_000_000  # agents of a named family
 SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither overflow nor vanish
 
@@ -228,7 +226,7 @@ class Network:
             return 1.0, 1.0
         if self.n <= 2000:
             return float(self.eigenvalues[1]), float(self.eigenvalues[-1])
-        return _extremes(self.weights)
+        return large_extremes(self.weights)
 
     @property
     def condition(self) -> float:
@@ -238,30 +236,12 @@ class Network:
 
     def hops(self, origins: Sequence[int] | None = None) -> NDArray[np.int64]:
         """Rows of the matrix of hop distances: one search of the graph per origin."""
-        where = range(self.n) if origins is None else origins
-        found = sp.csgraph.dijkstra(abs(self.weights), unweighted=True, indices=list(where))
-        return np.asarray(found, dtype=np.int64).reshape(len(where), self.n)
+        return hops(self.weights, range(self.n) if origins is None else origins)
 
     @cached_property
     def _eccentricities(self) -> NDArray[np.int64]:
-        """Every agent's largest hop distance; those of a part of the agents at a time."""
-        wide = self.n > CHUNK and self.hops([0]).max() <= FEW_HOPS
-        search = self._flooded if wide else lambda part: self.hops(part).max(axis=1)
-        parts = [range(k, min(k + CHUNK, self.n)) for k in range(0, self.n, CHUNK)]
-        return np.concatenate([search(part) for part in parts])
-
-    def _flooded(self, origins: range) -> NDArray[np.int64]:
-        """Hops until all agents have heard of each origin, one bit each: for graphs of few hops."""
-        links = sp.csr_array(abs(self.weights) + sp.eye_array(self.n))
-        heard = np.zeros((self.n, len(origins)), dtype=bool)
-        heard[list(origins), range(len(origins))] = True
-        bits, hops = np.packbits(heard, axis=1), np.zeros(len(origins), dtype=np.int64)
-        while True:
-            known = np.unpackbits(np.bitwise_and.reduce(bits, axis=0), count=len(origins))
-            if known.all():
-                return hops
-            hops += known == 0
-            bits = np.bitwise_or.reduceat(bits[links.indices], links.indptr[:-1], axis=0)
+        """Every agent's largest hop distance."""
+        return eccentricities(self.weights)
 
     @property
     def diameter(self) -> int:
@@ -286,29 +266,6 @@ class Network:
 
     def __repr__(self) -> str:
         return f"Network({self.name}, n={self.n}, kappa_W={self.condition:.4g})"
-
-
-def _extremes(weights: sp.csr_array) -> tuple[float, float]:
-    """(lambda_min^+, lambda_max) of a large W, the same ones every time.
-
-    Well-connected graphs, whose factors fill, have a wide gap above 0 that Lanczos finds at once;
-    long ones, where it would not end, have sparse factors.
-    """
-    n = weights.shape[0]
-    start = np.random.default_rng(0).standard_normal(n)
-    asked: dict[str, Any] = {"which": "LA", "k": 1, "ncv": WIDTH, "v0": start, "tol": 1e-8}
-    top = float(sp.linalg.eigsh(weights, **asked)[0][0])
-    start -= start.mean()
-    mirrored = sp.linalg.LinearOperator(
-        (n, n), matvec=lambda v: top * (v - v.mean()) - weights @ (v - v.mean()), dtype=np.float64
-    )
-    try:
-        gap = sp.linalg.eigsh(mirrored, maxiter=RESTARTS, **asked)[0]
-        return top - float(gap[0]), top
-    except sp.linalg.ArpackNoConvergence:
-        shifted = weights + sp.eye_array(n) * (1e-8 * top)
-        low = sp.linalg.eigsh(shifted, k=2, sigma=0.0, v0=start, return_eigenvectors=False)
-        return float(np.max(low) - 1e-8 * top), top
 
 
 def _check_counts(*counts: int) -> None:

@@ -1,0 +1,68 @@
+"""Hop distances and the ends of the spectrum of a gossip matrix, for thousands of agents too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+WIDTH, RESTARTS = 60, 20  # of Lanczos, before a factorization is tried
+CHUNK = 256  # agents whose distances to all others are held at a time
+FEW_HOPS = 50  # from one agent to all others: then many agents are searched from at once
+
+
+def hops(weights: sp.csr_array, origins: Sequence[int]) -> NDArray[np.int64]:
+    """Hop distances from each origin to all agents, one row per origin."""
+    found = sp.csgraph.dijkstra(abs(weights), unweighted=True, indices=list(origins))
+    return np.asarray(found, dtype=np.int64).reshape(len(origins), weights.shape[0])
+
+
+def eccentricities(weights: sp.csr_array) -> NDArray[np.int64]:
+    """Every agent's largest hop distance; those of a part of the agents at a time."""
+    n = weights.shape[0]
+    wide = n > CHUNK and hops(weights, [0]).max() <= FEW_HOPS
+    parts = [range(k, min(k + CHUNK, n)) for k in range(0, n, CHUNK)]
+    if wide:
+        return np.concatenate([flooded(weights, part) for part in parts])
+    return np.concatenate([hops(weights, part).max(axis=1) for part in parts])
+
+
+def flooded(weights: sp.csr_array, origins: range) -> NDArray[np.int64]:
+    """Hops until all agents have heard of each origin, one bit each: for graphs of few hops."""
+    n = weights.shape[0]
+    links = sp.csr_array(abs(weights) + sp.eye_array(n))
+    heard = np.zeros((n, len(origins)), dtype=bool)
+    heard[list(origins), range(len(origins))] = True
+    bits, count = np.packbits(heard, axis=1), np.zeros(len(origins), dtype=np.int64)
+    while True:
+        known = np.unpackbits(np.bitwise_and.reduce(bits, axis=0), count=len(origins))
+        if known.all():
+            return count
+        count += known == 0
+        bits = np.bitwise_or.reduceat(bits[links.indices], links.indptr[:-1], axis=0)
+
+
+def large_extremes(weights: sp.csr_array) -> tuple[float, float]:
+    """(lambda_min^+, lambda_max) of a large W, the same ones every time.
+
+    Well-connected graphs, whose factors fill, have a wide gap above 0 that Lanczos finds at once;
+    long ones, where it would not end, have sparse factors.
+    """
+    n = weights.shape[0]
+    start = np.random.default_rng(0).standard_normal(n)
+    asked: dict[str, Any] = {"which": "LA", "k": 1, "ncv": WIDTH, "v0": start, "tol": 1e-8}
+    top = float(sp.linalg.eigsh(weights, **asked)[0][0])
+    start -= start.mean()
+    mirrored = sp.linalg.LinearOperator(
+        (n, n), matvec=lambda v: top * (v - v.mean()) - weights @ (v - v.mean()), dtype=np.float64
+    )
+    try:
+        gap = sp.linalg.eigsh(mirrored, maxiter=RESTARTS, **asked)[0]
+        return top - float(gap[0]), top
+    except sp.linalg.ArpackNoConvergence:
+        shifted = weights + sp.eye_array(n) * (1e-8 * top)
+        low = sp.linalg.eigsh(shifted, k=2, sigma=0.0, v0=start, return_eigenvectors=False)
+        return float(np.max(low) - 1e-8 * top), top
