@@ -4,6 +4,7 @@ from .api import plan, solve
 from .ledger import Costs
 from .methods.registry import available_methods
 from .network import Network
+from .prepared import PreparedProblem, prepare
 from .problem import Agent, Problem
 from .realizations.base import Certificates
 from .results import Result, Solution
@@ -17,6 +18,7 @@ __all__ = [
     "Costs",
     "InProcess",
     "Network",
+    "PreparedProblem",
     "Problem",
     "Result",
     "Solution",
@@ -31,6 +33,7 @@ __all__ = [
     "objectives",
     "plan",
     "power",
+    "prepare",
     "runtime",
     "solve",
     "storage",

@@ -88,15 +88,12 @@ def solve(
     """
     if moved:
         _refuse_moved("solve", moved)
-    if max_iterations is not None and (type(max_iterations) is not int or max_iterations < 1):
-        raise InputError(f"max_iterations = {shown(max_iterations)} must be a whole number >= 1")
-    if max_seconds is not None and not _positive(max_seconds):
-        raise InputError(f"max_seconds = {shown(max_seconds)} must be a positive number")
+    limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress)
     with explained(problem):
         run = _run(
             problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
         )
-        return run.solve(Limits(max_iterations, max_seconds, checkpoint, callback, progress))
+        return run.solve(limits)
 
 
 def plan(
@@ -123,15 +120,41 @@ def plan(
         return run.plan(run.prepare())
 
 
+def checked_limits(
+    max_iterations: int | None, max_seconds: float | None,
+    checkpoint: str | Path | Mapping[str, Any] | None,
+    callback: Callable[[int, State], object] | None, progress: bool | None,
+) -> Limits:  # fmt: skip
+    """The limits of a run, if they are such."""
+    if max_iterations is not None and (type(max_iterations) is not int or max_iterations < 1):
+        raise InputError(f"max_iterations = {shown(max_iterations)} must be a whole number >= 1")
+    if max_seconds is not None and not _positive(max_seconds):
+        raise InputError(f"max_seconds = {shown(max_seconds)} must be a positive number")
+    return Limits(max_iterations, max_seconds, checkpoint, callback, progress)
+
+
 def _run(
     problem: Problem | Stack, network: Any, method: str | Method, tol: float, reference: Any,
     warm_start: Solution | None, runtime: Runtime | str | None, averaging: str,
     costs: Costs | None, seed: int,
 ) -> Run:  # fmt: skip
     """Everything checked, before any work."""
-    asked = parse(method)
+    _check_tolerance(tol)
+    work, asked = placed(problem, network, method, runtime, averaging, seed)
+    return run_on(work, asked, tol, reference, warm_start, costs, seed)
+
+
+def _check_tolerance(tol: Any) -> None:
     if not _positive(tol):
         raise InputError(f"tol = {shown(tol)} must be a positive number, such as 1e-6")
+
+
+def placed(
+    problem: Problem | Stack, network: Any, method: str | Method, runtime: Runtime | str | None,
+    averaging: str, seed: int,
+) -> tuple[Workspace, Method]:  # fmt: skip
+    """The problem on a runtime, and the method, both checked."""
+    asked = parse(method)
     if type(seed) is not int or seed < 0:
         raise InputError(f"seed = {shown(seed)} must be a whole number >= 0")
     if not isinstance(problem, Problem | Stack):
@@ -144,7 +167,16 @@ def _run(
     n, names = 1, []
     if isinstance(problem, Problem):
         n, names = problem.n, [a.name for a in problem.agents.values() if problem.complete]
-    work = Workspace(problem, make_runtime(as_network(network, n, names), runtime, averaging))
+    found = make_runtime(as_network(network, n, names), runtime, averaging)
+    return Workspace(problem, found), asked
+
+
+def run_on(
+    work: Workspace, asked: Method, tol: float, reference: Any, warm_start: Solution | None,
+    costs: Costs | None, seed: int,
+) -> Run:  # fmt: skip
+    """One run on a workspace."""
+    _check_tolerance(tol)
     warm_start, reference = lifted(work, warm_start), lifted(work, reference)
     x0, z0 = starting_point(work, warm_start)
     observed = reference is not None

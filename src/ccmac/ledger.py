@@ -132,6 +132,12 @@ class Ledger:
         used = [u for u in UNITS if self.total(u)]
         return {p: {u: self._counts[p][u] for u in used} for p in PHASES}
 
+    def taken(self) -> Ledger:
+        """What was charged so far, in a ledger of its own; this one begins anew."""
+        other = Ledger()
+        other._counts, self._counts = self._counts, other._counts
+        return other
+
     def restore(self, counts: Mapping[str, Mapping[str, int]]) -> None:
         """Continue from the counts of :meth:`as_dict` (a checkpoint)."""
         for phase, units in counts.items():

@@ -28,15 +28,21 @@ def spread(seed: int, m: int, rank: int, decades: float) -> np.ndarray:
     decades=st.floats(0, 12),
     c=st.sampled_from([1e-6, 1e-3, 1.0]),
     repeated=st.booleans(),
+    grown=st.booleans(),
 )
 def test_a_sketch_stays_below(
-    seed: int, m: int, size: int, decades: float, c: float, repeated: bool
+    seed: int, m: int, size: int, decades: float, c: float, repeated: bool, grown: bool
 ) -> None:
     S = spread(seed, m, max(1, m // 2), decades)
     W = random_signs(m, min(size, m), seed)
     if repeated:
         W = np.hstack([W, W[:, :1] * (1 + 1e-9)])
-    M = Nystrom.of(W, S @ W, EPS * m * np.linalg.norm(S)).plus(c)
+    found = Nystrom.of(W, S @ W, EPS * m * np.linalg.norm(S))
+    if grown:
+        P = np.linalg.qr(np.random.default_rng(seed).standard_normal((m, 3)))[0]
+        P[:, 0] = W[:, 0] + 1e-7 * P[:, 0]  # nearly nothing new
+        found = found.grown(P, S @ P)
+    M = found.plus(c)
     assert M.share > 0.9
     whole = M.B @ M.B.T + c * np.eye(m)
     least = np.linalg.eigvalsh(S + c * np.eye(m) - M.share * whole)[0]

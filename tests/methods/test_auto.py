@@ -17,6 +17,7 @@ from ccmac.methods import (
     CrossDirect,
     CrossIpm,
     CrossLbfgs,
+    CrossNewton,
     CrossSliding,
 )
 from ccmac.methods.auto import ARGMIN_GRADIENTS
@@ -62,8 +63,17 @@ def test_the_method_that_fits(problem: str, options: dict[str, Any], method: Met
     assert chosen(problem, **options) == method
 
 
-def test_prices_decide_between_gradients_and_minimisations() -> None:
-    """Where one averaging costs as much as the gradients of one minimisation."""
+def test_newton_where_averagings_have_a_price() -> None:
+    assert chosen("logistic") == CrossNewton()
+    assert chosen("logistic", Costs(round=0.0)) == CrossApapc()
+    assert chosen("logistic", access="matvec") == CrossApapc(access="matvec")
+
+
+def test_prices_decide_between_gradients_and_minimisations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where one averaging costs as much as the gradients of one minimisation, and Newton is out."""
+    monkeypatch.setattr(Auto, "_newton", lambda *_: False)
     made = posed("logistic")
     assert made.network is not None
     rounds = InProcess(made.network).averaging.rounds

@@ -158,7 +158,7 @@ def _others() -> Iterator[Case]:
     yield from _many("cross-lbfgs", "quadratic", ALL)
     yield from _many("cross-lbfgs", "logistic", ENDS, {}, {"averaging": "tree"})
     yield from _many("auto", "quadratic", PROVED)
-    for problem in ("logistic", "flat", "absolute", "composite"):
+    for problem in ("flat", "absolute", "composite"):
         yield from _many("auto", problem, PROVED, tol=1e-3)
 
 
@@ -206,6 +206,10 @@ def _baselines() -> Iterator[Case]:
     yield from _many("mixed-yarmoshik", "B-zero", ALL)
     yield from _many("mixed-yarmoshik", "B-zero", (12,), {"fused": False})
     yield from _many("mixed-yarmoshik", "ridge", ENDS, {"reduction": "R2"}, {"reduction": "R3"})
+    # Certified runs end so close to the solution that their bounds are rounding.
+    ends = ("reference", 4)
+    yield from _many("cross-newton", "logistic", ends, {}, {"sketch": 1}, {"averaging": "tree"})
+    yield from _many("auto", "logistic", (4,))
 
 
 CASES = (*_apapc(), *_others(), *_convex(), *_baselines())

@@ -41,6 +41,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     "condat-vu": PRIMAL_DUAL,
     "pdhg": PRIMAL_DUAL,
     "papc": PRIMAL_DUAL,
+    "cross-newton": {"sketch": (2,)},
 }  # fmt: skip
 # What belongs to another realization or schedule than the default: taken together, refused alone.
 OTHERS = ("rule", "delta", "interval", "model", "materialise", "spectra")
@@ -146,6 +147,8 @@ def home(method: str, options: dict[str, Any]) -> Posed:
     """A problem that the method can take, with the options if they are right."""
     if options.get("realization") == "stack":
         return posed("stack")
+    if method == "cross-newton":
+        return posed("logistic")
     if method in ("cross-continuation", "cross-sliding"):
         return posed("flat" if method == "cross-continuation" else "absolute")
     reduced = options.get("reduction") in ("R2", "R3")

@@ -10,9 +10,12 @@ with E = B L' - S W and L L' >= W'S W,
 
     (1 - t) B B' <= S + (e^2 / t) I,   e = ||E L^{-T}||,   t > 0
 
-(with a = B'x and u = W L^{-T} a: 0 <= (x - u)'S(x - u) <= x'Sx - |a|^2 + 2 x'E L^{-T} a). A core
-shifted by nu W'W, nu above the rounding, makes L L' >= W'S W. Hence S + c I >= (1 - e/sqrt c) M.
-No communication: who computes Y pays. Cost: 4 m r^2 operations once, 4 m r a solve.
+(with a = B'x and u = W L^{-T} a: 0 <= (x - u)'S(x - u) <= x'Sx - |a|^2 + 2 x'E L^{-T} a). A shift
+of the core by nu I, nu above the rounding, makes F = L L' - W'S W >= 0. Hence
+S + c I >= (1 - e/sqrt c) M.
+Further vectors P with their images extend L by rows P'B: B_new = (S P - B B'P) L_new^{-T}.
+No communication: who computes Y pays. Cost: 4 m r^2 operations once (4 m r k for k more vectors),
+4 m r a solve.
 """
 
 from __future__ import annotations
@@ -28,54 +31,79 @@ from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
 
 SHIFT = 1e-9  # nu over the mean of the core's diagonal, at the least
-DEPENDENT = 1e-4  # test vectors whose Gram matrix has eigenvalues below this are thinned out
 
 
 def random_signs(m: int, r: int, seed: int) -> Array:
     """Random signs / sqrt(m), the same for everybody with the same seed."""
-    signs = np.random.default_rng([seed, m, r]).integers(0, 2, (m, r), dtype=np.int8)
-    return np.asarray((2.0 * signs - 1.0) / math.sqrt(m), dtype=np.float64)
+    drawn = np.random.default_rng([seed, m, r]).bytes(-(-m * r // 8))
+    bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8), count=m * r).reshape(m, r)
+    return np.array([-1.0, 1.0])[bits] / math.sqrt(m)
 
 
 @dataclass(frozen=True)
 class Nystrom:
-    """B and e of the module text; e is infinite where nothing is known of the rounding."""
+    """B and B'B; ``off`` >= ||E||, ``floor`` <= the least eigenvalue of F, ``length`` = ||L||_F.
+
+    ``noise``: images are known with ||Y - S W|| <= noise ||W||_F (infinite: nothing is known).
+    """
 
     B: Array
-    e: float
+    inner: Array
+    noise: float
+    off: float = 0.0
+    floor: float = math.inf
+    length: float = 0.0
+
+    @property
+    def e(self) -> float:
+        """Of the module text."""
+        return self.off / math.sqrt(self.floor)
+
+    @classmethod
+    def nothing(cls, m: int, noise: float = math.inf) -> Nystrom:
+        """No vectors: B B' = 0."""
+        return cls(np.zeros((m, 0)), np.zeros((0, 0)), noise)
 
     @classmethod
     def of(cls, W: Array, Y: Array, noise: float = math.inf) -> Nystrom:
-        """From test vectors and images with ||Y - S W|| <= noise ||W||_F."""
-        m, r = W.shape
-        gram = W.T @ W
-        values = np.linalg.eigvalsh(gram)
-        if values[0] < DEPENDENT * values[-1]:
-            values, turn = np.linalg.eigh(gram)
-            turn = turn[:, values >= DEPENDENT * values[-1]]
-            return cls.of(W @ turn, Y @ turn, noise)
-        core = W.T @ Y
-        size_W, size_Y = math.sqrt(np.trace(gram)), float(np.linalg.norm(Y))
-        least = float(values[0]) - 4 * EPS * m * float(values[-1])
-        off = noise * size_W
-        rounding = 2 * EPS * (m + r) * size_W * size_Y + math.sqrt(values[-1]) * off
-        nu = SHIFT * np.trace(core) / np.trace(gram)
+        """From test vectors and their images."""
+        return cls.nothing(len(W), noise).grown(W, Y)
+
+    def grown(self, P: Array, Y: Array) -> Nystrom:
+        """With further vectors and their images."""
+        if not P.shape[1]:
+            return self
+        m, k = P.shape
+        r = self.B.shape[1] + k
+        rows = P.T @ self.B
+        core = P.T @ Y
+        size_P, size_Y, size_B = (float(np.linalg.norm(v)) for v in (P, Y, self.B))
+        off = self.noise * size_P
+        rounding = 2 * EPS * (m + r) * size_P * (size_Y + size_P * size_B**2) + size_P * off
+        nu = SHIFT * float(np.trace(core)) / k
+        # P'B, the new rows of L, differ from P'S W L^{-T}: what F has beside its diagonal blocks.
+        beside = size_P * (self.off + 2 * EPS * m * size_B * self.length)
         if math.isfinite(rounding):
-            nu = max(nu, 4 * rounding / least)
-        shifted = 0.5 * (core + core.T) + nu * gram
-        L = np.linalg.cholesky(shifted)
-        B = np.ascontiguousarray(scipy.linalg.solve_triangular(L, Y.T, lower=True).T)
-        off += 2 * EPS * r * float(np.linalg.norm(B)) * float(np.linalg.norm(L))
-        return cls(B, off / math.sqrt(0.5 * nu * least))
+            nu = max(nu, 4 * (rounding + beside * (beside / self.floor)))
+        rest = 0.5 * (core + core.T) - rows @ rows.T
+        rest[np.diag_indices_from(rest)] += nu
+        L = np.linalg.cholesky(rest)
+        left = (Y - self.B @ rows.T).T
+        B = scipy.linalg.solve_triangular(L, left, lower=True, check_finite=False).T
+        size_L = math.hypot(float(np.linalg.norm(L)), float(np.linalg.norm(rows)))
+        off += 2 * EPS * r * math.hypot(float(np.linalg.norm(B)), size_B) * size_L
+        mixed = self.B.T @ B
+        inner = np.block([[self.inner, mixed], [mixed.T, B.T @ B]])
+        turn = 1 + beside / self.floor
+        floor = min(self.floor, 0.5 * nu) / turn / turn
+        return Nystrom(
+            np.hstack([self.B, B]), inner, self.noise, math.hypot(self.off, off), floor,
+            math.hypot(self.length, size_L),
+        )  # fmt: skip
 
     def plus(self, c: float) -> Shifted:
         """M = B B' + c I."""
-        return Shifted(self.B, c, self.e)
-
-    @classmethod
-    def nothing(cls, m: int) -> Nystrom:
-        """No vectors: B B' = 0."""
-        return cls(np.zeros((m, 0)), 0.0)
+        return Shifted(self.B, self.inner, c, self.e)
 
 
 class Shifted:
@@ -84,18 +112,16 @@ class Shifted:
     ``share``: S + c I >= share M is proved (0 where nothing is).
     """
 
-    def __init__(self, B: Array, c: float, e: float) -> None:
+    def __init__(self, B: Array, inner: Array, c: float, e: float) -> None:
         self.B, self.c = B, c
         self.share = max(1.0 - e / math.sqrt(c), 0.0)
         self._factor: Any = None
         if B.shape[1]:
-            inner = B.T @ B
-            inner[np.diag_indices_from(inner)] += c
-            self._factor = scipy.linalg.cho_factor(inner)
+            self._factor = scipy.linalg.cho_factor(inner + c * np.eye(len(inner)))
 
     def _inside(self, v: Array) -> Array:
         """y that minimises ||v - B y||^2 / c + ||y||^2."""
-        return np.asarray(scipy.linalg.cho_solve(self._factor, v @ self.B))
+        return np.asarray(scipy.linalg.cho_solve(self._factor, v @ self.B, check_finite=False))
 
     def solve(self, v: Array) -> Array:
         """M^{-1} v."""

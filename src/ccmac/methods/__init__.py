@@ -17,6 +17,7 @@ from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
+from ccmac.methods.newton.method import CrossNewton
 from ccmac.methods.sliding.method import CrossSliding
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "CrossDirect",
     "CrossIpm",
     "CrossLbfgs",
+    "CrossNewton",
     "CrossSliding",
     "Dpmm",
     "Iteration",

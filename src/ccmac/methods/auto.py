@@ -14,6 +14,7 @@ from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local.inverse import affordable
 from ccmac.methods.local.minimum import without_factorizations
+from ccmac.methods.newton.method import CrossNewton, summable
 from ccmac.methods.options import option, options_of
 from ccmac.methods.realized import ACCESS, CERTIFICATES, REALIZATIONS
 from ccmac.methods.sliding.method import CrossSliding
@@ -58,12 +59,16 @@ class Auto(Method):
     def ranked(self, work: Workspace, request: Request) -> list[tuple[Method, str]]:
         """The methods to take one after the other, should one stall."""
         method, why = self._first(work, request)
-        if isinstance(method, CrossCg | CrossLbfgs):
-            return [(method, why), (self._with(CrossApapc), "what came before it stalled")]
+        if isinstance(method, CrossCg | CrossLbfgs | CrossNewton):
+            strongly = "strongly convex" in work.capabilities
+            last = self._with(CrossApapc if strongly else CrossContinuation)
+            return [(method, why), (last, "what came before it stalled")]
         return [(method, why)]
 
     def _first(self, work: Workspace, request: Request) -> tuple[Method, str]:
         able = work.capabilities
+        if self._newton(work, request):
+            return self._with(CrossNewton), "smooth, with Hessians: fewest averagings"
         if {"smooth", "strongly convex"} <= able:
             if self._free(work) and "quadratic" in able and affordable(work):
                 if work.reduced is not None:
@@ -88,6 +93,13 @@ class Auto(Method):
         if smooth:
             return self._with(CrossContinuation), "smooth but not strongly convex"
         return self._with(CrossSliding), "not smooth, and some objective has no prox"
+
+    def _newton(self, work: Workspace, request: Request) -> bool:
+        """Whether cross-newton has a form for the problem, and averagings have a price."""
+        able = work.capabilities
+        if not self._free(work) or "smooth" not in able or "quadratic" in able:
+            return False
+        return request.costs.round > 0 and (work.explicit is not None or summable(work) is not None)
 
     def _free(self, work: Workspace) -> bool:
         """Nothing was asked for that only the methods on a realization know."""

@@ -191,7 +191,8 @@ class CrossCg(JudgedMethod):
 
     def _sketched(self, parts: Eliminated, request: Request) -> Prepared:
         """One averaging of a block; the bound needs nothing else."""
-        size = self.sketch or planned_size(parts.runtime, parts.m, request.costs)
+        costs, again = request.costs, parts.recycles
+        size = self.sketch or planned_size(parts.runtime, parts.m, costs, again=again)
         M = parts.sketch(min(size, parts.m), request.seed).plus(parts.c)
         stopping = None if request.reference else DualStop(DualBound(parts, M), request.tol)
         return Prepared(

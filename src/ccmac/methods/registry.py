@@ -18,6 +18,7 @@ from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
+from ccmac.methods.newton.method import CrossNewton
 from ccmac.methods.options import built, described, options_of
 from ccmac.methods.realized import RealizedMethod
 from ccmac.methods.sliding.method import CrossSliding
@@ -30,6 +31,7 @@ REGISTRY: dict[str, type[Method]] = {
         CrossApapc, JointApapc, CrossCg, CrossDirect, CrossIpm, CrossLbfgs, CrossContinuation,
         CrossSliding,
         CoupledYarmoshik, MixedYarmoshik, Dpmm, TrackingAdmm, CondatVu, Pdhg, Papc,
+        CrossNewton,  # last: it takes not all that is smooth
     )
 }  # fmt: skip
 

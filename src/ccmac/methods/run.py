@@ -69,6 +69,7 @@ class Run:
         self.reference, self.warm = reference, warm
         self.why = "asked for"
         self.others: list[tuple[Method, str]] = []
+        self.ranked: list[tuple[Method, str]] = []  # by auto; filled in by who has asked before
         self.begun = time.perf_counter()
         self.warnings: list[str] = []
 
@@ -78,9 +79,8 @@ class Run:
         with self.work.ledger.phase("setup"):
             self._probe()
             if isinstance(self.method, Auto):
-                [(self.method, self.why), *self.others] = self.method.ranked(
-                    self.work, self.request
-                )
+                self.ranked = self.ranked or self.method.ranked(self.work, self.request)
+                [(self.method, self.why), *self.others] = self.ranked
             refuse_unless_fit(self.method, self.work)
             return self._proving(self.method.prepare(self.work, self.request))
 

@@ -32,14 +32,17 @@ HALVING = 32  # vectors that halve the iterations, as seen on real data
 FLOATS = 2**27  # that all agents may put into one sketch
 
 
-def planned_size(runtime: Runtime, m: int, costs: Costs) -> int:
-    """Vectors of the sketch: the least of round k + byte (r + k) where k halves every HALVING."""
+def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: bool = False) -> int:
+    """Vectors of the sketch: the least of round k + byte (r + k) where k halves every HALVING.
+
+    Twice as many at most where solves come ``again``.
+    """
     averaging = runtime.averaging
     round_price = costs.round * averaging.rounds
     row_price = costs.byte * FLOAT_BYTES * averaging.floats_sent * m
     if not round_price:
         return 0
-    most = min(LARGEST, m // 4, FLOATS // (m * runtime.n))
+    most = min(2 * LARGEST if again else LARGEST, m // 4, FLOATS // (m * runtime.n))
     return min(most, int(HALVING * math.log2(1 + round_price / row_price)) if row_price else most)
 
 
@@ -66,6 +69,7 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
 
     def __init__(self, parts: Eliminated, M: Shifted) -> None:
         self.parts, self.M, self.runtime, self.space = parts, M, parts.runtime, parts.space
+        self._last: tuple[Array, Array] | None = None
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
@@ -94,14 +98,22 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
 
     def _energy(self, r: Array) -> float:
         """r'M^{-1}r."""
-        return float(self.runtime.agree(r @ self.M.solve(r)))
+        return float(self.runtime.agree(r @ self._preconditioned(r)))
+
+    def _preconditioned(self, r: Array) -> Array:
+        """M^{-1} r, computed once for the same numbers."""
+        known = self._last
+        if known is None or not np.array_equal(known[0], r):
+            known = self._last = r, self.M.solve(r)
+        return known[1]
 
     def _conjugate(self, state: SketchedState) -> SketchedState:
         r, g = state.r[0], state.g
-        p = self.M.solve(r)
+        p = self._preconditioned(r)
         if state.g_old:
             p = p + (g / state.g_old) * state.p[0]
         q, change = self.parts.apply(p)
+        self.parts.keep(p, q)
         curvature = float(self.runtime.agree(p @ q))
         if curvature <= 0:
             return replace(state, over=True)

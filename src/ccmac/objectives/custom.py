@@ -22,8 +22,9 @@ class Custom(Objective):
     ``value(x, z)`` returns a number and ``gradient(x, z)`` the pair (grad_x, grad_z) or one
     concatenated array. ``smoothness`` is the Lipschitz constant of the whole gradient, and
     ``math.inf`` says that f is not smooth: ``gradient`` then returns a subgradient, and
-    ``lipschitz`` may bound its norm. ``prox(x, z, step_x, step_z)`` is optional. The constants are
-    believed; :func:`ccmac.objectives.checks.check_problem` probes them and warns.
+    ``lipschitz`` may bound its norm. ``prox(x, z, step_x, step_z)`` is optional, and so are Hessian
+    products ``hessian(x, z, v_x, v_z)`` for Newton's method. The constants are believed;
+    :func:`ccmac.objectives.checks.check_problem` probes them and warns.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Custom(Objective):
         prox: Callable[[Array, Array, float, float], Blocks] | None = None,
         dim: int | None = None,
         lipschitz: float = math.inf,
+        hessian: Callable[[Array, Array, Array, Array], Blocks] | None = None,
     ) -> None:
         if not callable(value):
             raise InputError("Custom, value: is not a function; give value(x, z) -> float")
@@ -44,6 +46,7 @@ class Custom(Objective):
         self._value = value
         self._gradient = gradient
         self._prox = prox
+        self._hessian = hessian
         self._dim = dim
         self.smoothness = _bound("Custom, smoothness", smoothness)
         self.strong_convexity = nonnegative("Custom, strong_convexity", strong_convexity)
@@ -91,6 +94,17 @@ class Custom(Objective):
         if self._prox is None:
             return super().prox(x, z, step_x, step_z)
         return _blocks("prox", self._prox(x, z, step_x, step_z), len(x), len(z))
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether there are Hessian products."""
+        return self._hessian is not None
+
+    def hessian_product(self, x: Array, z: Array, v_x: Array, v_z: Array) -> tuple[Array, Array]:
+        """The user's f''(x, z) v, as a pair of fresh float64 arrays."""
+        if self._hessian is None:
+            raise TypeError("Custom has no Hessian products")
+        return _blocks("hessian", self._hessian(x, z, v_x, v_z), len(x), len(z))
 
     def lipschitz(self, d: int, q: int) -> float:
         """The declared bound on subgradients."""

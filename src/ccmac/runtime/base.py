@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -104,6 +104,10 @@ class Runtime(ABC):
         self.charge_average(sum(part.shape[1] for part in parts))
         return [np.divide(total, self.n, out=total) for total in self._totals(parts)]
 
+    def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
+        """Common mean of rows that are computed piece by piece: one averaging of all of them."""
+        return self.average(np.hstack(list(pieces)))
+
     def mind_the_time(self) -> None:
         """A long setup ends at its deadline where one process can decide it for all."""
         alone = len(self.owned) == self.n
@@ -185,6 +189,13 @@ class InProcess(Runtime):
 
     def _totals(self, parts: Sequence[Array]) -> list[Array]:
         return [self.averaging.total(part) for part in parts]
+
+    def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
+        """No more than one piece of every agent's row is there at a time."""
+        self.mind_the_time()
+        total = np.hstack([self.averaging.total(piece) for piece in pieces])
+        self.charge_average(total.shape[1])
+        return np.divide(total, self.n, out=total)
 
     def _spread(self, values: Array) -> Array:
         return values

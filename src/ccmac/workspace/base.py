@@ -6,6 +6,8 @@ certificates and the way back to the user's variables all read from here.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +21,7 @@ from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.eliminated import Eliminated
+from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
@@ -46,11 +49,37 @@ class Workspace:
                 "build the network for the problem's n"
             )
         self.runtime, self.ledger = runtime, runtime.ledger
+        self.recycles = False  # whether solves leave something behind for later ones
         self.doubts: list[str] = []  # declared constants that did not hold when tried
         with self.ledger.phase("setup"):
             owned, limited = _owned_part(self.whole, runtime)
             self.reduction = Reduction.of(owned, runtime) if limited else None
             self.problem = owned if self.reduction is None else self.reduction.problem
+
+    def updated(self, whole: Problem, changed: Collection[str]) -> Workspace:
+        """The same matrices with other right-hand sides or linear terms; keeps what it can.
+
+        ``changed`` names them (b, c, e, or others of the objectives). No communication, unless
+        the problem has limits: it is then reduced anew.
+        """
+        if self.reduction is not None:
+            fresh = Workspace(whole, self.runtime)
+            fresh.recycles = self.recycles
+            return fresh
+        other = copy.copy(self)
+        other.whole, other.doubts = whole, []
+        other.problem = (
+            whole if self.problem is self.whole else whole.restricted(self.runtime.owned)
+        )
+        lost = {"local": "c", "shared": "e", "reduced": "bce"}
+        for name, sides in lost.items():
+            if name in vars(other) and any(side in changed for side in sides):
+                del vars(other)[name]
+        known: Eliminated | None = vars(other).get("eliminated")
+        if known is not None:
+            other.eliminated = again = copy.copy(known)
+            again.told(other.problem)
+        return other
 
     @cached_property
     def space(self) -> Space:
@@ -88,12 +117,23 @@ class Workspace:
             return Reduced(self.problem, self.runtime, self.curvature, self.local)
 
     @cached_property
+    def explicit(self) -> Explicit | None:
+        """The problem in x alone, where the coupled rows give z."""
+        if self.stack is not None:
+            return None
+        with self.ledger.phase("setup"):
+            return Explicit.of(self.problem, self.runtime, self.curvature)
+
+    @cached_property
     def eliminated(self) -> Eliminated | None:
         """The dual in the coupled price alone, where z follows from it."""
         if self.stack is not None:
             return None
         with self.ledger.phase("setup"):
-            return Eliminated.of(self.problem, self.runtime, self.coupling, self.curvature)
+            found = Eliminated.of(self.problem, self.runtime, self.coupling, self.curvature)
+        if found is not None:
+            found.recycles = self.recycles
+        return found
 
     @cached_property
     def capabilities(self) -> frozenset[str]:

@@ -38,6 +38,10 @@ from ccmac.runtime.space import Space, row_dots
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 
+RECYCLED = 64  # directions of earlier solves that join a sketch, at most
+ENOUGH = 8  # of them at a time
+LOST = 1e-2  # of the share of a sketch, to rounding
+PIECE = 16  # columns of a sketch that are computed at a time
 SOLVES = 20  # d kappa eps times this: what a Cholesky solve may be off by
 
 
@@ -58,6 +62,8 @@ class Eliminated:
         self.noise = math.fsum(declared[:, 2])  # of images under S - c I
         self.space = Space(runtime, list(problem.d.values()), 0)
         self._sketches: dict[tuple[int, int], Nystrom] = {}
+        self._kept: list[tuple[Array, Array]] = []
+        self.recycles, self._full = False, False
         self._solves: list[Solve] = []
         diagonals: list[Array] = []
         for H, g_x, *_ in self.told(problem):
@@ -145,25 +151,51 @@ class Eliminated:
         return Cost(argmins=1) + 2 * self.A.cost + self.runtime.average_cost(self.m)
 
     def sketch(self, size: int, seed: int) -> Nystrom:
-        """Of S - c I, from ``size`` vectors in one averaging (kept); size argmins, 2 size A."""
-        if (size, seed) not in self._sketches:
-            found = Nystrom.nothing(self.m)
+        """Of S - c I, from ``size`` vectors in one averaging, and directions of earlier solves.
+
+        The first time size argmins and 2 size A; then nothing.
+        """
+        found = self._sketches.get((size, seed))
+        if found is None:
+            found = Nystrom.nothing(self.m, self.noise + 8 * EPS * self.c)  # of S p - c p
             if size:
                 W = random_signs(self.m, size, seed)
-                found = Nystrom.of(W, self._block(W), self.noise)
-            self._sketches[size, seed] = found
-        return self._sketches[size, seed]
+                found = found.grown(W, self._block(W))
+        if len(self._kept) >= ENOUGH:
+            directions, images = (np.column_stack(side) for side in zip(*self._kept, strict=True))
+            more = found.grown(directions, images)
+            # Each growth adds rounding to what is known of the sketch: not more than it can bear.
+            self._full = more.e > LOST * math.sqrt(self.c)
+            found = found if self._full else more
+            self._kept.clear()
+        self._sketches = {(size, seed): found}
+        return found
+
+    def keep(self, p: Array, image: Array) -> None:
+        """A direction and S p, for the sketches of later solves where ``recycles`` says so."""
+        known = sum(found.B.shape[1] - size for (size, _), found in self._sketches.items())
+        if self.recycles and not self._full and known + len(self._kept) < RECYCLED:
+            length = float(np.linalg.norm(p))
+            self._kept.append((p / length, (image - self.c * p) / length))
 
     def _block(self, W: Array) -> Array:
         """(S - c I) W."""
         size = W.shape[1]
         self.ledger.charge(argmins=size)
         self.ledger.charge_cost(2 * size * self.A.cost)
-        rows = np.zeros((len(self.A.blocks), self.m * size))
+        parts = [np.ascontiguousarray(W[:, k : k + PIECE]) for k in range(0, size, PIECE)]
+        [mean] = self.runtime.average_in_pieces(map(self._own_images, parts))
+        ends = np.cumsum([part.size for part in parts])[:-1]
+        images = [piece.reshape(self.m, -1) for piece in np.split(mean, ends)]
+        return np.asarray(np.hstack(images) * self.problem.n)
+
+    def _own_images(self, W: Array) -> Array:
+        """A_i H_i^{-1} A_i'W, one flat row an agent."""
+        rows = np.zeros((len(self.A.blocks), self.m, W.shape[1]))
         for k, block in enumerate(self.A.blocks):
             if block is not None:
-                rows[k] = (block @ self._solves[k](block.T @ W)).ravel()
-        return np.asarray(self.runtime.average(rows)[0].reshape(self.m, size) * self.problem.n)
+                rows[k] = block @ self._solves[k](block.T @ W)
+        return rows.reshape(len(rows), -1)
 
 
 def _divided(diagonal: Array) -> Solve:

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from ccmac.inputs import Array
 from ccmac.methods.comparators.reductions import CoupledForm
-from ccmac.methods.local.hessians import hessian_at
 from ccmac.methods.local.inverse import OwnEquations, Solve, constrained_inverse
 from ccmac.methods.local.minimum import Minimiser
 from ccmac.methods.local.newton import Smooth
 from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
+from ccmac.objectives.hessians import hessian_at
 
 DENSE = 3000
 

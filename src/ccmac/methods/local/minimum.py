@@ -18,7 +18,6 @@ import scipy.linalg
 
 from ccmac.inputs import Array
 from ccmac.linalg.factor import factorized
-from ccmac.methods.local.hessians import has_hessian, hessian_at
 from ccmac.methods.local.inverse import (
     DENSE,
     OwnEquations,
@@ -32,6 +31,7 @@ from ccmac.objectives.base import Objective
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function
+from ccmac.objectives.hessians import has_hessian, hessian_at
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
 

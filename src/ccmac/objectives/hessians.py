@@ -15,8 +15,11 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.extremes import diagonal_matrix
+from ccmac.objectives.base import Objective
+from ccmac.objectives.custom import Custom
 from ccmac.objectives.function import Function
 from ccmac.objectives.loss import Loss
+from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum
 
 DIFFERENCE = 1e-5
@@ -34,7 +37,7 @@ def hessian_at(g: Function, v: Array) -> Any:
     if "quadratic" in g.capabilities:
         return g.quadratic_at(len(v))[0]
     if g.coordinatewise:
-        return diagonal_matrix(_rise(g.gradient_at, v))
+        return diagonal_matrix(rise(g.gradient_at, v))
     if isinstance(g, Sum):
         total: Any = hessian_at(g.parts[0], v)
         for part in g.parts[1:]:
@@ -48,11 +51,39 @@ def hessian_at(g: Function, v: Array) -> Any:
         g.slope(u, out, *g.parameters)
         return np.asarray(g.weight * out)
 
-    weights = _rise(slope, g.M @ v)
+    weights = rise(slope, g.M @ v)
     return add(g.M.T @ (diagonal_matrix(weights) @ g.M), g.ridge * sp.eye_array(len(v)))
 
 
-def _rise(slope: Callable[[Array], Array], v: Array) -> Array:
+def has_joint_hessian(f: Objective) -> bool:
+    """Whether :func:`joint_hessian` knows the Hessian of f."""
+    if isinstance(f, Separable):
+        return all(part is None or has_hessian(part) for part in (f.x_part, f.z_part))
+    if isinstance(f, Custom):
+        return f.has_hessian
+    return isinstance(f, Function) and has_hessian(f)
+
+
+def joint_hessian(f: Objective, x: Array, z: Array) -> Array:
+    """f''(x, z), dense; of a Custom by its products, one a column."""
+    d, size = len(x), len(x) + len(z)
+    H = np.zeros((size, size))
+    if isinstance(f, Separable):
+        for part, v, where in ((f.x_part, x, slice(0, d)), (f.z_part, z, slice(d, size))):
+            if part is not None:
+                H[where, where] = add(hessian_at(part, v), H[where, where])
+    elif isinstance(f, Function):
+        H = np.asarray(add(hessian_at(f, np.concatenate([x, z])), H))
+    else:
+        assert isinstance(f, Custom)
+        for j, unit in enumerate(np.eye(size)):
+            H[:, j] = np.concatenate(f.hessian_product(x, z, unit[:d], unit[d:]))
+        H = 0.5 * (H + H.T)
+    return H
+
+
+def rise(slope: Callable[[Array], Array], v: Array) -> Array:
+    """Second derivatives of what acts entry by entry, from its slope: two slopes."""
     h = DIFFERENCE * (1.0 + np.abs(v))
     return np.maximum((slope(v + h) - slope(v - h)) / (2 * h), 0.0)
 

@@ -1,0 +1,137 @@
+"""An error bound where z follows from x (:mod:`ccmac.workspace.explicit`), rounding included.
+
+F(x) = sum_i g_i(x_i) + h(z(x)) is strongly convex with mu = min_i mu(g_i), so that
+
+    |x - x*| <= |P grad F(x)| / mu,   grad_i F = grad g_i - A_i' grad h(z(x)) / beta,
+    |z - z*| <= (sum_i |A_i|^2)^{1/2} |x - x*| / |beta|,
+
+with P the projection onto the ker C_i. z is computed from x anew. What rounding may have added to z
+(eps times the sizes of its terms), to the slopes and to the gradient is added.
+Cost: 2 averagings (3 where h has to be summed), 2 gradients, 2 A, 2 C.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ccmac.certificates.proof import Proved
+from ccmac.certificates.stopping import Check, Judged, Stopping
+from ccmac.inputs import Array
+from ccmac.linalg.tolerances import EPS
+from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.explicit import Explicit
+
+
+class ExplicitProof:
+    """Bounds for points x of one problem."""
+
+    def __init__(self, work: Workspace, explicit: Explicit) -> None:
+        self.work, self.explicit, self.space = work, explicit, work.space
+        self.problem, self.runtime, table = work.problem, work.runtime, work.curvature
+        own = table.mu_x - 2 * EPS * table.d * table.L_x
+        self.mu = float(own[table.d > 0].min(initial=math.inf))
+        self.L_x, self.L_z = table.L_x[list(self.problem.agents)], float(table.L_z.sum())
+        self._norms = explicit.norms[list(self.problem.agents)]
+        self.norm = math.sqrt(math.fsum(explicit.norms**2))
+        self._right = right_hand_sides(self.problem).b
+
+    def at(self, x: Array) -> Proved:
+        """The bound at (x, z(x))."""
+        space, n, beta = self.space, self.problem.n, self.explicit.beta
+        A, m = self.work.coupling.A, self.problem.m
+        lengths = np.array([_size(space.x_of(x, k)) for k in range(space.count)])
+        sizes = self._norms * lengths + np.array([_size(b) for b in self._right])
+        rows = [A.forward(x).reshape(-1, m) - self._right, lengths[:, None] ** 2, sizes[:, None]]
+        misfit, square, terms = (n * mean[0] for mean in self.runtime.combine(rows))
+        z = -misfit / beta
+        many = n + int(self.work.curvature.d.max(initial=0)) + 4
+        off_z = EPS * many * (float(terms[0]) / abs(beta) + _size(z))
+        slopes, slope, sizes_z = self._slopes(z)
+        price = -slope / beta
+        # What rounding may have moved the price by: z itself, the slopes, their sum.
+        noise = self.L_z * off_z + EPS * (n + 8) * (self.L_z * _size(z) + sizes_z)
+        gradient, squares = self._gradients(x, price)
+        r2 = float(self.runtime.total(squares)[0])
+        r = (math.sqrt(r2) + self.norm * noise / abs(beta)) * (1 + 8 * EPS)
+        off = r / self.mu
+        off_shared = self.norm * off / abs(beta) + off_z
+        size = math.sqrt(float(square[0]) + _size(z) ** 2)
+        error = math.hypot(off, off_shared)
+        return Proved(x, z, error, r, off_z * abs(beta), size, gradient, slopes, price)
+
+    def _slopes(self, z: Array) -> tuple[Array, Array, float]:
+        """(grad h_i by rows, grad h, sum |grad h_i|)."""
+        self.work.ledger.charge(gradients=1)
+        slopes = self.explicit.slopes(z)
+        if self.explicit.common:
+            slope = self.explicit.slope(z)
+            return slopes, slope, _size(slope)
+        sizes = np.array([[_size(row)] for row in slopes])
+        total, size = self.runtime.combine([slopes, sizes])
+        return slopes, total[0] * self.problem.n, float(size[0, 0]) * self.problem.n
+
+    def _gradients(self, x: Array, price: Array) -> tuple[Array, Array]:
+        """(grad g_i, flat; the squares of what is left of them along the equations)."""
+        self.work.ledger.charge(gradients=1)
+        space, gradient = self.space, np.zeros_like(x)
+        for k, part in enumerate(self.explicit.x_parts):
+            space.x_of(gradient, k)[...] = part.gradient_at(space.x_of(x, k))
+        total = gradient + self.work.coupling.A.adjoint_common(price)
+        total -= self.work.local.project(total)
+        squares = np.zeros((space.count, 1))
+        for k in range(space.count):
+            own = space.x_of(total, k)
+            local = self.L_x[k] * _size(space.x_of(x, k)) + _size(space.x_of(gradient, k))
+            coupled = self._norms[k] * _size(price)
+            rounding = EPS * ((len(own) + 8) * (local + coupled) + self.problem.m * coupled)
+            squares[k] = (_size(own) + 2 * rounding) ** 2
+        return gradient, squares
+
+
+class ExplicitStop(Stopping):
+    """||error|| <= tol max(1, ||(x, z)||); a proof is made where the iteration's gap gives hope.
+
+    The state has ``gap``, which bounds |x - x*| in the norm of g'' one step before.
+    """
+
+    def __init__(self, proof: ExplicitProof, tol: float) -> None:
+        self.proof, self.tol = proof, tol
+        # The error over gap / sqrt(mu): at first what it can be at most, then as last proved.
+        self._ratio = math.hypot(1.0, proof.norm / proof.explicit.beta)
+
+    def memory(self) -> dict[str, Any]:
+        """What the last proof said of the gap."""
+        return {"ratio": self._ratio}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Only when to look, never what is proved."""
+        self._ratio = float(memory["ratio"])
+
+    def due(self, iteration: int) -> bool:
+        """A look costs nothing."""
+        return True
+
+    def check(self, iteration: Judged, state: Any, count: int) -> Check:
+        """A proof, where it may succeed."""
+        _, copies = iteration.point(state)
+        hope = self._ratio * state.gap / math.sqrt(self.proof.mu)
+        if not hope <= self.tol * max(1.0, _size(copies[0])):
+            return Check(math.nan, False, count + 1)
+        found = self.final(iteration, state)
+        assert isinstance(found.certificate, Proved)
+        self._ratio = found.bound * math.sqrt(self.proof.mu) / max(state.gap, 1e-300)
+        return found
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """One proof."""
+        found = self.proof.at(iteration.point(state)[0])
+        done = found.error <= self.tol * max(1.0, found.size)
+        return Check(found.error, done, 0, found)
+
+
+def _size(v: Array) -> float:
+    return float(np.linalg.norm(v))

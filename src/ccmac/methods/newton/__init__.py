@@ -1,0 +1,1 @@
+"""Newton's method across the agents."""

@@ -1,0 +1,248 @@
+"""cross-newton where the coupled rows give z: Newton's method on a growing span of prices.
+
+On :mod:`ccmac.methods.newton.subspace`: s = -grad h(z)/beta is the price that z asks for, p the
+price that x answers. One averaging a step carries S (s - s_old), which joins the span (s_old is
+there, and the difference keeps its digits); a block of random vectors W, S W opens it, in one
+averaging too. Where everybody knows h, F is then minimised
+over the whole span by everybody alike. Else the step also carries slope and curvature of h at the
+end of the last Newton step in the span, and values at shorter ones: a step that is too long is cut
+without a further message. S never changes, so that no product is ever made twice: at most
+rank S of them, and far fewer than conjugate gradients started anew at every Newton step.
+
+    |x - x*|_{g''} <= gap = ((s - p)'S(s - p))^{1/2}
+
+comes with every step for nothing: |c - E s|^2 inside of the span plus the square of what s adds.
+Cost: common h 3 argmins, 3 A, one averaging of m floats; else 2 argmins, 3 gradients, 3 A,
+m + 2 q + 8 floats. Setup: one averaging of m floats and of the block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ccmac.certificates.error_bound import Dual
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.linalg.nystrom import random_signs
+from ccmac.methods.base import Iteration, State, rows, vector
+from ccmac.methods.local.inverse import OwnEquations
+from ccmac.methods.local.minimum import Factorized
+from ccmac.methods.newton.subspace import ALIKE, ARMIJO, Reduced, Span
+from ccmac.realizations.base import Realized
+from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import right_hand_sides
+from ccmac.workspace.explicit import Explicit
+
+FLOATS = 2**23  # of P and E together
+LEAST = 16  # vectors, however long they are
+LENGTHS = np.array([0.5**j for j in range(8)])
+SETTLED = 1e-14  # of |c|: the gap is rounding
+PATIENCE = 40  # steps without a smaller gap: nothing is left to gain
+
+
+@dataclass(frozen=True)
+class EliminatedState(State):
+    """u = (x, copies of z); P, E, c of the span and the step planned in it; slope and curvature of
+    h at z, the price s that was heard last and the one before, which the span holds; F there.
+    """
+
+    u: Array = vector()
+    P: Array = rows()
+    E: Array = rows()
+    c: Array = rows()
+    step: Array = rows()
+    slope: Array = rows()
+    bend: Array = rows()
+    s: Array = rows()
+    before: Array = rows()
+    value: float = math.inf
+    k: int = 0
+    gap: float = math.inf
+    least: float = math.inf
+    waited: int = 0
+    over: bool = False
+
+    @property
+    def span(self) -> Span:
+        """The prices tried so far."""
+        return Span(self.P[0], self.E[0], self.k)
+
+
+class EliminatedNewton(Iteration[EliminatedState]):
+    """The iteration of the module text; ``size`` random vectors open the span."""
+
+    def __init__(self, work: Workspace, explicit: Explicit, size: int, seed: int) -> None:
+        self.work, self.explicit = work, explicit
+        self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
+        self.A, self.m = work.coupling.A, work.problem.m
+        self.capacity = min(explicit.rank, max(FLOATS // (2 * self.m), LEAST))
+        own = OwnEquations(work)
+        self._local = []
+        for k, part in enumerate(explicit.x_parts):
+            V_C, _, point = own.of(k)
+            d = self.space.d[k]
+            self._local.append(Factorized(part, np.zeros(d), V_C, point[:d]))
+        self._open(size, seed)
+
+    def _open(self, size: int, seed: int) -> None:
+        """a, and the images of the random block: one averaging."""
+        self._block = np.ascontiguousarray(random_signs(self.m, size, seed).T)
+        right = right_hand_sides(self.problem).b
+        parts = [self._images(self._minimisers(np.zeros(self.m))) - right]
+        parts += [self._images(self._inverse(w)) for w in self._block]
+        means = self.runtime.combine(parts)
+        self.reduced = Reduced(self.explicit, means[0][0] * self.problem.n)
+        self._block_images = np.array([mean[0] for mean in means[1:]]) * self.problem.n
+
+    # -- the agents' own work ----------------------------------------------------------------------
+    def _minimisers(self, price: Array) -> Array:
+        """x(price), flat. Cost: 1 argmin, 1 A."""
+        return self._each(self.A.adjoint_common(price), lambda g, v: g.minimise(v, v)[0])
+
+    def _inverse(self, price: Array) -> Array:
+        """T A' price, flat. Cost: 1 argmin, 1 A."""
+        return self._each(self.A.adjoint_common(price), lambda g, v: g.inverse(v))
+
+    def _each(self, v: Array, change: Callable[[Factorized, Array], Array]) -> Array:
+        self.work.ledger.charge(argmins=1)
+        out = np.empty_like(v)
+        for k, g in enumerate(self._local):
+            self.space.x_of(out, k)[...] = change(g, self.space.x_of(v, k))
+        return out
+
+    def _images(self, x: Array) -> Array:
+        """A_i x_i, one row an agent. Cost: 1 A."""
+        return self.A.forward(x).reshape(-1, self.m)
+
+    # -- the iteration -----------------------------------------------------------------------------
+    def start(
+        self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
+    ) -> EliminatedState:
+        """The user's point; the span begins with the block."""
+        u, K, q = self.space.zeros(), self.capacity, self.problem.q
+        self.space.x(u)[...], self.space.z(u)[...] = x, z
+        P, E = np.zeros((2, 1, K, self.m))
+        span = Span(P[0], E[0], 0)
+        if len(self._block):
+            span = span.with_block(self._block, self._block_images)
+        s = np.zeros((1, self.m)) if price is None else np.array(price[: self.m])[None]
+        c, step, slope, bend = (np.zeros((1, size)) for size in (K, K, q, q))
+        state = EliminatedState(u, P, E, c, step, slope, bend, s, np.zeros_like(s), k=span.k)
+        if not self.explicit.common:
+            return state
+        return self._settled(state, np.zeros(K), keep=price is not None)
+
+    def _settled(self, state: EliminatedState, c: Array, *, keep: bool = False) -> EliminatedState:
+        """The minimiser over the span, and the price that it asks for (``keep``: not yet)."""
+        c = self.reduced.minimiser(state.span, c)
+        z = self.reduced.shared(state.span.image(c))
+        if keep:
+            return replace(state, c=c[None])
+        s = -self.explicit.slope(z)[None] / self.explicit.beta
+        return replace(state, c=c[None], s=s, value=self.explicit.value(z) + 0.5 * float(c @ c))
+
+    def step(self, state: EliminatedState) -> EliminatedState:
+        """One vector more, then the best point of the span as far as it is known."""
+        state, h = self._thinned(state), self.explicit
+        v = state.span.outside(state.s[0] - state.before[0])
+        parts = [self._images(self._inverse(v))]
+        if not h.common:
+            parts += self._looks(state)
+        image, *heard = (mean[0] * self.problem.n for mean in self.runtime.combine(parts))
+        state = self._joined(state, v, image)
+        if not h.common:
+            state = self._planned(self._heard(state, heard))
+        else:
+            self.work.ledger.charge(argmins=1)
+            state = self._settled(state, state.c[0])
+        return self._placed(state)
+
+    def _thinned(self, state: EliminatedState) -> EliminatedState:
+        """Room for one vector more."""
+        if state.k < self.capacity or self.capacity == self.explicit.rank:
+            return state
+        span, c = state.span.thinned(state.c[0], state.before[0])
+        return self._planned(replace(state, c=c[None], k=span.k))
+
+    def _joined(self, state: EliminatedState, v: Array, image: Array) -> EliminatedState:
+        """v in the span, and the gap at the point where s was heard."""
+        c, span = state.c[0], state.span
+        inside = c[: span.k] - span.E[: span.k] @ state.s[0]
+        wider, outside = span.extended(v, image)
+        fresh = math.isfinite(state.value)  # s was heard at this very point
+        gap = math.hypot(float(np.linalg.norm(inside)), outside) if fresh else math.inf
+        waited = 0 if gap < state.least else state.waited + 1
+        over = gap <= SETTLED * float(np.linalg.norm(c)) or waited >= PATIENCE
+        return replace(
+            state, k=wider.k, before=state.s, gap=gap, least=min(gap, state.least),
+            waited=waited, over=bool(over),
+        )  # fmt: skip
+
+    def _planned(self, state: EliminatedState) -> EliminatedState:
+        """The Newton step in the span; none where the slope is not known yet."""
+        c, step = state.c[0], np.zeros_like(state.c[0])
+        if math.isfinite(state.value):
+            gradient = self.reduced.gradient(state.span, c, state.slope[0])
+            step = self.reduced.newton(state.span, gradient, state.bend[0])
+        return replace(state, step=step[None])
+
+    def _placed(self, state: EliminatedState) -> EliminatedState:
+        """x at the price, copies of z as it follows."""
+        c, span = state.c[0], state.span
+        u = self.space.zeros()
+        self.space.x(u)[...] = self._minimisers(span.price(c))
+        self.space.z(u)[...] = self.reduced.shared(span.image(c))
+        return replace(state, u=u)
+
+    # -- where h has to be summed ------------------------------------------------------------------
+    def _looks(self, state: EliminatedState) -> list[Array]:
+        """Slope and curvature of the h_i at the end of the step, values along it."""
+        self.work.ledger.charge(gradients=3)
+        ends = (state.c[0], state.c[0] + state.step[0])
+        start, end = (self.reduced.shared(state.span.image(c)) for c in ends)
+        points = start + LENGTHS[:, None] * (end - start)
+        h = self.explicit
+        return [h.slopes(end), h.bends(end), h.values(points)]
+
+    def _heard(self, state: EliminatedState, sums: list[Array]) -> EliminatedState:
+        """Take the step, or the best of the shorter ones, whose slope is asked for next."""
+        slope, bend, values = sums
+        c, step = state.c[0], state.step[0]
+        ends = c + LENGTHS[:, None] * step
+        values = values + 0.5 * np.sum(ends**2, axis=1)
+        s = -slope[None] / self.explicit.beta
+        fall = float(self.reduced.gradient(state.span, c, state.slope[0]) @ step)
+        alike = values[0] <= state.value + ALIKE * abs(values[0])
+        near = alike and abs(fall) <= 1e-8 * abs(values[0])
+        if values[0] <= state.value + ARMIJO * fall or near or not step.any():
+            return replace(
+                state, c=ends[:1], slope=slope[None], bend=bend[None], s=s, value=float(values[0])
+            )
+        best = int(np.argmin(values))
+        # Unknown slope there: the next step is none, and looks.
+        return replace(state, c=ends[best : best + 1], s=s, value=math.inf)
+
+    # -- what others ask ---------------------------------------------------------------------------
+    def point(self, state: EliminatedState) -> tuple[Array, Array]:
+        """The minimisers at the price."""
+        return self.space.x(state.u), self.space.z(state.u)
+
+    def dual(self, state: EliminatedState, realized: Realized) -> Dual | None:
+        """None on other realizations."""
+        return None
+
+    def finished(self, state: EliminatedState) -> bool:
+        """The gap is rounding, or has not shrunk for long."""
+        return state.over
+
+    @property
+    def cost(self) -> Cost:
+        """Of every step."""
+        width, common = self.m, self.explicit.common
+        own = Cost(argmins=3) if common else Cost(argmins=2, gradients=3)
+        width += 0 if common else 2 * self.problem.q + len(LENGTHS)
+        return own + 3 * self.A.cost + self.runtime.average_cost(width)

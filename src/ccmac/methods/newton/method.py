@@ -1,0 +1,82 @@
+"""cross-newton: smooth objectives with second derivatives, few sums.
+
+Where the coupled rows give z, Newton's method on a growing span of prices
+(:mod:`ccmac.methods.newton.eliminated`); else, where all may know the equations, one sum of the
+reduced KKT system a Newton step (:mod:`ccmac.methods.newton.summed`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ccmac.certificates.explicit import ExplicitProof, ExplicitStop
+from ccmac.errors import MethodRefused
+from ccmac.methods.base import Method, Prepared, Request
+from ccmac.methods.newton.eliminated import EliminatedNewton
+from ccmac.methods.newton.summed import SummedNewton
+from ccmac.methods.options import option
+from ccmac.methods.sketched import planned_size
+from ccmac.objectives.hessians import has_joint_hessian
+from ccmac.workspace import Workspace
+from ccmac.workspace.explicit import Explicit
+from ccmac.workspace.reduced import Reduced
+
+USUAL = 7  # iterations of the summed form, as counted on random problems (6 to 9)
+
+
+def summable(work: Workspace) -> Reduced | None:
+    """The equations, where all may know them and every objective has a Hessian; one reduction."""
+    if not {"smooth", "strongly convex"} <= work.capabilities or work.reduced is None:
+        return None
+    rows = [[float(has_joint_hessian(a.objective))] for a in work.problem.agents.values()]
+    return work.reduced if work.runtime.gather(np.array(rows)).all() else None
+
+
+@dataclass(frozen=True)
+class CrossNewton(Method):
+    """Newton steps on what one averaging each can sum."""
+
+    name = "cross-newton"
+    summary = "Newton's method for smooth losses, one averaging a step"
+    needs = frozenset({"smooth"})
+
+    sketch: int | None = option(
+        None, int, "random vectors that open the span of prices, in one averaging"
+    )
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """The form that fits the problem."""
+        if work.explicit is not None:
+            return self._eliminated(work, work.explicit, request)
+        reduced = summable(work)
+        if reduced is not None:
+            return Prepared(
+                SummedNewton(work, reduced), None, "summed", "few coupled and shared variables",
+                {"rows": reduced.rank, "reveals": "sums of eliminated Hessians"}, USUAL,
+                first_check=4,
+            )  # fmt: skip
+        raise MethodRefused(
+            "method cross-newton needs coupled rows that give z (every B_i a sparse multiple of "
+            "the identity, no D; quadratic and strongly convex in x, smooth and entry by entry in "
+            "z), or strongly convex objectives with Hessians and equations small enough to be "
+            f"known to all (m = {work.problem.m}, q = {work.problem.q}); use cross-apapc or "
+            "cross-continuation"
+        )
+
+    def _eliminated(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:
+        planned = planned_size(work.runtime, work.problem.m, request.costs)
+        size = min(planned if self.sketch is None else self.sketch, explicit.rank)
+        iteration = EliminatedNewton(work, explicit, size, request.seed)
+        stopping = None
+        if not request.reference:
+            stopping = ExplicitStop(ExplicitProof(work, explicit), request.tol)
+        settings = {
+            "sketch": size, "span": iteration.capacity,
+            "shared losses": "the same at all agents" if explicit.common else "summed",
+            "reveals": "A_i (g_i'')^-1 A_i' w for prices w that all know",
+        }  # fmt: skip
+        return Prepared(
+            iteration, stopping, "eliminated", "the coupled rows give z", settings, proves=True
+        )

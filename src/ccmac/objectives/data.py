@@ -1,0 +1,48 @@
+"""The same objective with other targets or another linear term; curvature does not change."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ccmac.errors import InputError
+from ccmac.inputs import real_vector
+from ccmac.objectives.base import Objective
+from ccmac.objectives.basic import Centred
+from ccmac.objectives.function import Function
+from ccmac.objectives.linear import Linear
+from ccmac.objectives.quadratic import Quadratic
+from ccmac.objectives.separable import Separable
+
+
+def with_targets(objective: Objective, y: Any) -> Objective:
+    """Targets y: of a loss or least squares, or the centre of a distance; in a sum g(x) + h(z) of
+    the part h where that has targets, else of g.
+    """
+    if isinstance(objective, Separable):
+        x, z = objective.x_part, objective.z_part
+        if isinstance(z, Centred | Linear):
+            return Separable(x, _retargeted(z, y))
+        if isinstance(x, Centred | Linear):
+            return Separable(_retargeted(x, y), z)
+    if isinstance(objective, Centred | Linear):
+        return _retargeted(objective, y)
+    raise InputError(f"{type(objective).__name__} has no targets y; give g, or build a new problem")
+
+
+def _retargeted(part: Centred | Linear, y: Any) -> Function:
+    name = "centre" if isinstance(part, Centred) else "y"
+    found = type(part).from_state({**part.state(), name: y})
+    assert isinstance(found, Function)
+    return found
+
+
+def with_linear_term(objective: Objective, g: Any) -> Objective:
+    """g of u'Hu/2 - g'u on (x, z)."""
+    if isinstance(objective, Quadratic):
+        changed = copy.copy(objective)
+        changed.g = real_vector("Quadratic, g", g)
+        if len(changed.g) != len(objective.g):
+            raise InputError(f"g: has {len(changed.g)} entries, not {len(objective.g)}")
+        return changed
+    raise InputError(f"{type(objective).__name__} has no linear term g; give y, or a new problem")

@@ -1,0 +1,161 @@
+"""``prepare``: a problem on a network, to be solved again and again for less.
+
+What does not depend on right-hand sides and linear terms is derived once: declarations, factorized
+and gathered equations, the method that ``auto`` chose and, for cross-cg where z follows from the
+price, the sketch. Its solves moreover leave their directions to the sketches of later ones
+(recycling), which costs no communication.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ccmac.api import checked_limits, placed, run_on
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.ledger import Costs
+from ccmac.methods.base import Method, State
+from ccmac.network import Network
+from ccmac.objectives import Separable, SquaredDistance
+from ccmac.objectives.data import with_linear_term, with_targets
+from ccmac.problem import Agent, Problem
+from ccmac.results import Result, Solution
+from ccmac.runtime import Runtime
+from ccmac.stack import Stack
+from ccmac.vertical import VflProblem
+from ccmac.workspace import Workspace
+
+SIDES = ("b", "c", "e", "y", "g")
+
+
+def prepare(
+    problem: Problem | Stack,
+    network: Network | str | Any | None = None,
+    method: str | Method = "auto",
+    *,
+    runtime: Runtime | str | None = None,
+    averaging: str = "auto",
+    costs: Costs | None = None,
+    seed: int = 0,
+) -> PreparedProblem:
+    """A problem ready to be solved several times; the arguments are those of :func:`ccmac.solve`.
+
+    >>> import ccmac, numpy as np
+    >>> X, y = np.random.default_rng(0).standard_normal((2000, 12)), np.ones(2000)
+    >>> prepared = ccmac.prepare(ccmac.vfl.problem(X, y, 4), "ring")
+    >>> first = prepared.solve(1e-6)
+    >>> prepared.update(y=-y)
+    >>> second = prepared.solve(1e-6, warm_start=first)
+    >>> first.ledger.of("setup")["rounds"], second.ledger.of("setup")["rounds"]
+    (6, 0)
+    """
+    work, asked = placed(problem, network, method, runtime, averaging, seed)
+    return PreparedProblem(work, asked, costs, seed)
+
+
+class PreparedProblem:
+    """A workspace, a method, and what earlier solves left behind."""
+
+    def __init__(self, work: Workspace, method: Method, costs: Costs | None, seed: int) -> None:
+        self._work, self._method, self._costs, self._seed = work, method, costs, seed
+        self._ranked: list[tuple[Method, str]] = []
+        work.recycles = True
+
+    @property
+    def problem(self) -> Problem:
+        """As it stands."""
+        return self._work.whole
+
+    def solve(
+        self,
+        tol: float = 1e-6,
+        *,
+        warm_start: Solution | None = None,
+        max_iterations: int | None = None,
+        max_seconds: float | None = None,
+        checkpoint: str | Path | Mapping[str, Any] | None = None,
+        callback: Callable[[int, State], object] | None = None,
+        progress: bool | None = None,
+    ) -> Result:
+        """Solve; the result's ledger holds what this solve cost."""
+        limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress)
+        run = run_on(self._work, self._method, tol, None, warm_start, self._costs, self._seed)
+        run.ranked = self._ranked
+        result = run.solve(limits)
+        self._ranked = run.ranked
+        result.ledger = self._work.ledger.taken()
+        return result
+
+    def update(
+        self, *, b: Any = None, c: Any = None, e: Any = None, y: Any = None, g: Any = None
+    ) -> None:
+        """New right-hand sides b_i, c_i, e_i, targets y_i or linear terms g_i, without any message.
+
+        Each is a list with one entry an agent (None: as it was) or a mapping from agents; shapes
+        are those of the problem. For a vertical problem y may also be the vector of all labels.
+        """
+        work = self._work
+        if work.stack is not None:
+            raise InputError("update: a Stack has no agents; prepare the changed one")
+        whole = work.whole
+        if isinstance(whole, VflProblem) and isinstance(y, np.ndarray) and y.ndim == 1:
+            y = _labels(whole, y)
+        given = dict(zip(SIDES, (b, c, e, y, g), strict=True))
+        changes = {k: _by_agent(k, v, whole) for k, v in given.items() if v is not None}
+        agents = {i: _changed(i, agent, changes) for i, agent in whole.agents.items()}
+        changed = copy.copy(whole)  # of its own kind: a vertical problem knows its partition
+        object.__setattr__(changed, "agents", whole.holding(agents).agents)
+        self._work = work.updated(changed, set(changes))
+
+
+def _by_agent(name: str, given: Any, problem: Problem) -> dict[int, Any]:
+    """{agent: array} of what was given."""
+    if isinstance(given, Mapping):
+        found = dict(given)
+    elif isinstance(given, Sequence | np.ndarray) and len(given) == problem.n:
+        found = {i: v for i, v in enumerate(given) if v is not None}
+    else:
+        raise InputError(f"update, {name}: give a list with one entry for each of the "
+                         f"{problem.n} agents, or a mapping from agents")  # fmt: skip
+    unknown = [i for i in found if not (isinstance(i, int) and 0 <= i < problem.n)]
+    if unknown:
+        raise InputError(f"update, {name}: {unknown[0]!r} is no agent 0..{problem.n - 1}")
+    return found
+
+
+def _changed(i: int, agent: Agent, changes: Mapping[str, Mapping[int, Any]]) -> Agent:
+    """The agent with its new vectors; errors name it."""
+    sides = {k: changes[k][i] for k in ("b", "c", "e") if i in changes.get(k, {})}
+    objective = agent.objective
+    try:
+        if i in changes.get("y", {}):
+            objective = with_targets(objective, changes["y"][i])
+        if i in changes.get("g", {}):
+            objective = with_linear_term(objective, changes["g"][i])
+    except InputError as error:
+        raise InputError(f"update, agent {i}: {error}") from None
+    return replace(agent, objective=objective, **sides)
+
+
+def _labels(problem: VflProblem, y: Array) -> dict[int, Any]:
+    """Labels of the whole table as the targets of those agents that hold a loss."""
+    if len(y) != problem.q or not problem.complete:
+        raise InputError(f"update, y: give all {problem.q} labels, where all agents are")
+    parts = {
+        i: agent.objective.z_part
+        for i, agent in problem.agents.items()
+        if isinstance(agent.objective, Separable) and agent.objective.z_part is not None
+    }
+    # A ridge on the predictions moves the centre: see ccmac.vfl.
+    weight = sum(part.weight for part in parts.values() if isinstance(part, SquaredDistance))
+    target = y / problem.prediction_scale
+    return {
+        i: target / weight if isinstance(part, SquaredDistance) else target
+        for i, part in parts.items()
+    }

@@ -1,0 +1,138 @@
+"""Problems whose coupled rows give z: vertical learning and its like.
+
+With B_i = beta_i I, beta = sum_i beta_i != 0, f_i = g_i(x_i) + h_i(z) and no equations on z alone,
+
+    z(x) = -(sum_i A_i x_i - b_i) / beta,     F(x) = sum_i g_i(x_i) + h(z(x)),   h = sum_i h_i,
+
+is all of the problem. Here g_i is a strongly convex quadratic and h_i smooth, entry by entry. Where
+every agent holds the same share of h (their data have the same digest) each knows h = n h_i, and
+its values and slopes cost nothing; else they are summed.
+Cost of knowing: one reduction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ccmac.inputs import Array, is_sparse
+from ccmac.linalg.families import has_entries
+from ccmac.objectives.basic import SquaredDistance
+from ccmac.objectives.function import Function
+from ccmac.objectives.hessians import rise
+from ccmac.objectives.separable import Separable
+from ccmac.problem import Problem
+from ccmac.runtime.base import Runtime
+from ccmac.workspace.curvature import CurvatureTable
+
+DENSE = 3000  # entries of an x_i whose Hessian may be factorized
+
+
+class Explicit:
+    """beta, and h of the agents owned here; ``common``: everybody knows the whole h.
+
+    ``norms`` bounds |A_i|, for all agents.
+    """
+
+    def __init__(
+        self, problem: Problem, runtime: Runtime, table: CurvatureTable, known: Array
+    ) -> None:
+        self.problem, self.runtime = problem, runtime
+        self.norms, digests = known[:, 1], known[:, 2:]
+        self.common = bool((digests == digests[0]).all())
+        self.beta = math.fsum(table.multiple)
+        self.rank = min(int(table.d.sum()), problem.m)  # of sum_i A_i (...) A_i'
+        zero = SquaredDistance(0.0)
+        self.x_parts, self.parts = (
+            [getattr(agent.objective, name) or zero for agent in problem.agents.values()]
+            for name in ("x_part", "z_part")
+        )
+
+    @classmethod
+    def of(cls, problem: Problem, runtime: Runtime, table: CurvatureTable) -> Explicit | None:
+        """Where the problem has the form of the module text."""
+        if table.multiples is None or not (table.separable and table.smooth):
+            return None
+        if "D" in problem.present or not math.fsum(table.multiple):
+            return None
+        rows = np.array([_declared(problem, i) for i in problem.agents])
+        known = runtime.gather(rows)
+        if not known[:, 0].all() or not table.mu_x[table.d > 0].min(initial=math.inf) > 0:
+            return None
+        return cls(problem, runtime, table, known)
+
+    def slopes(self, z: Array) -> Array:
+        """grad h_i(z), one row an agent."""
+        return np.stack([part.gradient_at(z) for part in self.parts])
+
+    def bends(self, z: Array) -> Array:
+        """h_i''(z), one row an agent."""
+        return np.stack([rise(part.gradient_at, z) for part in self.parts])
+
+    def values(self, points: Array) -> Array:
+        """h_i at every row of ``points``, one row an agent."""
+        return np.array([[part.value_at(z) for z in points] for part in self.parts])
+
+    # -- where everybody knows h ------------------------------------------------------------------
+    def value(self, z: Array) -> float:
+        """h(z)."""
+        return self.problem.n * self.parts[0].value_at(z)
+
+    def slope(self, z: Array) -> Array:
+        """grad h(z)."""
+        return np.asarray(self.problem.n * self.parts[0].gradient_at(z))
+
+    def bend(self, z: Array) -> Array:
+        """h''(z)."""
+        return self.problem.n * rise(self.parts[0].gradient_at, z)
+
+
+def _declared(problem: Problem, i: int) -> list[float]:
+    """(whether the agent has the form, a bound on |A_i|, the digest of h_i in three numbers)."""
+    objective, d = problem.agents[i].objective, problem.d[i]
+    if not isinstance(objective, Separable):
+        return [0.0] * 5
+    x, z = objective.x_part, objective.z_part
+    small = d <= DENSE or (x is not None and x.coordinatewise)
+    quadratic = x is not None and "quadratic" in x.capabilities and small
+    entrywise = z is None or (z.coordinatewise and "gradient" in z.capabilities)
+    A = problem.agents[i].A
+    if (d and not quadratic) or not entrywise or not (A is None or has_entries(A)):
+        return [0.0] * 5
+    told = hashlib.sha256()
+    _tell(told, z)
+    return [1.0, _norm(A), *(float(int(told.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24))]
+
+
+def _norm(block: Any) -> float:
+    """A bound on the norm of |block|: that of Frobenius, or of rows and columns."""
+    if block is None or 0 in block.shape:
+        return 0.0
+    entries = abs(block)
+    rows, columns = (float(np.asarray(entries.sum(axis=k)).max()) for k in (1, 0))
+    frobenius = float(np.linalg.norm(block.data if is_sparse(block) else np.ravel(block)))
+    return min(frobenius, math.sqrt(rows * columns)) * (1 + 1e-12)
+
+
+def _tell(told: Any, value: Any) -> None:
+    """What an objective's data are, to a digest."""
+    if isinstance(value, Function):
+        told.update(type(value).__name__.encode())
+        value = value.state()
+    if isinstance(value, Mapping):
+        value = [item for pair in sorted(value.items()) for item in pair]
+    if isinstance(value, list | tuple):
+        told.update(b"[%d" % len(value))
+        for item in value:
+            _tell(told, item)
+    elif is_sparse(value):
+        for array in (value.data, value.indices, value.indptr):
+            _tell(told, array)
+    elif isinstance(value, np.ndarray):
+        told.update(str((value.dtype, value.shape)).encode() + value.tobytes())
+    else:
+        told.update(repr(value).encode())
