@@ -224,3 +224,8 @@ def test_refuses_what_it_cannot_do() -> None:
         ccmac.solve(flat, "ring", "cross-newton")
     with pytest.raises(MethodRefused, match="smooth"):
         ccmac.solve(vfl.problem(X, y, 3, loss="hinge"), "ring", "cross-newton")
+
+
+def test_the_page_has_the_counts_of_the_small_set() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
+    assert "| cancer | C = 1 | 4 (3 + 1) | 12 |" in page  # as in the test above
