@@ -24,15 +24,27 @@ UNITS: dict[str, str] = {
     "C": "block-parallel products with the C_i or their transposes",
     "D": "block-parallel products with the D_i or their transposes",
     "rounds": "synchronous neighbor rounds, executed",
+    "averagings": "exact sums over all agents, each of a fixed number of rounds",
     "modelled_rounds": "neighbor rounds of the theorem's oracle, modelled and not executed",
-    "reductions": "scalar all-reduces",
+    "reductions": "scalar sums; they ride on an averaging, or are one themselves",
     "bytes": "bytes sent by the busiest agent",
+    "network_bytes": "bytes sent by all agents together",
+    "messages": "messages sent by all agents together",
+    "longest_message": "floats of the longest message",
 }
+GREATEST = frozenset({"longest_message"})  # units that do not add up: the greatest counts
 PHASES = ("setup", "solve", "monitor")
 
 
+def _joined(unit: str, one: int, other: int) -> int:
+    return max(one, other) if unit in GREATEST else one + other
+
+
 class Cost(Mapping[str, int]):
-    """An immutable bundle of ledger units; adds, and multiplies by whole numbers."""
+    """An immutable bundle of ledger units; adds, and multiplies by whole numbers.
+
+    Of :data:`GREATEST` the larger counts in a sum, and a difference keeps what was there.
+    """
 
     __slots__ = ("_units",)
 
@@ -55,13 +67,15 @@ class Cost(Mapping[str, int]):
         return len(self._units)
 
     def __add__(self, other: Mapping[str, int]) -> Cost:
-        return Cost({u: self[u] + other.get(u, 0) for u in {*self, *other}})
+        return Cost({u: _joined(u, self[u], other.get(u, 0)) for u in {*self, *other}})
 
     def __sub__(self, other: Mapping[str, int]) -> Cost:
-        return Cost({u: self[u] - other.get(u, 0) for u in {*self, *other}})
+        less = {u: self[u] - other.get(u, 0) for u in {*self, *other} - GREATEST}
+        return Cost({**less, **{u: self[u] for u in GREATEST}})
 
     def __mul__(self, times: int) -> Cost:
-        return Cost({u: k * times for u, k in self._units.items()})
+        kept = min(times, 1)
+        return Cost({u: k * (kept if u in GREATEST else times) for u, k in self._units.items()})
 
     __rmul__ = __mul__
 
@@ -84,11 +98,16 @@ class Ledger:
             return
         counts = self._counts[self._phase]
         for unit, amount in units.items():
-            counts[unit] += amount
+            counts[unit] = _joined(unit, counts[unit], amount)
 
     def charge_cost(self, cost: Mapping[str, int]) -> None:
         """Add a whole :class:`Cost` to the current phase."""
         self.charge(**dict(cost))
+
+    @property
+    def muted(self) -> bool:
+        """Whether an observer looks on: nothing is charged."""
+        return self._muted > 0
 
     @property
     def current(self) -> str:
@@ -125,7 +144,8 @@ class Ledger:
 
     def total(self, unit: str) -> int:
         """Count of ``unit`` over all phases."""
-        return sum(self._counts[p][unit] for p in PHASES)
+        counts = [self._counts[p][unit] for p in PHASES]
+        return max(counts) if unit in GREATEST else sum(counts)
 
     def as_dict(self) -> dict[str, dict[str, int]]:
         """All phases, all units that were used anywhere."""

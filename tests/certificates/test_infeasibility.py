@@ -239,8 +239,7 @@ def test_a_contradiction_costs_one_more_gathering() -> None:
     assert work.reduced is not None
     before = work.ledger.of("solve")
     assert conflicts.own() is None
-    riding = work.ledger.of("solve") - before
-    assert riding == work.runtime.total_cost(4 * draft.n, riding=True)
+    assert work.ledger.of("solve") - before == work.runtime.gather_cost(4)
     before = work.ledger.of("solve")
     assert conflicts.together(work.reduced) is not None
     assert (work.ledger.of("solve") - before)["reductions"] == 1

@@ -269,7 +269,7 @@ def test_costs_are_five_averagings_and_one_gradient() -> None:
     m, q = 2, 3
     expected = runtime.average_cost(q) + runtime.total_cost(4)
     for width in (2 * m, 2 * m, 2 * m + m + 2 * q + 1):
-        expected = expected + runtime.total_cost(4 * width)
+        expected = expected + runtime.gather_cost(width)
     assert spent["rounds"] == expected["rounds"] == 5 * runtime.averaging.rounds
     assert spent["bytes"] == expected["bytes"]
     assert (spent["gradients"], spent["A"], spent["B"], spent["C"]) == (1, 2 * 2 + 3, 2 + 1, 2)

@@ -80,8 +80,8 @@ def test_ridge_counts(
     assert result.plan is not None
     assert result.plan.iterations is not None
     assert 1 / 2.5 <= result.iterations / result.plan.iterations <= 2.5
-    for unit, count in result.plan.iteration.items():
-        assert result.ledger[unit] == count * result.iterations
+    for unit, count in (result.iterations * result.plan.iteration).items():
+        assert result.ledger[unit] == count
     if dataset(name).source != "libsvm":
         return
     ledger = result.ledger

@@ -18,11 +18,10 @@ from ccmac.runtime.partition import bounds, describe, owners
 def play(network: Network, matrix: sp.csr_array, block: np.ndarray, ranks: int) -> np.ndarray:
     """One round of ``matrix`` on ``ranks`` ranks, with messages carried by hand."""
     ends = bounds(network.n, ranks)
-    width = block.shape[1]
     plans, mail = [], {}
     for rank in range(ranks):
         peers = halo.rank_neighbors(network, ends, rank)
-        p = halo.plan(matrix, peers, ends, rank, width)
+        p = halo.plan(matrix, peers, ends, rank)
         plans.append(p)
         rows = block[ends[rank] : ends[rank + 1]][p.send_rows]
         cuts = np.cumsum(p.send_counts)[:-1]
@@ -34,9 +33,7 @@ def play(network: Network, matrix: sp.csr_array, block: np.ndarray, ranks: int) 
         for peer, count in zip(p.peers, p.receive_counts, strict=True):
             assert len(mail[peer, rank]) == count
         work = np.concatenate([mine[p.own], *(mail[peer, rank] for peer in p.peers)])
-        target = out[ends[rank] : ends[rank + 1]]
-        target[p.interior] = p.inner @ mine
-        target[p.exterior] = p.outer @ work
+        out[ends[rank] : ends[rank + 1]] = p.matrix @ work
     return out
 
 
@@ -52,13 +49,10 @@ def rounds(draw: st.DrawFn) -> tuple[Network, sp.csr_array, np.ndarray, int]:
     return network, matrix, rng.standard_normal((n, width)), draw(st.integers(1, n))
 
 
-@pytest.mark.parametrize("overlap", [0, 10**9])
 @given(case=rounds())
-def test_any_split_gives_the_bits_of_one_process(case, overlap):  # type: ignore[no-untyped-def]
+def test_any_split_gives_the_bits_of_one_process(case):  # type: ignore[no-untyped-def]
     network, matrix, block, ranks = case
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(halo, "OVERLAP_WORK", overlap)
-        assert np.array_equal(play(network, matrix, block, ranks), matrix @ block)
+    assert np.array_equal(play(network, matrix, block, ranks), matrix @ block)
 
 
 def test_stored_order_of_unsorted_entries_is_kept() -> None:
@@ -75,7 +69,7 @@ def test_stored_order_of_unsorted_entries_is_kept() -> None:
 
 def test_only_rows_read_elsewhere_travel() -> None:
     network = Network.ring(8)
-    p = halo.plan(network.weights, (1, 3), bounds(8, 4), 0, 1)
+    p = halo.plan(network.weights, (1, 3), bounds(8, 4), 0)
     assert p.peers == halo.rank_neighbors(network, bounds(8, 4), 0)
     assert list(p.send_rows) == [1, 0]  # agent 1 borders rank 1, agent 0 borders rank 3
     assert p.receive_counts == (1, 1)
@@ -85,7 +79,7 @@ def test_a_rank_outside_the_active_tree_level_is_silent() -> None:
     network = Network.path(9)
     first = Tree(network).schedule[0]  # only the two ends climb
     ends = bounds(9, 3)
-    middle = halo.plan(first, halo.rank_neighbors(network, ends, 1), ends, 1, 1)
+    middle = halo.plan(first, halo.rank_neighbors(network, ends, 1), ends, 1)
     assert sum(middle.send_counts) + sum(middle.receive_counts) == 0
 
 

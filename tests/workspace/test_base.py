@@ -14,7 +14,7 @@ from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from pins.problems import posed
 
-PARTS = ("space", "coupling", "local", "shared", "curvature", "capabilities")
+PARTS = ("space", "coupling", "local", "shared", "capabilities")
 
 
 def workspace(name: str = "quadratic") -> Workspace:
@@ -34,7 +34,8 @@ def test_every_part_is_built_once(part: str) -> None:
 def test_nothing_is_built_before_it_is_asked_for() -> None:
     work = workspace()
     assert not set(PARTS) & set(vars(work))
-    assert work.ledger.of("setup")["rounds"] == 0  # presence rides with other declarations
+    # What the agents declare is known from the beginning: one averaging.
+    assert work.ledger.of("setup")["averagings"] == 1
 
 
 def test_what_it_costs_is_setup_whoever_asks() -> None:

@@ -108,10 +108,11 @@ class Duality:
 
     def _summed(self, vectors: list[Array], scalars: list[list[float]]) -> tuple[Array, Array]:
         """(sum of the vectors, all agents' scalars) in one message."""
-        rows = self.runtime.gather(np.array(scalars), riding=bool(vectors[0].size))
-        if not vectors[0].size:
-            return vectors[0], rows
-        return self.runtime.average(np.stack(vectors))[0] * self.problem.n, rows
+        rows = self.runtime.ride(np.array(scalars), whole=True)
+        total = vectors[0]
+        if total.size:
+            total = self.runtime.average(np.stack(vectors))[0] * self.problem.n
+        return total, rows.value
 
     def _charge(self, **units: int) -> None:
         there = {u: k for u, k in units.items() if len(u) > 1 or u in self.problem.present}

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -23,8 +24,12 @@ from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Remainder, conjugate_residuals
 from ccmac.realizations.base import AffineSystem, Realized
+from ccmac.runtime.base import Rider
+from ccmac.runtime.space import lengths
 
+Later = Callable[[], float]  # a number that is known once its message has travelled
 FLOOR = 1e-13
+FAR = 1e3  # times the floor: rounding is far
 GRADIENT_EPS = 1e-15  # what rounding leaves of a gradient, beside L times the size of the point
 ROUNDS_OF_REPAIR = 5
 CONFIRMING = 4  # steps that must not contradict the interval before a look is believed
@@ -70,6 +75,7 @@ class Look:
     bound: Bound | None  # None without a dual state
     residual: Array | None  # G w - g
     norm: float  # of it
+    length: float  # ||w||
     parts: tuple[float, float]  # what r and delta alone add to the bound (r: nan without a dual)
 
 
@@ -77,6 +83,11 @@ def distance_bound(r: float, delta: float, mu: float, L: float) -> float:
     """The bound of the module text."""
     b = r / mu + math.sqrt(L / mu) * delta
     return (b + math.sqrt(b * b + 4 * r * delta / mu)) / 2
+
+
+def zero() -> float:
+    """What needs no message to be known: the distance from no equations, say."""
+    return 0.0
 
 
 def below(target: float) -> Callable[[float, float], bool]:
@@ -106,7 +117,7 @@ class Certifier:
         """
         objective, space, scale = self.realized.objective, self.space, self.realized.error_scale
         # One vector at a time: a look must not need more memory than an iteration.
-        squares = [self._user_squares(w)]
+        squares = [space.partial_dots(w, w), self._user_squares(w)]
         residual, gradient = None, None
         if not self._system.empty:
             residual = self._system.residual(w)[0]
@@ -120,15 +131,16 @@ class Certifier:
             del rest
         if residual is not None:
             squares.append(space.partial_dots(residual, residual))
-        size, r, *more = np.sqrt(space.runtime.total(np.concatenate(squares, axis=1))).tolist()
+        told = space.runtime.total(np.concatenate(squares, axis=1))
+        length, size, r, *more = np.sqrt(told).tolist()
         norm = more[0] if more else 0.0
         delta = norm / self._system.interval.low if more else 0.0
         mu, L = objective.mu, objective.L
         parts = (scale * r / mu, scale * math.sqrt(L / mu) * delta)
         if dual is None:
-            return Look(w, dual, size, None, residual, norm, (math.nan, parts[1]))
+            return Look(w, dual, size, None, residual, norm, length, (math.nan, parts[1]))
         bound = Bound(self._error(r, delta, size), r, delta, w, gradient, dual.price)
-        return Look(w, dual, size, bound, residual, norm, parts)
+        return Look(w, dual, size, bound, residual, norm, length, parts)
 
     def _user_squares(self, w: Array) -> Array:
         """Per agent, its share of ||(x, z)||^2 in the user's variables."""
@@ -146,10 +158,10 @@ class Certifier:
         """
         objective, space, system = self.realized.objective, self.space, self._system
         goal = goal / self.realized.error_scale
-        dual, w, delta = look.dual, look.w, 0.0
+        dual, w, delta = look.dual, look.w, zero
         if look.residual is not None:
             wanted = SHARE * goal * math.sqrt(objective.mu / objective.L)
-            w, delta = self._repair(w, wanted, (look.residual, look.norm))
+            w, delta = self._repair(w, wanted, look)
         gradient = objective.gradient(w)
         left, price = gradient, system.zero_price()
         if dual is not None and look.bound is not None and look.bound.gradient is not None:
@@ -166,8 +178,8 @@ class Certifier:
             left, price = reduced.remaining, reduced.price
         if dual is not None:
             price = price + dual.price
-        r = space.norm(left)
-        return Bound(self._error(r, delta, look.size), r, delta, w, gradient, price)
+        r, off = space.norm(left), delta()
+        return Bound(self._error(r, off, look.size), r, off, w, gradient, price)
 
     def _error(self, r: float, delta: float, size: float) -> float:
         """The bound in the user's variables, and what rounding may add to it."""
@@ -189,7 +201,7 @@ class Certifier:
             allowed = max(spoils, ROUNDING * size)
             if self._system.empty or not math.isfinite(size):
                 return size <= allowed
-            return space.norm(self._project(p, 0.5 * allowed)[0]) <= allowed
+            return space.norm(self._project(p, lambda: 0.5 * allowed)[0]) <= allowed
 
     def confirmed(self, look: Look) -> bool:
         """Whether a few steps on G w - g meet nothing outside the interval the look relies on.
@@ -203,7 +215,7 @@ class Certifier:
         self._doubt(
             conjugate_residuals(
                 self._system.homogeneous(), look.residual, below(0.0), CONFIRMING,
-                trusted=1e3 * floor,
+                trusted=FAR * floor,
             )
         )  # fmt: skip
         return self._system.interval == before
@@ -218,35 +230,48 @@ class Certifier:
         return smallest_degree(self._system.interval.low, self._system.interval.high, 1e-12)
 
     def _repair(
-        self, w: Array, wanted: float, known: tuple[Array, float] | None = None
-    ) -> tuple[Array, float]:
-        """(w - y with G y ~ G w - g, its distance bound); ``known``: G w - g and its norm.
+        self, w: Array, wanted: float | Later, look: Look | None = None
+    ) -> tuple[Array, Later]:
+        """(w - y with G y ~ G w - g, its distance bound); ``look``: what is known of w.
 
-        The norm of the new residual rides on the product that follows a repair.
+        ``wanted`` may be something that is known with the next message. Where rounding is far, the
+        norm of the new residual is believed to be what the recursion says, and known (for the
+        bound) with the message after the repair.
         """
         system, space = self._system, self.space
-        floor = FLOOR * (1.0 + space.norm(w, riding=True))
-        if known is None:
+        if look is None or look.residual is None:
+            size = space.ride((w, w))
             residual = system.residual(w)[0]
-            known = residual, space.norm(residual)
-        residual, before = known
+            [before], [length] = space.norms(residual), lengths(size)
+        else:
+            residual, before, length = look.residual, look.norm, look.length
+        floor = FLOOR * (1.0 + length)
+        wanted = wanted if isinstance(wanted, float) else wanted()
         for _ in range(ROUNDS_OF_REPAIR):
             goal = max(wanted, floor) * system.interval.low
             if before <= goal:
                 break
             reduced = conjugate_residuals(
-                system.homogeneous(), residual, below(0.8 * goal), self._limit, trusted=1e3 * floor
+                system.homogeneous(), residual, below(0.8 * goal), self._limit, trusted=FAR * floor
             )
             w = w - reduced.y
             residual = system.residual(w)[0]
-            after = space.norm(residual, riding=True)
+            now = space.ride((residual, residual))
+            if reduced.left <= goal and goal >= FAR * floor * system.interval.low:
+                self._doubt(reduced)
+                return w, partial(self._distance, now)
+            [after] = lengths(now)
             low = system.interval.low
             self._doubt(reduced)
             stuck = after > 0.5 * before and system.interval.low == low
             before = after
             if stuck:
                 break
-        return w, before / system.interval.low
+        return w, lambda: before / system.interval.low
+
+    def _distance(self, squares: Rider) -> float:
+        """Distance to the feasible set, at most, from ||G w - g||^2."""
+        return lengths(squares)[0] / self._system.interval.low
 
     def _doubt(self, reduced: Remainder) -> None:
         """Quotients of vectors in Range G outside the certified interval prove it wrong."""
@@ -266,13 +291,13 @@ class Certifier:
                 f"its upper end was put to {self._system.interval.high:.3g}"
             )
 
-    def _project(self, vector: Array, wanted: float) -> tuple[Array, Array]:
+    def _project(self, vector: Array, wanted: Later) -> tuple[Array, Array]:
         """(vector + K'lambda with at most ``wanted`` of Range K' left, lambda's coupled part)."""
         low = self._system.interval.low
         reduced = conjugate_residuals(
             self._system.homogeneous(),
             vector,
-            lambda r, image: r <= wanted or image <= low * wanted,
+            lambda r, image: r <= wanted() or image <= low * wanted(),
             self._limit,
         )
         return reduced.remaining, reduced.price

@@ -20,13 +20,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Certifier
+from ccmac.certificates.error_bound import Certifier, Later, zero
 from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
+from ccmac.runtime.base import Rider
+from ccmac.runtime.space import piece_sums
 
 ESTIMATE = 2.0
 
@@ -147,85 +150,104 @@ class GapCertifier(Certifier):
         mu_x, mu_z = self.convexity
         return 1.0 / math.sqrt(min(mu_x, self.space.runtime.n * mu_z))
 
-    def strong_norm(self, w: Array, *, dual: bool = False) -> float:
-        """(mu_x ||x||^2 + mu_z sum_i ||z_i||^2)^{1/2} or its dual; one reduction that rides."""
+    def _in_strong_units(self, w: Array, *, dual: bool = False) -> Array:
+        """w with ||w||^2 = mu_x ||x||^2 + mu_z sum_i ||z_i||^2 (or its dual) as plain square."""
         mu_x, mu_z = self.convexity
         scales = math.sqrt(mu_x), math.sqrt(mu_z) * self.realized.s
         out = w.copy()
         self.space.x(out)[...] *= 1.0 / scales[0] if dual else scales[0]
         self.space.z(out)[...] *= 1.0 / scales[1] if dual else scales[1]
-        return self.space.norm(out, riding=True)
+        return out
 
     def value(self, w: Array) -> float:
-        """sum_i f_i at each agent's own copy; one reduction that rides."""
-        return float(self.space.runtime.total(self.realized.objective.values(w), riding=True)[0])
-
-    def distance(self, w: Array) -> float:
-        """A bound on the distance to the feasible set: 1 residual, 1 reduction."""
-        if self._system.empty:
-            return 0.0
-        return self.space.norm(self._system.residual(w)[0], riding=True) / self._system.interval.low
-
-    def user_norm(self, r: Array) -> float:
-        """sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1; one averaging."""
-        space, realized = self.space, self.realized
-        mean = space.runtime.average(space.z(r))
-        folded = r.copy()
-        # sum_i r_i / s spread over n rows, so that the squares add up to ||sum_i r_i / s||^2.
-        space.z(folded)[...] = math.sqrt(space.runtime.n) / realized.s * mean
-        return space.norm(folded, riding=True)
+        """sum_i f_i at each agent's own copy; one averaging."""
+        return float(self.space.runtime.total(self.realized.objective.values(w))[0])
 
     def travelled(self, w: Array) -> float:
-        """||(x, mean z) - (x0, z0)|| in the user's variables, at most."""
+        """||(x, mean z) - (x0, z0)|| in the user's variables, at most; one averaging."""
+        return self.space.norm(self.way(w))
+
+    def way(self, w: Array) -> Array:
+        """(x, mean z) - (x0, z0) in the user's variables, as the agents' shares of it."""
         step = w - self.w0
         self.space.z(step)[...] *= self.realized.s / math.sqrt(self.space.runtime.n)
-        return self.space.norm(step, riding=True)
+        return step
+
+    def _ask(self, *products: tuple[Array, Array], at: Array | None = None) -> Rider:
+        """Inner products, and the value of F ``at`` a point, with the next message."""
+        space = self.space
+        columns = [space.partial_dots(u, v) for u, v in products]
+        if at is not None:
+            columns.append(self.realized.objective.values(at))
+        return space.runtime.ride(np.concatenate(columns, axis=1))
 
     def gap(
         self, w: Array, gradient: Array, p: Array, *, value: float | None = None,
-        distance: float | None = None, slack: float = 0.0,
+        distance: Later | None = None, slack: Later = zero,
     ) -> Gap:  # fmt: skip
-        """The bound at w itself with the dual vector p in Range K'."""
-        objective, space = self.realized.objective, self.space
-        r = gradient + p
-        distance = self.distance(w) if distance is None else distance
-        inner = space.dot(r, w - self.w0, riding=True)
-        smooth = math.isfinite(objective.L)
-        steep = objective.L if smooth else space.norm(gradient, riding=True)
-        steep = steep if steep > 0 else 1.0  # F is flat: what is violated counts all the same
-        base = slack + inner + space.norm(p, riding=True) * distance
+        """The bound at w itself with the dual vector p in Range K'.
+
+        Cost: one averaging, and one residual where the distance to the feasible set is not known.
+        Scalars ride; sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is
+        (sum_i ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
+        """
+        objective, space, system = self.realized.objective, self.space, self._system
+        r, way = gradient + p, self.way(w)
+        pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way))
+        told = self._ask(*pairs, at=w if value is None else None)
+        if distance is None:
+            distance = zero
+            if not system.empty:
+                residual = system.residual(w)[0]
+                off = space.ride((residual, residual))
+                distance = partial(self._distance, off)
+        own = space.runtime.ride(piece_sums(space.x(r) ** 2, space.d)[:, None])
+        mean = space.runtime.average(space.z(r))[0] * (space.runtime.n / self.realized.s)
+        slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))
+        inner, steep, size, moved, *more = (float(v) for v in told.value)
+        smooth, far = math.isfinite(objective.L), distance()
+        steepness = objective.L if smooth else math.sqrt(steep)
+        steepness = steepness if steepness > 0 else 1.0  # F is flat: violations count all the same
         return Gap(
-            w, gradient, p, self.value(w) if value is None else value, base, self.user_norm(r),
-            distance, self.travelled(w), steep, smooth, execution_radius(self.realized, 1.0),
+            w, gradient, p, more[0] if value is None else value,
+            slack() + inner + math.sqrt(size) * far, slope, far, math.sqrt(moved), steepness,
+            smooth, execution_radius(self.realized, 1.0),
         )  # fmt: skip
 
-    def project(self, gradient: Array, wanted: float) -> tuple[Array, Array]:
+    def project(self, gradient: Array, wanted: Later) -> tuple[Array, Array]:
         """(p, price) with gradient + p in the kernel of K up to ``wanted``."""
         if self._system.empty:
             return np.zeros_like(gradient), self._system.zero_price()
         kernel, price = self._project(gradient, wanted)
         return kernel - gradient, price
 
-    def repaired(self, w: Array, wanted: float) -> tuple[Array, float]:
+    def repaired(self, w: Array, wanted: float | Later) -> tuple[Array, Later]:
         """(RF^k(w), its distance to the feasible set, at most)."""
         if self._system.empty:
-            return w, 0.0
+            return w, zero
         return self._repair(w, wanted)
 
     def tight_smooth(self, w: Array, goal: Goal) -> Gap:
         """At the repaired point with p = -Pi_N grad F: affine calls and one gradient."""
-        objective = self.realized.objective
-        epsilon = goal.epsilon(self.value(w))
-        size = self.space.norm(objective.gradient(w), riding=True)
-        radius = self._radius(w, goal)
-        size = max(size, objective.L * execution_radius(self.realized, radius), 1e-300)
-        repaired, distance = self.repaired(w, 1e-2 * epsilon / size)
+        objective, way = self.realized.objective, self.way(w)
+        gradient = objective.gradient(w)
+        told = self._ask((gradient, gradient), (way, way), at=w)
+
+        def accuracy() -> tuple[float, float]:
+            steep, moved, value = (float(v) for v in told.value)
+            radius = self._radius(math.sqrt(moved), goal)
+            reach = objective.L * execution_radius(self.realized, radius)
+            size = max(math.sqrt(steep), reach, 1e-300)
+            epsilon = 1e-2 * goal.epsilon(value)
+            return epsilon / size, epsilon / max(radius, 1e-300)
+
+        repaired, distance = self.repaired(w, lambda: accuracy()[0])
         gradient = objective.gradient(repaired)
-        p, price = self.project(gradient, 1e-2 * epsilon / max(radius, 1e-300))
+        p, price = self.project(gradient, lambda: accuracy()[1])
         return replace(self.gap(repaired, gradient, p, distance=distance), price=price)
 
     def tight_subgradient(
-        self, w: Array, gradient: Array, goal: Goal, slack: float = 0.0, share: float = 1.0
+        self, w: Array, gradient: Array, goal: Goal, slack: Later = zero, share: float = 1.0
     ) -> Gap:
         """At the repaired point (w itself where F is infinite there), from a subgradient at w.
 
@@ -233,29 +255,46 @@ class GapCertifier(Certifier):
         strongly convex F it is repaired as far as rounding allows, so that it counts as feasible
         in the error bound; ``share`` of the convexity holds along the subgradient given.
         """
-        value = self.value(w)
-        epsilon, radius = goal.epsilon(value), self._radius(w, goal)
-        p, price = self.project(gradient, 1e-2 * epsilon / max(radius, 1e-300))
+        way = self.way(w)
+        told = self._ask((gradient, gradient), (way, way), at=w)
+
+        def near() -> float:
+            radius = self._radius(math.sqrt(float(told.value[1])), goal)
+            return 1e-2 * goal.epsilon(float(told.value[2])) / max(radius, 1e-300)
+
+        p, price = self.project(gradient, near)
+        steep, moved, value = (float(v) for v in told.value)
         found = replace(self.gap(w, gradient, p, value=value, slack=slack), price=price)
-        steep = max(self.space.norm(gradient, riding=True), 1e-300)
+        epsilon, steep = goal.epsilon(value), max(math.sqrt(steep), 1e-300)
         if math.isfinite(self.realized.objective.L):
-            reach = execution_radius(self.realized, radius)
+            reach = execution_radius(self.realized, self._radius(math.sqrt(moved), goal))
             steep = max(steep, self.realized.objective.L * reach)
         repaired, distance = self.repaired(w, 0.0 if self.strong else 1e-2 * epsilon / steep)
-        there = self.value(repaired)
+        return self._moved_to(repaired, distance, found, slack, share)
+
+    def _moved_to(
+        self, repaired: Array, distance: Later, found: Gap, slack: Later, share: float
+    ) -> Gap:
+        """The bound at w carried to a feasible point; with an error bound where F is strong."""
+        w, gradient, p = found.w, found.gradient, found.p
+        pairs = [(p, p)]
+        if self.strong:
+            r, step = self._in_strong_units(gradient + p, dual=True), repaired - w
+            step = self._in_strong_units(step)
+            pairs += [(r, r), (step, step)]
+        size, *strong, there = (float(v) for v in self._ask(*pairs, at=repaired).value)
         if not math.isfinite(there):
             return found
         error = math.inf
         if self.strong:
             root = math.sqrt(share)
-            r = self.strong_norm(gradient + p, dual=True) / root
-            moved = root * self.strong_norm(repaired - w)
-            rest = there - value + slack + self.space.norm(p, riding=True) * found.distance
-            error = strong_distance(r, moved, rest) * self.error_unit / root
+            rest = there - found.value + slack() + math.sqrt(size) * found.distance
+            r_size, moved = math.sqrt(strong[0]) / root, root * math.sqrt(strong[1])
+            error = strong_distance(r_size, moved, rest) * self.error_unit / root
         return replace(
-            found, w=repaired, value=there, base=found.base + there - value, distance=distance,
-            error=error,
+            found, w=repaired, value=there, base=found.base + there - found.value,
+            distance=distance(), error=error,
         )  # fmt: skip
 
-    def _radius(self, w: Array, goal: Goal) -> float:
-        return goal.radius if goal.radius is not None else estimated_radius(self.travelled(w))
+    def _radius(self, travelled: float, goal: Goal) -> float:
+        return goal.radius if goal.radius is not None else estimated_radius(travelled)

@@ -18,9 +18,10 @@ from ccmac.certificates.prices import CONFLICT, Recovery, split
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
 from ccmac.linalg.families import dense
+from ccmac.linalg.lanczos import agreed_dots
 from ccmac.linalg.ranks import RowSpace
 from ccmac.linalg.tolerances import EPS
-from ccmac.runtime.space import piece_sums, row_dots
+from ccmac.runtime.space import lengths, piece_sums, row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -121,8 +122,13 @@ class Conflicts:
         self.problem, self.runtime = recovery.problem, recovery.runtime
 
     def own(self) -> Infeasibility | None:
-        """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one reduction."""
+        """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one averaging if any.
+
+        It carries the equations too where all may know them.
+        """
         problem, found = self.problem, {}
+        if not {"C", "D"} & problem.present:
+            return None
         rows = np.zeros((len(problem.agents), 4))
         families = self.work.local.spaces, self.work.shared.spaces
         for k, (i, agent) in enumerate(problem.agents.items()):
@@ -135,7 +141,9 @@ class Conflicts:
                 if seen is not None and claimed(seen.sure, seen.defect, size):
                     found[i, column] = seen
                     rows[k, 2 * column : 2 * column + 2] = seen.value, seen.defect
-        seen_by_all = self.runtime.gather(rows, riding=True)  # with the agents' other declarations
+        told = self.runtime.ride(rows, whole=True)
+        _ = self.work.reduced  # where all may know the equations, they travel along
+        seen_by_all = told.value
         for column, (block, right) in enumerate((("C", "c"), ("D", "e"))):
             values = seen_by_all[:, 2 * column]
             if values.any():
@@ -229,19 +237,20 @@ class Conflicts:
             shared = self._shared_conflict(self.runtime.average(z), gz)
         total_x = gx + self.user.C.adjoint(np.concatenate(local)) if not self.user.C.empty else gx
         total_z = gz + self.user.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
-        mean = self.runtime.average(total_z)
         wide = (len(self.problem.agents), price.shape[1])
         values = np.stack(
             [
                 piece_sums(total_x**2, self.user.space.d),
-                self.problem.n * np.sum(np.broadcast_to(mean, total_z.shape) ** 2, axis=1),
                 row_dots(self.user.b[:, : price.shape[1]], np.broadcast_to(price, wide)),
                 _dots(local, split(self.user.c, self.user.C.rows)),
                 _dots(shared, split(self.user.e, self.user.D.rows)),
             ],
             axis=1,
         )
-        defect_x, defect_z, *parts = self.runtime.total(values, riding=True)
+        told = self.runtime.ride(values)
+        mean = self.problem.n * self.runtime.average(total_z)
+        defect_x, *parts = told.value
+        defect_z = agreed_dots(self.runtime, mean, mean)[0]
         coupled = np.zeros(self.problem.m)
         coupled[: price.shape[1]] = price[0]
         agents = list(self.problem.agents)
@@ -262,8 +271,9 @@ class Conflicts:
         rows = np.ascontiguousarray(np.broadcast_to(mean, (count, self.problem.q)))
         misfit = family.forward(rows) - self.user.shared.right
         back = family.adjoint(misfit).reshape(count, self.problem.q)
+        sizes = runtime.ride(np.stack([row_dots(gz, gz), row_dots(back, back)], axis=1))
         target = runtime.average(gz + back)
-        direction = self.user.solve_shared(-target, self.user.size(gz) + self.user.size(back))
+        direction = self.user.solve_shared(-target, sum(lengths(sizes)))
         wide = np.ascontiguousarray(np.broadcast_to(direction, rows.shape))
         return self.user.shared.in_user_rows(misfit + family.forward(wide))
 

@@ -88,10 +88,10 @@ def _violations(
         shared = violation(zero if agent.D is None else agent.D @ z, agent.e, agent.D_sense)
         limits = outside(v, agent.lower, agent.upper)
         rows.append([*(float(u @ u) for u in (local, shared, limits)), agent.objective.value(v, z)])
-    coupled = zero
+    coupled, told = zero, runtime.ride(np.array(rows))
     if user.m:
         coupled = violation(user.n * runtime.average(np.stack(sides))[0], None, user.sense)
-    local_sq, shared_sq, limits_sq, value = runtime.total(np.array(rows), riding=True)
+    local_sq, shared_sq, limits_sq, value = told.value
     on_z = outside(z, user.z_lower, user.z_upper)
     norms = {
         "coupled": float(np.linalg.norm(coupled)),

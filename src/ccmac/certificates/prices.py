@@ -14,7 +14,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.lanczos import agreed_dots
 from ccmac.problem import Problem
-from ccmac.runtime.space import piece_sums
+from ccmac.runtime.space import lengths, piece_sums, row_dots
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
 
@@ -54,18 +54,18 @@ class Recovery:
         self.D = LocalFamily("D", problem.blocks("D"), r, q, ledger, present="D" in present)
         self.b = right_hand_sides(problem).b
         self.c, self.e = self.local.right, _stacked_right(problem)
+        self._scale: float | None = None
 
     # -- how far a point is from satisfying the equations ------------------------------------------
     def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array, Array]:
         """(norms of the violations at x and the mean of z, that mean, mean coupled misfit).
 
-        Two averagings, one reduction.
+        Two averagings, one riding reduction.
         """
         runtime, n = self.runtime, self.problem.n
         mean_z = runtime.average(z)
         rows = np.ascontiguousarray(np.broadcast_to(mean_z, z.shape))
         misfits, _ = self.coupling.contributions(x, rows)
-        coupled = runtime.average(misfits - self.b[:, : self.coupling.width])
         local = (self.C.forward(x) - self.c) ** 2
         shared = np.zeros(0)
         if not self.D.empty:
@@ -78,7 +78,10 @@ class Recovery:
             ],
             axis=1,
         )
-        local_sq, shared_sq, consensus_sq = runtime.total(squares, riding=True)
+        told = runtime.ride(np.hstack([squares, self._sizes()]))
+        coupled = runtime.average(misfits - self.b[:, : self.coupling.width])
+        local_sq, shared_sq, consensus_sq, *sizes = told.value
+        self._scale = float(np.sqrt(sum(sizes)))
         coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
         norms = {
             "coupled": n * float(np.sqrt(coupled_sq)),
@@ -89,8 +92,14 @@ class Recovery:
         return norms, mean_z, coupled
 
     def scale(self) -> float:
-        """Size of the right-hand sides: what a violation is compared with. One reduction."""
-        rows = np.stack(
+        """Size of the right-hand sides: what a violation is compared with; travels with it."""
+        if self._scale is None:
+            self._scale = float(np.sqrt(np.sum(self.runtime.total(self._sizes()))))
+        return self._scale
+
+    def _sizes(self) -> Array:
+        """Squares of every agent's right-hand sides."""
+        return np.stack(
             [
                 np.sum(self.b**2, axis=1),
                 piece_sums(self.c**2, self.C.rows),
@@ -98,7 +107,6 @@ class Recovery:
             ],
             axis=1,
         )
-        return float(np.sqrt(np.sum(self.runtime.total(rows, riding=True))))
 
     # -- prices ------------------------------------------------------------------------------------
     def multipliers(self, gradient_x: Array, gradient_z: Array, price: Array) -> Multipliers:
@@ -114,8 +122,9 @@ class Recovery:
         local = self.local.multipliers(gx)
         shared = [np.zeros(k) for k in self.problem.r.values()]
         if not self.shared.empty:
+            size = self.runtime.ride(row_dots(gz, gz)[:, None])
             mean = self.runtime.average(gz)
-            direction = self.solve_shared(-mean, self.size(gz))
+            direction = self.solve_shared(-mean, lengths(size)[0])
             shared = self.shared.multipliers(direction)
             gz += self.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
         mean = self.runtime.average(gz)
@@ -163,11 +172,6 @@ class Recovery:
             p, q = r + (gamma / before) * p, s + (gamma / before) * q
             delta = agreed_dots(runtime, q, q)[0]
         return x
-
-    def size(self, rows: Array) -> float:
-        """Norm of a row-per-agent array over all agents."""
-        squares = np.sum(rows * rows, axis=1)[:, None]
-        return float(np.sqrt(self.runtime.total(squares, riding=True)[0]))
 
 
 def _stacked_right(problem: Problem) -> Array:

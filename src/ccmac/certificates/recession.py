@@ -50,25 +50,23 @@ def recession(work: Workspace) -> Recession | None:
     pieces = [work.space.x_of(x, k) for k in range(work.space.count)]
     slopes = [a.gradient(piece, z)[0] for a, piece in zip(proof.agents, pieces, strict=True)]
     d_x, d_z = proof.projected(x, z, slopes)
-    length = math.sqrt(_total(work, [float(v @ v) for v in d_x]) + float(d_z @ d_z))
+    squares = work.runtime.total(np.array([[float(v @ v)] for v in d_x]))
+    length = math.sqrt(float(squares[0]) + float(d_z @ d_z))
     if length <= 0:
         return None
     d_x, d_z = [-v / length for v in d_x], -d_z / length
-    falls, bends, misfits = [], [], []
+    rows = []
     for agent, slope, d in zip(proof.agents, slopes, d_x, strict=True):
         u = np.concatenate([d, d_z])
         assert agent.quadratic is not None
-        falls.append(-float(slope @ u))
-        bends.append(float(np.linalg.norm(agent.quadratic[0] @ u)) ** 2)
-        misfits.append(float(np.linalg.norm(agent.C @ d)) ** 2)
-    fall, bend, local = _total(work, falls), _total(work, bends), _total(work, misfits)
+        bend = float(np.linalg.norm(agent.quadratic[0] @ u)) ** 2
+        misfit = float(np.linalg.norm(agent.C @ d)) ** 2
+        steep = float(np.linalg.norm(slope.astype(np.float64)))
+        rows.append([-float(slope @ u), bend, misfit, steep])
+    told = work.runtime.ride(np.array(rows))
     coupled = proof.image(d_x, d_z)
+    fall, bend, local, sizes = (float(v) for v in told.value)
     defect = math.sqrt(bend) + math.sqrt(local) + coupled
-    sizes = _total(work, [float(np.linalg.norm(s.astype(np.float64))) for s in slopes])
     if fall <= 1e-9 * max(sizes, 1e-300) or fall < REACH * defect * max(1.0, sizes):
         return None
     return Recession(d_x, d_z, fall, defect)
-
-
-def _total(work: Workspace, values: list[float]) -> float:
-    return float(work.runtime.total(np.array(values)[:, None], riding=True)[0])

@@ -41,11 +41,11 @@ class Layout:
 def layout(problem: Problem, runtime: Runtime) -> Layout:
     """The slack of a row stays with the first agent whose x takes part in it, else whose z does.
 
-    One reduction, which rides on the agents' other declarations.
+    One averaging.
     """
     rows = rows_of(problem.sense, problem.m, equal=False)
     mine = [[float(_moved(a)), *_part(a, rows)] for a in problem.agents.values()]
-    everybody = runtime.gather(np.array(mine), riding=True)
+    everybody = runtime.gather(np.array(mine))
     keepers = np.argmax(everybody[:, 1:], axis=0) if rows.size else np.zeros(0, dtype=np.intp)
     ends = problem.m + np.cumsum(everybody[:, 0]).astype(np.intp)
     return Layout(rows, keepers, np.concatenate([[problem.m], ends]).astype(np.intp))

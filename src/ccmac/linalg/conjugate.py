@@ -43,7 +43,8 @@ class NormalOperator(Protocol):
 class Remainder:
     """v - G y = ``remaining`` = v + K'lambda; ``price`` is lambda's coupled part.
 
-    ``lowest`` and ``highest`` are Rayleigh quotients that were met: for v in Range G they lie
+    ``left`` is the norm of what remains, as the recursion knows it. ``lowest`` and ``highest``
+    are Rayleigh quotients that were met: for v in Range G they lie
     between the least and the largest positive eigenvalue of G.
     """
 
@@ -51,6 +52,7 @@ class Remainder:
     y: Array
     price: Array
     steps: int
+    left: float
     lowest: float
     highest: float
 
@@ -67,7 +69,6 @@ def conjugate_residuals(
 
     ``system`` is homogeneous: its residual is G v. Quotients count while ||v|| >= ``trusted``.
     """
-    runtime, dots = system.space.runtime, system.space.partial_dots
     v, y, price = v.copy(), np.zeros_like(v), system.zero_price()
     w, price_w = system.residual(v)
     p, q, z = np.zeros_like(v), np.zeros_like(v), np.zeros_like(v)
@@ -75,9 +76,9 @@ def conjugate_residuals(
     before, alpha, least = math.inf, 1.0, math.inf
     lowest, highest, steps = math.inf, 0.0, 0
     while True:
+        scalars = system.space.ride((v, v), (v, w), (w, w))
         n, price_n = system.residual(w)
-        scalars = np.concatenate([dots(v, v), dots(v, w), dots(w, w)], axis=1)
-        vv, gamma, delta = (float(s) for s in runtime.total(scalars, riding=True))
+        vv, gamma, delta = (float(s) for s in scalars.value)
         # Rounding alone makes the norm grow or the form negative: nothing more is to be had.
         if not (0 < vv <= least * (1 + STAGNATION) and gamma > 0 and delta > 0):
             break
@@ -100,4 +101,4 @@ def conjugate_residuals(
         w -= alpha * z
         price, price_w = price - alpha * price_q, price_w - alpha * price_z
         steps += 1
-    return Remainder(v, y, price, steps, lowest, highest)
+    return Remainder(v, y, price, steps, math.sqrt(max(vv, 0.0)), lowest, highest)

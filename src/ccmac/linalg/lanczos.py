@@ -29,7 +29,7 @@ from ccmac.linalg.tolerances import (
     RITZ_FLOOR,
     SWAMPED,
 )
-from ccmac.runtime.base import Runtime
+from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import Space
 
 
@@ -74,7 +74,7 @@ class Krylov:
 
 def agreed_dots(runtime: Runtime, left: Array, right: Array) -> Array:
     """Inner products of common vectors, the rows of ``left``, with the row ``right``."""
-    return runtime.agree(left @ right[0])
+    return runtime.common(left @ right[0])
 
 
 def lanczos(
@@ -152,9 +152,8 @@ def extreme_ritz(
     Nothing can go on without the first pass: its rounds are charged.
     """
 
-    def dots(vectors: list[Array], right: Array, *, riding: bool) -> Array:
-        rows = [space.partial_dots(vector, right) for vector in vectors]
-        return space.runtime.total(np.concatenate(rows, axis=1), riding=riding)
+    def dots(vectors: list[Array], right: Array) -> Rider:
+        return space.ride(*((vector, right) for vector in vectors))
 
     def without(vector: Array, weights: Array, others: list[Array]) -> Array:
         for c, other in zip(weights, others, strict=True):
@@ -167,8 +166,8 @@ def extreme_ritz(
     beta: list[float] = []
     exhausted, u = False, start
     for _ in range(steps):
-        image = apply(u)
-        again = dots([*basis, u], u, riding=True)
+        products = dots([*basis, u], u)
+        image, again = apply(u), products.value
         length = float(np.sqrt(max(again[-1] - again[:-1] @ again[:-1], 0.0)))
         if length <= BREAKDOWN_PARTIAL * max(map(abs, alpha), default=0.0):
             exhausted = True
@@ -177,7 +176,7 @@ def extreme_ritz(
             beta.append(length)
         basis = [*basis, without(u, again[:-1], basis) / length][-keep:]
         images = [*images, without(image, again[:-1], images) / length][-keep:]
-        along = dots(basis, images[-1], riding=False)
+        along = dots(basis, images[-1]).value
         alpha.append(float(along[-1]))
         u = without(images[-1], along, basis)
     if not alpha:

@@ -116,8 +116,9 @@ class DualConjugateGradients(Iteration[CgState]):
             h = split_vector(self.space, *self.coupling.adjoint(r_l))
         self.space.z(h)[...] += self.omega * r_n
         t = self.local.apply(h)
+        products = self.runtime.ride(self._products(r_l, r_n, h, t))
         q_l, q_n = self._image(t)
-        g, d = (float(v) for v in self.runtime.total(self._products(r_l, r_n, h, t), riding=True))
+        g, d = (float(v) for v in products.value)
         least, first = min(state.least, g), state.first or g
         # g never exceeds kappa times an earlier g, but for rounding or equations in conflict.
         beta = g / state.g if state.g else 0.0
@@ -160,8 +161,8 @@ class DualConjugateGradients(Iteration[CgState]):
     def cost(self) -> Cost:
         """Every iteration but the first (which has no adjoint products and no reduction)."""
         products = 2 * self.coupling.product_cost()
-        message = self.runtime.average_cost(self.coupling.width + self.space.q)
-        return Cost(argmins=1) + products + message + self.runtime.total_cost(2, riding=True)
+        message = self.runtime.average_cost(self.coupling.width + self.space.q, 2)
+        return Cost(argmins=1) + products + message
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ class Checkpoints:
         self.path: list[str] = []
         self._stored: dict[str, Any] | None = None
         self._last = time.monotonic()
+        self.runtime.notes.due = self._late
         self.notes: list[str] = []
         self._missed = 0
         self._rows = Growing(directory)
@@ -137,12 +138,15 @@ class Checkpoints:
         """By count, or by the root's clock."""
         if self.every is not None:
             return count % self.every == 0
-        late = time.monotonic() - self._last >= float(self.seconds or 0)
-        if len(self.runtime.owned) < self.runtime.n:
-            with self.runtime.ledger.observing():
-                rows = np.full((len(self.runtime.owned), 1), float(late and self.runtime.is_root))
-                late = bool(self.runtime.total(rows)[0] > 0)
-        return late
+        if self.runtime.alone:
+            return self._late()
+        heard, self.runtime.notes.save = self.runtime.notes.save, False
+        return heard
+
+    def _late(self) -> bool:
+        """Whether it is time to save, by this process's clock; the root's is told to all."""
+        seconds, late = self.seconds, time.monotonic() - self._last
+        return self.runtime.is_root and seconds is not None and late >= float(seconds)
 
     def save(self, count: int, state: State) -> None:
         """Write vectors and rows agent by agent, scalars and history for everybody."""

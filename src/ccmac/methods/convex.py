@@ -94,7 +94,7 @@ def proved(
 # -- balance of primal and dual steps --------------------------------------------------------------
 # With w+ = prox or gradient step of length 1/S and p+ = p + (S/lambda_+) (...), the best S is the
 # ratio ||p* - p0|| / ||w* - w0|| up to a constant: in normalized channels p and the multiplier have
-# nearly the same norm. The ratio is looked at after 4, 6, 9, ... steps; two reductions that ride.
+# nearly the same norm. The ratio is looked at after 4, 6, 9, ... steps: one averaging each.
 def next_adaptation(count: int) -> int:
     """When to look again."""
     return math.ceil(ADAPT_AGAIN * count)
@@ -107,7 +107,7 @@ def adapted_weight(
 
     The bounds matter where the multiplier vanishes: the ratio would send the weight to zero.
     """
-    dual, primal = space.norm(moved_p, riding=True), space.norm(moved_w, riding=True)
+    dual, primal = space.norms(moved_p, moved_w)
     if not (0 < dual < math.inf and 0 < primal < math.inf):
         return weight
     wanted = math.sqrt(weight * FACTOR * dual / primal)

@@ -20,6 +20,8 @@ from ccmac.errors import GradientError
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
+from ccmac.runtime.base import Rider
+from ccmac.runtime.notes import never
 from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.trace import Trace
 
@@ -85,11 +87,9 @@ class Observer:
         runtime, space = self.space.runtime, self.space
         gap = x - self.x
         with runtime.ledger.observing():
-            value = float(runtime.total(piece_sums(gap**2, space.d)[:, None])[0])
-            if self.z is not None:
-                off = runtime.average(z)[0] - self.z
-                value += float(runtime.agree(off @ off))
-            return value
+            square, total = runtime.send([piece_sums(gap**2, space.d)[:, None], z])
+            off = np.zeros(0) if self.z is None else total[0] / runtime.n - self.z
+            return float(square[0, 0]) + float(off @ off)
 
 
 class Saver(Protocol):
@@ -141,18 +141,23 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     """Run until a goal, a limit, an interruption or a blow-up ends it."""
     runtime = iteration.space.runtime
     ledger = runtime.ledger
+    runtime.notes.stop = False
     begun = time.perf_counter() if settings.begun is None else settings.begun
     health = _Health(iteration)
     relative_error, check = math.nan, None
     status, count = "max_iterations", settings.first
 
     with _interruptible() as interrupted:
+        runtime.notes.asked = interrupted.is_set
         while count < settings.max_iterations:
             count += 1
             try:
                 state = iteration.step(state)
             except GradientError as error:
                 raise GradientError(f"{error} (iteration {count})") from None
+            if health.failed():
+                status = "diverged"
+                break
             bound = math.nan
             if settings.observer is not None:
                 relative_error = settings.observer.error(*iteration.point(state))
@@ -171,44 +176,58 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
             if check is not None and check.done:
                 status = "optimal"
                 break
-            if health.failed(state, count):
-                status = "diverged"
-                break
+            health.ask(state, count)
             if settings.saver is not None and settings.saver.due(count):
                 settings.saver.save(count, state)
             if settings.callback is not None and settings.callback(count, state.copied()) is True:
                 status = "interrupted"
                 break
-            if _agreed(iteration, interrupted.is_set()):
+            runtime.common(np.array([float(v) for v in state.numbers().values()]))
+            # All must leave together: what others want was heard with the last averaging.
+            if interrupted.is_set() if runtime.alone else runtime.notes.stop:
                 status = "interrupted"
                 break
             elapsed = time.perf_counter() - begun
             late = settings.max_seconds is not None and elapsed > settings.max_seconds
-            if settings.max_seconds is not None and _agreed(iteration, late):
+            if late if runtime.alone else runtime.notes.late:
                 break
             if iteration.finished(state):
                 status = "finished"
                 break
+    runtime.notes.asked = never
     seconds = time.perf_counter() - begun
     return Outcome(status, state, count, check, relative_error, seconds)
 
 
 class _Health:
-    """Notices iterates that blow up: non-finite, or far beyond anything seen at first."""
+    """Notices iterates that blow up: non-finite, or far beyond anything seen at first.
+
+    Their size travels with the averagings of the step that follows; a method that has none pays for
+    it, and hears that somebody wants to stop or that time is over with it.
+    """
 
     def __init__(self, iteration: Iteration[Any]) -> None:
         self.iteration = iteration
         self.reference = math.inf
+        self._asked: tuple[int, Rider] | None = None
 
-    def failed(self, state: State, count: int) -> bool:
+    def failed(self) -> bool:
+        """Whether what was asked before the last step shows a blow-up."""
+        asked, self._asked = self._asked, None
+        return asked is not None and self._judge(*asked)
+
+    def ask(self, state: State, count: int) -> None:
+        """Now and then: how large the iterate is, with the next message."""
         if count > 1 and count % HEALTH_EVERY:
-            return False
+            return
         x, z = self.iteration.point(state)
         space = self.iteration.space
-        runtime = space.runtime
-        with runtime.ledger.phase("monitor"), np.errstate(over="ignore", invalid="ignore"):
+        with space.runtime.ledger.phase("monitor"), np.errstate(all="ignore"):
             squares = piece_sums(x**2, space.d) + row_dots(z, z)
-            size = float(runtime.total(squares[:, None], riding=True)[0])
+            self._asked = count, space.runtime.ride(squares[:, None])
+
+    def _judge(self, count: int, squares: Rider) -> bool:
+        size = float(squares.value[0])
         if not math.isfinite(size):
             return True
         if count == 1:
@@ -218,16 +237,6 @@ class _Health:
             self.reference = max(self.reference, size)  # a start at zero says nothing
             return False
         return size > BLOW_UP * self.reference
-
-
-def _agreed(iteration: Iteration[Any], flag: bool) -> bool:
-    """Whether any process raised the flag (all must leave the loop together)."""
-    runtime = iteration.space.runtime
-    if len(runtime.owned) == runtime.n:
-        return flag
-    with runtime.ledger.observing():
-        rows = np.full((len(runtime.owned), 1), float(flag))
-        return bool(runtime.total(rows)[0] > 0)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.results import Result
 from ccmac.runtime import Runtime
+from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
@@ -52,13 +53,16 @@ def finish(
         residuals: dict[str, float] = {}
         multipliers: Multipliers | None = None
         infeasibility: Infeasibility | None = None
+        values: Rider | None = None
         report = bound.report if isinstance(bound, Proved) else None
         if report is not None:
             residuals, multipliers, mean = dict(report.residuals), report.multipliers, z[:1]
         elif recovery is None or status == "diverged":
             mean = runtime.average(z)
+            values = None if status == "diverged" else _values(problem, runtime, x, mean)
         else:
             residuals, mean, _ = recovery.violations(x, z)
+            values = _values(problem, runtime, x, mean)
             if isinstance(bound, Proved):
                 multipliers = recovery.multipliers(
                     bound.gradient_x.copy(), bound.gradient_z.copy(), bound.price[None]
@@ -70,10 +74,9 @@ def finish(
                 multipliers = _prices(recovery, judge, bound)
         if bound is not None:
             residuals["stationarity"] = bound.stationarity
+        objective = math.nan if values is None else float(values.value[0])
         if report is not None:
             objective = report.objective
-        else:
-            objective = _objective(problem, runtime, x, mean) if status != "diverged" else math.nan
     rests = _rests_on(prepared, bound, work)
     if infeasibility is not None:
         status = "infeasible"
@@ -196,14 +199,15 @@ def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers
     )
 
 
-def _objective(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> float:
+def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Rider:
+    """The objectives at the point returned; they travel with the prices where there are any."""
     rows, start = [], 0
     for i, agent in problem.agents.items():
         d = problem.d[i]
         rows.append([agent.objective.value(x[start : start + d], mean[0])])
         start += d
     # The last message of a run: sums that were said to ride on the next one travel here.
-    return float(runtime.total(np.array(rows, dtype=np.float64))[0])
+    return runtime.ride(np.array(rows, dtype=np.float64))
 
 
 def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace) -> str:

@@ -19,7 +19,7 @@ by the last mean against cancellation. So every inner product travels with the v
 A trial is taken when phi falls enough (Armijo); where rounding hides that, when the slope along d
 falls enough. Taken or not, it shows the curvature between two points and joins the history; after
 the second refusal in a row steps are shortened as well. Cost of a trial: 1 argmin, 2 A, 2 B, one
-averaging, two riding reductions.
+averaging, one riding reduction.
 """
 
 from __future__ import annotations
@@ -159,19 +159,20 @@ class DualLbfgs(Iteration[LbfgsState]):
         u, spent = self.local.minimise(h, state.u)
         z, prices = space.z(u), state.price + alpha * d_l
         coupled, copies = self.coupling.contributions(space.x(u), z, with_z=True)
-        mean, mean_z = self.runtime.combine([coupled - self._right, copies])
         # New vectors (d, y, g), those of the consensus channel without the mean's shift.
-        g_l, shifted = -n * mean, -self._root * (z - state.mean)
+        shifted = -self._root * (z - state.mean)
         old_l, old_n = state.basis_l[:, GRADIENT], state.basis_n[:, GRADIENT]
-        new_l = np.stack([d_l, g_l - old_l, g_l], axis=1)
         new_n = np.stack([d_n, shifted - old_n, shifted], axis=1)
         values = self.local.values(h, u) - self._price_of_right(prices)
-        total = self.runtime.total(
-            np.hstack([_products(state.basis_n, new_n), values, np.abs(values)]), riding=True
+        riding = self.runtime.ride(
+            np.hstack([_products(state.basis_n, new_n), values, np.abs(values)])
         )
+        mean, mean_z = self.runtime.combine([coupled - self._right, copies])
+        total, g_l = riding.value, -n * mean
+        new_l = np.stack([d_l, g_l - old_l, g_l], axis=1)
         drift = -self._root * (mean_z - state.mean)
         common = _products(state.basis_l, new_l)[0]
-        agreed = self.runtime.agree(np.append(common, n * np.sum(drift**2)))
+        agreed = self.runtime.common(np.append(common, n * np.sum(drift**2)))
         table = (total[:-2] + agreed[:-1]).reshape(SIZE + 3, 3)
         squares = table[SIZE:]
         squares[1:, 1:] -= agreed[-1]
@@ -234,9 +235,7 @@ class DualLbfgs(Iteration[LbfgsState]):
         return (
             Cost(argmins=1)
             + 2 * self.coupling.product_cost()
-            + runtime.average_cost(self.coupling.width + self.space.q)
-            + runtime.total_cost(table + 2, riding=True)
-            + runtime.total_cost(table + 1, riding=True)
+            + runtime.average_cost(self.coupling.width + self.space.q, table + 2)
         )
 
 

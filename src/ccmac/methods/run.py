@@ -37,6 +37,7 @@ from ccmac.methods.start import names_of, observer_of, positions
 from ccmac.objectives.checks import check_problem
 from ccmac.plans import Plan
 from ccmac.results import Result, Solution
+from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
 from ccmac.workspace import Workspace
 
@@ -77,12 +78,14 @@ class Run:
     def prepare(self) -> Prepared:
         """The method chosen, fit for the problem, ready to start; charged to setup."""
         with self.work.ledger.phase("setup"):
-            self._probe()
+            told = self._probe()
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
                 [(self.method, self.why), *self.others] = self.ranked
             refuse_unless_fit(self.method, self.work)
-            return self._proving(self.method.prepare(self.work, self.request))
+            prepared = self._proving(self.method.prepare(self.work, self.request))
+            self._heed(told)
+            return prepared
 
     def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
         """Judged in the user's own equations where these may be gathered.
@@ -98,8 +101,11 @@ class Run:
         stopping = ProofStop(proof, self.request.tol, prepared.first_check)
         return replace(prepared, proof=proof, stopping=stopping)
 
-    def _probe(self) -> None:
-        """Try the declared constants of users' own objectives; warns where they do not hold."""
+    def _probe(self) -> Rider:
+        """Try the declared constants of users' own objectives; warns where they do not hold.
+
+        All agents hear of it with the next message.
+        """
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             spent = check_problem(self.work.problem, self.request.seed)
@@ -110,7 +116,11 @@ class Run:
             self.work.doubts.append(str(warning.message))
         doubt = float(bool(self.work.doubts))
         rows = np.tile([float(spent), doubt], (len(self.work.problem.agents), 1))
-        everybody = self.work.runtime.gather(rows, riding=True)  # with the other declarations
+        return self.work.runtime.ride(rows, whole=True)
+
+    def _heed(self, told: Rider) -> None:
+        """The price of the probes, and doubts that other agents have."""
+        everybody = told.value
         self.work.ledger.charge(gradients=int(everybody[:, 0].max()))
         if everybody[:, 1].any() and not self.work.doubts:
             self.work.doubts.append("constants that another agent declared did not hold when tried")
@@ -130,13 +140,13 @@ class Run:
         """Until the goal, a limit, an interruption or a proof that there is no solution."""
         if limits.max_seconds is not None:
             left = limits.max_seconds - (time.perf_counter() - self.begun)
-            self.work.runtime.deadline = time.monotonic() + left
+            self.work.runtime.limit(time.monotonic() + left)
         try:
             found = self._solve(limits)
         except OutOfTime:
             found = self._out_of_time()
         finally:
-            self.work.runtime.deadline = math.inf
+            self.work.runtime.limit(math.inf)
         return replace(in_users_rows(self.work, found), names=names_of(self.work))
 
     def _out_of_time(self) -> Result:

@@ -98,7 +98,7 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
 
     def _energy(self, r: Array) -> float:
         """r'M^{-1}r."""
-        return float(self.runtime.agree(r @ self._preconditioned(r)))
+        return float(self.runtime.common(r @ self._preconditioned(r)))
 
     def _preconditioned(self, r: Array) -> Array:
         """M^{-1} r, computed once for the same numbers."""
@@ -114,7 +114,7 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
             p = p + (g / state.g_old) * state.p[0]
         q, change = self.parts.apply(p)
         self.parts.keep(p, q)
-        curvature = float(self.runtime.agree(p @ q))
+        curvature = float(self.runtime.common(p @ q))
         if curvature <= 0:
             return replace(state, over=True)
         alpha = g / curvature
@@ -149,4 +149,4 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
     @property
     def cost(self) -> Cost:
         """Every iteration but the first (which has 1 argmin, 2 A and one averaging of 2 m + 1)."""
-        return self.parts.cost + 2 * self.runtime.total_cost(1, riding=True)
+        return self.parts.cost

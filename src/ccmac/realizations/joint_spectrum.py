@@ -200,7 +200,7 @@ def _executed_identity(
     runtime, coupling = system.runtime, system.coupling
     if not (system.C.empty and system.D.empty) or coupling.A.empty:
         return None
-    variables = runtime.total(np.array([[float(d)] for d in problem.d.values()]), riding=True)[0]
+    variables = runtime.total(np.array([[float(d)] for d in problem.d.values()]))[0]
     spread = float(np.linalg.norm(beta - beta.mean())) / float(np.linalg.norm(beta))
     if variables >= problem.m or 1 - spread <= RANK:
         return None

@@ -133,6 +133,7 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
         rank, low, high = squared_range(C)
         local_ends = (low, high) if rank else (np.inf, 0.0)
         scalars.append([_top(A @ A.T + B @ B.T), _top(D.T @ D), *local_ends])
+    told = runtime.ride(np.array(scalars, dtype=np.float64), whole=True)
     mean = runtime.average(np.stack(rows))[0]
     S_A, S_B, Bm, S_D = (
         part.reshape(shape)
@@ -142,13 +143,13 @@ def _from_grams(problem: Problem, runtime: Runtime) -> LiftConstants:
             strict=True,
         )
     )
-    local = runtime.gather(np.array(scalars, dtype=np.float64))
+    local = told.value
     mu_D, R = _range(S_D)
     H_cos = S_B - Bm @ Bm.T + (Bm @ R) @ (Bm @ R).T
     # Rows of A within those of C leave the squares of rounding.
     mu_HC, U = _range(S_A + S_B, 1e-24 * float(local[:, 0].max()))
     chi = _cross_factor(U, S_A + S_B, H_cos) if n > 1 or mu_D else 1.0
-    mu_HC, mu_D, chi = (float(v) for v in runtime.agree(np.array([mu_HC, mu_D, chi])))
+    mu_HC, mu_D, chi = (float(v) for v in runtime.common(np.array([mu_HC, mu_D, chi])))
     h, d_D, _, u_C = (float(top) for top in local.max(axis=0))
     l_C = float(local[:, 2].min())
     ends = (h, mu_HC, d_D, mu_D, l_C if np.isfinite(l_C) else 0.0, u_C)

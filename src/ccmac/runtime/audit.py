@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 Payload = NDArray[Any]
 
-# halo: rows of a block for the agents' neighbors; relay: rows on their way to everybody;
-# gather: scalars for everybody; spread: scalars that everybody has computed;
-# collect: solution vectors for the root, when asked for; token: a digest that must agree.
-KINDS = ("halo", "relay", "gather", "spread", "collect", "token")
+# halo: rows of a block, or sums on a tree, for the agents' neighbors; relay: rows on their way to
+# everybody; collect: solution vectors on their way to the root, when asked for; token: a digest
+# that must agree.
+KINDS = ("halo", "relay", "collect", "token")
 EVERYONE = -1
 
 

@@ -23,6 +23,7 @@ from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
 
+Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
 RELAYED = 128  # agents up to which all pairs of them are looked at
 
 
@@ -31,7 +32,11 @@ class Averaging(ABC):
 
     name: str
     rounds: int
-    floats_sent: int  # messages of the busiest agent, per float averaged
+    rows_known: bool  # whether everybody sees every row, and not their sum alone
+    floats_sent: int  # floats that the busiest agent sends, per float averaged
+    floats_total: int  # the same for all agents together
+    messages: int  # sent by all agents together
+    longest: int  # rows in the longest message
     routes: Index  # who sends to whom: all processes must have found the same
 
     @abstractmethod
@@ -42,14 +47,18 @@ class Averaging(ABC):
 class Relay(Averaging):
     """Agent v gets row o in round ``hops[v, o]`` from its neighbor ``senders[v, o]``."""
 
-    name = "relay"
+    name, rows_known = "relay", True
 
     def __init__(self, network: Network) -> None:
         self.hops = network.hops()
         self.rounds = int(self.hops.max())
         self.senders, sent = self._senders(network)
         self.routes = self.senders
-        self.floats_sent = max(sent)
+        self.floats_sent, self.floats_total = max(sent), sum(sent)
+        v, o = np.nonzero(self.hops)
+        in_one = np.stack([self.hops[v, o], self.senders[v, o], v])
+        rows = np.unique(in_one, axis=1, return_counts=True)[1]
+        self.messages, self.longest = len(rows), int(rows.max(initial=0))
 
     def _senders(self, network: Network) -> tuple[Index, list[int]]:
         """A neighbor one hop nearer to the origin, the one that sends least so far; who sends what.
@@ -83,6 +92,17 @@ class Relay(Averaging):
             rounds.append({int(p): origins[(when == k) & (source == p)] for p in peers})
         return rounds
 
+    def steps(self, ends: Index, rank: int) -> list[Step]:
+        """Round by round, rows of all agents' table that a process sends and receives."""
+        arrivals = [self.arrivals(ends, r) for r in range(len(ends) - 1)]
+        return [
+            (
+                [(p, there[k][rank]) for p, there in enumerate(arrivals) if rank in there[k]],
+                list(arrivals[rank][k].items()),
+            )
+            for k in range(self.rounds)
+        ]
+
     def total(self, block: Array) -> Array:
         """((row_0 + row_1) + row_2) + ..."""
         total = block[:1] + 0.0  # no sum is -0.0
@@ -94,7 +114,7 @@ class Relay(Averaging):
 class Tree(Averaging):
     """Sums climb a breadth-first tree to the centre of the graph, level by level."""
 
-    name = "tree"
+    name, rows_known = "tree", False
 
     def __init__(self, network: Network) -> None:
         n = self.n = network.n
@@ -108,6 +128,8 @@ class Tree(Averaging):
         children = np.bincount(parent[order[1:]], minlength=n)
         # Everybody but the root sends once upwards; everybody sends down to all children.
         self.floats_sent = int((children + (np.arange(n) != self.root)).max()) if n > 1 else 0
+        self.floats_total = self.messages = 2 * (n - 1)
+        self.longest = min(n - 1, 1)
         self.levels = [np.flatnonzero(depth == level) for level in range(radius, 0, -1)]
         self.parent = self.routes = parent.astype(np.int64)
 

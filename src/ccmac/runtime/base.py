@@ -6,10 +6,9 @@ knows with the same bits: it has one row, in every process, and broadcasts again
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,12 +18,35 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging, by_name, messages_sent
+from ccmac.runtime.notes import NOTE, Notes, never
 
 FLOAT_BYTES = 8
 
 
+class Rider:
+    """Numbers of the agents on their way to all: they travel inside the next averaging.
+
+    Asked for before there was one, they travel alone and pay its rounds.
+    """
+
+    def __init__(self, runtime: Runtime, rows: Array, whole: bool) -> None:
+        self.rows, self.whole, self.phase = rows, whole, runtime.ledger.current
+        self.width = int(np.prod(rows.shape[1:]))
+        self.found: Array | None = None
+        self._runtime = runtime
+
+    @property
+    def value(self) -> Array:
+        """The sum over all agents, or (``whole``) the rows of all agents in agent order."""
+        if self.found is None:
+            with self._runtime.ledger.phase(self.phase):
+                self._runtime.send([])
+        assert self.found is not None
+        return self.found
+
+
 class Runtime(ABC):
-    """Owns agents ``owned``; charges rounds, reductions and bytes as it executes them.
+    """Owns agents ``owned``; charges rounds, messages and bytes as it executes them.
 
     ``fused``: whether polynomials in operators may be multiplied out (certified and canonical
     realizations, graph filters of two comparators), which moves the last bits.
@@ -39,8 +61,9 @@ class Runtime(ABC):
         self.network = network
         self.ledger = ledger or Ledger()
         self.averaging = by_name(network, averaging) if isinstance(averaging, str) else averaging
-        self._sent: dict[int, tuple[sp.csr_array, int]] = {}
-        self.deadline = math.inf  # of the setup, by time.monotonic(); the driver keeps its own
+        self._sent: dict[int, tuple[sp.csr_array, Cost]] = {}
+        self._waiting: list[Rider] = []
+        self.notes = Notes(network.n)
 
     # -- who ------------------------------------------------------------------------------
     @property
@@ -58,18 +81,10 @@ class Runtime(ABC):
         """Whether this process prints and writes."""
         return self.apart or self.owned.start == 0
 
-    # -- talking --------------------------------------------------------------------------
+    # -- neighbor rounds --------------------------------------------------------------------
     @abstractmethod
     def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
         """Rows owned here of ``matrix @ block``; one neighbor round along its support."""
-
-    @abstractmethod
-    def _gather(self, values: Array) -> Array:
-        """All agents' rows of a small array (scalars per agent), in agent order."""
-
-    @abstractmethod
-    def collect(self, rows: list[Array]) -> list[Array] | None:
-        """All agents' vectors at the root (None elsewhere): the ``--gather`` of a result."""
 
     def mix(self, block: Array, matrix: sp.csr_array | None = None) -> Array:
         """(W (x) I) block, or any matrix supported on the graph. Cost: 1 round."""
@@ -83,13 +98,24 @@ class Runtime(ABC):
             return Cost()
         matrix = self.network.weights if matrix is None else matrix
         if id(matrix) not in self._sent:
+            sent = messages_sent(matrix)
+            total, size = int(sent.sum()), FLOAT_BYTES * int(sent.max())
+            one = Cost(bytes=size, network_bytes=FLOAT_BYTES * total, messages=total)
             # The matrix is kept with its count, so that its id stays its own.
-            self._sent[id(matrix)] = (matrix, int(messages_sent(matrix).max()))
-        return Cost(rounds=1, bytes=FLOAT_BYTES * width * self._sent[id(matrix)][1])
+            self._sent[id(matrix)] = matrix, one
+        one = self._sent[id(matrix)][1]
+        return Cost(
+            rounds=1, bytes=width * one["bytes"], network_bytes=width * one["network_bytes"],
+            messages=one["messages"] if width else 0, longest_message=width,
+        )  # fmt: skip
 
+    # -- averaging --------------------------------------------------------------------------
     @abstractmethod
-    def _totals(self, parts: Sequence[Array]) -> list[Array]:
-        """Sums of all agents' rows in the order of the averaging scheme, shape (1, width) each."""
+    def _pool(self, parts: Sequence[Array], tables: Sequence[Array]) -> tuple[list[Array], ...]:
+        """One averaging: sums of ``parts``, shape (1, width) each, and all agents' ``tables``.
+
+        Sums are taken in the order of the averaging scheme. Carries the note and hears the others'.
+        """
 
     def average(self, block: Array) -> Array:
         """Common mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
@@ -100,76 +126,155 @@ class Runtime(ABC):
         """Common means of several blocks, averaged in the same rounds."""
         if any(len(part) != len(self.owned) for part in parts):
             raise ValueError(f"averaging needs a row for each of the {len(self.owned)} agents here")
-        self.mind_the_time()
-        self.charge_average(sum(part.shape[1] for part in parts))
-        return [np.divide(total, self.n, out=total) for total in self._totals(parts)]
+        return [np.divide(total, self.n, out=total) for total in self.send(parts)]
+
+    def send(self, parts: Sequence[Array]) -> list[Array]:
+        """Sums of blocks over all agents; whatever waits for a message travels with them.
+
+        An observer's messages carry nothing else.
+        """
+        width = sum(part.shape[1] for part in parts)
+        riders = [] if self.ledger.muted and parts else self._waiting
+        if width == 0 and not (riders and not parts):
+            return [np.zeros((1, 0)) for _ in parts]
+        if riders:
+            self._waiting = []
+        self._charge(width, riders)
+        summed = [rider for rider in riders if not rider.whole]
+        seen = [rider for rider in riders if rider.whole]
+        totals, tables = self._pool(
+            [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen]
+        )
+        for rider, total in zip(summed, totals[len(parts) :], strict=True):
+            rider.found = total[0]
+        for rider, table in zip(seen, tables, strict=True):
+            rider.found = table
+        if self.notes.late and self.ledger.current == "setup":
+            raise OutOfTime("the time limit passed during the setup")
+        return totals[: len(parts)]
+
+    def _charge(self, width: int, riders: Sequence[Rider]) -> None:
+        """The message in the present phase; what riders add to it in theirs."""
+        if self.n == 1:
+            return
+        here, rooms = self.ledger.current, [self._room(r.width, r.whole) for r in riders]
+        own = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
+        self.ledger.charge_cost(self.average_cost(width, *own))
+        longest = self.average_cost(width, *rooms)["longest_message"]
+        for rider, room in zip(riders, rooms, strict=True):
+            if rider.phase != here:
+                with self.ledger.phase(rider.phase):
+                    more = Cost(reductions=1, longest_message=longest)
+                    self.ledger.charge_cost(self._size(room) + more)
+
+    def _room(self, width: int, whole: bool) -> int:
+        """Floats that a rider takes in a row: where rows are summed, a slot for every agent."""
+        return width * (self.n if whole and not self.averaging.rows_known else 1)
+
+    def _size(self, width: int) -> Cost:
+        """What ``width`` floats in every row add to an averaging."""
+        scheme, size = self.averaging, FLOAT_BYTES * width
+        return Cost(bytes=size * scheme.floats_sent, network_bytes=size * scheme.floats_total)
+
+    def average_cost(self, width: int, *riders: int) -> Cost:
+        """Static cost of averaging rows of ``width`` floats with riders of so many floats each.
+
+        Nothing for one agent or where nothing travels.
+        """
+        if self.n == 1 or width + len(riders) == 0:
+            return Cost()
+        scheme, row = self.averaging, width + sum(riders) + NOTE
+        return self._size(row) + Cost(
+            rounds=scheme.rounds, averagings=1, reductions=len(riders),
+            messages=scheme.messages, longest_message=row * scheme.longest,
+        )  # fmt: skip
+
+    def total_cost(self, width: int = 1) -> Cost:
+        """Static cost of :meth:`total`."""
+        return self.average_cost(0, width)
+
+    def gather_cost(self, width: int) -> Cost:
+        """Static cost of :meth:`gather`."""
+        return self.average_cost(0, self._room(width, whole=True))
+
+    def with_riders(self, cost: Cost, *riders: int) -> Cost:
+        """The cost of a step with averagings, the longest of which carries these riders too."""
+        if not cost["averagings"]:
+            return cost + self.average_cost(0, *riders)
+        more, longest = sum(riders), cost["longest_message"]
+        return cost + self._size(more) + Cost(
+            reductions=len(riders), longest_message=longest + more * self.averaging.longest
+        )  # fmt: skip
+
+    # -- scalars ----------------------------------------------------------------------------
+    def ride(self, rows: Array, *, whole: bool = False) -> Rider:
+        """Per-agent numbers, to be summed (``whole``: known row by row) with the next averaging.
+
+        One reduction. ``rider.value`` has the result once that averaging has happened.
+        """
+        rider = Rider(self, rows, whole)
+        if self.ledger.muted or self.n == 1:
+            totals, tables = self._pool([] if whole else [rows], [rows] if whole else [])
+            rider.found = tables[0] if whole else totals[0][0]
+        else:
+            self._waiting.append(rider)
+        return rider
+
+    def total(self, values: Array) -> Array:
+        """Sum over all agents of per-agent numbers (rows of ``values``), at once: one averaging."""
+        return self.ride(values).value
+
+    def gather(self, values: Array) -> Array:
+        """All agents' rows of per-agent numbers, known to everybody at once: one averaging."""
+        return self.ride(values, whole=True).value
+
+    def _gather(self, values: Array) -> Array:
+        """The same where it is no part of a solve (files, settings): not charged."""
+        with self.ledger.observing():
+            return self.gather(values)
+
+    # -- what all know ----------------------------------------------------------------------
+    @property
+    def alone(self) -> bool:
+        """Whether all agents live in this process."""
+        return len(self.owned) == self.n
+
+    def common(self, values: Array) -> Array:
+        """Numbers that everybody computes from what all know; a digest rides on the messages."""
+        return values
 
     def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
         """Common mean of rows that are computed piece by piece: one averaging of all of them."""
         return self.average(np.hstack(list(pieces)))
 
     def mind_the_time(self) -> None:
-        """A long setup ends at its deadline where one process can decide it for all."""
-        alone = len(self.owned) == self.n
-        if alone and self.ledger.current == "setup" and time.monotonic() > self.deadline:
+        """Ends a long setup between messages, where one process can decide it for all."""
+        late = self.alone and time.monotonic() > self.notes.deadline
+        if late and self.ledger.current == "setup":
             raise OutOfTime("the time limit passed during the setup")
 
-    def average_cost(self, width: int) -> Cost:
-        """Static cost of averaging rows of ``width`` floats (nothing for one agent)."""
-        if self.n == 1 or width == 0:
-            return Cost()
-        sent = FLOAT_BYTES * width * self.averaging.floats_sent
-        return Cost(rounds=self.averaging.rounds, bytes=sent)
+    def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
+        """When time is over (by time.monotonic()), and who knows whether a user wants to stop.
 
-    def charge_average(self, width: int) -> None:
-        """Charge one averaging of ``width`` floats."""
-        self.ledger.charge_cost(self.average_cost(width))
-
-    def total(self, values: Array, *, riding: bool = False) -> Array:
-        """Sum over all agents, in agent order, of per-agent scalars (rows of ``values``).
-
-        One reduction. Unless it rides on an averaging message that travels anyway, its rounds
-        are charged too.
+        Both are told to all with every averaging. A setup ends by OutOfTime. Nothing waits for a
+        message any more.
         """
-        self.mind_the_time()
-        self.ledger.charge_cost(self.total_cost(values.shape[1], riding=riding))
-        return np.asarray(np.add.reduce(self._gather(values), axis=0))
-
-    def total_cost(self, width: int = 1, *, riding: bool = False) -> Cost:
-        """Static cost of :meth:`total`."""
-        if self.n == 1:
-            return Cost()
-        cost = self.average_cost(width)
-        return Cost(reductions=1, bytes=cost["bytes"], rounds=0 if riding else cost["rounds"])
-
-    def gather(self, values: Array, *, riding: bool = False) -> Array:
-        """All agents' rows of per-agent scalars, known to everybody.
-
-        One reduction whose message has a slot for every agent.
-        """
-        self.ledger.charge_cost(self.total_cost(values.shape[1] * self.n, riding=riding))
-        return self._gather(values)
-
-    def agree(self, values: Array) -> Array:
-        """Scalars that each process computed from common arrays: the root's, for everybody.
-
-        They are equal already, unless processors of different kinds compute them: then decisions
-        stay common. They ride on the next message.
-        """
-        self.ledger.charge_cost(self.total_cost(values.size, riding=True))
-        return self._spread(np.asarray(values, dtype=np.float64))
+        self.notes.deadline, self.notes.asked, self.notes.due = deadline, asked, never
+        self.notes.late = self.notes.stop = self.notes.save = False
+        self._waiting.clear()
 
     @abstractmethod
-    def _spread(self, values: Array) -> Array:
-        """The root's values everywhere."""
+    def collect(self, rows: list[Array]) -> list[Array] | None:
+        """All agents' vectors at the root (None elsewhere): the ``--gather`` of a result."""
 
 
 class InProcess(Runtime):
     """All agents in this process.
 
-    Sums run in the order of the averaging scheme, so that results have the bits of an MPI run on
-    any number of ranks. ``fused=True`` moreover lets polynomials in operators be multiplied out,
-    where a realization or a comparator has them: the same up to rounding, at an unchanged charge.
+    Sums run in the order of the averaging scheme, so that results have the bits of a distributed
+    run on any number of processes. ``fused=True`` moreover lets polynomials in operators be
+    multiplied out, where a realization or a comparator has them: the same up to rounding, at an
+    unchanged charge.
     """
 
     def __init__(
@@ -187,22 +292,24 @@ class InProcess(Runtime):
     def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
         return np.asarray(matrix @ block)
 
-    def _totals(self, parts: Sequence[Array]) -> list[Array]:
-        return [self.averaging.total(part) for part in parts]
+    def _pool(self, parts: Sequence[Array], tables: Sequence[Array]) -> tuple[list[Array], ...]:
+        self.notes.late = time.monotonic() > self.notes.deadline
+        self.notes.stop = self.notes.asked()
+        # One storage order, and no -0.0: as after a sum.
+        return [self.averaging.total(part) for part in parts], [
+            np.ascontiguousarray(table) + 0.0 for table in tables
+        ]
 
     def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
         """No more than one piece of every agent's row is there at a time."""
-        self.mind_the_time()
         total = np.hstack([self.averaging.total(piece) for piece in pieces])
-        self.charge_average(total.shape[1])
+        riders, self._waiting = self._waiting, []
+        self._charge(total.shape[1], riders)
+        for rider in riders:
+            with self.ledger.observing():
+                rider.found = self.ride(rider.rows, whole=rider.whole).value
+        self.mind_the_time()
         return np.divide(total, self.n, out=total)
-
-    def _spread(self, values: Array) -> Array:
-        return values
-
-    def _gather(self, values: Array) -> Array:
-        # One storage order: NumPy's order of summation depends on it.
-        return np.ascontiguousarray(values)
 
     def collect(self, rows: list[Array]) -> list[Array] | None:
         """Everything is here already."""

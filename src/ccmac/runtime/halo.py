@@ -4,9 +4,7 @@ For rank r with rows I_r of a matrix M the *halo* is the set of columns that M[I
 outside I_r. A round sends exactly those rows of the block, once per pair of ranks, and multiplies.
 
 Every output row is a sum over the stored entries of M in their stored order, whichever columns are
-local: the sums are those of ``M @ block`` in one process, bit for bit. This is why the local
-columns of a row with a halo are not summed ahead of the arrival of the others; what overlaps with
-the communication are the rows without a halo (the *interior*).
+local: the sums are those of ``M @ block`` in one process, bit for bit.
 """
 
 from __future__ import annotations
@@ -20,28 +18,21 @@ from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
 
-# Multiply-adds of the interior from which it is computed during the exchange. Below, the second
-# product and the assembly of the two results cost more than an exchange that they could hide.
-OVERLAP_WORK = 300_000
-
 
 @dataclass(frozen=True)
 class Halo:
     """One rank's part of one round.
 
-    ``work`` rows of the outer product: first the ``own`` rows of the block, then the halo in
-    agent order, which is also the order of the ranks it comes from.
+    ``matrix`` multiplies the ``own`` rows of the block followed by the halo in agent order, which
+    is also the order of the ranks it comes from.
     """
 
     peers: tuple[int, ...]
     send_rows: Index  # local rows to send, peer after peer
     send_counts: tuple[int, ...]  # rows to each peer
     receive_counts: tuple[int, ...]  # rows from each peer
-    own: Index  # local rows that the outer product reads
-    interior: Index  # local rows computed during the exchange
-    exterior: Index  # local rows computed after it
-    inner: sp.csr_array  # interior x local
-    outer: sp.csr_array  # exterior x (own, halo)
+    own: Index  # local rows that the product reads
+    matrix: sp.csr_array  # local x (own, halo)
 
 
 def rank_neighbors(network: Network, ends: Index, rank: int) -> tuple[int, ...]:
@@ -65,25 +56,16 @@ def check_support(network: Network, matrix: sp.csr_array) -> None:
         )
 
 
-def plan(matrix: sp.csr_array, peers: tuple[int, ...], ends: Index, rank: int, width: int) -> Halo:
-    """Plan one round of ``matrix`` for rows of ``width`` floats; ``peers`` hold all neighbors."""
+def plan(matrix: sp.csr_array, peers: tuple[int, ...], ends: Index, rank: int) -> Halo:
+    """Plan one round of ``matrix``; ``peers`` hold all neighbors."""
     start, stop = int(ends[rank]), int(ends[rank + 1])
     local = _rows(matrix, start, stop)
-    remote = (local.indices < start) | (local.indices >= stop)
-    row_of = np.repeat(np.arange(stop - start), np.diff(local.indptr))
-    has_halo = np.zeros(stop - start, dtype=bool)
-    has_halo[row_of[remote]] = True
-    inner_work = int(np.count_nonzero(~has_halo[row_of])) * width
-    if inner_work < OVERLAP_WORK and has_halo.any():
-        has_halo[:] = True
-    interior, exterior = np.flatnonzero(~has_halo), np.flatnonzero(has_halo)
-
-    read = np.unique(local.indices[has_halo[row_of]]).astype(np.int64)
+    read = np.unique(local.indices).astype(np.int64)
     inside = (read >= start) & (read < stop)
     own, halo = read[inside], read[~inside]
     position = np.zeros(matrix.shape[0], dtype=np.int64)
     position[own], position[halo] = np.arange(len(own)), len(own) + np.arange(len(halo))
-
+    renumbered = (local.data, position[local.indices], local.indptr)
     sent = [_sent_to(matrix, ends, rank, peer) for peer in peers]
     received = np.bincount(owners(halo, ends), minlength=len(ends) - 1)
     return Halo(
@@ -92,10 +74,7 @@ def plan(matrix: sp.csr_array, peers: tuple[int, ...], ends: Index, rank: int, w
         send_counts=tuple(len(rows) for rows in sent),
         receive_counts=tuple(int(received[peer]) for peer in peers),
         own=own - start,
-        interior=interior,
-        exterior=exterior,
-        inner=_renumber(local, interior, np.arange(matrix.shape[0]) - start, stop - start),
-        outer=_renumber(local, exterior, position, len(read)),
+        matrix=sp.csr_array(renumbered, shape=(stop - start, len(read))),
     )
 
 
@@ -117,15 +96,6 @@ def _sent_to(matrix: sp.csr_array, ends: Index, rank: int, peer: int) -> Index:
     """Agents of ``rank`` whose rows ``peer`` reads, ascending."""
     columns = _columns(matrix, ends, peer)
     return np.compress((columns >= ends[rank]) & (columns < ends[rank + 1]), columns)
-
-
-def _renumber(local: sp.csr_array, rows: Index, position: Index, columns: int) -> sp.csr_array:
-    """The given rows with columns renumbered and the order of the entries kept."""
-    lengths = np.diff(local.indptr)[rows]
-    indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-    entries = np.repeat(local.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
-    indices = position[local.indices[entries]]
-    return sp.csr_array((local.data[entries], indices, indptr), shape=(len(rows), columns))
 
 
 def _keys(matrix: sp.coo_array, n: int) -> Index:

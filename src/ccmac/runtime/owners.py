@@ -15,7 +15,7 @@ import numpy as np
 from ccmac.errors import PeerLost
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging
-from ccmac.runtime.interim import Distributed
+from ccmac.runtime.distributed import Distributed
 from ccmac.runtime.links import Links
 from ccmac.runtime.transport import Message, Transport
 

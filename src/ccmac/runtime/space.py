@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.runtime.base import Runtime
+from ccmac.runtime.base import Rider, Runtime
 
 MANY = 64  # agents from which one pass over all entries is faster than a loop over agents
 
@@ -98,10 +98,25 @@ class Space:
         sums = piece_sums(self.z(w), [self.q] * self.count) + piece_sums(self.x(w), self.d)
         return sums + piece_sums(self.y(w), [self.lift] * self.count) if self.lift else sums
 
-    def dot(self, u: Array, v: Array, *, riding: bool = False) -> float:
-        """<u, v> over all agents: one reduction (with its rounds unless it rides)."""
-        return float(self.runtime.total(self.partial_dots(u, v), riding=riding)[0])
+    def ride(self, *pairs: tuple[Array, Array]) -> Rider:
+        """<u, v> over all agents for every pair, known with the next averaging: one reduction."""
+        return self.runtime.ride(
+            np.concatenate([self.partial_dots(u, v) for u, v in pairs], axis=1)
+        )
 
-    def norm(self, u: Array, *, riding: bool = False) -> float:
-        """||u|| over all agents: one reduction."""
-        return float(np.sqrt(max(self.dot(u, u, riding=riding), 0.0)))
+    def dot(self, u: Array, v: Array) -> float:
+        """<u, v> over all agents at once: one averaging."""
+        return float(self.ride((u, v)).value[0])
+
+    def norms(self, *vectors: Array) -> list[float]:
+        """||u|| over all agents for every vector, at once: one averaging."""
+        return lengths(self.ride(*((u, u) for u in vectors)))
+
+    def norm(self, u: Array) -> float:
+        """||u|| over all agents at once: one averaging."""
+        return self.norms(u)[0]
+
+
+def lengths(squares: Rider) -> list[float]:
+    """The square roots of sums of squares."""
+    return [float(v) for v in np.sqrt(np.maximum(squares.value, 0.0))]

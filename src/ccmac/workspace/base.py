@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.limits import Reduction
 from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
@@ -20,7 +21,7 @@ from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.eliminated import Eliminated
+from ccmac.workspace.eliminated import Eliminated, form_rows
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
@@ -50,9 +51,11 @@ class Workspace:
         self.recycles = False  # whether solves leave something behind for later ones
         self.doubts: list[str] = []  # declared constants that did not hold when tried
         with self.ledger.phase("setup"):
-            owned, limited = _owned_part(self.whole, runtime)
-            self.reduction = Reduction.of(owned, runtime) if limited else None
-            self.problem = owned if self.reduction is None else self.reduction.problem
+            self.problem, limited, (self.curvature, self._form) = _owned_part(self.whole, runtime)
+            self.reduction = Reduction.of(self.problem, runtime) if limited else None
+            if self.reduction is not None:
+                self.problem = self.reduction.problem
+                self.curvature, self._form = _declared(self.problem, runtime)
 
     def updated(self, whole: Problem, changed: Collection[str]) -> Workspace:
         """The same matrices with other right-hand sides or linear terms; keeps what it can.
@@ -100,12 +103,6 @@ class Workspace:
         return SharedEquations(self.problem, self.runtime, "factor")
 
     @cached_property
-    def curvature(self) -> CurvatureTable:
-        """What the agents declare of their objectives: one reduction."""
-        with self.ledger.phase("setup"):
-            return CurvatureTable(self.problem, self.runtime)
-
-    @cached_property
     def reduced(self) -> Reduced | None:
         """The equations on ker C, known to all; None where that costs too much."""
         if self.stack is not None or not affordable(self.problem, self.curvature):
@@ -127,7 +124,9 @@ class Workspace:
         if self.stack is not None:
             return None
         with self.ledger.phase("setup"):
-            found = Eliminated.of(self.problem, self.runtime, self.coupling, self.curvature)
+            found = Eliminated.of(
+                self.problem, self.runtime, self.coupling, self.curvature, self._form
+            )
         if found is not None:
             found.recycles = self.recycles
         return found
@@ -150,11 +149,19 @@ class Workspace:
         return frozenset(name for name, there in offered.items() if there)
 
 
-def _owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool]:
-    """The agents of this process, and whether any agent has limits.
+def _declared(problem: Problem, runtime: Runtime) -> tuple[CurvatureTable, Array]:
+    """What all agents declare of their objectives, and :func:`form_rows`: one averaging."""
+    form = runtime.ride(form_rows(problem), whole=True)
+    return CurvatureTable(problem, runtime), form.value
+
+
+def _owned_part(
+    problem: Problem, runtime: Runtime
+) -> tuple[Problem, bool, tuple[CurvatureTable, Array]]:
+    """The agents of this process, whether any agent has limits, and what all declare.
 
     Which block families exist anywhere is agreed upon: a number for each is 1 where it is there,
-    2 more from an agent with limits.
+    2 more from an agent with limits. One averaging.
     """
     owned = runtime.owned
     if not set(owned) <= set(problem.agents):
@@ -164,12 +171,13 @@ def _owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool]:
         )
     base = 2.0 * problem.limited
     rows = np.array([[base + (k in problem.present) for k in MATRICES]] * len(owned))
-    # Travels with the agents' other declarations.
-    told = runtime.gather(rows, riding=True)
+    there = runtime.ride(rows, whole=True)
+    part = problem.restricted(owned) if problem.complete and not runtime.alone else problem
+    declared = _declared(part, runtime)
+    told = there.value
     limited, seen = bool((told >= 2).any()), np.atleast_1d((told % 2 > 0).any(axis=0))
-    if problem.complete:
-        whole = len(owned) == problem.n
-        return (problem if whole else problem.restricted(owned)), limited
-    held = {i: problem.agents[i] for i in owned}
-    present = [k for k, there in zip(MATRICES, seen, strict=True) if there]
-    return problem.holding(held, present), limited
+    if not problem.complete:
+        held = {i: problem.agents[i] for i in owned}
+        present = [k for k, found in zip(MATRICES, seen, strict=True) if found]
+        part = declared[0].problem = problem.holding(held, present)
+    return part, limited, declared

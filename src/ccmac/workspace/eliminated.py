@@ -75,15 +75,17 @@ class Eliminated:
 
     @classmethod
     def of(
-        cls, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable
-    ) -> Eliminated | None:
-        """Where the problem has the form of the module text and F is strongly convex."""
+        cls, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
+        known: Array,
+    ) -> Eliminated | None:  # fmt: skip
+        """Where the problem has the form of the module text and F is strongly convex.
+
+        ``known`` are all agents' :func:`form_rows`.
+        """
         if table.multiples is None or not (table.separable and table.quadratic):
             return None
         if problem.present & {"C", "D"}:
             return None
-        rows = np.array([_declared(problem, i) for i in problem.agents])
-        known = runtime.gather(rows, riding=True)  # with the agents' other declarations
         if not known[:, 0].all() or not (known[:, 1].any() and math.fsum(table.multiple)):
             return None
         found = cls(problem, runtime, coupling, table, known)
@@ -246,6 +248,12 @@ def _of_quadratic(f: Quadratic, d: int) -> OwnQuadratic | None:
 
 def _entries(block: Any) -> Array:
     return np.asarray(block.data if is_sparse(block) else block)
+
+
+def form_rows(problem: Problem) -> Array:
+    """What the agents declare: :func:`_declared`."""
+    rows = [_declared(problem, i) for i in problem.agents]
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 
 def _declared(problem: Problem, i: int) -> tuple[float, float, float]:

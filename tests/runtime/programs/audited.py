@@ -27,13 +27,12 @@ def main(name: str, scheme: str, folder: Path) -> None:
     runtime.total(block[:, :1])
     runtime.collect([np.full(3, float(agent)) for agent in runtime.owned])
     report = runtime.audit_report()
-    first = [row for kind, _, row in sent if kind == "halo"][: len(runtime._peers)]
+    first = [row for kind, _, row in sent if kind == "halo"][: len(runtime.peers)]
     np.savez(
         folder / f"sent-{runtime.rank}.npz",
         agents=np.concatenate([rows[:, 0] for rows in first] or [np.zeros(0)]),
         peers=np.concatenate(
-            [np.full(len(r), p) for r, p in zip(first, runtime._peers, strict=True)]
-            or [np.zeros(0)]
+            [np.full(len(r), p) for r, p in zip(first, runtime.peers, strict=True)] or [np.zeros(0)]
         ),
     )
     if report is not None:

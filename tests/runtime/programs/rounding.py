@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ccmac.errors import InputError
 from ccmac.network import Network
-from ccmac.runtime import mpi
+from ccmac.runtime import likeness, mpi
 
 
 def main() -> None:
-    usual, rank = mpi.arithmetic, mpi.MPI.COMM_WORLD.Get_rank()
-    mpi.arithmetic = lambda: usual() + b"else" * (rank == 1)
+    usual, rank = likeness.arithmetic, mpi.MPI.COMM_WORLD.Get_rank()
+    likeness.arithmetic = lambda: usual() + b"else" * (rank == 1)
     try:
         mpi.Mpi(Network.ring(4))
     except InputError as error:

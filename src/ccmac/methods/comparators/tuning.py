@@ -24,6 +24,8 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.methods.base import Iteration, Request, State
 from ccmac.methods.driver import Settings, drive
+from ccmac.runtime.base import Rider
+from ccmac.runtime.space import lengths
 from ccmac.workspace import Workspace
 
 FIRST = 30
@@ -69,7 +71,7 @@ class _Trial(Generic[T]):
         self.state: State = iteration.start(request.x0, copies)
         self.count, self.predicted = 0, math.inf
         self._last = self._seen(self.state)
-        self._increments: list[float] = []
+        self._increments: list[Rider] = []
 
     def _seen(self, state: State) -> Array:
         """The blocks that count in the error, as the planner takes them."""
@@ -87,16 +89,17 @@ class _Trial(Generic[T]):
 
     def _record(self, count: int, state: State) -> None:
         now = self._seen(state)
-        self._increments.append(self.iteration.space.norm(now - self._last, riding=True))
+        step = now - self._last
+        self._increments.append(self.iteration.space.ride((step, step)))
         self._last = now
 
     def _end(self) -> float:
-        quarter = self.count // 4
+        quarter, size = self.count // 4, self.iteration.space.ride((self._last, self._last))
+        goal = self.goal * lengths(size)[0]
         before, after = (
-            math.sqrt(float(np.mean(np.square(part))))
+            math.sqrt(float(np.mean([squares.value[0] for squares in part])))
             for part in (self._increments[-2 * quarter : -quarter], self._increments[-quarter:])
         )
-        goal = self.goal * self.iteration.space.norm(self._last, riding=True)
         if not 0 < after < before:
             return math.inf if after else float(self.count)
         rate = math.log(before / after) / quarter

@@ -11,7 +11,8 @@ the steps of Algorithm cvx-stage (without its augmentation, unless asked) until
     ||grad phi_nu(g) + p|| <= 0.8 nu ||g - c||   and   ||violation|| <= 0.8 (nu/L)^{1/2} ||g - c||;
 
 then the point is repaired, the dual is corrected by affine calls, the gap is bounded, the centre
-moves there, and nu shrinks by 4 when the bound did not halve. All norms ride on messages.
+moves there, and nu shrinks by 4 when the bound did not halve. The norms ride on the messages of
+the next step, so that a stage ends one step after its test.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ccmac.linalg.chebyshev import correction_interval
 from ccmac.methods.base import State, rows, vector
 from ccmac.methods.continuation.steps import Correction, StageSteps, stage_step
 from ccmac.methods.convex import ProvedIteration, adapted_weight, next_adaptation
+from ccmac.runtime.space import lengths
 
 LEAST_STEPS = 3
 TEST = 0.8
@@ -39,6 +41,8 @@ LOOK_BACK = 3  # checks: about twice the iterations
 class PracticalState(State):
     """w, x, the dual p, centres of both, and the last bound with a few values before it.
 
+    ``told`` are the agents' shares of what the test of a stage needs, for the next message.
+
     ``stages`` says that the opening is over, ``fresh`` that the bound is of this iterate.
     """
 
@@ -48,6 +52,7 @@ class PracticalState(State):
     centre: Array = vector()
     p_centre: Array = vector()
     history: Array = rows()
+    told: Array = rows()
     nu: float = 0.0
     weight: float = 0.0
     stages: bool = False
@@ -76,8 +81,9 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         """The gap at the start is bounded with the dual given."""
         L, history = self.objective.L, np.full((1, LOOK_BACK + 1), math.inf)
         state = PracticalState(
-            w, w.copy(), p, w.copy(), p.copy(), history, L / 4.0, 0.3 * L, not self.opening
-        )
+            w, w.copy(), p, w.copy(), p.copy(), history, np.zeros((self.space.count, 3)),
+            L / 4.0, 0.3 * L, not self.opening,
+        )  # fmt: skip
         return self._noted(state, self.certifier.gap(w, self.objective.gradient(w), p))
 
     def step(self, state: PracticalState) -> PracticalState:
@@ -118,27 +124,33 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         tau = min(1.0, 0.5 * math.sqrt(high * nu / (low * smooth)))
         eta = 1.0 / (4.0 * tau * smooth)
         steps = StageSteps(nu, tau, eta, 1.0 / (eta * high), weight)
+        told = space.runtime.ride(state.told)
         moved = stage_step(self.objective, correct, steps, state.x, state.w, state.p, centre)
-        state = replace(state, x=moved.x, w=moved.f, p=moved.p)
-        if state.inner < LEAST_STEPS:
-            return state
-        away = space.norm(moved.g - centre, riding=True)
-        steep = space.norm(moved.slope + moved.p, riding=True)
-        off = space.norm(moved.violation, riding=True)
+        away, steep, off = lengths(told)  # of the step before
+        asked = (moved.g - centre, moved.slope + moved.p, moved.violation)
+        squares = np.hstack([space.partial_dots(v, v) for v in asked])
+        state = replace(state, x=moved.x, w=moved.f, p=moved.p, told=squares)
         over = steep <= TEST * nu * away and off <= TEST * math.sqrt(nu / L) * away
-        return self._ended(state, moved.g) if over else state
+        return self._ended(state, moved.g) if over and state.inner >= LEAST_STEPS else state
 
     def _ended(self, state: PracticalState, g: Array) -> PracticalState:
         """The next stage, from the repaired g."""
         goal, certifier, before = self.goal, self.certifier, self._known(state)
         epsilon = goal.epsilon(before.value)
         target = max(epsilon, 0.05 * before.bound(before.required(goal)))
-        radius = max(before.required(goal), certifier.travelled(g))
-        reach = execution_radius(self.realized, radius)
-        size = max(self.objective.L * reach, before.steepness)
-        point, distance = certifier.repaired(g, 0.02 * target / size)
+        way = certifier.way(g)
+        travelled = self.space.ride((way, way))
+
+        def radius() -> float:
+            return max(before.required(goal), lengths(travelled)[0])
+
+        def near() -> float:
+            reach = execution_radius(self.realized, radius())
+            return 0.02 * target / max(self.objective.L * reach, before.steepness)
+
+        point, distance = certifier.repaired(g, near)
         gradient = self.objective.gradient(point)
-        more, _ = certifier.project(gradient + state.p, 0.02 * target / radius)
+        more, _ = certifier.project(gradient + state.p, lambda: 0.02 * target / radius())
         p = state.p + more
         found = certifier.gap(point, gradient, p, distance=distance)
         required = found.required(goal)

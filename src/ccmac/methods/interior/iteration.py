@@ -27,6 +27,7 @@ from ccmac.methods.interior.block import PARTS, Block, Elimination, OwnPoint
 from ccmac.methods.interior.common import Common, Equations, Solver
 from ccmac.methods.interior.sides import Newton, longest
 from ccmac.methods.interior.steps import Iterate, Second, Step
+from ccmac.runtime.base import Rider
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -176,7 +177,7 @@ class Interior(Iteration[InteriorState]):
         reach, second = self._second(at, points, first)
         sigma = (1.0 - reach) ** 3
         found = at.step(np.array([1.0 - sigma, 1.0, sigma * mu]), second)
-        alpha = min(1.0, FRACTION * self._length(common, points, found))
+        alpha = min(1.0, FRACTION * self._length(common, found, self._lengths(points, found)))
         if not alpha > 0.0:
             return replace(state, length=0.0, count=state.count + 1)
         left, tau = 1.0 - alpha * (1.0 - sigma), common.tau + alpha * found.dtau
@@ -231,25 +232,27 @@ class Interior(Iteration[InteriorState]):
             on_tau -= e.curved(d.y, dz, first.dtau)
             own.append(a)
             shares.append(e.eliminated(np.append(on_y, np.zeros(len(e.r_E))), on_tau))
+        lengths = self._lengths(points, first)
         total = self.runtime.average(np.stack(shares))[0] * self.problem.n
-        reach = min(1.0, self._length(at.common, points, first, riding=True))
+        reach = min(1.0, self._length(at.common, first, lengths))
         on_z, cross = newton.second(first.ds, first.dv), -first.dtau * first.dkappa
         right = self.equations.right(total, newton, on_z)
         right[-1] -= cross / at.common.tau
         return reach, Second(reach * right, [reach * a for a in own], reach * on_z, reach * cross)
 
-    def _length(
-        self, common: Common, points: list[OwnPoint], step: Step, riding: bool = False
-    ) -> float:
-        """The longest step that stays inside (0: there is none): a gathering of one float."""
+    def _lengths(self, points: list[OwnPoint], step: Step) -> Rider:
+        """Everybody's longest step, with the next message."""
         own = [
             [min(longest(p.s, d.s), longest(p.v, d.v)) if d.finite else 0.0]
             for p, d in zip(points, step.own, strict=True)
         ]
-        everybody = self.runtime.gather(np.array(own), riding=riding)
+        return self.runtime.ride(np.array(own), whole=True)
+
+    def _length(self, common: Common, step: Step, everybody: Rider) -> float:
+        """The longest step that stays inside (0: there is none)."""
         pair = np.array([common.tau, common.kappa]), np.array([step.dtau, step.dkappa])
         shared = min(longest(common.s, step.ds), longest(common.v, step.dv), longest(*pair))
-        return min(float(everybody.min()), shared) if np.isfinite(step.dc).all() else 0.0
+        return min(float(everybody.value.min()), shared) if np.isfinite(step.dc).all() else 0.0
 
     def finished(self, state: InteriorState) -> bool:
         """No step gains anything any more."""
@@ -260,6 +263,6 @@ class Interior(Iteration[InteriorState]):
         """1 local factorization and three averagings."""
         runtime, k = self.runtime, self.k
         width = len(self.entries[0]) + k + (2 + PARTS) * (k + 1) + FACTS
-        messages = runtime.average_cost(width) + runtime.average_cost(k + 1)
-        lengths = runtime.total_cost(self.problem.n, riding=True)
-        return Cost(argmins=1) + messages + lengths + runtime.total_cost(self.problem.n)
+        room = 1 if runtime.averaging.rows_known else self.problem.n
+        messages = runtime.average_cost(width) + runtime.average_cost(k + 1, room)
+        return Cost(argmins=1) + messages + runtime.gather_cost(1)

@@ -29,7 +29,7 @@ OWN = 3_000  # an agent's unknowns, epigraphs included
 
 
 def solvable(work: Workspace) -> bool:
-    """Whether the agents' blocks and the common system are small; one reduction that rides."""
+    """Whether the agents' blocks and the common system are small; one averaging."""
     problem, q = work.problem, work.problem.q
     if work.reduced is None or q + problem.m + len(work.reduced.e) > COMMON:
         return False
@@ -37,7 +37,7 @@ def solvable(work: Workspace) -> bool:
     for i, agent in problem.agents.items():
         terms = agent.objective.polyhedral(problem.d[i], q).terms
         sizes.append([float(problem.d[i] + sum(len(t.a) + len(t.h) for t in terms))])
-    return float(work.runtime.gather(np.array(sizes), riding=True).max()) <= OWN
+    return float(work.runtime.gather(np.array(sizes)).max()) <= OWN
 
 
 def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:

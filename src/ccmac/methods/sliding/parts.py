@@ -63,11 +63,11 @@ def _split(part: Function | None) -> Pair | None:
 
 
 def split_problem(work: Workspace) -> tuple[Problem, Problem] | None:
-    """The agents' smooth and simple parts, when all have them; rides with the declarations."""
+    """The agents' smooth and simple parts, when all have them; one averaging."""
     problem = work.problem
     pairs = {i: split(agent.objective) for i, agent in problem.agents.items()}
     rows = np.array([[float(pair is not None)] for pair in pairs.values()])
-    if not work.runtime.gather(rows, riding=True).all():
+    if not work.runtime.gather(rows).all():
         return None
     smooth, simple = (
         Problem(
@@ -131,7 +131,7 @@ class Parts:
 
 
 def unequal_steps(problem: Problem, runtime: Runtime) -> bool:
-    """Whether every agent's prox takes different steps in x and z; rides with the declarations."""
+    """Whether every agent's prox takes different steps in x and z; one averaging."""
     rows = []
     for i, agent in problem.agents.items():
         try:
@@ -139,7 +139,7 @@ def unequal_steps(problem: Problem, runtime: Runtime) -> bool:
             rows.append([1.0])
         except TypeError:
             rows.append([0.0])
-    return bool(runtime.gather(np.array(rows), riding=True).all())
+    return bool(runtime.gather(np.array(rows)).all())
 
 
 def first_weight(

@@ -11,10 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from ccmac.certificates.error_bound import Later
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import vector
+from ccmac.methods.base import rows, vector
 from ccmac.methods.sliding.schedule import Phase, balanced_phase
 from ccmac.methods.sliding.steps import SlidingState, SubgradientIteration, Sums
 
@@ -28,10 +31,10 @@ class DoublingState(SlidingState):
 
     w_sum: Array = vector()
     slope_sum: Array = vector()
+    products: Array = rows()
     lipschitz: float = 0.0
     radius: float = 0.0
     target: float = 0.0
-    products: float = 0.0
     terms: float = 0.0
     fresh: bool = False
 
@@ -50,7 +53,8 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
         return DoublingState(
             w=w, last=w.copy(), x=w.copy(), x_before=w.copy(), hat=w.copy(), centre=w.copy(),
             mean=zeros(), dual=zeros(), p=zeros(), w_sum=zeros(), slope_sum=zeros(),
-            lipschitz=steep, radius=self.radius, target=steep * self.radius,
+            products=np.zeros((self.space.count, 1)), lipschitz=steep, radius=self.radius,
+            target=steep * self.radius,
         )  # fmt: skip
 
     def phase(self, state: DoublingState) -> Phase:
@@ -68,7 +72,7 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
         space, phase = self.space, self.phase(state)
         sums = Sums(state.w_sum, state.slope_sum, state.products, state.terms)
         if state.fresh:
-            sums = Sums(space.zeros(), space.zeros())
+            sums = Sums(space.zeros(), space.zeros(), np.zeros((space.count, 1)))
         state = replace(
             self.outer_step(state, phase, sums), w_sum=sums.points, slope_sum=sums.slopes,
             products=sums.products, terms=sums.terms, fresh=False,
@@ -76,21 +80,21 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
         if state.outer < phase.outer:
             return state
         average = state.mean / state.outer
-        moved = space.norm(average - state.centre, riding=True)
-        steep = space.norm(self.objective.gradient(average), riding=True)
+        moved, steep = space.norms(average - state.centre, self.objective.gradient(average))
         return replace(
             self.renewed(state, average), w=average, lipschitz=max(state.lipschitz, steep),
             radius=max(state.radius, min(2.0 * moved, 2.0 * state.radius)),
             target=0.5 * state.target, fresh=True,
         )  # fmt: skip
 
-    def averaged(self, state: DoublingState) -> tuple[Array, Array, float]:
+    def averaged(self, state: DoublingState) -> tuple[Array, Array, Later]:
         """Where subgradients were taken since the phase began."""
         if not state.terms:
             return super().averaged(state)
         point, slope = state.w_sum / state.terms, state.slope_sum / state.terms
-        slack = state.products / state.terms - self.space.dot(slope, point, riding=True)
-        return point, slope, max(slack, 0.0)
+        rows = state.products / state.terms - self.space.partial_dots(slope, point)
+        slack = self.space.runtime.ride(rows)
+        return point, slope, lambda: max(float(slack.value[0]), 0.0)
 
     def quick_gap(self, state: DoublingState) -> Gap | None:
         """At the end of a phase: projecting the average subgradient is part of the bound."""
@@ -99,5 +103,4 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
     @property
     def cost(self) -> Cost:
         """Of an outer step with one subgradient (the number grows from phase to phase)."""
-        riding = self.space.runtime.total_cost(riding=True)
-        return self.objective.cost + riding + self.residual_cost
+        return self.objective.cost + self.residual_cost

@@ -17,7 +17,7 @@ Where only a part G of F = H + G has a prox, H is met by its gradient (Condat-Vu
 
 the reflection 2 (w, p) - (x, q) shortens to (x, q) + 1.5 ((w, p) - (x, q)), and
 (S + L) (x - w) - q is a subgradient of F at w up to <w - x, L (w - x)>.
-Cost: 1 prox, 1 residual (and 1 gradient); three scalars that ride.
+Cost: 1 prox, 1 residual (and 1 gradient); scalars ride on it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccmac.certificates.error_bound import Later
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import State, vector
+from ccmac.methods.base import State, rows, vector
 from ccmac.methods.convex import ProvedIteration, adapted_weight
 from ccmac.methods.sliding.parts import Parts
 
@@ -43,7 +44,8 @@ class ProximalState(State):
     """(w, p), a subgradient of F at w up to ``slack``, (x, q), the start, the anchor, sums since.
 
     ``count`` steps are done, ``inner`` since the anchor moved; ``first`` and ``length`` are the
-    lengths of the first and the last of these.
+    lengths of the first and the last but one of these: the last is known with the next message,
+    which carries the agents' parts ``told`` of the dual's; ``energy`` is the rest of it.
     """
 
     w: Array = vector()
@@ -57,6 +59,7 @@ class ProximalState(State):
     p_anchor: Array = vector()
     w_sum: Array = vector()
     slope_sum: Array = vector()
+    told: Array = rows()
     weight: float = 1.0
     slack: float = 0.0
     count: int = 0
@@ -64,6 +67,7 @@ class ProximalState(State):
     first: float = math.inf
     length: float = math.inf
     products: float = 0.0
+    energy: float = 0.0
 
 
 class ProximalPrimalDual(ProvedIteration[ProximalState]):
@@ -83,34 +87,36 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
             [v.copy() for _ in range(3)] for v in (w, p)
         )
         return ProximalState(
-            w, p, slope, x, q, w_start, p_start, w_anchor, p_anchor, w_sum, slope_sum, self.weight
-        )
+            w, p, slope, x, q, w_start, p_start, w_anchor, p_anchor, w_sum, slope_sum,
+            np.zeros((self.space.count, 1)), self.weight,
+        )  # fmt: skip
 
     def step(self, state: ProximalState) -> ProximalState:
         """One iteration."""
         space, system, parts = self.space, self.system, self.parts
         weight, x, q = state.weight, state.x, state.q
         w = parts.backward(x, q + parts.slope(x), weight)
+        step = x - w
+        slope = weight * step - q
+        bent = np.zeros_like(step) if parts.smooth is None else parts.bend(step)
+        slope += bent
+        rows = [space.partial_dots(u, v) for u, v in ((step, step), (bent, step), (slope, w))]
+        told = space.runtime.ride(np.hstack([*rows, state.told]))
         high, p = 1.0, q
         if not system.empty:
             high = system.interval.high
             p = q + (weight / high) * system.residual(2.0 * w - x)[0]
-        step = x - w
-        slope, slack = weight * step - q, 0.0
-        moved, priced = space.norm(step, riding=True), space.norm(p - q, riding=True)
-        if parts.smooth is not None:
-            bent = parts.bend(step)
-            slope += bent
-            slack = space.dot(bent, step, riding=True)
+        moved, slack, product, priced = (float(v) for v in told.value)
         w_sum, slope_sum = state.w_sum, state.slope_sum
         w_sum += w
         slope_sum += slope
-        products = state.products + (space.dot(slope, w, riding=True) + slack)
-        length = math.sqrt(weight * (weight * moved * moved + slack) + priced * priced * high)
+        # Of the step before: how far p moved is known with the next message.
+        length = math.sqrt(state.energy + priced * high) if state.inner else math.inf
         before, state = state.length, replace(
-            state, w=w, p=p, slope=slope, slack=slack, products=products, length=length,
-            first=state.first if state.inner else length, count=state.count + 1,
-            inner=state.inner + 1,
+            state, w=w, p=p, slope=slope, slack=slack, products=state.products + product + slack,
+            length=length, first=length if state.inner == 1 else state.first,
+            energy=weight * (weight * moved + slack), told=space.partial_dots(p - q, p - q),
+            count=state.count + 1, inner=state.inner + 1,
         )  # fmt: skip
         return self._anchored(state) if self._restarts(state, before) else self._ahead(state)
 
@@ -151,20 +157,24 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
 
     @property
     def cost(self) -> Cost:
-        """1 prox, 1 residual, three scalars that ride; with H one more and 1 gradient."""
-        riding = self.space.runtime.total_cost(riding=True)
-        plain = Cost(proxes=1) + self.residual_cost + 3 * riding
+        """1 prox, 1 residual that scalars ride on; with H 1 gradient."""
+        plain = Cost(proxes=1) + self.space.runtime.with_riders(self.residual_cost, 4)
         smooth = self.parts.smooth
-        return plain if smooth is None else plain + smooth.cost + riding
+        return plain if smooth is None else plain + smooth.cost
 
     # -- bounds ------------------------------------------------------------------------------------
-    def candidates(self, state: ProximalState) -> dict[str, tuple[Array, Array, float]]:
+    def candidates(self, state: ProximalState) -> dict[str, tuple[Array, Array, Later]]:
         """(point, subgradient, slack) of the last iterate and of the average."""
-        found = {"last": (state.w, state.slope, state.slack)}
+        found: dict[str, tuple[Array, Array, Later]] = {}
+        found["last"] = state.w, state.slope, lambda: state.slack
         if state.inner > 1:
             point, slope = state.w_sum / state.inner, state.slope_sum / state.inner
-            slack = state.products / state.inner - self.space.dot(slope, point, riding=True)
-            found["average"] = (point, slope, max(slack, 0.0))
+            product = self.space.ride((slope, point))
+            found["average"] = (
+                point,
+                slope,
+                lambda: max(state.products / state.inner - float(product.value[0]), 0.0),
+            )
         return found
 
     def _best(self, state: ProximalState) -> tuple[str, Gap]:

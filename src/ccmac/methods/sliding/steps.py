@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ccmac.certificates.error_bound import Later, zero
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
@@ -50,11 +51,14 @@ P = TypeVar("P", bound=SlidingState)
 
 @dataclass
 class Sums:
-    """Weighted sums of points, of subgradients there and of their products, for a bound."""
+    """Weighted sums of points, of subgradients there and of their products, for a bound.
+
+    Each agent keeps its own share of the products; they are added up where a bound needs them.
+    """
 
     points: Array
     slopes: Array
-    products: float = 0.0
+    products: Array
     terms: float = 0.0
 
 
@@ -90,7 +94,7 @@ class SubgradientIteration(ProvedIteration[P]):
                 # With these weights the steps telescope: the average of slope + p tends to zero.
                 sums.slopes += (t + 1.0) * slope
                 sums.points += (t + 1.0) * u
-                sums.products += (t + 1.0) * space.dot(slope, u, riding=True)
+                sums.products += (t + 1.0) * space.partial_dots(slope, u)
                 sums.terms += t + 1.0
             u = (x + (0.5 * t) * u - (slope + p) / phase.eta) / (1.0 + 0.5 * t)
             if sums is None:
@@ -108,9 +112,9 @@ class SubgradientIteration(ProvedIteration[P]):
         size = self.space.norm(away)
         return u if size <= radius else centre + (radius / size) * away
 
-    def averaged(self, state: P) -> tuple[Array, Array, float]:
+    def averaged(self, state: P) -> tuple[Array, Array, Later]:
         """(point, subgradient, slack) for the bound: at the output, 1 gradient."""
-        return state.w, self.objective.gradient(state.w), 0.0
+        return state.w, self.objective.gradient(state.w), zero
 
     def tight_gap(self, state: P) -> Gap:
         """At the repaired average; the last iterate's bound is reported beside it (1 gradient)."""

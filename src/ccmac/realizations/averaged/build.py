@@ -18,6 +18,7 @@ from ccmac.realizations.averaged.profile import Profile, Structure, build_profil
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.base import Certificates, Interval, Realized
 from ccmac.realizations.objective import ExecutionObjective
+from ccmac.runtime.base import Rider
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
@@ -160,8 +161,9 @@ def _plan(
         fixed = replace(fixed, scale=_scale_of(fixed.floor, profile, table))
     cosine = structural_cosine(system, structure.cosine_bound())
     planner = Planner(
-        system, profile, table, wanted.goal, fixed, supplied=supplied, cosine=cosine, probed=probed
-    )
+        system, profile, table, wanted.goal, fixed, supplied=supplied, cosine=cosine,
+        probed=None if probed is None else _quotients(probed),
+    )  # fmt: skip
     return planner.choose()
 
 
@@ -173,28 +175,34 @@ def _scale_of(floor: float, profile: Profile, table: CurvatureTable) -> float | 
     return floor * tops[0] / tops[1] / table.balance() ** 2
 
 
-def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> tuple[float, float]:
-    """ScaledCurvature of F at w0 along its own gradient, per block: one gradient, one reduction.
+def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> Rider:
+    """Squares of the gradient at w0 and curvature of F along it, per block: one gradient.
 
     Objectives that are not quadratic seldom live at their worst constants; the twin plans with
-    what it sees. (The steps of the method keep the declared constants.)
+    what it sees. (The steps of the method keep the declared constants.) Each agent looks as far
+    ahead as suits its own part, and the sums travel with the next message.
     """
     space = plain.space
-    step = (
-        1e-4 * (1.0 + space.norm(w0, riding=True)) / max(space.norm(gradient, riding=True), 1e-300)
-    )
-    change = plain.gradient(w0 - step * gradient) - gradient
-    squares = []
-    for u, v in ((gradient, gradient), (change, gradient)):
+    sizes = [np.sqrt(space.partial_dots(v, v))[:, 0] for v in (w0, gradient)]
+    steps = 1e-4 * (1.0 + sizes[0]) / np.maximum(sizes[1], 1e-300)
+    ahead = w0.copy()
+    for k, step in enumerate(steps):
+        space.x_of(ahead, k)[...] -= step * space.x_of(gradient, k)
+    space.z(ahead)[...] -= steps[:, None] * space.z(gradient)
+    change = gradient - plain.gradient(ahead)
+    columns = []
+    for u, scale in ((gradient, np.ones_like(steps)), (change, 1.0 / steps)):
         only_x, only_z = u.copy(), u.copy()
         space.z(only_x)[...] = 0.0
         space.x(only_z)[...] = 0.0
-        squares += [space.partial_dots(only_x, v), space.partial_dots(only_z, v)]
-    xx, zz, hx, hz = space.runtime.total(np.concatenate(squares, axis=1), riding=True)
-    return (
-        float(-hx / (step * xx)) if xx > 0 else 0.0,
-        float(-hz / (step * zz)) if zz > 0 else 0.0,
-    )
+        columns += [scale * space.partial_dots(v, gradient)[:, 0] for v in (only_x, only_z)]
+    return space.runtime.ride(np.stack(columns, axis=1))
+
+
+def _quotients(squares: Rider) -> tuple[float, float]:
+    """Curvatures of the two blocks."""
+    xx, zz, hx, hz = (float(v) for v in squares.value)
+    return hx / xx if xx > 0 else 0.0, hz / zz if zz > 0 else 0.0
 
 
 def local_interval(work: Workspace) -> tuple[float, float]:

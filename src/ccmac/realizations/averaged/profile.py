@@ -97,6 +97,8 @@ def build_profile(
     at_start = coupling.contributions(projected, space.z(w0))[0]
     part_x = plain.contributions(kernel_gx, None)[0]
     part_z = plain.contributions(None, gz)[0]
+    squares = np.stack([piece_sums(gx * gx, space.d), row_dots(gz, gz)], axis=1)
+    told = runtime.ride(squares)
     mean_start, along_x, along_z = runtime.combine([at_start, part_x, part_z])
     misfit = mean_start - system.target
     s = coupling.s
@@ -112,8 +114,7 @@ def build_profile(
     T = krylov.tridiagonal()
     M_B, M_mean = _shared_grams(system, krylov, structure)
     M_A = T - s * s * M_B
-    squares = np.stack([piece_sums(gx * gx, space.d), row_dots(gz, gz)], axis=1)
-    whole = runtime.total(squares, riding=True)
+    whole = told.value
     return Profile(
         krylov, M_A, M_B, M_mean,
         agreed_dots(runtime, krylov.basis, misfit),
@@ -149,9 +150,9 @@ def _shared_grams(
         image = np.stack([multiply(block, v, adjoint=True) for v in krylov.basis])
         images[row] = image.ravel()
         grams[row] = (image @ image.T).ravel()
-    total = runtime.total(grams, riding=True).reshape(k, k) / runtime.n
+    told = runtime.ride(grams)
     mean = runtime.average(images).reshape(k, q)
-    return total, runtime.agree(mean @ mean.T)
+    return told.value.reshape(k, k) / runtime.n, runtime.common(mean @ mean.T)
 
 
 # -- normalizers of channel 1 ---------------------------------------------------------------------
@@ -202,7 +203,7 @@ def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
     images = np.concatenate(
         system.runtime.combine([system.gram_contribution(v[None]) for v in basis])
     )
-    return images, system.runtime.agree(basis @ images.T)
+    return images, system.runtime.common(basis @ images.T)
 
 
 def _whole_deflation(

@@ -1,0 +1,296 @@
+"""Agents spread over processes that send messages to the owners of neighbors, and to nobody else.
+
+Built on a :class:`~ccmac.runtime.transport.Transport` alone. A neighbor round is one exchange; an
+averaging is the rounds of its scheme: rows relayed into a table that everybody sums in agent order,
+or sums that climb a tree. Sums of scalars ride in the same rows. Results are bit-identical to those
+of one process on any number of processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import weakref
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.ledger import Ledger
+from ccmac.network import Network
+from ccmac.runtime import halo, likeness, watch
+from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
+from ccmac.runtime.averaging import Averaging, Relay, Step, Tree
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.failure import aborting
+from ccmac.runtime.notes import NOTE, never
+from ccmac.runtime.partition import Index, bounds, describe
+from ccmac.runtime.transport import Transport
+
+ROSTER_FLOATS = 20
+
+
+class Distributed(Runtime):
+    """Owns a contiguous range of agents, one range per process; nothing is fused.
+
+    Construction is collective and refuses processes that hold different networks or versions.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        transport: Transport,
+        *,
+        ledger: Ledger | None = None,
+        averaging: Averaging | str = "auto",
+        audit: bool | Audit = False,
+    ) -> None:
+        super().__init__(network, ledger=ledger, averaging=averaging)
+        self.transport, self.apart = transport, transport.apart
+        self.rank, self.ranks = transport.rank, transport.ranks
+        self._ends = bounds(network.n, self.ranks)
+        self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
+        self.check_consistent(likeness.fingerprint(network, self.averaging))
+        self._check_arithmetic()
+        self.peers = halo.rank_neighbors(network, self._ends, self.rank)
+        self._plans: dict[int, halo.Halo] = {}
+        self._relay: list[Step] | None = None
+        self.observed = 0  # rounds that no ledger has: observers, files, settings
+
+    @property
+    def owned(self) -> range:
+        """The agents of this process."""
+        return range(int(self._ends[self.rank]), int(self._ends[self.rank + 1]))
+
+    def guard(self) -> AbstractContextManager[None]:
+        """End the whole job with one line naming this process and its agents on an error."""
+        return aborting(self.transport.abort, self.rank, self.owned)
+
+    # -- rounds -----------------------------------------------------------------------------
+    def _exchange(self, kind: str, sent: Sequence[Rows], received: Sequence[Rows]) -> None:
+        """One round of messages (process, rows, how many agents' they are)."""
+        self.observed += self.ledger.muted
+        if self.audit is not None:
+            for peer, rows, agents in sent:
+                self.audit.record(kind, peer, rows, agents)
+        self.transport.exchange(
+            [(peer, rows) for peer, rows, _ in sent if rows.size],
+            [(peer, rows) for peer, rows, _ in received if rows.size],
+        )
+
+    def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
+        plan = self._plan(matrix)
+        sent = _pieces(np.ascontiguousarray(block[plan.send_rows]), plan.peers, plan.send_counts)
+        own = len(plan.own)
+        work = np.empty((own + sum(plan.receive_counts), block.shape[1]))
+        work[:own] = block[plan.own]
+        self._exchange("halo", sent, _pieces(work[own:], plan.peers, plan.receive_counts))
+        return np.asarray(plan.matrix @ work)
+
+    def _plan(self, matrix: sp.csr_array) -> halo.Halo:
+        key = id(matrix)
+        if key not in self._plans:
+            halo.check_support(self.network, matrix)
+            self._plans[key] = halo.plan(matrix, self.peers, self._ends, self.rank)
+            # An id may be used again once its matrix is gone.
+            weakref.finalize(matrix, self._plans.pop, key, None)
+        return self._plans[key]
+
+    # -- averaging --------------------------------------------------------------------------
+    def _pool(self, parts: Sequence[Array], tables: Sequence[Array]) -> tuple[list[Array], ...]:
+        scheme, count = self.averaging, len(self.owned)
+        flat = [np.reshape(table, (count, -1)) for table in tables]
+        columns = [*parts, *(flat if scheme.rows_known else map(self._slots, flat))]
+        block = np.concatenate([*columns, np.full((count, NOTE), self.notes.mine)], axis=1)
+        ends = np.cumsum([column.shape[1] for column in columns])[len(parts) - 1 :]
+        middle = int(ends[0]) if parts else 0
+        if isinstance(scheme, Relay):
+            rows = self._relayed(scheme, block)
+            total, seen = scheme.total(rows[:, :middle]), rows[:, middle:]
+            heard = float(rows[:, -1].sum())
+        else:
+            assert isinstance(scheme, Tree)
+            for matrix in scheme.schedule:
+                block = self._mix(block, matrix)
+            total, seen, heard = block[:1, :middle].copy(), block[:1, middle:], float(block[0, -1])
+        self.notes.hear(heard)
+        totals = np.split(total, np.cumsum([p.shape[1] for p in parts])[:-1], axis=1)
+        found, start = [], 0
+        for table in tables:
+            shape = (self.n, *table.shape[1:])
+            width = int(np.prod(shape)) // len(seen)
+            found.append(np.reshape(seen[:, start : start + width], shape) + 0.0)
+            start += width
+        return totals if parts else [], found
+
+    def _slots(self, table: Array) -> Array:
+        """Rows in places of their own, so that a sum keeps them."""
+        count, width = table.shape
+        wide = np.zeros((count, self.n, width))
+        wide[np.arange(count), list(self.owned)] = table
+        return wide.reshape(count, -1)
+
+    def _relayed(self, scheme: Relay, block: Array) -> Array:
+        """All agents' rows."""
+        if self._relay is None:
+            self._relay = scheme.steps(self._ends, self.rank)
+        table = np.empty((self.n, block.shape[1]))
+        table[self.owned.start : self.owned.stop] = block
+        for sent, received in self._relay:
+            arriving = [(p, _rows(table, rows), len(rows)) for p, rows in received]
+            self._exchange("relay", [(p, _rows(table, r), len(r)) for p, r in sent], arriving)
+            for (_, rows), (_, arrived, _) in zip(received, arriving, strict=True):
+                if arrived.base is not table:
+                    table[rows] = arrived
+        return table
+
+    def common(self, values: Array) -> Array:
+        """Numbers that everybody computes from what all know; a digest rides on the messages."""
+        self.notes.remember(np.asarray(values, dtype=np.float64))
+        return values
+
+    def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
+        """A message that does not come is not waited for much longer than ``deadline``."""
+        super().limit(deadline, asked)
+        self.transport.deadline = deadline
+
+    # -- to the root ------------------------------------------------------------------------
+    def collect(self, rows: list[Array]) -> list[Array] | None:
+        """All agents' vectors at the root, None elsewhere. Leaves the owners: ask for it."""
+        lengths = self._gather(np.array([[float(np.size(row))] for row in rows]))
+        lengths = lengths[:, 0].astype(np.int64)
+        mine = np.concatenate([np.zeros(0), *(np.ravel(row) for row in rows)])
+        everything = self._funnel(mine, np.add.reduceat(lengths, self._ends[:-1]))
+        return None if everything is None else np.split(everything, np.cumsum(lengths)[:-1])
+
+    def _funnel(self, mine: Array, sizes: Index) -> Array | None:
+        """The processes' vectors one after the other, at the root: hop by hop down a tree."""
+        parent, depth = self._root_tree()
+        below: list[list[int]] = [[r] for r in range(self.ranks)]
+        held = {self.rank: mine}
+        for level in range(int(depth.max()), 0, -1):
+            received = []
+            for child in np.flatnonzero(depth == level):
+                below[parent[child]] += below[child]
+                if parent[child] == self.rank:
+                    received.append((int(child), np.empty(int(sizes[below[child]].sum())), 0))
+            sent = []
+            if depth[self.rank] == level:
+                packed = np.concatenate([held[r] for r in below[self.rank]])
+                sent = [(int(parent[self.rank]), packed, 0)]
+            with self.ledger.observing():
+                self._exchange("collect", sent, received)
+            for peer, packed, _ in received:
+                pieces = np.split(packed, np.cumsum(sizes[below[peer]])[:-1])
+                held |= dict(zip(below[peer], pieces, strict=True))
+        return np.concatenate([held[r] for r in range(self.ranks)]) if self.rank == 0 else None
+
+    def _root_tree(self) -> tuple[Index, Index]:
+        """Parent and depth of every process in a breadth-first tree from the root."""
+        joined = np.zeros((self.ranks, self.ranks))
+        for rank in range(self.ranks):
+            joined[rank, list(halo.rank_neighbors(self.network, self._ends, rank))] = 1.0
+        order, parent = sp.csgraph.breadth_first_order(sp.csr_array(joined), 0, directed=False)
+        depth = np.zeros(self.ranks, dtype=np.int64)
+        for rank in order[1:]:
+            depth[rank] = depth[parent[rank]] + 1
+        return parent.astype(np.int64), depth
+
+    # -- trust ------------------------------------------------------------------------------
+    def check_consistent(self, token: str) -> None:
+        """Refuse processes that started from something else: all must present the same token."""
+        strays = self._strays(token.encode())
+        if strays:
+            raise InputError(
+                f"rank {strays}: problem files, network, settings or version of ccmac differ from "
+                f"those of the other ranks; give all {self.ranks} ranks the same"
+            )
+
+    def _strays(self, token: bytes) -> str:
+        digest = hashlib.sha256(token).digest()
+        if self.audit:
+            self.audit.record("token", EVERYONE, np.frombuffer(digest, dtype=np.int64), 0)
+        return ", ".join(str(rank) for rank in self.transport.strangers(digest))
+
+    def _check_arithmetic(self) -> None:
+        """Refuse processes that round differently: they could part ways in a close decision."""
+        strays = self._strays(likeness.arithmetic())
+        if strays:
+            raise InputError(
+                f"rank {strays}: rounds differently from the other ranks (another processor or "
+                "BLAS); take hosts of one kind, or let all ranks compute alike, with OpenBLAS by "
+                "OPENBLAS_CORETYPE=Haswell and NPY_DISABLE_CPU_FEATURES='AVX512F AVX512_SKX'"
+            )
+
+    def roster(self) -> list[str] | None:
+        """Who runs where, at the root; None elsewhere.
+
+        A process that is killed cannot speak. The launcher then names a rank or a pid, and the
+        roster whose it was; MPICH's may name one that it ended itself while cleaning up.
+        """
+        here = f"{describe(self.owned)}, pid {os.getpid()} on {self.transport.host}"
+        line = np.frombuffer(here.encode()[: 8 * ROSTER_FLOATS].ljust(8 * ROSTER_FLOATS))
+        lines = self._funnel(line, np.full(self.ranks, ROSTER_FLOATS))
+        if lines is None:
+            return None
+        told = lines.reshape(self.ranks, ROSTER_FLOATS)
+        return [f"rank {r}: {row.tobytes().decode().rstrip()}" for r, row in enumerate(told)]
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Name a process of the root's host that is killed inside the block. Collective."""
+        roster, host = self.roster(), self.transport.host
+        watcher = None if roster is None else watch.start(roster, host)
+        mine = float(zlib.crc32(host.encode()))
+        told = [0.0 if watcher is None else float(watcher.pid), mine]
+        where = self._gather(np.tile(told, (len(self.owned), 1)))[0]
+        try:
+            yield
+        except BaseException:
+            # This process speaks for itself; a watcher on its host keeps silent.
+            if where[0] and where[1] == mine:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(int(where[0]), signal.SIGKILL)
+            raise
+        self._gather(np.zeros((len(self.owned), 1)))
+        if watcher is not None:
+            watch.stop(watcher)
+        self._gather(np.zeros((len(self.owned), 1)))
+
+    def audit_report(self) -> list[Entry] | None:
+        """Everything that every rank sent, at the root; None elsewhere (and without an audit)."""
+        if self.audit is None:
+            return None
+        rows = self.audit.as_rows()
+        counts = self._gather(np.full((len(self.owned), 1), float(rows.size)))
+        sizes = counts[self._ends[:-1], 0].astype(np.int64)
+        everything = self._funnel(rows.ravel().view(np.float64), sizes)
+        if everything is None:
+            return None
+        parts = np.split(everything.view(np.int64).reshape(-1, 5), np.cumsum(sizes // 5)[:-1])
+        return [e for rank, part in enumerate(parts) for e in entries(rank, part.tolist())]
+
+    def close(self) -> None:
+        """Give everything back; the runtime is of no use afterwards."""
+        self.transport.close()
+
+
+Rows = tuple[int, Array, int]
+
+
+def _rows(table: Array, rows: Index) -> Array:
+    """These rows: a view where they are adjacent."""
+    if len(rows) == rows[-1] - rows[0] + 1:
+        return table[rows[0] : rows[-1] + 1]
+    return table[rows]
+
+
+def _pieces(rows: Array, peers: Sequence[int], counts: Sequence[int]) -> list[Rows]:
+    """Consecutive pieces of so many rows each."""
+    parts = np.split(rows, np.cumsum(counts)[:-1]) if counts else []
+    return list(zip(peers, parts, counts, strict=True))

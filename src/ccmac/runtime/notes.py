@@ -1,0 +1,75 @@
+"""What every averaging's rows carry besides: one float in which processes tell each other
+
+    late      its time is over              stop    somebody there has asked to stop
+    save      it is time to save            digest  of what it has computed from what all know
+
+Each agent adds ``late + N stop + N^2 save + N^3 digest`` with N = n + 1: a whole number whose sum
+over n agents is exact, so that all read the same from it. The digests are alike when their sum is
+n times one's own; were one of them different, at least one process would see another sum.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ccmac.errors import CcmacError
+from ccmac.inputs import Array
+
+NOTE = 1  # floats
+EXACT_BITS = 53
+DIGEST_BITS = 16
+
+
+def never() -> bool:
+    """Nobody asks to stop."""
+    return False
+
+
+@dataclass
+class Notes:
+    """One process's note, and what it has heard from all."""
+
+    n: int
+    deadline: float = math.inf  # by time.monotonic()
+    asked: Callable[[], bool] = never  # whether somebody here wants to stop
+    due: Callable[[], bool] = never  # whether it is time to save
+    late: bool = False  # heard
+    stop: bool = False  # heard
+    save: bool = False  # heard
+    _digest: int = 0
+    _base: int = field(init=False)
+    _range: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._base = self.n + 1
+        spare = EXACT_BITS - 4 * self._base.bit_length()
+        self._range = 2 ** max(0, min(DIGEST_BITS, spare))
+
+    def remember(self, values: Array) -> None:
+        """Numbers that all should know alike."""
+        self._digest = zlib.crc32(values.tobytes(), self._digest)
+
+    @property
+    def mine(self) -> float:
+        """What an agent adds."""
+        N, flags = self._base, (time.monotonic() > self.deadline, self.asked(), self.due())
+        told = sum(N**k * bool(flag) for k, flag in enumerate(flags))
+        return float(told + N**3 * (self._digest % self._range))
+
+    def hear(self, total: float) -> None:
+        """The sum over all agents."""
+        rest, late = divmod(int(total), self._base)
+        rest, stop = divmod(rest, self._base)
+        digests, save = divmod(rest, self._base)
+        self.late, self.stop = self.late or late > 0, self.stop or stop > 0
+        self.save = self.save or save > 0
+        if digests != self.n * (self._digest % self._range):
+            raise CcmacError(
+                "processes have computed different numbers from what all know (another processor "
+                "or BLAS); take hosts of one kind, or let all compute alike, with OpenBLAS by "
+                "OPENBLAS_CORETYPE=Haswell and NPY_DISABLE_CPU_FEATURES='AVX512F AVX512_SKX'"
+            )
