@@ -17,6 +17,7 @@ from ccmac.inputs import Array
 from ccmac.limits import Reduction
 from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
+from ccmac.runtime.masked import Masked
 from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.coupling import Coupling
@@ -105,6 +106,8 @@ class Workspace:
     @cached_property
     def reduced(self) -> Reduced | None:
         """The equations on ker C, known to all; None where that costs too much."""
+        if isinstance(self.runtime.averaging, Masked):
+            return None  # who masks its rows does not send its equations
         if self.stack is not None or not affordable(self.problem, self.curvature):
             return None
         with self.ledger.phase("setup"):
