@@ -1,4 +1,4 @@
-# make demo | test | lint | pins | adversarial | fuzz | interior | mutants | bench | docs | clean      needs only python3 (3.11+) and make
+# make demo | test | lint | pins | adversarial | fuzz | interior | soak | mutants | bench | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -26,7 +26,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint pins adversarial fuzz interior mutants bench docs clean lock test-floor test-floor-short
+.PHONY: demo test lint pins adversarial fuzz interior mutants bench docs clean lock soak test-floor test-floor-short
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -61,6 +61,13 @@ test-floor: $(VENV)/.installed-test
 
 test-floor-short: $(VENV)/.installed-test
 	$(BIN)/python tests/floor.py --short
+
+# Kills, stops and a full disk at random moments: make soak SECONDS=600 PARTS="kill stop"
+SECONDS ?= 900
+PARTS ?= kill stop full refuse mpi suites
+
+soak: $(VENV)/.installed-test
+	$(BIN)/python tests/soak.py --parts $(PARTS) --seconds $(SECONDS)
 
 # One thing changed at a time; do the tests notice? make mutants MUTANTS=60 MODULES="certificates"
 MUTANTS ?= 60

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ccmac.cli import agent, before, complexity, data, lab, solve, suite
+from ccmac.cli import agent, before, complexity, data, lab, solve, suite, vfl
 from ccmac.cli.signals import Commands
 from ccmac.version import __version__
 
@@ -34,6 +34,7 @@ app.command("agent", epilog=agent.EPILOG)(agent.show)
 app.command("keys", epilog=agent.KEYS_EPILOG)(agent.keys)
 app.add_typer(data.app, name="data")
 app.add_typer(suite.app, name="suite")
+app.add_typer(vfl.app, name="vfl")
 app.command("report")(lab.show_report)
 app.command("optimality")(lab.show_optimality)
 
