@@ -100,7 +100,7 @@ clean:
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed-demo: EXTRAS := plot
-$(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot
+$(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot,power
 $(VENV)/.installed-docs: EXTRAS := docs
 
 $(VENV)/.installed-%: pyproject.toml $(wildcard requirements/lock.txt) | $(BIN)/python

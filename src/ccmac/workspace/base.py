@@ -28,6 +28,8 @@ from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
 
+LIMITS_ROOM = 8  # inequalities and bounds: without the equations known to all they take far longer
+
 
 class Workspace:
     """A problem (or a :class:`Stack`, as one agent without blocks) on a runtime.
@@ -108,7 +110,8 @@ class Workspace:
         """The equations on ker C, known to all; None where that costs too much."""
         if isinstance(self.runtime.averaging, Masked):
             return None  # who masks its rows does not send its equations
-        if self.stack is not None or not affordable(self.problem, self.curvature):
+        room = 1 if self.reduction is None else LIMITS_ROOM
+        if self.stack is not None or not affordable(self.problem, self.curvature, room):
             return None
         with self.ledger.phase("setup"):
             return Reduced(self.problem, self.runtime, self.curvature, self.local)
