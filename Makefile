@@ -1,4 +1,4 @@
-# make demo | test | lint | pins | adversarial | fuzz | interior | mutants | bench | docs | clean      needs only python3 (3.11+) and make
+# make demo | test | lint | pins | adversarial | fuzz | interior | soak | mutants | bench | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -26,7 +26,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint pins adversarial fuzz interior mutants bench docs clean lock test-floor test-floor-short
+.PHONY: demo test lint pins adversarial fuzz interior mutants bench docs clean lock soak test-floor test-floor-short
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -62,6 +62,13 @@ test-floor: $(VENV)/.installed-test
 test-floor-short: $(VENV)/.installed-test
 	$(BIN)/python tests/floor.py --short
 
+# Kills, stops and a full disk at random moments: make soak SECONDS=600 PARTS="kill stop"
+SECONDS ?= 900
+PARTS ?= kill stop full refuse mpi suites
+
+soak: $(VENV)/.installed-test
+	$(BIN)/python tests/soak.py --parts $(PARTS) --seconds $(SECONDS)
+
 # One thing changed at a time; do the tests notice? make mutants MUTANTS=60 MODULES="certificates"
 MUTANTS ?= 60
 MODULES ?= certificates linalg workspace/reduced.py methods
@@ -93,7 +100,7 @@ clean:
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed-demo: EXTRAS := plot
-$(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot
+$(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot,power
 $(VENV)/.installed-docs: EXTRAS := docs
 
 $(VENV)/.installed-%: pyproject.toml $(wildcard requirements/lock.txt) | $(BIN)/python

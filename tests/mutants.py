@@ -17,6 +17,7 @@ import copy
 import os
 import py_compile
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -62,7 +63,8 @@ OPERATED = {
     ast.FloorDiv: ast.Mult,
 }  # fmt: skip
 NEUTRAL = ("float", "int", "bool", "tuple", "list", "asarray", "ascontiguousarray", "cast")
-LIMIT = 120.0  # seconds for the tests of one mutant: longer counts as noticed
+LIMIT = 120  # CPU seconds for the tests of one mutant: longer counts as noticed
+WAITING = 1800.0  # seconds by the clock, on a machine that does other things as well
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,9 @@ def _fails(path: str, folder: Path) -> bool:
     ask += ["-o", "pythonpath="]  # the changed package, not that of the checkout
     try:
         done = subprocess.run(
-            ask, check=False, cwd=ROOT, env=env, capture_output=True, timeout=LIMIT
-        )
+            ask, check=False, cwd=ROOT, env=env, capture_output=True, timeout=WAITING,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT)),
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         return True
     return done.returncode not in (0, 5)

@@ -23,7 +23,10 @@ OLD = (
 )  # fmt: skip
 
 
-PAGES = ["README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md", "docs/vertical.md"]
+PAGES = [
+    "README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md", "docs/vertical.md",
+    "docs/power.md",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -1,4 +1,4 @@
-from . import errors, lab, methods, network, objectives, runtime, storage, vfl
+from . import errors, lab, methods, network, objectives, power, runtime, storage, vfl
 from .angles.measure import geometry
 from .api import plan, solve
 from .ledger import Costs
@@ -32,6 +32,7 @@ __all__ = [
     "network",
     "objectives",
     "plan",
+    "power",
     "prepare",
     "runtime",
     "solve",

@@ -271,3 +271,28 @@ def test_the_defect_in_closed_form() -> None:
     tiny = [(one, np.array([1.0])), (one, np.array([-1.0 + 2.0**-53]))]
     assert _defect(tiny) == pytest.approx(2.0**-53 + 4 * EPS_LONG * 2.0, rel=1e-9, abs=0.0)
     assert _defect([(one, np.array([1.0])), (one, np.array([-1.0]))]) == 0.0
+
+
+@pytest.mark.parametrize("level", [2.0**-7, 2.0**-20, 2.0**-26])
+def test_the_value_of_a_small_contradiction_is_exact(level: float) -> None:
+    """lambda'v is a difference of numbers of size one: what travels are their two halves."""
+    random = np.random.default_rng(3)
+    H, g = np.eye(4), np.zeros(4)
+    blocks = [random.integers(-64, 64, (2, 4)) / 32 for _ in range(5)]
+    rights = [random.integers(-64, 64, 2) / 32 for _ in range(5)]
+    agents = []
+    for A, b in zip(blocks, rights, strict=True):
+        doubled = np.vstack([A, A.sum(axis=0)])
+        side = np.append(b, b.sum())
+        agents.append(
+            ccmac.Agent(
+                ccmac.objectives.Quadratic(H, g), A=doubled[:, :2], B=doubled[:, 2:], b=side
+            )
+        )
+    last = agents[-1]
+    agents[-1] = ccmac.Agent(last.objective, A=last.A, B=last.B, b=last.b + level * np.eye(3)[2])
+    result = ccmac.solve(ccmac.Problem(agents), "ring")
+    assert result.status == "infeasible"
+    proof = result.infeasibility
+    exact = sum((_exact(proof.coupled, agent.b) for agent in agents), Fraction(0))
+    assert proof.value == pytest.approx(float(exact), rel=1e-9)

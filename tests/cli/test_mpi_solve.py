@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 
 from ccmac.cli.solution import read_solution
 from cli.conftest import Run
+from launcher import Launcher
 
 pytestmark = pytest.mark.mpi
 PROGRAM = "from ccmac.cli.main import run; run()"
@@ -78,3 +81,84 @@ def test_processes_that_do_not_know_of_each_other_are_refused(saved: Path, mpiex
     assert told.returncode == 2
     assert "3 processes were started, but each sees itself alone" in told.stderr
     assert "Traceback" not in told.stderr
+
+
+FULL = """\
+import errno
+from ccmac.cli import kept
+from ccmac.cli.main import run
+
+write = kept.write_solution
+
+def full(out, name, arrays):
+    if "rescue" not in out.name and name == "solution-0003-0005.npz":
+        raise OSError(errno.ENOSPC, "No space left on device")
+    return write(out, name, arrays)
+
+kept.write_solution = full
+run()
+"""
+
+
+def test_a_full_disk_of_one_rank_moves_all_to_a_rescue_folder(
+    saved: Path, tmp_path: Path, mpiexec: str
+) -> None:
+    words = [
+        "solve",
+        str(saved / "dispatch"),
+        "--network",
+        "ring",
+        "--runtime",
+        "mpi",
+        "--out",
+        "out",
+    ]
+    command = [mpiexec, "-n", "2", sys.executable, "-c", FULL, *words]
+    told = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path
+    )
+    assert told.returncode == 1, told.stderr
+    assert "Traceback" not in told.stderr
+    [line] = [line for line in told.stderr.splitlines() if line.startswith("error: ")]
+    [place] = tmp_path.glob("ccmac-rescue-*")
+    assert str(place.name) in line
+    assert len(read_solution(place, range(6)).x) == 6
+
+
+def ranks_of(pid: int) -> list[int]:
+    """Processes below the launcher that run the command."""
+    found, queue = [], [pid]
+    while queue:
+        path = Path(f"/proc/{(current := queue.pop())}/task/{current}/children")
+        below = [int(k) for k in path.read_text().split()] if path.exists() else []
+        queue += below
+        commands = {child: Path(f"/proc/{child}/cmdline") for child in below}
+        found += [
+            k for k, c in commands.items() if c.exists() and c.read_bytes().startswith(PYTHON)
+        ]
+    return found
+
+
+PYTHON = f"{sys.executable}\0-c\0{PROGRAM}".encode()
+
+
+@pytest.mark.parametrize("all_of_them", [True, False])
+def test_sigterm_on_ranks_keeps_state_and_result(
+    saved: Path, tmp_path: Path, mpi: Launcher, all_of_them: bool
+) -> None:
+    state, out = tmp_path / "state", tmp_path / "out"
+    words = ["solve", saved / "calibration", "--method", "cross-apapc", "--tol", "1e-13"]
+    words += ["--network", "ring", "--runtime", "mpi", "--checkpoint", state, "--every", 1]
+    job = mpi.start(2, "-c", PROGRAM, *map(str, words), "--out", str(out))
+    until = time.monotonic() + 60
+    while not (state / "checkpoint.json").exists() and time.monotonic() < until:
+        time.sleep(0.002)
+    victims = ranks_of(job.pid)
+    assert len(victims) == 2
+    for pid in victims if all_of_them else victims[1:]:
+        os.kill(pid, signal.SIGTERM)
+    told = mpi.finish(job, timeout=60)
+    assert told.returncode in ((143,) if all_of_them else (130, 143)), told.stderr
+    assert "Traceback" not in told.stderr
+    assert told.stderr.count("interrupted; continue with") == 1
+    assert len(read_solution(out, range(8)).x) == 8

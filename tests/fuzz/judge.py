@@ -23,9 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ccmac.cli.agent import Owner
 from ccmac.cli.main import main
 from ccmac.errors import CcmacError
 from ccmac.lab.data.loading import read_svmlight
+from ccmac.methods.registry import parse
+from ccmac.storage.owner import neighbors_of
 from fuzz.targets import TARGETS
 from fuzz.templates import Templates
 
@@ -71,10 +74,10 @@ def ended(words: list[str]) -> tuple[int, str, str]:
         warnings.simplefilter("default")
         try:
             with limited(SECONDS):
-                code = read(words[1]) if words[0] == "read-svmlight" else main(words)
+                code = READERS[words[0]](words[1]) if words[0] in READERS else main(words)
         except TooLong:
             code = -2
-            traceback.print_exc(limit=-6)
+            traceback.print_exc(limit=-14)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -82,14 +85,27 @@ def ended(words: list[str]) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-def read(path: str) -> int:
-    """A table, as a suite reads it."""
+def read_owner(path: Path) -> None:
+    """Who I am and what all know, and what follows from them."""
+    asked = Owner.read(path)
+    neighbors_of(path, asked.mine, asked.public, asked.network)
+    parse(asked.public.method, dict(asked.public.options))
+
+
+def read(path: str, loader: Callable[[Path], object]) -> int:
+    """A file by one of the loaders, as a command would."""
     try:
-        read_svmlight(Path(path))
+        loader(Path(path))
     except CcmacError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     return 0
+
+
+READERS: dict[str, Callable[[str], int]] = {
+    "read-svmlight": lambda path: read(path, read_svmlight),
+    "read-owner": lambda path: read(path, read_owner),
+}
 
 
 @contextlib.contextmanager
@@ -110,7 +126,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 def fault(code: int, out: str, err: str, words: list[str]) -> str:
     """What is wrong with this end, in a few lines; empty if nothing is."""
-    tail = "\n".join(err.strip().splitlines()[-12:])[-1500:]
+    tail = "\n".join(err.strip().splitlines()[-40:])[-3000:]
     if code == -2:
         return f"took more than {SECONDS} s: {tail}"
     if code not in (0, 1, 2, 3):

@@ -28,7 +28,7 @@ GIGABYTE = 1 << 30
 HANGING = 150.0  # seconds without a word from a worker
 TRIED = [
     "problem", "agent", "numbers", "network", "suite", "svmlight", "checkpoint", "record", "warm",
-    "options",
+    "options", "owner",
 ]  # fmt: skip
 
 

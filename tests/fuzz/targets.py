@@ -21,6 +21,7 @@ import yaml
 from ccmac.storage.checkpoint import Index
 from fuzz.archives import archive_changed, member, numbers_changed, packed
 from fuzz.commands import command
+from fuzz.owners import owner
 from fuzz.templates import METHODS, NETWORKS, SVMLIGHT, Templates
 from fuzz.texts import bytes_changed, json_changed, yaml_changed
 
@@ -280,6 +281,7 @@ def warm(rng: Random, place: Path, made: Templates) -> Words:
 
 
 TARGETS: dict[str, Target] = {
+    "owner": owner,
     "problem": problem,
     "agent": agent,
     "numbers": numbers,

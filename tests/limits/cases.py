@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,19 @@ import ccmac
 from ccmac.objectives import Objective, Quadratic, Separable, SquaredDistance
 from ccmac.problem.reading import signs
 
-KINDS = ("separable", "quadratic", "linear")
+KINDS = ("separable", "quadratic", "linear", "open", "contradictory")
 WORDS = np.array(["==", "<=", ">="])
 
 
 def random_limited(seed: int, kind: str = "separable") -> ccmac.Problem:
     """A feasible problem: senses, bounds and right-hand sides are drawn around a point.
 
-    ``separable`` and ``quadratic`` are strongly convex; ``linear`` has bounds on every entry.
+    ``separable`` and ``quadratic`` are strongly convex; ``linear`` has bounds on every entry, and
+    ``open`` is linear without: some of these fall without end. ``contradictory`` asks of a bounded
+    problem one row too much.
     """
+    if kind == "contradictory":
+        return _contradictory(seed)
     rng = np.random.default_rng([21, seed])
     n, q, m = int(rng.integers(1, 5)), int(rng.integers(0, 4)), int(rng.integers(0, 4))
     z = rng.standard_normal(q)
@@ -54,6 +58,25 @@ def random_limited(seed: int, kind: str = "separable") -> ccmac.Problem:
     return ccmac.Problem(agents, q=q, m=m, sense=sense, z_lower=z_lower, z_upper=z_upper)
 
 
+def _contradictory(seed: int) -> ccmac.Problem:
+    """sum_i a_i'x_i <= (or >=) something that no x within its bounds reaches."""
+    rng, problem = np.random.default_rng([22, seed]), random_limited(seed, "linear")
+    sign = float(rng.choice([-1.0, 1.0]))
+    agents, reach = [], 0.0
+    for agent in problem.agents.values():
+        a = rng.standard_normal(agent.A.shape[1])
+        ends = np.where(sign * a > 0, agent.lower, agent.upper)  # the least of sign a'x
+        reach += float(a @ ends)
+        A = np.vstack([agent.A.toarray() if sp.issparse(agent.A) else agent.A, a])
+        B, b = np.vstack([agent.B, np.zeros(problem.q)]), np.append(agent.b, 0.0)
+        agents.append(replace(agent, A=A, B=B, b=b))
+    agents[0].b[-1] = reach - sign * float(rng.choice([0.01, 1.0]))
+    old = np.full(problem.m, "==") if problem.sense is None else problem.sense
+    sense = np.append(old, "<=" if sign > 0 else ">=")
+    bounds = {"z_lower": problem.z_lower, "z_upper": problem.z_upper}
+    return ccmac.Problem(agents, q=problem.q, sense=sense, **bounds)
+
+
 def _slack(rng: np.random.Generator, sense: Any) -> Any:
     room = rng.choice([0.0, 0.1, 1.0], len(sense))
     return np.where(sense == "<=", room, np.where(sense == ">=", -room, 0.0))
@@ -71,7 +94,7 @@ def _objective(rng: np.random.Generator, kind: str, d: int, q: int) -> Objective
         x, z = 3 * rng.standard_normal(d), 3 * rng.standard_normal(q)
         return Separable(SquaredDistance(1.0, x), SquaredDistance(0.5, z))
     slope = 3 * rng.standard_normal(d + q)
-    if kind == "linear":
+    if kind in ("linear", "open"):
         return Quadratic(np.zeros(d + q), slope)
     root = rng.standard_normal((d + q, d + q))
     return Quadratic(root @ root.T + 0.1 * np.eye(d + q), slope)
@@ -99,7 +122,8 @@ def reference(problem: ccmac.Problem) -> Reference:
         H, g, constant = agent.objective.quadratic(problem.d[i], problem.q)
         H = H.toarray() if sp.issparse(H) else H
         value += 0.5 * cp.quad_form(both, cp.psd_wrap(H)) - g @ both + constant
-        coupled = coupled - agent.b + agent.A @ v + (0 if z is None else agent.B @ z)
+        coupled = coupled - agent.b + agent.A @ v
+        coupled = coupled + (0 if z is None or agent.B is None else agent.B @ z)
         rules += _rules(agent.C, agent.c, agent.C_sense, v)
         rules += _rules(agent.D, agent.e, agent.D_sense, z)
         rules += _within(v, agent.lower, agent.upper)
@@ -107,7 +131,10 @@ def reference(problem: ccmac.Problem) -> Reference:
     if z is not None:
         rules += _within(z, problem.z_lower, problem.z_upper)
     stated = cp.Problem(cp.Minimize(value), rules)
-    stated.solve(solver="CLARABEL")
+    try:
+        stated.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    except cp.error.SolverError:  # asked for too much
+        stated.solve(solver="CLARABEL")
     point = [np.zeros(0) if v.value is None else v.value for v in x]
     return Reference(
         stated.status, float(stated.value), point, np.zeros(0) if z is None else z.value

@@ -7,8 +7,9 @@ import pytest
 import scipy.optimize
 
 from ccmac.errors import InputError
-from ccmac.objectives import Hinge, Huber, Intercept, Logistic, Multinomial
+from ccmac.objectives import Function, Hinge, Huber, Intercept, Logistic, Multinomial, Quadratic
 from ccmac.objectives.checks import gradient_slope
+from ccmac.objectives.hessians import gram
 
 RNG = np.random.default_rng(3)
 V = RNG.standard_normal(9)
@@ -61,6 +62,19 @@ def test_two_classes_are_logistic() -> None:
     both = Multinomial((SIGNS > 0).astype(float), 2)
     assert both.value_at(scores) == pytest.approx(binary.value_at(V))
     np.testing.assert_allclose(both.gradient_at(scores)[1::2], binary.gradient_at(V), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "g",
+    [
+        Intercept(Logistic(y=SIGNS, weight=WEIGHTS)), Multinomial(CLASSES, 3, [1.0, 2.0, 0.5]),
+        Intercept(Multinomial(CLASSES, 3)), Logistic(y=SIGNS), Intercept(Quadratic(WEIGHTS, V)),
+    ],
+)  # fmt: skip
+def test_the_second_derivative_on_a_span(g: Function) -> None:
+    E, h = RNG.standard_normal((4, 9)), 1e-5
+    rows = [(g.gradient_at(V + h * e) - g.gradient_at(V - h * e)) / (2 * h) for e in np.eye(9)]
+    np.testing.assert_allclose(gram(g, V, E), E @ np.array(rows) @ E.T, atol=1e-8)
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:

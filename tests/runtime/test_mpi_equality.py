@@ -40,3 +40,12 @@ def test_ranks_make_their_own_agents(mpi: Launcher) -> None:
     job = mpi.finish(mpi.start(2, str(example)), timeout=60)
     assert job.returncode == 0, job.stderr
     assert job.stdout.startswith("optimal: z = 0.620747, error at most")
+
+
+def test_masked_sums_have_the_bits_of_one_process_and_look_like_noise(
+    mpi_run: Callable[..., Any],
+) -> None:
+    """Keys differ from run to run: of a million runs one may fail."""
+    told = mpi_run(2, "masked_bits.py", timeout=180.0).stdout
+    assert told.startswith("equal 3 of 3, least p-value ")
+    assert float(told.split()[-1]) > 1e-7

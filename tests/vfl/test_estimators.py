@@ -9,16 +9,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import ElasticNet, Lasso, Ridge
+from sklearn.linear_model import ElasticNet, HuberRegressor, Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from ccmac.vfl import VerticalElasticNet, VerticalLasso, VerticalRidge, VerticalSVC
+from ccmac.vfl import (
+    VerticalElasticNet,
+    VerticalHuber,
+    VerticalLasso,
+    VerticalLogisticRegression,
+    VerticalRidge,
+    VerticalSVC,
+)
 
 DATA = load_diabetes(as_frame=True)
 X, Y = DATA.data, DATA.target
@@ -45,9 +52,10 @@ def close(ours: Any, theirs: Any, rtol: float = 1e-5) -> None:
 
 PAIRS = {
     "ridge": (VerticalRidge(0.5), Ridge(0.5)),
-    "lasso": (VerticalLasso(0.5), Lasso(0.5, tol=1e-12)),
+    "lasso": (VerticalLasso(0.5, method="cross-sliding"), Lasso(0.5, tol=1e-12)),
     "elastic net": (
-        VerticalElasticNet(0.05, l1_ratio=0.7), ElasticNet(0.05, l1_ratio=0.7, tol=1e-12)
+        VerticalElasticNet(0.05, l1_ratio=0.7, method="cross-sliding"),
+        ElasticNet(0.05, l1_ratio=0.7, tol=1e-12)
     ),
     "no intercept": (VerticalRidge(0.5, fit_intercept=False), Ridge(0.5, fit_intercept=False)),
 }  # fmt: skip
@@ -103,6 +111,53 @@ def test_the_support_vector_machine_has_its_objective() -> None:
     assert set(ours.classes_) == {"fine", "ill"}
 
 
+def test_logistic_regression_is_that_of_the_joined_table() -> None:
+    Z, y = load_breast_cancer(return_X_y=True)
+    Z, y = StandardScaler().fit_transform(Z), np.where(y == 1, "fine", "ill")
+    ours = VerticalLogisticRegression(parties=3).fit(Z[:400], y[:400])
+    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(Z[:400], y[:400])
+    close(ours, theirs)
+    assert ours.result_.status == "optimal"
+    np.testing.assert_array_equal(ours.predict(Z[400:]), theirs.predict(Z[400:]))
+    found, known = ours.predict_proba(Z[400:]), theirs.predict_proba(Z[400:])
+    np.testing.assert_allclose(found, known, atol=1e-6)
+    assert ours.score(Z[400:], y[400:]) == theirs.score(Z[400:], y[400:])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_several_classes_are_one_multinomial_model(weighted: bool) -> None:
+    Z, y = load_wine(return_X_y=True)
+    Z = StandardScaler().fit_transform(Z)
+    weights = np.linspace(0.0, 2.0, len(y)) if weighted else None
+    ours = VerticalLogisticRegression(C=0.5, parties=3).fit(Z, y, sample_weight=weights)
+    theirs = LogisticRegression(C=0.5, solver="newton-cholesky", tol=1e-12)
+    theirs.fit(Z, y, sample_weight=weights)
+    close(ours, theirs)
+    np.testing.assert_allclose(ours.predict_proba(Z), theirs.predict_proba(Z), atol=1e-6)
+
+
+def test_huber_finds_the_scale_as_well() -> None:
+    rng = np.random.default_rng(3)
+    Z = rng.standard_normal((80, 4))
+    y = Z @ [1.0, 2.0, -1.0, 0.0] + 5.0 + 0.1 * rng.standard_normal(80)
+    y[:8] += 20.0
+    ours = VerticalHuber(parties=2, alpha=0.1).fit(Z, y)
+    theirs = HuberRegressor(alpha=0.1, tol=1e-10, max_iter=10_000).fit(Z, y)
+    close(ours, theirs)
+    assert ours.scale_ == pytest.approx(theirs.scale_, rel=1e-5)
+    np.testing.assert_array_equal(ours.outliers_, theirs.outliers_)
+
+
+def test_pairs_of_classes_vote() -> None:
+    Z, y = load_wine(return_X_y=True)
+    Z = StandardScaler().fit_transform(Z)[::3]
+    ours = VerticalSVC(parties=2, tol=1e-3).fit(Z, y[::3])
+    theirs = SVC(kernel="linear", tol=1e-8).fit(Z, y[::3])
+    assert ours.coef_.shape == theirs.coef_.shape
+    np.testing.assert_array_equal(ours.predict(Z), theirs.predict(Z))
+    assert ours.decision_function(Z).shape == (len(Z), 3)
+
+
 def test_pipelines_and_grid_search() -> None:
     pipeline = make_pipeline(StandardScaler(), VerticalRidge(parties=2))
     search = GridSearchCV(pipeline, {"verticalridge__alpha": [0.1, 10.0]}, cv=2)
@@ -116,7 +171,7 @@ def test_pipelines_and_grid_search() -> None:
 
 
 def test_a_warm_start_is_shorter() -> None:
-    model = VerticalLasso(0.5, parties=2, warm_start=True).fit(X, Y)
+    model = VerticalLasso(0.5, method="cross-sliding", parties=2, warm_start=True).fit(X, Y)
     cold = model.n_iter_
     assert model.set_params(alpha=0.501).fit(X, Y).n_iter_ < cold
     assert model.fit(X.iloc[:300], Y.iloc[:300]).result_.status == "optimal"  # another size
@@ -124,7 +179,7 @@ def test_a_warm_start_is_shorter() -> None:
 
 def test_limits_are_told() -> None:
     with pytest.warns(ConvergenceWarning, match="VerticalLasso: ended as 'max_iterations'"):
-        VerticalLasso(0.5, parties=2, max_iter=3).fit(X, Y)
+        VerticalLasso(0.5, method="cross-sliding", parties=2, max_iter=3).fit(X, Y)
 
 
 INAPPLICABLE = {"check_dtype_object": "the message names party and column; it is a ValueError"}

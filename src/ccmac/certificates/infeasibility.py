@@ -16,7 +16,7 @@ import numpy as np
 
 from ccmac.certificates.prices import CONFLICT, Recovery, split
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, norm, product
+from ccmac.linalg.extended import EPS_LONG, halves, norm, product, summed
 from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import agreed_dots
 from ccmac.linalg.ranks import RowSpace
@@ -177,9 +177,9 @@ class Conflicts:
         gathered = self.runtime.gather(np.array(rows))
         off_z = _defect([(reduced.Bbar, price), (reduced.D, shared)])
         off_z += self.problem.n * EPS_LONG * norm(reduced.size_B.T @ np.abs(price))
-        value = float(np.add.reduce(gathered[:, 0]) + product(reduced.e[None], shared)[0])
-        terms = float(np.add.reduce(gathered[:, 2]) + np.abs(reduced.e) @ np.abs(shared))
-        defect = math.sqrt(float(np.add.reduce(gathered[:, 1])) + off_z * off_z)
+        value = float(summed(gathered[:, :2])[0] + product(reduced.e[None], shared)[0])
+        terms = float(np.add.reduce(gathered[:, 3]) + np.abs(reduced.e) @ np.abs(shared))
+        defect = math.sqrt(float(np.add.reduce(gathered[:, 2])) + off_z * off_z)
         size = float(np.linalg.norm((reduced.U.T @ right) / reduced.sigma))
         if not claimed(abs(value) - 4 * EPS * terms, defect, size):
             return None
@@ -187,7 +187,7 @@ class Conflicts:
         by_agent = np.split(reduced.unit_D * shared, ends)
         weights = {
             "coupled": [0] if np.linalg.norm(scaled[: len(price)]) > VISIBLE else [],
-            "C": [int(i) for i in np.flatnonzero(gathered[:, 3] > VISIBLE)],
+            "C": [int(i) for i in np.flatnonzero(gathered[:, 4] > VISIBLE)],
             "D": [i for i, v in enumerate(by_agent) if np.linalg.norm(v) > VISIBLE],
         }
         norms = {
@@ -209,14 +209,14 @@ class Conflicts:
         )  # fmt: skip
 
     def _share(self, reduced: Reduced, k: int, price: Array, kappa: Array) -> list[float]:
-        """One agent's part of lambda'v, its squared defect, the size of its terms, ||kappa||."""
+        """Of one agent: lambda'v in two halves, squared defect, size of terms, ||kappa||."""
         agent = list(self.problem.agents.values())[k]
         b = np.zeros(len(price)) if agent.b is None else agent.b
         c = np.zeros(len(kappa)) if agent.c is None else agent.c
-        value = float(product(b[None], price)[0] + product(c[None], kappa)[0])
+        value = halves(product(b[None], price) + product(c[None], kappa))
         terms = float(np.abs(b) @ np.abs(price) + np.abs(c) @ np.abs(kappa))
         off = _defect([(reduced.A[k], price), (reduced.C[k], kappa)])
-        return [value, off * off, terms, float(np.linalg.norm(kappa))]
+        return [*value, off * off, terms, float(np.linalg.norm(kappa))]
 
     def at(self, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
         """The certificate at a least-squares point (repaired as far as it goes), or None.

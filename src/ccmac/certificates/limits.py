@@ -10,6 +10,7 @@ Cost (phase monitor): two averagings, one reduction, one gradient.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +21,13 @@ from ccmac.certificates.prices import Multipliers
 from ccmac.inputs import Array
 from ccmac.limits import Reduction
 from ccmac.limits.reduction import coupled_misfit
-from ccmac.problem import Agent
+from ccmac.problem import Agent, Problem
 from ccmac.problem.reading import Senses, signs
 from ccmac.results import Result, Solution
 from ccmac.workspace import Workspace
 
-ROUNDING = 1e-7  # share of the largest price below which a wrong sign is rounding
+SHOWN = 3  # rows in the words of a contradiction
+WRONG_SIGN = 1e-7  # share of the largest price below which a wrong sign is rounding
 
 
 def lifted(work: Workspace, solution: Any) -> Any:
@@ -124,7 +126,7 @@ def _prices(
 ) -> Multipliers:
     user, shared = way.user, way.shared(prices.coupled, prices.shared)
     coupled = prices.coupled[: user.m]
-    top = ROUNDING * max(1.0, float(np.abs(prices.coupled).max(initial=0.0)))
+    top = WRONG_SIGN * max(1.0, float(np.abs(prices.coupled).max(initial=0.0)))
     agents = list(user.agents.values())
     local = [_signed(v, a.C_sense, top) for v, a in zip(prices.local, agents, strict=True)]
     shared = [_signed(v, a.D_sense, top) for v, a in zip(shared, agents, strict=True)]
@@ -177,4 +179,28 @@ def _farkas(way: Reduction, found: Infeasibility) -> Infeasibility:
     given = [found.shared.get(i, np.zeros(way.problem.r[i])) for i in user.agents]
     shared = way.shared(found.coupled, given)
     named = {i: v for i, v in zip(user.agents, shared, strict=True) if v.any()}
-    return replace(found, coupled=found.coupled[: user.m], shared=named)
+    coupled = found.coupled[: user.m]
+    return replace(
+        found, coupled=coupled, shared=named, message=_in_names(user, found.message, coupled),
+        bounds={i: v[: user.d[i]] for i, v in found.bounds.items()},
+    )  # fmt: skip
+
+
+def _in_names(user: Problem, message: str, coupled: Array) -> str:
+    """The coupled rows that matter most, and agents, by their names."""
+    largest = [int(k) for k in np.argsort(-np.abs(coupled), kind="stable")[:SHOWN] if coupled[k]]
+    rows = [str(k) if user.row_names is None else user.row_names[k] for k in largest]
+    if rows:
+        more = ", ..." if np.count_nonzero(coupled) > len(rows) else ""
+        message = message.replace(
+            "the coupled equation sum(A x + B z - b) = 0",
+            f"the coupled rows {', '.join(rows)}{more}",
+        )
+
+    def called(match: re.Match[str]) -> str:
+        agents = [int(text) for text in match[1].split(", ")]
+        names = [user.agents[i].name if i in user.agents else None for i in agents]
+        told = [name or str(i) for i, name in zip(agents, names, strict=True)]
+        return f"of agents {', '.join(told)}"
+
+    return re.sub(r"of agents (\d+(?:, \d+)*)", called, message)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ccmac.cli import agent, before, complexity, data, lab, solve, suite
+from ccmac.cli import agent, before, complexity, data, lab, power, solve, suite, vfl
 from ccmac.cli.signals import Commands
 from ccmac.version import __version__
 
@@ -30,10 +30,12 @@ app.command("geometry", epilog=before.GEOMETRY_EPILOG)(before.show_geometry)
 app.command("complexity", epilog=complexity.EPILOG)(complexity.show)
 app.command("plan", epilog=before.PLAN_EPILOG)(before.show_plan)
 app.command("solve", epilog=solve.EPILOG)(solve.show)
+app.command("power", epilog=power.EPILOG)(power.show)
 app.command("agent", epilog=agent.EPILOG)(agent.show)
 app.command("keys", epilog=agent.KEYS_EPILOG)(agent.keys)
 app.add_typer(data.app, name="data")
 app.add_typer(suite.app, name="suite")
+app.add_typer(vfl.app, name="vfl")
 app.command("report")(lab.show_report)
 app.command("optimality")(lab.show_optimality)
 

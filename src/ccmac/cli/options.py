@@ -44,7 +44,8 @@ MethodOptions = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="An option of the method; repeatable."),
 ]
 AveragingName = Annotated[
-    str, typer.Option("--averaging", help="relay (fewest rounds), tree (fewest bytes) or auto.")
+    str,
+    typer.Option("--averaging", help="relay (fewest rounds), tree (fewest bytes), masked or auto."),
 ]
 Prices = Annotated[
     str | None,

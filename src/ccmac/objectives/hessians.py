@@ -18,7 +18,9 @@ from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.base import Objective
 from ccmac.objectives.custom import Custom
 from ccmac.objectives.function import Function
+from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.loss import Loss
+from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum
 
@@ -86,6 +88,29 @@ def rise(slope: Callable[[Array], Array], v: Array) -> Array:
     """Second derivatives of what acts entry by entry, from its slope: two slopes."""
     h = DIFFERENCE * (1.0 + np.abs(v))
     return np.maximum((slope(v + h) - slope(v - h)) / (2 * h), 0.0)
+
+
+def has_gram(g: Function) -> bool:
+    """Whether :func:`gram` knows g."""
+    return g.coordinatewise or isinstance(g, Intercept | Multinomial)
+
+
+def gram(g: Function, v: Array, E: Array) -> Array:
+    """E g''(v) E' for rows E, g'' never formed."""
+    if isinstance(g, Multinomial):
+        return g.gram(v, E)
+    if not isinstance(g, Intercept):
+        return np.asarray((E * rise(g.gradient_at, v)) @ E.T)
+    # The offset b follows v: the Schur complement of its own second derivative.
+    u = g.fitted(v)
+    if isinstance(g.loss, Multinomial):
+        inner, cross, own = g.loss.gram(u, E), *g.loss.offset_curvature(u, E)
+        flat = np.linalg.pinv(own, rcond=1e-12, hermitian=True)  # one class may follow the others
+        return np.asarray(inner - cross @ flat @ cross.T)
+    bend = rise(g.loss.gradient_at, u)
+    mixed, total = E @ bend, float(bend.sum())
+    inner = (E * bend) @ E.T
+    return np.asarray(inner - np.outer(mixed, mixed) / total if total > 0 else inner)
 
 
 def add(H: Any, other: Any) -> Any:

@@ -97,17 +97,19 @@ class Intercept(Function):
             return -level / rise if rise > 0 else 0.0
         return _root(slope)
 
-    def _shifted(self, v: Array, b: Array) -> Array:
+    def fitted(self, v: Array) -> Array:
+        """The scores with the best intercept."""
+        b = self.offset(v)
         return np.asarray((v.reshape(-1, len(b)) + b).ravel())
 
     def value_at(self, v: Array) -> float:
-        return self.loss.value_at(self._shifted(v, self.offset(v)))
+        return self.loss.value_at(self.fitted(v))
 
     def gradient_at(self, v: Array) -> Array:
         """grad loss at the fitted scores."""
         if "gradient" not in self.capabilities:
             return super().gradient_at(v)
-        return self.loss.gradient_at(self._shifted(v, self.offset(v)))
+        return self.loss.gradient_at(self.fitted(v))
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the module."""

@@ -75,6 +75,25 @@ class Multinomial(Function):
         slopes *= self._row_weights[:, None]
         return np.asarray(slopes.ravel())
 
+    def gram(self, v: Array, E: Array) -> Array:
+        """E g''(v) E' for rows E."""
+        p, mean = self._means(v, E)
+        weighted = E * (self._row_weights[:, None] * p).ravel()
+        return np.asarray(weighted @ E.T - (mean * self._row_weights) @ mean.T)
+
+    def offset_curvature(self, v: Array, E: Array) -> tuple[Array, Array]:
+        """(E g'' J, J'g''J) for J that adds one number to every class."""
+        p, mean = self._means(v, E)
+        weighted = self._row_weights[:, None] * p
+        rows = E.reshape(len(E), *p.shape)
+        cross = np.einsum("kjc,jc->kc", rows, weighted) - mean @ weighted
+        return cross, np.diag(weighted.sum(axis=0)) - p.T @ weighted
+
+    def _means(self, v: Array, E: Array) -> tuple[Array, Array]:
+        """Probabilities, and the mean of every row of scores of E under them."""
+        p = softmax(self._scores(v), axis=1)
+        return p, np.einsum("kjc,jc->kj", E.reshape(len(E), *p.shape), p)
+
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the module."""
         scores = self._scores(v)

@@ -37,6 +37,7 @@ class Averaging(ABC):
     floats_total: int  # the same for all agents together
     messages: int  # sent by all agents together
     longest: int  # rows in the longest message
+    extra: int = 0  # floats of the scheme's own in every row
     routes: Index  # who sends to whom: all processes must have found the same
 
     @abstractmethod
@@ -191,8 +192,10 @@ def cheapest(network: Network) -> Averaging:
 
 
 def by_name(network: Network, name: str) -> Averaging:
-    """``auto``, ``relay`` or ``tree``."""
-    schemes = {"auto": cheapest, "relay": Relay, "tree": Tree}
+    """``auto``, ``relay``, ``tree`` or ``masked``."""
+    from ccmac.runtime.masked import Masked
+
+    schemes = {"auto": cheapest, "relay": Relay, "tree": Tree, "masked": Masked}
     if name not in schemes:
         raise InputError(f"averaging {name!r} is unknown; take {', '.join(schemes)}")
     return schemes[name](network)

@@ -18,31 +18,13 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging, by_name, messages_sent
+from ccmac.runtime.masked import Masked, Words
 from ccmac.runtime.notes import NOTE, Notes, never
+from ccmac.runtime.riders import Rider
+
+__all__ = ["FLOAT_BYTES", "InProcess", "Rider", "Runtime"]
 
 FLOAT_BYTES = 8
-
-
-class Rider:
-    """Numbers of the agents on their way to all: they travel inside the next averaging.
-
-    Asked for before there was one, they travel alone and pay its rounds.
-    """
-
-    def __init__(self, runtime: Runtime, rows: Array, whole: bool) -> None:
-        self.rows, self.whole, self.phase = rows, whole, runtime.ledger.current
-        self.width = int(np.prod(rows.shape[1:]))
-        self.found: Array | None = None
-        self._runtime = runtime
-
-    @property
-    def value(self) -> Array:
-        """The sum over all agents, or (``whole``) the rows of all agents in agent order."""
-        if self.found is None:
-            with self._runtime.ledger.phase(self.phase):
-                self._runtime.send([])
-        assert self.found is not None
-        return self.found
 
 
 class Runtime(ABC):
@@ -117,6 +99,15 @@ class Runtime(ABC):
         Sums are taken in the order of the averaging scheme. Carries the note and hears the others'.
         """
 
+    @abstractmethod
+    def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
+        """One averaging of rows in fixed point, masked where they leave: all agents' words."""
+
+    def _pooled(self, parts: Sequence[Array], tables: Sequence[Array]) -> tuple[list[Array], ...]:
+        if isinstance(self.averaging, Masked) and parts:
+            return self.averaging.pooled(self, parts, tables)
+        return self._pool(parts, tables)
+
     def average(self, block: Array) -> Array:
         """Common mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
         [mean] = self.combine([block])
@@ -142,7 +133,7 @@ class Runtime(ABC):
         self._charge(width, riders)
         summed = [rider for rider in riders if not rider.whole]
         seen = [rider for rider in riders if rider.whole]
-        totals, tables = self._pool(
+        totals, tables = self._pooled(
             [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen]
         )
         for rider, total in zip(summed, totals[len(parts) :], strict=True):
@@ -183,7 +174,7 @@ class Runtime(ABC):
         """
         if self.n == 1 or width + len(riders) == 0:
             return Cost()
-        scheme, row = self.averaging, width + sum(riders) + NOTE
+        scheme, row = self.averaging, width + sum(riders) + NOTE + self.averaging.extra
         return self._size(row) + Cost(
             rounds=scheme.rounds, averagings=1, reductions=len(riders),
             messages=scheme.messages, longest_message=row * scheme.longest,
@@ -214,7 +205,7 @@ class Runtime(ABC):
         """
         rider = Rider(self, rows, whole)
         if self.ledger.muted or self.n == 1:
-            totals, tables = self._pool([] if whole else [rows], [rows] if whole else [])
+            totals, tables = self._pooled([] if whole else [rows], [rows] if whole else [])
             rider.found = tables[0] if whole else totals[0][0]
         else:
             self._waiting.append(rider)
@@ -300,8 +291,14 @@ class InProcess(Runtime):
             np.ascontiguousarray(table) + 0.0 for table in tables
         ]
 
+    def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
+        """Nothing leaves, so nothing is masked: the sums are the same."""
+        return words, self._pool([], tables)[1]
+
     def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
         """No more than one piece of every agent's row is there at a time."""
+        if isinstance(self.averaging, Masked):
+            return super().average_in_pieces(pieces)
         total = np.hstack([self.averaging.total(piece) for piece in pieces])
         riders, self._waiting = self._waiting, []
         self._charge(total.shape[1], riders)

@@ -28,6 +28,7 @@ from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging, Relay, Step, Tree
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.failure import aborting
+from ccmac.runtime.masked import Masks, Words
 from ccmac.runtime.notes import NOTE, never
 from ccmac.runtime.partition import Index, bounds, describe
 from ccmac.runtime.transport import Transport
@@ -60,6 +61,7 @@ class Distributed(Runtime):
         self.peers = halo.rank_neighbors(network, self._ends, self.rank)
         self._plans: dict[int, halo.Halo] = {}
         self._relay: list[Step] | None = None
+        self._masks: Masks | None = None
         self.observed = 0  # rounds that no ledger has: observers, files, settings
 
     @property
@@ -128,6 +130,24 @@ class Distributed(Runtime):
             start += width
         return totals if parts else [], found
 
+    def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
+        scheme, count = self.averaging, len(self.owned)
+        assert isinstance(scheme, Relay)
+        if self._masks is None:
+            self._masks = Masks.introduced(self)
+        columns = [self._masks.hide(words).view(np.float64)]  # bits that nobody reckons with
+        columns += [np.reshape(table, (count, -1)) for table in tables]
+        note = np.full((count, NOTE), self.notes.mine)
+        rows = self._relayed(scheme, np.concatenate([*columns, note], axis=1))
+        self.notes.hear(float(rows[:, -1].sum()))
+        ends = np.cumsum([column.shape[1] for column in columns])
+        pieces = np.split(rows, ends, axis=1)
+        found = [
+            np.reshape(piece, (self.n, *table.shape[1:])) + 0.0
+            for piece, table in zip(pieces[1:-1], tables, strict=True)
+        ]
+        return np.ascontiguousarray(pieces[0]).view(np.uint64), found
+
     def _slots(self, table: Array) -> Array:
         """Rows in places of their own, so that a sum keeps them."""
         count, width = table.shape
@@ -142,8 +162,10 @@ class Distributed(Runtime):
         table = np.empty((self.n, block.shape[1]))
         table[self.owned.start : self.owned.stop] = block
         for sent, received in self._relay:
-            arriving = [(p, _rows(table, rows), len(rows)) for p, rows in received]
-            self._exchange("relay", [(p, _rows(table, r), len(r)) for p, r in sent], arriving)
+            arriving = [(p, halo.rows_of(table, rows), len(rows)) for p, rows in received]
+            self._exchange(
+                "relay", [(p, halo.rows_of(table, r), len(r)) for p, r in sent], arriving
+            )
             for (_, rows), (_, arrived, _) in zip(received, arriving, strict=True):
                 if arrived.base is not table:
                     table[rows] = arrived
@@ -170,7 +192,7 @@ class Distributed(Runtime):
 
     def _funnel(self, mine: Array, sizes: Index) -> Array | None:
         """The processes' vectors one after the other, at the root: hop by hop down a tree."""
-        parent, depth = self._root_tree()
+        parent, depth = halo.root_tree(self.network, self._ends)
         below: list[list[int]] = [[r] for r in range(self.ranks)]
         held = {self.rank: mine}
         for level in range(int(depth.max()), 0, -1):
@@ -189,17 +211,6 @@ class Distributed(Runtime):
                 pieces = np.split(packed, np.cumsum(sizes[below[peer]])[:-1])
                 held |= dict(zip(below[peer], pieces, strict=True))
         return np.concatenate([held[r] for r in range(self.ranks)]) if self.rank == 0 else None
-
-    def _root_tree(self) -> tuple[Index, Index]:
-        """Parent and depth of every process in a breadth-first tree from the root."""
-        joined = np.zeros((self.ranks, self.ranks))
-        for rank in range(self.ranks):
-            joined[rank, list(halo.rank_neighbors(self.network, self._ends, rank))] = 1.0
-        order, parent = sp.csgraph.breadth_first_order(sp.csr_array(joined), 0, directed=False)
-        depth = np.zeros(self.ranks, dtype=np.int64)
-        for rank in order[1:]:
-            depth[rank] = depth[parent[rank]] + 1
-        return parent.astype(np.int64), depth
 
     # -- trust ------------------------------------------------------------------------------
     def check_consistent(self, token: str) -> None:
@@ -281,13 +292,6 @@ class Distributed(Runtime):
 
 
 Rows = tuple[int, Array, int]
-
-
-def _rows(table: Array, rows: Index) -> Array:
-    """These rows: a view where they are adjacent."""
-    if len(rows) == rows[-1] - rows[0] + 1:
-        return table[rows[0] : rows[-1] + 1]
-    return table[rows]
 
 
 def _pieces(rows: Array, peers: Sequence[int], counts: Sequence[int]) -> list[Rows]:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
 
@@ -39,6 +40,19 @@ def rank_neighbors(network: Network, ends: Index, rank: int) -> tuple[int, ...]:
     """Ranks that hold a neighbor of an agent of ``rank``, ascending."""
     columns = _columns(network.weights, ends, rank)
     return tuple(int(r) for r in np.unique(owners(columns, ends)) if r != rank)
+
+
+def root_tree(network: Network, ends: Index) -> tuple[Index, Index]:
+    """Parent and depth of every process in a breadth-first tree from the root."""
+    ranks = len(ends) - 1
+    joined = np.zeros((ranks, ranks))
+    for rank in range(ranks):
+        joined[rank, list(rank_neighbors(network, ends, rank))] = 1.0
+    order, parent = sp.csgraph.breadth_first_order(sp.csr_array(joined), 0, directed=False)
+    depth = np.zeros(ranks, dtype=np.int64)
+    for rank in order[1:]:
+        depth[rank] = depth[parent[rank]] + 1
+    return parent.astype(np.int64), depth
 
 
 def check_support(network: Network, matrix: sp.csr_array) -> None:
@@ -100,3 +114,10 @@ def _sent_to(matrix: sp.csr_array, ends: Index, rank: int, peer: int) -> Index:
 
 def _keys(matrix: sp.coo_array, n: int) -> Index:
     return matrix.row.astype(np.int64) * n + matrix.col.astype(np.int64)
+
+
+def rows_of(table: Array, rows: Index) -> Array:
+    """These rows: a view where they are adjacent."""
+    if len(rows) == rows[-1] - rows[0] + 1:
+        return table[rows[0] : rows[-1] + 1]
+    return table[rows]

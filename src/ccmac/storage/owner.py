@@ -8,6 +8,7 @@ me.toml                         who I am, my agent's folder, my neighbors, my ce
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ from ccmac.texts import MEGABYTE, cut, read_text, shown
 FILE_NAME, ARRAYS = "agent.yaml", "agent.npz"
 FORMAT, VERSION = "ccmac-agent", 1
 BYTES = 16 * MEGABYTE
+LARGEST = {"agents": 2000, "q": 10**8, "m": 10**8}
 T = TypeVar("T")
 
 
@@ -117,8 +119,9 @@ def read_public(path: Path) -> Public:
         ("q", public.q, 0),
         ("m", public.m, 0),
     ):
-        if value < least:
-            raise InputError(f"{path}: {name} = {value} must be at least {least}")
+        if not least <= value <= LARGEST[name]:
+            bounds = f"at least {least} and at most {LARGEST[name]:,}"
+            raise InputError(f"{path}: {name} = {shown(value)} must be {bounds}")
     if not 0 < public.tol < float("inf"):
         raise InputError(f"{path}: tol = {public.tol} must be a positive number, such as 1e-6")
     if public.names and len({*public.names}) != public.agents:
@@ -165,7 +168,7 @@ def neighbors_of(
 def address(path: Path, text: str) -> tuple[str, int]:
     """``host:port``."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port[:6]) < 65536:
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
         raise InputError(f"{path}: {shown(text)} is no address, such as host.example:7001")
     return host.strip("[]"), int(port)
 
@@ -181,5 +184,7 @@ def _read(path: Path, kind: type[T]) -> T:
         return msgspec.convert(content, kind)
     except FileNotFoundError:
         raise InputError(f"{path}: not found") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:  # of TOML, of its numbers, of what they mean
         raise InputError(f"{path}: {cut(str(error), 160)}") from None

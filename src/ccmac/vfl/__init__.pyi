@@ -1,3 +1,4 @@
+from .between import party
 from .classifiers import VerticalLogisticRegression, VerticalSVC
 from .formulation import VflProblem, problem
 from .labels import LOSSES
@@ -14,5 +15,6 @@ __all__ = [
     "VerticalSVC",
     "VflProblem",
     "cross_factor_weights",
+    "party",
     "problem",
 ]

@@ -31,8 +31,8 @@ from ccmac.vfl.tables import PartyTable, column_groups, is_one_table, read_table
 
 __all__ = ["VerticalData", "VflProblem", "formulated", "problem"]
 FURTHER = ("parties", "key", "join", "intercept", "standardize", "sample_weight", "alpha")
-DENSE_FROM = 0.05  # filled entries from which a centred column is stored in full
-DENSE_ENTRIES = 10_000_000  # of one party, up to which that is done
+SMALL = 2_000_000  # entries of one party's columns that are stored in full where that helps
+DENSE, FILLED = 10_000_000, 0.05  # and up to how many, where this share of them is filled
 
 
 def problem(
@@ -61,6 +61,8 @@ def problem(
     direction that realizes chi when N > d), or ``"feature-norm"`` (in proportion to ||X_i||_F).
     ``regularization`` is lambda, ``shared_regularization`` rho, ``l1`` adds l1 ||w||_1, ``delta``
     is Huber's threshold. ``label_owner`` (a party's name or number) keeps the loss to itself.
+    It brings the labels; it cannot hide them: all parties know z and the coupled price, from which
+    a squared loss tells every label and a logistic loss its sign.
     ``intercept=True`` adds an unpenalized one, ``standardize=True`` divides every column by its
     standard deviation, ``sample_weight=`` weighs the rows.
     """
@@ -196,7 +198,7 @@ def formulated(
 ) -> VflProblem:  # fmt: skip
     """The problem of ``model`` on ``data``."""
     blocks, n = [t.X for t in data.tables], len(data.tables)
-    centred = intercept and model.loss == "squared" and all(map(_may_be_centred, blocks))
+    centred = intercept and model.loss == "squared" and all(map(may_be_centred, blocks))
     fits = intercept and not centred
     model = VerticalModel(**{**vars(model), "fits_intercept": fits})
     y, target = data.y, None
@@ -221,12 +223,11 @@ def formulated(
     return VflProblem(agents).with_vertical(vertical)
 
 
-def _may_be_centred(X: Any) -> bool:
-    """Stored in full anyway, or nearly so."""
-    if not is_sparse(X):
-        return True
+def may_be_centred(X: Any) -> bool:
+    """Stored in full anyway, small, or filled enough."""
     entries = X.shape[0] * X.shape[1]
-    return bool(entries <= DENSE_ENTRIES and X.nnz >= DENSE_FROM * entries)
+    filled = is_sparse(X) and X.nnz >= FILLED * entries
+    return bool(not is_sparse(X) or entries <= SMALL or (filled and entries <= DENSE))
 
 
 def column_moments(

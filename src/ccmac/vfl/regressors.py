@@ -32,7 +32,7 @@ except ImportError:  # estimators has said so
     raise
 
 LEAST_SCALE = 1e-10  # of the labels' deviation: a fit without residuals
-SCALE_TOLERANCE = 1e-9
+SCALE_TOLERANCE = 1e-8
 
 
 class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc]
@@ -125,7 +125,7 @@ class VerticalHuber(VerticalRegressor):
     def __init__(
         self, epsilon: float = 1.35, *, alpha: float = 1e-4, fit_intercept: bool = True,
         standardize: bool = False, parties: Any = None, join: str = "strict", shares: Any = None,
-        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
+        network: Any = None, method: Any = "auto", tol: float = 1e-4, max_iter: int = 100_000,
         warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.epsilon, self.alpha = epsilon, alpha

@@ -17,6 +17,7 @@ from ccmac.inputs import Array
 from ccmac.limits import Reduction
 from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
+from ccmac.runtime.masked import Masked
 from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.coupling import Coupling
@@ -26,6 +27,8 @@ from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
+
+LIMITS_ROOM = 8  # inequalities and bounds: without the equations known to all they take far longer
 
 
 class Workspace:
@@ -105,7 +108,10 @@ class Workspace:
     @cached_property
     def reduced(self) -> Reduced | None:
         """The equations on ker C, known to all; None where that costs too much."""
-        if self.stack is not None or not affordable(self.problem, self.curvature):
+        if isinstance(self.runtime.averaging, Masked):
+            return None  # who masks its rows does not send its equations
+        room = 1 if self.reduction is None else LIMITS_ROOM
+        if self.stack is not None or not affordable(self.problem, self.curvature, room):
             return None
         with self.ledger.phase("setup"):
             return Reduced(self.problem, self.runtime, self.curvature, self.local)

@@ -23,12 +23,13 @@ from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.families import has_entries
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function
-from ccmac.objectives.hessians import rise
+from ccmac.objectives.hessians import gram, has_gram, rise
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.workspace.curvature import CurvatureTable
 
+MIXES = 2.0
 DENSE = 3000  # entries of an x_i whose Hessian may be factorized
 
 
@@ -42,8 +43,7 @@ class Explicit:
         self, problem: Problem, runtime: Runtime, table: CurvatureTable, known: Array
     ) -> None:
         self.problem, self.runtime = problem, runtime
-        self.norms, digests = known[:, 1], known[:, 2:]
-        self.common = bool((digests == digests[0]).all())
+        self.norms, self.common = known[:, 1], _alike(known)
         self.beta = math.fsum(table.multiple)
         self.rank = min(int(table.d.sum()), problem.m)  # of sum_i A_i (...) A_i'
         zero = SquaredDistance(0.0)
@@ -61,6 +61,8 @@ class Explicit:
             return None
         rows = np.array([_declared(problem, i) for i in problem.agents])
         known = runtime.gather(rows)
+        if not ((known[:, 0] != MIXES).all() or _alike(known)):
+            return None  # what mixes entries is not summed
         if not known[:, 0].all() or not table.mu_x[table.d > 0].min(initial=math.inf) > 0:
             return None
         return cls(problem, runtime, table, known)
@@ -86,26 +88,32 @@ class Explicit:
         """grad h(z)."""
         return np.asarray(self.problem.n * self.parts[0].gradient_at(z))
 
-    def bend(self, z: Array) -> Array:
-        """h''(z)."""
-        return self.problem.n * rise(self.parts[0].gradient_at, z)
+    def gram(self, z: Array, E: Array) -> Array:
+        """E h''(z) E'."""
+        return self.problem.n * gram(self.parts[0], z, E)
+
+
+def _alike(known: Array) -> bool:
+    """Whether the digests of all h_i are equal."""
+    return bool((known[:, 2:] == known[0, 2:]).all())
 
 
 def _declared(problem: Problem, i: int) -> list[float]:
-    """(whether the agent has the form, a bound on |A_i|, the digest of h_i in three numbers)."""
+    """(has the agent the form, MIXES where h_i mixes entries; a bound on |A_i|; h_i's digest)."""
     objective, d = problem.agents[i].objective, problem.d[i]
     if not isinstance(objective, Separable):
         return [0.0] * 5
     x, z = objective.x_part, objective.z_part
     small = d <= DENSE or (x is not None and x.coordinatewise)
     quadratic = x is not None and "quadratic" in x.capabilities and small
-    entrywise = z is None or (z.coordinatewise and "gradient" in z.capabilities)
+    known = z is None or ("gradient" in z.capabilities and has_gram(z))
     A = problem.agents[i].A
-    if (d and not quadratic) or not entrywise or not (A is None or has_entries(A)):
+    if (d and not quadratic) or not known or not (A is None or has_entries(A)):
         return [0.0] * 5
     told = hashlib.sha256()
     _tell(told, z)
-    return [1.0, _norm(A), *(float(int(told.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24))]
+    digest = [float(int(told.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
+    return [1.0 if z is None or z.coordinatewise else MIXES, _norm(A), *digest]
 
 
 def _norm(block: Any) -> float:

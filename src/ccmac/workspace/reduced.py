@@ -57,13 +57,16 @@ class Kernel:
         return cls(space, whole[:, space.rank :], point, angle, space.dropped > DOUBT)
 
 
-def affordable(problem: Problem, table: CurvatureTable) -> bool:
-    """Whether T may be gathered: by the sizes that everybody knows."""
+def affordable(problem: Problem, table: CurvatureTable, room: int = 1) -> bool:
+    """Whether T may be gathered: by the sizes that everybody knows.
+
+    ``room`` times as much in one message where nothing else would do.
+    """
     m, q, r = problem.m, problem.q, table.r
     d, n = int(table.d.max(initial=0)), len(table.d)
     floats = m * min(m, d) + m * (q + 1) + int(r.max(initial=0)) * (q + 1)
     squares = float(np.sum((table.d + q) ** 2))
-    small = floats <= FLOATS and n * floats <= ALL_FLOATS and squares <= SQUARES
+    small = floats <= room * FLOATS and n * floats <= ALL_FLOATS and squares <= SQUARES
     return small and m + int(r.sum()) <= ROWS
 
 

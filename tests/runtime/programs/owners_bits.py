@@ -98,6 +98,8 @@ def main() -> None:
                 assert told(result) == told(whole), name
                 assert result.x[0].tobytes() == whole.x[i].tobytes(), name
                 assert list(result.agents) == [i]
+                counted = runtime.transport.rounds - runtime.observed
+                assert counted == result.ledger.total("rounds"), name
 
     failed = forked(owner, AGENTS)
     print(f"{len(expected)} runs, {failed} owners failed")

@@ -27,10 +27,10 @@ from ccmac.methods.interior.sides import Newton, Sides
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace.reduced import Kernel
 
-RHO = 1e-10  # curvature of a proximal term: directions that nothing holds
+RHO = 1e-8  # curvature of a proximal term; its inverse times eps is what sums lose
 DELTA = 1e-10  # its counterpart on rows: dependent ones
 FLAT = 1e-9  # singular values below this share of the largest: a direction without curvature
-DENSE = 250  # unknowns up to which a block is factorized as a dense matrix
+DENSE = 1500  # unknowns up to which a block is factorized as a dense matrix
 PARTS = 3  # right-hand sides known at once: of the residuals, of t = 0, of t = 1
 
 

@@ -18,7 +18,7 @@ from ccmac.methods.interior.rays import straightened
 
 RAY = 1e3  # kappa over tau beyond which there may be no solution
 AGAIN = 10.0  # how much it must grow before that is looked at again
-FEASIBLE = 0.1  # share of the tolerance to which the equations are met before a proof is tried
+FEASIBLE = 1.0  # share of the tolerance to which the equations are met before a proof is tried
 
 
 class DualityStop(Stopping):

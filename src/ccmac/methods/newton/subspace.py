@@ -106,11 +106,15 @@ class Reduced:
         return out
 
     def newton(self, span: Span, gradient: Array, bend: Array) -> Array:
-        """-F''^{-1} gradient, for h'' at z(c)."""
-        k, out = span.k, np.zeros_like(gradient)
+        """-F''^{-1} gradient, for a diagonal h'' at z(c)."""
+        E = span.E[: span.k]
+        return self._descent(gradient, (E * bend) @ E.T)
+
+    def _descent(self, gradient: Array, gram: Array) -> Array:
+        """-F''^{-1} gradient from E h'' E'."""
+        k, out = len(gram), np.zeros_like(gradient)
         if k:
-            E = span.E[:k]
-            H = (E * (bend / self.explicit.beta**2)) @ E.T
+            H = gram / self.explicit.beta**2
             H[np.diag_indices(k)] += 1.0
             out[:k] = -scipy.linalg.cho_solve(scipy.linalg.cho_factor(H), gradient[:k])
         return out
@@ -122,7 +126,7 @@ class Reduced:
         value, slope = h.value(z) + 0.5 * float(c @ c), h.slope(z)
         for _ in range(STEPS):
             gradient = self.gradient(span, c, slope)
-            step = self.newton(span, gradient, h.bend(z))
+            step = self._descent(gradient, h.gram(z, span.E[: span.k]))
             fall = -float(gradient @ step)
             goal = INNER * fall if goal < 0 else goal
             if fall <= max(goal, SETTLED * float(c @ c)):

@@ -1,0 +1,88 @@
+"""Three carts follow a trajectory that they agree on, under limits of force, speed and power.
+
+Every step each cart looks 12 steps ahead, all solve one problem, the first force is applied.
+
+    python examples/plot_control.py picture.png [steps]
+"""
+
+from __future__ import annotations
+
+import sys
+
+import matplotlib
+import numpy as np
+import scipy.sparse as sp
+
+import ccmac
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+AHEAD, STEP, CARTS = 12, 0.2, 3
+FORCE, SPEED, POWER = 1.0, 1.2, 1.8
+MASS = np.array([1.0, 1.5, 0.8])
+
+
+def target(t: np.ndarray) -> np.ndarray:
+    """Where the first cart wants the group to be."""
+    return 1.5 * np.sin(0.35 * STEP * t)
+
+
+def cart(i: int, now: np.ndarray, t: int) -> ccmac.Agent:
+    """Positions, speeds and forces over the window; z is the common trajectory."""
+    n = AHEAD
+    eye, back = sp.eye_array(n), sp.eye_array(n, k=-1)
+    dynamics = sp.block_array(
+        [
+            [eye - back, -STEP * back, None],
+            [None, eye - back, -STEP / MASS[i] * eye],
+        ]
+    )
+    right = np.zeros(2 * n)
+    right[0], right[n] = now[0] + STEP * now[1], now[1]
+    follow, leads = 1.0, 4.0 * (i == 0)
+    H = sp.block_array(
+        [
+            [follow * eye, None, None, -follow * eye],
+            [None, 1e-3 * eye, None, None],
+            [None, None, 0.05 * eye, None],
+            [-follow * eye, None, None, (follow + leads) * eye],
+        ]
+    )
+    wish = leads * target(np.arange(t + 1, t + n + 1))
+    limits = np.repeat([np.inf, SPEED, FORCE], n)
+    return ccmac.Agent(
+        ccmac.objectives.Quadratic(sp.csr_array(H), np.concatenate([np.zeros(3 * n), wish])),
+        A=sp.hstack([sp.csr_array((n, 2 * n)), eye]), b=np.full(n, POWER / CARTS),
+        C=dynamics, c=right, lower=-limits, upper=limits, name=f"cart {i}",
+    )  # fmt: skip
+
+
+def main(path: str, steps: int = 10) -> None:
+    state = np.array([[0.0, 0.0], [-0.6, 0.0], [0.5, 0.0]])
+    seen, forces, rounds = [state.copy()], [], []
+    for t in range(steps):
+        problem = ccmac.Problem([cart(i, state[i], t) for i in range(CARTS)], sense="<=")
+        result = ccmac.solve(problem, "path", tol=1e-8)
+        u = np.array([x[2 * AHEAD] for x in result.x])
+        state[:, 0] += STEP * state[:, 1]
+        state[:, 1] += STEP * u / MASS
+        seen.append(state.copy())
+        forces.append(u)
+        rounds.append(sum(result.ledger.of(p)["rounds"] for p in ("setup", "solve", "monitor")))
+    print(f"{result.status}: {steps} steps, at most {max(rounds)} rounds each")
+    time = STEP * np.arange(steps + 1)
+    figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(7, 5), layout="constrained")
+    above.plot(time, target(np.arange(steps + 1)), "k--", label="wish of cart 0")
+    above.plot(time, np.array(seen)[:, :, 0], label=[f"cart {i}" for i in range(CARTS)])
+    above.legend(fontsize="small")
+    above.set_ylabel("position")
+    below.step(time[:-1], np.array(forces), where="post")
+    below.axhline(FORCE, color="0.6", lw=0.8)
+    below.axhline(-FORCE, color="0.6", lw=0.8)
+    below.set(xlabel="time", ylabel="force")
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 10)

@@ -1,0 +1,127 @@
+"""``ccmac power``: a grid dispatched by its buses or areas, with tables and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from ccmac.api import solve
+from ccmac.cli.options import AsJson, print_json, wide_console
+from ccmac.cli.solve import EXIT_CODES
+from ccmac.errors import InputError
+from ccmac.ledger import PHASES
+from ccmac.power import CASES, Dispatch, dc_opf
+from ccmac.power.plot import picture
+from ccmac.storage.files import atomic_write
+
+SHOWN = 8
+EPILOG = "Example: `ccmac power case118 --areas 10 --tighten 0.9 --out grid.png`"
+
+
+def show(
+    case: Annotated[str, typer.Argument(help=f"One of {', '.join(CASES)}.")] = "case118",
+    areas: Annotated[int | None, typer.Option(help="Agents are areas; by default buses.")] = None,
+    hours: Annotated[int, typer.Option(help="Horizon.", min=1)] = 1,
+    reserve: Annotated[float, typer.Option(help="Share of the demand kept as headroom.")] = 0.0,
+    ramp: Annotated[
+        float | None, typer.Option(help="Share of its capacity a unit may change in an hour.")
+    ] = None,
+    tighten: Annotated[
+        float | None,
+        typer.Option(help="Rate the quarter of the lines with the largest flows at this share."),
+    ] = None,
+    tol: Annotated[float, typer.Option(help="Relative to the cost.")] = 1e-8,
+    out: Annotated[Path | None, typer.Option(help="Write the picture there (PNG).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Dispatch a grid at least cost; print prices, full lines and what the run took."""
+    if tighten is not None and not 0 < tighten <= 1:
+        raise InputError(f"--tighten {tighten}: give a share of the flow, such as 0.9")
+    asked: dict[str, Any] = {"hours": hours, "reserve": reserve, "ramp": ramp}
+    grid = dc_opf(case, areas, **asked)
+    result = solve(grid.problem, grid.network, tol=tol)
+    if tighten is not None and result.status == "optimal":
+        grid = dc_opf(case, areas, ratings=grid.tightened(result, tighten), **asked)
+        result = solve(grid.problem, grid.network, tol=tol)
+    facts = summary(grid, result)
+    if as_json:
+        print_json(facts)
+    else:
+        _print(grid, result, facts)
+    drawn = None if out is None or result.multipliers is None else picture(grid, result)
+    if out is not None and drawn is not None:
+        atomic_write(out, drawn)
+    raise typer.Exit(EXIT_CODES.get(result.status, 1))
+
+
+def summary(case: Dispatch, result: Any) -> dict[str, Any]:
+    """Numbers of a run, ready for JSON."""
+    rounds = {phase: result.ledger.of(phase)["rounds"] for phase in PHASES}
+    facts: dict[str, Any] = {
+        "case": case.grid.name, "agents": case.problem.n, "status": result.status,
+        "message": result.message, "iterations": result.iterations, "rounds": rounds,
+        "coupled_rows": case.problem.m,
+    }  # fmt: skip
+    if result.multipliers is not None:
+        price = case.prices(result)
+        facts |= {
+            "cost": case.cost(result), "imbalance": case.imbalance(result),
+            "overload": case.overload(result), "prices": price.tolist(),
+            "generation": case.generation(result).tolist(), "flows": case.flows(result).tolist(),
+        }  # fmt: skip
+    return facts
+
+
+def _print(case: Dispatch, result: Any, facts: dict[str, Any]) -> None:
+    console, grid = wide_console(), case.grid
+    rounds = facts["rounds"]
+    console.print(
+        f"{grid.name}: {grid.buses} buses, {len(grid.p_max)} units, {grid.lines} lines; "
+        f"{case.problem.n} agents, {case.problem.m} coupled rows", highlight=False,
+    )  # fmt: skip
+    told = ", ".join(f"{phase} {count}" for phase, count in rounds.items())
+    console.print(
+        f"{result.status} after {result.iterations} iterations and {sum(rounds.values())} rounds "
+        f"({told})", highlight=False,
+    )  # fmt: skip
+    if "cost" not in facts:
+        console.print(result.message, markup=False, highlight=False)
+        return
+    console.print(
+        f"cost {facts['cost']:,.2f}; balances met to {facts['imbalance']:.1e}, limits to "
+        f"{facts['overload']:.1e} (per unit)", highlight=False,
+    )  # fmt: skip
+    t = int(np.argmax(case.model.ask.load))
+    _units(console, case, result, t)
+    _lines(console, case, result, t)
+
+
+def _units(console: Any, case: Dispatch, result: Any, t: int) -> None:
+    grid, p, price = case.grid, case.generation(result)[t], case.prices(result)[t]
+    table = Table("unit at bus", "MW", "of", "price per MWh", box=None, pad_edge=False)
+    for k in np.argsort(-p)[:SHOWN]:
+        bus = int(grid.unit_bus[k])
+        top = grid.base * grid.p_max[k]
+        table.add_row(str(grid.bus[bus]), f"{p[k]:.1f}", f"{top:.1f}", f"{price[bus]:.3f}")
+    console.print()
+    console.print(table)
+    console.print(f"prices from {price.min():.3f} to {price.max():.3f}", highlight=False)
+
+
+def _lines(console: Any, case: Dispatch, result: Any, t: int) -> None:
+    flow, rating = case.flows(result)[t], case.grid.base * case.grid.rating
+    full = np.flatnonzero(np.abs(flow) >= 0.999 * rating)
+    if not full.size:
+        console.print("no line is full", highlight=False)
+        return
+    table = Table("full line", "MW", "rating", box=None, pad_edge=False)
+    for k in full[np.argsort(-rating[full])][:SHOWN]:
+        table.add_row(case.grid.line_name(int(k)), f"{flow[k]:.1f}", f"{rating[k]:.1f}")
+    console.print()
+    console.print(table)
+    if full.size > SHOWN:
+        console.print(f"and {full.size - SHOWN} more", highlight=False)

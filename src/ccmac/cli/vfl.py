@@ -1,0 +1,253 @@
+"""``ccmac vfl party`` and ``ccmac vfl predict``: vertical learning between owners.
+
+Every process reads its own me.toml and its own table, and writes its own folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import typer
+
+from ccmac.api import make_runtime
+from ccmac.cli.options import AsJson, fitted, print_json
+from ccmac.cli.solve import exit_code
+from ccmac.errors import InputError
+from ccmac.network import as_network
+from ccmac.runtime import Runtime
+from ccmac.storage.files import atomic_write
+from ccmac.texts import MEGABYTE, cut, dumps, loads, read_text
+from ccmac.vfl.between import Agreement, PartyModel, predict, train
+from ccmac.vfl.tables import PartyTable, read_tables
+
+BYTES = 16 * MEGABYTE
+MODEL, SCORES, PREDICTIONS = "model.json", "scores.csv", "predictions.csv"
+EPILOG = (
+    "Example: `mpiexec -n 1 ccmac vfl party bank.toml : -n 1 ccmac vfl party shop.toml`\n\n"
+    "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input."
+)
+app = typer.Typer(no_args_is_help=True, help="Vertical learning between owners.")
+
+
+class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[model]``, the same at all parties; see :class:`ccmac.vfl.between.Agreement`."""
+
+    loss: str = "squared"
+    regularization: float = 1e-2
+    l1: float = 0.0
+    delta: float = 1.0
+    intercept: bool = True
+    standardize: bool = False
+    share_labels: bool = True
+    join: str = "strict"
+    salt: str = ""
+    network: str = "complete"
+    method: str = "auto"
+    tol: float = 1e-6
+    max_iterations: int | None = None
+
+
+class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[link]``: how this party reaches its neighbors; paths are relative to the file."""
+
+    certificate: str
+    key: str
+    authority: str
+    listen: str | None = None
+    neighbors: dict[str, str] = {}
+    names: list[str] = []
+    patience: float = 60.0
+    wait: float = 600.0
+
+
+class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``me.toml``; paths are relative to it."""
+
+    party: str
+    parties: list[str]
+    table: str
+    key: str
+    out: str
+    label: str | None = None
+    columns: list[str] | None = None
+    new: str | None = None
+    link: Link | None = None
+    model: Terms = Terms()
+
+    @property
+    def agreement(self) -> Agreement:
+        """What all have alike."""
+        terms = {
+            f.name: getattr(self.model, f.name) for f in fields(Agreement) if f.name != "parties"
+        }
+        return Agreement(tuple(self.parties), **terms)
+
+
+File = Annotated[Path, typer.Argument(metavar="ME.TOML", help="Who I am; see the page vertical.")]
+
+
+@app.command("party", epilog=EPILOG)
+def take_part(file: File, *, as_json: AsJson = False) -> None:
+    """Fit a model with the other parties; write this party's weights and scores."""
+    me = read_me(file)
+    with connected(file, me) as runtime:
+        table, y = read_own(file, me, me.table, labels=me.label)
+        model, rows, result = train(me.agreement, table, y, runtime)
+        out = file.parent / me.out
+        atomic_write(out / MODEL, dumps(_content(model)))
+        atomic_write(out / SCORES, _table(["key"], rows.keys, model.scores(rows)))
+    if as_json:
+        print_json({"party": me.party, **result.as_dict()})
+    else:
+        typer.echo(fitted(f"party {me.party}: {len(model.columns)} weights in {out}\n{result}"))
+    raise typer.Exit(exit_code(result))
+
+
+@app.command("predict")
+def sum_scores(file: File) -> None:
+    """Add up the parties' scores for new rows; everybody learns the sums."""
+    me = read_me(file)
+    if me.new is None:
+        raise InputError(f'{file}: names no table of new rows; add new = "FILE"')
+    with connected(file, me) as runtime:
+        model = read_model(file.parent / me.out / MODEL)
+        table, _ = read_own(file, me, me.new, columns=list(model.columns))
+        rows, scores = predict(me.agreement, model, table, runtime)
+        place = file.parent / me.out / PREDICTIONS
+        atomic_write(place, _table(["key"], rows.keys, scores, _classes(me, model, scores)))
+    typer.echo(f"party {me.party}: {len(scores)} predictions in {place}")
+
+
+@contextmanager
+def connected(file: Path, me: Me) -> Iterator[Runtime]:
+    """One party, one process: MPI, or links between owners. An error here ends the run of all."""
+    if me.party not in me.parties:
+        raise InputError(f"{file}: party {me.party!r} is not in its own list of parties")
+    network = as_network(me.model.network, len(me.parties))
+    if me.link is None:
+        from ccmac.runtime.mpi import guard
+
+        with guard():
+            yield make_runtime(network, "mpi", "auto")
+        return
+    from ccmac.cli.agent import Owner
+    from ccmac.runtime.averaging import by_name
+    from ccmac.runtime.owners import between_owners
+    from ccmac.storage.owner import Mine, Public
+
+    link, number = me.link, {name: str(i) for i, name in enumerate(me.parties)}
+    near = {number.get(name, name): place for name, place in link.neighbors.items()}
+    mine = Mine(
+        "", me.parties.index(me.party), "", link.certificate, link.key, link.authority, me.out,
+        link.listen, near, patience=link.patience, wait=link.wait,
+    )  # fmt: skip
+    public = Public(len(me.parties), 0, 0, me.model.network, names=link.names)
+    asked = Owner(file, mine, public, network, by_name(network, "auto"))
+    with asked.links(None) as links:
+        links.start()
+        yield between_owners(links, network, asked.averaging)
+
+
+# -- files -----------------------------------------------------------------------------------------
+def read_me(path: Path) -> Me:
+    """``me.toml``, checked."""
+    try:
+        content: Any = tomllib.loads(read_text(path, str(path), BYTES))
+        return msgspec.convert(content, Me)
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; see the page on vertical learning") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise InputError(f"{path}: {cut(str(error), 160)}") from None
+
+
+def read_own(
+    file: Path, me: Me, name: str, *, labels: str | None = None, columns: list[str] | None = None
+) -> tuple[PartyTable, Any]:
+    """This party's table (CSV or Parquet) and its labels, if it has them."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputError("vfl: reading tables needs pandas; pip install 'ccmac[vfl]'") from None
+    path = file.parent / name
+    try:
+        if path.suffix == ".parquet":
+            frame = pd.read_parquet(path)
+        else:
+            frame = pd.read_csv(path, dtype={me.key: str})
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; it is the table of party {me.party!r}") from None
+    except ImportError:
+        raise InputError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow") from None
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({cut(str(error))})") from None
+    y = None
+    if labels is not None:
+        if labels not in frame.columns:
+            raise InputError(f"{path}: has no column {labels!r}, the labels of {me.party!r}")
+        y = frame.pop(labels).to_numpy()
+    elif me.label is not None and me.label in frame.columns:
+        frame = frame.drop(columns=me.label)
+    wanted = columns or me.columns
+    if wanted is not None:
+        for column in wanted:
+            if column not in frame.columns:
+                raise InputError(f"{path}: party {me.party!r}, column {column!r}: is missing")
+        frame = frame[[me.key, *wanted] if me.key in frame.columns else wanted]
+    [table] = read_tables({me.party: frame}, key=me.key)
+    return table, y
+
+
+def _content(model: PartyModel) -> dict[str, Any]:
+    return {
+        "format": "ccmac-vfl-party", "version": 1, "party": model.party,
+        "columns": [str(c) for c in model.columns], "coef": model.coef, "offset": model.offset,
+        "classes": list(model.classes),
+    }  # fmt: skip
+
+
+def read_model(path: Path) -> PartyModel:
+    """A file that ``ccmac vfl party`` wrote."""
+    try:
+        found = loads(read_text(path, str(path), BYTES))
+        if found["format"] != "ccmac-vfl-party" or found["version"] != 1:
+            raise ValueError
+        coef, offset = (np.array(found[k], dtype=np.float64) for k in ("coef", "offset"))
+        if coef.shape != (len(found["columns"]), len(offset)):
+            raise ValueError
+        return PartyModel(
+            found["party"], tuple(found["columns"]), coef, offset, tuple(found["classes"])
+        )
+    except FileNotFoundError:
+        raise InputError(f"{path}: not found; run ccmac vfl party first") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: is not a model of ccmac vfl party") from None
+
+
+def _classes(me: Me, model: PartyModel, scores: np.ndarray[Any, Any]) -> Any:
+    """The classes that the scores say, where their names are known."""
+    if not model.classes:
+        return None
+    single = scores.shape[1] == 1
+    best = (scores[:, 0] > 0).astype(int) if single else scores.argmax(axis=1)
+    return [model.classes[k] for k in best]
+
+
+def _table(names: list[str], keys: Any, scores: Any, classes: Any = None) -> str:
+    """Keys, scores and classes as CSV."""
+    k = scores.shape[1]
+    names = names + (["score"] if k == 1 else [f"score_{j}" for j in range(k)])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names + (["class"] if classes is not None else []))
+    for row, (key, values) in enumerate(zip(keys.tolist(), scores.tolist(), strict=True)):
+        writer.writerow([key, *map(repr, values), *([classes[row]] if classes is not None else [])])
+    return text.getvalue()

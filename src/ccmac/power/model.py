@@ -1,0 +1,289 @@
+"""A dispatch as a problem of agents, each with one bus or an area of buses.
+
+Over hours t, with units g, buses b and lines l (powers in per unit):
+
+    min   sum_g,t c2 p^2 + c1 p + price z_t
+    s.t.  sum p + discharge - charge - (flows out) = demand            at every bus
+          f_l = b_l (theta_i - theta_j - shift_l),  |f_l| <= rating_l   on lines with a rating
+          sum_g (p_max - p) >= z_t >= reserve demand_t                  the shared reserve
+          |p_t+1 - p_t| <= ramp,   e_t+1 = e_t + eta charge - discharge / eta
+
+Balances of buses whose lines stay inside the area, flows inside it, ramps and storage are the
+area's own rows; the rest is coupled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.inputs import Array
+from ccmac.objectives import Quadratic
+from ccmac.power.areas import of_bus
+from ccmac.power.grid import Grid
+from ccmac.problem import Agent, Problem
+
+EFFICIENCY = 0.9  # of charging, and of discharging
+RESERVE_PRICE = 1.0  # per MW and hour
+
+
+@dataclass(frozen=True)
+class Storage:
+    """At the bus in position ``bus``: largest power and energy, stored at first and in the end."""
+
+    bus: int
+    power: float
+    energy: float
+    stored: float
+    final: float
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked beside the grid; powers in per unit.
+
+    ``load`` has a factor of the demand for every hour. ``before`` are the outputs in the hour
+    before the first, from which ramps count.
+    """
+
+    load: Array
+    reserve: float = 0.0
+    ramp: float | None = None
+    storage: tuple[Storage, ...] = ()
+    before: Array | None = None
+
+    @property
+    def hours(self) -> int:
+        """How many."""
+        return len(self.load)
+
+
+@dataclass
+class _Rows:
+    """Rows under construction: entries (row, column, value), right-hand sides, senses, names."""
+
+    entries: list[tuple[int, int, float]] = field(default_factory=list)
+    right: list[float] = field(default_factory=list)
+    sense: list[str] = field(default_factory=list)
+
+    def add(self, pairs: list[tuple[int, float]], right: float, sense: str = "==") -> int:
+        """A row; its number."""
+        row = len(self.right)
+        self.entries += [(row, column, value) for column, value in pairs]
+        self.right.append(right)
+        self.sense.append(sense)
+        return row
+
+    def matrix(self, columns: int, rows: int | None = None) -> sp.csr_array:
+        """As a sparse matrix."""
+        shape = (len(self.right) if rows is None else rows, columns)
+        row, column, value = zip(*self.entries, strict=True) if self.entries else ((), (), ())
+        return sp.csr_array((np.array(value, float), (np.array(row, int), np.array(column, int))),
+                            shape=shape)  # fmt: skip
+
+
+class Model:
+    """The problem, and where everything is in it."""
+
+    def __init__(self, grid: Grid, parts: list[list[int]], names: list[str], ask: Ask) -> None:
+        self.grid, self.parts, self.names, self.ask = grid, parts, names, ask
+        self.area = of_bus(parts)
+        limit = grid.reachable
+        self.limited = [k for k in range(grid.lines) if grid.rating[k] < limit]
+        self.x: dict[
+            tuple[str, int, int], tuple[int, int]
+        ] = {}  # (what, which, hour): agent, entry
+        self.size = [0] * len(parts)
+        self._place()
+        self.coupled: list[_Rows] = [_Rows() for _ in parts]
+        self.local: list[_Rows] = [_Rows() for _ in parts]
+        self.right: list[float] = []
+        self.sense: list[str] = []
+        self.row_names: list[str] = []
+        self.keeper: list[int] = []  # of the right-hand side of each coupled row
+        self.balance: dict[tuple[int, int], tuple[int | None, int]] = {}  # (bus, hour): agent, row
+        for t in range(ask.hours):
+            self._balances(t)
+            self._flows(t)
+            self._reserve(t)
+        self._ramps()
+        self._storage()
+        self.problem = self._problem()
+
+    # -- entries of x ------------------------------------------------------------------------------
+    def _place(self) -> None:
+        grid, ask = self.grid, self.ask
+        owners = [("p", k, int(b)) for k, b in enumerate(grid.unit_bus)]
+        owners += [("theta", b, b) for b in range(grid.buses)]
+        owners += [("f", k, int(grid.line_from[k])) for k in self.limited]
+        for k, store in enumerate(ask.storage):
+            owners += [(kind, k, store.bus) for kind in ("charge", "discharge", "energy")]
+        for t in range(ask.hours):
+            for kind, which, bus in owners:
+                agent = self.area[bus]
+                self.x[kind, which, t] = (agent, self.size[agent])
+                self.size[agent] += 1
+
+    # -- rows --------------------------------------------------------------------------------------
+    def _row(
+        self, name: str, terms: list[tuple[tuple[str, int, int], float]], right: float,
+        sense: str = "==",
+    ) -> tuple[int | None, int]:  # fmt: skip
+        """A row over entries of x: (agent, row) if it has all of them, else (None, coupled row).
+
+        A coupled row's right-hand side stays with the agent of the first entry.
+        """
+        placed = [(*self.x[key], value) for key, value in terms]
+        agents = {agent for agent, _, _ in placed}
+        if len(agents) == 1:
+            agent = placed[0][0]
+            pairs = [(entry, value) for _, entry, value in placed]
+            return agent, self.local[agent].add(pairs, right, sense)
+        return None, self._coupled_row(name, placed, right, sense)
+
+    def _coupled_row(
+        self, name: str, placed: list[tuple[int, int, float]], right: float, sense: str
+    ) -> int:
+        row = len(self.right)
+        for agent, entry, value in placed:
+            self.coupled[agent].entries.append((row, entry, value))
+        self.right.append(right)
+        self.sense.append(sense)
+        self.row_names.append(name)
+        self.keeper.append(placed[0][0])
+        return row
+
+    def _at(self, t: int) -> str:
+        return f" hour {t}" if self.ask.hours > 1 else ""
+
+    def _balances(self, t: int) -> None:
+        grid, load = self.grid, float(self.ask.load[t])
+        terms: list[dict[tuple[str, int, int], float]] = [{} for _ in range(grid.buses)]
+        right = load * grid.demand
+        for k, b in enumerate(grid.unit_bus):
+            terms[b]["p", k, t] = 1.0
+        for k, store in enumerate(self.ask.storage):
+            terms[store.bus]["discharge", k, t], terms[store.bus]["charge", k, t] = 1.0, -1.0
+        for k in range(grid.lines):
+            i, j, b = int(grid.line_from[k]), int(grid.line_to[k]), float(grid.susceptance[k])
+            for bus, sign in ((i, -1.0), (j, 1.0)):
+                for end, way in ((i, 1.0), (j, -1.0)):
+                    key = ("theta", end, t)
+                    terms[bus][key] = terms[bus].get(key, 0.0) + sign * way * b
+                right[bus] += sign * b * float(grid.shift[k])
+        for bus in range(grid.buses):
+            name = f"balance bus {grid.bus[bus]}{self._at(t)}"
+            found = [*terms[bus].items()]
+            found.sort(key=lambda pair: self.x[pair[0]][0] != self.area[bus])  # own entries first
+            self.balance[bus, t] = self._row(name, found, float(right[bus]))
+
+    def _flows(self, t: int) -> None:
+        grid = self.grid
+        for k in self.limited:
+            i, j, b = int(grid.line_from[k]), int(grid.line_to[k]), float(grid.susceptance[k])
+            terms = [(("f", k, t), 1.0), (("theta", i, t), -b), (("theta", j, t), b)]
+            self._row(f"{grid.line_name(k)}{self._at(t)}", terms, -b * float(grid.shift[k]))
+
+    def _reserve(self, t: int) -> None:
+        if not self.ask.reserve:
+            return
+        placed = [(*self.x["p", k, t], 1.0) for k in range(len(self.grid.p_max))]
+        self._coupled_row(f"reserve{self._at(t)}", placed, float(self.grid.p_max.sum()), "<=")
+
+    def _ramps(self) -> None:
+        ask, grid = self.ask, self.grid
+        if ask.ramp is None:
+            return
+        for k, top in enumerate(grid.p_max):
+            room = ask.ramp * float(top)
+            for t in range(ask.hours):
+                terms, before = [(("p", k, t), 1.0)], 0.0
+                if t:
+                    terms.append((("p", k, t - 1), -1.0))
+                elif ask.before is None:
+                    continue
+                else:
+                    before = float(ask.before[k])
+                self._row("ramp", terms, before + room, "<=")
+                self._row("ramp", terms, before - room, ">=")
+
+    def _storage(self) -> None:
+        for k, store in enumerate(self.ask.storage):
+            for t in range(self.ask.hours):
+                terms = [
+                    (("energy", k, t), 1.0), (("charge", k, t), -EFFICIENCY),
+                    (("discharge", k, t), 1.0 / EFFICIENCY),
+                ]  # fmt: skip
+                if t:
+                    terms.append((("energy", k, t - 1), -1.0))
+                self._row("storage", terms, 0.0 if t else store.stored)
+
+    # -- the problem -------------------------------------------------------------------------------
+    def _problem(self) -> Problem:
+        ask, grid, q = self.ask, self.grid, self.ask.hours if self.ask.reserve else 0
+        n, m = len(self.parts), len(self.right)
+        H = [np.zeros(size + q) for size in self.size]
+        g = [np.zeros(size + q) for size in self.size]
+        lower = [np.full(size, -np.inf) for size in self.size]
+        upper = [np.full(size, np.inf) for size in self.size]
+        for (kind, which, t), (a, entry) in self.x.items():
+            low, high = self._bounds(kind, which, t)
+            lower[a][entry], upper[a][entry] = low, high
+            if kind == "p":
+                H[a][entry], g[a][entry] = 2 * grid.cost[which, 0], -grid.cost[which, 1]
+        for v, size in zip(g, self.size, strict=True):
+            v[size:] = -RESERVE_PRICE * grid.base / n
+        b = np.zeros((n, m))
+        b[self.keeper, np.arange(m)] = self.right
+        agents = []
+        for a in range(n):
+            own, blocks = self.local[a], {}
+            if own.right:
+                blocks = {"C": own.matrix(self.size[a]), "c": own.right, "C_sense": own.sense}
+            agents.append(
+                Agent(
+                    Quadratic(H[a], g[a]), A=self.coupled[a].matrix(self.size[a], m),
+                    B=self._shared(a, m, q), b=b[a], lower=lower[a], upper=upper[a],
+                    name=self.names[a], **blocks,
+                )
+            )  # fmt: skip
+        required = ask.reserve * float(grid.demand.sum()) * ask.load
+        return Problem(
+            agents, q=q, m=m, sense=self.sense or None, row_names=self.row_names,
+            z_lower=required if q else None,
+            z_names=[f"reserve{self._at(t)}" for t in range(ask.hours)] if q else None,
+        )  # fmt: skip
+
+    def _bounds(self, kind: str, which: int, t: int) -> tuple[float, float]:
+        grid = self.grid
+        if kind == "p":
+            return float(grid.p_min[which]), float(grid.p_max[which])
+        if kind == "f":
+            return -float(grid.rating[which]), float(grid.rating[which])
+        if kind == "theta":
+            return (0.0, 0.0) if which == grid.reference else (-np.inf, np.inf)
+        store = self.ask.storage[which]
+        if kind == "energy":
+            last = t == self.ask.hours - 1
+            return (store.final if last else 0.0), store.energy
+        return 0.0, store.power
+
+    def _shared(self, agent: int, m: int, q: int) -> Any:
+        """The reserve's column: with the agent that has the row's right-hand side."""
+        rows = [k for k, name in enumerate(self.row_names) if name.startswith("reserve")]
+        mine = [(r, t) for t, r in enumerate(rows) if self.keeper[r] == agent]
+        if not q:
+            return None
+        row, column = [r for r, _ in mine], [t for _, t in mine]
+        return sp.csr_array((np.ones(len(mine)), (row, column)), shape=(m, q))
+
+    def values(self, kind: str, count: int, x: list[Array]) -> Array:
+        """Rows over hours of one kind of entries."""
+        found = np.full((self.ask.hours, count), np.nan)
+        for (what, which, t), (agent, entry) in self.x.items():
+            if what == kind:
+                found[t, which] = x[agent][entry]
+        return found

@@ -1,0 +1,205 @@
+"""Sums that show only the sum: rows in fixed point modulo 2^64, masked for every pair of agents.
+
+    word_i = rint(2^F row_i) + sum_{j > i} s_ij - sum_{j < i} s_ji   (mod 2^64)
+
+s_ij is a stream that agents i and j alone know (:class:`Masks`); in the sum over all agents the
+streams cancel exactly, so that every order of summation, every runtime and one process without
+any masks give the same bits. Words travel as rows of a relay do: no round is added.
+
+The scale: row_i < 2^E in modulus, F = 62 - E - ceil(log2 n), so no sum overflows. E belongs to a
+part of a layout (the widths of the parts of a message) and is agreed upon: one more word counts the
+rows that do not fit, masked as the others are. Where there are such rows, all agents say which E
+they would need, and the averaging is repeated with the largest and some headroom; both are charged.
+The error of a sum is at most n 2^(-F-1). A row that is not finite makes the sum NaN.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.network import Network
+from ccmac.runtime.averaging import Relay
+
+if TYPE_CHECKING:
+    from ccmac.runtime.base import Runtime
+
+Words = NDArray[np.uint64]
+HEADROOM = 4  # bits between what was needed and what is agreed
+BITS = 62
+FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
+
+
+class Masked(Relay):
+    """A relay of words; knows the scales that have been agreed upon."""
+
+    name = "masked"
+    extra = 1  # the word that counts rows that do not fit
+
+    def __init__(self, network: Network) -> None:
+        super().__init__(network)
+        self.n = network.n
+        self.exponents: dict[tuple[int, ...], list[int]] = {}
+        self.repeated = 0  # averagings that were repeated with another scale
+
+    def scales(self, widths: tuple[int, ...]) -> list[int]:
+        """E of every part of a layout."""
+        return self.exponents.setdefault(widths, [FIRST] * len(widths))
+
+    def bits(self, exponent: int) -> int:
+        """F, the bits after the binary point."""
+        return BITS - exponent - math.ceil(math.log2(self.n))
+
+    def pooled(
+        self, runtime: Runtime, parts: Sequence[Array], tables: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
+        """Sums of parts, and all agents' tables, which are seen by all and travel as they are."""
+        widths = _widths(parts)
+        broken = np.zeros(len(parts), dtype=bool)  # parts in which some row is not finite
+        words, found = runtime._share(self.words(parts, broken), tables)
+        while np.add.reduce(words[:, -1], dtype=np.uint64):
+            needs = self.needs(parts)
+            runtime.ledger.charge_cost(runtime.average_cost(0, len(parts)))
+            [everybody] = runtime._pool([], [needs])[1]
+            broken = self.agree(widths, everybody)
+            runtime.ledger.charge_cost(runtime.average_cost(sum(widths)))
+            words, _ = runtime._share(self.words(parts, broken), [])
+        return self.sums(widths, words, broken), found
+
+    def needs(self, parts: Sequence[Array]) -> Array:
+        """Row by row and part by part: the least E that fits; infinity where it is not finite."""
+        tops = np.stack([np.max(np.abs(part), axis=1, initial=0.0) for part in parts], axis=1)
+        exponents = np.frexp(tops)[1].astype(np.float64)  # top < 2^exponent
+        exponents[tops == 0.0] = FIRST
+        return np.where(np.isfinite(tops), np.maximum(exponents, FIRST), np.inf)
+
+    def words(self, parts: Sequence[Array], broken: NDArray[np.bool_]) -> Words:
+        """Rows in fixed point, parts side by side, zeros where one does not fit; then how many."""
+        scales, columns = self.scales(_widths(parts)), []
+        fits = self.needs(parts) <= np.array(scales)
+        for k, part in enumerate(parts):
+            inside = np.where(fits[:, k : k + 1], part, 0.0)
+            whole = np.rint(np.ldexp(inside, self.bits(scales[k])))
+            columns.append(whole.astype(np.int64).view(np.uint64))
+        unfit = np.asarray(np.sum(~fits & ~broken, axis=1, dtype=np.uint64))
+        return np.concatenate([*columns, unfit[:, None]], axis=1)
+
+    def agree(self, widths: tuple[int, ...], needs: Array) -> NDArray[np.bool_]:
+        """Raise the scales to what all have said they need; which parts are not finite."""
+        scales, broken = self.scales(widths), np.isinf(needs).any(axis=0)
+        most = np.where(np.isinf(needs), FIRST, needs).max(axis=0)
+        for k, need in enumerate(most):
+            if need > scales[k]:
+                scales[k] = int(need) + HEADROOM
+        self.repeated += 1
+        return np.asarray(broken)
+
+    def sums(self, widths: tuple[int, ...], words: Words, broken: NDArray[np.bool_]) -> list[Array]:
+        """The parts' sums, shape (1, width) each, from all agents' words in any order."""
+        modular = np.add.reduce(words[:, :-1], axis=0, dtype=np.uint64).view(np.int64)
+        pieces = np.split(modular.astype(np.float64), np.cumsum(widths)[:-1])
+        scales = zip(pieces, self.scales(widths), broken, strict=True)
+        return [
+            np.full((1, len(p)), np.nan) if bad else np.ldexp(p, -self.bits(e))[None] + 0.0
+            for p, e, bad in scales
+        ]
+
+
+def _widths(parts: Sequence[Array]) -> tuple[int, ...]:
+    return tuple(part.shape[1] for part in parts)
+
+
+@dataclass
+class Masks:
+    """The streams of the agents ``owned``: X25519 for every pair, ChaCha20 for every message.
+
+    Keys are new in every process, and ``count`` numbers the messages: no stream is used twice,
+    also not after a restart.
+    """
+
+    owned: range
+    n: int
+    count: int = 0
+    _secret: dict[int, bytes] = field(default_factory=dict)
+    _streams: dict[tuple[int, int], bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._secret = {i: secrets.token_bytes(32) for i in self.owned}
+
+    @classmethod
+    def introduced(cls, runtime: Runtime) -> Masks:
+        """Masks of a runtime's agents, who have met all others: one gather, as settings are."""
+        masks = cls(runtime.owned, runtime.n)
+        public = masks.public()
+        rows = runtime._gather(np.array([as_floats(public[i]) for i in runtime.owned]))
+        masks.meet({j: as_key(row) for j, row in enumerate(rows)})
+        return masks
+
+    def public(self) -> dict[int, bytes]:
+        """The public key of every agent here."""
+        try:
+            from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+        except ImportError as error:
+            raise InputError(
+                f"averaging masked needs cryptography ({error}); pip install 'ccmac[owners]'"
+            ) from None
+        return {
+            i: X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
+            for i, secret in self._secret.items()
+        }
+
+    def meet(self, keys: Mapping[int, bytes]) -> None:
+        """Everybody's public keys: a key of its own for every pair."""
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric.x25519 import (
+            X25519PrivateKey,
+            X25519PublicKey,
+        )
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        for i, secret in self._secret.items():
+            mine = X25519PrivateKey.from_private_bytes(secret)
+            for j in range(self.n):
+                if j == i:
+                    continue
+                try:
+                    shared = mine.exchange(X25519PublicKey.from_public_bytes(keys[j]))
+                except ValueError:
+                    raise InputError(f"agent {j}: its public key is of no use") from None
+                pair = f"ccmac masks {min(i, j)} {max(i, j)}".encode()
+                self._streams[i, j] = HKDF(hashes.SHA256(), 32, None, pair).derive(shared)
+
+    def hide(self, words: Words) -> Words:
+        """The words of the agents here, masked for the next message."""
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+        nonce = bytes(4) + self.count.to_bytes(12, "little")
+        self.count += 1
+        hidden, silence = words.copy(), bytes(8 * words.shape[1])
+        for (i, j), key in self._streams.items():
+            stream = Cipher(algorithms.ChaCha20(key, nonce), None).encryptor().update(silence)
+            mask = np.frombuffer(stream, dtype="<u8")
+            row = hidden[i - self.owned.start]
+            if i < j:
+                np.add(row, mask, out=row)
+            else:
+                np.subtract(row, mask, out=row)
+        return hidden
+
+
+def as_floats(key: bytes) -> list[float]:
+    """32 bytes as numbers that are exact in every message."""
+    return [float(v) for v in np.frombuffer(key, dtype="<u4")]
+
+
+def as_key(floats: Array) -> bytes:
+    """The reverse."""
+    return np.asarray(floats, dtype=np.float64).astype("<u4").tobytes()

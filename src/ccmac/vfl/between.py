@@ -1,0 +1,274 @@
+"""Vertical learning between owners: each process has one party's rows and nothing else.
+
+What travels, over a runtime whose process owns one agent: salted hashes of the keys (HMAC-SHA256,
+96 bits), the labels unless their owner keeps them, and then what the method sends, sums over the
+parties of X_i w_i among it. No party's columns or weights do. Hashes of keys are not private set
+intersection: whoever knows the salt can try every key there may be.
+
+A prediction is the sum of the parties' scores X_i w_i + offset_i, one averaging for all new rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ccmac.api import solve
+from ccmac.errors import InputError
+from ccmac.inputs import Array
+from ccmac.objectives import Intercept
+from ccmac.problem import Agent, Problem
+from ccmac.results import Result
+from ccmac.runtime import Runtime
+from ccmac.vfl.formulation import column_moments, entered, may_be_centred
+from ccmac.vfl.labels import encoded
+from ccmac.vfl.model import VerticalModel
+from ccmac.vfl.tables import PartyTable, read_tables
+
+HALF = 6  # bytes of a hash that one float holds exactly; two of them name a key
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What all parties have alike: the objective of :mod:`ccmac.vfl.model` and how it is solved."""
+
+    parties: tuple[str, ...]
+    loss: str = "squared"
+    regularization: float = 1e-2
+    l1: float = 0.0
+    delta: float = 1.0
+    intercept: bool = True
+    standardize: bool = False
+    share_labels: bool = True
+    join: str = "strict"
+    salt: str = ""
+    network: str = "complete"
+    method: str = "auto"
+    tol: float = 1e-6
+    max_iterations: int | None = None
+
+    def digest(self) -> Array:
+        """Numbers that differ where agreements do."""
+        told = hashlib.sha256(repr(self).encode()).digest()
+        return np.array([_number(told[k : k + HALF]) for k in (0, HALF)])
+
+
+@dataclass(frozen=True)
+class PartyModel:
+    """One party's part: weights of its columns and what it adds (the intercept at the labels)."""
+
+    party: str
+    columns: tuple[Any, ...]
+    coef: Array  # a row for each column, a column for each score
+    offset: Array
+    classes: tuple[Any, ...] = ()
+
+    def scores(self, table: PartyTable) -> Array:
+        """X_i w_i + offset_i of every row."""
+        return np.asarray(table.X @ self.coef + self.offset)
+
+
+def party(
+    X: Any, y: Any = None, *, parties: int, loss: str = "squared", regularization: float = 1e-2,
+    share: float | None = None, loss_share: float | None = None, l1: float = 0.0,
+    delta: float = 1.0, intercept: bool = False,
+) -> Agent:  # fmt: skip
+    """One party's agent, for runs in which nobody holds everything.
+
+    Rows are in an order that all agreed on. ``y`` is given where the party knows the labels; its
+    part of the loss is 1/``parties`` (all know them), or ``loss_share`` (1 where it alone does).
+    With an intercept squared losses have centred columns, the others fit it.
+    """
+    [table] = read_tables(X)
+    targets = classes = None
+    if y is not None:
+        targets, classes = encoded(loss, y, table.keys)
+    outputs = len(classes) if classes and loss == "multinomial" else 1
+    centred = intercept and loss == "squared"
+    model = VerticalModel(
+        loss, table.rows, regularization, l1, 0.0, delta, outputs, intercept and not centred
+    )
+    moments = column_moments(table.X, None, centre=centred, scale=False)
+    part = None
+    if targets is not None:
+        if centred:
+            targets = targets - targets.mean()
+        part = model.shared_loss(targets, 1.0 / parties if loss_share is None else loss_share)
+    return model.agent(entered(table.X, *moments), 1.0 / parties if share is None else share, part)
+
+
+def train(
+    agreement: Agreement, table: PartyTable, y: Any, runtime: Runtime
+) -> tuple[PartyModel, PartyTable, Result]:
+    """Fit with the others; (this party's model, its rows as they were joined, the result)."""
+    me = _place(agreement, table.party, runtime)
+    _compare(agreement, runtime)
+    order = joined_rows(agreement, table.keys, runtime)
+    table = table.taken(order)
+    y = None if y is None else np.asarray(y)[order]
+    labels = _Labels.told(agreement, y, table.keys, runtime)
+    centred = agreement.intercept and agreement.loss == "squared"
+    centred = centred and bool(_told(runtime, [float(may_be_centred(table.X))]).all())
+    model = VerticalModel(
+        agreement.loss, table.rows, agreement.regularization, agreement.l1, 0.0, agreement.delta,
+        labels.outputs, agreement.intercept and not centred,
+    )  # fmt: skip
+    mean, scale = column_moments(table.X, None, centre=centred, scale=agreement.standardize)
+    part = labels.loss(model, centred, runtime.n)
+    agent = model.agent(entered(table.X, mean, scale), 1.0 / runtime.n, part)
+    size = table.rows * labels.outputs
+    problem = Problem({me: agent}, n=runtime.n, q=size, m=size, present=("A", "B"))
+    result = solve(
+        problem, runtime.network, agreement.method, agreement.tol, runtime=runtime,
+        max_iterations=agreement.max_iterations, progress=False,
+    )  # fmt: skip
+    coef = np.reshape(result.x[0], (-1, labels.outputs))
+    coef = coef if scale is None else coef / scale[:, None]
+    offset = np.zeros(labels.outputs) if mean is None else -mean @ coef
+    if labels.mine:
+        offset = offset + labels.intercept(model, part, centred, result)
+    return PartyModel(table.party, table.columns, coef, offset, labels.classes), table, result
+
+
+def predict(
+    agreement: Agreement, model: PartyModel, table: PartyTable, runtime: Runtime
+) -> tuple[PartyTable, Array]:
+    """(this party's new rows as they were joined, the scores of all parties together)."""
+    _place(agreement, table.party, runtime)
+    _compare(agreement, runtime)
+    table = table.taken(joined_rows(agreement, table.keys, runtime))
+    own = model.scores(table)
+    total = runtime.average(own.reshape(1, -1))[0] * runtime.n
+    return table, np.asarray(total.reshape(own.shape))
+
+
+def joined_rows(
+    agreement: Agreement, keys: NDArray[Any] | None, runtime: Runtime
+) -> NDArray[np.int64]:
+    """This party's rows that all have, in the order of their hashes: one row of hashes each."""
+    names = agreement.parties
+    if keys is None:
+        raise InputError("vfl: the table has no keys; name the key column")
+    own: dict[tuple[float, float], int] = {}
+    for row, key in enumerate(keys.tolist()):
+        name = _hashed(agreement.salt, key)
+        if name in own:
+            raise InputError(f"vfl: the key {key!r} is there twice (rows {own[name]} and {row})")
+        own[name] = row
+    counts = _told(runtime, [float(len(own))])[:, 0].astype(int)
+    line = np.full(2 * int(counts.max()), -1.0)
+    line[: 2 * len(own)] = np.array(list(own)).ravel()
+    heard = runtime.gather(line[None, :])
+    held = [
+        set(map(tuple, row[: 2 * count].reshape(-1, 2).tolist()))
+        for row, count in zip(heard, counts, strict=True)
+    ]
+    common = set.intersection(*held)
+    if not common:
+        raise InputError("vfl: no key is at all parties; check the key columns and the salt")
+    if agreement.join == "strict":
+        every = set.union(*held)
+        for who, keys_there in zip(names, held, strict=True):
+            if len(keys_there) < len(every):
+                raise InputError(
+                    f"vfl: party {who!r} lacks {len(every - keys_there)} of the keys that others "
+                    'have; add the rows, or keep the common ones with join = "inner"'
+                )
+    return np.array([own[name] for name in sorted(common)], dtype=np.int64)
+
+
+def _hashed(salt: str, key: Any) -> tuple[float, float]:
+    told = hmac.new(salt.encode(), str(key).encode(), hashlib.sha256).digest()
+    return _number(told[:HALF]), _number(told[HALF : 2 * HALF])
+
+
+def _number(part: bytes) -> float:
+    return float(int.from_bytes(part, "big"))
+
+
+def _told(runtime: Runtime, numbers: Sequence[float]) -> Array:
+    """Every party's numbers, a row each."""
+    return runtime.gather(np.array([numbers], dtype=np.float64))
+
+
+def _place(agreement: Agreement, name: str, runtime: Runtime) -> int:
+    """This party's number, which must be its agent's."""
+    names = agreement.parties
+    if runtime.n != len(names) or len(runtime.owned) != 1:
+        raise InputError(
+            f"vfl: {len(names)} parties need as many processes, one party each; "
+            f"this one holds {len(runtime.owned)} of {runtime.n}"
+        )
+    me = runtime.owned[0]
+    if name not in names or names.index(name) != me:
+        raise InputError(
+            f"vfl: process {me} is party {names[me]!r} by the list of parties but its file says "
+            f"{name!r}; start the processes in the order of the list"
+        )
+    return me
+
+
+def _compare(agreement: Agreement, runtime: Runtime) -> None:
+    """All have the same agreement."""
+    heard = _told(runtime, agreement.digest().tolist())
+    other = next((i for i, row in enumerate(heard) if (row != heard[0]).any()), None)
+    if other is not None:
+        names = agreement.parties
+        raise InputError(
+            f"vfl: party {names[other]!r} has another [model] than {names[0]!r}; make them alike"
+        )
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Labels as far as this party knows them; ``mine``: they are its own."""
+
+    y: Array | None
+    outputs: int
+    mine: bool
+    shared: bool
+    classes: tuple[Any, ...]
+
+    @classmethod
+    def told(cls, agreement: Agreement, y: Any, keys: Any, runtime: Runtime) -> _Labels:
+        """One party has them; the others hear them unless it keeps them."""
+        targets, classes = (None, ()) if y is None else encoded(agreement.loss, y, keys)
+        outputs = len(classes) if agreement.loss == "multinomial" else 1
+        known = _told(runtime, [float(targets is not None), float(max(outputs, 1))])
+        holders = np.flatnonzero(known[:, 0])
+        if len(holders) != 1:
+            who = ", ".join(agreement.parties[i] for i in holders) or "nobody"
+            raise InputError(f"vfl: one party has the labels, but {who} named a label column")
+        holder = int(holders[0])
+        outputs = int(known[holder, 1])
+        if agreement.share_labels:
+            rows = len(keys)
+            line = np.zeros(rows) if targets is None else targets
+            return cls(
+                runtime.gather(line[None, :])[holder], outputs, targets is not None, True, classes
+            )
+        return cls(targets, outputs, targets is not None, False, classes)
+
+    def loss(self, model: VerticalModel, centred: bool, n: int) -> Any:
+        """This party's part of the loss."""
+        if self.y is None:
+            return None
+        y = self.y - self.y.mean() if centred else self.y
+        return model.shared_loss(y, 1.0 / n if self.shared else 1.0)
+
+    def intercept(
+        self, model: VerticalModel, part: Any, centred: bool, result: Result
+    ) -> Array | float:
+        """What the owner of the labels adds to the scores."""
+        if centred:
+            assert self.y is not None
+            return float(self.y.mean())
+        if isinstance(part, Intercept):
+            return model.prediction_scale * part.offset(np.asarray(result.z))
+        return 0.0

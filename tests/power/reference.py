@@ -1,0 +1,65 @@
+"""The same dispatch stated in CVXPY, from the grid alone, and solved by Clarabel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ccmac.power import Dispatch
+from ccmac.power.model import EFFICIENCY, RESERVE_PRICE
+
+
+def clarabel(case: Dispatch) -> tuple[float, Any]:
+    """(cost of generation, prices per MWh by hours and buses)."""
+    import cvxpy as cp
+
+    grid, ask = case.grid, case.model.ask
+    hours, units, buses = ask.hours, len(grid.p_max), grid.buses
+    ends = np.zeros((buses, grid.lines))
+    ends[grid.line_from, np.arange(grid.lines)] += 1
+    ends[grid.line_to, np.arange(grid.lines)] -= 1
+    at = np.zeros((buses, units))
+    at[grid.unit_bus, np.arange(units)] = 1
+    stores = len(ask.storage)
+    p, theta = cp.Variable((hours, units)), cp.Variable((hours, buses))
+    z = cp.Variable(hours)
+    charge, discharge, energy = (cp.Variable((hours, max(stores, 1))) for _ in range(3))
+    rated = np.flatnonzero(np.isfinite(grid.rating))
+    cost, rules, balances = 0.0, [], []
+    for t in range(hours):
+        flow = cp.multiply(grid.susceptance, ends.T @ theta[t] - grid.shift)
+        net = at @ p[t] - ends @ flow - ask.load[t] * grid.demand
+        for k, store in enumerate(ask.storage):
+            unit = np.eye(buses)[store.bus]
+            net = net + unit * (discharge[t, k] - charge[t, k])
+        balances.append(net == 0)
+        rules += [p[t] >= grid.p_min, p[t] <= grid.p_max, theta[t, grid.reference] == 0]
+        if rated.size:
+            rules += [cp.abs(flow[rated]) <= grid.rating[rated]]
+        cost += cp.sum(cp.multiply(grid.cost[:, 0], cp.square(p[t]))) + grid.cost[:, 1] @ p[t]
+        cost += float(grid.cost[:, 2].sum())
+        if ask.ramp is not None and t:
+            rules.append(cp.abs(p[t] - p[t - 1]) <= ask.ramp * grid.p_max)
+        if ask.ramp is not None and not t and ask.before is not None:
+            rules.append(cp.abs(p[0] - ask.before) <= ask.ramp * grid.p_max)
+    for k, store in enumerate(ask.storage):
+        before = store.stored
+        for t in range(hours):
+            gained = EFFICIENCY * charge[t, k] - discharge[t, k] / EFFICIENCY
+            rules += [energy[t, k] == before + gained, energy[t, k] <= store.energy]
+            rules += [energy[t, k] >= (store.final if t == hours - 1 else 0.0)]
+            before = energy[t, k]
+        rules += [charge[:, k] >= 0, charge[:, k] <= store.power]
+        rules += [discharge[:, k] >= 0, discharge[:, k] <= store.power]
+    paid = 0.0
+    if ask.reserve:
+        paid = RESERVE_PRICE * grid.base * cp.sum(z)
+        rules += [grid.p_max.sum() - cp.sum(p, axis=1) >= z]
+        rules += [z >= ask.reserve * grid.demand.sum() * ask.load]
+    stated = cp.Problem(cp.Minimize(cost + paid), balances + rules)
+    stated.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_feas=1e-10)
+    assert stated.status == "optimal", stated.status
+    value = float(cost.value) if hasattr(cost, "value") else float(cost)
+    prices = np.array([-rule.dual_value for rule in balances]) / grid.base
+    return value, prices

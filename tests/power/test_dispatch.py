@@ -1,0 +1,154 @@
+"""DC optimal power flow: against Clarabel, by buses and by areas, in counted rounds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ccmac
+from ccmac.errors import InputError
+from ccmac.ledger import PHASES
+from power.reference import clarabel
+
+pytest.importorskip("pypower")
+pytest.importorskip("cvxpy")
+
+
+def solved(case: ccmac.power.Dispatch, **options: Any) -> ccmac.Result:
+    return ccmac.solve(case.problem, case.network, **({"tol": 1e-8} | options))
+
+
+def rounds(result: ccmac.Result) -> int:
+    return sum(result.ledger.of(phase)["rounds"] for phase in PHASES)
+
+
+def agrees(case: ccmac.power.Dispatch, result: ccmac.Result) -> None:
+    cost, prices = clarabel(case)
+    assert result.status == "optimal"
+    assert case.cost(result) == pytest.approx(cost, rel=1e-6)
+    assert case.imbalance(result) <= 1e-7
+    assert case.overload(result) <= 1e-7
+    assert case.prices(result) == pytest.approx(prices, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("areas", [None, 4])
+def test_case30_as_shipped(areas: int | None) -> None:
+    case = ccmac.power.dc_opf("case30", areas)
+    agrees(case, solved(case))
+
+
+def test_case118_by_areas_then_with_lines_that_bind() -> None:
+    case = ccmac.power.dc_opf("case118", areas=10)
+    result = solved(case)
+    agrees(case, result)
+    assert case.cost(result) == pytest.approx(125_947.87, abs=0.01)
+    assert rounds(result) <= 300
+    tight = ccmac.power.dc_opf("case118", areas=10, ratings=case.tightened(result, 0.9))
+    bound = solved(tight)
+    agrees(tight, bound)
+    assert rounds(bound) <= 300
+    full = np.abs(tight.flows(bound)[0]) >= 0.999 * tight.grid.base * tight.grid.rating
+    assert full.sum() >= 5
+    assert np.ptp(tight.prices(bound)) > 1.0
+
+
+def test_case118_by_buses_on_its_own_grid() -> None:
+    case = ccmac.power.dc_opf("case118")
+    assert case.network.n == 118
+    result = solved(case)
+    assert case.cost(result) == pytest.approx(125_947.8727, rel=1e-6)
+    assert case.imbalance(result) <= 1e-7
+    assert rounds(result) <= 1000
+
+
+def test_hours_with_ramps_storage_and_reserve() -> None:
+    case = ccmac.power.dc_opf(
+        "case30", 4, hours=6, load=[0.5, 0.7, 0.9, 1.0, 0.8, 0.6], reserve=0.05, ramp=0.1,
+        storage={7: (10.0, 30.0)},
+    )  # fmt: skip
+    result = solved(case)
+    agrees(case, result)
+    p = case.generation(result)
+    step = np.abs(np.diff(p, axis=0)) / (case.grid.base * case.grid.p_max)
+    assert step.max() == pytest.approx(0.1, abs=1e-6)
+    stored = case.stored(result)[:, 0]
+    assert stored.max() <= 30 + 1e-6
+    assert stored[-1] >= 15 - 1e-6
+    needed = 0.05 * case.grid.base * case.grid.demand.sum() * case.model.ask.load
+    assert case.reserve(result) == pytest.approx(needed, abs=1e-3)
+    single = ccmac.power.dc_opf("case30", 4, reserve=0.05)
+    assert rounds(result) <= 3 * rounds(solved(single))
+
+
+def test_more_demand_than_units_is_proved_infeasible() -> None:
+    case = ccmac.power.dc_opf("case30", 4, load=3.0)
+    result = solved(case)
+    assert result.status == "infeasible"
+    assert "\n" not in result.message
+
+
+def test_agents_and_rows_are_named() -> None:
+    case = ccmac.power.dc_opf("case30")
+    result = solved(case)
+    assert list(result.named["x"])[:2] == ["bus 1", "bus 2"]
+    assert "balance bus 8" in result.named["coupled"]
+    assert case.network.nodes[0] == "bus 1"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t["branch"].__setitem__((slice(None), 10), 0), "bus 1 is isolated"),
+        (lambda t: t["gen"].__setitem__((0, 9), 1e4), "unit 0 at bus 1 has a least output"),
+        (lambda t: t["gencost"].__setitem__((1, 0), 1), "unit 1 has a cost that is no polynomial"),
+        (lambda t: t.pop("bus"), "lacks bus"),
+    ],
+)
+def test_a_bad_grid_is_one_line(change: Any, words: str) -> None:
+    from pypower.case30 import case30
+
+    table = case30()
+    change(table)
+    with pytest.raises(InputError, match=words):
+        ccmac.power.dc_opf(table)
+
+
+def test_unknown_cases_and_settings_are_refused() -> None:
+    for options, words in (
+        ({"case": "case117"}, "did you mean"), ({"areas": 0}, "areas = 0"),
+        ({"ratings": [1.0]}, "each of the 41 lines"), ({"hours": 0}, "hours = 0"),
+        ({"storage": {99: (1.0, 1.0)}}, "bus 99 is none"), ({"load": [1.0, 2.0]}, "2 entries"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=words):
+            ccmac.power.dc_opf(**({"case": "case30"} | options))
+
+
+def test_the_command_prints_and_draws(tmp_path: Path) -> None:
+    from ccmac.cli.commands import app
+
+    target = tmp_path / "grid.png"
+    ran = CliRunner().invoke(app, ["power", "case30", "--areas", "3", "--out", str(target)])
+    assert ran.exit_code == 0, ran.output
+    assert "cost 565.21" in ran.output
+    assert target.read_bytes()[:4] == b"\x89PNG"
+    told = CliRunner().invoke(app, ["power", "case30", "--areas", "3", "--json"])
+    assert json.loads(told.output)["cost"] == pytest.approx(565.206, abs=1e-3)
+
+
+def test_a_rolling_horizon_keeps_ramps_between_its_windows() -> None:
+    load = [0.6, 0.7, 0.8, 0.7]
+    case = ccmac.power.dc_opf("case30", 3, hours=4, load=load, ramp=0.1, storage={7: (10.0, 30.0)})
+    steps = list(ccmac.power.rolling(case, 3))
+    assert [step.result.status for step in steps] == ["optimal"] * 3
+    done = np.array([step.carried_out for step in steps])
+    moved = np.abs(np.diff(done, axis=0)) / (case.grid.base * case.grid.p_max)
+    assert moved.max() <= 0.1 + 1e-6
+    assert steps[1].case.model.ask.load.tolist() == [0.7, 0.8, 0.7, 0.6]
+    left = steps[0].case.stored(steps[0].result)[0, 0]
+    assert steps[1].case.model.ask.storage[0].stored == pytest.approx(left / case.grid.base)
+    agrees(steps[1].case, steps[1].result)

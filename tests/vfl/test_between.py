@@ -1,0 +1,218 @@
+"""Parties in processes of their own: each reads its table, together they fit the joined model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import ccmac
+from ccmac.cli.main import main
+from ccmac.cli.vfl import read_me, read_model, read_own
+from ccmac.errors import InputError
+from ccmac.runtime import InProcess
+from ccmac.vfl.between import Agreement, PartyModel, joined_rows, train
+from owners import free_ports
+
+RNG = np.random.default_rng(2)
+ROWS, NEW = 60, 12
+KEYS = [f"p{j:03d}" for j in range(ROWS + NEW)]
+TABLE = pd.DataFrame(
+    RNG.standard_normal((ROWS + NEW, 6)), index=pd.Index(KEYS, name="id"), columns=list("abcdef")
+)
+SCORES = TABLE.to_numpy() @ [1.0, -2.0, 0.5, 0.0, 1.0, 0.3] + 0.7
+COLUMNS = {"clinic": ["a", "b"], "lab": ["c"], "shop": ["d", "e", "f"]}
+MODEL = """
+[model]
+loss = "{loss}"
+regularization = 0.05
+salt = "between us"
+tol = 1e-8
+"""
+
+
+def written(folder: Path, loss: str, y: Any) -> None:
+    """Tables in different row orders, and what each party says of itself."""
+    for k, (party, columns) in enumerate(COLUMNS.items()):
+        table = TABLE[columns].assign(**({"y": y} if party == "lab" else {}))
+        table[:ROWS].sample(frac=1.0, random_state=k).to_csv(folder / f"{party}.csv")
+        table[ROWS:].sample(frac=1.0, random_state=k + 5)[columns].to_csv(folder / f"{party}-n.csv")
+        (folder / f"{party}.toml").write_text(
+            f'party = "{party}"\nparties = {json.dumps(list(COLUMNS))}\ntable = "{party}.csv"\n'
+            f'new = "{party}-n.csv"\nkey = "id"\nout = "{party}"\n'
+            + ('label = "y"\n' if party == "lab" else "")
+            + MODEL.format(loss=loss)
+        )
+
+
+def opened(output: str) -> dict[str, list[str]]:
+    lines = [line.split(": ") for line in output.splitlines() if line.startswith("opened ")]
+    return {who.removeprefix("opened "): names.split() for who, names in lines}
+
+
+@pytest.mark.mpi
+def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[..., Any]) -> None:
+    loss, y = "logistic", np.where(SCORES > 0.5, "yes", "no")
+    written(tmp_path, loss, y)
+    fitted = mpi_run(3, "vfl_party.py", "party", str(tmp_path), *COLUMNS, timeout=150)
+    assert opened(fitted.stdout) == {party: [f"{party}.csv"] for party in COLUMNS}
+    penalty = 0.05 * ROWS
+    joined = LogisticRegression(C=1 / penalty, tol=1e-10).fit(TABLE[:ROWS], y[:ROWS])
+    parts = [read_model(tmp_path / party / "model.json") for party in COLUMNS]
+    coef = np.concatenate([part.coef[:, 0] for part in parts])
+    assert np.linalg.norm(coef - np.ravel(joined.coef_)) <= 1e-5 * np.linalg.norm(coef)
+    assert float(sum(part.offset[0] for part in parts)) == pytest.approx(
+        float(np.ravel(joined.intercept_)[0]), rel=1e-5
+    )
+    told = mpi_run(3, "vfl_party.py", "predict", str(tmp_path), *COLUMNS, timeout=150)
+    assert opened(told.stdout) == {party: [f"{party}-n.csv"] for party in COLUMNS}
+    known = joined.decision_function(TABLE[ROWS:])
+    for party in COLUMNS:
+        found = pd.read_csv(tmp_path / party / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]
+        np.testing.assert_allclose(found["score"], known, rtol=1e-4, atol=1e-6)
+        assert ("class" in found) == (party == "lab")
+    found = pd.read_csv(tmp_path / "lab" / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]
+    assert (found["class"] == joined.predict(TABLE[ROWS:])).all()
+
+
+class Meeting:
+    """Parties in threads: what each tells is heard by all."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.rows, self.barrier = n, [np.zeros(0)] * n, threading.Barrier(n, timeout=20)
+
+    def runtime(self, i: int) -> Any:
+        def gather(values: Any) -> Any:
+            self.rows[i] = values[0]
+            self.barrier.wait()
+            heard = np.array(self.rows)
+            self.barrier.wait()
+            return heard
+
+        return SimpleNamespace(n=self.n, owned=range(i, i + 1), gather=gather)
+
+
+def joined(agreement: Agreement, *keys: list[Any]) -> list[Any]:
+    """What every party finds, or why not."""
+    meeting = Meeting(len(keys))
+
+    def one(i: int) -> Any:
+        try:
+            return joined_rows(agreement, np.array(keys[i]), meeting.runtime(i)).tolist()
+        except InputError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(len(keys)) as pool:
+        return list(pool.map(one, range(len(keys))))
+
+
+def test_rows_are_joined_by_hashes_of_their_keys() -> None:
+    left, right = ["x", "y", "z", "v"], ["z", "x", "w"]
+    inner = Agreement(("a", "b"), join="inner", salt="s")
+    found = joined(inner, left, right)
+    assert [left[j] for j in found[0]] == [right[j] for j in found[1]]
+    assert {left[j] for j in found[0]} == {"x", "z"}
+    strict = joined(Agreement(("a", "b")), left, ["z", "x", "v"])
+    assert strict == [strict[1]] * 2
+    assert "party 'b' lacks 1 of the keys that others have" in strict[0]
+    assert "no key is at all parties" in joined(inner, ["x"], ["y"])[0]
+
+
+def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
+    """Three processes that know their neighbors alone, over TLS on the loopback."""
+    pytest.importorskip("cryptography")
+    written(tmp_path, "squared", SCORES)
+    assert main(["keys", str(tmp_path / "keys"), "--agents", "3"]) == 0
+    ports = dict(zip(COLUMNS, free_ports(3), strict=True))
+    for i, party in enumerate(COLUMNS):
+        others = "".join(f'{o} = "127.0.0.1:{p}"\n' for o, p in ports.items() if o != party)
+        link = (
+            f'[link]\ncertificate = "keys/agent-{i}.crt"\nkey = "keys/agent-{i}.key"\n'
+            f'authority = "keys/authority.crt"\nlisten = "127.0.0.1:{ports[party]}"\n'
+            f"[link.neighbors]\n{others}"
+        )
+        with (tmp_path / f"{party}.toml").open("a") as stream:
+            stream.write(link)
+    run = [sys.executable, "-c", "from ccmac.cli.main import run; run()", "vfl"]
+    jobs = [subprocess.Popen([*run, "party", str(tmp_path / f"{party}.toml")], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for party in COLUMNS]  # fmt: skip
+    for job in jobs:
+        output, errors = job.communicate(timeout=100)
+        assert job.returncode == 0, f"{output}\n{errors}"
+    joined = Ridge(0.05 * ROWS).fit(TABLE[:ROWS], SCORES[:ROWS])
+    coef = [read_model(tmp_path / party / "model.json").coef[:, 0] for party in COLUMNS]
+    np.testing.assert_allclose(np.concatenate(coef), joined.coef_, rtol=1e-5)
+
+
+def test_a_party_is_an_agent() -> None:
+    X, y = TABLE.to_numpy()[:ROWS], SCORES[:ROWS]
+    agents = [ccmac.vfl.party(X[:, part], y, parties=2, regularization=0.05, intercept=True)
+              for part in (slice(0, 3), slice(3, 6))]  # fmt: skip
+    result = ccmac.solve(ccmac.Problem(agents), tol=1e-8, progress=False)
+    joined = Ridge(0.05 * ROWS).fit(X, y)
+    np.testing.assert_allclose(np.concatenate(result.x), joined.coef_, rtol=1e-7)
+
+
+def test_one_party_alone_is_scikit_learn() -> None:
+    """The whole road without other processes; what it refuses, too."""
+    table, y = _own("lab", TABLE[:ROWS]), SCORES[:ROWS]
+    agreement = Agreement(("lab",), regularization=0.05, standardize=True)
+    runtime = InProcess(ccmac.Network.complete(1))
+    model, rows, result = train(agreement, table, y, runtime)
+    assert result.status == "optimal"
+    scaled = TABLE[:ROWS] / TABLE[:ROWS].std(ddof=0)
+    joined = Ridge(0.05 * ROWS).fit(scaled, y)
+    known = pd.Series(joined.predict(scaled), index=KEYS[:ROWS])
+    np.testing.assert_allclose(model.scores(rows)[:, 0], known[rows.keys], rtol=1e-7)
+    with pytest.raises(InputError, match="nobody named a label column"):
+        train(agreement, table, None, runtime)
+    with pytest.raises(InputError, match="process 0 is party 'shop' by the list of parties"):
+        train(Agreement(("shop",)), table, y, runtime)
+    with pytest.raises(InputError, match="one party each"):
+        train(Agreement(("lab", "shop")), table, y, runtime)
+
+
+def _own(party: str, frame: pd.DataFrame) -> Any:
+    from ccmac.vfl.tables import read_tables
+
+    return read_tables({party: frame})[0]
+
+
+def test_files_that_are_not_right_are_refused(tmp_path: Path) -> None:
+    written(tmp_path, "squared", SCORES)
+    me = read_me(tmp_path / "lab.toml")
+    with pytest.raises(InputError, match="has no column 'z', the labels of 'lab'"):
+        read_own(tmp_path / "lab.toml", me, "lab.csv", labels="z")
+    with pytest.raises(InputError, match=r"no\.csv: not found; it is the table of party 'lab'"):
+        read_own(tmp_path / "lab.toml", me, "no.csv")
+    with pytest.raises(InputError, match="party 'lab', column 'q': is missing"):
+        read_own(tmp_path / "lab.toml", me, "lab.csv", columns=["q"])
+    with pytest.raises(InputError, match="run ccmac vfl party first"):
+        read_model(tmp_path / "model.json")
+    (tmp_path / "model.json").write_text('{"format": "other"}')
+    with pytest.raises(InputError, match="is not a model of ccmac vfl party"):
+        read_model(tmp_path / "model.json")
+    (tmp_path / "lab.toml").write_text('party = "lab"\ncolour = 3\n')
+    with pytest.raises(InputError, match=r"lab\.toml"):
+        read_me(tmp_path / "lab.toml")
+    with pytest.raises(InputError, match="not found"):
+        read_me(tmp_path / "none.toml")
+
+
+def test_models_add_up() -> None:
+    one = PartyModel("a", ("x",), np.array([[2.0]]), np.array([1.0]))
+    np.testing.assert_array_equal(
+        one.scores(_own("a", pd.DataFrame({"x": [1.0, 3.0]}))), [[3], [7]]
+    )
