@@ -73,6 +73,7 @@ class Run:
         self.ranked: list[tuple[Method, str]] = []  # by auto; filled in by who has asked before
         self.begun = time.perf_counter()
         self.warnings: list[str] = []
+        self._told: Rider | None = None
 
     # -- preparation -------------------------------------------------------------------------------
     def prepare(self) -> Prepared:
@@ -84,7 +85,9 @@ class Run:
                 [(self.method, self.why), *self.others] = self.ranked
             refuse_unless_fit(self.method, self.work)
             prepared = self._proving(self.method.prepare(self.work, self.request))
-            self._heed(told)
+            self._told = told
+            if told.found is not None:
+                self._heed()
             return prepared
 
     def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
@@ -118,10 +121,14 @@ class Run:
         rows = np.tile([float(spent), doubt], (len(self.work.problem.agents), 1))
         return self.work.runtime.ride(rows, whole=True)
 
-    def _heed(self, told: Rider) -> None:
+    def _heed(self) -> None:
         """The price of the probes, and doubts that other agents have."""
+        told, self._told = self._told, None
+        if told is None:
+            return
         everybody = told.value
-        self.work.ledger.charge(gradients=int(everybody[:, 0].max()))
+        with self.work.ledger.phase("setup"):
+            self.work.ledger.charge(gradients=int(everybody[:, 0].max()))
         if everybody[:, 1].any() and not self.work.doubts:
             self.work.doubts.append("constants that another agent declared did not hold when tried")
 
@@ -200,6 +207,7 @@ class Run:
             prepared, outcome, plan = min(
                 [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved
             )
+        self._heed()
         notes = [] if saver is None else saver.notes
         return finish(
             work, prepared, outcome, plan, trace, recovery,
