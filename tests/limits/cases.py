@@ -121,7 +121,9 @@ def reference(problem: ccmac.Problem) -> Reference:
         both = v if z is None else cp.hstack([v, z])
         H, g, constant = agent.objective.quadratic(problem.d[i], problem.q)
         H = H.toarray() if sp.issparse(H) else H
-        value += 0.5 * cp.quad_form(both, cp.psd_wrap(H)) - g @ both + constant
+        value += constant - g @ both
+        if H.any():
+            value += 0.5 * cp.quad_form(both, cp.psd_wrap(H))
         coupled = coupled - agent.b + agent.A @ v
         coupled = coupled + (0 if z is None or agent.B is None else agent.B @ z)
         rules += _rules(agent.C, agent.c, agent.C_sense, v)
@@ -133,8 +135,8 @@ def reference(problem: ccmac.Problem) -> Reference:
     stated = cp.Problem(cp.Minimize(value), rules)
     try:
         stated.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-    except cp.error.SolverError:  # asked for too much
-        stated.solve(solver="CLARABEL")
+    except cp.error.SolverError:  # it gives up on some linear problems without a solution
+        stated.solve(solver="SCIPY")
     point = [np.zeros(0) if v.value is None else v.value for v in x]
     return Reference(
         stated.status, float(stated.value), point, np.zeros(0) if z is None else z.value
