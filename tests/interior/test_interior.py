@@ -188,7 +188,7 @@ def test_nothing_is_proved_by_a_false_direction_or_false_prices() -> None:
 def test_a_gap_asks_for_feasibility_too() -> None:
     problem = solvable(3).problem
     result = solve(problem)
-    assert result.certificates["violation"] <= 1e-6
+    assert result.certificates["feasibility"] <= 1e-6
     iteration, stop = prepared(problem)
     state = iteration.step(iteration.start(np.zeros(0), np.zeros(0)))
     x, copies = iteration.point(state)

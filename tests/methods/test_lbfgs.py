@@ -14,6 +14,7 @@ import ccmac
 from ccmac import vfl
 from ccmac.errors import MethodRefused
 from ccmac.lab.instances import infeasible
+from ccmac.methods import Auto
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, places
 from ccmac.objectives import L1, Custom, Huber, Logistic, Separable, SquaredDistance
 from ccmac.objectives.entrywise import increasing_root
@@ -169,22 +170,21 @@ def test_refuses_with_a_way_out() -> None:
     kinked = ccmac.Problem([ccmac.Agent(Separable(x=L1(1.0)), A=X[:, :1])], q=0)
     with pytest.raises(MethodRefused, match=r"strongly convex.*cross-continuation"):
         ccmac.solve(flat, ccmac.Network.ring(4), method="cross-lbfgs")
-    with pytest.raises(MethodRefused, match=r"smooth.*cross-sliding"):
+    with pytest.raises(MethodRefused, match=r"smooth.*cross-ipm"):
         ccmac.solve(kinked, method="cross-lbfgs")
 
 
-def test_auto_weighs_averagings_against_local_work() -> None:
+def test_auto_weighs_averagings_against_local_work(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(2)
     X, y = random.standard_normal((10, 4)), random.choice([-1.0, 1.0], 10)
     problem = vfl.problem(X, y, 4, loss="logistic", shared_regularization=0.1)
     network = ccmac.Network.ring(4)
     dear, local = ccmac.Costs(round=20.0), problem_of("joint", 0)
+    assert ccmac.plan(problem, network).method == "cross-newton"
+    monkeypatch.setattr(Auto, "_newton", lambda *_: False)  # as where it has no form
     assert ccmac.plan(problem, network).method == "cross-apapc"
     assert ccmac.plan(problem, network, costs=dear).method == "cross-lbfgs"
-    assert (
-        ccmac.plan(problem, network, ccmac.methods.Auto(access="matvec"), costs=dear).method
-        == "cross-apapc"
-    )
+    assert ccmac.plan(problem, network, Auto(access="matvec"), costs=dear).method == "cross-apapc"
     assert ccmac.plan(local, network, costs=dear).method == "cross-apapc"  # factorizes each time
 
 

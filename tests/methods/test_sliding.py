@@ -207,7 +207,7 @@ def test_a_part_without_any_oracle_is_not_split() -> None:
 def test_strong_convexity_bounds_the_error(seed: int) -> None:
     """Kinks do not matter: ||(x, z) - (x*, z*)|| is proved at exit, without any radius."""
     sample = case("ridged", seed)
-    result = ccmac.solve(sample.problem, sample.network, tol=1e-2)
+    result = ccmac.solve(sample.problem, sample.network, method="cross-sliding", tol=1e-2)
     error = np.linalg.norm(np.concatenate([*result.x, result.z]) - sample.solution)
     assert result.status == "optimal"
     assert error <= result.error_bound <= 0.5 * sample.radius
@@ -229,7 +229,7 @@ def test_boxes_pass_through_proximal_steps_only() -> None:
     sample = case("box", 0)
     certified = CrossSliding(schedule="certified", radius=9.0)
     for method in (certified, "cross-continuation", "cross-apapc"):
-        with pytest.raises(MethodRefused, match=r"Box|cross-sliding"):
+        with pytest.raises(MethodRefused, match=r"Box|cross-sliding|cross-ipm"):
             ccmac.solve(sample.problem, sample.network, method=method)
     result = ccmac.solve(sample.problem, sample.network, tol=1e-3)
     assert result.status == "optimal"
@@ -271,8 +271,9 @@ def test_splitting_the_work_changes_nothing() -> None:
 def test_a_warm_start_saves_iterations() -> None:
     """x, z and prices of an earlier run."""
     sample = case("hinge", 0)
-    cold = ccmac.solve(sample.problem, sample.network, tol=1e-5)
-    warm = ccmac.solve(sample.problem, sample.network, tol=1e-5, warm_start=cold)
+    given = {"method": "cross-sliding", "tol": 1e-5}
+    cold = ccmac.solve(sample.problem, sample.network, **given)
+    warm = ccmac.solve(sample.problem, sample.network, warm_start=cold, **given)
     assert warm.iterations < cold.iterations
 
 
@@ -288,10 +289,10 @@ def test_static_cost_is_the_measured_one(kind: str) -> None:
 def test_auto_says_why() -> None:
     """The regime, from what the objectives declare."""
     expected = {
-        "least-squares": ("cross-continuation", "smooth but not strongly convex"),
+        "least-squares": ("cross-ipm", "flat directions"),
         "logistic": ("cross-continuation", "smooth but not strongly convex"),
-        "absolute": ("cross-sliding", "not smooth"),
-        "hinge": ("cross-sliding", "not smooth"),
+        "absolute": ("cross-ipm", "kinks"),
+        "hinge": ("cross-ipm", "kinks"),
     }
     for kind, (method, why) in expected.items():
         sample = case(kind, 0)

@@ -33,7 +33,7 @@ def test_reaches_the_kkt_solution_at_the_predicted_ledger(name: str) -> None:
         assert error(realized, w, solution) <= 1e-7
         assert runtime.ledger.of("solve") == iterations * Apapc(realized).cost
         other = "rounds" if realization == "canonical" else "modelled_rounds"
-        assert runtime.ledger.total(other) == 0
+        assert runtime.ledger[other] == 0
 
 
 @pytest.mark.parametrize("name", FLAVOURS)

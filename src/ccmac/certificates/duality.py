@@ -80,7 +80,7 @@ class DualityGap:
         return {
             "epsilon": epsilon, "radius": self.required(goal), "radius_source": source,
             "radius_proved": proved, "gap": self.bound(self.required(goal)),
-            "violation": self.violation, "value": self.value,
+            "feasibility": self.violation, "value": self.value,
             "proved_by": "bound" if self.met(goal) else "nothing",
         }  # fmt: skip
 

@@ -56,7 +56,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_iterations: int | None = None
 
 
-class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[link]``: how this party reaches its neighbors; paths are relative to the file."""
 
     certificate: str
@@ -80,7 +80,7 @@ class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: str | None = None
     columns: list[str] | None = None
     new: str | None = None
-    link: Link | None = None
+    link: LinkTable | None = None
     model: Terms = Terms()
 
     @property

@@ -7,7 +7,7 @@ certificates and the way back to the user's variables all read from here.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +28,12 @@ from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
 
+KEPT: Mapping[str, frozenset[str]] = {
+    "space": frozenset(), "coupling": frozenset(), "capabilities": frozenset(),
+    "eliminated": frozenset(), "local": frozenset("c"), "shared": frozenset("e"),
+    "reduced": frozenset("bce"),
+}  # fmt: skip
+"""What later solves may keep, and the right-hand sides whose change ends it; the rest is lost."""
 LIMITS_ROOM = 8  # inequalities and bounds: without the equations known to all they take far longer
 
 
@@ -75,9 +81,8 @@ class Workspace:
         other.problem = (
             whole if self.problem is self.whole else whole.restricted(self.runtime.owned)
         )
-        lost = {"local": "c", "shared": "e", "reduced": "bce"}
-        for name, sides in lost.items():
-            if name in vars(other) and any(side in changed for side in sides):
+        for name in [k for k in vars(other) if k in CACHED]:
+            if not KEPT.get(name, frozenset(changed)).isdisjoint(changed):
                 del vars(other)[name]
         known: Eliminated | None = vars(other).get("eliminated")
         if known is not None:
@@ -187,3 +192,6 @@ def _owned_part(
         present = [k for k, found in zip(MATRICES, seen, strict=True) if found]
         part = declared[0].problem = problem.holding(held, present)
     return part, limited, declared
+
+
+CACHED = frozenset(k for k, v in vars(Workspace).items() if isinstance(v, cached_property))

@@ -67,7 +67,10 @@ def test_every_iteration_costs_what_it_declares(method: str, kind: str) -> None:
     assert runs[1].plan is not None
     steps = runs[1].iterations - runs[0].iterations
     assert steps >= 2
-    assert dict(spent) == dict(steps * runs[1].plan.iteration)
+    declared = dict(steps * runs[1].plan.iteration)
+    # The longest message is a maximum: one before these steps may have been longer.
+    assert spent["longest_message"] >= declared.pop("longest_message", 0)
+    assert {k: v for k, v in spent.items() if k != "longest_message"} == declared
 
 
 @pytest.mark.parametrize("method", METHODS)

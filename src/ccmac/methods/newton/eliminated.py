@@ -31,7 +31,7 @@ from ccmac.linalg.nystrom import random_signs
 from ccmac.methods.base import Iteration, State, rows, vector
 from ccmac.methods.local.inverse import OwnEquations
 from ccmac.methods.local.minimum import Factorized
-from ccmac.methods.newton.subspace import ALIKE, ARMIJO, Reduced, Span
+from ccmac.methods.newton.subspace import ALIKE, ARMIJO, OnSpan, Span
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
@@ -95,7 +95,7 @@ class EliminatedNewton(Iteration[EliminatedState]):
         parts = [self._images(self._minimisers(np.zeros(self.m))) - right]
         parts += [self._images(self._inverse(w)) for w in self._block]
         means = self.runtime.combine(parts)
-        self.reduced = Reduced(self.explicit, means[0][0] * self.problem.n)
+        self.reduced = OnSpan(self.explicit, means[0][0] * self.problem.n)
         self._block_images = np.array([mean[0] for mean in means[1:]]) * self.problem.n
 
     # -- the agents' own work ----------------------------------------------------------------------

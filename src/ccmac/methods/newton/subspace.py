@@ -89,7 +89,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Reduced:
+class OnSpan:
     """F on a span: h, a and beta."""
 
     explicit: Explicit
