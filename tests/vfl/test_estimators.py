@@ -52,9 +52,9 @@ def close(ours: Any, theirs: Any, rtol: float = 1e-5) -> None:
 
 PAIRS = {
     "ridge": (VerticalRidge(0.5), Ridge(0.5)),
-    "lasso": (VerticalLasso(0.5, method="cross-sliding"), Lasso(0.5, tol=1e-12)),
+    "lasso": (VerticalLasso(0.5), Lasso(0.5, tol=1e-12)),
     "elastic net": (
-        VerticalElasticNet(0.05, l1_ratio=0.7, method="cross-sliding"),
+        VerticalElasticNet(0.05, l1_ratio=0.7),
         ElasticNet(0.05, l1_ratio=0.7, tol=1e-12)
     ),
     "no intercept": (VerticalRidge(0.5, fit_intercept=False), Ridge(0.5, fit_intercept=False)),
@@ -171,7 +171,7 @@ def test_pipelines_and_grid_search() -> None:
 
 
 def test_a_warm_start_is_shorter() -> None:
-    model = VerticalLasso(0.5, method="cross-sliding", parties=2, warm_start=True).fit(X, Y)
+    model = VerticalLasso(0.5, parties=2, warm_start=True).fit(X, Y)
     cold = model.n_iter_
     assert model.set_params(alpha=0.501).fit(X, Y).n_iter_ < cold
     assert model.fit(X.iloc[:300], Y.iloc[:300]).result_.status == "optimal"  # another size
@@ -179,7 +179,7 @@ def test_a_warm_start_is_shorter() -> None:
 
 def test_limits_are_told() -> None:
     with pytest.warns(ConvergenceWarning, match="VerticalLasso: ended as 'max_iterations'"):
-        VerticalLasso(0.5, method="cross-sliding", parties=2, max_iter=3).fit(X, Y)
+        VerticalLasso(0.5, parties=2, max_iter=3).fit(X, Y)
 
 
 INAPPLICABLE = {"check_dtype_object": "the message names party and column; it is a ValueError"}

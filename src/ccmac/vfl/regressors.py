@@ -79,13 +79,17 @@ class VerticalRidge(VerticalRegressor):
 
 
 class VerticalElasticNet(VerticalRegressor):
-    """Least squares with a penalty that mixes ||w||_1 and ||w||^2."""
+    """Least squares with a penalty that mixes ||w||_1 and ||w||^2.
+
+    Proximal steps by default: interior points, which ``auto`` would take, settle the value sooner
+    than the coefficients.
+    """
 
     def __init__(
         self, alpha: float = 1.0, *, l1_ratio: float = 0.5, fit_intercept: bool = True,
         standardize: bool = False, parties: Any = None, join: str = "strict", shares: Any = None,
-        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
-        warm_start: bool = False,
+        network: Any = None, method: Any = "cross-sliding", tol: float = 1e-6,
+        max_iter: int = 100_000, warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.alpha, self.l1_ratio = alpha, l1_ratio
         self.fit_intercept, self.standardize = fit_intercept, standardize
@@ -107,7 +111,8 @@ class VerticalLasso(VerticalElasticNet):
     def __init__(
         self, alpha: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
         parties: Any = None, join: str = "strict", shares: Any = None, network: Any = None,
-        method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000, warm_start: bool = False,
+        method: Any = "cross-sliding", tol: float = 1e-6, max_iter: int = 100_000,
+        warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.alpha = alpha
         self.fit_intercept, self.standardize = fit_intercept, standardize

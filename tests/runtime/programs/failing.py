@@ -24,6 +24,10 @@ def work(runtime: Mpi, how: str) -> None:
             raise GradientError("agent 4: gradient is not finite at iteration 10")
         if how == "everywhere" and iteration == 10:
             raise InputError("method 'magic' is unknown; see ccmac.available_methods()")
+        if how == "silent" and iteration == 10:
+            runtime.limit(time.monotonic() + 0.5)
+            if runtime.rank == 1:
+                time.sleep(60)  # as behind a cut link
         runtime.total(block + runtime.average(block))
         if time.monotonic() > end:
             sys.exit("nothing ended the job")
