@@ -25,7 +25,7 @@ from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.operator import to_dense
 from ccmac.network import Network
 from ccmac.problem import Problem
-from ccmac.runtime.base import InProcess
+from ccmac.runtime.inprocess import InProcess
 from ccmac.runtime.space import Space
 from ccmac.workspace.coupling import block_families, right_hand_sides
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,8 +32,7 @@ from ccmac.methods.finish import (
 )
 from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
-from ccmac.methods.start import names_of, observer_of, positions
-from ccmac.objectives.checks import check_problem
+from ccmac.methods.start import names_of, observer_of, positions, probed
 from ccmac.plans import Plan
 from ccmac.results import Result, Solution
 from ccmac.runtime.base import Rider
@@ -79,7 +77,7 @@ class Run:
     def prepare(self) -> Prepared:
         """The method chosen, fit for the problem, ready to start; charged to setup."""
         with self.work.ledger.phase("setup"):
-            told = self._probe()
+            told = probed(self.work, self.request.seed)
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
                 [(self.method, self.why), *self.others] = self.ranked
@@ -103,23 +101,6 @@ class Run:
             return prepared
         stopping = ProofStop(proof, self.request.tol, prepared.first_check)
         return replace(prepared, proof=proof, stopping=stopping)
-
-    def _probe(self) -> Rider:
-        """Try the declared constants of users' own objectives; warns where they do not hold.
-
-        All agents hear of it with the next message.
-        """
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            spent = check_problem(self.work.problem, self.request.seed)
-        for warning in seen:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
-            self.work.doubts.append(str(warning.message))
-        doubt = float(bool(self.work.doubts))
-        rows = np.tile([float(spent), doubt], (len(self.work.problem.agents), 1))
-        return self.work.runtime.ride(rows, whole=True)
 
     def _heed(self) -> None:
         """The price of the probes, and doubts that other agents have."""

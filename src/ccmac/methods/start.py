@@ -1,7 +1,8 @@
-"""What a caller brings to a run, laid out for the owned agents: a start, a reference."""
+"""What a caller brings to a run: a start, a reference, constants that are tried first."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, real_vector
 from ccmac.methods.base import Iteration
 from ccmac.methods.driver import Observer
+from ccmac.objectives.checks import check_problem
 from ccmac.results import Names, Solution
+from ccmac.runtime.base import Rider
 from ccmac.workspace import Workspace
 
 
@@ -77,3 +80,18 @@ def observer_of(
         f"reference: has {len(array)} entries; give the {d} local variables, those and z "
         f"({d + q}), or a Solution"
     )
+
+
+def probed(work: Workspace, seed: int) -> Rider:
+    """Try the declared constants of users' own objectives; warns where they do not hold.
+
+    All agents hear of it with the next message: (gradients spent, whether in doubt), a row each.
+    """
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        spent = check_problem(work.problem, seed)
+    for warning in seen:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        work.doubts.append(str(warning.message))
+    rows = np.tile([float(spent), float(bool(work.doubts))], (len(work.problem.agents), 1))
+    return work.runtime.ride(rows, whole=True)

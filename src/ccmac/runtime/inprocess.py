@@ -1,0 +1,70 @@
+"""All agents in one process: nothing travels, everything is charged as if it did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.inputs import Array
+from ccmac.ledger import Ledger
+from ccmac.network import Network
+from ccmac.runtime.averaging import Averaging
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.masked import Masked, Words
+
+
+class InProcess(Runtime):
+    """All agents in this process.
+
+    Sums run in the order of the averaging scheme, so that results have the bits of a distributed
+    run on any number of processes. ``fused=True`` moreover lets polynomials in operators be
+    multiplied out, where a realization or a comparator has them: the same up to rounding, at an
+    unchanged charge.
+    """
+
+    def __init__(
+        self, network: Network, *, fused: bool = True, ledger: Ledger | None = None,
+        averaging: Averaging | str = "auto",
+    ) -> None:  # fmt: skip
+        super().__init__(network, ledger=ledger, averaging=averaging)
+        self.fused = fused
+
+    @property
+    def owned(self) -> range:
+        """Every agent."""
+        return range(self.network.n)
+
+    def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
+        return np.asarray(matrix @ block)
+
+    def _pool(self, parts: Sequence[Array], tables: Sequence[Array]) -> tuple[list[Array], ...]:
+        self.notes.late = time.monotonic() > self.notes.deadline
+        self.notes.stop = self.notes.asked()
+        # One storage order, and no -0.0: as after a sum.
+        return [self.averaging.total(part) for part in parts], [
+            np.ascontiguousarray(table) + 0.0 for table in tables
+        ]
+
+    def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
+        """Nothing leaves, so nothing is masked: the sums are the same."""
+        return words, self._pool([], tables)[1]
+
+    def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
+        """No more than one piece of every agent's row is there at a time."""
+        if isinstance(self.averaging, Masked):
+            return super().average_in_pieces(pieces)
+        total = np.hstack([self.averaging.total(piece) for piece in pieces])
+        riders, self._waiting = self._waiting, []
+        self._charge(total.shape[1], riders)
+        for rider in riders:
+            with self.ledger.observing():
+                rider.found = self.ride(rider.rows, whole=rider.whole).value
+        self.mind_the_time()
+        return np.divide(total, self.n, out=total)
+
+    def collect(self, rows: list[Array]) -> list[Array] | None:
+        """Everything is here already."""
+        return rows
