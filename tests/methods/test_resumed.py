@@ -14,6 +14,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import ccmac
 from ccmac.errors import InputError
+from ccmac.lab.instances import random_quadratic
 from ccmac.methods import CrossApapc
 from ccmac.methods import identity as identities
 from ccmac.objectives import Custom, Logistic, Quadratic, Separable, SquaredDistance
@@ -147,3 +148,15 @@ def test_a_certified_schedule_belongs_to_its_tolerance(tmp_path: Path) -> None:
     ccmac.solve(problem, NETWORK, method, 1e-2, checkpoint=tmp_path, max_iterations=3)
     with pytest.raises(InputError, match="a certified schedule is made for"):
         ccmac.solve(problem, NETWORK, method, 1e-3, checkpoint=tmp_path)
+
+
+def test_the_bill_of_a_resumed_run_is_that_of_an_uninterrupted_one(tmp_path: Path) -> None:
+    """Also where scalars had been asked for that were to travel with the next message."""
+    problem, place = random_quadratic(7, n=4), {"path": tmp_path / "state", "every": 10}
+    given: dict[str, Any] = {"method": "cross-apapc", "tol": 1e-9}
+    whole = ccmac.solve(problem, "ring", **given)
+    ccmac.solve(problem, "ring", max_iterations=20, checkpoint=place, **given)
+    resumed = ccmac.solve(problem, "ring", checkpoint=place, **given)
+    assert resumed.iterations == whole.iterations > 20
+    for phase in ("setup", "solve", "monitor"):
+        assert resumed.ledger.of(phase) == whole.ledger.of(phase)

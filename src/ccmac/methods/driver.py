@@ -146,6 +146,8 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     health = _Health(iteration)
     relative_error, check = math.nan, None
     status, count = "max_iterations", settings.first
+    if count:
+        health.ask(state, count)  # as the run that saved this state had asked
 
     with _interruptible() as interrupted:
         runtime.notes.asked = interrupted.is_set

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 import ccmac
 from ccmac.lab.instances import random_quadratic
 from ccmac.methods.registry import REGISTRY, parse
