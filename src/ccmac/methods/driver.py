@@ -146,7 +146,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     health = _Health(iteration)
     relative_error, check = math.nan, None
     status, count = "max_iterations", settings.first
-    if count:
+    if count and settings.saver is not None:
         health.ask(state, count)  # as the run that saved this state had asked
 
     with _interruptible() as interrupted:
