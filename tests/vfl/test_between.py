@@ -56,17 +56,17 @@ def written(folder: Path, loss: str, y: Any) -> None:
         )
 
 
-def opened(output: str) -> dict[str, list[str]]:
-    lines = [line.split(": ") for line in output.splitlines() if line.startswith("opened ")]
-    return {who.removeprefix("opened "): names.split() for who, names in lines}
+def opened(folder: Path) -> dict[str, list[str]]:
+    """Which tables each party's process has opened; each writes it down for itself."""
+    return {party: (folder / f"{party}.opened").read_text().split() for party in COLUMNS}
 
 
 @pytest.mark.mpi
 def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[..., Any]) -> None:
     loss, y = "logistic", np.where(SCORES > 0.5, "yes", "no")
     written(tmp_path, loss, y)
-    fitted = mpi_run(3, "vfl_party.py", "party", str(tmp_path), *COLUMNS, timeout=150)
-    assert opened(fitted.stdout) == {party: [f"{party}.csv"] for party in COLUMNS}
+    mpi_run(3, "vfl_party.py", "party", str(tmp_path), *COLUMNS, timeout=150)
+    assert opened(tmp_path) == {party: [f"{party}.csv"] for party in COLUMNS}
     penalty = 0.05 * ROWS
     joined = LogisticRegression(C=1 / penalty, tol=1e-10).fit(TABLE[:ROWS], y[:ROWS])
     parts = [read_model(tmp_path / party / "model.json") for party in COLUMNS]
@@ -75,8 +75,8 @@ def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[
     assert float(sum(part.offset[0] for part in parts)) == pytest.approx(
         float(np.ravel(joined.intercept_)[0]), rel=1e-5
     )
-    told = mpi_run(3, "vfl_party.py", "predict", str(tmp_path), *COLUMNS, timeout=150)
-    assert opened(told.stdout) == {party: [f"{party}-n.csv"] for party in COLUMNS}
+    mpi_run(3, "vfl_party.py", "predict", str(tmp_path), *COLUMNS, timeout=150)
+    assert opened(tmp_path) == {party: [f"{party}-n.csv"] for party in COLUMNS}
     known = joined.decision_function(TABLE[ROWS:])
     for party in COLUMNS:
         found = pd.read_csv(tmp_path / party / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]
@@ -119,11 +119,11 @@ def joined(agreement: Agreement, *keys: list[Any]) -> list[Any]:
 
 def test_rows_are_joined_by_hashes_of_their_keys() -> None:
     left, right = ["x", "y", "z", "v"], ["z", "x", "w"]
-    inner = Agreement(("a", "b"), join="inner", salt="s")
+    inner = Agreement(parties=("a", "b"), join="inner", salt="s")
     found = joined(inner, left, right)
     assert [left[j] for j in found[0]] == [right[j] for j in found[1]]
     assert {left[j] for j in found[0]} == {"x", "z"}
-    strict = joined(Agreement(("a", "b")), left, ["z", "x", "v"])
+    strict = joined(Agreement(parties=("a", "b")), left, ["z", "x", "v"])
     assert strict == [strict[1]] * 2
     assert "party 'b' lacks 1 of the keys that others have" in strict[0]
     assert "no key is at all parties" in joined(inner, ["x"], ["y"])[0]
@@ -168,7 +168,7 @@ def test_a_party_is_an_agent() -> None:
 def test_one_party_alone_is_scikit_learn() -> None:
     """The whole road without other processes; what it refuses, too."""
     table, y = _own("lab", TABLE[:ROWS]), SCORES[:ROWS]
-    agreement = Agreement(("lab",), regularization=0.05, standardize=True)
+    agreement = Agreement(parties=("lab",), regularization=0.05, standardize=True)
     runtime = InProcess(ccmac.Network.complete(1))
     model, rows, result = train(agreement, table, y, runtime)
     assert result.status == "optimal"
@@ -179,9 +179,9 @@ def test_one_party_alone_is_scikit_learn() -> None:
     with pytest.raises(InputError, match="nobody named a label column"):
         train(agreement, table, None, runtime)
     with pytest.raises(InputError, match="process 0 is party 'shop' by the list of parties"):
-        train(Agreement(("shop",)), table, y, runtime)
+        train(Agreement(parties=("shop",)), table, y, runtime)
     with pytest.raises(InputError, match="one party each"):
-        train(Agreement(("lab", "shop")), table, y, runtime)
+        train(Agreement(parties=("lab", "shop")), table, y, runtime)
 
 
 def _own(party: str, frame: pd.DataFrame) -> Any:

@@ -12,6 +12,7 @@ the coupled rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array
 from ccmac.linalg.factor import ENVELOPE, envelope, symmetric_factor
-from ccmac.linalg.families import dense, has_entries, side_by_side
+from ccmac.linalg.families import dense, filled_in, has_entries, side_by_side
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import FACTORED_SHIFT, FACTORED_TRIAL, LSMR
 from ccmac.problem import Problem
@@ -167,9 +168,6 @@ def _coupled_rows(problem: Problem, shared: Sequence[Any]) -> Any:
     widths = [*problem.d.values(), *(problem.q for _ in shared)]
     if not all(b is None or has_entries(b) for b in blocks):
         return side_by_side(blocks, m, widths)
-    filled = [
-        sp.csr_array((m, k)) if b is None else sp.csr_array(b)
-        for b, k in zip(blocks, widths, strict=True)
-    ]
+    filled = filled_in(blocks, repeat(m, len(blocks)), widths)
     rows = equilibrated(sp.hstack(filled, format="csr"))
     return _both_ways(rows, sp.csr_array(rows.T))

@@ -16,7 +16,7 @@ Cost: the factorization, and some tens of solves with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from itertools import repeat
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +36,7 @@ from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import lanczos_spectrum, structural_parameters
 from ccmac.inputs import Array
 from ccmac.linalg.factor import ENVELOPE, envelope, symmetric_factor
-from ccmac.linalg.families import has_entries, multiply
+from ccmac.linalg.families import filled_in, has_entries, multiply
 from ccmac.linalg.tolerances import LARGE_OVERLAP
 from ccmac.network import Network
 from ccmac.problem import Problem
@@ -63,8 +63,9 @@ class SparseProblem:
     ) -> None:
         m, n, q = problem.m, problem.n, problem.q
         self.problem, self.onto_C, self.onto_D = problem, onto_C, onto_D
-        A = _side_by_side(problem.blocks("A"), m, problem.d.values())
-        B = [sp.csr_array((m, q)) if b is None else sp.csr_array(b) for b in problem.blocks("B")]
+        d = problem.d.values()
+        A = sp.hstack(filled_in(problem.blocks("A"), repeat(m, n), d), format="csr")
+        B = filled_in(problem.blocks("B"), repeat(m, n), repeat(q, n))
         mean = mean_block(problem)
         mean = sp.csr_array((m, q)) if mean is None else sp.csr_array(mean)
         lengths = spla.norm(sp.hstack([A, *B], format="csr"), axis=1)
@@ -72,7 +73,7 @@ class SparseProblem:
         rows = sp.diags_array(self.scale)
         self.mean = sp.csr_array(np.sqrt(n) * (rows @ mean))
         self.deviations = sp.csr_array(sp.hstack([rows @ difference(b, mean) for b in B]))
-        C = _diagonal(problem.blocks("C"), problem.d.values())
+        C = sp.block_diag(filled_in(problem.blocks("C"), repeat(0, n), d), format="csr")
         D = sp.vstack([sp.csr_array((0, q)), *(D for D in problem.blocks("D") if D is not None)])
         own = sp.block_diag([equilibrated(C), equilibrated(D)])
         self.A = sp.csr_array(rows @ A)
@@ -189,21 +190,3 @@ def explicit(problem: Problem) -> bool:
     """Whether all blocks show their entries."""
     blocks = [b for name in "ABCD" for b in problem.blocks(name)]
     return all(b is None or has_entries(b) for b in blocks)
-
-
-def _side_by_side(blocks: Any, m: int, widths: Any) -> Any:
-    filled = [
-        sp.csr_array((m, d)) if b is None else sp.csr_array(b)
-        for b, d in zip(blocks, widths, strict=True)
-    ]
-    return sp.hstack(filled, format="csr")
-
-
-def _diagonal(blocks: Any, widths: Any) -> Any:
-    return sp.block_diag(
-        [
-            sp.csr_array((0, d)) if b is None else sp.csr_array(b)
-            for b, d in zip(blocks, widths, strict=True)
-        ],
-        format="csr",
-    )

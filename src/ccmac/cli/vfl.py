@@ -10,7 +10,6 @@ import io
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +25,7 @@ from ccmac.network import as_network
 from ccmac.runtime import Runtime
 from ccmac.storage.files import atomic_write
 from ccmac.texts import MEGABYTE, cut, dumps, loads, read_text
-from ccmac.vfl.between import Agreement, PartyModel, predict, train
+from ccmac.vfl.between import Agreement, PartyModel, Terms, predict, train
 from ccmac.vfl.tables import PartyTable, read_tables
 
 BYTES = 16 * MEGABYTE
@@ -36,24 +35,6 @@ EPILOG = (
     "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input."
 )
 app = typer.Typer(no_args_is_help=True, help="Vertical learning between owners.")
-
-
-class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[model]``, the same at all parties; see :class:`ccmac.vfl.between.Agreement`."""
-
-    loss: str = "squared"
-    regularization: float = 1e-2
-    l1: float = 0.0
-    delta: float = 1.0
-    intercept: bool = True
-    standardize: bool = False
-    share_labels: bool = True
-    join: str = "strict"
-    salt: str = ""
-    network: str = "complete"
-    method: str = "auto"
-    tol: float = 1e-6
-    max_iterations: int | None = None
 
 
 class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,10 +67,7 @@ class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def agreement(self) -> Agreement:
         """What all have alike."""
-        terms = {
-            f.name: getattr(self.model, f.name) for f in fields(Agreement) if f.name != "parties"
-        }
-        return Agreement(tuple(self.parties), **terms)
+        return Agreement(parties=tuple(self.parties), **msgspec.structs.asdict(self.model))
 
 
 File = Annotated[Path, typer.Argument(metavar="ME.TOML", help="Who I am; see the page vertical.")]

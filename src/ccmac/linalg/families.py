@@ -70,7 +70,7 @@ class LocalFamily:
             return None
         if self._joined is None and sum(self.columns) >= self.rows[0]:
             return None
-        filled = _filled(self.blocks, self.rows, self.columns)
+        filled = filled_in(self.blocks, self.rows, self.columns)
         return _compressed(sp.hstack(filled, format="csr"))
 
     @cached_property
@@ -251,7 +251,7 @@ def _block_diagonal(
     stored = [b.nnz for b in blocks if is_sparse(b)]
     if not _all_sparse(blocks) or sum(stored) > SMALL * len(blocks):
         return None
-    filled = _filled(blocks, rows, columns)
+    filled = filled_in(blocks, rows, columns)
     starts = np.repeat(np.cumsum([0, *columns[:-1]]), [b.nnz for b in filled])
     indices = np.concatenate([b.indices for b in filled]) + starts
     ends = np.cumsum(np.concatenate([[0], *(np.diff(b.indptr) for b in filled)]))
@@ -277,9 +277,10 @@ def _columns(matrix: sp.csc_array, start: int, stop: int) -> sp.csc_array:
     return view
 
 
-def _filled(
-    blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
+def filled_in(
+    blocks: Sequence[Any], rows: Iterable[int], columns: Iterable[int]
 ) -> list[sp.csr_array]:
+    """The blocks as sparse matrices; absent ones have no entries."""
     return [
         sp.csr_array((r, c)) if b is None else sp.csr_array(b)
         for b, r, c in zip(blocks, rows, columns, strict=True)

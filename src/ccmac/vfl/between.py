@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,11 +35,9 @@ from ccmac.vfl.tables import PartyTable, read_tables
 HALF = 6  # bytes of a hash that one float holds exactly; two of them name a key
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """What all parties have alike: the objective of :mod:`ccmac.vfl.model` and how it is solved."""
+class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The objective of :mod:`ccmac.vfl.model` and how it is solved; ``[model]`` of me.toml."""
 
-    parties: tuple[str, ...]
     loss: str = "squared"
     regularization: float = 1e-2
     l1: float = 0.0
@@ -52,6 +51,12 @@ class Agreement:
     method: str = "auto"
     tol: float = 1e-6
     max_iterations: int | None = None
+
+
+class Agreement(Terms, frozen=True, kw_only=True):
+    """What all parties have alike: their names, in order, and the terms."""
+
+    parties: tuple[str, ...]
 
     def digest(self) -> Array:
         """Numbers that differ where agreements do."""

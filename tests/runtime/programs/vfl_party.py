@@ -1,6 +1,6 @@
 """One rank of a vertical run: ``vfl_party.py COMMAND FOLDER PARTY...``; rank i is the i-th party.
 
-Prints which tables the process opened.
+Writes down which tables the process opened, in FOLDER/PARTY.opened.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ command, folder, *parties = sys.argv[1:]
 party = parties[MPI.COMM_WORLD.Get_rank()]
 code = main(["vfl", command, str(Path(folder) / f"{party}.toml")])
 tables = sorted(name for name in opened if not name.startswith(("scores", "predictions", ".")))
-print(f"opened {party}: {' '.join(tables)}", flush=True)
+Path(folder, f"{party}.opened").write_text(" ".join(tables), encoding="utf-8")
 sys.exit(code)
