@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
 
+KINK = 1e-9  # nearer than this to a kink, beside its place, a slope is taken from the middle
+
 
 @dataclass(frozen=True)
 class Epigraph:
@@ -43,6 +45,24 @@ class Epigraph:
             return np.asarray(inside)
         total = float(inside.sum())
         return inside / total if total > 0 else np.full(len(nu), 1.0 / len(nu))
+
+    def slack(self, image: Array) -> Array:
+        """t with the least a't where R v - h = ``image``."""
+        if self.simplex:
+            top = float(np.max(image))
+            return np.append(top - image, top)
+        moves = sp.coo_array(self.T)
+        t = np.zeros(len(self.a))
+        t[moves.col] = np.maximum(-moves.data * image[moves.row], 0.0)
+        return t
+
+    def multiplier(self, image: Array) -> Array:
+        """A slope of the term where R v - h = ``image``; the middle one at a kink."""
+        if self.simplex:
+            return np.asarray(np.eye(len(image))[int(np.argmax(image))])
+        middle = np.broadcast_to(0.5 * (np.asarray(self.low) + self.high), image.shape)
+        at_kink = np.abs(image) <= KINK * (1.0 + np.abs(self.h))
+        return np.where(at_kink, middle, np.where(image > 0, self.high, self.low))
 
     @property
     def steepness(self) -> float:

@@ -125,6 +125,23 @@ class Block:
         on_y[: self.d] = self.H_xx @ x + self.H_xz @ z
         return on_y, self.H_xz.T @ x + self.H_zz @ z
 
+    def near(self, x: Array, z: Array, along: Array, basis: Array) -> OwnPoint:
+        """A point with prices: ``along`` = K'lambda on x (cost scaled), ``basis`` of C_i's rows."""
+        u, slacks, prices = np.append(x, z), [], []
+        for term in self.form.terms:
+            image = np.asarray(term.R @ u) - term.h
+            slacks.append(term.slack(image))
+            prices.append(self.unit * term.multiplier(image))
+        y = np.concatenate(
+            [np.clip(x, self.form.lower[: self.d], self.form.upper[: self.d]), *slacks]
+        )
+        nu = np.concatenate([basis.T @ along, *prices, np.zeros(len(self.fixed))])
+        slope = self.slope(y, z)[0] - self.g_y + self.E.T @ nu
+        slope[: self.d] += along - basis @ (basis.T @ along)
+        nu[len(nu) - len(self.fixed) :] = -slope[self.fixed]
+        v = np.maximum(self.sides.sign * slope[self.sides.at], 0.0)
+        return OwnPoint(y, nu, self.sides.slack(y, 1.0), v)
+
     def schur(self, solved: Array) -> Array:
         """Its part of the common matrix between its support; ``solved`` = M^{-1} W there."""
         S = -self.W[:, self.support].T @ solved
@@ -179,11 +196,14 @@ class OwnPoint:
 class Elimination:
     """One agent's Newton equations at one iterate; ``lam`` are the prices of the unit rows."""
 
-    def __init__(self, block: Block, point: OwnPoint, z: Array, lam: Array, tau: float) -> None:
+    def __init__(
+        self, block: Block, point: OwnPoint, z: Array, lam: Array, tau: float,
+        newton: Newton | None = None,
+    ) -> None:  # fmt: skip
         self.block, self.point, self.z, self.tau = block, point, z, tau
         self.k = block.q + len(lam)
         y, nu, sides = point.y, point.nu, block.sides
-        self.newton = Newton.at(sides, y, point.s, point.v, tau)
+        self.newton = newton or Newton.at(sides, y, point.s, point.v, tau)
         on_y, on_z = block.slope(y, z)
         self.r_y = on_y - block.g_y * tau + block.E.T @ nu - sides.spread(sides.sign * point.v)
         self.r_y[: block.d] += block.A.T @ lam

@@ -18,7 +18,8 @@ from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.interior.block import Block
-from ccmac.methods.interior.iteration import Interior, Setup
+from ccmac.methods.interior.iteration import Interior
+from ccmac.methods.interior.state import Setup
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.options import option
 from ccmac.workspace import Workspace

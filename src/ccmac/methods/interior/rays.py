@@ -13,14 +13,14 @@ import numpy as np
 from ccmac.certificates.bounded import outward
 from ccmac.inputs import Array
 from ccmac.methods.interior.common import Common, Solver
-from ccmac.methods.interior.iteration import Interior, InteriorState
 from ccmac.methods.interior.sides import Newton, Sides
+from ccmac.methods.interior.state import Agents, InteriorState
 
 EPSILON = 1e-7
 STIFF = 1e2  # weight of entries that stay zero
 
 
-def straightened(iteration: Interior, state: InteriorState) -> tuple[Array, Array]:
+def straightened(iteration: Agents, state: InteriorState) -> tuple[Array, Array]:
     """(flat x, z) of the direction."""
     equations, common = iteration.equations, iteration.common(state)
     z, theta_z = _begun(equations.sides, common.z / state.kappa, common.s, common.v)

@@ -14,6 +14,9 @@ import numpy as np
 
 from ccmac.inputs import Array
 
+STIFF = 1e8  # weight of an entry that sits on its bound
+TINY = 1e-300
+
 
 class Sides:
     """Which entries of a vector are bounded, and by what."""
@@ -94,6 +97,37 @@ class Newton:
         """(ds, dv) that go with a step of w and tau; ``eta``: share of the residuals removed."""
         moved = self.sides.slack(dw, dtau)
         return moved - eta * self.rho, a - self.theta * moved
+
+
+@dataclass(frozen=True)
+class Smoothed(Newton):
+    """Newton's equation for s + v = sqrt((s - v)^2 + 4 mu), which is s v = mu with s, v > 0.
+
+    Slacks follow w and prices may have any sign, so that no step has to be shortened; with mu = 0
+    it is the active-set guess s < v. ``shift`` is its a.
+    """
+
+    shift: Array
+
+    @classmethod
+    def near(cls, sides: Sides, w: Array, v: Array, mu: float) -> Smoothed:
+        """At the vector w with prices v."""
+        s = sides.slack(w, 1.0)
+        apart = s - v
+        root = np.maximum(np.sqrt(apart * apart + 4.0 * mu), TINY)
+        on_v = np.maximum(1.0 + apart / root, 2.0 / STIFF)
+        theta = (1.0 - apart / root) / on_v
+        return cls(sides, s, v, np.zeros(len(s)), theta, (root - s - v) / on_v)
+
+    @property
+    def parts(self) -> list[Array]:
+        """All of it is residual."""
+        return [self.shift]
+
+    @property
+    def lack(self) -> float:
+        """sum of min(s, v)^2: how far slacks and prices are from excluding each other."""
+        return float(np.sum(np.minimum(self.s, self.v) ** 2))
 
 
 def longest(value: Array, step: Array) -> float:

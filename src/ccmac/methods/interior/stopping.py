@@ -13,11 +13,17 @@ from ccmac.certificates.gap import Goal
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Judged, Stopping
-from ccmac.methods.interior.iteration import Interior, InteriorState
+from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.rays import straightened
+from ccmac.methods.interior.settling import MUS, settled
+from ccmac.methods.interior.state import InteriorState
 
 RAY = 1e3  # kappa over tau beyond which there may be no solution
 AGAIN = 10.0  # how much it must grow before that is looked at again
+FAR = 1e300
+CLOSE = 1e-4  # relative gap at which the bounds that are active may be known
+TRIES = 3  # settling steps from an interior point
+AGAIN_CLOSE = 1e-3  # times the gap at which that was tried in vain: the next time
 FEASIBLE = 1.0  # share of the tolerance to which the equations are met before a proof is tried
 
 
@@ -32,15 +38,15 @@ class DualityStop(Stopping):
         crossing: Infeasibility | None = None,
     ) -> None:  # fmt: skip
         self.duality, self.goal, self.record, self.crossing = duality, goal, record, crossing
-        self._ray = RAY
+        self._ray, self._close = RAY, FAR
 
     def memory(self) -> dict[str, Any]:
         """When a ray is looked at."""
-        return {"ray": self._ray}
+        return {"ray": self._ray, "close": self._close}
 
     def recall(self, memory: dict[str, Any]) -> None:
         """As the stored run would."""
-        self._ray = float(memory["ray"])
+        self._ray, self._close = float(memory["ray"]), float(memory["close"])
 
     def due(self, iteration: int) -> bool:
         """Always: a look at what is known costs nothing."""
@@ -51,6 +57,9 @@ class DualityStop(Stopping):
         assert isinstance(iteration, Interior)
         if self.crossing is not None:
             return Check(math.nan, True, count, verdict=self.crossing)
+        if state.warm:
+            ready = 1 < state.warm <= len(MUS) + 1 and not MUS[state.warm - 2]
+            return self._proof(iteration, state) if ready else Check(math.nan, False, count + 1)
         ratio = state.kappa / max(state.tau, 1e-300)
         if ratio >= self._ray:
             self._ray = AGAIN * ratio
@@ -61,7 +70,24 @@ class DualityStop(Stopping):
         gap = state.gap / iteration.unit
         near = gap <= self.goal.epsilon(value)
         near = near and state.primal <= FEASIBLE * self.goal.tol * state.tau
+        close = gap <= CLOSE * max(1.0, abs(value)) and state.primal <= CLOSE * state.tau
+        if near or (close and gap <= self._close):
+            self._close = AGAIN_CLOSE * gap
+            check = self._settled(iteration, state, 1 if near else 2)
+            if check is not None:
+                return check
         return self._proof(iteration, state) if near else Check(gap, False, count + 1)
+
+    def _settled(self, iteration: Interior, state: InteriorState, first: int) -> Check | None:
+        """A proof after settling, tried from the step numbered ``first`` on; None: in vain."""
+        for step in range(1, TRIES + 1):
+            state = settled(iteration, state, 0.0)
+            if step < first:
+                continue
+            check = self._proof(iteration, state)
+            if check.done:
+                return check
+        return None
 
     def _proof(self, iteration: Interior, state: InteriorState) -> Check:
         x, z = iteration.point(state)

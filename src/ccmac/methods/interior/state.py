@@ -1,0 +1,156 @@
+"""What agents and everybody know of one iterate, and the sums that need a message.
+
+A state holds the agents' unknowns (:class:`.block.OwnPoint`) as rows of one width and everybody's
+(:class:`.common.Common`) as one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ccmac.certificates.duality import Prices
+from ccmac.inputs import Array
+from ccmac.methods.base import State, rows
+from ccmac.methods.interior.block import Block, OwnPoint
+from ccmac.methods.interior.common import Common, Equations
+from ccmac.workspace import Workspace
+from ccmac.workspace.reduced import Reduced
+
+VANISHED = 1e-6  # tau over kappa below which there is no point to show
+
+
+@dataclass(frozen=True)
+class InteriorState(State):
+    """The agents' unknowns (padded to one width), everybody's, and how far they are.
+
+    ``primal`` is the norm of the equations' residuals and ``gap`` the duality gap expected after
+    the step (cost scaled), ``value`` the cost before it, ``length`` the step's. ``warm`` is 0 for
+    an interior point, else the number of the settling step to come (:mod:`.settling`).
+    """
+
+    own: Array = rows()
+    common: Array = rows()
+    tau: float = 1.0
+    kappa: float = 1.0
+    primal: float = np.inf
+    gap: float = np.inf
+    value: float = 0.0
+    length: float = 1.0
+    count: int = 0
+    warm: int = 0
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What agents told each other: bounds on z, all supports, flat directions, widest state."""
+
+    lower: Array
+    upper: Array
+    supports: Array
+    flats: list[tuple[Array, Array]]
+    width: int
+
+
+class Agents:
+    """The agents' blocks and the common equations; states of them, packed and unpacked."""
+
+    def __init__(
+        self, work: Workspace, reduced: Reduced, blocks: list[Block], setup: Setup
+    ) -> None:
+        self.work, self.reduced, self.blocks, self.setup = work, reduced, blocks, setup
+        self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
+        self.unit, self.k = blocks[0].unit, self.problem.q + self.problem.m
+        self.equations = Equations(reduced, setup.lower, setup.upper, setup.flats)
+        self.reach = float(np.linalg.norm((reduced.U.T @ reduced.right) / reduced.sigma))
+        ends = np.cumsum([0, *(len(gamma) for _, gamma in setup.flats)])
+        self.flat_of = [slice(ends[i], ends[i + 1]) for i in self.problem.agents]
+        # Entries of the summed matrix that some agent fills, and where each agent's go.
+        seen = np.triu(setup.supports.T @ setup.supports > 0)
+        self.entries = np.nonzero(seen)
+        place = np.full((self.k, self.k), -1)
+        place[self.entries] = np.arange(len(self.entries[0]))
+        self.places = []
+        for block in blocks:
+            upper = np.triu_indices(len(block.support))
+            at = place[block.support[upper[0]], block.support[upper[1]]]
+            self.places.append((upper, at))
+
+    # -- the state ---------------------------------------------------------------------------------
+    def inside(self) -> InteriorState:
+        """In the middle of the bounds, whatever the user's point: interior points start inside."""
+        points = []
+        for block in self.blocks:
+            y = block.sides.middle()
+            s = block.sides.slack(y, 1.0)
+            points.append(OwnPoint(y, np.zeros(len(block.f)), s, 1.0 / s))
+        equations = self.equations
+        mid = equations.sides.middle()
+        s = equations.sides.slack(mid, 1.0)
+        mu, phi = np.zeros(equations.rank), np.zeros(len(equations.fixed))
+        return self.packed(points, Common(mid, mu, phi, s, 1.0 / s, 1.0, 1.0))
+
+    def packed(self, points: list[OwnPoint], common: Common, **numbers: Any) -> InteriorState:
+        own = np.zeros((len(points), self.setup.width))
+        for row, p in zip(own, points, strict=True):
+            flat = np.concatenate([p.y, p.nu, p.s, p.v])
+            row[: len(flat)] = flat
+        shared = np.concatenate([common.z, common.mu, common.phi, common.s, common.v])
+        return InteriorState(own, shared[None], common.tau, common.kappa, **numbers)
+
+    def points(self, state: InteriorState) -> list[OwnPoint]:
+        """The agents' unknowns."""
+        found = []
+        for row, block in zip(state.own, self.blocks, strict=True):
+            sizes = [block.size, len(block.f), block.sides.count, block.sides.count]
+            found.append(OwnPoint(*np.split(row, np.cumsum(sizes))[:4]))
+        return found
+
+    def common(self, state: InteriorState) -> Common:
+        """Everybody's unknowns."""
+        equations = self.equations
+        sizes = [equations.q, equations.rank, len(equations.fixed), equations.sides.count]
+        z, mu, phi, s, v = np.split(state.common[0], np.cumsum(sizes))
+        return Common(z, mu, phi, s, v, state.tau, state.kappa)
+
+    def point(self, state: InteriorState) -> tuple[Array, Array]:
+        """w / tau, put on the bounds it lies beyond; w / kappa where tau tells of no solution."""
+        scale = state.tau if state.tau > VANISHED * state.kappa else state.kappa
+        x, z = self.direction(state)
+        lower = [block.form.lower[: block.d] for block in self.blocks]
+        upper = [block.form.upper[: block.d] for block in self.blocks]
+        x = np.clip(x / scale, np.concatenate(lower), np.concatenate(upper))
+        z = np.clip(z / scale, self.setup.lower, self.setup.upper)
+        return x, np.broadcast_to(z, (len(self.blocks), len(z)))
+
+    def direction(self, state: InteriorState) -> tuple[Array, Array]:
+        """(flat x, z) as they are, not over tau."""
+        pieces = [p.y[: b.d] for b, p in zip(self.blocks, self.points(state), strict=True)]
+        return np.concatenate(pieces), self.common(state).z
+
+    def prices(self, state: InteriorState, scale: float) -> Prices:
+        """In the user's rows and cost, over ``scale``."""
+        common, size, reduced = self.common(state), scale * self.unit, self.reduced
+        coupled, shared = reduced.prices(self.equations.combine @ (common.mu / size))
+        local, terms = [], []
+        for k, (block, p) in enumerate(zip(self.blocks, self.points(state), strict=True)):
+            space, nu = reduced.kernels[k].space, p.nu / size
+            inside = nu[: space.rank] - space.basis.T @ (reduced.A[k].T @ coupled)
+            local.append(space.multipliers(inside))
+            terms.append(nu[space.rank : len(nu) - len(block.fixed)])
+        return Prices(coupled, shared, local, terms)
+
+    # -- a sum -------------------------------------------------------------------------------------
+    def summed(self, matrices: list[Array], vectors: list[Array]) -> tuple[Array, Array]:
+        """The sums of the agents' matrices between their supports, and of vectors with them."""
+        messages = []
+        for S, (upper, at), vector in zip(matrices, self.places, vectors, strict=True):
+            entries = np.zeros(len(self.entries[0]))
+            entries[at] = S[upper]
+            messages.append(np.concatenate([entries, vector]))
+        total = self.runtime.average(np.stack(messages))[0] * self.problem.n
+        whole = np.zeros((self.k, self.k))
+        whole[self.entries] = total[: len(self.entries[0])]
+        return whole + np.triu(whole, 1).T, total[len(self.entries[0]) :]
