@@ -173,11 +173,12 @@ def placed(
 
 def run_on(
     work: Workspace, asked: Method, tol: float, reference: Any, warm_start: Solution | None,
-    costs: Costs | None, seed: int,
+    costs: Costs | None, seed: int, known: Solution | None = None,
 ) -> Run:  # fmt: skip
-    """One run on a workspace."""
+    """One run on a workspace; ``known`` is the warm start as an earlier run on it found it."""
     _check_tolerance(tol)
-    warm_start, reference = lifted(work, warm_start), lifted(work, reference)
+    warm_start = lifted(work, warm_start) if known is None else known
+    reference = lifted(work, reference)
     x0, z0 = starting_point(work, warm_start)
     observed = reference is not None
     weights_only = observed and not hasattr(reference, "x")

@@ -31,7 +31,8 @@ from ccmac.stack import Stack
 from ccmac.vertical import VflProblem
 from ccmac.workspace import Workspace
 
-SIDES = ("b", "c", "e", "y", "g")
+SIDES = ("b", "c", "e", "y", "g", "lower", "upper")
+BOUNDS = ("lower", "upper", "z_lower", "z_upper")
 
 
 def prepare(
@@ -65,6 +66,7 @@ class PreparedProblem:
     def __init__(self, work: Workspace, method: Method, costs: Costs | None, seed: int) -> None:
         self._work, self._method, self._costs, self._seed = work, method, costs, seed
         self._ranked: list[tuple[Method, str]] = []
+        self._last: tuple[Result, Result] | None = None  # as told, as found
         work.recycles = True
 
     @property
@@ -85,20 +87,27 @@ class PreparedProblem:
     ) -> Result:
         """Solve; the result's ledger holds what this solve cost."""
         limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress)
-        run = run_on(self._work, self._method, tol, None, warm_start, self._costs, self._seed)
+        known = warm_start is not None and self._last is not None and warm_start is self._last[0]
+        run = run_on(
+            self._work, self._method, tol, None, warm_start, self._costs, self._seed,
+            self._last[1] if known and self._last is not None else None,
+        )  # fmt: skip
         run.ranked = self._ranked
         result = run.solve(limits)
         self._ranked = run.ranked
+        self._last = None if run.found is None else (result, run.found)
         result.ledger = self._work.ledger.taken()
         return result
 
     def update(
-        self, *, b: Any = None, c: Any = None, e: Any = None, y: Any = None, g: Any = None
-    ) -> None:
-        """New right-hand sides b_i, c_i, e_i, targets y_i or linear terms g_i, without any message.
+        self, *, b: Any = None, c: Any = None, e: Any = None, y: Any = None, g: Any = None,
+        lower: Any = None, upper: Any = None, z_lower: Any = None, z_upper: Any = None,
+    ) -> None:  # fmt: skip
+        """New right-hand sides b_i, c_i, e_i, targets y_i, linear terms g_i or bounds; no message.
 
         Each is a list with one entry an agent (None: as it was) or a mapping from agents; shapes
-        are those of the problem. For a vertical problem y may also be the vector of all labels.
+        are those of the problem; bounds stay where they are finite. ``z_lower`` and ``z_upper`` are
+        vectors for all. For a vertical problem y may also be the vector of all labels.
         """
         work = self._work
         if work.stack is not None:
@@ -106,12 +115,32 @@ class PreparedProblem:
         whole = work.whole
         if isinstance(whole, VflProblem) and isinstance(y, np.ndarray) and y.ndim == 1:
             y = _labels(whole, y)
-        given = dict(zip(SIDES, (b, c, e, y, g), strict=True))
+        given = dict(zip(SIDES, (b, c, e, y, g, lower, upper), strict=True))
         changes = {k: _by_agent(k, v, whole) for k, v in given.items() if v is not None}
         agents = {i: _changed(i, agent, changes) for i, agent in whole.agents.items()}
+        on_z = {k: v for k, v in (("z_lower", z_lower), ("z_upper", z_upper)) if v is not None}
+        made = whole.holding(agents, **on_z)
+        for name in BOUNDS:
+            _same_places(name, whole, made)
         changed = copy.copy(whole)  # of its own kind: a vertical problem knows its partition
-        object.__setattr__(changed, "agents", whole.holding(agents).agents)
-        self._work = work.updated(changed, set(changes))
+        for name in ("agents", "z_lower", "z_upper"):
+            object.__setattr__(changed, name, getattr(made, name))
+        self._work = work.updated(changed, {*changes, *on_z})
+
+
+def _same_places(name: str, before: Problem, after: Problem) -> None:
+    """Refuse bounds that come or go: what agents told each other would no longer hold."""
+    pairs = [("z", before, after)] if name.startswith("z_") else [
+        (before.who(i), before.agents[i], after.agents[i]) for i in before.agents
+    ]  # fmt: skip
+    for who, old, new in pairs:
+        was, now = getattr(old, name), getattr(new, name)
+        same = was is now or (was is not None and now is not None)
+        if not same or (now is not None and (np.isfinite(was) != np.isfinite(now)).any()):
+            raise InputError(
+                f"update, {who}, {name}: a bound comes or goes; keep the same entries bounded, or "
+                "prepare the changed problem"
+            )
 
 
 def _by_agent(name: str, given: Any, problem: Problem) -> dict[int, Any]:
@@ -131,7 +160,7 @@ def _by_agent(name: str, given: Any, problem: Problem) -> dict[int, Any]:
 
 def _changed(i: int, agent: Agent, changes: Mapping[str, Mapping[int, Any]]) -> Agent:
     """The agent with its new vectors; errors name it."""
-    sides = {k: changes[k][i] for k in ("b", "c", "e") if i in changes.get(k, {})}
+    sides = {k: changes[k][i] for k in ("b", "c", "e", "lower", "upper") if i in changes.get(k, {})}
     objective = agent.objective
     try:
         if i in changes.get("y", {}):

@@ -10,6 +10,29 @@ from ccmac.power import Dispatch
 from ccmac.power.model import EFFICIENCY, RESERVE_PRICE
 
 
+def unique(case: Dispatch, result: Any) -> Any:
+    """Buses whose price is determined: no prices of active rows cancel there (one hour)."""
+    grid = case.grid
+    p, flow = case.generation(result)[0] / grid.base, case.flows(result)[0] / grid.base
+    units, buses = len(p), grid.buses
+    lines = np.zeros((grid.lines, buses))
+    lines[np.arange(grid.lines), grid.line_from] += grid.susceptance
+    lines[np.arange(grid.lines), grid.line_to] -= grid.susceptance
+    ends = (np.abs(lines) > 0) * np.sign(lines)
+    at = np.zeros((buses, units))
+    at[grid.unit_bus, np.arange(units)] = 1
+    full = np.abs(flow) >= grid.rating - 1e-6
+    stuck = (p <= grid.p_min + 1e-6) | (p >= grid.p_max - 1e-6)
+    rows = np.block([
+        [at, -ends.T @ lines], [np.zeros((full.sum(), units)), lines[full]],
+        [np.eye(units)[stuck], np.zeros((stuck.sum(), buses))],
+        [np.zeros((1, units)), np.eye(buses)[[grid.reference]]],
+    ])  # fmt: skip
+    U, s, _ = np.linalg.svd(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    free = U[:, np.count_nonzero(s > 1e-9 * s[0]) :]
+    return np.linalg.norm(free[:buses], axis=1) <= 1e-9
+
+
 def clarabel(case: Dispatch) -> tuple[float, Any]:
     """(cost of generation, prices per MWh by hours and buses)."""
     import cvxpy as cp

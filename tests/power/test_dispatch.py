@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import ccmac
 from ccmac.errors import InputError
 from ccmac.ledger import PHASES
-from power.reference import clarabel
+from power.reference import clarabel, unique
 
 pytest.importorskip("pypower")
 pytest.importorskip("cvxpy")
@@ -33,7 +33,11 @@ def agrees(case: ccmac.power.Dispatch, result: ccmac.Result) -> None:
     assert case.cost(result) == pytest.approx(cost, rel=1e-6)
     assert case.imbalance(result) <= 1e-7
     assert case.overload(result) <= 1e-7
-    assert case.prices(result) == pytest.approx(prices, rel=1e-3, abs=1e-3)
+    known = np.ones(prices.shape, dtype=bool)
+    if case.model.ask.hours == 1:
+        known[0] = unique(case, result)
+        assert known.sum() >= 0.9 * known.size
+    assert case.prices(result)[known] == pytest.approx(prices[known], rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize("areas", [None, 4])
@@ -47,11 +51,12 @@ def test_case118_by_areas_then_with_lines_that_bind() -> None:
     result = solved(case)
     agrees(case, result)
     assert case.cost(result) == pytest.approx(125_947.87, abs=0.01)
-    assert rounds(result) <= 300
+    assert rounds(result) <= 150
     tight = ccmac.power.dc_opf("case118", areas=10, ratings=case.tightened(result, 0.9))
     bound = solved(tight)
     agrees(tight, bound)
-    assert rounds(bound) <= 300
+    assert unique(tight, bound).sum() == 117  # at bus 38 any price from 38.86 to 40.16 would do
+    assert rounds(bound) <= 160
     full = np.abs(tight.flows(bound)[0]) >= 0.999 * tight.grid.base * tight.grid.rating
     assert full.sum() >= 5
     assert np.ptp(tight.prices(bound)) > 1.0
@@ -63,7 +68,7 @@ def test_case118_by_buses_on_its_own_grid() -> None:
     result = solved(case)
     assert case.cost(result) == pytest.approx(125_947.8727, rel=1e-6)
     assert case.imbalance(result) <= 1e-7
-    assert rounds(result) <= 1000
+    assert rounds(result) <= 500
 
 
 def test_hours_with_ramps_storage_and_reserve() -> None:

@@ -69,7 +69,7 @@ class Bounded:
         self, x: Array, z: Array, start: Array, coupled: Array, local: Array, terms: Array
     ) -> Shares:
         """Vector: coupled misfit, r on z. Numbers: base, value, r_f^2, rounding of r and of base,
-        size of r on z, distance^2 from the start, violation of C.
+        size of r on z, distance^2 from the start, ||C x - c||^2, violation of C.
         """
         form, d, u = self.form, self.d, np.append(x, z)
         slope = product(self.H, u) - form.g
@@ -97,11 +97,10 @@ class Bounded:
         far, moved = r[~held], x - start
         numbers = [
             base, value, float(far @ far), self.room * norm(sizes), self.room * size,
-            norm(whole[d:]), float(moved @ moved), self._violation(off),
+            norm(whole[d:]), float(moved @ moved), float(off @ off), self._violation(off),
         ]  # fmt: skip
-        on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
         on_z = whole[d:].astype(np.float64)
-        return Shares(np.append(misfit, on_z), numbers, on_x, slope[d:].astype(np.float64))
+        return Shares(np.append(misfit, on_z), numbers, r, slope[d:].astype(np.float64))
 
     def _own_misfit(self, x: Array) -> Array:
         return (product(self.C, x) - self.c).astype(np.float64)

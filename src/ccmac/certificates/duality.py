@@ -24,11 +24,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ccmac.certificates.bounded import Bounded, Shares, outward, pushed
 from ccmac.certificates.gap import Goal, estimated_radius
 from ccmac.certificates.infeasibility import REACH, VISIBLE, Infeasibility, claimed
-from ccmac.certificates.proof import Proved
+from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.proof import Particulars, Proved
 from ccmac.certificates.recession import Recession
 from ccmac.inputs import Array
 from ccmac.linalg.extended import norm
@@ -129,7 +131,9 @@ class Duality:
             paid = prices.coupled, prices.local[k], prices.terms[k]
             shares.append(agent.gap(own, z, start, *paid))
         total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
-        base, value, far2, noise, room, spread, moved2, _ = map(float, np.add.reduce(rows, axis=0))
+        base, value, far2, noise, room, spread, moved2, local2, _ = map(
+            float, np.add.reduce(rows, axis=0)
+        )
         misfit, r = total[:m], total[m:] + reduced.D.T @ prices.shared
         bound, held = pushed(r, self.lower, self.upper)
         off = reduced.D @ z - reduced.e
@@ -142,11 +146,37 @@ class Duality:
         violation = max(float(rows[:, -1].max()), self._violation(misfit, off))
         moved = math.sqrt(moved2 + float((z - self.z0) @ (z - self.z0)))
         found = DualityGap(value, base + room, slope, violation, moved)
-        gx = np.concatenate([s.slope_x for s in shares])
-        rest = np.where(held, r, 0.0)
+        residuals = {
+            "coupled": norm(misfit), "local": math.sqrt(local2),
+            "shared": norm(off / reduced.unit_D), "consensus": 0.0,
+        }  # fmt: skip
+        told = Particulars(residuals, self._multipliers(shares, prices, r, held), value)
+        none = np.zeros(0)
+        return found, Proved(
+            x, z, math.nan, slope, violation, moved, none, none, prices.coupled, told
+        )
+
+    def _multipliers(
+        self, shares: list[Shares], prices: Prices, r: Array, held: NDArray[np.bool_]
+    ) -> Multipliers:
+        """The prices with what is left of every agent's slope in z; bounds on z hold their part."""
+        rest, agents = np.where(held, r, 0.0), self.problem.agents
+        shared = self._by_agent(prices.shared)
         gz = np.stack([s.slope_z for s in shares])
         gz -= np.maximum(rest, 0.0) * self.sets[0] + np.minimum(rest, 0.0) * self.sets[1]
-        return found, Proved(x, z, math.nan, slope, violation, moved, gx, gz, prices.coupled)
+        for k, (i, agent) in enumerate(agents.items()):
+            gz[k] += self.reduced.B[k].T @ prices.coupled
+            if agent.D is not None:
+                gz[k] += agent.D.T @ shared[i]
+        left = np.where(held, 0.0, r) / self.problem.n
+        return Multipliers(
+            prices.coupled, prices.local, [shared[i] for i in agents], left[None] - gz
+        )
+
+    def _by_agent(self, shared: Array) -> list[Array]:
+        """Prices of the scaled shared rows, in every agent's own rows."""
+        ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
+        return list(np.split(self.reduced.unit_D * shared, ends))
 
     def _violation(self, misfit: Array, off: Array) -> float:
         """Of the coupled and shared unit rows, beside max(1, right-hand side)."""
@@ -177,8 +207,7 @@ class Duality:
         if not claimed(value - room, defect, size):
             return None
         rest = np.where(held, r, 0.0)
-        ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
-        shared = np.split(reduced.unit_D * prices.shared, ends)
+        shared = self._by_agent(prices.shared)
         agents = list(self.problem.agents)
         return Infeasibility(
             _words(norm(prices.coupled), norm(prices.shared), norm(rest), rows[:, 5:]),

@@ -127,15 +127,18 @@ class Conflicts:
         It carries the equations too where all may know them.
         """
         problem, found = self.problem, {}
-        if not {"C", "D"} & problem.present:
+        if not {"C", "D"} & problem.present or self.work.agreed.get("independent"):
             return None
-        rows = np.zeros((len(problem.agents), 4))
+        rows = np.zeros((len(problem.agents), 5))
         families = self.work.local.spaces, self.work.shared.spaces
         for k, (i, agent) in enumerate(problem.agents.items()):
             for column, (block, right) in enumerate(((agent.C, agent.c), (agent.D, agent.e))):
-                if block is None or right is None or not len(right) or not families[column]:
+                if block is None or not families[column]:
                     continue
                 space = families[column][k]
+                rows[k, 4] += space.rank < block.shape[0]
+                if right is None or not len(right):
+                    continue
                 seen = contradiction(block, right, space)
                 size = float(np.linalg.norm(space.coordinates(right)))
                 if seen is not None and claimed(seen.sure, seen.defect, size):
@@ -144,6 +147,7 @@ class Conflicts:
         told = self.runtime.ride(rows, whole=True)
         _ = self.work.reduced  # where all may know the equations, they travel along
         seen_by_all = told.value
+        self.work.agreed["independent"] = not seen_by_all[:, 4].any()  # whatever the right sides
         for column, (block, right) in enumerate((("C", "c"), ("D", "e"))):
             values = seen_by_all[:, 2 * column]
             if values.any():
@@ -162,6 +166,8 @@ class Conflicts:
 
     def together(self, reduced: Reduced) -> Infeasibility | None:
         """Among all equations, where everybody knows them: no rounds unless there is one."""
+        if not reduced.U_null.shape[1]:
+            return None
         right = reduced.right
         outside = reduced.U_null @ (reduced.U_null.T @ right)
         length, whole = float(np.linalg.norm(outside)), float(np.linalg.norm(right))

@@ -4,13 +4,14 @@ For every row and bound the Lagrangian is f + lambda'(A x - b), lambda >= 0 for 
 With r_x = grad_x f_i + A_i'y + C_i'kappa_i the prices of the bounds are lower = max(r_x, 0) and
 upper = max(-r_x, 0), likewise for z with the sum over all agents. Signs that rounding made wrong
 are set to zero. Violations are those of the user's rows: of an inequality the positive part.
-Cost (phase monitor): two averagings, one reduction, one gradient.
+Cost (phase monitor): one averaging, two reductions, one gradient.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -70,11 +71,14 @@ def in_users_rows(work: Workspace, result: Result) -> Result:
     if not np.isfinite(result.objective) and not result.residuals:
         return replace(result, **found)
     with work.ledger.phase("monitor"):
+        priced = None
+        if isinstance(result.multipliers, Multipliers):
+            priced = _prices(work, way, result.multipliers, x, z)
         norms, value = _violations(work, way, x, z)
         found["residuals"] = {**result.residuals, **norms}
         found["objective"] = value
-        if isinstance(result.multipliers, Multipliers):
-            found["multipliers"] = _prices(work, way, result.multipliers, x, z)
+        if priced is not None:
+            found["multipliers"] = priced()
     return replace(result, **found)
 
 
@@ -123,7 +127,8 @@ def outside(v: Array, lower: Array | None, upper: Array | None) -> Array:
 # -- prices ----------------------------------------------------------------------------------------
 def _prices(
     work: Workspace, way: Reduction, prices: Multipliers, x: list[Array], z: Array
-) -> Multipliers:
+) -> Callable[[], Multipliers]:
+    """Prices in the user's rows, to be asked for when the next message has gone."""
     user, shared = way.user, way.shared(prices.coupled, prices.shared)
     coupled = prices.coupled[: user.m]
     top = WRONG_SIGN * max(1.0, float(np.abs(prices.coupled).max(initial=0.0)))
@@ -142,11 +147,15 @@ def _prices(
         lower.append(_bound_price(r_x, agent.lower))
         upper.append(_bound_price(-r_x, agent.upper))
         on_z.append(r_z)
-    z_lower = z_upper = np.zeros(user.q)
-    if user.z_lower is not None or user.z_upper is not None:
-        rest = user.n * work.runtime.average(np.stack(on_z))[0]
-        z_lower, z_upper = _bound_price(rest, user.z_lower), _bound_price(-rest, user.z_upper)
-    return Multipliers(coupled, local, shared, prices.consensus, lower, upper, z_lower, z_upper)
+    bounded = user.z_lower is not None or user.z_upper is not None
+    told = work.runtime.ride(np.stack(on_z)) if bounded else None
+
+    def known() -> Multipliers:
+        rest = np.zeros(user.q) if told is None else told.value
+        ends = _bound_price(rest, user.z_lower), _bound_price(-rest, user.z_upper)
+        return Multipliers(coupled, local, shared, prices.consensus, lower, upper, *ends)
+
+    return known
 
 
 def _signed(price: Array, sense: Senses | None, rounding: float) -> Array:

@@ -38,7 +38,14 @@ class Reduction:
     @classmethod
     def of(cls, user: Problem, runtime: Runtime) -> Reduction:
         """Of the agents owned here; every process must call it."""
-        plan = layout(user, runtime)
+        return cls._with(user, layout(user, runtime))
+
+    def again(self, user: Problem) -> Reduction:
+        """Of a problem with the same matrices and senses; no communication."""
+        return self._with(user, self.layout)
+
+    @classmethod
+    def _with(cls, user: Problem, plan: Layout) -> Reduction:
         agents = {i: _reduced(user, i, plan) for i in user.agents}
         present = set(user.present) | ({"A"} if plan.rows.size else set())
         present |= {"A", "B"} if plan.width > user.m else set()

@@ -72,6 +72,7 @@ class Run:
         self.alternatives: tuple[Alternative, ...] = ()
         self.begun = time.perf_counter()
         self.warnings: list[str] = []
+        self.found: Result | None = None  # before it is told in the user's rows
         self._told: Rider | None = None
 
     # -- preparation -------------------------------------------------------------------------------
@@ -137,6 +138,7 @@ class Run:
             found = self._out_of_time()
         finally:
             self.work.runtime.limit(math.inf)
+        self.found = found
         return replace(in_users_rows(self.work, found), names=names_of(self.work))
 
     def _out_of_time(self) -> Result:

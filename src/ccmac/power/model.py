@@ -200,15 +200,15 @@ class Model:
         for k, top in enumerate(grid.p_max):
             room = ask.ramp * float(top)
             for t in range(ask.hours):
-                terms, before = [(("p", k, t), 1.0)], 0.0
+                terms, most, least = [(("p", k, t), 1.0)], 0.0, 0.0
                 if t:
                     terms.append((("p", k, t - 1), -1.0))
-                elif ask.before is None:
-                    continue
-                else:
-                    before = float(ask.before[k])
-                self._row("ramp", terms, before + room, "<=")
-                self._row("ramp", terms, before - room, ">=")
+                elif ask.before is not None:
+                    most = least = float(ask.before[k])
+                else:  # any output is possible; the rows are there for a window that rolls on
+                    most, least = float(top), float(grid.p_min[k])
+                self._row("ramp", terms, most + room, "<=")
+                self._row("ramp", terms, least - room, ">=")
 
     def _storage(self) -> None:
         for k, store in enumerate(self.ask.storage):

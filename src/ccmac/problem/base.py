@@ -107,13 +107,15 @@ class Problem:
         return who(i, self.agents[i].name if i in self.agents else None)
 
     def holding(
-        self, agents: Mapping[int, Agent], present: Collection[str] | None = None
-    ) -> Problem:
-        """The same sizes, senses, bounds and names with other agents."""
+        self, agents: Mapping[int, Agent], present: Collection[str] | None = None,
+        *, z_lower: Any = None, z_upper: Any = None,
+    ) -> Problem:  # fmt: skip
+        """The same sizes, senses, names and (unless given) bounds with other agents."""
         return Problem(
             agents, n=self.n, q=self.q, m=self.m,
             present=self.present if present is None else present, sense=self.sense,
-            z_lower=self.z_lower, z_upper=self.z_upper, row_names=self.row_names,
+            z_lower=self.z_lower if z_lower is None else z_lower,
+            z_upper=self.z_upper if z_upper is None else z_upper, row_names=self.row_names,
             z_names=self.z_names,
         )  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class Workspace:
             )
         self.runtime, self.ledger = runtime, runtime.ledger
         self.recycles = False  # whether solves leave something behind for later ones
+        self.agreed: dict[str, Any] = {}  # what a method's agents told each other, for later solves
         self.doubts: list[str] = []  # declared constants that did not hold when tried
         with self.ledger.phase("setup"):
             self.problem, limited, (self.curvature, self._form) = _owned_part(self.whole, runtime)
@@ -69,18 +71,21 @@ class Workspace:
     def updated(self, whole: Problem, changed: Collection[str]) -> Workspace:
         """The same matrices with other right-hand sides or linear terms; keeps what it can.
 
-        ``changed`` names them (b, c, e, or others of the objectives). No communication, unless
-        the problem has limits: it is then reduced anew.
+        ``changed`` names them (b, c, e, values of bounds, or others of the objectives). No
+        communication.
         """
-        if self.reduction is not None:
-            fresh = Workspace(whole, self.runtime)
-            fresh.recycles = self.recycles
-            return fresh
-        other = copy.copy(self)
+        other, way = copy.copy(self), self.reduction
         other.whole, other.doubts = whole, []
-        other.problem = (
-            whole if self.problem is self.whole else whole.restricted(self.runtime.owned)
-        )
+        before = self.problem if way is None else way.user
+        other.problem = whole
+        if before is not self.whole:
+            held = {i: whole.agents[i] for i in self.runtime.owned}
+            other.problem = whole.holding(held, before.present)
+        if way is not None:
+            other.reduction = way.again(other.problem)
+            other.problem = other.reduction.problem
+        lost = self.agreed.keys() if "y" in changed else {"flats"} if "g" in changed else set()
+        other.agreed = {k: v for k, v in self.agreed.items() if k not in lost}
         for name in [k for k in vars(other) if k in CACHED]:
             if not KEPT.get(name, frozenset(changed)).isdisjoint(changed):
                 del vars(other)[name]
@@ -88,6 +93,11 @@ class Workspace:
         if known is not None:
             other.eliminated = again = copy.copy(known)
             again.told(other.problem)
+        if "c" in changed and "local" in vars(self):
+            other.local = self.local.again(other.problem)
+        equations: Reduced | None = vars(self).get("reduced")
+        if equations is not None and "e" not in changed and {"b", "c"} & set(changed):
+            other.reduced = equations.again(other.problem, other.local)
         return other
 
     @cached_property

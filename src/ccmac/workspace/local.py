@@ -8,6 +8,8 @@ Range(C_i'), and the least-norm point C_i^+ c_i.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from ccmac.inputs import Array
@@ -65,6 +67,19 @@ class LocalEquations:
         self.point = np.concatenate(point)
         ranks = [space.rank for space in self.spaces]
         self._projector = LocalFamily("C", self.bases, ranks, d, self.ledger, present=True)
+
+    def again(self, problem: Problem) -> LocalEquations:
+        """The same rows with the right-hand sides of ``problem``; of factorized ones."""
+        other = copy.copy(self)
+        right = [
+            np.zeros(problem.p[i]) if agent.c is None else agent.c
+            for i, agent in problem.agents.items()
+        ]
+        other.right = np.concatenate(right) if right else np.zeros(0)
+        if not self.empty:
+            pairs = zip(self.spaces, right, strict=True)
+            other.point = np.concatenate([s.basis @ s.coordinates(c) for s, c in pairs])
+        return other
 
     def _pseudo_inverse(self, right: Array) -> Array:
         """C' q(CC') right."""

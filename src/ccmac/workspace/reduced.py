@@ -12,8 +12,9 @@ r (q + 1) floats per agent, where that is affordable.
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from ccmac.linalg.extended import EPS_LONG
 from ccmac.linalg.ranks import RowSpace, rank_cut, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
-from ccmac.runtime.base import Runtime
+from ccmac.runtime.base import Rider, Runtime
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
 
@@ -98,8 +99,9 @@ class Reduced:
         factors, B, beta, squares, D, e, facts = np.split(gathered, ends, axis=1)
         self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0).reshape(m, q)
         self.size_B = np.add.reduce(np.abs(B), axis=0).reshape(m, q)  # the sum may cancel
-        self.beta = np.add.reduce(beta, axis=0)
-        self.size_b = np.add.reduce(np.abs(beta), axis=0)
+        self._sides: Rider | Array = np.stack(
+            [np.add.reduce(beta, axis=0), np.add.reduce(np.abs(beta), axis=0)]
+        )
         self.angle, self.doubtful = float(facts[:, 0].max()), bool(facts[:, 1].any())
         rows_of = table.r
         used = np.arange(deep)[None, :] < rows_of[:, None]
@@ -160,6 +162,36 @@ class Reduced:
         self.doubtful = self.doubtful or dropped > DOUBT or self.shared.dropped > DOUBT
         self.frobenius = float(np.linalg.norm(T))
         self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else np.inf
+
+    # -- right-hand sides ----------------------------------------------------------------------
+    def again(self, problem: Problem, local: LocalEquations) -> Reduced:
+        """The same equations with the b_i and c_i of ``problem``, which travel with a message."""
+        other = copy.copy(self)
+        points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
+        pairs = zip(self.kernels, points, strict=True)
+        other.problem, other.kernels = problem, [replace(k, point=p) for k, p in pairs]
+        rows = []
+        for A, kernel, agent in zip(self.A, other.kernels, problem.agents.values(), strict=True):
+            beta = (0.0 if agent.b is None else agent.b) - A @ kernel.point
+            rows.append(np.append(beta, np.abs(beta)))
+        if problem.m:
+            other._sides = self.runtime.ride(np.stack(rows))
+        return other
+
+    def _known(self) -> Array:
+        if isinstance(self._sides, Rider):
+            self._sides = self._sides.value.reshape(2, -1)
+        return self._sides
+
+    @property
+    def beta(self) -> Array:
+        """sum_i b_i - A_i C_i^+ c_i."""
+        return np.asarray(self._known()[0])
+
+    @property
+    def size_b(self) -> Array:
+        """The sum of their sizes."""
+        return np.asarray(self._known()[1])
 
     # -- in scaled rows (coupled, then shared) -------------------------------------------------
     @property

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -55,7 +56,7 @@ class Equations:
         self.top = self.combine[:m]
         self.Z = (self.top.T * reduced.unit) @ reduced.Bbar.astype(np.float64)
         self.Z = self.Z + self.combine[m:].T @ reduced.D
-        self.v = self.combine.T @ reduced.right
+        self._reduced = reduced
         self.G = self.top.T @ np.hstack([G for G, _ in flats])
         self.gamma = np.concatenate([gamma for _, gamma in flats])
         self.fixed = np.flatnonzero(lower == upper)
@@ -70,6 +71,11 @@ class Equations:
         )
         self.size = int(ends[-1]) + 1
         self.signs = np.repeat([1.0, -1.0, 1.0, -1.0], sizes)
+
+    @cached_property
+    def v(self) -> Array:
+        """The right-hand sides of the whitened rows; they may arrive with the first message."""
+        return np.asarray(self.combine.T @ self._reduced.right)
 
     def lam(self, mu: Array) -> Array:
         """Prices of the unit rows."""

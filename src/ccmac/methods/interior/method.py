@@ -22,6 +22,7 @@ from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.state import Setup
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.options import option
+from ccmac.objectives import Limited
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -50,12 +51,15 @@ def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
         N = kernel.basis
         unit_rows = (reduced.unit[:, None] * (reduced.A[k] @ N)) @ N.T
         blocks.append(Block(form, problem.d[i], kernel, unit_rows))
-    told = np.zeros((len(blocks), 3 + q + m + 2 * q))
-    for row, block in zip(told, blocks, strict=True):
-        row[:3] = block.steepness, block.width, block.flat.shape[1]
-        row[3 + block.support] = 1.0
-        row[3 + q + m :] = np.append(block.form.lower[block.d :], block.form.upper[block.d :])
-    facts, supports, bounds = np.split(runtime.gather(told), [3, 3 + q + m], axis=1)
+    if "interior" not in work.agreed:
+        told = np.zeros((len(blocks), 3 + q + m + 2 * q))
+        for row, block in zip(told, blocks, strict=True):
+            row[:3] = block.steepness, block.width, block.flat.shape[1]
+            row[3 + block.support] = 1.0
+        told[:, 3 + q + m :] = [_own_ends(work, i) for i in problem.agents]
+        work.agreed["interior"] = runtime.gather(told)
+    facts, supports, bounds = np.split(work.agreed["interior"], [3, 3 + q + m], axis=1)
+    bounds = _with_everybodys(work, bounds)
     steepest = float(facts[:, 0].max())
     for block in blocks:
         block.scale(float(np.exp2(-np.round(np.log2(steepest)))) if steepest > 0 else 1.0)
@@ -68,6 +72,25 @@ def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
     return Interior(work, reduced, blocks, setup), bounds
 
 
+def _own_ends(work: Workspace, i: int) -> Array:
+    """Lower and upper ends of z that agent i's own objective sets."""
+    objective, q = work.problem.agents[i].objective, work.problem.q
+    if isinstance(objective, Limited):
+        objective = objective.objective
+    form = objective.polyhedral(work.whole.d[i], q)
+    return np.append(form.lower[-q:] if q else [], form.upper[-q:] if q else [])
+
+
+def _with_everybodys(work: Workspace, ends: Array) -> Array:
+    """The agents' ends of z within those that the problem sets for all."""
+    whole, (low, high) = work.whole, np.split(ends, 2, axis=1)
+    if whole.z_lower is not None:
+        low = np.maximum(low, whole.z_lower)
+    if whole.z_upper is not None:
+        high = np.minimum(high, whole.z_upper)
+    return np.hstack([low, high])
+
+
 def _flats(work: Workspace, blocks: list[Block], counts: Array) -> list[tuple[Array, Array]]:
     """By agents: the unit rows along their flat directions and the slopes there."""
     m, most = work.problem.m, int(counts.max())
@@ -77,7 +100,9 @@ def _flats(work: Workspace, blocks: list[Block], counts: Array) -> list[tuple[Ar
     for row, block in zip(rows, blocks, strict=True):
         p = block.flat.shape[1]
         row[:m, :p], row[m, :p] = block.A @ block.flat[: block.d], block.flat.T @ block.g_y
-    found = work.runtime.gather(rows.reshape(len(blocks), -1)).reshape(len(counts), m + 1, most)
+    if "flats" not in work.agreed:
+        work.agreed["flats"] = work.runtime.gather(rows.reshape(len(blocks), -1))
+    found = work.agreed["flats"].reshape(len(counts), m + 1, most)
     return [(f[:m, :p], f[m, :p]) for f, p in zip(found, counts, strict=True)]
 
 

@@ -64,7 +64,6 @@ class Agents:
         self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
         self.unit, self.k = blocks[0].unit, self.problem.q + self.problem.m
         self.equations = Equations(reduced, setup.lower, setup.upper, setup.flats)
-        self.reach = float(np.linalg.norm((reduced.U.T @ reduced.right) / reduced.sigma))
         ends = np.cumsum([0, *(len(gamma) for _, gamma in setup.flats)])
         self.flat_of = [slice(ends[i], ends[i + 1]) for i in self.problem.agents]
         # Entries of the summed matrix that some agent fills, and where each agent's go.
@@ -77,6 +76,12 @@ class Agents:
             upper = np.triu_indices(len(block.support))
             at = place[block.support[upper[0]], block.support[upper[1]]]
             self.places.append((upper, at))
+
+    @property
+    def reach(self) -> float:
+        """The size of a point that meets the equations."""
+        reduced = self.reduced
+        return float(np.linalg.norm((reduced.U.T @ reduced.right) / reduced.sigma))
 
     # -- the state ---------------------------------------------------------------------------------
     def inside(self) -> InteriorState:
