@@ -1,7 +1,8 @@
 """One agent's part of the Newton system: its block factorized, the common unknowns left.
 
 The agent's unknowns are y = (x_i, t) and the multipliers nu of its own rows E y + F z = f tau (an
-orthonormal form of C_i, the epigraphs' rows, entries fixed by equal bounds). Everybody's are
+orthonormal form of C_i, or its own rows where these are sparse and independent; the epigraphs'
+rows; entries fixed by equal bounds). Everybody's are
 c = (z, lambda, tau), lambda for the coupled rows in unit length, projected on ker C_i. With
 
     M = [[H_yy + Theta + rho, E'], [E, -delta]],  W the columns and V the rows of c,
@@ -30,8 +31,41 @@ from ccmac.workspace.reduced import Kernel
 RHO = 1e-8  # curvature of a proximal term; its inverse times eps is what sums lose
 DELTA = 1e-10  # its counterpart on rows: dependent ones
 FLAT = 1e-9  # singular values below this share of the largest: a direction without curvature
-DENSE = 1500  # unknowns up to which a block is factorized as a dense matrix
+DENSE = 300  # unknowns up to which a block is factorized as a dense matrix
+LARGE = 1500  # the same where its own rows have an orthonormal form, which is dense
+HELD = 1e5  # condition of unit rows up to which they need no orthonormal form
 PARTS = 3  # right-hand sides known at once: of the residuals, of t = 0, of t = 1
+
+
+class OwnRows:
+    """C_i x = c_i as it enters the block: ``rows`` x = ``right``.
+
+    They are an orthonormal basis of the row space, or (``scale``) the rows themselves in unit
+    length where those are sparse, many and independent.
+    """
+
+    def __init__(self, kernel: Kernel, C: Any, d: int) -> None:
+        self.kernel, space = kernel, kernel.space
+        self.scale: Array | None = None
+        self.rows, self.right = sp.csr_array(space.basis.T), space.basis.T @ kernel.point
+        many = is_sparse(C) and C.shape[0] + d > DENSE
+        if many and space.rank == C.shape[0] and space.condition <= HELD:
+            self.scale = space.inverse_lengths
+            self.rows = sp.csr_array(sp.diags_array(self.scale) @ C)
+            self.right = np.asarray(self.rows @ kernel.point)
+
+    def held(self, inside: Array) -> Array:
+        """nu with rows' nu = basis ``inside``."""
+        if self.scale is None:
+            return inside
+        return np.asarray(self.kernel.space.multipliers(inside) / self.scale)
+
+    def prices(self, nu: Array, inside: Array) -> Array:
+        """Prices of C_i's own rows with C'kappa = rows' nu - basis ``inside``."""
+        space = self.kernel.space
+        if self.scale is None:
+            return space.multipliers(nu - inside)
+        return np.asarray(self.scale * nu - space.multipliers(inside))
 
 
 class Block:
@@ -39,8 +73,9 @@ class Block:
 
     unit: float = 1.0
 
-    def __init__(self, form: Polyhedral, d: int, kernel: Kernel, A: Array) -> None:
+    def __init__(self, form: Polyhedral, d: int, kernel: Kernel, A: Array, C: Any) -> None:
         self.form, self.d, self.q, self.A = form, d, len(form.g) - d, A
+        self.own = OwnRows(kernel, C, self.d)
         aux = sum(len(term.a) for term in form.terms)
         self.size = d + aux
         self.H_xx: Any = form.H[:d, :d]
@@ -50,10 +85,10 @@ class Block:
         lower = np.concatenate([form.lower[:d], *(term.lower for term in form.terms)])
         upper = np.concatenate([form.upper[:d], np.full(aux, np.inf)])
         self.fixed = np.flatnonzero(lower == upper)
-        E, self.F, self.f = self._rows(kernel, lower[self.fixed])
+        E, self.F, self.f = self._rows(lower[self.fixed])
         lower[self.fixed], upper[self.fixed] = -np.inf, np.inf
         self.sides, self.flat = Sides(lower, upper), np.zeros((self.size, 0))
-        self.small = self.size + len(self.f) <= DENSE
+        self.small = self.size + len(self.f) <= (LARGE if self.own.scale is None else DENSE)
         self.E: Any = dense(E) if self.small else E
         self.H_xx = dense(self.H_xx) if self.small else sp.csr_array(self.H_xx)
         self._find_flat()
@@ -64,11 +99,11 @@ class Block:
         touched[: self.q] |= np.any(self.H_zz != 0, axis=0)
         self.support = np.flatnonzero(touched)
 
-    def _rows(self, kernel: Kernel, values: Array) -> tuple[sp.csr_array, Array, Array]:
+    def _rows(self, values: Array) -> tuple[sp.csr_array, Array, Array]:
         """(E, F, f): own equations, epigraphs, fixed entries."""
-        d, size, q, basis = self.d, self.size, self.q, kernel.space.basis
-        rows = [sp.hstack([sp.csr_array(basis.T), sp.csr_array((basis.shape[1], size - d))])]
-        shared, right = [np.zeros((basis.shape[1], q))], [basis.T @ kernel.point]
+        d, size, q, own = self.d, self.size, self.q, self.own
+        rows = [sp.hstack([own.rows, sp.csr_array((own.rows.shape[0], size - d))])]
+        shared, right = [np.zeros((own.rows.shape[0], q))], [own.right]
         start = d
         for term in self.form.terms:
             count, end = len(term.h), start + len(term.a)
@@ -125,8 +160,8 @@ class Block:
         on_y[: self.d] = self.H_xx @ x + self.H_xz @ z
         return on_y, self.H_xz.T @ x + self.H_zz @ z
 
-    def near(self, x: Array, z: Array, along: Array, basis: Array) -> OwnPoint:
-        """A point with prices: ``along`` = K'lambda on x (cost scaled), ``basis`` of C_i's rows."""
+    def near(self, x: Array, z: Array, along: Array) -> OwnPoint:
+        """A point with prices: ``along`` = K'lambda on x (cost scaled)."""
         u, slacks, prices = np.append(x, z), [], []
         for term in self.form.terms:
             image = np.asarray(term.R @ u) - term.h
@@ -135,9 +170,11 @@ class Block:
         y = np.concatenate(
             [np.clip(x, self.form.lower[: self.d], self.form.upper[: self.d]), *slacks]
         )
-        nu = np.concatenate([basis.T @ along, *prices, np.zeros(len(self.fixed))])
+        basis = self.own.kernel.space.basis
+        inside = basis.T @ along
+        nu = np.concatenate([self.own.held(inside), *prices, np.zeros(len(self.fixed))])
         slope = self.slope(y, z)[0] - self.g_y + self.E.T @ nu
-        slope[: self.d] += along - basis @ (basis.T @ along)
+        slope[: self.d] += along - basis @ inside
         nu[len(nu) - len(self.fixed) :] = -slope[self.fixed]
         v = np.maximum(self.sides.sign * slope[self.sides.at], 0.0)
         return OwnPoint(y, nu, self.sides.slack(y, 1.0), v)

@@ -48,9 +48,10 @@ def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
     blocks = []
     for k, (i, agent) in enumerate(problem.agents.items()):
         kernel, form = reduced.kernels[k], agent.objective.polyhedral(problem.d[i], q)
-        N = kernel.basis
-        unit_rows = (reduced.unit[:, None] * (reduced.A[k] @ N)) @ N.T
-        blocks.append(Block(form, problem.d[i], kernel, unit_rows))
+        A, basis = reduced.unit[:, None] * reduced.A[k], kernel.space.basis
+        at = np.flatnonzero(np.any(A != 0, axis=1))
+        A[at] -= (A[at] @ basis) @ basis.T
+        blocks.append(Block(form, problem.d[i], kernel, A, agent.C))
     if "interior" not in work.agreed:
         told = np.zeros((len(blocks), 3 + q + m + 2 * q))
         for row, block in zip(told, blocks, strict=True):

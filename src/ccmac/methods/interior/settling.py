@@ -31,7 +31,7 @@ def begun(agents: Agents, x: Array, z: Array, dual: Array, price: Array) -> Inte
     points, unit = [], agents.unit
     for k, block in enumerate(agents.blocks):
         along = unit * space.x_of(space.x(dual), k)
-        points.append(block.near(space.x_of(x, k), z, along, reduced.kernels[k].space.basis))
+        points.append(block.near(space.x_of(x, k), z, along))
     rows = np.zeros(len(reduced.U))
     m = len(reduced.unit)
     rows[:m] = unit * price[:m] / reduced.unit

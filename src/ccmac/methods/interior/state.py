@@ -142,8 +142,8 @@ class Agents:
         local, terms = [], []
         for k, (block, p) in enumerate(zip(self.blocks, self.points(state), strict=True)):
             space, nu = reduced.kernels[k].space, p.nu / size
-            inside = nu[: space.rank] - space.basis.T @ (reduced.A[k].T @ coupled)
-            local.append(space.multipliers(inside))
+            inside = space.basis.T @ (reduced.A[k].T @ coupled)
+            local.append(block.own.prices(nu[: space.rank], inside))
             terms.append(nu[space.rank : len(nu) - len(block.fixed)])
         return Prices(coupled, shared, local, terms)
 
