@@ -34,6 +34,7 @@ from ccmac.methods.sliding.method import CrossSliding
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.workspace import Workspace
+from ccmac.workspace.supports import BITS
 
 INTERIOR = 9
 SKETCHED = 12
@@ -73,7 +74,7 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
         k = problem.q + problem.m
         room = 1 if runtime.averaging.rows_known else problem.n
         width = _triangle(k) + k + (2 + PARTS) * (k + 1) + FACTS
-        once = runtime.gather_cost(3 + k + 2 * problem.q)
+        once = runtime.gather_cost(3 + 2 * problem.q + -(-k // BITS))
         step = Cost(argmins=1) + average(width) + average(k + 1, room) + runtime.gather_cost(1)
         steps, within, kept = INTERIOR, 3.0, 3 * FLOAT_BYTES * (k + 1) ** 2
     return Alternative(SUM, method.name, once, step, steps, within, kept, method.reveals)

@@ -23,6 +23,7 @@ from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.options import option
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.supports import Packing, bits, words
 
 COMMON = 1_200  # shared variables and coupled and shared rows: one dense system for everybody
 OWN = 3_000  # an agent's unknowns, epigraphs included
@@ -49,12 +50,15 @@ def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
         N = kernel.basis
         unit_rows = (reduced.unit[:, None] * (reduced.A[k] @ N)) @ N.T
         blocks.append(Block(form, problem.d[i], kernel, unit_rows))
-    told = np.zeros((len(blocks), 3 + q + m + 2 * q))
-    for row, block in zip(told, blocks, strict=True):
-        row[:3] = block.steepness, block.width, block.flat.shape[1]
-        row[3 + block.support] = 1.0
-        row[3 + q + m :] = np.append(block.form.lower[block.d :], block.form.upper[block.d :])
-    facts, supports, bounds = np.split(runtime.gather(told), [3, 3 + q + m], axis=1)
+    facts, bounds = np.zeros((len(blocks), 3)), np.zeros((len(blocks), 2 * q))
+    touched = np.zeros((len(blocks), q + m), dtype=bool)
+    for k, block in enumerate(blocks):
+        facts[k] = block.steepness, block.width, block.flat.shape[1]
+        touched[k, block.support] = True
+        bounds[k] = np.append(block.form.lower[block.d :], block.form.upper[block.d :])
+    told = runtime.gather(np.hstack([facts, bounds, words(touched)]))
+    facts, bounds, support_words = np.split(told, [3, 3 + 2 * q], axis=1)
+    supports = bits(support_words, q + m)
     steepest = float(facts[:, 0].max())
     for block in blocks:
         block.scale(float(np.exp2(-np.round(np.log2(steepest)))) if steepest > 0 else 1.0)
@@ -62,22 +66,31 @@ def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
     crossed = lower > upper
     inside = 0.5 * (lower[crossed] + upper[crossed])
     lower[crossed] = upper[crossed] = inside  # refuted before the first proof
-    flats = _flats(work, blocks, facts[:, 2].astype(int))
-    setup = Setup(lower, upper, supports, flats, int(facts[:, 1].max()))
+    flats = _flats(
+        work, blocks, facts[:, 2].astype(int), Packing(supports[:, q:], work.problem.n, m)
+    )
+    setup = Setup(lower, upper, supports.astype(np.float64), flats, int(facts[:, 1].max()))
     return Interior(work, reduced, blocks, setup), bounds
 
 
-def _flats(work: Workspace, blocks: list[Block], counts: Array) -> list[tuple[Array, Array]]:
+def _flats(
+    work: Workspace, blocks: list[Block], counts: Array, packing: Packing
+) -> list[tuple[Array, Array]]:
     """By agents: the unit rows along their flat directions and the slopes there."""
     m, most = work.problem.m, int(counts.max())
     if not most:
         return [(np.zeros((m, 0)), np.zeros(0))] * len(counts)
-    rows = np.zeros((len(blocks), m + 1, most))
-    for row, block in zip(rows, blocks, strict=True):
-        p = block.flat.shape[1]
-        row[:m, :p], row[m, :p] = block.A @ block.flat[: block.d], block.flat.T @ block.g_y
-    found = work.runtime.gather(rows.reshape(len(blocks), -1)).reshape(len(counts), m + 1, most)
-    return [(f[:m, :p], f[m, :p]) for f, p in zip(found, counts, strict=True)]
+    told = []
+    for i, block in zip(work.problem.agents, blocks, strict=True):
+        rows, slopes, p = np.zeros((m, most)), np.zeros(most), block.flat.shape[1]
+        rows[:, :p], slopes[:p] = block.A @ block.flat[: block.d], block.flat.T @ block.g_y
+        told.append(np.append(packing.packed(rows, i), slopes))
+    found = work.runtime.gather(np.stack(told))
+    everybody = packing.unpacked(found[:, :-most], most)
+    return [
+        (rows[:, :p], slopes[:p])
+        for rows, slopes, p in zip(everybody, found[:, -most:], counts, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
