@@ -21,6 +21,7 @@ from ccmac.runtime.masked import Masked
 from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace import supports
+from ccmac.workspace.compressed import Compressed, compressible
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.eliminated import Eliminated, form_rows
@@ -130,6 +131,21 @@ class Workspace:
             return None
         with self.ledger.phase("setup"):
             return Explicit.of(self.problem, self.runtime, self.curvature)
+
+    @cached_property
+    def compressible(self) -> bool:
+        """Whether the coupled rows may be brought to the range of the A_i."""
+        if self.stack is not None or isinstance(self.runtime.averaging, Masked):
+            return False
+        with self.ledger.phase("setup"):
+            return compressible(self.problem, self.runtime, self.curvature)
+
+    @cached_property
+    def compressed(self) -> tuple[Compressed, Workspace]:
+        """The problem on that range, and what follows from it; where it is :attr:`compressible`."""
+        with self.ledger.phase("setup"):
+            found = Compressed(self.problem, self.runtime, self.curvature)
+            return found, Workspace(found.problem, self.runtime)
 
     @cached_property
     def eliminated(self) -> Eliminated | None:

@@ -55,6 +55,9 @@ def cases(n: int) -> Iterator[tuple[ccmac.Problem, tuple[dict[str, Any], ...]]]:
     yield mixed(n), AVERAGED
     for stray in (False, True):
         yield sparse_coupling(3, n, stray=stray), ({"method": "auto"},)
+    random = np.random.default_rng(9)  # so many rows that they are brought to their range
+    X, y = random.standard_normal((1_300, 9)), random.standard_normal(1_300)
+    yield ccmac.vfl.problem(X, y, n, l1=0.05), ({"method": "cross-ipm"},)
     for seed in range(3):
         absent = random_quadratic(seed, n=n, q=4, m=3, sparse=seed == 1, absent=0.4)
         yield absent, AVERAGED
