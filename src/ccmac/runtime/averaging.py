@@ -37,7 +37,9 @@ class Averaging(ABC):
     floats_total: int  # the same for all agents together
     messages: int  # sent by all agents together
     longest: int  # rows in the longest message
-    extra: int = 0  # floats of the scheme's own in every row
+    words_each: int = 1  # words of eight bytes in which a number that is summed travels
+    extra: int = 0  # words of the scheme's own in every row
+    grain: float = 0.0  # what may be lost of an entry of a sum beside its own rounding
     routes: Index  # who sends to whom: all processes must have found the same
 
     @abstractmethod
