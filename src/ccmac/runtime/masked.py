@@ -102,16 +102,15 @@ class Masked(Relay):
         return np.where(np.isfinite(tops), np.maximum(exponents, FIRST), np.inf)
 
     def words(self, parts: Sequence[Array], broken: NDArray[np.bool_]) -> Words:
-        """High digits of all parts, then low ones, zeros where a row does not fit; then how many."""
+        """High digits of all parts, then low ones; zeros where a row does not fit; how many."""
         scales, digits = self.scales(_widths(parts)), []
         fits = self.needs(parts) <= np.array(scales)
         for k, part in enumerate(parts):
             scaled = np.ldexp(np.where(fits[:, k : k + 1], part, 0.0), self.bits - scales[k])
             high = np.rint(scaled)  # and what is left is exact
             digits.append((high, np.rint(np.ldexp(scaled - high, self.bits))))
-        columns = [
-            d.astype(np.int64).view(np.uint64) for kind in zip(*digits, strict=True) for d in kind
-        ]
+        sorted_ = [digit for kind in zip(*digits, strict=True) for digit in kind]
+        columns = [digit.astype(np.int64).view(np.uint64) for digit in sorted_]
         unfit = np.asarray(np.sum(~fits & ~broken, axis=1, dtype=np.uint64))
         return np.concatenate([*columns, unfit[:, None]], axis=1)
 
