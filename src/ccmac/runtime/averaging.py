@@ -39,8 +39,12 @@ class Averaging(ABC):
     longest: int  # rows in the longest message
     words_each: int = 1  # words of eight bytes in which a number that is summed travels
     extra: int = 0  # words of the scheme's own in every row
-    grain: float = 0.0  # what may be lost of an entry of a sum beside its own rounding
     routes: Index  # who sends to whom: all processes must have found the same
+
+    @property
+    def grain(self) -> float:
+        """What may be lost of an entry of a sum, beside its own rounding."""
+        return 0.0
 
     @abstractmethod
     def total(self, block: Array) -> Array:
