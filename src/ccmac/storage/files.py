@@ -55,7 +55,7 @@ def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Itera
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _flush_directory(target.parent)
+    flush_directory(target.parent)
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    _flush_directory(target.parent)
+    flush_directory(target.parent)
 
 
 def _check_free(target: Path, replace: bool) -> None:
@@ -141,7 +141,7 @@ def _flush(path: Path) -> None:
         os.fsync(stream.fileno())
 
 
-def _flush_directory(path: Path) -> None:
+def flush_directory(path: Path) -> None:
     """Make a rename durable. Systems that cannot open directories do without."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -159,4 +159,4 @@ def _flush_tree(root: Path) -> None:
             file = Path(folder, name)
             if not file.is_symlink():
                 _flush(file)
-        _flush_directory(Path(folder))
+        flush_directory(Path(folder))
