@@ -211,12 +211,12 @@ def test_a_signal_in_the_loop_keeps_the_state(
 @pytest.mark.parametrize(
     ("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "inter")]
 )
+@pytest.mark.parametrize("place", ["ccmac.methods.run.Run.prepare", "typer.main.get_command"])
 def test_a_signal_in_the_setup_is_one_line(
-    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int, word: str
-) -> None:
-    monkeypatch.setattr(
-        "ccmac.methods.run.Run.prepare", lambda _: (os.kill(os.getpid(), number), time.sleep(5))
-    )
+    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int, word: str,
+    place: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(place, lambda _: (os.kill(os.getpid(), number), time.sleep(5)))
     told = run("solve", saved / "calibration", "--method", "cross-apapc", "--out", "out")
     assert told.code == code
     assert told.err.startswith(f"error: {word}")
