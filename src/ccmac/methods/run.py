@@ -194,7 +194,7 @@ class Run:
         notes = [] if saver is None else saver.notes
         return finish(
             work, prepared, outcome, plan, trace, recovery,
-            [*work.doubts, *self.warnings, *notes], self.request.seed,
+            [*work.doubts, *self.warnings, *outcome.notes, *notes], self.request.seed,
         )  # fmt: skip
 
     def _saver(self, limits: Limits) -> Checkpoints | None:
