@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ccmac import Agent, Network, Problem, Stack, geometry
 from ccmac.ledger import Ledger
-from ccmac.linalg.families import dense
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.ranks import rank_cut, row_space, squared_range
 from ccmac.linalg.tolerances import EPS, RANK, UNEVEN
 from ccmac.objectives import Separable, SquaredDistance

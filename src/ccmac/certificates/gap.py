@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Certifier, Later, zero
+from ccmac.certificates.certifier import Certifier, Later, zero
 from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Rider

@@ -17,8 +17,8 @@ import numpy as np
 
 from ccmac.certificates.prices import CONFLICT, Recovery, split
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import EPS_LONG, halves, norm, product, summed
-from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import agreed_dots
 from ccmac.linalg.ranks import RowSpace
 from ccmac.linalg.tolerances import EPS

@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ccmac.certificates.error_bound import Bound, Certifier, Dual, Look
+from ccmac.certificates.certifier import Certifier
+from ccmac.certificates.error_bound import Bound, Dual, Look
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.proof import Proof, Proved
 from ccmac.certificates.recession import Recession

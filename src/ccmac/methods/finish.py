@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ccmac.certificates.error_bound import Bound, Certifier
+from ccmac.certificates.certifier import Certifier
+from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
 from ccmac.certificates.proof import Proved

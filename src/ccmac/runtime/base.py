@@ -25,6 +25,7 @@ from ccmac.runtime.riders import Rider
 __all__ = ["FLOAT_BYTES", "Rider", "Runtime"]
 
 FLOAT_BYTES = 8
+OVERDUE = 1.0  # seconds after the time limit at which a step is given up
 
 
 class Runtime(ABC):
@@ -36,6 +37,7 @@ class Runtime(ABC):
 
     fused: bool = False
     apart: bool = False  # whether every process keeps files of its own, and no others'
+    stepping: bool = False  # whether a step is under way that may be given up
 
     def __init__(
         self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | str = "auto"
@@ -142,6 +144,8 @@ class Runtime(ABC):
             rider.found = table
         if self.notes.late and self.ledger.current == "setup":
             raise OutOfTime("the time limit passed during the setup")
+        if self.stepping and self.alone and time.monotonic() > self.notes.deadline + OVERDUE:
+            raise OutOfTime("the time limit passed long ago")
         return totals[: len(parts)]
 
     def _charge(self, width: int, riders: Sequence[Rider]) -> None:
@@ -247,8 +251,8 @@ class Runtime(ABC):
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
         """When time is over (by time.monotonic()), and who knows whether a user wants to stop.
 
-        Both are told to all with every averaging. A setup ends by OutOfTime. Nothing waits for a
-        message any more.
+        Both are told to all with every averaging. A setup ends by OutOfTime, and in one process
+        so does a step (``stepping``) that goes on for long. Nothing waits for a message any more.
         """
         self.notes.deadline, self.notes.asked, self.notes.due = deadline, asked, never
         self.notes.late = self.notes.stop = self.notes.save = False

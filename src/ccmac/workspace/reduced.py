@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import EPS_LONG
-from ccmac.linalg.families import dense
 from ccmac.linalg.ranks import RowSpace, rank_cut, rounding_of_rows, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
