@@ -99,8 +99,9 @@ class Bounded:
             base, value, float(far @ far), self.room * norm(sizes), self.room * size,
             norm(whole[d:]), float(moved @ moved), float(off @ off), self._violation(off),
         ]  # fmt: skip
+        on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
         on_z = whole[d:].astype(np.float64)
-        return Shares(np.append(misfit, on_z), numbers, r, slope[d:].astype(np.float64))
+        return Shares(np.append(misfit, on_z), numbers, on_x, slope[d:].astype(np.float64))
 
     def _own_misfit(self, x: Array) -> Array:
         return (product(self.C, x) - self.c).astype(np.float64)

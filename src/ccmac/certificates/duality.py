@@ -151,10 +151,8 @@ class Duality:
             "shared": norm(off / reduced.unit_D), "consensus": 0.0,
         }  # fmt: skip
         told = Particulars(residuals, self._multipliers(shares, prices, r, held), value)
-        none = np.zeros(0)
-        return found, Proved(
-            x, z, math.nan, slope, violation, moved, none, none, prices.coupled, told
-        )
+        gx, gz = np.concatenate([s.slope_x for s in shares]), np.zeros(0)
+        return found, Proved(x, z, math.nan, slope, violation, moved, gx, gz, prices.coupled, told)
 
     def _multipliers(
         self, shares: list[Shares], prices: Prices, r: Array, held: NDArray[np.bool_]

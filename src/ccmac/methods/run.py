@@ -196,7 +196,7 @@ class Run:
         notes = [] if saver is None else saver.notes
         return finish(
             work, prepared, outcome, plan, trace, recovery,
-            [*work.doubts, *self.warnings, *notes], self.request.seed,
+            [*work.doubts, *self.warnings, *outcome.notes, *notes], self.request.seed,
         )  # fmt: skip
 
     def _saver(self, limits: Limits) -> Checkpoints | None:
@@ -255,6 +255,8 @@ class Run:
         found = conflicts.own()
         if found is None and self.work.reduced is not None:
             found = conflicts.together(self.work.reduced)
+        if conflicts.doubt and conflicts.doubt not in self.work.doubts:
+            self.work.doubts.append(conflicts.doubt)
         return found
 
     def _drive(

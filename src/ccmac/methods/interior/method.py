@@ -3,11 +3,13 @@
 Needs objectives that are a convex quadratic plus bounds and piecewise linear terms, and equations
 that all may know. Cost: setup 2 gatherings beside that of the equations (bounds on z, supports;
 flat directions, where there are any); a step 3 averagings, see :mod:`.iteration`; a proof one.
+A squared loss of many rows and few columns is brought to the range of the columns first
+(:mod:`ccmac.workspace.compressed`): one averaging of a block.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,14 @@ from ccmac.inputs import Array
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.interior.block import Block
 from ccmac.methods.interior.iteration import Interior
+from ccmac.methods.interior.lifted import Lifted, LiftedStop
 from ccmac.methods.interior.state import Setup
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.options import option
 from ccmac.objectives import Limited
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.supports import Packing, bits, words
 
 COMMON = 1_200  # shared variables and coupled and shared rows: one dense system for everybody
 OWN = 3_000  # an agent's unknowns, epigraphs included
@@ -42,7 +46,9 @@ def solvable(work: Workspace) -> bool:
     return float(work.runtime.gather(np.array(sizes)).max()) <= OWN
 
 
-def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
+def interior(
+    work: Workspace, reduced: Reduced, kind: type[Interior] = Interior
+) -> tuple[Interior, Array]:
     """(the iteration, everybody's bounds on z as rows of lower and upper ends)."""
     problem, runtime, q, m = work.problem, work.runtime, work.problem.q, work.problem.m
     blocks = []
@@ -52,15 +58,8 @@ def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
         at = np.flatnonzero(np.any(A != 0, axis=1))
         A[at] -= (A[at] @ basis) @ basis.T
         blocks.append(Block(form, problem.d[i], kernel, A, agent.C))
-    if "interior" not in work.agreed:
-        told = np.zeros((len(blocks), 3 + q + m + 2 * q))
-        for row, block in zip(told, blocks, strict=True):
-            row[:3] = block.steepness, block.width, block.flat.shape[1]
-            row[3 + block.support] = 1.0
-        told[:, 3 + q + m :] = [_own_ends(work, i) for i in problem.agents]
-        work.agreed["interior"] = runtime.gather(told)
-    facts, supports, bounds = np.split(work.agreed["interior"], [3, 3 + q + m], axis=1)
-    bounds = _with_everybodys(work, bounds)
+    facts, ends, support_words = np.split(_told(work, blocks), [3, 3 + 2 * q], axis=1)
+    supports, bounds = bits(support_words, q + m), _with_everybodys(work, ends)
     steepest = float(facts[:, 0].max())
     for block in blocks:
         block.scale(float(np.exp2(-np.round(np.log2(steepest)))) if steepest > 0 else 1.0)
@@ -68,9 +67,24 @@ def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
     crossed = lower > upper
     inside = 0.5 * (lower[crossed] + upper[crossed])
     lower[crossed] = upper[crossed] = inside  # refuted before the first proof
-    flats = _flats(work, blocks, facts[:, 2].astype(int))
-    setup = Setup(lower, upper, supports, flats, int(facts[:, 1].max()))
-    return Interior(work, reduced, blocks, setup), bounds
+    flats = _flats(
+        work, blocks, facts[:, 2].astype(int), Packing(supports[:, q:], work.problem.n, m)
+    )
+    setup = Setup(lower, upper, supports.astype(np.float64), flats, int(facts[:, 1].max()))
+    return kind(work, reduced, blocks, setup), bounds
+
+
+def _told(work: Workspace, blocks: list[Block]) -> Array:
+    """All agents' steepness, width, flat directions, ends of z and supports: one gathering."""
+    if "interior" not in work.agreed:
+        facts = np.zeros((len(blocks), 3))
+        touched = np.zeros((len(blocks), work.problem.q + work.problem.m), dtype=bool)
+        for k, block in enumerate(blocks):
+            facts[k] = block.steepness, block.width, block.flat.shape[1]
+            touched[k, block.support] = True
+        ends = np.array([_own_ends(work, i) for i in work.problem.agents])
+        work.agreed["interior"] = work.runtime.gather(np.hstack([facts, ends, words(touched)]))
+    return np.asarray(work.agreed["interior"])
 
 
 def _own_ends(work: Workspace, i: int) -> Array:
@@ -92,19 +106,26 @@ def _with_everybodys(work: Workspace, ends: Array) -> Array:
     return np.hstack([low, high])
 
 
-def _flats(work: Workspace, blocks: list[Block], counts: Array) -> list[tuple[Array, Array]]:
+def _flats(
+    work: Workspace, blocks: list[Block], counts: Array, packing: Packing
+) -> list[tuple[Array, Array]]:
     """By agents: the unit rows along their flat directions and the slopes there."""
     m, most = work.problem.m, int(counts.max())
     if not most:
         return [(np.zeros((m, 0)), np.zeros(0))] * len(counts)
-    rows = np.zeros((len(blocks), m + 1, most))
-    for row, block in zip(rows, blocks, strict=True):
-        p = block.flat.shape[1]
-        row[:m, :p], row[m, :p] = block.A @ block.flat[: block.d], block.flat.T @ block.g_y
+    told = []
+    for i, block in zip(work.problem.agents, blocks, strict=True):
+        rows, slopes, p = np.zeros((m, most)), np.zeros(most), block.flat.shape[1]
+        rows[:, :p], slopes[:p] = block.A @ block.flat[: block.d], block.flat.T @ block.g_y
+        told.append(np.append(packing.packed(rows, i), slopes))
     if "flats" not in work.agreed:
-        work.agreed["flats"] = work.runtime.gather(rows.reshape(len(blocks), -1))
-    found = work.agreed["flats"].reshape(len(counts), m + 1, most)
-    return [(f[:m, :p], f[m, :p]) for f, p in zip(found, counts, strict=True)]
+        work.agreed["flats"] = work.runtime.gather(np.stack(told))
+    found = work.agreed["flats"]
+    everybody = packing.unpacked(found[:, :-most], most)
+    return [
+        (rows[:, :p], slopes[:p])
+        for rows, slopes, p in zip(everybody, found[:, -most:], counts, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -114,7 +135,7 @@ class CrossIpm(Method):
     name = "cross-ipm"
     summary = "quadratics with bounds or kinks, curved or flat: interior points, one sum a step"
     needs = frozenset({"polyhedral"})
-    reveals = "the equations, bounds on z, and eliminated Hessians at every step"
+    reveals = "the equations (of long rows their range), and eliminated Hessians at every step"
 
     radius: float | None = option(
         None, float, "R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated)"
@@ -122,21 +143,29 @@ class CrossIpm(Method):
     accuracy: float | None = option(None, float, "absolute accuracy eps (tol max(1, |F|))")
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
-        """Gather bounds and supports."""
-        reduced = work.reduced
-        if reduced is None:
-            raise MethodRefused(
-                "method cross-ipm needs equations small enough to be known to all "
-                f"(m = {work.problem.m}, q = {work.problem.q}); use cross-sliding"
-            )
-        iteration, bounds = interior(work, reduced)
+        """Gather bounds and supports; long rows are brought to their range first."""
+        if work.reduced is not None:
+            return self._prepared(work, work.reduced, request)
+        if work.compressible:
+            return self._lifted(work, request)
+        raise MethodRefused(
+            "method cross-ipm needs equations small enough to be known to all "
+            f"(m = {work.problem.m}, q = {work.problem.q}), or a squared loss of few columns; use "
+            "cross-sliding"
+        )
+
+    def _prepared(
+        self, work: Workspace, reduced: Reduced, request: Request, kind: type[Interior] = Interior,
+        rule: type[DualityStop] = DualityStop,
+    ) -> Prepared:  # fmt: skip
+        iteration, bounds = interior(work, reduced, kind)
         found: dict[str, Any] = {}
         stopping = None
         if not request.reference:
             goal = Goal(request.tol, self.accuracy, self.radius)
             forms = [block.form for block in iteration.blocks]
             duality = Duality(work, reduced, forms, bounds, (request.x0, request.z0))
-            stopping = DualityStop(duality, goal, found, crossing(bounds, work.problem.m))
+            stopping = rule(duality, goal, found, crossing(bounds, work.problem.m))
         settings = {
             "rows": reduced.rank, "flat": len(iteration.equations.gamma),
             "entries": len(iteration.entries[0]),
@@ -144,4 +173,20 @@ class CrossIpm(Method):
         return Prepared(
             iteration, stopping, "summed", "few coupled rows and shared variables", settings,
             certificates=found, first_check=1,
+        )  # fmt: skip
+
+    def _lifted(self, work: Workspace, request: Request) -> Prepared:
+        """On the range of the coupled rows."""
+        lift, inner = work.compressed
+        reduced = inner.reduced
+        assert reduced is not None  # COLUMNS is small
+        asked = replace(request, z0=lift.Q.T @ request.z0)
+        prepared = self._prepared(inner, reduced, asked, Lifted, LiftedStop)
+        assert isinstance(prepared.iteration, Lifted)
+        prepared.iteration.lift = lift
+        if isinstance(prepared.stopping, LiftedStop):
+            prepared.stopping.whole = work.problem
+        return replace(
+            prepared, realization="compressed", why="long coupled rows, few columns",
+            settings={"range": lift.rank, **prepared.settings}, proves=True,
         )  # fmt: skip
