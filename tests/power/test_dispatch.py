@@ -145,6 +145,19 @@ def test_the_command_prints_and_draws(tmp_path: Path) -> None:
     assert json.loads(told.output)["cost"] == pytest.approx(565.206, abs=1e-3)
 
 
+def test_warm_windows_take_a_third_of_the_cold_ones_rounds() -> None:
+    case = ccmac.power.dc_opf(
+        "case30", 3, hours=4, ramp=0.2, reserve=0.05, storage={7: (10.0, 30.0)}
+    )  # fmt: skip
+    steps = list(ccmac.power.rolling(case, 6, load=np.roll(ccmac.power.DAY, -4)))
+    first, *later = (step.result for step in steps)
+    assert all(result.status == "optimal" for result in later)
+    assert all(result.ledger.of("setup")["rounds"] == 0 for result in later)
+    assert max(rounds(result) for result in later) <= rounds(first) / 3
+    assert len({round(step.case.cost(step.result), 3) for step in steps}) >= 4
+    agrees(steps[-1].case, steps[-1].result)
+
+
 def test_a_rolling_horizon_keeps_ramps_between_its_windows() -> None:
     load = [0.6, 0.7, 0.8, 0.7]
     case = ccmac.power.dc_opf("case30", 3, hours=4, load=load, ramp=0.1, storage={7: (10.0, 30.0)})

@@ -8,11 +8,13 @@ window: the first prepares for all, and each starts from the one before.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ccmac.inputs import Array
+from ccmac.errors import InputError
+from ccmac.inputs import Array, real_vector
 from ccmac.power.case import Dispatch, later
 from ccmac.prepared import prepare
 from ccmac.results import Result
@@ -31,8 +33,22 @@ class Window:
         return np.asarray(self.case.generation(self.result)[0])
 
 
-def rolling(case: Dispatch, steps: int, tol: float = 1e-8) -> Iterator[Window]:
-    """``steps`` windows of ``case``, an hour apart; ends early where one has no solution."""
+def rolling(case: Dispatch, steps: int, tol: float = 1e-8, *, load: Any = None) -> Iterator[Window]:
+    """``steps`` windows of ``case``, an hour apart; ends early where one has no solution.
+
+    ``load`` are the factors of the demand for all hours to come, the first window's included;
+    without them the hours of the first window come again and again.
+    """
+    hours = case.model.ask.hours
+    ahead = np.resize(case.model.ask.load, hours + steps)
+    if load is not None:
+        ahead = real_vector("power, rolling, load", load)
+        if len(ahead) < hours + steps - 1:
+            raise InputError(
+                f"power, rolling, load: has {len(ahead)} entries; {steps} windows of {hours} hours "
+                f"need {hours + steps - 1}"
+            )
+        case = later(case, replace(case.model.ask, load=ahead[:hours]))
     prepared, before = prepare(case.problem, case.network), None
     for step in range(steps):
         if step:
@@ -46,4 +62,6 @@ def rolling(case: Dispatch, steps: int, tol: float = 1e-8) -> Iterator[Window]:
         yield Window(case, result)
         if result.status not in ("optimal", "converged"):
             return
-        before, case = result, later(case, case.after(result, 1))
+        asked = replace(case.after(result, 1), load=ahead[step + 1 :][:hours])
+        if step + 1 < steps:
+            before, case = result, later(case, asked)

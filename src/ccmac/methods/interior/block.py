@@ -15,7 +15,6 @@ bound holds would make M singular: they leave it (``flat``) and become common un
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
+from ccmac.methods.interior.own import DENSE, OwnPoint, OwnRows
 from ccmac.methods.interior.sides import Newton, Sides
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace.reduced import Kernel
@@ -31,41 +31,8 @@ from ccmac.workspace.reduced import Kernel
 RHO = 1e-8  # curvature of a proximal term; its inverse times eps is what sums lose
 DELTA = 1e-10  # its counterpart on rows: dependent ones
 FLAT = 1e-9  # singular values below this share of the largest: a direction without curvature
-DENSE = 300  # unknowns up to which a block is factorized as a dense matrix
 LARGE = 1500  # the same where its own rows have an orthonormal form, which is dense
-HELD = 1e5  # condition of unit rows up to which they need no orthonormal form
 PARTS = 3  # right-hand sides known at once: of the residuals, of t = 0, of t = 1
-
-
-class OwnRows:
-    """C_i x = c_i as it enters the block: ``rows`` x = ``right``.
-
-    They are an orthonormal basis of the row space, or (``scale``) the rows themselves in unit
-    length where those are sparse, many and independent.
-    """
-
-    def __init__(self, kernel: Kernel, C: Any, d: int) -> None:
-        self.kernel, space = kernel, kernel.space
-        self.scale: Array | None = None
-        self.rows, self.right = sp.csr_array(space.basis.T), space.basis.T @ kernel.point
-        many = is_sparse(C) and C.shape[0] + d > DENSE
-        if many and space.rank == C.shape[0] and space.condition <= HELD:
-            self.scale = space.inverse_lengths
-            self.rows = sp.csr_array(sp.diags_array(self.scale) @ C)
-            self.right = np.asarray(self.rows @ kernel.point)
-
-    def held(self, inside: Array) -> Array:
-        """nu with rows' nu = basis ``inside``."""
-        if self.scale is None:
-            return inside
-        return np.asarray(self.kernel.space.multipliers(inside) / self.scale)
-
-    def prices(self, nu: Array, inside: Array) -> Array:
-        """Prices of C_i's own rows with C'kappa = rows' nu - basis ``inside``."""
-        space = self.kernel.space
-        if self.scale is None:
-            return space.multipliers(nu - inside)
-        return np.asarray(self.scale * nu - space.multipliers(inside))
 
 
 class Block:
@@ -206,28 +173,6 @@ class Block:
         )
         lu = spla.splu(both)
         return lambda v: np.asarray(lu.solve(v))
-
-
-@dataclass(frozen=True)
-class OwnPoint:
-    """An agent's unknowns: y, nu, and the slacks and prices of its bounds."""
-
-    y: Array
-    nu: Array
-    s: Array
-    v: Array
-
-    @property
-    def finite(self) -> bool:
-        """Whether all of it is."""
-        return all(bool(np.isfinite(part).all()) for part in (self.y, self.nu, self.s, self.v))
-
-    def moved(self, step: OwnPoint, alpha: float) -> OwnPoint:
-        """A step of length alpha."""
-        return OwnPoint(
-            self.y + alpha * step.y, self.nu + alpha * step.nu, self.s + alpha * step.s,
-            self.v + alpha * step.v,
-        )  # fmt: skip
 
 
 class Elimination:

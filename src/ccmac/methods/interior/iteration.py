@@ -21,8 +21,9 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration
-from ccmac.methods.interior.block import PARTS, Elimination, OwnPoint
+from ccmac.methods.interior.block import PARTS, Elimination
 from ccmac.methods.interior.common import Common, Solver
+from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.settling import MUS, begun, settled
 from ccmac.methods.interior.sides import Newton, longest
 from ccmac.methods.interior.state import Agents, InteriorState

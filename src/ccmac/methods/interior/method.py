@@ -50,7 +50,7 @@ def interior(
     work: Workspace, reduced: Reduced, kind: type[Interior] = Interior
 ) -> tuple[Interior, Array]:
     """(the iteration, everybody's bounds on z as rows of lower and upper ends)."""
-    problem, runtime, q, m = work.problem, work.runtime, work.problem.q, work.problem.m
+    problem, q, m = work.problem, work.problem.q, work.problem.m
     blocks = []
     for k, (i, agent) in enumerate(problem.agents.items()):
         kernel, form = reduced.kernels[k], agent.objective.polyhedral(problem.d[i], q)

@@ -16,8 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.methods.interior.block import Elimination, OwnPoint
+from ccmac.methods.interior.block import Elimination
 from ccmac.methods.interior.common import Common, Solver
+from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.sides import Sides, Smoothed
 from ccmac.methods.interior.state import Agents, InteriorState
 

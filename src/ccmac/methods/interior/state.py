@@ -14,8 +14,9 @@ import numpy as np
 from ccmac.certificates.duality import Prices
 from ccmac.inputs import Array
 from ccmac.methods.base import State, rows
-from ccmac.methods.interior.block import Block, OwnPoint
+from ccmac.methods.interior.block import Block
 from ccmac.methods.interior.common import Common, Equations
+from ccmac.methods.interior.own import OwnPoint
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
