@@ -22,9 +22,10 @@ from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.eliminated import Eliminated, form_rows
+from ccmac.workspace.eliminated import Eliminated
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.own import form_rows
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
 
