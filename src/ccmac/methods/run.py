@@ -253,6 +253,8 @@ class Run:
         found = conflicts.own()
         if found is None and self.work.reduced is not None:
             found = conflicts.together(self.work.reduced)
+        if conflicts.doubt and conflicts.doubt not in self.work.doubts:
+            self.work.doubts.append(conflicts.doubt)
         return found
 
     def _drive(
