@@ -57,6 +57,16 @@ class Certifier:
     def _system(self) -> AffineSystem:
         return self.realized.system
 
+    @property
+    def _unseen(self) -> float:
+        """What may be missing in a norm because of how sums travel."""
+        return math.sqrt(self.space.runtime.unseen(self.space.size))
+
+    @property
+    def _unseen_distance(self) -> float:
+        """The same in a distance to the feasible set."""
+        return 0.0 if self._system.empty else self._unseen / self._system.interval.low
+
     def look(self, w: Array, dual: Dual | None) -> Look:
         """The bound at w with the method's own dual state, as far as it has one.
 
@@ -131,6 +141,7 @@ class Certifier:
     def _error(self, r: float, delta: float, size: float) -> float:
         """The bound in the user's variables, and what rounding may add to it."""
         mu, L = self.realized.objective.mu, self.realized.objective.L
+        r, delta = r + self._unseen, delta + self._unseen_distance
         error = distance_bound(r, delta, mu, L) * self.realized.error_scale
         return error + GRADIENT_EPS * L / mu * size
 
