@@ -208,9 +208,7 @@ def main() -> None:
     arguments.add_argument("--problems", nargs="+", default=list(PROBLEMS))
     arguments.add_argument("--untuned", action="store_true", help="leave the baselines out")
     chosen = arguments.parse_args()
-    print(
-        "| data | problem | target | method | rounds | setup | tuned baselines | ratio | proved at |"
-    )
+    print("| data | problem | target | method | rounds | setup | tuned baselines | ratio | auto |")
     print("|---|---|---:|---|---:|---:|---|---:|---:|")
     for data, kind in itertools.product(chosen.data, chosen.problems):
         instance = Instance(data, kind)

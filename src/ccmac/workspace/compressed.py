@@ -44,7 +44,7 @@ from ccmac.workspace.explicit import digest
 COLUMNS = 500  # of all agents together
 SPARE = 8  # random vectors beyond the columns
 FLOATS = 2**27  # of all agents in one message
-HINGES = 2**22  # rows times columns of a hinge loss
+HINGES = 2**21  # rows times columns of a hinge loss: six times that many floats at one agent
 HINGE = 2.0
 PIECE = 16  # vectors at a time
 CHUNK = 128  # rows whose products are summed at once
