@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ccmac.certificates.error_bound import Certifier, Dual
+from ccmac.certificates.certifier import Certifier
+from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.stopping import CertifiedStop
 from ccmac.inputs import Array
 from ccmac.ledger import Cost

@@ -227,6 +227,7 @@ class CrossDirect(Method):
     name = "cross-direct"
     summary = "quadratics with few coupled rows and shared variables: one sum, solved by all alike"
     needs = frozenset({"smooth", "strongly convex", "quadratic"})
+    reveals = "the equations, and eliminated Hessians A_i H_i^-1 A_i'"
 
     def announce(self, work: Workspace) -> None:
         """The eliminated Hessians travel with the equations."""

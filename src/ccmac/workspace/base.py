@@ -59,7 +59,7 @@ class Workspace:
             )
         self.runtime, self.ledger = runtime, runtime.ledger
         self.recycles = False  # whether solves leave something behind for later ones
-        self.doubts: list[str] = []  # declared constants that did not hold when tried
+        self.doubts: list[str] = []  # about declared constants or right-hand sides
         with self.ledger.phase("setup"):
             self.problem, limited, (self.curvature, self._form) = _owned_part(self.whole, runtime)
             self.reduction = Reduction.of(self.problem, runtime) if limited else None

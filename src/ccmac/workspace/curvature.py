@@ -9,7 +9,7 @@ import numpy as np
 import scipy.optimize
 
 from ccmac.inputs import Array
-from ccmac.linalg.families import identity_multiple
+from ccmac.linalg.blocks import identity_multiple
 from ccmac.objectives.hessians import has_joint_hessian
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
@@ -159,6 +159,13 @@ class CurvatureTable:
     def at(self, s: float) -> ScaledCurvature:
         """mu, L (and augmentation) of sum_i f_i(x, s z)."""
         return self._separable_at(s) if self.separable else self._mixed_at(s)
+
+    def known(self) -> ScaledCurvature:
+        """The same at :meth:`balance`, or as declared where that would take a message."""
+        s = self.balance()
+        if self.separable or s in self._scaled:
+            return self.at(s)
+        return ScaledCurvature(float(self.mu.min()), float(self.L.max()))
 
     def _separable_at(self, s: float) -> ScaledCurvature:
         mu_x, L_x = float(self.mu_x.min()), float(self.L_x.max())

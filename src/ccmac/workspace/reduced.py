@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import EPS_LONG
-from ccmac.linalg.families import dense
-from ccmac.linalg.ranks import RowSpace, rank_cut, row_space
+from ccmac.linalg.ranks import RowSpace, rank_cut, rounding_of_rows, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -31,7 +31,6 @@ FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
 SQUARES = 20_000_000  # sum of (d_i + q)^2: dense kernels and Hessians
 ROWS = 1_200  # of T: one dense decomposition
-DOUBT = 1e-2  # a dropped singular value above this share of the cut might be none
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,10 @@ class Kernel:
         """From the row space of C_i."""
         d = len(point)
         if not space.rank:
-            return cls(space, np.eye(d), point, 0.0, space.dropped > DOUBT)
+            return cls(space, np.eye(d), point, 0.0, space.doubtful)
         whole, _ = np.linalg.qr(space.basis, mode="complete")
         angle = 4 * EPS * (d + len(space.left)) * space.condition
-        return cls(space, whole[:, space.rank :], point, angle, space.dropped > DOUBT)
+        return cls(space, whole[:, space.rank :], point, angle, space.doubtful)
 
 
 def affordable(problem: Problem, table: CurvatureTable, room: int = 1) -> bool:
@@ -146,6 +145,7 @@ class Reduced:
         coupled = np.hstack([factors.transpose(1, 0, 2).reshape(m, n * wide), Bbar])
         shared = np.hstack([np.zeros((r, n * wide)), self.D])
         T = np.vstack([self.unit[:, None] * coupled, shared])
+        noise = rounding_of_rows(T.shape)
         if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
             T = np.asarray(np.linalg.qr(T.T, mode="r")).T
         U, s, _ = (
@@ -158,7 +158,8 @@ class Reduced:
         dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
         kept = float(self.sigma[-1] / cut) if self.rank else np.inf
         self.near_cut = {"kept": kept, "dropped": dropped}
-        self.doubtful = self.doubtful or dropped > DOUBT or self.shared.dropped > DOUBT
+        unexplained = self.rank < len(s) and bool(s[self.rank] > noise * max(top, 1.0))
+        self.doubtful = self.doubtful or unexplained or self.shared.doubtful
         self.frobenius = float(np.linalg.norm(T))
         self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else np.inf
 

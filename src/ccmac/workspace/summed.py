@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.inputs import Array
-from ccmac.linalg.families import dense
+from ccmac.linalg.blocks import dense
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.workspace.reduced import Kernel

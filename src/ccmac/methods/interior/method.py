@@ -87,6 +87,7 @@ class CrossIpm(Method):
     name = "cross-ipm"
     summary = "quadratics with bounds or kinks, curved or flat: interior points, one sum a step"
     needs = frozenset({"polyhedral"})
+    reveals = "the equations, bounds on z, and eliminated Hessians at every step"
 
     radius: float | None = option(
         None, float, "R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated)"

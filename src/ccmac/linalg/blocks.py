@@ -1,0 +1,83 @@
+"""One agent's block: dense, sparse, a multiple of the identity, or an operator.
+
+An operator has ``shape``, ``matvec`` and ``rmatvec``; None is an absent block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.inputs import Array, is_sparse
+
+
+def has_entries(block: Any) -> bool:
+    """Dense or sparse, not an operator."""
+    return isinstance(block, np.ndarray) or is_sparse(block)
+
+
+def multiply(block: Any, vector: Array, *, adjoint: bool = False) -> Array:
+    """M v or M' v for a dense, sparse or operator block."""
+    if has_entries(block):
+        return np.asarray((block.T if adjoint else block) @ vector)
+    return np.asarray(block.rmatvec(vector) if adjoint else block.matvec(vector)).ravel()
+
+
+def dense(block: Any) -> Array:
+    """A block as an ndarray (operators are probed column by column)."""
+    if isinstance(block, np.ndarray):
+        return np.asarray(block, dtype=np.float64)
+    if is_sparse(block):
+        return np.asarray(block.toarray(), dtype=np.float64)
+    columns = [multiply(block, e) for e in np.eye(block.shape[1])]
+    return np.stack(columns, axis=1) if columns else np.zeros(block.shape)
+
+
+def identity_multiple(block: Any) -> float | None:
+    """c if the block is c I (square, sparse diagonal storage with one constant), else None."""
+    if not is_sparse(block) or block.shape[0] != block.shape[1] or block.shape[0] == 0:
+        return None
+    if block.nnz != block.shape[0]:
+        return None
+    diagonal = block.diagonal()
+    return float(diagonal[0]) if np.all(diagonal == diagonal[0]) and diagonal[0] else None
+
+
+def identity_multiples(blocks: Sequence[Any]) -> Array | None:
+    """c_i if every block is c_i I (0 where absent) and some are there, else None."""
+    multiples = [0.0 if b is None else identity_multiple(b) for b in blocks]
+    if any(c is None for c in multiples) or not any(multiples):
+        return None
+    return np.array(multiples, dtype=np.float64)
+
+
+def compressed(block: Any) -> sp.csr_array | sp.csc_array:
+    """Compressed along its shorter side: long loops are fast. Sums run in the same order."""
+    return sp.csc_array(block) if block.shape[1] < block.shape[0] else sp.csr_array(block)
+
+
+def some_columns(matrix: sp.csc_array, start: int, stop: int) -> sp.csc_array:
+    """A view of some columns: slices are copies, and the constructor copies views of much more."""
+    first, last = matrix.indptr[start], matrix.indptr[stop]
+    view = sp.csc_array((matrix.shape[0], stop - start))
+    view.indptr = matrix.indptr[start : stop + 1] - first
+    view.indices, view.data = matrix.indices[first:last], matrix.data[first:last]
+    return view
+
+
+def row_major(block: Any) -> Any:
+    """One storage order: BLAS chooses its order of summation by it."""
+    return np.ascontiguousarray(block) if isinstance(block, np.ndarray) else block
+
+
+def filled_in(
+    blocks: Sequence[Any], rows: Iterable[int], columns: Iterable[int]
+) -> list[sp.csr_array]:
+    """The blocks as sparse matrices; absent ones have no entries."""
+    return [
+        sp.csr_array((r, c)) if b is None else sp.csr_array(b)
+        for b, r, c in zip(blocks, rows, columns, strict=True)
+    ]
