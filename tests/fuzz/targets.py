@@ -203,17 +203,8 @@ def checkpoint(rng: Random, place: Path, made: Templates) -> Words:
     else:
         text = json_changed(rng, path.read_text()).decode("utf-8", "replace")
         path.write_text(signed(text))
-    return [
-        "solve",
-        str(made.root / "dispatch"),
-        "--network",
-        "ring",
-        "--method",
-        method,
-        "--checkpoint",
-        str(folder),
-        *LIMITED,
-    ]
+    words = ["solve", str(made.root / "dispatch"), "--network", "ring", "--method", method]
+    return [*words, "--checkpoint", str(folder), *LIMITED]
 
 
 def state_changed(rng: Random, content: bytes, count: int) -> bytes:
@@ -283,17 +274,8 @@ def warm(rng: Random, place: Path, made: Templates) -> Words:
     else:
         path = folder / "summary.json"
         path.write_bytes(json_changed(rng, path.read_text()))
-    return [
-        "solve",
-        str(made.root / "dispatch"),
-        "--network",
-        "ring",
-        "--warm-start",
-        str(folder),
-        "--method",
-        rng.choice(METHODS),
-        *LIMITED,
-    ]
+    words = ["solve", str(made.root / "dispatch"), "--network", "ring", "--warm-start", str(folder)]
+    return [*words, "--method", rng.choice(METHODS), *LIMITED]
 
 
 TARGETS: dict[str, Target] = {

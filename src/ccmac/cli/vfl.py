@@ -203,14 +203,16 @@ def read_model(path: Path) -> PartyModel:
         if found["format"] != "ccmac-vfl-party" or found["version"] != 1:
             raise ValueError
         coef, offset = (np.array(found[k], dtype=np.float64) for k in ("coef", "offset"))
-        if coef.shape != (len(found["columns"]), len(offset)):
+        columns, classes = found["columns"], found["classes"]
+        sound = isinstance(columns, list) and all(isinstance(c, str) for c in columns)
+        if not sound or not isinstance(classes, list) or offset.ndim != 1:
             raise ValueError
-        return PartyModel(
-            found["party"], tuple(found["columns"]), coef, offset, tuple(found["classes"])
-        )
+        if coef.shape != (len(columns), len(offset)) or not np.isfinite(coef).all():
+            raise ValueError
+        return PartyModel(str(found["party"]), tuple(columns), coef, offset, tuple(classes))
     except FileNotFoundError:
         raise InputError(f"{path}: not found; run ccmac vfl party first") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise InputError(f"{path}: is not a model of ccmac vfl party") from None
 
 
