@@ -88,7 +88,8 @@ class Proof:
         # Constants from a decomposition are right to its rounding.
         # Without any unknowns there is no curvature to speak of, and no error either.
         mu = mu if mu < math.inf else 1.0
-        self.mu = mu - 2 * EPS * (int(table.d.max(initial=0)) + self.problem.q) * float(own.max())
+        self._widest = int(table.d.max(initial=0))  # of all agents: all must find the same bound
+        self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(own.max())
         indices = list(self.problem.agents)
         self.agents = [Share(work, reduced, k, float(own[i])) for k, i in enumerate(indices)]
         self._long = table.quadratic  # others have gradients at doubles only
