@@ -93,6 +93,7 @@ def longer(arrays: dict[str, Any]) -> dict[str, Any]:
     ("folder", "change"),
     [
         ("vertical", longer),
+        ("vertical", lambda a: a | {"A.shape": np.array([12, 2**64 - 1], dtype=np.uint64)}),
         ("dispatch", lambda a: a | {"b": headed("(" * 3000, b"")}),
         ("dispatch", lambda a: a | {"b": headed("{'a': " * 500, b"")}),
         ("dispatch", lambda a: a | {"b": 1e300 * a["b"]}),
@@ -188,6 +189,8 @@ def test_prices_are_not_all_zero() -> None:
         ("b.csv", "k4,0.571", "k4," + "9" * 400),
         ("model.json", '"u"', "[[]]"),
         ("me.toml", "0.1", "9" * 5000),
+        ("me.toml", 'key = "id"', f'key = "{"0" * 3000}"'),
+        ("me.toml", 'label = "y"', f'label = "{"0" * 3000}"'),
     ],
 )
 def test_files_of_a_party(tmp_path: Path, name: str, old: str, new: str) -> None:
