@@ -55,7 +55,7 @@ def with_agent(folder: Path, change: Change) -> Path:
 
 
 @pytest.mark.parametrize("place", ["problem.yaml", "agent-0003.npz"])
-@pytest.mark.parametrize("kind", ["pipe", "endless", "folder", "loop"])
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder", "loop", "kernel"])
 def test_no_ordinary_file(
     made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, kind: str
 ) -> None:
@@ -63,8 +63,8 @@ def test_no_ordinary_file(
     path.unlink()
     if kind == "pipe":
         os.mkfifo(path)
-    elif kind == "endless":
-        path.symlink_to("/dev/zero")
+    elif kind in ("endless", "kernel"):
+        path.symlink_to("/dev/zero" if kind == "endless" else "/proc/kmsg")
     elif kind == "loop":
         path.symlink_to(path.name)
     else:

@@ -222,8 +222,8 @@ def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDA
         for j in found:
             if j in owner:
                 raise InputError(
-                    f"vfl: column {shown(columns[j])}: belongs to party {shown(str(owner[j]))} and to "
-                    f"party {shown(str(party))}; give it to one"
+                    f"vfl: column {shown(columns[j])}: belongs to party {shown(str(owner[j]))} "
+                    f"and to party {shown(str(party))}; give it to one"
                 )
             owner[j] = party
         groups.append(np.array(found, dtype=np.int64))
