@@ -119,6 +119,9 @@ class Auto(Method):
                 why = "averagings more expensive than local minimisations: fewest of them"
                 return self._with(CrossLbfgs), why
             return self._with(CrossApapc), "smooth and strongly convex objectives"
+        if "polyhedral" in able and self._free(work) and self._compresses(work, request):
+            why = "kinks beside a squared loss, few columns: interior points on their range"
+            return self._with(CrossIpm), why
         if "polyhedral" in able and self._free(work) and solvable(work):
             why = (
                 "quadratic with bounds, kinks or flat directions, few coupled rows: interior points"
@@ -140,6 +143,10 @@ class Auto(Method):
         if not self._free(work) or "smooth" not in able or "quadratic" in able:
             return False
         return request.costs.round > 0 and (work.explicit is not None or summable(work) is not None)
+
+    def _compresses(self, work: Workspace, request: Request) -> bool:
+        """Whether averagings have a price, and long rows can be made short."""
+        return request.costs.round > 0 and work.reduced is None and work.compressible
 
     def _free(self, work: Workspace) -> bool:
         """Nothing was asked for that only the methods on a realization know."""

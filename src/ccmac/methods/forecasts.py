@@ -34,6 +34,8 @@ from ccmac.methods.sliding.method import CrossSliding
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.workspace import Workspace
+from ccmac.workspace.compressed import SPARE
+from ccmac.workspace.supports import BITS
 
 INTERIOR = 9
 SKETCHED = 12
@@ -44,7 +46,8 @@ def forecast(method: Method, work: Workspace, request: Request) -> Alternative |
     """None where nothing is known of the method (a Stack, a comparator)."""
     if work.stack is not None:
         return None
-    found = _summed(method, work) or _sketched(method, work, request)
+    found = _summed(method, work) or _compressed(method, work)
+    found = found or _sketched(method, work, request)
     found = found or _iterated(method, work, request)
     return found and replace(found, bill=request.costs.bill(found.predicted))
 
@@ -71,12 +74,32 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
         once, steps, within = Cost(), USUAL, 2.0
     else:
         k = problem.q + problem.m
-        room = 1 if runtime.averaging.rows_known else problem.n
-        width = _triangle(k) + k + (2 + PARTS) * (k + 1) + FACTS
-        once = runtime.gather_cost(3 + k + 2 * problem.q)
-        step = Cost(argmins=1) + average(width) + average(k + 1, room) + runtime.gather_cost(1)
+        once, step = _interior(work, problem.q, k)
         steps, within, kept = INTERIOR, 3.0, 3 * FLOAT_BYTES * (k + 1) ** 2
     return Alternative(SUM, method.name, once, step, steps, within, kept, method.reveals)
+
+
+def _interior(work: Workspace, q: int, k: int) -> tuple[Cost, Cost]:
+    """(once, a step) of interior points with k shared variables and rows."""
+    runtime, n = work.runtime, work.problem.n
+    room = 1 if runtime.averaging.rows_known else n
+    width = _triangle(k) + k + (2 + PARTS) * (k + 1) + FACTS
+    messages = runtime.average_cost(width) + runtime.average_cost(k + 1, room)
+    return (
+        runtime.gather_cost(3 + 2 * q + -(-k // BITS)),
+        Cost(argmins=1) + messages + runtime.gather_cost(1),
+    )
+
+
+def _compressed(method: Method, work: Workspace) -> Alternative | None:
+    """Interior points on the range of long rows, at most as many as there are columns."""
+    if not isinstance(method, CrossIpm) or work.reduced is not None or not work.compressible:
+        return None
+    rank, m = int(work.curvature.d.sum()), work.problem.m
+    once, step = _interior(work, rank, 2 * rank)
+    once = once + work.runtime.average_cost(m * (rank + SPARE + 1))
+    kept = FLOAT_BYTES * (m * rank + 3 * (2 * rank + 1) ** 2)
+    return Alternative(SKETCH, method.name, once, step, INTERIOR, 3.0, kept, method.reveals)
 
 
 def _sketched(method: Method, work: Workspace, request: Request) -> Alternative | None:

@@ -47,6 +47,10 @@ class PartyTable:
 def read_tables(X: Any, parties: Any = None, key: str | None = None) -> list[PartyTable]:
     """One :class:`PartyTable` for each party, in the order given."""
     if _is_mapping(X):
+        names = [str(name) for name in X]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"vfl: party {twice!r}: is there twice; give each a name of its own")
         tables = [_table(str(name), table, key) for name, table in X.items()]
     elif _is_list_of_tables(X):
         tables = [_table(str(i), table, key) for i, table in enumerate(X)]
@@ -105,7 +109,10 @@ def _where(party: str) -> str:
 
 
 def _numbers(where: str, value: Any) -> NDArray[np.float64]:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise InputError(f"{where}: has rows of different lengths; give a table") from None
     if array.dtype.kind == "c":
         raise InputError(f"{where}: Complex data not supported; give real numbers")
     if array.dtype.kind not in "biuf":
@@ -172,7 +179,7 @@ def _checked(table: PartyTable) -> PartyTable:
         bad = ~np.isfinite(entries if coo is None else coo.data)
         places = np.argwhere(bad)[0] if coo is None else [coo.row[bad][0], coo.col[bad][0]]
         value, row, column = X[places[0], places[1]], places[0], table.columns[places[1]]
-        key = row if table.keys is None else table.keys[row]
+        key = int(row) if table.keys is None else table.keys[row : row + 1].tolist()[0]
         kind = "NaN (a missing value)" if np.isnan(value) else "infinity (inf)"
         raise InputError(
             f"{where}, column {shown(column)}: has {kind} in row {shown(key)}; fill or drop it"

@@ -6,8 +6,9 @@ with N_i an orthonormal basis of ker C_i, Bbar = sum_i B_i, beta = sum_i b_i - A
 agent sends the triangular factor of A_i N_i, its B_i, its part of beta and its rows of D; all rows
 are brought to length one by powers of two, which changes no digit. Nothing is squared: singular
 values of T are known to rounding, so that rank, least singular value, the nearest feasible point
-and contradictions are computed and not estimated. Cost: one gathering of m min(m, d) + m (q + 2) +
-r (q + 1) floats per agent, where that is affordable.
+and contradictions are computed and not estimated. Cost: one gathering of l min(l, d) + l (q + 2) +
+r (q + 1) floats per agent, where that is affordable; l is m, or the longest support where an agent
+has few rows (:mod:`ccmac.workspace.supports`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.supports import Packing, Supports
 
 FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
@@ -77,9 +79,11 @@ class Reduced:
     """
 
     def __init__(
-        self, problem: Problem, runtime: Runtime, table: CurvatureTable, local: LocalEquations
-    ) -> None:
+        self, problem: Problem, runtime: Runtime, table: CurvatureTable, local: LocalEquations,
+        supports: Supports | None = None,
+    ) -> None:  # fmt: skip
         self.problem, self.runtime = problem, runtime
+        self.packing = Packing(supports, runtime.n, problem.m)
         self.kernels = _kernels(problem, local)
         m, q = problem.m, problem.q
         self.A = [
@@ -90,13 +94,17 @@ class Reduced:
             _filled(c, problem.p[i], problem.d[i])
             for i, c in zip(problem.agents, problem.blocks("C"), strict=True)
         ]
-        wide, deep = min(m, int(table.d.max(initial=0))), int(table.r.max(initial=0))
+        length, deep = self.packing.length, int(table.r.max(initial=0))
+        wide = min(length, int(table.d.max(initial=0)))
         rows = np.stack([self._message(k, wide, deep) for k in range(len(self.kernels))])
         gathered = runtime.gather(rows)
-        ends = np.cumsum([m * wide, m * q, m, m, deep * q, deep, 2])[:-1]
+        ends = np.cumsum([length * wide, length * q, length, length, deep * q, deep])
         factors, B, beta, squares, D, e, facts = np.split(gathered, ends, axis=1)
-        self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0).reshape(m, q)
-        self.size_B = np.add.reduce(np.abs(B), axis=0).reshape(m, q)  # the sum may cancel
+        unpacked = self.packing.unpacked
+        factors, B, squares = unpacked(factors, wide), unpacked(B, q), unpacked(squares)
+        beta = unpacked(beta) if not facts[:, 2:].any() else self._all_sides()
+        self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0)
+        self.size_B = np.add.reduce(np.abs(B), axis=0)  # the sum may cancel
         self.beta = np.add.reduce(beta, axis=0)
         self.size_b = np.add.reduce(np.abs(beta), axis=0)
         self.angle, self.doubtful = float(facts[:, 0].max()), bool(facts[:, 1].any())
@@ -112,29 +120,41 @@ class Reduced:
         before = math.hypot(float(np.linalg.norm(self.unit * np.sqrt(whole))), _norm(self.D))
         rounding = 4 * EPS * (len(rows_of) + m + wide + int(table.d.max(initial=0))) * before
         rounding += len(rows_of) * EPS_LONG * _norm(self.unit[:, None] * self.size_B)
-        self._decompose(factors.reshape(len(rows_of), m, wide), rounding + self.angle * before)
+        self._decompose(factors, rounding + self.angle * before)
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
         """One agent's factor, B, part of beta, rows of D; its kernel's angle and doubt."""
         problem, kernel = self.problem, self.kernels[k]
         i = list(problem.agents)[k]
-        agent, m, q = problem.agents[i], problem.m, problem.q
-        factor = np.zeros((m, wide))
-        inside = self.A[k] @ kernel.basis
+        agent, q = problem.agents[i], problem.q
+        packed, length = self.packing.packed, self.packing.length
+        factor = np.zeros((length, wide))
+        inside = packed(self.A[k] @ kernel.basis, i).reshape(length, kernel.basis.shape[1])
         if inside.size:
             lower = np.asarray(np.linalg.qr(inside.T, mode="r")).T
             factor[:, : lower.shape[1]] = lower
-        b = np.zeros(m) if agent.b is None else agent.b
+        side = self._side(k)
         D, e = np.zeros((deep, q)), np.zeros(deep)
         if agent.D is not None:
             D[: problem.r[i]] = dense(agent.D)
             if agent.e is not None:
                 e[: problem.r[i]] = agent.e
         return np.concatenate(
-            [factor.ravel(), self.B[k].ravel(), b - self.A[k] @ kernel.point,
-             np.sum(self.A[k] ** 2, axis=1), D.ravel(), e,
-             [kernel.angle, float(kernel.doubtful)]]
+            [factor.ravel(), packed(self.B[k], i), packed(side, i),
+             packed(np.sum(self.A[k] ** 2, axis=1), i), D.ravel(), e,
+             [kernel.angle, float(kernel.doubtful)],
+             *([] if self.packing.supports is None else [[self.packing.outside(side, i)]])]
         )  # fmt: skip
+
+    def _side(self, k: int) -> Array:
+        """One agent's part of beta."""
+        agent, kernel = list(self.problem.agents.values())[k], self.kernels[k]
+        b = np.zeros(self.problem.m) if agent.b is None else agent.b
+        return np.asarray(b - self.A[k] @ kernel.point)
+
+    def _all_sides(self) -> Array:
+        """The agents' parts of beta where somebody's lies in rows of others: one averaging."""
+        return self.runtime.gather(np.stack([self._side(k) for k in range(len(self.kernels))]))
 
     def _decompose(self, factors: Array, slack: float) -> None:
         """``slack``: how far rounding and the kernels' angles may have moved T."""
