@@ -120,7 +120,7 @@ class Auto(Method):
                 return self._with(CrossLbfgs), why
             return self._with(CrossApapc), "smooth and strongly convex objectives"
         if "polyhedral" in able and self._free(work) and self._compresses(work, request):
-            why = "kinks beside a squared loss, few columns: interior points on their range"
+            why = "kinks beside a squared loss, or hinges, of few columns: interior points"
             return self._with(CrossIpm), why
         if "polyhedral" in able and self._free(work) and solvable(work):
             why = (
