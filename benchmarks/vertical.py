@@ -149,7 +149,7 @@ def sent(averaging: str) -> str:
     result = ccmac.solve(problem, "ring", tol=1e-6, averaging=averaging, progress=False)
     most = sum(phase.get("bytes", 0) for phase in result.ledger.as_dict().values())
     return (
-        f"a9a, ring of 8, {averaging}: the busiest party sends {most / 1e6:.0f} MB, the tables hold "
+        f"a9a, ring of 8, {averaging}: the busiest sends {most / 1e6:.0f} MB, the tables hold "
         f"{12 * X.nnz / 1e6:.1f} MB; break-even at {most / 12 / X.shape[0]:.0f} entries a row"
     )
 
