@@ -37,6 +37,7 @@ KEPT: Mapping[str, frozenset[str]] = {
     "reduced": frozenset("bce"),
 }  # fmt: skip
 """What later solves may keep, and the right-hand sides whose change ends it; the rest is lost."""
+WELL = 1e4  # condition of unit rows up to which their squares tell dependent rows from others
 LIMITS_ROOM = 8  # inequalities and bounds: without the equations known to all they take far longer
 
 
@@ -62,6 +63,7 @@ class Workspace:
         self.runtime, self.ledger = runtime, runtime.ledger
         self.recycles = False  # whether solves leave something behind for later ones
         self.doubts: list[str] = []  # about declared constants or right-hand sides
+        self.own_condition = 1.0  # of the worst agent's own rows, once they were looked at
         with self.ledger.phase("setup"):
             self.problem, limited, declared = _owned_part(self.whole, runtime)
             self.reduction = Reduction.of(self.problem, runtime) if limited else None
@@ -124,6 +126,17 @@ class Workspace:
             return None
         with self.ledger.phase("setup"):
             return Reduced(self.problem, self.runtime, self.curvature, self.local, self.supports)
+
+    @property
+    def own_well_told(self) -> bool:
+        """Whether no agent's own rows are nearly dependent."""
+        return self.own_condition <= WELL
+
+    @property
+    def well_told(self) -> bool:
+        """Whether it is known that no rows are nearly dependent, together or in one agent."""
+        known = self.own_well_told and self.reduced is not None and not self.reduced.doubtful
+        return known and self.reduced is not None and self.reduced.condition <= WELL
 
     @cached_property
     def explicit(self) -> Explicit | None:

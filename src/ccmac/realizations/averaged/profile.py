@@ -163,7 +163,7 @@ def spectrum_at(profile: Profile, s: float) -> Interval:
     if not positive.size:
         return Interval(1.0, 1.0)
     exhausted = profile.krylov.exhausted
-    source = "proved" if exhausted else "estimated"
+    source = "exhausted" if exhausted else "estimated"
     high = float(positive[-1]) * (1 + 1e-9 if exhausted else TOP_MARGIN)
     if floor := profile.structure.floor:
         return Interval(s * s * floor, max(high, s * s * floor), "proved")
