@@ -17,9 +17,9 @@ from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.newton.eliminated import EliminatedNewton
 from ccmac.methods.newton.summed import SummedNewton
 from ccmac.methods.options import option
-from ccmac.methods.sketched import planned_size
 from ccmac.objectives.hessians import has_joint_hessian
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.reduced import Reduced
 
