@@ -1,13 +1,14 @@
 """Latencies that a solve pays against the rounds in its ledger, on an emulated wide-area network.
 
-    python benchmarks/latency.py WAN [--agents 4 8] [--delays 20 80] [--cases cg apapc] [--rate 0]
+    python benchmarks/latency.py WAN [--runtimes mpi links] [--agents 4 8] [--delays 50 250]
 
 WAN is a command that makes hosts with delays on one machine: ``WAN up DELAY_US RATE_MBIT K`` gives
 K network namespaces wan0..wan(K-1) with addresses 10.78.0.1..K, ``WAN down`` takes them away (root
-only). One MPI rank runs in each of them. Between two delays the wall time of ``ccmac.solve`` grows
-by (latencies paid) x (difference of the delays): reported are that slope, the ledger's rounds of
-all phases, the rounds that the transport counted, and slope / rounds. ``wall`` is the time of the
-whole command at the larger delay, the start of Python and MPI included.
+only). One MPI rank, or one owner with TLS links to its neighbors, runs in each of them. Between two
+delays the wall time of ``ccmac.solve`` grows by (latencies paid) x (difference of the delays):
+reported are that slope, the ledger's rounds of all phases (the transport counted the same), and
+slope / rounds. Of several solves the median is taken. ``row`` is the mean length of a row that is
+averaged, ``longest`` that of the longest.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,128 +32,212 @@ TRANSPORT = {
     "MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self",
     "UCX_RNDV_THRESH": "inf", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
 }  # fmt: skip
-# What keeps TCP from stretching a message over several latencies.
+# What keeps the kernel from stretching a message over several latencies.
 IDLE, ROUTE = "net.ipv4.tcp_slow_start_after_idle=0", ["congctl", "cubic", "initcwnd", "40"]
-# name: (loss, l1, rho, samples, features, method, tol)
-CASES: dict[str, tuple[str, float, float, int, int, str, float]] = {
-    "cg": ("squared", 0.0, 0.0, 650, 48, "cross-cg", 1e-6),
-    "apapc": ("squared", 0.0, 0.0, 650, 48, "cross-apapc", 1e-6),
-    "lbfgs": ("logistic", 0.0, 0.01, 650, 48, "cross-lbfgs", 1e-6),
-    "logistic": ("logistic", 0.0, 0.01, 650, 48, "auto", 1e-6),
-    "lasso": ("squared", 0.02, 0.0, 650, 48, "auto", 1e-3),
-    "long-cg": ("squared", 0.0, 0.0, 21_000, 16, "cross-cg", 1e-6),
-    "long-apapc": ("squared", 0.0, 0.0, 21_000, 16, "cross-apapc", 1e-6),
+PORT = 7000
+# name: (loss, l1, rho, samples, features, method, options, iterations)
+CASES: dict[str, tuple[str, float, float, int, int, str, dict[str, int], int]] = {
+    "cg": ("squared", 0.0, 0.0, 650, 48, "cross-cg", {"sketch": 2}, 25),
+    "apapc": ("squared", 0.0, 0.0, 650, 48, "cross-apapc", {}, 10),
+    "lbfgs": ("logistic", 0.0, 0.01, 650, 48, "cross-lbfgs", {}, 10),
+    "logistic": ("logistic", 0.0, 1e-4, 36, 12, "auto", {}, 20),
+    "lasso": ("squared", 0.02, 0.0, 650, 48, "auto", {}, 5),
+    "long-cg": ("squared", 0.0, 0.0, 64_000, 16, "cross-cg", {"sketch": 1}, 30),
+    "long-apapc": ("squared", 0.0, 0.0, 32_000, 16, "cross-apapc", {}, 20),
 }
 
 
-def solve(name: str, agents: int, averaging: str) -> None:
-    """The work of every rank; rank 0 prints one line of JSON."""
+def solve(case: str, agents: int, runtime: Any) -> dict[str, Any]:
+    """One solve: its seconds and counts."""
     import numpy as np
 
     import ccmac
-    from ccmac.network import Network
-    from ccmac.runtime.mpi import Mpi, guard
+    from ccmac.ledger import Ledger
+    from ccmac.methods.registry import parse
 
-    loss, l1, rho, samples, features, method, tol = CASES[name]
+    loss, l1, rho, samples, features, method, options, iterations = CASES[case]
     rng = np.random.default_rng(1)
     X = rng.standard_normal((samples, features)) @ np.diag(np.geomspace(1.0, 0.2, features))
     y = X @ rng.standard_normal(features) + 0.1 * rng.standard_normal(samples)
     target = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
     problem = ccmac.vfl.problem(X, target, agents, loss=loss, l1=l1, shared_regularization=rho)
-    with guard():
-        runtime = Mpi(Network.ring(agents), averaging=averaging)
-        before, begun = runtime.transport.rounds, time.perf_counter()
-        result = ccmac.solve(problem, runtime=runtime, method=method, tol=tol)
-        seconds = time.perf_counter() - begun
-        if runtime.is_root:
-            told = {
-                "seconds": seconds, "status": result.status, "iterations": result.iterations,
-                "rounds": result.ledger.total("rounds"),
-                "counted": runtime.transport.rounds - before,
-                "row": 8 * result.ledger.total("longest_message") // runtime.averaging.longest,
-            }  # fmt: skip
-            print("told " + json.dumps(told), flush=True)
+    runtime.ledger = Ledger()
+    before, begun = runtime.transport.rounds, time.perf_counter()
+    result = ccmac.solve(
+        problem, runtime=runtime, method=parse(method, options), tol=1e-3 if l1 else 1e-6,
+        max_iterations=iterations,
+    )  # fmt: skip
+    seconds = time.perf_counter() - begun
+    total, scheme = result.ledger.total, runtime.averaging
+    sent = scheme.floats_total * total("averagings")
+    return {
+        "case": case, "averaging": scheme.name, "agents": agents, "seconds": seconds,
+        "rounds": total("rounds"), "counted": runtime.transport.rounds - before,
+        "status": result.status, "row": total("network_bytes") / sent,
+        "longest": 8 * total("longest_message") / scheme.longest,
+    }  # fmt: skip
 
 
-def launched(
-    wan: str, delay: float, rate: int, agents: int, arguments: list[str]
-) -> dict[str, Any]:
-    """One run on a network of so many milliseconds."""
-    subprocess.run([wan, "up", str(round(1000 * delay)), str(rate), str(agents)], check=True)
+def inside(options: argparse.Namespace) -> None:
+    """The work of one process; the first prints a line of JSON for every solve."""
+    agents, keys = options.agents[0], options.inside
+    with _runtimes(agents, keys, options.me) as runtime_of:
+        for averaging in options.averagings:
+            runtime = runtime_of(averaging)
+            for case in options.cases:
+                for _ in range(options.solves):
+                    told = solve(case, agents, runtime)
+                    if runtime.owned.start == 0:
+                        print("told " + json.dumps(told), flush=True)
+
+
+@contextmanager
+def _runtimes(agents: int, keys: str, me: int) -> Iterator[Any]:
+    """A function that gives the runtime for an averaging scheme."""
+    from ccmac.network import Network
+
+    network = Network.ring(agents)
+    if keys == "mpi":
+        from ccmac.runtime.mpi import Mpi, guard
+
+        with guard():
+            yield lambda averaging: Mpi(network, averaging=averaging)
+        return
+    from ccmac.runtime.links import Credentials, Links
+    from ccmac.runtime.owners import between_owners
+
+    files = [f"{keys}/agent-{me}.crt", f"{keys}/agent-{me}.key", f"{keys}/authority.crt"]
+    near = {
+        int(p): (f"agent-{p}", (f"10.78.0.{p + 1}", PORT) if p < me else None)
+        for p in network.neighbors(me)
+    }
+    with Links(me, near, (f"10.78.0.{me + 1}", PORT), Credentials(*files), {}) as links:
+        links.start()
+        yield lambda averaging: between_owners(links, network, averaging)
+
+
+def over_mpi(agents: int, program: list[str], folder: Path) -> str:
+    """A rank on every host: what rank 0 printed."""
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    hosts = [f"10.78.0.{k + 1}" for k in range(agents)]
+    shell = folder / "shell"  # stands in for ssh: host, then a command
+    shell.write_text(
+        "#!/bin/bash\nwhile [[ $1 == -* ]]; do shift; done\nhost=$1; shift\n"
+        'exec ip netns exec wan$((${host##*.} - 1)) sh -c "$*"\n'
+    )
+    shell.chmod(0o755)
+    command = [
+        "ip", "netns", "exec", "wan0", str(mpiexec), "-launcher", "ssh", "-launcher-exec",
+        str(shell), "-localhost", hosts[0], "-hosts", ",".join(hosts), "-n", str(agents),
+        "-ppn", "1", *program, "--inside", "mpi",
+    ]  # fmt: skip
+    job = subprocess.run(
+        command, env={**os.environ, **TRANSPORT}, capture_output=True, text=True,
+        timeout=3000, check=False,
+    )  # fmt: skip
+    if job.returncode:
+        raise SystemExit(f"the job ended with {job.returncode}:\n{job.stdout}\n{job.stderr}")
+    return job.stdout
+
+
+def over_links(agents: int, program: list[str], folder: Path) -> str:
+    """An owner on every host: what agent 0 printed."""
+    from ccmac.storage.keys import make_keys
+
+    keys = folder / "keys"
+    make_keys(keys, [f"agent-{k}" for k in range(agents)])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    owners = []
     for k in range(agents):
+        command = ["ip", "netns", "exec", f"wan{k}", *program, "--inside", str(keys)]
+        command += ["--me", str(k)]
+        owners.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+    told = [owner.communicate(timeout=3000)[0] for owner in owners]
+    if any(owner.returncode for owner in owners):
+        raise SystemExit(f"owners ended with {[owner.returncode for owner in owners]}")
+    return told[0]
+
+
+@contextmanager
+def network(wan: str, delay: float, rate: int, agents: int, tuned: bool) -> Iterator[None]:
+    """Hosts with a delay of so many milliseconds; ``tuned`` by what needs an administrator."""
+    subprocess.run([wan, "up", str(round(1000 * delay)), str(rate), str(agents)], check=True)
+    for k in range(agents if tuned else 0):
         idle = ["ip", "netns", "exec", f"wan{k}", "sysctl", "-qw", IDLE]
         route = ["ip", "-n", f"wan{k}", "route", "change", "10.78.0.0/24", "dev", "wan0"]
         for command in (idle, [*route, "src", f"10.78.0.{k + 1}", *ROUTE]):
             subprocess.run(command, check=True)
-    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    hosts = [f"10.78.0.{k + 1}" for k in range(agents)]
-    with tempfile.TemporaryDirectory() as folder:
-        shell = Path(folder) / "shell"  # stands in for ssh: host, then a command
-        shell.write_text(
-            "#!/bin/bash\nwhile [[ $1 == -* ]]; do shift; done\nhost=$1; shift\n"
-            'exec ip netns exec wan$((${host##*.} - 1)) sh -c "$*"\n'
-        )
-        shell.chmod(0o755)
-        command = [
-            "ip", "netns", "exec", "wan0", str(mpiexec), "-launcher", "ssh", "-launcher-exec",
-            str(shell), "-localhost", hosts[0], "-hosts", ",".join(hosts), "-n", str(agents),
-            "-ppn", "1", sys.executable, __file__, wan, "--inside", *arguments,
-        ]  # fmt: skip
-        begun = time.perf_counter()
-        try:
-            job = subprocess.run(
-                command, env={**os.environ, **TRANSPORT}, capture_output=True, text=True,
-                timeout=900, check=False,
-            )  # fmt: skip
-        finally:
-            wall = time.perf_counter() - begun
-            subprocess.run([wan, "down"], check=True, stdout=subprocess.DEVNULL)
-    lines = [line for line in job.stdout.splitlines() if line.startswith("told ")]
-    if job.returncode or not lines:
-        raise SystemExit(f"the job ended with {job.returncode}:\n{job.stdout}\n{job.stderr}")
-    return {**json.loads(lines[0][5:]), "wall": wall}
+    try:
+        yield
+    finally:
+        subprocess.run([wan, "down"], check=True, stdout=subprocess.DEVNULL)
+
+
+def measured(options: argparse.Namespace, runtime: str, agents: int) -> Iterator[dict[str, Any]]:
+    """Both delays; one row for every case and averaging."""
+    runs: list[dict[tuple[str, str], list[dict[str, Any]]]] = []
+    program = [
+        sys.executable, __file__, options.wan, "--agents", str(agents), "--solves",
+        str(options.solves), "--cases", *options.cases, "--averagings", *options.averagings,
+    ]  # fmt: skip
+    start = over_mpi if runtime == "mpi" else over_links
+    for delay in options.delays:
+        with (
+            network(options.wan, delay, options.rate, agents, not options.plain),
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            printed = start(agents, program, Path(folder))
+        found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for line in printed.splitlines():
+            if line.startswith("told "):
+                told = json.loads(line[5:])
+                found.setdefault((told["case"], told["averaging"]), []).append(told)
+        runs.append(found)
+    low, high = options.delays
+    for key, last in runs[1].items():
+        seconds = [statistics.median(t["seconds"] for t in found[key]) for found in runs]
+        counts = {(t["rounds"], t["counted"]) for found in runs for t in found[key]}
+        paid = 1000 * (seconds[1] - seconds[0]) / (high - low)
+        rounds = last[-1]["rounds"]
+        assert all(ledger == counted for ledger, counted in counts), counts
+        yield {
+            **last[-1], "runtime": runtime, "delays": options.delays, "paid": paid,
+            "seconds": seconds, "ratio": paid / rounds, "plain": options.plain,
+        }  # fmt: skip
 
 
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("wan")
+    parser.add_argument("--runtimes", nargs="+", default=["mpi", "links"])
     parser.add_argument("--agents", type=int, nargs="+", default=[4, 8])
-    parser.add_argument("--delays", type=float, nargs=2, default=[20.0, 80.0])
+    parser.add_argument("--delays", type=float, nargs=2, default=[50.0, 250.0])
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--averagings", nargs="+", default=["relay", "tree"])
+    parser.add_argument("--solves", type=int, default=2)
     parser.add_argument("--rate", type=int, default=0, help="Mbit/s of every host's link")
+    parser.add_argument("--plain", action="store_true", help="the kernel's settings as they are")
     parser.add_argument("--json", type=Path, help="append the measurements to this file")
-    parser.add_argument("--inside", nargs=3, metavar=("CASE", "AGENTS", "AVERAGING"))
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    parser.add_argument("--me", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
-        name, agents, averaging = options.inside
-        solve(name, int(agents), averaging)
+        inside(options)
         return
-    print("| case | hosts | averaging | row, kB | rounds | latencies | ratio | wall, s |")
-    print("|---|---:|---|---:|---:|---:|---:|---:|")
-    for name in options.cases:
+    print("| runtime | case | hosts | averaging | row, kB | longest | rounds | latencies | ratio |")
+    print("|---|---|---:|---|---:|---:|---:|---:|---:|", flush=True)
+    for runtime in options.runtimes:
         for agents in options.agents:
-            for averaging in options.averagings:
-                runs = [
-                    launched(options.wan, d, options.rate, agents, [name, str(agents), averaging])
-                    for d in options.delays
-                ]
-                low, high = options.delays
-                paid = 1000 * (runs[1]["seconds"] - runs[0]["seconds"]) / (high - low)
-                last = runs[1]
-                assert last["counted"] == last["rounds"] == runs[0]["rounds"], runs
+            for m in measured(options, runtime, agents):
                 print(
-                    f"| {name} | {agents} | {averaging} | {last['row'] / 1000:.1f} | "
-                    f"{last['rounds']} | {paid:.0f} | {paid / last['rounds']:.2f} | "
-                    f"{last['wall']:.1f} |", flush=True,
+                    f"| {runtime} | {m['case']} | {agents} | {m['averaging']} | "
+                    f"{m['row'] / 1000:.1f} | {m['longest'] / 1000:.1f} | {m['rounds']} | "
+                    f"{m['paid']:.0f} | {m['ratio']:.2f} |", flush=True,
                 )  # fmt: skip
                 if options.json:
                     with options.json.open("a", encoding="utf-8") as file:
-                        key = {"case": name, "agents": agents, "averaging": averaging}
-                        file.write(
-                            json.dumps({**key, "delays": options.delays, "runs": runs}) + "\n"
-                        )
+                        file.write(json.dumps(m) + "\n")
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ TESTS = {
     ),
     "certificates/error_bound.py": ("certificates/test_error_bound.py",
                                     "certificates/test_certifier.py"),
+    "certificates/certifier.py": ("certificates/test_certifier.py",
+                                  "certificates/test_error_bound.py"),
     "certificates/prices.py": ("methods/test_solve_random.py", "methods/test_verdicts.py"),
     "certificates": ("certificates", "methods/test_verdicts.py", "methods/test_continuation.py"),
     "linalg/extended.py": ("linalg/test_extended.py",),

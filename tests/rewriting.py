@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +10,22 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ccmac.storage import checkpoint
+from ccmac.storage import checkpoint, states
 
 Arrays = dict[str, Any]
+
+
+def packed(held: Arrays) -> bytes:
+    """A file of state with whatever is given, also what this program would not write."""
+    named: dict[str, list[Any]] = {}
+    for key, row in held.items():
+        named.setdefault(key.partition("/")[2], []).append(row)
+    entries, pieces = [], []
+    for name, rows in named.items():
+        kind = max((row.dtype for row in rows), key=lambda kind: kind != np.float64)
+        pieces += [row.astype(kind).tobytes() for row in rows]
+        entries.append(states.Entry(name, kind.str, [list(row.shape) for row in rows]))
+    return msgspec.json.encode(states.Header(entries, [])) + b"\n" + b"".join(pieces)
 
 
 def rewrite(
@@ -22,12 +34,10 @@ def rewrite(
     """Change the only state file and the manifest in place."""
     index = msgspec.json.decode((folder / checkpoint.INDEX).read_bytes(), type=checkpoint.Index)
     [part] = index.parts
-    with np.load(folder / part.file, allow_pickle=False) as archive:
-        held = {key: archive[key] for key in archive.files}
+    named, _ = states.decode((folder / part.file).read_bytes(), part.stop - part.start)
+    held = {f"{i}/{name}": row for name, rows in named.items() for i, row in enumerate(rows)}
     arrays(held)
-    stream = io.BytesIO()
-    np.savez(stream, **held)
-    content = stream.getvalue()
+    content = packed(held)
     (folder / part.file).write_bytes(content)
     manifest(index.manifest)
     changed = msgspec.structs.replace(part, bytes=len(content), crc=zlib.crc32(content))

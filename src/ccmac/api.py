@@ -71,7 +71,7 @@ def solve(
     - ``warm_start``: a Solution (an earlier Result) to start from, prices included.
     - ``runtime``: a :class:`Runtime` such as ``InProcess(network, fused=False)``, or "mpi".
     - ``averaging``: "relay" (fewest rounds), "tree" (fewest bytes; rows are seen by a parent only),
-      "masked" (rows are seen by nobody, their sum by all; no bound is proved) or "auto".
+      "masked" (rows are seen by nobody, their sum by all) or "auto".
     - ``costs``: prices of gradients, products and rounds that plans are chosen by.
     - ``checkpoint``: a directory, or {"path", "every", "seconds"}; continued if it exists.
     - ``callback(iteration, state)``: called after every step; returning True stops the run. The

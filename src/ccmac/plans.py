@@ -2,11 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
 from ccmac.ledger import UNITS, Cost
+
+SUM, SKETCH, ITERATE = "sum", "sketch", "iterate"
+REGIMES = {
+    SUM: "one matrix is summed, all solve alike",
+    SKETCH: "a block of vectors is summed once, then single ones",
+    ITERATE: "one vector an averaging",
+}
+SEEN = {
+    "relay": "every agent sees every agent's part",
+    "tree": "a parent sees its branch's sum, all see the whole sum",
+    "masked": "all see the sum, nobody a part",
+}
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to solve the problem, with what it is expected to send: ``once`` at the beginning of
+    its own, then ``steps`` times ``step``. What all ways have in common (the setup that made the
+    plan) and proofs are not in it.
+
+    ``within`` is the factor that the number of steps is known to, ``memory`` the bytes that an
+    agent keeps for it, ``reveals`` what agents send parts of.
+    """
+
+    regime: str
+    method: str
+    once: Cost
+    step: Cost
+    steps: int
+    within: float
+    memory: int
+    reveals: str
+    bill: float = math.nan
+
+    @property
+    def predicted(self) -> Cost:
+        """The ledger."""
+        return self.once + self.steps * self.step
+
+    def as_dict(self) -> dict[str, Any]:
+        """For --json and the record."""
+        units = ("averagings", "rounds", "bytes", "network_bytes", "longest_message")
+        return {
+            "regime": self.regime,
+            "method": self.method,
+            "steps": self.steps,
+            "within": self.within,
+            **{unit: self.predicted[unit] for unit in units},
+            "memory": self.memory,
+            "bill": self.bill,
+            "reveals": self.reveals,
+        }
 
 
 @dataclass(frozen=True)
@@ -14,7 +67,9 @@ class Plan:
     """Method, realization and settings, with the prediction they were chosen by.
 
     ``iterations`` is None where nothing is predicted. ``iteration`` is the static cost of one step,
-    ``setup`` what was spent to make the plan, ``candidates`` what was considered, best first.
+    ``setup`` what was spent to make the plan, ``candidates`` what was considered, best first,
+    ``alternatives`` the ways to solve the problem that ``auto`` knows, cheapest first. ``reveals``
+    says what agents send parts of.
     """
 
     method: str
@@ -27,6 +82,8 @@ class Plan:
     iterations: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     candidates: tuple[Any, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    reveals: str = ""
 
     @property
     def predicted(self) -> dict[str, float] | None:
@@ -48,6 +105,8 @@ class Plan:
             "predicted": self.predicted,
             "settings": dict(self.settings),
             "candidates": [_row(c) for c in self.candidates[:limit]],
+            "alternatives": [a.as_dict() for a in self.alternatives],
+            "reveals": {"parts_of": self.reveals, "seen": SEEN.get(self.averaging, "")},
         }
 
     def __str__(self) -> str:
@@ -73,9 +132,25 @@ class Plan:
             f"{self.setup[u]:,} {u}" for u in ("gradients", "rounds") if self.setup[u]
         )
         lines.append(f"setup           {spent or 'nothing'} spent to make this plan")
+        lines.append(f"reveals         {self.reveals} ({SEEN.get(self.averaging, 'in sums')})")
+        if self.alternatives:
+            lines += ["", *shown_alternatives(self.alternatives)]
         if self.candidates:
             lines += ["", *_table(self.candidates[:8])]
         return "\n".join(lines)
+
+
+def shown_alternatives(alternatives: Sequence[Alternative]) -> list[str]:
+    """A table; ``within``: the factor that the number of steps is known to."""
+    head = f"{'regime':<9}{'method':<20}{'averagings':>11}{'within':>8}"
+    rows = [head + f"{'rounds':>9}{'MB':>10}{'longest':>11}"]
+    for a in alternatives:
+        cost, factor = a.predicted, f"x{a.within:g}"
+        rows.append(
+            f"{a.regime:<9}{a.method:<20}{cost['averagings']:>11,}{factor:>8}{cost['rounds']:>9,}"
+            f"{cost['bytes'] / 1e6:>10,.3g}{cost['longest_message']:>11,}"
+        )
+    return rows
 
 
 def _shown(value: Any) -> str:

@@ -47,6 +47,17 @@ def stored(matrix: Array, storage: str) -> Any:
         return matrix.copy()
     if storage == "fortran":
         return np.asfortranarray(matrix)
+    if storage.startswith("int"):
+        whole = matrix.astype(storage if storage != "int_csr" else "int32")
+        if not np.array_equal(whole, matrix):
+            raise AssertionError(f"the generator made entries that are no {storage}")
+        return sp.csr_array(whole) if storage == "int_csr" else whole
+    if storage == "strided":
+        return np.repeat(matrix, 2, axis=1)[:, ::2] if matrix.size else matrix.copy()
+    if storage == "readonly":
+        out = matrix.copy()
+        out.flags.writeable = False
+        return out
     if storage == "operator":
         return Operator(matrix.copy())
     if storage == "linear_operator":

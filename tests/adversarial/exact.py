@@ -261,7 +261,7 @@ class Exact:
         worst = 1.0
         least = min((float(v[0]) for v in values), default=1.0)
         if least > 0:
-            worst = max(float(v[-1]) for v in values) / least
+            worst = max((float(v[-1]) for v in values), default=1.0) / least
         if not self.size:
             return worst
         total = np.linalg.eigvalsh(np.array(self.H.tolist(), dtype=float))

@@ -15,10 +15,13 @@ from adversarial.draft import Array, Case, Draft, added, as_doubles
 from adversarial.families import (
     Random,
     base,
+    curved,
     dependent_overlap,
     dependent_rows,
     generate,
     integers,
+    powers,
+    rescaled_rows,
 )
 
 GENERATORS: dict[str, Callable[[Random, int], Draft]] = {}
@@ -130,6 +133,38 @@ def zero_rows(random: Random, seed: int) -> Draft:
         draft.e[i] = moved(draft.e[i], -1, draft.D[i], depth(seed))
     else:
         draft.b[i] = moved(draft.b[i], -1, draft.B[i], depth(seed))
+    return draft
+
+
+@family
+def unequal_copies(random: Random, seed: int) -> Draft:
+    """Every agent holds the same row of D in units of its own; one right-hand side is off."""
+    draft = base(random, int(random.integers(2, 7)), q=4)
+    row = integers(random, 1, 4)
+    row[0, 0] += not row.any()
+    draft.D = [unit * row for unit in powers(random, draft.n, -20, 20)]
+    draft.plant()
+    draft.e[-1] = moved(draft.e[-1], 0, draft.D[-1], depth(seed))
+    return draft
+
+
+@family
+def too_many(random: Random, seed: int) -> Draft:
+    """More coupled equations than unknowns, rows in units of their own, nothing shared."""
+    draft = base(random, int(random.integers(1, 4)), d=2, d_top=2, q=1, m=8, p=0, r=0)
+    draft.q, draft.z = 0, np.zeros(0)
+    draft.B, draft.D = [np.zeros((8, 0)) for _ in draft.d], [np.zeros((0, 0)) for _ in draft.d]
+    return _coupled_moved(rescaled_rows(curved(draft, 3), -8, 8).plant(drift=False), seed)
+
+
+@family
+def flat_and_contradictory(random: Random, seed: int) -> Draft:
+    """Coupled rows against one another where F has no curvature at all, or not in z."""
+    draft = coupled_rows(random, seed)
+    for i, d in enumerate(draft.d):
+        draft.H[i][d:], draft.H[i][:, d:], draft.g[i][d:] = 0.0, 0.0, 0.0
+        if seed % 2:
+            draft.H[i][:], draft.g[i][:] = 0.0, 0.0
     return draft
 
 

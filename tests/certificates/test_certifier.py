@@ -8,14 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ccmac.certificates.error_bound import (
-    GRADIENT_EPS,
-    SHARE,
-    Certifier,
-    Dual,
-    below,
-    distance_bound,
-)
+from ccmac.certificates.certifier import GRADIENT_EPS, SHARE, Certifier, below
+from ccmac.certificates.error_bound import Dual, distance_bound
 from ccmac.inputs import Array
 from ccmac.network import Network
 from ccmac.objectives import Quadratic

@@ -71,6 +71,18 @@ def test_plan_shows_candidates_in_eighty_columns(run: Run, saved: Path) -> None:
     assert bills == sorted(bills)
 
 
+def test_plan_shows_the_alternatives_in_eighty_columns(run: Run, saved: Path) -> None:
+    arguments = ("plan", saved / "dispatch", "--network", "ring")
+    text = run(*arguments)
+    assert text.code == 0
+    assert max(map(len, text.out.splitlines())) <= 80
+    found = json.loads(run(*arguments, "--json").out)["alternatives"]
+    assert [a["method"] for a in found] == ["cross-direct", "cross-cg", "cross-apapc"]
+    for alternative in found:
+        assert alternative["method"] in text.out
+        assert alternative["rounds"] == 3 * alternative["averagings"]
+
+
 def test_dear_rounds_change_the_plan(run: Run, saved: Path) -> None:
     arguments = ("plan", saved / "calibration", "--method", "cross-apapc", "--network", "path")
     cheap, dear = (

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import zlib
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,60 +20,118 @@ import numpy as np
 import pytest
 
 from ccmac.cli import kept, solution
-from ccmac.cli.solution import read_solution
+from ccmac.cli.solution import SUMMARY, read_solution
 from ccmac.errors import InputError
 from ccmac.problem import Problem
+from ccmac.storage import generations
+from ccmac.storage.files import atomic_write
 from cli.conftest import Run
 
 PROGRAM = "from ccmac.cli.main import run; run()"
 
 
-def write_parts(out: Path, ends: list[int], value: float) -> dict[str, int]:
-    """Eight agents in parts, all x equal to ``value``."""
-    parts = {}
+def write_parts(out: Path, ends: list[int], value: float) -> list[str]:
+    """Eight agents in parts as ranks write them, all x equal to ``value``; what is in it."""
+    parts, number = {}, generations.number()
+    place = generations.staged(out, number)
     for start, stop in pairwise(ends):
         arrays = {"z": np.zeros(1)} | {f"x{i}": np.full(2, value) for i in range(start, stop)}
-        name = solution.part_name(range(start, stop), 8)
-        parts[name] = solution.write_solution(out, name, arrays)
-    return parts
+        name, content = solution.part_name(range(start, stop), 8), solution.packed(arrays)
+        parts[name] = zlib.crc32(content)
+        atomic_write(place / name, content)
+    atomic_write(place / "trace.csv", str(value))
+    atomic_write(place / SUMMARY, json.dumps({"parts": parts, "value": value}))
+    generations.publish(out, number, SUMMARY)
+    return [*parts, SUMMARY, "trace.csv"]
 
 
-class Told:
-    """As much of a result as a summary needs."""
-
-    class trace:  # noqa: N801
-        @staticmethod
-        def to_csv() -> str:
-            return ""
-
-    def as_dict(self) -> dict[str, Any]:
-        return {}
+def values(out: Path) -> set[float]:
+    """What a reader sees: of the solution, the trace and the summary."""
+    seen = {float(v) for x in read_solution(out, range(8)).x for v in x}
+    seen.add(float(generations.current(out, "trace.csv").read_text()))
+    return seen | {json.loads(generations.current(out, SUMMARY).read_text())["value"]}
 
 
 def test_another_split_leaves_nothing_of_the_old_one(tmp_path: Path) -> None:
-    solution.write_summary(tmp_path, Told(), {}, write_parts(tmp_path, [0, 4, 8], 1.0))  # type: ignore[arg-type]
-    for name in ("solution-mine.npz", "solution.npz.bak"):
+    write_parts(tmp_path, [0, 4, 8], 1.0)
+    mine = ("solution-mine.npz", "solution.npz.bak", "solution-0000-0007.npz", ".next")
+    for name in mine:
         (tmp_path / name).write_bytes(b"mine")
-    parts = write_parts(tmp_path, [0, 3, 6, 8], 2.0)
-    # Before the summary is there the folder still means the old run.
-    assert all((x == 1.0).all() for x in read_solution(tmp_path, range(8)).x)
-    solution.write_summary(tmp_path, Told(), {}, parts)  # type: ignore[arg-type]
-    assert all((x == 2.0).all() for x in read_solution(tmp_path, range(8)).x)
-    left = {file.name for file in tmp_path.iterdir()}
-    assert left == {*parts, "summary.json", "trace.csv", "solution-mine.npz", "solution.npz.bak"}
+    names = write_parts(tmp_path, [0, 3, 6, 8], 2.0)
+    assert values(tmp_path) == {2.0}
+    assert {file.name for file in tmp_path.iterdir()} == {*names, *mine}
 
 
-def test_half_a_generation_is_not_read(tmp_path: Path) -> None:
-    solution.write_summary(tmp_path, Told(), {}, write_parts(tmp_path, [0, 4, 8], 1.0))  # type: ignore[arg-type]
-    write_parts(tmp_path, [0, 4], 2.0)
-    with pytest.raises(InputError, match="not the file its summary names"):
-        read_solution(tmp_path, range(8))
+def test_a_part_that_somebody_has_changed_is_not_removed(tmp_path: Path) -> None:
+    write_parts(tmp_path, [0, 4, 8], 1.0)
+    (tmp_path / "solution-0000-0003.npz").write_bytes(b"mine")
+    names = write_parts(tmp_path, [0, 8], 2.0)
+    assert {file.name for file in tmp_path.iterdir()} == {*names, "solution-0000-0003.npz"}
+
+
+CHANGES = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod")
+
+
+def killed_at(moment: int, work: Callable[[], object]) -> bool:
+    """Run ``work`` in a child that is killed before its change number ``moment``; whether it was.
+
+    Counted are calls that change a file or folder, as the interpreter's audit tells them.
+    """
+    pid = os.fork()
+    if pid == 0:
+        left = [moment]
+
+        def audit(event: str, _: tuple[Any, ...]) -> None:
+            if event in CHANGES:
+                left[0] -= 1
+                if left[0] < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(audit)
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.parametrize("ends", [[0, 8], [0, 4, 8], [0, 3, 6, 8]])
+def test_killed_at_any_moment_the_folder_is_the_old_run_or_the_new_one(
+    tmp_path: Path, ends: list[int]
+) -> None:
+    seen, moment = [], 0
+    while True:
+        out = tmp_path / str(moment)
+        write_parts(out, [0, 4, 8], 1.0)
+        killed = killed_at(moment, lambda out=out: write_parts(out, ends, 2.0))  # type: ignore[misc]
+        [value] = values(out)  # one generation, the same in all of its files
+        seen.append(value)
+        names = write_parts(out, [0, 2, 8], 3.0)
+        assert values(out) == {3.0}
+        assert sorted(file.name for file in out.iterdir()) == sorted(names)
+        if not killed:
+            break
+        moment += 1
+    assert moment > 12
+    assert seen == sorted(seen)  # first the old one, from one moment on the new one
+    assert {seen[0], seen[-1]} == {1.0, 2.0}
+
+
+def test_a_reader_beside_a_writer_sees_whole_runs(tmp_path: Path) -> None:
+    write_parts(tmp_path, [0, 4, 8], 1.0)
+    pid = os.fork()
+    if pid == 0:
+        for k in range(40):
+            write_parts(tmp_path, [0, 4, 8] if k % 2 else [0, 8], 2.0 + k)
+        os._exit(0)
+    while not os.waitpid(pid, os.WNOHANG)[0]:
+        assert len({float(v) for x in read_solution(tmp_path, range(8)).x for v in x}) == 1
 
 
 @pytest.mark.parametrize("text", ["{", '{"parts": 3}', '{"parts": {"../x.npz": 1}}', "[" * 9999])
 def test_a_summary_that_is_none(tmp_path: Path, text: str) -> None:
     write_parts(tmp_path, [0, 8], 1.0)
-    (tmp_path / "summary.json").write_text(text)
+    (tmp_path / SUMMARY).write_text(text)
     with pytest.raises(InputError, match=r"summary\.json"):
         read_solution(tmp_path, range(8))
 
@@ -97,14 +158,12 @@ def test_a_refused_run_leaves_no_empty_folder(run: Run, saved: Path, tmp_path: P
 def test_a_full_disk_after_the_solve_loses_nothing(
     run: Run, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = solution.atomic_write
-
     def full(path: Path, data: bytes) -> None:
-        if path.parent.name == "out":
+        if path.parent.parent.name == "out":
             raise OSError(errno.ENOSPC, "No space left on device")
-        real(path, data)
+        atomic_write(path, data)
 
-    monkeypatch.setattr(solution, "atomic_write", full)
+    monkeypatch.setattr(generations, "atomic_write", full)
     told = run("solve", saved / "calibration", "--method", "cross-apapc", "--out", "out")
     assert told.code == 1
     assert told.err.count("error:") == 1
@@ -120,7 +179,7 @@ def test_where_nothing_can_be_written_it_is_one_line(
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(solution, "atomic_write", full)
+    monkeypatch.setattr(generations, "atomic_write", full)
     told = run("solve", saved / "dispatch", "--out", "out")
     assert told.code == 1
     assert told.err.count("\n") == 1
@@ -152,12 +211,12 @@ def test_a_signal_in_the_loop_keeps_the_state(
 @pytest.mark.parametrize(
     ("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "inter")]
 )
+@pytest.mark.parametrize("place", ["ccmac.methods.run.Run.prepare", "typer.main.get_command"])
 def test_a_signal_in_the_setup_is_one_line(
-    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int, word: str
-) -> None:
-    monkeypatch.setattr(
-        "ccmac.methods.run.Run.prepare", lambda _: (os.kill(os.getpid(), number), time.sleep(5))
-    )
+    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int, word: str,
+    place: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(place, lambda _: (os.kill(os.getpid(), number), time.sleep(5)))
     told = run("solve", saved / "calibration", "--method", "cross-apapc", "--out", "out")
     assert told.code == code
     assert told.err.startswith(f"error: {word}")

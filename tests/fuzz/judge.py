@@ -23,15 +23,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ccmac.cli import vfl
 from ccmac.cli.agent import Owner
 from ccmac.cli.main import main
 from ccmac.errors import CcmacError
 from ccmac.lab.data.loading import read_svmlight
 from ccmac.methods.registry import parse
 from ccmac.storage.owner import neighbors_of
-from fuzz.targets import TARGETS
+from fuzz.others import OTHERS
+from fuzz.targets import TARGETS as FIRST
 from fuzz.templates import Templates
 
+TARGETS = FIRST | OTHERS
 SECONDS = 60
 LINE = 700
 
@@ -92,6 +95,14 @@ def read_owner(path: Path) -> None:
     parse(asked.public.method, dict(asked.public.options))
 
 
+def read_party(path: Path) -> None:
+    """What a party reads before it talks to anybody."""
+    me = vfl.read_me(path)
+    vfl.read_own(path, me, me.table, labels=me.label)
+    model = vfl.read_model(path.parent / vfl.MODEL)
+    vfl.read_own(path, me, me.new or me.table, columns=list(model.columns))
+
+
 def read(path: str, loader: Callable[[Path], object]) -> int:
     """A file by one of the loaders, as a command would."""
     try:
@@ -105,6 +116,7 @@ def read(path: str, loader: Callable[[Path], object]) -> int:
 READERS: dict[str, Callable[[str], int]] = {
     "read-svmlight": lambda path: read(path, read_svmlight),
     "read-owner": lambda path: read(path, read_owner),
+    "read-party": lambda path: read(path, read_party),
 }
 
 

@@ -1,4 +1,4 @@
-"""The TOML files of an owner, changed."""
+"""The TOML files of an owner or a party, a party's table and model, changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 from fuzz.templates import Templates
-from fuzz.texts import bytes_changed
+from fuzz.texts import bytes_changed, json_changed
 
 Words = list[str]
 OWNER = {
@@ -43,3 +43,40 @@ def owner(rng: Random, place: Path, made: Templates) -> Words:
         changed = kind >= 4 and file == name
         (place / file).write_bytes(bytes_changed(rng, content) if changed else content)
     return ["read-owner", str(place / "me.toml")]
+
+
+PARTY = {
+    "me.toml": 'party = "b"\nparties = ["a", "b"]\ntable = "b.csv"\nkey = "id"\nout = "."\n'
+    'label = "y"\ncolumns = ["u", "v"]\nnew = "b.csv"\n[model]\nregularization = 0.1\n',
+    "b.csv": "id,u,v,y\n" + "".join(f"k{i},{i / 7:.3f},{i % 3},{i % 2}\n" for i in range(9)),
+    "model.json": '{"format": "ccmac-vfl-party", "version": 1, "party": "b", '
+    '"columns": ["u", "v"], "coef": [[1.0], [2.0]], "offset": [0.5], "classes": []}',
+}
+CELLS = (
+    "", "nan", "inf", "-1e400", "1e308", "x", '"', '"a\nb"', "0x1", "k0", "True", "9" * 400, "\x00",
+    "é", ",,", "1,2", "2024-01-01", " 1", "1 ", "'1'", "=1+1", "-", "1e",
+)  # fmt: skip
+
+
+def party(rng: Random, place: Path, made: Templates) -> Words:
+    """What a party of a vertical model reads: its file, its table, its model."""
+    texts = dict(PARTY)
+    name = rng.choice(sorted(texts))
+    if rng.random() < 0.4:
+        content = bytes_changed(rng, texts[name].encode())
+    elif name == "model.json":
+        content = json_changed(rng, texts[name])
+    elif name == "me.toml":
+        lines = texts[name].splitlines()
+        at = rng.randrange(len(lines))
+        lines[at] = f"{lines[at].partition(' = ')[0]} = {rng.choice(TOML)}"
+        content = "\n".join(lines).encode()
+    else:
+        rows = [row.split(",") for row in texts[name].splitlines()]
+        for _ in range(rng.choice((1, 1, 4))):
+            row = rng.choice(rows)
+            row[rng.randrange(len(row))] = rng.choice(CELLS)
+        content = "\n".join(",".join(row) for row in rows).encode()
+    for file, text in texts.items():
+        (place / file).write_bytes(content if file == name else text.encode())
+    return ["read-party", str(place / "me.toml")]

@@ -26,15 +26,19 @@ sys.path[:0] = [str(ROOT), str(ROOT.parent / "src")]
 
 GIGABYTE = 1 << 30
 HANGING = 150.0  # seconds without a word from a worker
-TRIED = [
+FIRST = [
     "problem", "agent", "numbers", "network", "suite", "svmlight", "checkpoint", "record", "warm",
     "options", "owner",
 ]  # fmt: skip
+OTHERS = [
+    "layout", "sparse", "listing", "resumed", "zipped", "edges", "odd_file", "words", "party",
+]  # fmt: skip
+TRIED = [*FIRST, *OTHERS]
 
 
-def inputs(count: int, first: int) -> list[tuple[str, int]]:
+def inputs(count: int, first: int, targets: list[str]) -> list[tuple[str, int]]:
     """``count`` inputs, dealt evenly to the targets."""
-    return [(TRIED[k % len(TRIED)], first + k // len(TRIED)) for k in range(count)]
+    return [(targets[k % len(targets)], first + k // len(targets)) for k in range(count)]
 
 
 def work(names: list[tuple[str, int]]) -> None:
@@ -135,7 +139,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=7200.0, help="no new input after that")
-    parser.add_argument("--target", choices=TRIED, help="only this one")
+    parser.add_argument("--target", choices=TRIED, nargs="+", default=TRIED, help="only these")
     parser.add_argument("--only", metavar="TARGET:NUMBER", help="one input again")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -150,12 +154,10 @@ def main() -> int:
             found = attempt(target, int(number))
         print(f"{found.words}\nexit code {found.code}\n{found.fault}")
         return int(bool(found.fault))
-    names = inputs(asked.count, asked.first)
-    if asked.target:
-        names = [(asked.target, asked.first + k) for k in range(asked.count)]
+    names = inputs(asked.count, asked.first, asked.target)
     reports = sweep(names, asked.jobs, asked.seconds)
     print(f"{'target':<12}{'inputs':>8}{'accepted':>10}{'refused':>9}{'faults':>8}{'slowest':>9}")
-    for target in TRIED:
+    for target in asked.target:
         own = [r for r in reports if r[0] == target]
         ends = Counter("faults" if r[3] else "refused" if r[2] == 2 else "accepted" for r in own)
         slowest = max((r[4] for r in own), default=0.0)

@@ -19,11 +19,13 @@ import numpy as np
 import yaml
 
 from ccmac.storage.checkpoint import Index
-from fuzz.archives import archive_changed, member, numbers_changed, packed
+from ccmac.storage.states import decode
+from fuzz.archives import archive_changed, arrays_changed, member, numbers_changed, packed
 from fuzz.commands import command
 from fuzz.owners import owner
 from fuzz.templates import METHODS, NETWORKS, SVMLIGHT, Templates
 from fuzz.texts import bytes_changed, json_changed, yaml_changed
+from rewriting import packed as packed_state
 
 Words = list[str]
 Target = Callable[[Random, Path, Templates], Words]
@@ -187,9 +189,9 @@ def checkpoint(rng: Random, place: Path, made: Templates) -> Words:
         misplaced(rng, rng.choice(sorted(folder.iterdir())))
     elif kind < 0.5:
         [part] = index["parts"]
-        with np.load(folder / part["file"]) as arrays:
-            content = archive_changed(rng, dict(arrays))
-        (folder / part["file"]).write_bytes(content)
+        state = folder / part["file"]
+        content = state_changed(rng, state.read_bytes(), part["stop"] - part["start"])
+        state.write_bytes(content)
         part |= {"bytes": len(content), "crc": zlib.crc32(content)}
         path.write_text(signed(json.dumps(index)))
     elif kind < 0.6:
@@ -201,17 +203,22 @@ def checkpoint(rng: Random, place: Path, made: Templates) -> Words:
     else:
         text = json_changed(rng, path.read_text()).decode("utf-8", "replace")
         path.write_text(signed(text))
-    return [
-        "solve",
-        str(made.root / "dispatch"),
-        "--network",
-        "ring",
-        "--method",
-        method,
-        "--checkpoint",
-        str(folder),
-        *LIMITED,
-    ]
+    words = ["solve", str(made.root / "dispatch"), "--network", "ring", "--method", method]
+    return [*words, "--checkpoint", str(folder), *LIMITED]
+
+
+def state_changed(rng: Random, content: bytes, count: int) -> bytes:
+    """The state of agents: other arrays, another line that describes them, other bytes."""
+    kind = rng.random()
+    if kind < 0.2:
+        return bytes_changed(rng, content)
+    header, _, body = content.partition(b"\n")
+    if kind < 0.5:
+        return json_changed(rng, header.decode()) + b"\n" + body
+    agents, _ = decode(content, count)
+    flat = {f"{i}/{name}": row for name, rows in agents.items() for i, row in enumerate(rows)}
+    change = rng.choice((numbers_changed, numbers_changed, arrays_changed))
+    return packed_state(change(rng, flat))
 
 
 def signed(text: str) -> str:
@@ -267,17 +274,8 @@ def warm(rng: Random, place: Path, made: Templates) -> Words:
     else:
         path = folder / "summary.json"
         path.write_bytes(json_changed(rng, path.read_text()))
-    return [
-        "solve",
-        str(made.root / "dispatch"),
-        "--network",
-        "ring",
-        "--warm-start",
-        str(folder),
-        "--method",
-        rng.choice(METHODS),
-        *LIMITED,
-    ]
+    words = ["solve", str(made.root / "dispatch"), "--network", "ring", "--warm-start", str(folder)]
+    return [*words, "--method", rng.choice(METHODS), *LIMITED]
 
 
 TARGETS: dict[str, Target] = {

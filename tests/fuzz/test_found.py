@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from ccmac.errors import InputError
 from ccmac.lab.instances import dispatch
 from ccmac.linalg.chebyshev import smallest_degree
 from fuzz.archives import headed, member, packed
+from fuzz.judge import read_party
+from fuzz.owners import PARTY
 from fuzz.targets import checked, signed
 from fuzz.templates import Templates
 
@@ -177,3 +180,45 @@ def test_degrees_where_the_lower_end_is_lost_beside_the_upper() -> None:
 def test_prices_are_not_all_zero() -> None:
     with pytest.raises(InputError, match="all prices are zero"):
         ccmac.Costs(gradient=0.0, round=0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("b.csv", "k4,0.571", "k4," + "9" * 400),
+        ("model.json", '"u"', "[[]]"),
+        ("me.toml", "0.1", "9" * 5000),
+    ],
+)
+def test_files_of_a_party(tmp_path: Path, name: str, old: str, new: str) -> None:
+    for file, text in PARTY.items():
+        (tmp_path / file).write_text(text.replace(old, new) if file == name else text)
+    with pytest.raises(InputError) as caught:
+        read_party(tmp_path / "me.toml")
+    assert len(str(caught.value)) < 400 + len(str(tmp_path))
+
+
+def test_a_number_of_5000_digits_in_an_objective(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = np.array('{"kind": "Zero", "state": {"size": ' + "9" * 5000 + "}}")
+    place = with_agent(made.copy("dispatch", tmp_path), lambda a: a | {"objective": text})
+    assert "not valid JSON" in refused(capsys, "solve", place)
+
+
+def test_a_step_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step may take hours where the spectrum is wide; the limit on time ends it."""
+    monkeypatch.setattr("ccmac.runtime.base.OVERDUE", 0.0)
+    problem, method = dispatch(hours=2).problem, ccmac.methods.CrossApapc()
+    whole = ccmac.solve(problem, "ring", method, max_iterations=5)
+
+    def slow(count: int, state: object) -> None:
+        if count == 5:
+            time.sleep(1.0)
+
+    monkeypatch.setattr("ccmac.methods.driver.time.perf_counter", lambda: 0.0)  # no end after one
+    ended = ccmac.solve(problem, "ring", method, max_seconds=1.0, callback=slow)
+    assert ended.iterations == 5
+    assert any("within iteration 6" in text for text in ended.warnings)
+    assert ended.ledger.as_dict()["solve"] == whole.ledger.as_dict()["solve"]
+    assert all(np.array_equal(a, b) for a, b in zip(ended.x, whole.x, strict=True))

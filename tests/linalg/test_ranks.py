@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ccmac import Agent, Network, Problem, Stack, geometry
 from ccmac.ledger import Ledger
-from ccmac.linalg.families import dense
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.ranks import rank_cut, row_space, squared_range
 from ccmac.linalg.tolerances import EPS, RANK, UNEVEN
 from ccmac.objectives import Separable, SquaredDistance
@@ -227,3 +227,23 @@ def test_dependent_rows_keep_the_singular_values_of_the_matrix() -> None:
     s = np.linalg.svd(M, compute_uv=False)
     assert squared_range(M) == pytest.approx((2, s[1] ** 2, s[0] ** 2), rel=1e-12)
     assert squared_range(M.T) == pytest.approx((2, s[1] ** 2, s[0] ** 2), rel=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [36, 40, 44, 52])
+def test_rows_that_nearly_agree_are_in_doubt_until_rounding_could_have_made_them(
+    exponent: int,
+) -> None:
+    found = row_space(np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-exponent]]))
+    assert found.rank == (2 if exponent == 36 else 1)
+    assert found.doubtful == (exponent in (40, 44))
+
+
+@pytest.mark.parametrize(("rows", "rank", "columns"), [(6, 3, 5), (60, 20, 50), (200, 90, 150)])
+def test_rows_that_rounding_made_dependent_are_in_no_doubt(
+    rows: int, rank: int, columns: int
+) -> None:
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        mix, common = random.standard_normal((rows, rank)), random.standard_normal((rank, columns))
+        found = row_space(mix @ common)
+        assert (found.rank, found.doubtful) == (rank, False)

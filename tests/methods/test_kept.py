@@ -118,7 +118,7 @@ def test_a_full_disk_does_not_end_the_run(
     problem: ccmac.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, data: bytes) -> None:
-        if "probe" not in path.name and path.name != "state-000000-00000.npz":
+        if "probe" not in path.name and path.name != "state-000000-00000.bin":
             raise OSError(28, "No space left on device")
         files.atomic_write(path, data)
 

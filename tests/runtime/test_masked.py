@@ -46,14 +46,32 @@ def test_sums_are_right_to_the_rounding_that_is_told(seed: int, size: int, sprea
     scheme = Masked(ccmac.Network.ring(N))
     totals = summed(scheme, parts)
     for k, (part, total) in enumerate(zip(parts, totals, strict=True)):
-        error = math.ldexp(N, -scheme.bits(scheme.scales((3, 2))[k]) - 1)
+        error = math.ldexp(N, scheme.scales((3, 2))[k] - 2 * scheme.bits - 1)
+        assert error <= scheme.grain
         for column, found in zip(part.T, total[0], strict=True):
             exact = sum(map(Fraction, column), start=Fraction(0))
-            assert abs(Fraction(found) - exact) <= Fraction(error) + abs(exact) * Fraction(2) ** -53
-        assert error <= np.abs(part).max() * 2.0**-48
+            assert abs(Fraction(found) - exact) <= Fraction(error) + abs(exact) * Fraction(2) ** -51
+        assert error <= np.abs(part).max() * 2.0**-106
         order = rng.permutation(N)
         again = scheme.sums((3, 2), scheme.words(parts, FINITE)[order], FINITE)
         assert again[k].tobytes() == total.tobytes()
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.integers(0, 100))
+def test_what_cancels_is_not_lost(seed: int, digits: int) -> None:
+    """Rows whose sum is far smaller than they are, and small rows where large ones have been."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((N, 4))
+    rows[-1] = -rows[:-1].sum(axis=0)
+    scheme = Masked(ccmac.Network.ring(N))
+    summed(scheme, [rows])
+    for part in (rows, rows * 2.0**-digits):
+        [total] = summed(scheme, [part])
+        for column, found in zip(part.T, total[0], strict=True):
+            exact = sum(map(Fraction, column), start=Fraction(0))
+            allowed = Fraction(scheme.grain) + abs(exact) * Fraction(2) ** -51
+            assert abs(Fraction(found) - exact) <= allowed
 
 
 def test_masks_cancel_and_a_row_alone_is_noise() -> None:

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from ccmac.angles.principal import NO_ANGLES, Angles, paired
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.families import dense, multiply
+from ccmac.linalg.blocks import dense, multiply
 from ccmac.linalg.ranks import numerical_rank, row_space
 from ccmac.problem import Problem
 

@@ -24,7 +24,7 @@ from ccmac.angles.projections import local_projections, projector
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import PositiveSpectrum, lanczos_spectrum, structural_parameters
 from ccmac.inputs import Array
-from ccmac.linalg.families import dense, has_entries, identity_multiples
+from ccmac.linalg.blocks import dense, has_entries, identity_multiples
 from ccmac.linalg.ranks import numerical_rank
 from ccmac.linalg.tolerances import OVERLAP
 from ccmac.network import Network

@@ -32,7 +32,7 @@ from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import lanczos_spectrum, structural_parameters
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.linalg.families import has_entries, multiply
+from ccmac.linalg.blocks import has_entries, multiply
 from ccmac.linalg.lanczos import below, top_ritz
 from ccmac.linalg.tolerances import EPS, LARGE_OVERLAP, ORTHOGONAL, VANISHED
 from ccmac.network import Network

@@ -32,7 +32,7 @@ from ccmac.angles.structural import PositiveSpectrum, structural_parameters
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.limits.active import active
-from ccmac.linalg.families import dense
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import OVERLAP
 from ccmac.network import Network

@@ -20,8 +20,9 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense, filled_in, has_entries
 from ccmac.linalg.factor import ENVELOPE, envelope, symmetric_factor
-from ccmac.linalg.families import dense, filled_in, has_entries, side_by_side
+from ccmac.linalg.families import side_by_side
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import FACTORED_SHIFT, FACTORED_TRIAL, LSMR
 from ccmac.problem import Problem

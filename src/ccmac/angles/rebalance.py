@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from ccmac.angles.heterogeneity import block_sum
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.families import has_entries
+from ccmac.linalg.blocks import has_entries
 from ccmac.linalg.tolerances import WEIGHT_SUM
 from ccmac.problem import Problem
 

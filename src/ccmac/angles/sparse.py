@@ -35,8 +35,8 @@ from ccmac.angles.projections import (
 from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import lanczos_spectrum, structural_parameters
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import filled_in, has_entries, multiply
 from ccmac.linalg.factor import ENVELOPE, envelope, symmetric_factor
-from ccmac.linalg.families import filled_in, has_entries, multiply
 from ccmac.linalg.tolerances import LARGE_OVERLAP
 from ccmac.network import Network
 from ccmac.problem import Problem

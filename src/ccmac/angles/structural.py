@@ -21,7 +21,8 @@ import scipy.linalg as sla
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array
-from ccmac.linalg.families import dense, has_entries, identity_multiple, side_by_side
+from ccmac.linalg.blocks import dense, has_entries, identity_multiple
+from ccmac.linalg.families import side_by_side
 from ccmac.linalg.lanczos import below, top_ritz
 from ccmac.linalg.ranks import numerical_rank, squared_range
 from ccmac.linalg.tolerances import LANCZOS_LOW, LANCZOS_LOW_RESIDUAL, RITZ

@@ -73,10 +73,11 @@ class DualBound:
         total, shared = misfits[0] * n, parts.beta * z
         violation = total + shared
         size_z, size_price = norm(z), norm(price)
-        off = rounding + 4 * EPS * (norm(total) + norm(shared))
+        unseen = parts.runtime.unseen(m)
+        off = rounding + 4 * EPS * (norm(total) + norm(shared)) + math.sqrt(unseen) + unseen
         # z is (g - beta l)/h, each operation rounded once; g a sum of n products.
         rest = 4 * EPS * (norm(slope) + abs(parts.beta) * size_price) + n * EPS * slopes
-        rho = math.hypot(math.sqrt(rho2), rest)
+        rho = math.hypot(math.sqrt(rho2 + unseen), rest + math.sqrt(unseen))
         energy = math.inf
         if self.M.share > 0:
             energy = self.M.norm(violation, off) / math.sqrt(self.M.share)

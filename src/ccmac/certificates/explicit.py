@@ -49,13 +49,14 @@ class ExplicitProof:
         misfit, square, terms = (n * mean[0] for mean in self.runtime.combine(rows))
         z = -misfit / beta
         many = n + int(self.work.curvature.d.max(initial=0)) + 4
-        off_z = EPS * many * (float(terms[0]) / abs(beta) + _size(z))
+        unseen = math.sqrt(self.runtime.unseen(m))
+        off_z = EPS * many * (float(terms[0]) / abs(beta) + _size(z)) + 2 * unseen / abs(beta)
         slopes, slope, sizes_z = self._slopes(z)
         price = -slope / beta
         # What rounding may have moved the price by: z itself, the slopes, their sum.
-        noise = self.L_z * off_z + EPS * (n + 8) * (self.L_z * _size(z) + sizes_z)
+        noise = self.L_z * off_z + EPS * (n + 8) * (self.L_z * _size(z) + sizes_z) + unseen
         gradient, squares = self._gradients(x, price)
-        r2 = float(self.runtime.total(squares)[0])
+        r2 = float(self.runtime.total(squares)[0]) + unseen**2
         r = (math.sqrt(r2) + self.norm * noise / abs(beta)) * (1 + 8 * EPS)
         off = r / self.mu
         off_shared = self.norm * off / abs(beta) + off_z

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Certifier, Later, zero
+from ccmac.certificates.certifier import Certifier, Later, zero
 from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Rider
@@ -204,8 +204,10 @@ class GapCertifier(Certifier):
         own = space.runtime.ride(piece_sums(space.x(r) ** 2, space.d)[:, None])
         mean = space.runtime.average(space.z(r))[0] * (space.runtime.n / self.realized.s)
         slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))
-        inner, steep, size, moved, *more = (float(v) for v in told.value)
-        smooth, far = math.isfinite(objective.L), distance()
+        unseen = self._unseen  # the square is more than what any of the sums may lack
+        slope += unseen
+        inner, steep, size, moved, *more = (float(v) + unseen**2 for v in told.value)
+        smooth, far = math.isfinite(objective.L), distance() + self._unseen_distance
         steepness = objective.L if smooth else math.sqrt(steep)
         steepness = steepness if steepness > 0 else 1.0  # F is flat: violations count all the same
         return Gap(
@@ -282,18 +284,20 @@ class GapCertifier(Certifier):
             r, step = self._in_strong_units(gradient + p, dual=True), repaired - w
             step = self._in_strong_units(step)
             pairs += [(r, r), (step, step)]
-        size, *strong, there = (float(v) for v in self._ask(*pairs, at=repaired).value)
+        unseen = self._unseen
+        told = self._ask(*pairs, at=repaired).value
+        size, *strong, there = (float(v) + unseen**2 for v in told)
         if not math.isfinite(there):
             return found
         error = math.inf
         if self.strong:
             root = math.sqrt(share)
-            rest = there - found.value + slack() + math.sqrt(size) * found.distance
+            rest = there - found.value + slack() + math.sqrt(size) * found.distance + unseen**2
             r_size, moved = math.sqrt(strong[0]) / root, root * math.sqrt(strong[1])
             error = strong_distance(r_size, moved, rest) * self.error_unit / root
         return replace(
             found, w=repaired, value=there, base=found.base + there - found.value,
-            distance=distance(), error=error,
+            distance=distance() + self._unseen_distance, error=error,
         )  # fmt: skip
 
     def _radius(self, travelled: float, goal: Goal) -> float:

@@ -3,7 +3,8 @@
 For every solution w of K w = v, |lambda'v| = |lambda'K w| <= ||K'lambda|| ||w||: the equations have
 no solution of norm below R = |lambda'v| / ||K'lambda||. A contradiction is claimed when R, computed
 in the user's own blocks with all rounding against it, exceeds REACH times max(1, the norm of the
-least-squares point); below that nothing is claimed. Words name the conflicting blocks.
+least-squares point). Where R exceeds it by less, though by DOUBTED or more, there is doubt: no
+contradiction is claimed and no bound either. Words name the conflicting blocks.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 
 from ccmac.certificates.prices import CONFLICT, Recovery, split
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import EPS_LONG, halves, norm, product, summed
-from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import agreed_dots
 from ccmac.linalg.ranks import RowSpace
 from ccmac.linalg.tolerances import EPS
@@ -26,6 +27,7 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
 REACH = 1e5  # solutions this many times larger than the least-squares point are out of reach
+DOUBTED = 10.0  # a consistent system has R at most the norm of its least solution
 VISIBLE = 1e-6  # share of lambda above which a block is named
 SEEN = 64 * EPS  # share of a right-hand side below which a misfit is rounding
 
@@ -105,6 +107,11 @@ def claimed(value: float, defect: float, size: float) -> bool:
     return value > 0 and value >= REACH * max(1.0, size) * defect
 
 
+def doubted(value: float, defect: float, size: float) -> bool:
+    """Whether a certificate excludes the point of norm ``size`` that should be a solution."""
+    return value > 0 and value >= DOUBTED * max(1.0, size) * defect
+
+
 def _defect(pairs: list[tuple[Any, Array]]) -> float:
     """||sum M'price|| at most; exactly 0 where it is seen to be."""
     total = sum(product(matrix.T, price) for matrix, price in pairs)
@@ -120,6 +127,7 @@ class Conflicts:
     def __init__(self, work: Workspace, recovery: Recovery) -> None:
         self.work, self.user = work, recovery
         self.problem, self.runtime = recovery.problem, recovery.runtime
+        self.doubt = ""  # why no bound may be believed, where nothing was claimed
 
     def own(self) -> Infeasibility | None:
         """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one averaging if any.
@@ -141,12 +149,16 @@ class Conflicts:
                 if seen is not None and claimed(seen.sure, seen.defect, size):
                     found[i, column] = seen
                     rows[k, 2 * column : 2 * column + 2] = seen.value, seen.defect
+                elif seen is not None and doubted(seen.sure, seen.defect, size):
+                    rows[k, 2 * column : 2 * column + 2] = -seen.value, seen.defect
         told = self.runtime.ride(rows, whole=True)
         _ = self.work.reduced  # where all may know the equations, they travel along
         seen_by_all = told.value
         for column, (block, right) in enumerate((("C", "c"), ("D", "e"))):
             values = seen_by_all[:, 2 * column]
-            if values.any():
+            if (values < 0).any():
+                self._doubt(f"{block} of agent {int(np.argmin(values))}", -float(values.min()))
+            if (values > 0).any():
                 agent_index = int(np.argmax(values))
                 mine = found.get((agent_index, column))
                 price = {} if mine is None else {agent_index: mine.price}
@@ -181,7 +193,10 @@ class Conflicts:
         terms = float(np.add.reduce(gathered[:, 3]) + np.abs(reduced.e) @ np.abs(shared))
         defect = math.sqrt(float(np.add.reduce(gathered[:, 2])) + off_z * off_z)
         size = float(np.linalg.norm((reduced.U.T @ right) / reduced.sigma))
-        if not claimed(abs(value) - 4 * EPS * terms, defect, size):
+        sure = abs(value) - 4 * EPS * terms
+        if not claimed(sure, defect, size):
+            if doubted(sure, defect, size):
+                self._doubt("all agents together", abs(value))
             return None
         ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
         by_agent = np.split(reduced.unit_D * shared, ends)
@@ -207,6 +222,14 @@ class Conflicts:
             {i: v for i, v in zip(agents, local, strict=True) if v.size},
             {i: by_agent[i] for i in agents if by_agent[i].size}, defect, value,
         )  # fmt: skip
+
+    def _doubt(self, whose: str, value: float) -> None:
+        """Words for a contradiction that is more than rounding and too little to be proved."""
+        self.doubt = (
+            f"the equations of {whose} contradict each other by {value:.2g} (rows of unit length): "
+            "more than rounding, too little for a proof; what is said of the error is an estimate, "
+            "for the nearest right-hand sides that agree"
+        )
 
     def _share(self, reduced: Reduced, k: int, price: Array, kappa: Array) -> list[float]:
         """Of one agent: lambda'v in two halves, squared defect, size of terms, ||kappa||."""

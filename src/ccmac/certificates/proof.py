@@ -134,6 +134,8 @@ class Proof:
         else:
             mu, self.L, own = float(table.mu.min()), float(table.L.sum()), table.L
         # Constants from a decomposition are right to its rounding.
+        # Without any unknowns there is no curvature to speak of, and no error either.
+        mu = mu if mu < math.inf else 1.0
         self.mu = mu - 2 * EPS * (int(table.d.max(initial=0)) + self.problem.q) * float(own.max())
         indices = list(self.problem.agents)
         self.agents = [_Agent(work, reduced, k, float(own[i])) for k, i in enumerate(indices)]
@@ -144,7 +146,7 @@ class Proof:
         if not {"smooth", "strongly convex"} <= work.capabilities or work.reduced is None:
             return None
         found = cls(work, work.reduced)
-        return found if 0 < found.mu < math.inf else None
+        return found if found.mu > 0 else None
 
     def _charge(self, **units: int) -> None:
         there = {u: k for u, k in units.items() if len(u) > 1 or u in self.problem.present}

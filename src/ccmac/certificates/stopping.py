@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ccmac.certificates.error_bound import Bound, Certifier, Dual, Look
+from ccmac.certificates.certifier import Certifier
+from ccmac.certificates.error_bound import Bound, Dual, Look
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.proof import Proof, Proved
 from ccmac.certificates.recession import Recession
@@ -146,6 +147,9 @@ class CertifiedStop(Stopping):
     def check(self, iteration: Judged, state: Any, count: int) -> Check:
         """A cheap look first; the tight bound only when that gives hope."""
         look, goal = self._look(iteration, state)
+        if not math.isfinite(look.size):
+            self._next = count + FIRST_CHECK  # by then the driver has noticed the blow-up
+            return Check(math.nan, False, self._next)
         seen = math.nan if look.bound is None else look.bound.error
         if look.bound is not None and seen <= goal:
             if self.certifier.confirmed(look):
@@ -185,6 +189,8 @@ class CertifiedStop(Stopping):
     def final(self, iteration: Judged, state: Any) -> Check:
         """One tight bound."""
         look, goal = self._look(iteration, state)
+        if not math.isfinite(look.size):
+            return Check(math.nan, False, 0)
         bound = self.certifier.tight(look, goal)
         return Check(bound.error, bound.error <= goal, 0, bound)
 

@@ -32,7 +32,7 @@ from ccmac.cli.options import (
     print_json,
 )  # fmt: skip
 from ccmac.network.spec import HELP, as_network
-from ccmac.plans import Plan
+from ccmac.plans import REGIMES, Plan, shown_alternatives
 from ccmac.problem import Problem
 
 GEOMETRY_EPILOG = (
@@ -58,6 +58,12 @@ COLUMNS = {
     "rounds": ("rounds", ",.0f"),
     "bill": ("bill", ",.0f"),
 }
+ALTERNATIVES = (
+    "; ".join(f"{name}: {text}" for name, text in REGIMES.items())
+    + ". averagings, rounds, MB (sent by the busiest agent) and longest (floats in a message) are "
+    "predicted, without proofs and the setup above; the number of steps is known within the "
+    "factor. The first row is taken."
+)
 LEGEND = (
     "steps: size of the normalizer; outer: degree of the Chebyshev filter over both channels; "
     "scale: of z against the balanced one; kappa_f, chi: condition of the objective and cross "
@@ -120,7 +126,10 @@ def show_plan(
 
 def print_plan(made: Plan, rows: int = 8) -> None:
     """Summary, candidates as a table, and what the columns mean."""
-    typer.echo(fitted(str(replace(made, candidates=())), indent=16))
+    typer.echo(fitted(str(replace(made, candidates=(), alternatives=())), indent=16))
+    if made.alternatives:
+        typer.echo("\n" + "\n".join(shown_alternatives(made.alternatives)))
+        typer.echo(fitted(ALTERNATIVES, indent=0))
     found = made.as_dict(limit=rows)["candidates"]
     if not found:
         return

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from ccmac.cli import agent, before, complexity, data, lab, power, solve, suite, vfl
-from ccmac.cli.signals import Commands
 from ccmac.version import __version__
 
 EPILOG = (
@@ -17,7 +16,6 @@ EPILOG = (
 )
 app = typer.Typer(
     name="ccmac",
-    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

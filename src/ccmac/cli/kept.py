@@ -6,7 +6,7 @@ Under MPI every rank writes its own agents, and all ranks learn when one of them
 from __future__ import annotations
 
 import errno
-import time
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,15 +16,19 @@ import numpy as np
 import typer
 
 from ccmac.cli.solution import (
+    AGENTWISE,
+    SUMMARY,
     arrays_of,
+    packed,
     part_name,
     prepare,
     rescued,
-    write_solution,
-    write_summary,
+    told,
 )  # fmt: skip
 from ccmac.errors import CcmacError, InputError
 from ccmac.results import Result
+from ccmac.storage import generations
+from ccmac.storage.files import atomic_write
 
 Record = Mapping[str, Any]
 
@@ -54,17 +58,18 @@ def keep_here(
     out: Path, result: Result, n: int, record: Record
 ) -> tuple[Path | None, Exception | None]:
     """Where this process, which has all agents, wrote the result, and what kept it from ``out``."""
-    name, arrays = part_name(result.agents, n), arrays_of(result, result.agents)
+    name, content = part_name(result.agents, n), packed(arrays_of(result, result.agents))
 
     def write(place: Path) -> None:
         prepare(place)
-        write_summary(place, result, record, {name: write_solution(place, name, arrays)})
+        files = told(result, record, {name: zlib.crc32(content)})
+        generations.write(place, {name: content, **files}, SUMMARY)
 
     try:
         write(out)
     except (OSError, InputError) as error:
         try:
-            place = rescued(time.time_ns() // 10**6, error)
+            place = rescued(generations.number(), error)
             write(place)
         except (OSError, InputError):
             return None, error
@@ -79,8 +84,7 @@ def keep_ranks(
     error = _write_ranks(out, result, runtime, gather, record)
     if error is None:
         return out, None
-    now = np.full((len(runtime.owned), 1), float(time.time_ns() // 10**6))
-    place = rescued(int(runtime._gather(now)[0, 0]), error)
+    place = rescued(_common_number(runtime), error)
     again = _write_ranks(place, result, runtime, gather, record)
     if again is not None:
         raise CcmacError(f"--out {out}: could not be written ({error}), nor could {place}")
@@ -97,31 +101,43 @@ def _write_ranks(
     mine, n = arrays_of(result, result.agents), runtime.n
     name: str | None = part_name(result.agents, n)
     if gather:
-        kinds = [
-            k for k in ("x", "local", "shared", "consensus") if f"{k}{result.agents[0]}" in mine
-        ]
-        whole = {k: v for k, v in mine.items() if k in ("z", "coupled")}
+        kinds = [kind for kind in AGENTWISE if f"{kind}{result.agents[0]}" in mine]
+        own = {f"{kind}{i}" for kind in kinds for i in result.agents}
+        whole = {name: array for name, array in mine.items() if name not in own}
         for kind in kinds:
             rows = runtime.collect([mine[f"{kind}{i}"] for i in result.agents])
             whole |= {} if rows is None else {f"{kind}{i}": row for i, row in enumerate(rows)}
         mine, name = whole, part_name(range(n), n) if runtime.is_root else None
     ends, crc, error = (0, n) if gather else (result.agents.start, result.agents.stop), 0, None
+    number = _common_number(runtime)
+    place = generations.staged(out, number)
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        crc = 0 if name is None else write_solution(out, name, mine)
+        if name is not None:
+            content = packed(mine)
+            crc = zlib.crc32(content)
+            atomic_write(place / name, content)
     except OSError as met:
         error = met
     row = [float(name is not None), *map(float, ends), float(crc), float(error is not None)]
     # Nobody's row arrives before its file is on disk: the gather is the barrier too.
     known = runtime._gather(np.tile(np.array(row), (len(result.agents), 1)))
     if error is None and not known[:, 4].any() and runtime.is_root:
-        told = sorted({tuple(int(v) for v in r[1:4]) for r in known if r[0]})
-        parts = {part_name(range(start, stop), n): crc for start, stop, crc in told}
+        ranges = sorted({tuple(int(v) for v in r[1:4]) for r in known if r[0]})
+        parts = {part_name(range(start, stop), n): crc for start, stop, crc in ranges}
         try:
-            write_summary(out, result, record, parts)
+            for file, text in told(result, record, parts).items():
+                atomic_write(place / file, text)
+            generations.publish(out, number, SUMMARY)
         except OSError as met:
             error = met
     failed = np.full((len(result.agents), 1), float(error is not None))
-    if runtime._gather(failed).any() and error is None:
-        return OSError(errno.EIO, "another rank could not write its part")
-    return error
+    if runtime._gather(failed).any():
+        generations.discard(place)
+        return error or OSError(errno.EIO, "another rank could not write its part")
+    return None
+
+
+def _common_number(runtime: Any) -> int:
+    """The root's, for a folder that all ranks write into."""
+    now = np.full((len(runtime.owned), 1), float(generations.number()))
+    return int(runtime._gather(now)[0, 0])

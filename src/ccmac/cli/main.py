@@ -13,12 +13,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import typer
-
-from ccmac.cli.signals import Interrupted, listen
+from ccmac.cli.signals import INTERRUPTED, TERMINATED, listen, terminated
 from ccmac.errors import CcmacError
-from ccmac.texts import cut
-from ccmac.version import __version__
 
 BAD_INPUT = 2
 PLACES = frozenset(
@@ -39,18 +35,17 @@ def main(arguments: Sequence[str]) -> int:
     listen()
     try:
         if list(arguments) == ["--version"]:  # answered without loading the commands
-            typer.echo(f"ccmac {__version__}")
-            return 0
-        from ccmac.cli.commands import app
+            from ccmac.version import __version__
 
-        code = typer.main.get_command(app).main(
-            args=list(arguments), prog_name="ccmac", standalone_mode=False
-        )
+            print(f"ccmac {__version__}")
+            return 0
+        return _command(arguments)
+    except KeyboardInterrupt:
+        if terminated():
+            return _told("terminated", TERMINATED)
+        return _told("interrupted", INTERRUPTED)
     except CcmacError as error:
         return _told(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        ended = Interrupted()
-        return _told(str(ended), ended.exit_code)
     except MemoryError:
         return _told("out of memory: take a larger machine, or more processes with MPI", 1)
     except BrokenPipeError:
@@ -64,6 +59,22 @@ def main(arguments: Sequence[str]) -> int:
         if not hasattr(error, "format_message"):
             raise
         return _usage(error)
+
+
+def _command(arguments: Sequence[str]) -> int:
+    """Parse and run: what typer's own main does, which would end at a signal without a word."""
+    import typer
+
+    from ccmac.cli.commands import app
+
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("ccmac", list(arguments)) as context:
+            code = command.invoke(context)
+    except typer.Exit as ended:
+        return ended.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     return code if isinstance(code, int) else 0
 
 
@@ -78,7 +89,7 @@ def _files(error: OSError) -> int:
 
 def _usage(error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(error.ctx.get_help() if error.ctx is not None else error.format_message())
+        print(error.format_message())
         return BAD_INPUT
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ccmac"
@@ -87,10 +98,21 @@ def _usage(error: Any) -> int:
 
 
 def _told(message: str, code: int) -> int:
-    line = re.sub(LONG, lambda match: cut(match[0]), " ".join(message.split()))
-    typer.echo(f"error: {line}", err=True)
+    _say(f"error: {re.sub(LONG, _shorter, ' '.join(message.split()))}")
     return code
 
 
+def _shorter(match: re.Match[str]) -> str:
+    from ccmac.texts import cut
+
+    return cut(match[0])
+
+
+def _say(line: str) -> None:
+    """To standard error, whatever its encoding can show of it."""
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
+
+
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+    _say(f"warning: {' '.join(str(message).split())}")

@@ -1,7 +1,8 @@
 """SIGTERM for the command line: the same as Ctrl-C, with an exit code of its own.
 
 Outside the loop of a run it ends the command in one line; the loop, which sees :meth:`note`, ends
-after the current step and keeps the state.
+after the current step and keeps the state. Nothing is imported here that takes time: signals are
+listened to before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -9,33 +10,9 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType
-from typing import Any
-
-from typer.core import TyperGroup
-
-from ccmac.errors import CcmacError
 
 INTERRUPTED = 130
 TERMINATED = 143
-
-
-class Interrupted(CcmacError):
-    """A command ended by a signal outside the loop of a run."""
-
-    def __init__(self) -> None:
-        super().__init__("terminated" if terminated() else "interrupted")
-        self.exit_code = TERMINATED if terminated() else INTERRUPTED
-
-
-class Commands(TyperGroup):
-    """Commands whose interruption is told: typer would end them without a word."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run one."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Interrupted from None
 
 
 class Terminated(KeyboardInterrupt):

@@ -4,14 +4,13 @@ The solution is one ``solution.npz``, or under MPI without gathering one file
 ``solution-FIRST-LAST.npz`` for each range of agents. Arrays are named by what they are: ``z``,
 ``x3`` and, where the method knows prices, ``coupled``, ``local3``, ``shared3``, ``consensus3``,
 and with bounds ``lower3``, ``upper3``, ``z_lower``, ``z_upper``.
-``summary.json`` is written last and names the files of its run with their checksums: readers take
-these and no others, and what an earlier run wrote is removed only then.
+``summary.json`` names the files of its run with their checksums: readers take these and no others.
+All of them replace an earlier run's at one moment (:mod:`ccmac.storage.generations`).
 """
 
 from __future__ import annotations
 
 import io
-import os
 import re
 import tempfile
 import zlib
@@ -26,14 +25,15 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
-from ccmac.storage.files import atomic_write
+from ccmac.storage.generations import BYTES, attempt, current, parts_of
 from ccmac.storage.npz import read_npz
-from ccmac.texts import MEGABYTE, dumps, loads, open_file, read_text
+from ccmac.texts import dumps, loads, open_file, read_text
 
 WHOLE = "solution.npz"
 SUMMARY = "summary.json"
+# Of every agent one: x3, local3, ...; the other arrays are the same for all.
+AGENTWISE = ("x", "local", "shared", "consensus", "lower", "upper")
 PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
-BYTES = 64 * MEGABYTE
 
 
 def arrays_of(solution: Solution, agents: range) -> dict[str, Array]:
@@ -61,43 +61,28 @@ def part_name(agents: range, n: int) -> str:
     return f"solution-{agents.start:04d}-{agents.stop - 1:04d}.npz"
 
 
-def write_solution(out: Path, name: str, arrays: Mapping[str, Array]) -> int:
-    """One archive, complete or absent; nothing in it is pickled. Returns its CRC-32."""
+def packed(arrays: Mapping[str, Array]) -> bytes:
+    """One archive; nothing in it is pickled."""
     stream = io.BytesIO()
     np.savez(stream, allow_pickle=False, **arrays)
-    atomic_write(out / name, stream.getvalue())
-    return zlib.crc32(stream.getvalue())
+    return stream.getvalue()
 
 
-def write_summary(
-    out: Path, result: Result, more: Mapping[str, Any], parts: Mapping[str, int]
-) -> None:
-    """``trace.csv`` and ``summary.json``, which makes ``parts`` the solution; old parts go."""
-    atomic_write(out / "trace.csv", result.trace.to_csv())
+def told(result: Result, more: Mapping[str, Any], parts: Mapping[str, int]) -> dict[str, str]:
+    """``trace.csv``, and ``summary.json``, which makes ``parts`` the solution."""
     record = {**more, **result.as_dict(), "parts": dict(parts)}
-    atomic_write(out / SUMMARY, dumps(record) + "\n")
-    for path in out.iterdir():
-        if PART.fullmatch(path.name) and path.name not in parts:
-            path.unlink(missing_ok=True)
+    return {"trace.csv": result.trace.to_csv(), SUMMARY: dumps(record) + "\n"}
 
 
 def prepare(out: Path) -> bool:
     """Make the directory and try to write there; whether it is new. InputError says why not."""
-    new = not os.path.exists(out)
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=out, prefix=".probe.")
-        try:
-            os.write(descriptor, b"ccmac")
-        finally:
-            os.close(descriptor)
-            os.unlink(name)
+        return attempt(out)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(
             f"--out {out}: cannot be written ({reason}); choose another place"
         ) from None
-    return new
 
 
 def rescued(number: int, error: Exception) -> Path:
@@ -115,22 +100,21 @@ def rescued(number: int, error: Exception) -> Path:
 def listed(out: Path) -> dict[str, int | None]:
     """The files of the solution in ``out`` with their checksums, as its summary names them.
 
-    Without a summary: whatever has the name of a part.
+    Without a summary, or with one that names none: whatever has the name of a part.
     """
+    summary = current(out, SUMMARY)
     try:
-        record = loads(read_text(out / SUMMARY, str(out / SUMMARY), BYTES))
-        parts = record.get("parts") if isinstance(record, dict) else None
+        record = loads(read_text(summary, str(summary), BYTES))
     except FileNotFoundError:
-        parts = None
+        record = {}
     except (OSError, ValueError):
-        raise InputError(f"{out / SUMMARY}: is damaged; solve again") from None
-    if parts is None:
+        raise InputError(f"{summary}: is damaged; solve again") from None
+    if isinstance(record, dict) and "parts" not in record:
         names = sorted(path.name for path in out.glob("solution*.npz"))
         return {name: None for name in names if PART.fullmatch(name)}
-    if not isinstance(parts, dict) or not all(
-        PART.fullmatch(name) and type(crc) is int for name, crc in parts.items()
-    ):
-        raise InputError(f"{out / SUMMARY}: names no parts of a solution; solve again")
+    parts = parts_of(record)
+    if parts is None or not all(PART.fullmatch(name) for name in parts):
+        raise InputError(f"{summary}: names no parts of a solution; solve again")
     return dict(parts)
 
 
@@ -140,10 +124,14 @@ def read_solution(out: Path, agents: range, sizes: Problem | None = None) -> Sol
     if not parts:
         raise InputError(f"--warm-start {out}: holds no solution.npz; give the --out of a solve")
     found: dict[str, Array] = {}
-    for name in sorted(parts):
-        found = (
-            _read(out / name, parts[name]) | found
-        )  # z and prices that all agents know: those of the first
+    try:
+        for name in sorted(parts):
+            # z and prices that all agents know: those of the first
+            found = _read(current(out, name), parts[name]) | found
+    except InputError:
+        if listed(out) == parts:
+            raise
+        return read_solution(out, agents, sizes)  # another run has just replaced it
     missing = [i for i in agents if f"x{i}" not in found]
     if missing or "z" not in found:
         raise InputError(

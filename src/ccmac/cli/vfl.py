@@ -18,11 +18,13 @@ import numpy as np
 import typer
 
 from ccmac.api import make_runtime
+from ccmac.cli.kept import tried
 from ccmac.cli.options import AsJson, fitted, print_json
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.runtime import Runtime
+from ccmac.storage import generations
 from ccmac.storage.files import atomic_write
 from ccmac.texts import MEGABYTE, cut, dumps, loads, read_text
 from ccmac.vfl.between import Agreement, PartyModel, Terms, predict, train
@@ -77,12 +79,12 @@ File = Annotated[Path, typer.Argument(metavar="ME.TOML", help="Who I am; see the
 def take_part(file: File, *, as_json: AsJson = False) -> None:
     """Fit a model with the other parties; write this party's weights and scores."""
     me = read_me(file)
-    with connected(file, me) as runtime:
+    out = file.parent / me.out
+    with tried(out), connected(file, me) as runtime:
         table, y = read_own(file, me, me.table, labels=me.label)
         model, rows, result = train(me.agreement, table, y, runtime)
-        out = file.parent / me.out
-        atomic_write(out / MODEL, dumps(_content(model)))
-        atomic_write(out / SCORES, _table(["key"], rows.keys, model.scores(rows)))
+        scores = _table(["key"], rows.keys, model.scores(rows))
+        generations.write(out, {SCORES: scores, MODEL: dumps(_content(model))}, MODEL)
     if as_json:
         print_json({"party": me.party, **result.as_dict()})
     else:
@@ -97,7 +99,7 @@ def sum_scores(file: File) -> None:
     if me.new is None:
         raise InputError(f'{file}: names no table of new rows; add new = "FILE"')
     with connected(file, me) as runtime:
-        model = read_model(file.parent / me.out / MODEL)
+        model = read_model(generations.current(file.parent / me.out, MODEL))
         table, _ = read_own(file, me, me.new, columns=list(model.columns))
         rows, scores = predict(me.agreement, model, table, runtime)
         place = file.parent / me.out / PREDICTIONS
@@ -143,7 +145,9 @@ def read_me(path: Path) -> Me:
         return msgspec.convert(content, Me)
     except FileNotFoundError:
         raise InputError(f"{path}: not found; see the page on vertical learning") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:  # of TOML, of its numbers, of what they mean
         raise InputError(f"{path}: {cut(str(error), 160)}") from None
 
 
@@ -199,14 +203,16 @@ def read_model(path: Path) -> PartyModel:
         if found["format"] != "ccmac-vfl-party" or found["version"] != 1:
             raise ValueError
         coef, offset = (np.array(found[k], dtype=np.float64) for k in ("coef", "offset"))
-        if coef.shape != (len(found["columns"]), len(offset)):
+        columns, classes = found["columns"], found["classes"]
+        sound = isinstance(columns, list) and all(isinstance(c, str) for c in columns)
+        if not sound or not isinstance(classes, list) or offset.ndim != 1:
             raise ValueError
-        return PartyModel(
-            found["party"], tuple(found["columns"]), coef, offset, tuple(found["classes"])
-        )
+        if coef.shape != (len(columns), len(offset)) or not np.isfinite(coef).all():
+            raise ValueError
+        return PartyModel(str(found["party"]), tuple(columns), coef, offset, tuple(classes))
     except FileNotFoundError:
         raise InputError(f"{path}: not found; run ccmac vfl party first") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise InputError(f"{path}: is not a model of ccmac vfl party") from None
 
 

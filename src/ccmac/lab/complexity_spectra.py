@@ -18,7 +18,7 @@ import scipy.linalg as sla
 
 from ccmac.angles.operators import canonical_channels
 from ccmac.inputs import Array
-from ccmac.linalg.families import multiply
+from ccmac.linalg.blocks import multiply
 from ccmac.linalg.operator import to_dense
 from ccmac.linalg.ranks import numerical_rank
 from ccmac.linalg.tolerances import RANK

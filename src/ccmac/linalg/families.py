@@ -20,6 +20,14 @@ from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost, Ledger
+from ccmac.linalg.blocks import (
+    compressed,
+    filled_in,
+    identity_multiples,
+    multiply,
+    row_major,
+    some_columns,
+)
 
 MANY = 64  # agents from which one pass over all is faster than one for each
 SMALL = 2000  # stored entries per block up to which blocks are joined
@@ -71,14 +79,14 @@ class LocalFamily:
         if self._joined is None and sum(self.columns) >= self.rows[0]:
             return None
         filled = filled_in(self.blocks, self.rows, self.columns)
-        return _compressed(sp.hstack(filled, format="csr"))
+        return compressed(sp.hstack(filled, format="csr"))
 
     @cached_property
     def _pieces(self) -> list[Any]:
         """The blocks, each in the form that multiplies fastest."""
         if isinstance(self._side_by_side, sp.csc_array):
-            return [_columns(self._side_by_side, a, b) for a, b in pairwise(self._column_ends)]
-        return [_compressed(b) if is_sparse(b) else _row_major(b) for b in self.blocks]
+            return [some_columns(self._side_by_side, a, b) for a, b in pairwise(self._column_ends)]
+        return [compressed(b) if is_sparse(b) else row_major(b) for b in self.blocks]
 
     @cached_property
     def _batched(self) -> Array | None:
@@ -185,28 +193,6 @@ def _laid_out(images: Iterable[tuple[int, Array]], ends: NDArray[np.int64]) -> A
     return out
 
 
-def has_entries(block: Any) -> bool:
-    """Dense or sparse, not an operator."""
-    return isinstance(block, np.ndarray) or is_sparse(block)
-
-
-def multiply(block: Any, vector: Array, *, adjoint: bool = False) -> Array:
-    """M v or M' v for a dense, sparse or operator block."""
-    if has_entries(block):
-        return np.asarray((block.T if adjoint else block) @ vector)
-    return np.asarray(block.rmatvec(vector) if adjoint else block.matvec(vector)).ravel()
-
-
-def dense(block: Any) -> Array:
-    """A block as an ndarray (operators are probed column by column)."""
-    if isinstance(block, np.ndarray):
-        return np.asarray(block, dtype=np.float64)
-    if is_sparse(block):
-        return np.asarray(block.toarray(), dtype=np.float64)
-    columns = [multiply(block, e) for e in np.eye(block.shape[1])]
-    return np.stack(columns, axis=1) if columns else np.zeros(block.shape)
-
-
 def side_by_side(blocks: Sequence[Any], rows: int, columns: Sequence[int]) -> spla.LinearOperator:
     """[M_1 M_2 ...] as a SciPy operator; None is a block of zeros."""
     ends = np.concatenate([[0], np.cumsum(columns)]).astype(int)
@@ -226,24 +212,6 @@ def side_by_side(blocks: Sequence[Any], rows: int, columns: Sequence[int]) -> sp
     return spla.LinearOperator(shape, matvec=forward, rmatvec=adjoint, dtype=np.float64)
 
 
-def identity_multiple(block: Any) -> float | None:
-    """c if the block is c I (square, sparse diagonal storage with one constant), else None."""
-    if not is_sparse(block) or block.shape[0] != block.shape[1] or block.shape[0] == 0:
-        return None
-    if block.nnz != block.shape[0]:
-        return None
-    diagonal = block.diagonal()
-    return float(diagonal[0]) if np.all(diagonal == diagonal[0]) and diagonal[0] else None
-
-
-def identity_multiples(blocks: Sequence[Any]) -> Array | None:
-    """c_i if every block is c_i I (0 where absent) and some are there, else None."""
-    multiples = [0.0 if b is None else identity_multiple(b) for b in blocks]
-    if any(c is None for c in multiples) or not any(multiples):
-        return None
-    return np.array(multiples, dtype=np.float64)
-
-
 def _block_diagonal(
     blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
 ) -> sp.csr_array | sp.csc_array | None:
@@ -256,35 +224,11 @@ def _block_diagonal(
     indices = np.concatenate([b.indices for b in filled]) + starts
     ends = np.cumsum(np.concatenate([[0], *(np.diff(b.indptr) for b in filled)]))
     data = np.concatenate([b.data for b in filled])
-    return _compressed(sp.csr_array((data, indices, ends), shape=(sum(rows), sum(columns))))
+    return compressed(sp.csr_array((data, indices, ends), shape=(sum(rows), sum(columns))))
 
 
 def _all_sparse(blocks: Sequence[Any]) -> bool:
     return all(b is None or is_sparse(b) for b in blocks)
-
-
-def _compressed(block: Any) -> sp.csr_array | sp.csc_array:
-    """Compressed along its shorter side: long loops are fast. Sums run in the same order."""
-    return sp.csc_array(block) if block.shape[1] < block.shape[0] else sp.csr_array(block)
-
-
-def _columns(matrix: sp.csc_array, start: int, stop: int) -> sp.csc_array:
-    """A view of some columns: slices are copies, and the constructor copies views of much more."""
-    first, last = matrix.indptr[start], matrix.indptr[stop]
-    view = sp.csc_array((matrix.shape[0], stop - start))
-    view.indptr = matrix.indptr[start : stop + 1] - first
-    view.indices, view.data = matrix.indices[first:last], matrix.data[first:last]
-    return view
-
-
-def filled_in(
-    blocks: Sequence[Any], rows: Iterable[int], columns: Iterable[int]
-) -> list[sp.csr_array]:
-    """The blocks as sparse matrices; absent ones have no entries."""
-    return [
-        sp.csr_array((r, c)) if b is None else sp.csr_array(b)
-        for b, r, c in zip(blocks, rows, columns, strict=True)
-    ]
 
 
 def _batch(blocks: Sequence[Any]) -> Array | None:
@@ -293,9 +237,4 @@ def _batch(blocks: Sequence[Any]) -> Array | None:
         return None
     if len({b.shape for b in blocks}) != 1:
         return None
-    return np.stack([_row_major(b) for b in blocks])
-
-
-def _row_major(block: Any) -> Any:
-    """One storage order: BLAS chooses its order of summation by it."""
-    return np.ascontiguousarray(block) if isinstance(block, np.ndarray) else block
+    return np.stack([row_major(b) for b in blocks])

@@ -27,6 +27,16 @@ def rank_cut(shape: tuple[int, ...]) -> float:
     return max(RANK, EPS * max(shape, default=0))
 
 
+def rounding_of_rows(shape: tuple[int, ...]) -> float:
+    """What rounding leaves of exactly dependent unit rows, relative to the largest singular value.
+
+    Seen: at most 1.2 eps in small matrices and eps sqrt(size) / 4 in large ones, decomposition and
+    entries together. A dropped singular value above this was not made by rounding: whether the
+    rows are dependent is a matter of opinion.
+    """
+    return EPS * (4.0 + math.sqrt(max(shape, default=0)))
+
+
 def numerical_rank(singular: Array, shape: tuple[int, ...], scale: float = 0.0) -> int:
     """How many of the descending ``singular`` values lie above the cut times the largest.
 
@@ -45,7 +55,7 @@ class RowSpace:
     ``basis`` has orthonormal columns spanning Range(M'); ``inverse_lengths`` is the diagonal of
     R^{-1} with 0 for zero rows. ``kept`` is the least kept singular value over the cut (at least 1,
     infinite without any) and ``dropped`` the largest dropped one over it (at most 1, 0 without
-    any): close to 1, the rank is a matter of opinion.
+    any). ``doubtful``: something was dropped that rounding does not explain.
     """
 
     left: Array
@@ -54,6 +64,7 @@ class RowSpace:
     inverse_lengths: Array
     kept: float = math.inf
     dropped: float = 0.0
+    doubtful: bool = False
 
     @property
     def rank(self) -> int:
@@ -103,7 +114,8 @@ def row_space(matrix: Array) -> RowSpace:
     left, basis = np.zeros((len(inverse), rank)), np.zeros((matrix.shape[1], rank))
     left[used], basis[touched] = U[:, :rank], Vt[:rank].T
     dropped = float(s[rank] / cut) if rank < len(s) else 0.0
-    return RowSpace(left, s[:rank], basis, inverse, float(s[rank - 1] / cut), dropped)
+    doubtful = rank < len(s) and bool(s[rank] > rounding_of_rows(rows.shape) * s[0])
+    return RowSpace(left, s[:rank], basis, inverse, float(s[rank - 1] / cut), dropped, doubtful)
 
 
 def squared_range(matrix: Array) -> tuple[int, float, float]:

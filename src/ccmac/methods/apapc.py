@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.dual_bound import DualBound, SpacedDualStop
-from ccmac.certificates.error_bound import Certifier, Dual
+from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.stopping import CertifiedStop
 from ccmac.inputs import Array
 from ccmac.ledger import Cost

@@ -10,6 +10,7 @@ from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
+from ccmac.methods.forecasts import forecast
 from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local.inverse import affordable
@@ -18,6 +19,7 @@ from ccmac.methods.newton.method import CrossNewton, summable
 from ccmac.methods.options import option, options_of
 from ccmac.methods.realized import ACCESS, CERTIFICATES, REALIZATIONS
 from ccmac.methods.sliding.method import CrossSliding
+from ccmac.plans import Alternative
 from ccmac.realizations.base import Certificates
 from ccmac.workspace import Workspace
 
@@ -58,12 +60,50 @@ class Auto(Method):
 
     def ranked(self, work: Workspace, request: Request) -> list[tuple[Method, str]]:
         """The methods to take one after the other, should one stall."""
-        method, why = self._first(work, request)
+        method, why = self._cheapest(*self._first(work, request), work, request)
         if isinstance(method, CrossCg | CrossLbfgs | CrossNewton):
             strongly = "strongly convex" in work.capabilities
             last = self._with(CrossApapc if strongly else CrossContinuation)
             return [(method, why), (last, "what came before it stalled")]
         return [(method, why)]
+
+    def alternatives(
+        self, work: Workspace, request: Request, chosen: Method
+    ) -> tuple[Alternative, ...]:
+        """What the method chosen and others that fit would send: the one chosen, then by bill."""
+        first = forecast(chosen, work, request)
+        others = (forecast(method, work, request) for method in self._others(chosen, work))
+        known = sorted((a for a in others if a is not None), key=lambda a: a.bill)
+        return tuple(known if first is None else [first, *known])
+
+    def _others(self, chosen: Method, work: Workspace) -> list[Method]:
+        """Methods that fit where ``chosen`` does; no messages."""
+        able = work.capabilities
+        if isinstance(chosen, CrossDirect | CrossCg):
+            kinds: list[type[Method]] = [CrossDirect, CrossCg, CrossApapc]
+        elif isinstance(chosen, CrossNewton | CrossLbfgs):
+            kinds = [CrossApapc if "strongly convex" in able else CrossContinuation]
+        elif isinstance(chosen, CrossIpm):
+            smooth = "smooth" in able and "prox" not in able
+            kinds = [CrossContinuation if smooth else CrossSliding]
+        else:
+            kinds = []
+        return [self._with(kind) for kind in kinds if not isinstance(chosen, kind)]
+
+    def _cheapest(
+        self, method: Method, why: str, work: Workspace, request: Request
+    ) -> tuple[Method, str]:
+        """The one of fewest rounds, unless bytes have a price and another's bill is lower even with
+        the most steps that it is predicted to take.
+        """
+        mine = forecast(method, work, request) if request.costs.byte > 0 else None
+        if mine is None:
+            return method, why
+        for other in self._others(method, work):
+            found = forecast(other, work, request)
+            if found is not None and found.bill * found.within < mine.bill:
+                return other, f"fewer bytes than {method.name} at these prices"
+        return method, why
 
     def _first(self, work: Workspace, request: Request) -> tuple[Method, str]:
         able = work.capabilities
@@ -79,6 +119,9 @@ class Auto(Method):
                 why = "averagings more expensive than local minimisations: fewest of them"
                 return self._with(CrossLbfgs), why
             return self._with(CrossApapc), "smooth and strongly convex objectives"
+        if "polyhedral" in able and self._free(work) and self._compresses(work, request):
+            why = "kinks beside a squared loss, few columns: interior points on their range"
+            return self._with(CrossIpm), why
         if "polyhedral" in able and self._free(work) and solvable(work):
             why = (
                 "quadratic with bounds, kinks or flat directions, few coupled rows: interior points"
@@ -100,6 +143,10 @@ class Auto(Method):
         if not self._free(work) or "smooth" not in able or "quadratic" in able:
             return False
         return request.costs.round > 0 and (work.explicit is not None or summable(work) is not None)
+
+    def _compresses(self, work: Workspace, request: Request) -> bool:
+        """Whether averagings have a price, and long rows can be made short."""
+        return request.costs.round > 0 and work.reduced is None and work.compressible
 
     def _free(self, work: Workspace) -> bool:
         """Nothing was asked for that only the methods on a realization know."""

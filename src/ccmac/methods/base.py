@@ -211,12 +211,14 @@ class Prepared:
 class Method(ABC):
     """A method with its options, the fields that :func:`ccmac.methods.options.option` makes.
 
-    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}.
+    ``needs`` is a subset of {"smooth", "strongly convex", "quadratic", "prox"}; ``reveals`` says
+    what agents send parts of.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+    reveals: ClassVar[str] = "A_i x_i + B_i z_i - b_i and copies of z, at every step"
 
     def __post_init__(self) -> None:
         check(self)

@@ -175,6 +175,7 @@ class CrossCg(JudgedMethod):
         "conjugate gradients on the two-channel dual, local Hessian solves, one averaging a step"
     )
     needs = frozenset({"smooth", "strongly convex", "quadratic"})
+    reveals = "A_i H_i^-1 A_i' w for prices w that all know, and copies of z"
 
     sketch: int | None = option(
         None, int, "vectors of the sketch that preconditions, where z follows from the price"

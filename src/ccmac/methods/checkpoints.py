@@ -44,6 +44,8 @@ class Checkpoints:
         self.directory, self.every, self.seconds = directory, every, seconds
         self.runtime, request = asked.work.runtime, asked.request
         self.identity = identity(asked)
+        whole = json.dumps(self.identity, sort_keys=True).encode()
+        self._problem = hashlib.sha256(whole).hexdigest()[:16]
         self.planned, self.target = request.plan_tol, request.target
         self.path: list[str] = []
         self._stored: dict[str, Any] | None = None
@@ -51,6 +53,7 @@ class Checkpoints:
         self.runtime.notes.due = self._late
         self.notes: list[str] = []
         self._missed = 0
+        self._written: store.Written | None = None
         self._rows = Growing(directory)
         if self.runtime.apart:
             self._index = self._common_generation()
@@ -159,9 +162,8 @@ class Checkpoints:
         for name, rows in state.of_kind("rows").items():
             wide = np.broadcast_to(rows, (space.count, *rows.shape[1:]))
             agents[f"rows:{name}"] = [np.array(wide[k]) for k in range(space.count)]
-        whole = json.dumps(self.identity, sort_keys=True).encode()
         manifest = {
-            "problem": hashlib.sha256(whole).hexdigest()[:16],
+            "problem": self._problem,
             "version": __version__,
             "identity": self.identity,
             "planned": [self.planned, self.target],
@@ -195,9 +197,9 @@ class Checkpoints:
         self, count: int, manifest: dict[str, Any], agents: dict[str, Any], broken: OSError | None
     ) -> None:
         if not self.runtime.apart:
-            store.save(
+            self._written = store.save(
                 self.runtime, self.directory, count, manifest, agents=agents, replicated={},
-                broken=broken,
+                broken=broken, before=self._written,
             )  # fmt: skip
         elif broken is not None:
             raise broken

@@ -106,6 +106,7 @@ class CrossDirect(Method):
     name = "cross-direct"
     summary = "quadratics with few coupled rows and shared variables: one sum, solved by all alike"
     needs = frozenset({"smooth", "strongly convex", "quadratic"})
+    reveals = "the equations, and eliminated Hessians A_i H_i^-1 A_i'"
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Gather the equations, sum the eliminated Hessians."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ccmac.certificates.stopping import Check, Stopping
-from ccmac.errors import GradientError
+from ccmac.errors import GradientError, OutOfTime
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
@@ -62,6 +62,10 @@ def reporter(
 
 
 HEALTH_EVERY = 10
+ABANDONED = (
+    "the time limit passed within iteration {}, which was given up and is not on the bill; "
+    "raise max_seconds"
+)
 BLOW_UP = 1e8
 
 
@@ -112,6 +116,7 @@ class Outcome:
     check: Check | None = None
     relative_error: float = math.nan
     seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
 
     @property
     def proved(self) -> float:
@@ -145,6 +150,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     begun = time.perf_counter() if settings.begun is None else settings.begun
     health = _Health(iteration)
     relative_error, check = math.nan, None
+    notes: list[str] = []
     status, count = "max_iterations", settings.first
     if count and settings.saver is not None:
         health.ask(state, count)  # as the run that saved this state had asked
@@ -153,10 +159,10 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
         runtime.notes.asked = interrupted.is_set
         while count < settings.max_iterations:
             count += 1
-            try:
-                state = iteration.step(state)
-            except GradientError as error:
-                raise GradientError(f"{error} (iteration {count})") from None
+            state, whole = _step(iteration, state, count, settings.max_seconds is not None)
+            if not whole:
+                count, notes = count - 1, [ABANDONED.format(count)]
+                break
             if health.failed():
                 status = "diverged"
                 break
@@ -198,7 +204,29 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 break
     runtime.notes.asked = never
     seconds = time.perf_counter() - begun
-    return Outcome(status, state, count, check, relative_error, seconds)
+    return Outcome(status, state, count, check, relative_error, seconds, notes)
+
+
+def _step(iteration: Iteration[Any], state: State, count: int, timed: bool) -> tuple[State, bool]:
+    """The state after iteration ``count``, or, with False, the one before it.
+
+    The latter where the time limit passed long ago inside a step; the ledger is as it was then.
+    """
+    runtime = iteration.space.runtime
+    # A step may use up the state it is given.
+    kept = (state.copied(), runtime.ledger.as_dict()) if timed else None
+    try:
+        runtime.stepping = timed
+        return iteration.step(state), True
+    except GradientError as error:
+        raise GradientError(f"{error} (iteration {count})") from None
+    except OutOfTime:
+        if kept is None:
+            raise
+        runtime.ledger.restore(kept[1])
+        return kept[0], False
+    finally:
+        runtime.stepping = False
 
 
 class _Health:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ccmac.certificates.error_bound import Bound, Certifier
+from ccmac.certificates.certifier import Certifier
+from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.infeasibility import Conflicts, Infeasibility
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
 from ccmac.certificates.proof import Proved
@@ -25,7 +26,6 @@ from ccmac.realizations.base import Realized
 from ccmac.results import Result
 from ccmac.runtime import Runtime
 from ccmac.runtime.base import Rider
-from ccmac.runtime.masked import Masked
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
@@ -215,8 +215,8 @@ def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace)
     """On what the bound's spectral ends and constants rest."""
     if bound is None:
         return "nothing"
-    if work.doubts or isinstance(work.runtime.averaging, Masked):
-        return "estimated"  # the bound does not know how masked sums are rounded
+    if work.doubts:
+        return "estimated"
     if isinstance(bound, Proved) or prepared.judge is None:
         return "proved"
     return prepared.judge.system.interval.source

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ccmac.certificates.error_bound import Certifier
+from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import CertifiedStop
 from ccmac.errors import InputError

@@ -33,7 +33,7 @@ from ccmac.methods.finish import (
 from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.methods.start import names_of, observer_of, positions, probed
-from ccmac.plans import Plan
+from ccmac.plans import Alternative, Plan
 from ccmac.results import Result, Solution
 from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
@@ -69,6 +69,7 @@ class Run:
         self.why = "asked for"
         self.others: list[tuple[Method, str]] = []
         self.ranked: list[tuple[Method, str]] = []  # by auto; filled in by who has asked before
+        self.alternatives: tuple[Alternative, ...] = ()
         self.begun = time.perf_counter()
         self.warnings: list[str] = []
         self._told: Rider | None = None
@@ -80,7 +81,8 @@ class Run:
             told = probed(self.work, self.request.seed)
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
-                [(self.method, self.why), *self.others] = self.ranked
+                auto, [(self.method, self.why), *self.others] = self.method, self.ranked
+                self.alternatives = auto.alternatives(self.work, self.request, self.method)
             refuse_unless_fit(self.method, self.work)
             prepared = self._proving(self.method.prepare(self.work, self.request))
             self._told = told
@@ -120,7 +122,7 @@ class Run:
             self.method.name, prepared.realization, f"{self.why}: {prepared.why}",
             averaging.name, averaging.rounds, prepared.iteration.cost,
             self.work.ledger.of("setup"), prepared.predicted, prepared.settings,
-            prepared.candidates,
+            prepared.candidates, self.alternatives, self.method.reveals,
         )  # fmt: skip
 
     # -- running -----------------------------------------------------------------------------------
@@ -192,7 +194,7 @@ class Run:
         notes = [] if saver is None else saver.notes
         return finish(
             work, prepared, outcome, plan, trace, recovery,
-            [*work.doubts, *self.warnings, *notes], self.request.seed,
+            [*work.doubts, *self.warnings, *outcome.notes, *notes], self.request.seed,
         )  # fmt: skip
 
     def _saver(self, limits: Limits) -> Checkpoints | None:
@@ -251,6 +253,8 @@ class Run:
         found = conflicts.own()
         if found is None and self.work.reduced is not None:
             found = conflicts.together(self.work.reduced)
+        if conflicts.doubt and conflicts.doubt not in self.work.doubts:
+            self.work.doubts.append(conflicts.doubt)
         return found
 
     def _drive(

@@ -15,7 +15,7 @@ from ccmac.angles.measure import geometry
 from ccmac.angles.principal import friedrichs_cosine, weighted_extremes
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.linalg.families import has_entries
+from ccmac.linalg.blocks import has_entries
 from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.problem import Problem

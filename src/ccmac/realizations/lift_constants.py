@@ -18,7 +18,7 @@ from ccmac.angles.measure import geometry
 from ccmac.angles.principal import cross_factor
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.linalg.families import dense, has_entries
+from ccmac.linalg.blocks import dense, has_entries
 from ccmac.linalg.ranks import row_space, squared_range
 from ccmac.problem import Problem
 from ccmac.realizations.base import Certificates

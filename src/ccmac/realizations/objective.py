@@ -21,6 +21,8 @@ from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 
+BLOWN = 1e100  # entries beyond this: the iterates blew up
+
 
 class ExecutionObjective:
     """Phi(w) = sum_i f_i(t x~_i, s z~_i) + (rho/2) ||(I - Pi) z~||^2 with its constants."""
@@ -65,7 +67,7 @@ class ExecutionObjective:
                 piece = slice(space.offsets[k], space.offsets[k + 1])
                 out_x[piece], out_z[k] = member.gradient(x[piece], z[k])
         if not np.isfinite(np.add.reduce(out[: space.z_end])):
-            self._report(out_x, out_z)
+            self._report(x, z, out_x, out_z)
         if t != 1.0:
             out_x *= t
         if s != 1.0:
@@ -75,10 +77,13 @@ class ExecutionObjective:
             out_z += self.augment * (space.z(w) - mean)
         return out
 
-    def _report(self, out_x: Array, out_z: Array) -> None:
+    def _report(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:
+        """Iterates that blew up are the driver's to notice; of others the objective is to blame."""
         for k, agent in enumerate(self.problem.agents):
-            piece = out_x[self.space.offsets[k] : self.space.offsets[k + 1]]
-            if not (np.isfinite(piece).all() and np.isfinite(out_z[k]).all()):
+            piece = slice(self.space.offsets[k], self.space.offsets[k + 1])
+            size = max(np.abs(x[piece]).max(initial=0.0), np.abs(z[k]).max(initial=0.0))
+            bad = not (np.isfinite(out_x[piece]).all() and np.isfinite(out_z[k]).all())
+            if bad and size < BLOWN:
                 raise GradientError(
                     f"agent {agent}, objective: the gradient is not finite (NaN or inf); "
                     "check the objective's data and domain"

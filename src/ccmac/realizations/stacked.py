@@ -14,7 +14,7 @@ import numpy as np
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.families import dense, multiply
+from ccmac.linalg.blocks import dense, multiply
 from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import DENSE_MARGIN
 from ccmac.realizations.base import Interval, Realized, refuse_unknown

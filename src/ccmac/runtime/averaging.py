@@ -37,8 +37,14 @@ class Averaging(ABC):
     floats_total: int  # the same for all agents together
     messages: int  # sent by all agents together
     longest: int  # rows in the longest message
-    extra: int = 0  # floats of the scheme's own in every row
+    words_each: int = 1  # words of eight bytes in which a number that is summed travels
+    extra: int = 0  # words of the scheme's own in every row
     routes: Index  # who sends to whom: all processes must have found the same
+
+    @property
+    def grain(self) -> float:
+        """What may be lost of an entry of a sum, beside its own rounding."""
+        return 0.0
 
     @abstractmethod
     def total(self, block: Array) -> Array:

@@ -25,6 +25,7 @@ from ccmac.runtime.riders import Rider
 __all__ = ["FLOAT_BYTES", "Rider", "Runtime"]
 
 FLOAT_BYTES = 8
+OVERDUE = 1.0  # seconds after the time limit at which a step is given up
 
 
 class Runtime(ABC):
@@ -36,6 +37,7 @@ class Runtime(ABC):
 
     fused: bool = False
     apart: bool = False  # whether every process keeps files of its own, and no others'
+    stepping: bool = False  # whether a step is under way that may be given up
 
     def __init__(
         self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | str = "auto"
@@ -142,6 +144,8 @@ class Runtime(ABC):
             rider.found = table
         if self.notes.late and self.ledger.current == "setup":
             raise OutOfTime("the time limit passed during the setup")
+        if self.stepping and self.alone and time.monotonic() > self.notes.deadline + OVERDUE:
+            raise OutOfTime("the time limit passed long ago")
         return totals[: len(parts)]
 
     def _charge(self, width: int, riders: Sequence[Rider]) -> None:
@@ -150,8 +154,9 @@ class Runtime(ABC):
             return
         here, rooms = self.ledger.current, [self._room(r.width, r.whole) for r in riders]
         own = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
-        self.ledger.charge_cost(self.average_cost(width, *own))
-        longest = self.average_cost(width, *rooms)["longest_message"]
+        row = width * self.averaging.words_each
+        self.ledger.charge_cost(self._row_cost(row, *own))
+        longest = self._row_cost(row, *rooms)["longest_message"]
         for rider, room in zip(riders, rooms, strict=True):
             if rider.phase != here:
                 with self.ledger.phase(rider.phase):
@@ -159,11 +164,13 @@ class Runtime(ABC):
                     self.ledger.charge_cost(self._size(room) + more)
 
     def _room(self, width: int, whole: bool) -> int:
-        """Floats that a rider takes in a row: where rows are summed, a slot for every agent."""
-        return width * (self.n if whole and not self.averaging.rows_known else 1)
+        """Words that a rider takes in a row: where rows are summed, a slot for every agent."""
+        if whole:
+            return width * (1 if self.averaging.rows_known else self.n)
+        return width * self.averaging.words_each
 
     def _size(self, width: int) -> Cost:
-        """What ``width`` floats in every row add to an averaging."""
+        """What ``width`` words in every row add to an averaging."""
         scheme, size = self.averaging, FLOAT_BYTES * width
         return Cost(bytes=size * scheme.floats_sent, network_bytes=size * scheme.floats_total)
 
@@ -172,6 +179,11 @@ class Runtime(ABC):
 
         Nothing for one agent or where nothing travels.
         """
+        each = self.averaging.words_each
+        return self._row_cost(each * width, *(each * rider for rider in riders))
+
+    def _row_cost(self, width: int, *riders: int) -> Cost:
+        """The same in words."""
         if self.n == 1 or width + len(riders) == 0:
             return Cost()
         scheme, row = self.averaging, width + sum(riders) + NOTE + self.averaging.extra
@@ -186,16 +198,25 @@ class Runtime(ABC):
 
     def gather_cost(self, width: int) -> Cost:
         """Static cost of :meth:`gather`."""
-        return self.average_cost(0, self._room(width, whole=True))
+        return self._row_cost(0, self._room(width, whole=True))
 
     def with_riders(self, cost: Cost, *riders: int) -> Cost:
         """The cost of a step with averagings, the longest of which carries these riders too."""
         if not cost["averagings"]:
             return cost + self.average_cost(0, *riders)
-        more, longest = sum(riders), cost["longest_message"]
+        more, longest = sum(riders) * self.averaging.words_each, cost["longest_message"]
         return cost + self._size(more) + Cost(
             reductions=len(riders), longest_message=longest + more * self.averaging.longest
         )  # fmt: skip
+
+    def unseen(self, width: int = 1) -> float:
+        """At most this is missing in the square of a norm of sums, or in a sum of squares.
+
+        Beside what rounding does to sums of floats; ``width`` entries that are sums, each wrong by
+        the scheme's grain.
+        """
+        grain = self.averaging.grain
+        return max(grain, width * grain * grain)
 
     # -- scalars ----------------------------------------------------------------------------
     def ride(self, rows: Array, *, whole: bool = False) -> Rider:
@@ -247,8 +268,8 @@ class Runtime(ABC):
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
         """When time is over (by time.monotonic()), and who knows whether a user wants to stop.
 
-        Both are told to all with every averaging. A setup ends by OutOfTime. Nothing waits for a
-        message any more.
+        Both are told to all with every averaging. A setup ends by OutOfTime, and in one process
+        so does a step (``stepping``) that goes on for long. Nothing waits for a message any more.
         """
         self.notes.deadline, self.notes.asked, self.notes.due = deadline, asked, never
         self.notes.late = self.notes.stop = self.notes.save = False

@@ -7,7 +7,7 @@ import ssl
 from typing import TYPE_CHECKING, cast
 
 from ccmac.runtime import frames
-from ccmac.runtime.credentials import reason
+from ccmac.runtime.credentials import hasten, reason
 from ccmac.runtime.frames import END, HELLO, REFUSE, Frame, Violation
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """TLS is up: both certificates are of the authority. See whose this one is."""
         self.transport = cast(asyncio.Transport, transport)
+        hasten(transport.get_extra_info("socket"))
         self.reactor.open.add(self)
         self.transport.set_write_buffer_limits(frames.LONGEST)
         if self.link is None:

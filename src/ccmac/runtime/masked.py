@@ -1,16 +1,27 @@
 """Sums that show only the sum: rows in fixed point modulo 2^64, masked for every pair of agents.
 
-    word_i = rint(2^F row_i) + sum_{j > i} s_ij - sum_{j < i} s_ji   (mod 2^64)
+    word_i = digits of row_i + sum_{j > i} s_ij - sum_{j < i} s_ji   (mod 2^64)
 
 s_ij is a stream that agents i and j alone know (:class:`Masks`); in the sum over all agents the
 streams cancel exactly, so that every order of summation, every runtime and one process without
 any masks give the same bits. Words travel as rows of a relay do: no round is added.
 
-The scale: row_i < 2^E in modulus, F = 62 - E - ceil(log2 n), so no sum overflows. E belongs to a
-part of a layout (the widths of the parts of a message) and is agreed upon: one more word counts the
-rows that do not fit, masked as the others are. Where there are such rows, all agents say which E
-they would need, and the averaging is repeated with the largest and some headroom; both are charged.
-The error of a sum is at most n 2^(-F-1). A row that is not finite makes the sum NaN.
+The scale: row_i < 2^E in modulus, and with B = 62 - ceil(log2 n) a number is two digits of B bits,
+
+    2^(B-E) row_i = high_i + 2^-B low_i,    |high_i| <= 2^B,  |low_i| <= 2^(B-1),
+
+so no sum of digits overflows. E belongs to a part of a layout (the widths of the parts of a
+message) and is agreed upon: one more word counts the rows that do not fit, masked as the others
+are. Where there are such rows, all agents say which E they would need, and the averaging is
+repeated with the largest and some headroom; both are charged. A row that is not finite makes the
+sum NaN.
+
+Rounding: a sum of the digits is exact and becomes a float by few roundings, so that
+
+    |sum - exact sum| <= 2^-51 |exact sum| + grain,    grain = n 2^(E - 2B - 1).
+
+Of rows added one after the other the first term could be (n - 1) 2^-53 sum |row_i|, which bounds
+allow for; what the grain may do they add (:meth:`Runtime.unseen`).
 """
 
 from __future__ import annotations
@@ -35,6 +46,7 @@ if TYPE_CHECKING:
 Words = NDArray[np.uint64]
 HEADROOM = 4  # bits between what was needed and what is agreed
 BITS = 62
+DIGITS = 2
 FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
 
 
@@ -42,6 +54,7 @@ class Masked(Relay):
     """A relay of words; knows the scales that have been agreed upon."""
 
     name = "masked"
+    words_each = DIGITS
     extra = 1  # the word that counts rows that do not fit
 
     def __init__(self, network: Network) -> None:
@@ -54,9 +67,16 @@ class Masked(Relay):
         """E of every part of a layout."""
         return self.exponents.setdefault(widths, [FIRST] * len(widths))
 
-    def bits(self, exponent: int) -> int:
-        """F, the bits after the binary point."""
-        return BITS - exponent - math.ceil(math.log2(self.n))
+    @property
+    def bits(self) -> int:
+        """B, the bits of a digit."""
+        return BITS - math.ceil(math.log2(self.n))
+
+    @property
+    def grain(self) -> float:
+        """What is lost of a sum beside its own rounding, at most, with any scale so far."""
+        most = max((e for scales in self.exponents.values() for e in scales), default=FIRST)
+        return 0.0 if most == FIRST else math.ldexp(self.n, most - 2 * self.bits - 1)
 
     def pooled(
         self, runtime: Runtime, parts: Sequence[Array], tables: Sequence[Array]
@@ -67,7 +87,7 @@ class Masked(Relay):
         words, found = runtime._share(self.words(parts, broken), tables)
         while np.add.reduce(words[:, -1], dtype=np.uint64):
             needs = self.needs(parts)
-            runtime.ledger.charge_cost(runtime.average_cost(0, len(parts)))
+            runtime.ledger.charge_cost(runtime.gather_cost(len(parts)))
             [everybody] = runtime._pool([], [needs])[1]
             broken = self.agree(widths, everybody)
             runtime.ledger.charge_cost(runtime.average_cost(sum(widths)))
@@ -82,13 +102,15 @@ class Masked(Relay):
         return np.where(np.isfinite(tops), np.maximum(exponents, FIRST), np.inf)
 
     def words(self, parts: Sequence[Array], broken: NDArray[np.bool_]) -> Words:
-        """Rows in fixed point, parts side by side, zeros where one does not fit; then how many."""
-        scales, columns = self.scales(_widths(parts)), []
+        """High digits of all parts, then low ones; zeros where a row does not fit; how many."""
+        scales, digits = self.scales(_widths(parts)), []
         fits = self.needs(parts) <= np.array(scales)
         for k, part in enumerate(parts):
-            inside = np.where(fits[:, k : k + 1], part, 0.0)
-            whole = np.rint(np.ldexp(inside, self.bits(scales[k])))
-            columns.append(whole.astype(np.int64).view(np.uint64))
+            scaled = np.ldexp(np.where(fits[:, k : k + 1], part, 0.0), self.bits - scales[k])
+            high = np.rint(scaled)  # and what is left is exact
+            digits.append((high, np.rint(np.ldexp(scaled - high, self.bits))))
+        sorted_ = [digit for kind in zip(*digits, strict=True) for digit in kind]
+        columns = [digit.astype(np.int64).view(np.uint64) for digit in sorted_]
         unfit = np.asarray(np.sum(~fits & ~broken, axis=1, dtype=np.uint64))
         return np.concatenate([*columns, unfit[:, None]], axis=1)
 
@@ -105,10 +127,15 @@ class Masked(Relay):
     def sums(self, widths: tuple[int, ...], words: Words, broken: NDArray[np.bool_]) -> list[Array]:
         """The parts' sums, shape (1, width) each, from all agents' words in any order."""
         modular = np.add.reduce(words[:, :-1], axis=0, dtype=np.uint64).view(np.int64)
-        pieces = np.split(modular.astype(np.float64), np.cumsum(widths)[:-1])
+        high, low = np.split(modular, DIGITS)
+        carry = (low + (1 << (self.bits - 1))) >> self.bits
+        high, low = high + carry, low - (carry << self.bits)
+        near = high.astype(np.float64)
+        rest = (high - near.astype(np.int64)) + np.ldexp(low.astype(np.float64), -self.bits)
+        pieces = np.split(near + rest, np.cumsum(widths)[:-1])
         scales = zip(pieces, self.scales(widths), broken, strict=True)
         return [
-            np.full((1, len(p)), np.nan) if bad else np.ldexp(p, -self.bits(e))[None] + 0.0
+            np.full((1, len(p)), np.nan) if bad else np.ldexp(p, e - self.bits)[None] + 0.0
             for p, e, bad in scales
         ]
 

@@ -1,7 +1,8 @@
 """Messages between MPI processes: the only module that imports mpi4py. Only NumPy buffers travel.
 
 Waiting looks at the clock and lets signals in: a job whose link is cut ends after its time limit,
-and Ctrl-C is heard while a message is on its way.
+and Ctrl-C is heard while a message is on its way. MPI's own waiting calls do neither, and they poll
+without a pause; here pauses grow with the wait (docs/decisions.md has the CPU times of both).
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ except (ImportError, RuntimeError) as error:
 __all__ = ["MPI", "Mpi", "MpiTransport", "guard"]
 
 BUSY_SECONDS = 5e-4  # a message within a machine is there by then; after that waiting sleeps
-NAP_SECONDS = 5e-5
+NAP_SHARE = 1 / 64  # of the time waited so far: no message is found later than that
+NAP_SECONDS = (5e-5, 5e-3)  # at least, at most
 
 
 def guard(agents: range | None = None) -> AbstractContextManager[None]:
@@ -65,8 +67,9 @@ class MpiTransport(Transport):
                     f"no message from {names} beyond the time limit: a cut link or a lost process; "
                     "the last checkpoint stays"
                 )
-            if now - begun > BUSY_SECONDS:
-                time.sleep(NAP_SECONDS)
+            waited = now - begun
+            if waited > BUSY_SECONDS:
+                time.sleep(min(max(NAP_SHARE * waited, NAP_SECONDS[0]), NAP_SECONDS[1]))
             else:
                 os.sched_yield()
 

@@ -27,7 +27,7 @@ from ccmac.inputs import is_sparse
 from ccmac.objectives import KINDS, Objective
 from ccmac.problem import LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent
 from ccmac.storage.npz import read_npz
-from ccmac.texts import open_file, shown
+from ccmac.texts import cut, loads, open_file, shown
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 OBJECTIVE, NAME = "objective", "name"
@@ -84,9 +84,11 @@ def read_agent(i: int | str, path: Path, sha256: str) -> Agent:
         raise InputError(f"{where}, block objective: is not a text; {AGAIN}")
     inner = f"{where}, objective"
     try:
-        return Agent(_build(inner, json.loads(str(text)), arrays), **blocks)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{inner}: is not valid JSON ({error.msg}); save it again") from None
+        tree = loads(str(text))
+    except ValueError as error:
+        raise InputError(f"{inner}: is not valid JSON ({cut(str(error))}); save it again") from None
+    try:
+        return Agent(_build(inner, tree, arrays), **blocks)
     except RecursionError:
         raise InputError(f"{inner}: is nested too deeply; save it again") from None
 

@@ -15,16 +15,15 @@ from typing import Any
 from ccmac.storage.checkpoint import (
     FORMAT,
     INDEX,
-    AnyArray,
     Index,
     Part,
-    encode,
     exists,
     read_index,
     tidy,
     write_index,
 )
-from ccmac.storage.files import atomic_write
+from ccmac.storage.files import flushed_write
+from ccmac.storage.states import AnyArray, encode
 
 PREVIOUS = "previous.json"
 
@@ -34,9 +33,9 @@ def save_apart(
     manifest: Mapping[str, Any], agents: Mapping[str, Sequence[AnyArray]],
 ) -> None:  # fmt: skip
     """Write one process's own part, an index of its own with it; the generation before stays."""
-    content = encode(owned, agents, {})
-    name = f"state-{generation:06d}-{owned.start:05d}.npz"
-    atomic_write(folder / name, content)
+    content = encode(agents, {})
+    name = f"state-{generation:06d}-{owned.start:05d}.bin"
+    flushed_write(folder / name, content)
     if exists(folder):
         (folder / INDEX).replace(folder / PREVIOUS)
     part = Part(name, owned.start, owned.stop, len(content), zlib.crc32(content))

@@ -1,7 +1,7 @@
 """Checkpoints: one file per process, and an index that makes them valid, written last.
 
-    DIR/state-000007-00000.npz   generation 7, the agents of the process that starts at agent 0
-    DIR/state-000007-00004.npz   ... at agent 4
+    DIR/state-000007-00000.bin   generation 7, the agents of the process that starts at agent 0
+    DIR/state-000007-00004.bin   ... at agent 4
     DIR/trace-000000.bin         the history of the run, which grows (ccmac.storage.rows)
     DIR/checkpoint.json          generation, iteration, the caller's manifest, sizes and checksums
 
@@ -13,10 +13,8 @@ any split of the agents over processes can read what any other has written.
 from __future__ import annotations
 
 import errno
-import io
 import os
 import re
-import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,25 +23,22 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.runtime.base import Runtime
-from ccmac.storage.files import atomic_write
-from ccmac.storage.npz import read_npz
+from ccmac.storage.files import atomic_write, flushed_write
 from ccmac.storage.rows import NAME as TRACE
-from ccmac.texts import DIGITS, MEGABYTE, cut, open_file, read_bytes, shown
+from ccmac.storage.states import AnyArray, Named, decode, encode
+from ccmac.texts import MEGABYTE, cut, open_file, read_bytes, shown
 
 INDEX = "checkpoint.json"
-FORMAT = "ccmac-checkpoint-2"
+FORMAT = "ccmac-checkpoint-3"
 BYTES = 1024 * MEGABYTE  # of an index: a million agents are a hundredth of that
-STATE = re.compile(r"state-\d{6,}-\d{5,}\.npz")
+STATE = re.compile(r"state-\d{6,}-\d{5,}\.bin")
 # What atomic_write leaves of a run that is killed while it writes.
 HALF = re.compile(r"\.(state-\d{6,}-\d{5,}|trace-\d{6,}|checkpoint|probe)\.\w{8}\.(npz|bin|json)")
 # A checkpoint that differs in one of these belongs to something else and is never overwritten.
 IDENTITY = ("problem", "version")
-
-AnyArray = NDArray[Any]
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -82,6 +77,14 @@ class Checkpoint:
     replicated: dict[str, AnyArray]
 
 
+@dataclass(frozen=True)
+class Written:
+    """The index that a run wrote last, and how the system knows the file."""
+
+    index: Index
+    mark: tuple[int, ...]
+
+
 def save(
     runtime: Runtime,
     directory: str | Path,
@@ -91,37 +94,58 @@ def save(
     agents: Mapping[str, Sequence[AnyArray]],
     replicated: Mapping[str, AnyArray],
     broken: OSError | None = None,
-) -> None:
+    before: Written | None = None,
+) -> Written | None:
     """Write a checkpoint; collective, with two small gathers that the ledger does not count.
 
     ``manifest`` is JSON-like and names the ``problem`` and ``version`` it belongs to. ``agents``
     holds one array per owned agent, ``replicated`` what is the same in every process. Where one
     process cannot write (or comes with ``broken``) all raise OSError, and the old one stays.
+    ``before`` is what the root's last call returned: the folder need not be read again.
     """
     folder = Path(directory)
-    generation = _agree(runtime, _next_generation(folder, manifest) if runtime.is_root else 0)
-    content = encode(runtime.owned, agents, replicated)
-    name = f"state-{generation:06d}-{runtime.owned.start:05d}.npz"
+    if before is not None and before.mark != _mark(folder):
+        before = None
+    generation = _agree(
+        runtime, _next_generation(folder, manifest, before) if runtime.is_root else 0
+    )
+    content = encode(agents, replicated)
+    name = f"state-{generation:06d}-{runtime.owned.start:05d}.bin"
     try:
-        atomic_write(folder / name, content)
+        flushed_write(folder / name, content)
     except OSError as error:
         broken = broken or error
     size = -1 if broken is not None else len(content)
-    mine = [runtime.owned.start, runtime.owned.stop, size, zlib.crc32(content)]
+    mine = np.array([[runtime.owned.start, runtime.owned.stop, size, zlib.crc32(content)]], float)
     # Nobody's row arrives before its file is on disk: the gather is the barrier too.
-    known = runtime._gather(np.tile(np.array(mine, dtype=np.float64), (len(runtime.owned), 1)))
+    known = mine if runtime.alone else runtime._gather(np.tile(mine, (len(runtime.owned), 1)))
     if broken is not None:
         raise broken
     if (known[:, 2] < 0).any():
         raise OSError(errno.EIO, "another process could not write its part")
     if not runtime.is_root:
-        return
+        return None
     parts = [
-        Part(f"state-{generation:06d}-{start:05d}.npz", start, stop, size, crc)
+        Part(f"state-{generation:06d}-{start:05d}.bin", start, stop, size, crc)
         for start, stop, size, crc in sorted({tuple(int(v) for v in row) for row in known})
     ]
     index = Index(FORMAT, generation, iteration, runtime.n, dict(manifest), parts)
-    tidy(folder, write_index(folder, index))
+    index = write_index(folder, index)
+    if before is None:
+        tidy(folder, index)
+    else:
+        for file in files_of(before.index) - files_of(index):
+            (folder / file).unlink(missing_ok=True)
+    return Written(index, _mark(folder))
+
+
+def _mark(folder: Path) -> tuple[int, ...]:
+    """Changes with every index that is written; empty where there is none."""
+    try:
+        found = os.stat(folder / INDEX)
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def write_index(folder: Path, index: Index) -> Index:
@@ -131,13 +155,17 @@ def write_index(folder: Path, index: Index) -> Index:
     return index
 
 
+def files_of(index: Index) -> set[str]:
+    """The names of the files that an index needs."""
+    trace = index.manifest.get("trace")
+    return {part.file for part in index.parts} | (
+        {str(trace.get("file"))} if isinstance(trace, dict) else set()
+    )
+
+
 def tidy(folder: Path, *indices: Index) -> None:
     """Remove files of this program's making that no index names."""
-    keep: set[Any] = set()
-    for index in indices:
-        trace = index.manifest.get("trace")
-        keep |= {part.file for part in index.parts}
-        keep |= {str(trace.get("file"))} if isinstance(trace, dict) else set()
+    keep = {file for index in indices for file in files_of(index)}
     for file in folder.iterdir():
         name, made = file.name, (STATE, TRACE, HALF)
         if name not in keep and any(pattern.fullmatch(name) for pattern in made):
@@ -172,26 +200,18 @@ def load(
             f"checkpoint {folder} holds {index.n} agents, not agent {owned.stop - 1}: "
             "resume the problem it was written for"
         )
-    found: dict[int, dict[str, AnyArray]] = {}
+    agents: dict[str, dict[int, AnyArray]] = {}
     replicated: dict[str, AnyArray] = {}
     for part in index.parts:
         if part.start < owned.stop and part.stop > owned.start:
-            for key, array in _decode(folder, part).items():
-                kind, _, name = key.partition("/")
-                if kind == "replicated":
-                    replicated[name] = array
-                elif kind.isdecimal() and part.start <= int(kind[:DIGITS]) < part.stop:
-                    found.setdefault(int(kind[:DIGITS]), {})[name] = array
-                else:
-                    raise _damaged(folder, f"{part.file} holds {shown(key)}")
-    missing = [i for i in owned if i not in found]
-    if missing:
-        raise _damaged(folder, f"agent {missing[0]} is in none of its files")
-    names = found[owned.start].keys() if len(owned) else {}
-    if any(found[i].keys() != names for i in owned):
+            found, shared = _decode(folder, part)
+            replicated |= shared
+            for name, rows in found.items():
+                agents.setdefault(name, {}).update(enumerate(rows, part.start))
+    if any(i not in rows for rows in agents.values() for i in owned):
         raise _damaged(folder, "its agents do not have the same arrays")
-    agents = {name: [found[i][name] for i in owned] for name in names}
-    return Checkpoint(index.iteration, index.manifest, agents, replicated)
+    chosen = {name: [rows[i] for i in owned] for name, rows in agents.items()}
+    return Checkpoint(index.iteration, index.manifest, chosen, replicated)
 
 
 def read_index(directory: str | Path, name: str = INDEX, *, apart: bool = False) -> Index:
@@ -230,16 +250,18 @@ def exists(directory: str | Path) -> bool:
     return os.path.exists(Path(directory) / INDEX)
 
 
-def _next_generation(folder: Path, manifest: Mapping[str, Any]) -> int:
-    if not exists(folder):
+def _next_generation(folder: Path, manifest: Mapping[str, Any], before: Written | None) -> int:
+    if before is None and not exists(folder):
         return 0
-    index = read_index(folder)
+    index = read_index(folder) if before is None else before.index
     _check_identity(folder, index, {key: manifest.get(key) for key in IDENTITY})
     return index.generation + 1
 
 
 def _agree(runtime: Runtime, generation: int) -> int:
     """Everyone learns the root's number."""
+    if runtime.alone:
+        return generation
     row = np.full((len(runtime.owned), 1), float(generation))
     return int(runtime._gather(row)[0, 0])
 
@@ -255,23 +277,7 @@ def _check_identity(folder: Path, index: Index, expected: Mapping[str, Any]) -> 
             )
 
 
-def encode(
-    owned: range, agents: Mapping[str, Sequence[AnyArray]], replicated: Mapping[str, AnyArray]
-) -> bytes:
-    """The content of one process's file."""
-    arrays = {f"replicated/{name}": np.asarray(array) for name, array in replicated.items()}
-    for name, rows in agents.items():
-        for agent, row in zip(owned, rows, strict=True):
-            arrays[f"{agent}/{name}"] = np.asarray(row)
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        for key, array in arrays.items():
-            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-    return stream.getvalue()
-
-
-def _decode(folder: Path, part: Part) -> dict[str, AnyArray]:
+def _decode(folder: Path, part: Part) -> tuple[Named, dict[str, AnyArray]]:
     try:
         with open_file(folder / part.file) as stream:
             content = read_bytes(stream, part.bytes)
@@ -282,7 +288,7 @@ def _decode(folder: Path, part: Part) -> dict[str, AnyArray]:
     if zlib.crc32(content) != part.crc:
         raise _damaged(folder, f"the checksum of {part.file} does not match")
     try:
-        return read_npz(io.BytesIO(content))
+        return decode(content, part.stop - part.start)
     except ValueError as error:
         raise _damaged(folder, f"{part.file}: {cut(str(error))}") from None
 

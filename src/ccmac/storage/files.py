@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ccmac.errors import InputError
 
-__all__ = ["atomic_directory", "atomic_path", "atomic_write"]
+__all__ = ["atomic_directory", "atomic_path", "atomic_write", "flushed_write"]
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bool = False) -> None:
@@ -25,8 +25,28 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bo
     A ``private`` file is for its owner only.
     """
     content = data.encode("utf-8") if isinstance(data, str) else data
-    with atomic_path(path, private=private) as temporary:
-        temporary.write_bytes(content)
+    target = Path(path)
+    descriptor, temporary = _beside(target)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            if not private:
+                os.chmod(temporary, _file_mode(target))
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    flush_directory(target.parent)
+
+
+def flushed_write(path: Path, content: bytes) -> None:
+    """Write a file that nobody reads before an index names it: on disk when this returns."""
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 @contextmanager
@@ -37,14 +57,8 @@ def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Itera
     their format, or append a suffix, by looking at it. If the block raises, ``path`` is untouched.
     """
     target = Path(path)
-    if target.is_dir():
-        raise InputError(f"{target} is a directory: give the name of a file")
-    _make_parent(target)
-    descriptor, name = tempfile.mkstemp(
-        dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
-    )
+    descriptor, temporary = _beside(target)
     os.close(descriptor)
-    temporary = Path(name)
     try:
         yield temporary
         # mkstemp makes private files; a result is as readable as any other file of the user.
@@ -55,7 +69,19 @@ def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Itera
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _flush_directory(target.parent)
+    flush_directory(target.parent)
+
+
+def _beside(target: Path) -> tuple[int, Path]:
+    """A hidden file beside ``target``, open and private; its parents are made."""
+    if target.is_dir():
+        raise InputError(f"{target} is a directory: give the name of a file")
+    if not target.parent.is_dir():
+        _make_parent(target)
+    descriptor, name = tempfile.mkstemp(
+        dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
+    )
+    return descriptor, Path(name)
 
 
 @contextmanager
@@ -80,7 +106,7 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    _flush_directory(target.parent)
+    flush_directory(target.parent)
 
 
 def _check_free(target: Path, replace: bool) -> None:
@@ -141,7 +167,7 @@ def _flush(path: Path) -> None:
         os.fsync(stream.fileno())
 
 
-def _flush_directory(path: Path) -> None:
+def flush_directory(path: Path) -> None:
     """Make a rename durable. Systems that cannot open directories do without."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -159,4 +185,4 @@ def _flush_tree(root: Path) -> None:
             file = Path(folder, name)
             if not file.is_symlink():
                 _flush(file)
-        _flush_directory(Path(folder))
+        flush_directory(Path(folder))

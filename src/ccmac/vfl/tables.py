@@ -147,6 +147,8 @@ def _column(where: str, column: Any) -> NDArray[np.float64]:
         if any(isinstance(v, str) for v in values):
             raise ValueError
         return np.asarray(values, dtype=np.float64)
+    except OverflowError:
+        raise InputError(f"{where}: holds a whole number that no float can hold") from None
     except (TypeError, ValueError):
         first = next((v for v in values if not isinstance(v, int | float)), values[0])
         raise InputError(

@@ -20,6 +20,8 @@ from ccmac.runtime.base import Runtime
 from ccmac.runtime.masked import Masked
 from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
+from ccmac.workspace import supports
+from ccmac.workspace.compressed import Compressed, compressible
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.eliminated import Eliminated, form_rows
@@ -58,13 +60,14 @@ class Workspace:
             )
         self.runtime, self.ledger = runtime, runtime.ledger
         self.recycles = False  # whether solves leave something behind for later ones
-        self.doubts: list[str] = []  # declared constants that did not hold when tried
+        self.doubts: list[str] = []  # about declared constants or right-hand sides
         with self.ledger.phase("setup"):
-            self.problem, limited, (self.curvature, self._form) = _owned_part(self.whole, runtime)
+            self.problem, limited, declared = _owned_part(self.whole, runtime)
             self.reduction = Reduction.of(self.problem, runtime) if limited else None
             if self.reduction is not None:
                 self.problem = self.reduction.problem
-                self.curvature, self._form = _declared(self.problem, runtime)
+                declared = _declared(self.problem, runtime)
+            self.curvature, self._form, self.supports = declared
 
     def updated(self, whole: Problem, changed: Collection[str]) -> Workspace:
         """The same matrices with other right-hand sides or linear terms; keeps what it can.
@@ -119,7 +122,7 @@ class Workspace:
         if self.stack is not None or not affordable(self.problem, self.curvature, room):
             return None
         with self.ledger.phase("setup"):
-            return Reduced(self.problem, self.runtime, self.curvature, self.local)
+            return Reduced(self.problem, self.runtime, self.curvature, self.local, self.supports)
 
     @cached_property
     def explicit(self) -> Explicit | None:
@@ -128,6 +131,21 @@ class Workspace:
             return None
         with self.ledger.phase("setup"):
             return Explicit.of(self.problem, self.runtime, self.curvature)
+
+    @cached_property
+    def compressible(self) -> bool:
+        """Whether the coupled rows may be brought to the range of the A_i."""
+        if self.stack is not None or isinstance(self.runtime.averaging, Masked):
+            return False
+        with self.ledger.phase("setup"):
+            return compressible(self.problem, self.runtime, self.curvature)
+
+    @cached_property
+    def compressed(self) -> tuple[Compressed, Workspace]:
+        """The problem on that range, and what follows from it; where it is :attr:`compressible`."""
+        with self.ledger.phase("setup"):
+            found = Compressed(self.problem, self.runtime, self.curvature)
+            return found, Workspace(found.problem, self.runtime)
 
     @cached_property
     def eliminated(self) -> Eliminated | None:
@@ -160,15 +178,21 @@ class Workspace:
         return frozenset(name for name, there in offered.items() if there)
 
 
-def _declared(problem: Problem, runtime: Runtime) -> tuple[CurvatureTable, Array]:
-    """What all agents declare of their objectives, and :func:`form_rows`: one averaging."""
+Declared = tuple[CurvatureTable, Array, supports.Supports | None]
+
+
+def _declared(problem: Problem, runtime: Runtime) -> Declared:
+    """What all agents declare of their objectives, :func:`form_rows`, and the rows that concern
+    them: one averaging.
+    """
     form = runtime.ride(form_rows(problem), whole=True)
-    return CurvatureTable(problem, runtime), form.value
+    told = supports.told(problem)
+    rows = runtime.ride(told, whole=True) if told.size else None
+    table = CurvatureTable(problem, runtime)
+    return table, form.value, None if rows is None else supports.heard(rows.value, problem.m)
 
 
-def _owned_part(
-    problem: Problem, runtime: Runtime
-) -> tuple[Problem, bool, tuple[CurvatureTable, Array]]:
+def _owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool, Declared]:
     """The agents of this process, whether any agent has limits, and what all declare.
 
     Which block families exist anywhere is agreed upon: a number for each is 1 where it is there,

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
-from ccmac.linalg.families import LocalFamily, has_entries
+from ccmac.linalg.blocks import has_entries
+from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.ranks import row_lengths
 from ccmac.linalg.tolerances import UNEVEN
 from ccmac.problem import Agent, Problem

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.optimize
 
 from ccmac.inputs import Array
-from ccmac.linalg.families import identity_multiple
+from ccmac.linalg.blocks import identity_multiple
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 

@@ -24,9 +24,9 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost
+from ccmac.linalg.blocks import has_entries
 from ccmac.linalg.extremes import DENSE_LIMIT
 from ccmac.linalg.factor import Solve, factorized
-from ccmac.linalg.families import has_entries
 from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.base import Objective

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.families import has_entries
+from ccmac.linalg.blocks import has_entries
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function
 from ccmac.objectives.hessians import gram, has_gram, rise

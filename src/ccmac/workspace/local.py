@@ -12,8 +12,9 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.chebyshev import semi_iteration, smallest_degree
-from ccmac.linalg.families import LocalFamily, dense
+from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.ranks import RowSpace, row_space
 from ccmac.linalg.tolerances import PROJECTOR
 from ccmac.problem import Problem

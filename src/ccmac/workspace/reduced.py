@@ -6,8 +6,9 @@ with N_i an orthonormal basis of ker C_i, Bbar = sum_i B_i, beta = sum_i b_i - A
 agent sends the triangular factor of A_i N_i, its B_i, its part of beta and its rows of D; all rows
 are brought to length one by powers of two, which changes no digit. Nothing is squared: singular
 values of T are known to rounding, so that rank, least singular value, the nearest feasible point
-and contradictions are computed and not estimated. Cost: one gathering of m min(m, d) + m (q + 2) +
-r (q + 1) floats per agent, where that is affordable.
+and contradictions are computed and not estimated. Cost: one gathering of l min(l, d) + l (q + 2) +
+r (q + 1) floats per agent, where that is affordable; l is m, or the longest support where an agent
+has few rows (:mod:`ccmac.workspace.supports`).
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import EPS_LONG
-from ccmac.linalg.families import dense
-from ccmac.linalg.ranks import RowSpace, rank_cut, row_space
+from ccmac.linalg.ranks import RowSpace, rank_cut, rounding_of_rows, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.supports import Packing, Supports
 
 FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
 SQUARES = 20_000_000  # sum of (d_i + q)^2: dense kernels and Hessians
 ROWS = 1_200  # of T: one dense decomposition
-DOUBT = 1e-2  # a dropped singular value above this share of the cut might be none
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,10 @@ class Kernel:
         """From the row space of C_i."""
         d = len(point)
         if not space.rank:
-            return cls(space, np.eye(d), point, 0.0, space.dropped > DOUBT)
+            return cls(space, np.eye(d), point, 0.0, space.doubtful)
         whole, _ = np.linalg.qr(space.basis, mode="complete")
         angle = 4 * EPS * (d + len(space.left)) * space.condition
-        return cls(space, whole[:, space.rank :], point, angle, space.dropped > DOUBT)
+        return cls(space, whole[:, space.rank :], point, angle, space.doubtful)
 
 
 def affordable(problem: Problem, table: CurvatureTable, room: int = 1) -> bool:
@@ -78,9 +79,11 @@ class Reduced:
     """
 
     def __init__(
-        self, problem: Problem, runtime: Runtime, table: CurvatureTable, local: LocalEquations
-    ) -> None:
+        self, problem: Problem, runtime: Runtime, table: CurvatureTable, local: LocalEquations,
+        supports: Supports | None = None,
+    ) -> None:  # fmt: skip
         self.problem, self.runtime = problem, runtime
+        self.packing = Packing(supports, runtime.n, problem.m)
         self.kernels = _kernels(problem, local)
         m, q = problem.m, problem.q
         self.A = [
@@ -91,13 +94,17 @@ class Reduced:
             _filled(c, problem.p[i], problem.d[i])
             for i, c in zip(problem.agents, problem.blocks("C"), strict=True)
         ]
-        wide, deep = min(m, int(table.d.max(initial=0))), int(table.r.max(initial=0))
+        length, deep = self.packing.length, int(table.r.max(initial=0))
+        wide = min(length, int(table.d.max(initial=0)))
         rows = np.stack([self._message(k, wide, deep) for k in range(len(self.kernels))])
         gathered = runtime.gather(rows)
-        ends = np.cumsum([m * wide, m * q, m, m, deep * q, deep, 2])[:-1]
+        ends = np.cumsum([length * wide, length * q, length, length, deep * q, deep])
         factors, B, beta, squares, D, e, facts = np.split(gathered, ends, axis=1)
-        self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0).reshape(m, q)
-        self.size_B = np.add.reduce(np.abs(B), axis=0).reshape(m, q)  # the sum may cancel
+        unpacked = self.packing.unpacked
+        factors, B, squares = unpacked(factors, wide), unpacked(B, q), unpacked(squares)
+        beta = unpacked(beta) if not facts[:, 2:].any() else self._all_sides()
+        self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0)
+        self.size_B = np.add.reduce(np.abs(B), axis=0)  # the sum may cancel
         self.beta = np.add.reduce(beta, axis=0)
         self.size_b = np.add.reduce(np.abs(beta), axis=0)
         self.angle, self.doubtful = float(facts[:, 0].max()), bool(facts[:, 1].any())
@@ -113,29 +120,41 @@ class Reduced:
         before = math.hypot(float(np.linalg.norm(self.unit * np.sqrt(whole))), _norm(self.D))
         rounding = 4 * EPS * (len(rows_of) + m + wide + int(table.d.max(initial=0))) * before
         rounding += len(rows_of) * EPS_LONG * _norm(self.unit[:, None] * self.size_B)
-        self._decompose(factors.reshape(len(rows_of), m, wide), rounding + self.angle * before)
+        self._decompose(factors, rounding + self.angle * before)
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
         """One agent's factor, B, part of beta, rows of D; its kernel's angle and doubt."""
         problem, kernel = self.problem, self.kernels[k]
         i = list(problem.agents)[k]
-        agent, m, q = problem.agents[i], problem.m, problem.q
-        factor = np.zeros((m, wide))
-        inside = self.A[k] @ kernel.basis
+        agent, q = problem.agents[i], problem.q
+        packed, length = self.packing.packed, self.packing.length
+        factor = np.zeros((length, wide))
+        inside = packed(self.A[k] @ kernel.basis, i).reshape(length, kernel.basis.shape[1])
         if inside.size:
             lower = np.asarray(np.linalg.qr(inside.T, mode="r")).T
             factor[:, : lower.shape[1]] = lower
-        b = np.zeros(m) if agent.b is None else agent.b
+        side = self._side(k)
         D, e = np.zeros((deep, q)), np.zeros(deep)
         if agent.D is not None:
             D[: problem.r[i]] = dense(agent.D)
             if agent.e is not None:
                 e[: problem.r[i]] = agent.e
         return np.concatenate(
-            [factor.ravel(), self.B[k].ravel(), b - self.A[k] @ kernel.point,
-             np.sum(self.A[k] ** 2, axis=1), D.ravel(), e,
-             [kernel.angle, float(kernel.doubtful)]]
+            [factor.ravel(), packed(self.B[k], i), packed(side, i),
+             packed(np.sum(self.A[k] ** 2, axis=1), i), D.ravel(), e,
+             [kernel.angle, float(kernel.doubtful)],
+             *([] if self.packing.supports is None else [[self.packing.outside(side, i)]])]
         )  # fmt: skip
+
+    def _side(self, k: int) -> Array:
+        """One agent's part of beta."""
+        agent, kernel = list(self.problem.agents.values())[k], self.kernels[k]
+        b = np.zeros(self.problem.m) if agent.b is None else agent.b
+        return np.asarray(b - self.A[k] @ kernel.point)
+
+    def _all_sides(self) -> Array:
+        """The agents' parts of beta where somebody's lies in rows of others: one averaging."""
+        return self.runtime.gather(np.stack([self._side(k) for k in range(len(self.kernels))]))
 
     def _decompose(self, factors: Array, slack: float) -> None:
         """``slack``: how far rounding and the kernels' angles may have moved T."""
@@ -145,6 +164,7 @@ class Reduced:
         coupled = np.hstack([factors.transpose(1, 0, 2).reshape(m, n * wide), Bbar])
         shared = np.hstack([np.zeros((r, n * wide)), self.D])
         T = np.vstack([self.unit[:, None] * coupled, shared])
+        noise = rounding_of_rows(T.shape)
         if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
             T = np.asarray(np.linalg.qr(T.T, mode="r")).T
         U, s, _ = (
@@ -157,7 +177,8 @@ class Reduced:
         dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
         kept = float(self.sigma[-1] / cut) if self.rank else np.inf
         self.near_cut = {"kept": kept, "dropped": dropped}
-        self.doubtful = self.doubtful or dropped > DOUBT or self.shared.dropped > DOUBT
+        unexplained = self.rank < len(s) and bool(s[self.rank] > noise * max(top, 1.0))
+        self.doubtful = self.doubtful or unexplained or self.shared.doubtful
         self.frobenius = float(np.linalg.norm(T))
         self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else np.inf
 

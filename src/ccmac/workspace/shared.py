@@ -15,8 +15,9 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.chebyshev import Chain, semi_iteration_chain, smallest_degree
-from ccmac.linalg.families import LocalFamily, dense
+from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.lanczos import Krylov
 from ccmac.linalg.ranks import RowSpace, row_space
 from ccmac.linalg.tolerances import KERNEL

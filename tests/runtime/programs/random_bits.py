@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 import ccmac
 from ccmac.lab.instances import random_quadratic
 from ccmac.runtime.mpi import MPI, guard
+from workspace.sparse_coupling import sparse_coupling
 
 LIMITED = {"max_iterations": 8, "tol": 1e-12}
 AVERAGED: tuple[dict[str, Any], ...] = (
@@ -49,6 +53,11 @@ def mixed(n: int) -> ccmac.Problem:
 
 def cases(n: int) -> Iterator[tuple[ccmac.Problem, tuple[dict[str, Any], ...]]]:
     yield mixed(n), AVERAGED
+    for stray in (False, True):
+        yield sparse_coupling(3, n, stray=stray), ({"method": "auto"},)
+    random = np.random.default_rng(9)  # so many rows that they are brought to their range
+    X, y = random.standard_normal((1_300, 9)), random.standard_normal(1_300)
+    yield ccmac.vfl.problem(X, y, n, l1=0.05), ({"method": "cross-ipm"},)
     for seed in range(3):
         absent = random_quadratic(seed, n=n, q=4, m=3, sparse=seed == 1, absent=0.4)
         yield absent, AVERAGED

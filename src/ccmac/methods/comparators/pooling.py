@@ -14,7 +14,7 @@ import zlib
 import numpy as np
 
 from ccmac.errors import MethodRefused
-from ccmac.linalg.families import identity_multiple
+from ccmac.linalg.blocks import identity_multiple
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.objectives.function import Function
 from ccmac.objectives.loss import Loss

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from ccmac.certificates.error_bound import Certifier
+from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.stopping import CertifiedStop
 from ccmac.inputs import Array
 from ccmac.ledger import Cost

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.families import LocalFamily, dense
+from ccmac.linalg.blocks import dense
+from ccmac.linalg.families import LocalFamily
 from ccmac.methods.base import Iteration, State, vector
 from ccmac.methods.comparators.pooling import pooled_loss, pooled_multiple
 from ccmac.objectives import Separable

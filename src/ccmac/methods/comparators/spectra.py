@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.extremes import gram_extremes
-from ccmac.linalg.families import dense
 from ccmac.linalg.lanczos import lanczos
 from ccmac.methods.comparators.reductions import CoupledForm
 from ccmac.workspace import Workspace

@@ -3,11 +3,13 @@
 Needs objectives that are a convex quadratic plus bounds and piecewise linear terms, and equations
 that all may know. Cost: setup 2 gatherings beside that of the equations (bounds on z, supports;
 flat directions, where there are any); a step 3 averagings, see :mod:`.iteration`; a proof one.
+A squared loss of many rows and few columns is brought to the range of the columns first
+(:mod:`ccmac.workspace.compressed`): one averaging of a block.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,12 @@ from ccmac.inputs import Array
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.interior.block import Block
 from ccmac.methods.interior.iteration import Interior, Setup
+from ccmac.methods.interior.lifted import Lifted, LiftedStop
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.options import option
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.supports import Packing, bits, words
 
 COMMON = 1_200  # shared variables and coupled and shared rows: one dense system for everybody
 OWN = 3_000  # an agent's unknowns, epigraphs included
@@ -40,7 +44,9 @@ def solvable(work: Workspace) -> bool:
     return float(work.runtime.gather(np.array(sizes)).max()) <= OWN
 
 
-def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
+def interior(
+    work: Workspace, reduced: Reduced, kind: type[Interior] = Interior
+) -> tuple[Interior, Array]:
     """(the iteration, everybody's bounds on z as rows of lower and upper ends)."""
     problem, runtime, q, m = work.problem, work.runtime, work.problem.q, work.problem.m
     blocks = []
@@ -49,12 +55,15 @@ def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
         N = kernel.basis
         unit_rows = (reduced.unit[:, None] * (reduced.A[k] @ N)) @ N.T
         blocks.append(Block(form, problem.d[i], kernel, unit_rows))
-    told = np.zeros((len(blocks), 3 + q + m + 2 * q))
-    for row, block in zip(told, blocks, strict=True):
-        row[:3] = block.steepness, block.width, block.flat.shape[1]
-        row[3 + block.support] = 1.0
-        row[3 + q + m :] = np.append(block.form.lower[block.d :], block.form.upper[block.d :])
-    facts, supports, bounds = np.split(runtime.gather(told), [3, 3 + q + m], axis=1)
+    facts, bounds = np.zeros((len(blocks), 3)), np.zeros((len(blocks), 2 * q))
+    touched = np.zeros((len(blocks), q + m), dtype=bool)
+    for k, block in enumerate(blocks):
+        facts[k] = block.steepness, block.width, block.flat.shape[1]
+        touched[k, block.support] = True
+        bounds[k] = np.append(block.form.lower[block.d :], block.form.upper[block.d :])
+    told = runtime.gather(np.hstack([facts, bounds, words(touched)]))
+    facts, bounds, support_words = np.split(told, [3, 3 + 2 * q], axis=1)
+    supports = bits(support_words, q + m)
     steepest = float(facts[:, 0].max())
     for block in blocks:
         block.scale(float(np.exp2(-np.round(np.log2(steepest)))) if steepest > 0 else 1.0)
@@ -62,22 +71,31 @@ def interior(work: Workspace, reduced: Reduced) -> tuple[Interior, Array]:
     crossed = lower > upper
     inside = 0.5 * (lower[crossed] + upper[crossed])
     lower[crossed] = upper[crossed] = inside  # refuted before the first proof
-    flats = _flats(work, blocks, facts[:, 2].astype(int))
-    setup = Setup(lower, upper, supports, flats, int(facts[:, 1].max()))
-    return Interior(work, reduced, blocks, setup), bounds
+    flats = _flats(
+        work, blocks, facts[:, 2].astype(int), Packing(supports[:, q:], work.problem.n, m)
+    )
+    setup = Setup(lower, upper, supports.astype(np.float64), flats, int(facts[:, 1].max()))
+    return kind(work, reduced, blocks, setup), bounds
 
 
-def _flats(work: Workspace, blocks: list[Block], counts: Array) -> list[tuple[Array, Array]]:
+def _flats(
+    work: Workspace, blocks: list[Block], counts: Array, packing: Packing
+) -> list[tuple[Array, Array]]:
     """By agents: the unit rows along their flat directions and the slopes there."""
     m, most = work.problem.m, int(counts.max())
     if not most:
         return [(np.zeros((m, 0)), np.zeros(0))] * len(counts)
-    rows = np.zeros((len(blocks), m + 1, most))
-    for row, block in zip(rows, blocks, strict=True):
-        p = block.flat.shape[1]
-        row[:m, :p], row[m, :p] = block.A @ block.flat[: block.d], block.flat.T @ block.g_y
-    found = work.runtime.gather(rows.reshape(len(blocks), -1)).reshape(len(counts), m + 1, most)
-    return [(f[:m, :p], f[m, :p]) for f, p in zip(found, counts, strict=True)]
+    told = []
+    for i, block in zip(work.problem.agents, blocks, strict=True):
+        rows, slopes, p = np.zeros((m, most)), np.zeros(most), block.flat.shape[1]
+        rows[:, :p], slopes[:p] = block.A @ block.flat[: block.d], block.flat.T @ block.g_y
+        told.append(np.append(packing.packed(rows, i), slopes))
+    found = work.runtime.gather(np.stack(told))
+    everybody = packing.unpacked(found[:, :-most], most)
+    return [
+        (rows[:, :p], slopes[:p])
+        for rows, slopes, p in zip(everybody, found[:, -most:], counts, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -87,6 +105,7 @@ class CrossIpm(Method):
     name = "cross-ipm"
     summary = "quadratics with bounds or kinks, curved or flat: interior points, one sum a step"
     needs = frozenset({"polyhedral"})
+    reveals = "the equations (of long rows their range), and eliminated Hessians at every step"
 
     radius: float | None = option(
         None, float, "R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated)"
@@ -94,21 +113,29 @@ class CrossIpm(Method):
     accuracy: float | None = option(None, float, "absolute accuracy eps (tol max(1, |F|))")
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
-        """Gather bounds and supports."""
-        reduced = work.reduced
-        if reduced is None:
-            raise MethodRefused(
-                "method cross-ipm needs equations small enough to be known to all "
-                f"(m = {work.problem.m}, q = {work.problem.q}); use cross-sliding"
-            )
-        iteration, bounds = interior(work, reduced)
+        """Gather bounds and supports; long rows are brought to their range first."""
+        if work.reduced is not None:
+            return self._prepared(work, work.reduced, request)
+        if work.compressible:
+            return self._lifted(work, request)
+        raise MethodRefused(
+            "method cross-ipm needs equations small enough to be known to all "
+            f"(m = {work.problem.m}, q = {work.problem.q}), or a squared loss of few columns; use "
+            "cross-sliding"
+        )
+
+    def _prepared(
+        self, work: Workspace, reduced: Reduced, request: Request, kind: type[Interior] = Interior,
+        rule: type[DualityStop] = DualityStop,
+    ) -> Prepared:  # fmt: skip
+        iteration, bounds = interior(work, reduced, kind)
         found: dict[str, Any] = {}
         stopping = None
         if not request.reference:
             goal = Goal(request.tol, self.accuracy, self.radius)
             forms = [block.form for block in iteration.blocks]
             duality = Duality(work, reduced, forms, bounds, (request.x0, request.z0))
-            stopping = DualityStop(duality, goal, found, crossing(bounds, work.problem.m))
+            stopping = rule(duality, goal, found, crossing(bounds, work.problem.m))
         settings = {
             "rows": reduced.rank, "flat": len(iteration.equations.gamma),
             "entries": len(iteration.entries[0]),
@@ -116,4 +143,20 @@ class CrossIpm(Method):
         return Prepared(
             iteration, stopping, "summed", "few coupled rows and shared variables", settings,
             certificates=found, first_check=1,
+        )  # fmt: skip
+
+    def _lifted(self, work: Workspace, request: Request) -> Prepared:
+        """On the range of the coupled rows."""
+        lift, inner = work.compressed
+        reduced = inner.reduced
+        assert reduced is not None  # COLUMNS is small
+        asked = replace(request, z0=lift.Q.T @ request.z0)
+        prepared = self._prepared(inner, reduced, asked, Lifted, LiftedStop)
+        assert isinstance(prepared.iteration, Lifted)
+        prepared.iteration.lift = lift
+        if isinstance(prepared.stopping, LiftedStop):
+            prepared.stopping.whole = work.problem
+        return replace(
+            prepared, realization="compressed", why="long coupled rows, few columns",
+            settings={"range": lift.rank, **prepared.settings}, proves=True,
         )  # fmt: skip

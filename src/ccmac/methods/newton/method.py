@@ -41,6 +41,7 @@ class CrossNewton(Method):
     name = "cross-newton"
     summary = "Newton's method for smooth losses, one averaging a step"
     needs = frozenset({"smooth"})
+    reveals = "A_i (g_i'')^-1 A_i' w for prices w that all know, or eliminated Hessians"
 
     sketch: int | None = option(
         None, int, "random vectors that open the span of prices, in one averaging"
@@ -54,7 +55,7 @@ class CrossNewton(Method):
         if reduced is not None:
             return Prepared(
                 SummedNewton(work, reduced), None, "summed", "few coupled and shared variables",
-                {"rows": reduced.rank, "reveals": "sums of eliminated Hessians"}, USUAL,
+                {"rows": reduced.rank}, USUAL,
                 first_check=4,
             )  # fmt: skip
         raise MethodRefused(
@@ -75,7 +76,6 @@ class CrossNewton(Method):
         settings = {
             "sketch": size, "span": iteration.capacity,
             "shared losses": "the same at all agents" if explicit.common else "summed",
-            "reveals": "A_i (g_i'')^-1 A_i' w for prices w that all know",
         }  # fmt: skip
         return Prepared(
             iteration, stopping, "eliminated", "the coupled rows give z", settings, proves=True

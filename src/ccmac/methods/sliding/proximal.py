@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Later
+from ccmac.certificates.certifier import Later
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.inputs import Array
 from ccmac.ledger import Cost

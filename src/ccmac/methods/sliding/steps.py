@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Later, zero
+from ccmac.certificates.certifier import Later, zero
 from ccmac.certificates.gap import Gap, GapCertifier, Goal
 from ccmac.inputs import Array
 from ccmac.ledger import Cost

@@ -19,9 +19,9 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Costs
-from ccmac.linalg.blocks import RitzBlocks, ritz_blocks
-from ccmac.linalg.families import has_entries
+from ccmac.linalg.blocks import has_entries
 from ccmac.linalg.nystrom import random_signs
+from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.averaged.profile import Profile, Structure, data_rows
 from ccmac.realizations.averaged.system import AveragedSystem, Deflation

@@ -9,7 +9,7 @@ import numpy as np
 
 from ccmac.angles.principal import friedrichs_cosine
 from ccmac.inputs import Array
-from ccmac.linalg.families import dense
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import KERNEL

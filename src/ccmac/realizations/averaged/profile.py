@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.inputs import Array
-from ccmac.linalg.families import multiply
+from ccmac.linalg.blocks import multiply
 from ccmac.linalg.lanczos import Krylov, agreed_dots, lanczos
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.system import AveragedSystem, Deflation

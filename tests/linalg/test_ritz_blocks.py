@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ccmac.linalg.blocks import MARGIN, orthonormal_columns, ritz_blocks
+from ccmac.linalg.ritz_blocks import MARGIN, orthonormal_columns, ritz_blocks
 
 
 def operator(seed: int, m: int = 300, rank: int = 120, decay: float = 0.95) -> np.ndarray:

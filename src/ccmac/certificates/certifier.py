@@ -1,0 +1,261 @@
+"""The error bound of points of a realization: looks, repairs, and the interval they rely on.
+
+The bound of :mod:`ccmac.certificates.error_bound` is tightest at a repaired point (delta ~ 0) with
+p the best approximation of -grad Phi there; both come from conjugate residuals on G. Charged to the
+current phase.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ccmac.certificates.error_bound import Bound, Dual, Look, distance_bound
+from ccmac.inputs import Array
+from ccmac.linalg.chebyshev import smallest_degree
+from ccmac.linalg.conjugate import Remainder, conjugate_residuals
+from ccmac.realizations.base import AffineSystem, Realized
+from ccmac.runtime.base import Rider
+from ccmac.runtime.space import lengths
+
+Later = Callable[[], float]  # a number that is known once its message has travelled
+FLOOR = 1e-13
+FAR = 1e3  # times the floor: rounding is far
+GRADIENT_EPS = 1e-15  # what rounding leaves of a gradient, beside L times the size of the point
+ROUNDS_OF_REPAIR = 5
+CONFIRMING = 4  # steps that must not contradict the interval before a look is believed
+ROUNDING = 1e-11  # of a dual state: what may lie outside Range K' in any run
+SHARE = 0.05  # of the accuracy wanted, left to what remains infeasible
+DOUBT = 0.99  # quotients beyond the certified interval by more than this contradict it
+
+
+def zero() -> float:
+    """What needs no message to be known: the distance from no equations, say."""
+    return 0.0
+
+
+def below(target: float) -> Callable[[float, float], bool]:
+    """Stop when the norm is at most ``target``."""
+    return lambda norm, _: norm <= target
+
+
+class Certifier:
+    """Bounds for points of one realized problem (smooth, strongly convex).
+
+    ``notes`` collects what was found wrong with the certified interval, and mended.
+    """
+
+    def __init__(self, realized: Realized) -> None:
+        self.realized = realized
+        self.space = realized.space
+        self.notes: list[str] = []
+
+    @property
+    def _system(self) -> AffineSystem:
+        return self.realized.system
+
+    @property
+    def _unseen(self) -> float:
+        """What may be missing in a norm because of how sums travel."""
+        return math.sqrt(self.space.runtime.unseen(self.space.size))
+
+    @property
+    def _unseen_distance(self) -> float:
+        """The same in a distance to the feasible set."""
+        return 0.0 if self._system.empty else self._unseen / self._system.interval.low
+
+    def look(self, w: Array, dual: Dual | None) -> Look:
+        """The bound at w with the method's own dual state, as far as it has one.
+
+        Cost: 1 residual, 1 reduction, and with a dual state 1 gradient.
+        """
+        objective, space, scale = self.realized.objective, self.space, self.realized.error_scale
+        # One vector at a time: a look must not need more memory than an iteration.
+        squares = [space.partial_dots(w, w), self._user_squares(w)]
+        residual, gradient = None, None
+        if not self._system.empty:
+            residual = self._system.residual(w)[0]
+        if dual is not None:
+            gradient = objective.gradient(w)
+        if gradient is None or dual is None or dual.p is None:
+            squares.append(np.zeros_like(squares[0]))
+        else:
+            rest = gradient + dual.p
+            squares.append(space.partial_dots(rest, rest))
+            del rest
+        if residual is not None:
+            squares.append(space.partial_dots(residual, residual))
+        told = space.runtime.total(np.concatenate(squares, axis=1))
+        length, size, r, *more = np.sqrt(told).tolist()
+        norm = more[0] if more else 0.0
+        delta = norm / self._system.interval.low if more else 0.0
+        mu, L = objective.mu, objective.L
+        parts = (scale * r / mu, scale * math.sqrt(L / mu) * delta)
+        if dual is None:
+            return Look(w, dual, size, None, residual, norm, length, (math.nan, parts[1]))
+        bound = Bound(self._error(r, delta, size), r, delta, w, gradient, dual.price)
+        return Look(w, dual, size, bound, residual, norm, length, parts)
+
+    def _user_squares(self, w: Array) -> Array:
+        """Per agent, its share of ||(x, z)||^2 in the user's variables."""
+        space = self.space
+        user = np.zeros(space.size)
+        space.x(user)[...] = space.x(w)
+        space.z(user)[...] = self.realized.copies(w) / math.sqrt(space.runtime.n)
+        return space.partial_dots(user, user)
+
+    def tight(self, look: Look, goal: float) -> Bound:
+        """The bound at the repaired point; ``goal`` is the accuracy wanted (user units).
+
+        Repairs until the distance to feasibility is small against the goal, then removes from
+        grad Phi + p what multipliers cancel, until the goal is met or nothing is left to remove.
+        """
+        objective, space, system = self.realized.objective, self.space, self._system
+        goal = goal / self.realized.error_scale
+        dual, w, delta = look.dual, look.w, zero
+        if look.residual is not None:
+            wanted = SHARE * goal * math.sqrt(objective.mu / objective.L)
+            w, delta = self._repair(w, wanted, look)
+        gradient = objective.gradient(w)
+        left, price = gradient, system.zero_price()
+        if dual is not None and look.bound is not None and look.bound.gradient is not None:
+            left = gradient - look.bound.gradient if dual.p is None else gradient + dual.p
+        if not system.empty:
+            enough, low = (1 - 2 * SHARE) * objective.mu * goal, system.interval.low
+            reduced = conjugate_residuals(
+                system.homogeneous(),
+                left,
+                # Below 0.3 hardly any of Range K' can be left.
+                lambda r, image: r <= enough or image <= 0.3 * low * r,
+                self._limit,
+            )
+            left, price = reduced.remaining, reduced.price
+        if dual is not None:
+            price = price + dual.price
+        r, off = space.norm(left), delta()
+        return Bound(self._error(r, off, look.size), r, off, w, gradient, price)
+
+    def _error(self, r: float, delta: float, size: float) -> float:
+        """The bound in the user's variables, and what rounding may add to it."""
+        mu, L = self.realized.objective.mu, self.realized.objective.L
+        r, delta = r + self._unseen, delta + self._unseen_distance
+        error = distance_bound(r, delta, mu, L) * self.realized.error_scale
+        return error + GRADIENT_EPS * L / mu * size
+
+    def verified(self, w: Array, dual: Dual, tol: float) -> bool:
+        """Whether p, or -grad Phi where there is none, lies in Range K' as bounds take for granted.
+
+        Of a state that was read from a file; an observation, never charged. What lies outside may
+        spoil a bound by a tenth of ``tol``, or be rounding.
+        """
+        objective, space = self.realized.objective, self.space
+        with space.runtime.ledger.observing():
+            p = objective.gradient(w) if dual.p is None else dual.p
+            size = space.norm(p)
+            spoils = 0.1 * tol * objective.mu / self.realized.error_scale
+            allowed = max(spoils, ROUNDING * size)
+            if self._system.empty or not math.isfinite(size):
+                return size <= allowed
+            return space.norm(self._project(p, lambda: 0.5 * allowed)[0]) <= allowed
+
+    def confirmed(self, look: Look) -> bool:
+        """Whether a few steps on G w - g meet nothing outside the interval the look relies on.
+
+        Cost: CONFIRMING + 2 products with G; where something is met the interval is mended.
+        """
+        if look.residual is None:
+            return True
+        before = self._system.interval
+        floor = FLOOR * (1.0 + look.size)
+        self._doubt(
+            conjugate_residuals(
+                self._system.homogeneous(), look.residual, below(0.0), CONFIRMING,
+                trusted=FAR * floor,
+            )
+        )  # fmt: skip
+        return self._system.interval == before
+
+    def repair(self, w: Array) -> Array:
+        """w moved to the feasible set (or to where the equations conflict least)."""
+        return self._repair(w, 0.0)[0]
+
+    @property
+    def _limit(self) -> int:
+        """Steps in which the certified interval promises a factor of 1e-12."""
+        return smallest_degree(self._system.interval.low, self._system.interval.high, 1e-12)
+
+    def _repair(
+        self, w: Array, wanted: float | Later, look: Look | None = None
+    ) -> tuple[Array, Later]:
+        """(w - y with G y ~ G w - g, its distance bound); ``look``: what is known of w.
+
+        ``wanted`` may be something that is known with the next message. Where rounding is far, the
+        norm of the new residual is believed to be what the recursion says, and known (for the
+        bound) with the message after the repair.
+        """
+        system, space = self._system, self.space
+        if look is None or look.residual is None:
+            size = space.ride((w, w))
+            residual = system.residual(w)[0]
+            [before], [length] = space.norms(residual), lengths(size)
+        else:
+            residual, before, length = look.residual, look.norm, look.length
+        floor = FLOOR * (1.0 + length)
+        wanted = wanted if isinstance(wanted, float) else wanted()
+        for _ in range(ROUNDS_OF_REPAIR):
+            goal = max(wanted, floor) * system.interval.low
+            if before <= goal:
+                break
+            reduced = conjugate_residuals(
+                system.homogeneous(), residual, below(0.8 * goal), self._limit, trusted=FAR * floor
+            )
+            w = w - reduced.y
+            residual = system.residual(w)[0]
+            now = space.ride((residual, residual))
+            if reduced.left <= goal and goal >= FAR * floor * system.interval.low:
+                self._doubt(reduced)
+                return w, partial(self._distance, now)
+            [after] = lengths(now)
+            low = system.interval.low
+            self._doubt(reduced)
+            stuck = after > 0.5 * before and system.interval.low == low
+            before = after
+            if stuck:
+                break
+        return w, lambda: before / system.interval.low
+
+    def _distance(self, squares: Rider) -> float:
+        """Distance to the feasible set, at most, from ||G w - g||^2."""
+        return lengths(squares)[0] / self._system.interval.low
+
+    def _doubt(self, reduced: Remainder) -> None:
+        """Quotients of vectors in Range G outside the certified interval prove it wrong."""
+        interval = self._system.interval
+        if reduced.lowest < DOUBT * interval.low:
+            self._system.interval = interval.widened(low=0.5 * reduced.lowest / interval.low)
+            self.notes.append(
+                f"a repair met the eigenvalue {reduced.lowest:.3g} or less, below the interval: "
+                f"its lower end was put to {self._system.interval.low:.3g}"
+            )
+        if DOUBT * reduced.highest > interval.high:
+            self._system.interval = self._system.interval.widened(
+                high=1.1 * reduced.highest / interval.high
+            )
+            self.notes.append(
+                f"a repair met the eigenvalue {reduced.highest:.3g} or more, above the interval: "
+                f"its upper end was put to {self._system.interval.high:.3g}"
+            )
+
+    def _project(self, vector: Array, wanted: Later) -> tuple[Array, Array]:
+        """(vector + K'lambda with at most ``wanted`` of Range K' left, lambda's coupled part)."""
+        low = self._system.interval.low
+        reduced = conjugate_residuals(
+            self._system.homogeneous(),
+            vector,
+            lambda r, image: r <= wanted() or image <= low * wanted(),
+            self._limit,
+        )
+        return reduced.remaining, reduced.price

@@ -1,0 +1,146 @@
+"""Files that belong together, in a folder that may hold others: all of the new, or all of the old.
+
+    DIR/.ccmac-new-NUMBER/    a generation while it is written; nobody reads it
+    DIR/.ccmac-next/          the same, renamed: from this moment on it is the one that counts
+    DIR/INDEX, ...            where its files end up, the index last
+
+The rename is atomic. What is left to do then is to move files, and whoever writes next does it if
+the writer was killed; readers look into ``.ccmac-next`` first. So a folder means one generation at
+any moment. An index is JSON and may name ``parts`` with their CRC-32: parts of the generation
+before that the new one does not have are removed where they still are what was written; no other
+file is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ccmac.storage.files import atomic_write, flush_directory
+from ccmac.texts import MEGABYTE, loads, open_file, read_text
+
+NEXT = ".ccmac-next"
+STAGED = re.compile(r"\.ccmac-new-\d{1,20}")
+PROBE = ".ccmac-probe-"
+BYTES = 64 * MEGABYTE
+
+
+def number() -> int:
+    """One for a new generation; below 2**53, so that processes can tell it as a float."""
+    return time.time_ns() // 1000
+
+
+def staged(folder: Path, number: int) -> Path:
+    """Where the files of a generation are written."""
+    return folder / f".ccmac-new-{number}"
+
+
+def publish(folder: Path, number: int, index: str) -> None:
+    """Make the staged files, ``index`` among them, those that count.
+
+    OSError before that moment leaves the old ones; afterwards nothing is raised.
+    """
+    settle(folder, index)
+    place = staged(folder, number)
+    flush_directory(place)
+    place.rename(folder / NEXT)
+    flush_directory(folder)
+    with suppress(OSError):
+        settle(folder, index)
+        for other in folder.iterdir():
+            if STAGED.fullmatch(other.name):
+                discard(other)
+            elif other.name.startswith(PROBE):
+                other.unlink(missing_ok=True)
+
+
+def write(folder: Path, files: Mapping[str, bytes | str], index: str) -> None:
+    """A whole generation by one process; nothing of it stays where that fails."""
+    mine = number()
+    place = staged(folder, mine)
+    try:
+        for name, content in files.items():
+            atomic_write(place / name, content)
+        publish(folder, mine, index)
+    except BaseException:
+        discard(place)
+        raise
+
+
+def discard(place: Path) -> None:
+    """Remove what a writer that failed or was killed left behind."""
+    with suppress(OSError):
+        for file in place.iterdir():
+            file.unlink(missing_ok=True)
+        place.rmdir()
+
+
+def attempt(folder: Path) -> bool:
+    """Make the folder and write there, to see whether that works; whether the folder is new."""
+    new = not os.path.exists(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=PROBE)
+    try:
+        os.write(descriptor, b"ccmac")
+    finally:
+        os.close(descriptor)
+        os.unlink(name)
+    return new
+
+
+def settle(folder: Path, index: str) -> None:
+    """Finish what :func:`publish` began: old parts go, files take their names, the index last."""
+    place = folder / NEXT
+    if not place.is_dir():
+        return
+    if (place / index).exists():
+        new = _parts(place / index)
+        for name, crc in _parts(folder / index).items():
+            if name not in new and _checksum(folder / name) == crc:
+                (folder / name).unlink(missing_ok=True)
+        last = [place / index]
+        for file in [*(p for p in sorted(place.iterdir()) if p.name != index), *last]:
+            file.replace(folder / file.name)
+        flush_directory(folder)
+    place.rmdir()
+
+
+def current(folder: Path, name: str) -> Path:
+    """Where the file ``name`` of the generation that counts is, if it is there at all."""
+    return place if os.path.lexists(place := folder / NEXT / name) else folder / name
+
+
+def parts_of(content: Any) -> dict[str, int] | None:
+    """{name: CRC-32} as the content of an index says; None where it names no parts."""
+    parts = content.get("parts") if isinstance(content, dict) else None
+    plain = isinstance(parts, dict) and all(
+        type(crc) is int and name == os.path.basename(name) for name, crc in parts.items()
+    )
+    return parts if plain else None
+
+
+def _parts(index: Path) -> dict[str, int]:
+    """Of an index on disk; none where it is missing or damaged."""
+    try:
+        return parts_of(loads(read_text(index, str(index), BYTES))) or {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _checksum(path: Path) -> int | None:
+    """CRC-32 of an ordinary file; None where there is none."""
+    crc = 0
+    try:
+        with open_file(path) as stream:
+            while piece := stream.read(MEGABYTE):
+                crc = zlib.crc32(piece, crc)
+    except OSError:
+        return None
+    return crc

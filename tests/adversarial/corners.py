@@ -1,0 +1,201 @@
+"""More families of consistent problems: corners of sizes, scales, copies, types and curvature."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adversarial.draft import Draft
+from adversarial.families import (
+    Random,
+    base,
+    curved,
+    family,
+    integers,
+    near,
+    powers,
+    rescaled_rows,
+)
+
+DEEP = (35, 46)  # 2^-35 .. 2^-45: beyond what a bound can stand, above what rounding makes
+
+
+@family
+def near_deep(random: Random, seed: int) -> Draft:
+    """Rows of C, of D or of the coupled equation that differ by 2^-35 .. 2^-45 only."""
+    draft, t = base(random, p=1, r=1), float(2.0 ** -int(random.integers(*DEEP)))
+    i, kind = int(random.integers(draft.n)), seed % 3
+    if kind == 0:
+        draft.C[i] = near(random, draft.C[i], t)
+    elif kind == 1:
+        draft.D[i] = near(random, draft.D[i], t)
+    else:
+        mix = integers(random, 1, draft.m, top=1)
+        for k in range(draft.n):
+            draft.A[k] = np.vstack(
+                [draft.A[k], mix @ draft.A[k] + t * integers(random, draft.d[k])]
+            )
+            draft.B[k] = np.vstack([draft.B[k], mix @ draft.B[k]])
+        draft.m += 1
+    return draft.plant()
+
+
+@family
+def perturbed_copies(random: Random, seed: int) -> Draft:
+    """Every agent holds the same rows of D; one entry of one copy is off by 2^-10 .. 2^-42."""
+    draft = base(random, int(random.integers(2, 7)), q=4)
+    rows, t = integers(random, 2, 4), float(2.0 ** -int(random.integers(10, 43)))
+    draft.D = [rows.copy() for _ in draft.d]
+    i, j, k = (int(random.integers(top)) for top in (draft.n, 2, 4))
+    draft.D[i][j, k] += t
+    return draft.plant()
+
+
+@family
+def blank_rows(random: Random, seed: int) -> Draft:
+    """Rows that say 0 = 0, in the coupled equation, in C and in D."""
+    draft = base(random, p=2, r=2)
+    blank = int(random.integers(draft.m))
+    for i in range(draft.n):
+        draft.A[i][blank], draft.B[i][blank] = 0.0, 0.0
+        for block in (draft.C[i], draft.D[i]):
+            if len(block) and random.integers(2):
+                block[int(random.integers(len(block)))] = 0.0
+    return draft.plant(drift=False)
+
+
+@family
+def objective_units(random: Random, seed: int) -> Draft:
+    """All objectives times 2^-60 .. 2^60; every other time each agent's in units of its own."""
+    draft = base(random)
+    whole = powers(random, 1, -60, 60)[0]
+    for i in range(draft.n):
+        unit = whole * (powers(random, 1, -6, 6)[0] if seed % 2 else 1.0)
+        draft.H[i], draft.g[i] = unit * draft.H[i], unit * draft.g[i]
+    return draft.plant()
+
+
+@family
+def tiny(random: Random, seed: int) -> Draft:
+    """One or two agents, no or one entry in x, z and every right-hand side."""
+    n = 1 + seed % 2
+    draft = base(random, n, d=1, d_top=1, q=1, m=int(random.integers(2)), p=0, r=1)
+    for i in range(n):
+        if random.integers(2):
+            draft.D[i] = np.zeros((0, 1))
+        if not random.integers(3):
+            draft.d[i], draft.x[i] = 0, np.zeros(0)
+            draft.A[i], draft.C[i] = np.zeros((draft.m, 0)), np.zeros((0, 0))
+        elif random.integers(2):
+            draft.C[i] = integers(random, 1, 1)
+    if not random.integers(4):
+        draft.q, draft.z = 0, np.zeros(0)
+        draft.B, draft.D = [np.zeros((draft.m, 0))] * n, [np.zeros((0, 0))] * n
+    return curved(draft, 2).plant()
+
+
+@family
+def identical(random: Random, seed: int) -> Draft:
+    """All agents alike, right-hand sides included or not."""
+    draft = base(random, int(random.integers(2, 9)), d=3, d_top=3, p=int(random.integers(3)))
+    for name in ("A", "B", "C", "D", "x", "H", "g"):
+        values = getattr(draft, name)
+        setattr(draft, name, [values[0].copy() for _ in values])
+    return draft.plant(drift=bool(seed % 2))
+
+
+@family
+def tiny_curvature(random: Random, seed: int) -> Draft:
+    """A few eigenvalues of 2^-26 .. 2^-10 in some agents' Hessians, the rest 1 .. 8."""
+    draft = base(random)
+    for i in range(draft.n):
+        if i == 0 or random.integers(2):
+            size = len(draft.H[i])
+            scale = np.ones(size)
+            picked = random.permutation(size)[: int(random.integers(1, 3))]
+            scale[picked] = powers(random, len(picked), -13, -5)
+            draft.H[i] = scale[:, None] * np.diag(np.diag(draft.H[i])) * scale
+    return draft.plant()
+
+
+@family
+def free_shared(random: Random, seed: int) -> Draft:
+    """F does not know z: only equations, and where they leave it free nothing, determine it."""
+    draft = base(random, int(random.integers(1, 5)))
+    if seed % 2:  # determined
+        draft.D = [np.eye(draft.q) for _ in draft.d]
+    for i, d in enumerate(draft.d):
+        draft.H[i][d:], draft.H[i][:, d:] = 0.0, 0.0
+        draft.H[i][:d, :d] = np.eye(d) * 2.0 ** int(random.integers(4))
+        draft.g[i][d:] = 0.0
+    return draft.plant()
+
+
+@family
+def number_types(random: Random, seed: int) -> Draft:
+    """Blocks of integers as 64, 32 and 8 bit integers, dense and sparse, in any order."""
+    draft = base(random, int(random.integers(1, 7)), p=2, r=2)
+    draft.storage = str(random.choice(["int64", "int32", "int8", "int_csr", "strided", "readonly"]))
+    return draft.plant()
+
+
+@family
+def large_points(random: Random, seed: int) -> Draft:
+    """A solution whose entries differ by 2^40, and right-hand sides that cancel in their sum."""
+    draft = base(random, int(random.integers(1, 5)))
+    draft.x = [np.where(v == 0, 1.0, v) * powers(random, len(v), -20, 20) for v in draft.x]
+    draft.z = draft.z * powers(random, draft.q, -20, 20)
+    for i, d in enumerate(draft.d):  # the planted point is near the minimiser
+        draft.H[i] = np.diag(np.diag(draft.H[i]))
+        draft.g[i] = np.diag(draft.H[i]) * np.concatenate([draft.x[i], draft.z])
+        draft.g[i][:d] += integers(random, d)
+    return draft.plant()
+
+
+@family
+def cancelling(random: Random, seed: int) -> Draft:
+    """B_i and b_i up to 2^24 whose sums are small or zero."""
+    draft = base(random, int(random.integers(2, 7)))
+    for name in ("B", "A"):
+        if name == "A" and not random.integers(3):
+            continue
+        moves = [2.0**20 * integers(random, *M.shape) for M in getattr(draft, name)]
+        if name == "B":
+            moves[-1] = -sum(moves[:-1]) - (sum(draft.B) if seed % 2 else 0.0)
+            draft.B = [B + move for B, move in zip(draft.B, moves, strict=True)]
+    return draft.plant()
+
+
+@family
+def determined(random: Random, seed: int) -> Draft:
+    """As many independent equations as unknowns, or more: nothing is left to choose."""
+    draft = base(random, int(random.integers(1, 5)), p=0)
+    extra = seed % 2
+    draft.C = [integers(random, d + extra, d) + 7 * np.eye(d + extra, d) for d in draft.d]
+    draft.D = [integers(random, draft.q, draft.q) + 7 * np.eye(draft.q) for _ in draft.d]
+    return draft.plant()
+
+
+@family
+def crowd(random: Random, seed: int) -> Draft:
+    """Twenty agents with few variables each."""
+    draft = base(random, int(random.integers(15, 25)), d=1, d_top=2, q=2, m=2, p=0)
+    return draft.plant()
+
+
+@family
+def everything(random: Random, seed: int) -> Draft:
+    """Scales, near-dependence, absent blocks and curvature at once, in any storage."""
+    draft = curved(base(random, p=2, r=2), int(random.integers(1, 14)))
+    i = int(random.integers(draft.n))
+    if random.integers(2):
+        draft.D[i] = near(random, draft.D[i], float(2.0 ** -int(random.integers(8, 30))))
+    if random.integers(2):
+        draft.C[i] = near(random, draft.C[i], float(2.0 ** -int(random.integers(8, 30))))
+    draft = rescaled_rows(draft, -10, 10)
+    for k in range(draft.n):
+        for name in "CD":
+            if not random.integers(4):
+                blocks = getattr(draft, name)
+                blocks[k] = blocks[k][:0]
+    draft.storage = None
+    return draft.plant(drift=False)

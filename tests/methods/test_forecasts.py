@@ -1,0 +1,149 @@
+"""What alternatives would send: messages to the float, steps within the factor that is stated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac import vfl
+from ccmac.lab.instances import random_quadratic
+from ccmac.ledger import Costs
+from ccmac.methods import (
+    Auto,
+    CrossApapc,
+    CrossCg,
+    CrossDirect,
+    CrossIpm,
+    CrossNewton,
+    CrossSliding,
+)
+from ccmac.methods.base import Method, Request
+from ccmac.methods.forecasts import forecast
+from ccmac.methods.start import starting_point
+from ccmac.plans import Alternative
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+from pins.problems import posed
+
+MESSAGES = ("averagings", "rounds", "bytes", "network_bytes", "longest_message")
+
+
+def _ridge() -> Any:
+    random = np.random.default_rng(5)
+    X, y = random.standard_normal((60, 12)), random.standard_normal(60)
+    return vfl.problem(X, y, 4, loss="squared", regularization=0.1)
+
+
+def _stated(name: str) -> Any:
+    if name == "ridge":
+        return _ridge()
+    if name.startswith("random"):
+        return random_quadratic(3, n=5, d=8, q=9, m=7, kappa_f=float(name[6:]))
+    return posed(name).problem
+
+
+def _placed(name: str, averaging: str = "auto", costs: Costs | None = None) -> Any:
+    problem = _stated(name)
+    runtime = InProcess(ccmac.Network.ring(problem.n), averaging=averaging)
+    work = Workspace(problem, runtime)
+    return work, Request(1e-6, *starting_point(work, None), costs=costs or Costs())
+
+
+def _forecast(method: Method, work: Workspace, request: Request) -> Alternative:
+    found = forecast(method, work, request)
+    assert found is not None
+    return found
+
+
+FORMS = [
+    ("quadratic", CrossDirect(), "sum"),
+    ("logistic", CrossNewton(), "sketch"),
+    ("random10", CrossNewton(), "sum"),
+    ("ridge", CrossCg(), "sketch"),
+    ("quadratic", CrossCg(), "iterate"),
+]
+
+
+@pytest.mark.parametrize("averaging", ["relay", "tree"])
+@pytest.mark.parametrize(("name", "method", "regime"), FORMS)
+def test_messages_are_those_of_the_method(
+    name: str, method: Method, regime: str, averaging: str
+) -> None:
+    work, request = _placed(name, averaging)
+    found = _forecast(method, work, request)
+    assert found.regime == regime
+    before = work.ledger.of("setup")
+    with work.ledger.phase("setup"):
+        prepared = method.prepare(work, request)
+    own = work.ledger.of("setup") - before
+    for unit in MESSAGES:
+        assert found.step[unit] == prepared.iteration.cost[unit], unit
+        if regime == "sketch" or isinstance(method, CrossDirect):
+            assert found.once[unit] == own[unit] or unit == "longest_message", unit
+
+
+@pytest.mark.parametrize("averaging", ["relay", "tree"])
+def test_the_matrix_of_interior_points_has_at_most_so_many_entries(averaging: str) -> None:
+    work, request = _placed("box", averaging)
+    found = _forecast(CrossIpm(), work, request)
+    cost = CrossIpm().prepare(work, request).iteration.cost
+    assert found.step["averagings"] == cost["averagings"] == 3
+    assert found.step["rounds"] == cost["rounds"]
+    assert found.step["bytes"] >= cost["bytes"]
+
+
+CASES = [
+    ("quadratic", CrossDirect()), ("random10", CrossDirect()), ("random1e4", CrossDirect()),
+    ("random10", CrossNewton()), ("logistic", CrossNewton()),
+    ("ridge", CrossCg()), ("quadratic", CrossCg()), ("random10", CrossCg()),
+    ("random1e4", CrossCg()),
+    ("quadratic", CrossApapc()), ("random10", CrossApapc()),
+    ("absolute", CrossIpm()), ("box", CrossIpm()), ("absolute", CrossSliding()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), CASES, ids=[f"{name}-{method.name}" for name, method in CASES]
+)
+def test_averagings_are_within_the_factor(name: str, method: Method) -> None:
+    work, request = _placed(name)
+    found = _forecast(method, work, request)
+    result = ccmac.solve(work.problem, work.runtime.network, method, tol=1e-6)
+    assert result.status == "optimal"
+    taken = result.ledger.of("solve")["averagings"] + found.once["averagings"]
+    predicted = found.predicted["averagings"]
+    assert predicted / found.within <= taken <= predicted * found.within
+
+
+def test_dear_bytes_lead_from_the_matrix_to_the_vector() -> None:
+    """Only where the bill is lower whatever the doubt about the steps."""
+    problem = random_quadratic(3, n=5, d=30, q=90, m=60, kappa_f=1.2)
+    for byte, kind in ((0.0, CrossDirect), (1e-6, CrossDirect), (1.0, CrossCg)):
+        work = Workspace(problem, InProcess(ccmac.Network.ring(5)))
+        request = Request(1e-6, *starting_point(work, None), costs=Costs(byte=byte))
+        method, why = Auto().choose(work, request)
+        assert type(method) is kind
+        assert ("bytes" in why) == (kind is CrossCg)
+        first, *others = Auto().alternatives(work, request, method)
+        assert first.method == method.name
+        assert {a.method for a in (first, *others)} == {"cross-direct", "cross-cg", "cross-apapc"}
+        assert [a.bill for a in others] == sorted(a.bill for a in others)
+
+
+def test_the_plan_tells_the_alternatives_and_what_they_reveal() -> None:
+    made = posed("quadratic")
+    plan = ccmac.plan(made.problem, made.network)
+    told = plan.as_dict()
+    assert [a["regime"] for a in told["alternatives"]] == ["sum", "iterate", "iterate"]
+    assert told["alternatives"][0]["averagings"] == 2
+    assert "equations" in told["reveals"]["parts_of"]
+    assert told["reveals"]["seen"] == "every agent sees every agent's part"
+    assert "cross-apapc" in str(plan)
+    tree = ccmac.plan(made.problem, made.network, averaging="tree").as_dict()
+    assert "branch" in tree["reveals"]["seen"]
+    named = ccmac.plan(made.problem, made.network, "cross-apapc")
+    assert not named.alternatives
+    assert "copies of z" in named.reveals

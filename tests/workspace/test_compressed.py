@@ -1,0 +1,149 @@
+"""Long rows on their range: the same solution, in few rounds, with a bound that holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import cvxpy
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import ccmac
+from ccmac import Agent, Network, Problem, vfl
+from ccmac.methods import Auto, CrossIpm
+from ccmac.objectives import L1, Box, Separable, SquaredDistance, Sum
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+from ccmac.workspace.compressed import drawn
+
+ROWS, COLUMNS = 1_300, 14
+RING = Network.ring(4)
+
+
+def _table(seed: int = 0) -> tuple[Any, Any]:
+    """Columns of which two depend on others, one of them very nearly."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((ROWS, COLUMNS))
+    X[:, 5] = X[:, 1] - 2 * X[:, 2]
+    X[:, 7] = X[:, 3] + 1e-9 * random.standard_normal(ROWS)
+    y = X[:, :3] @ [1.0, 2.0, -1.0] + 0.5 * random.standard_normal(ROWS)
+    return X, y
+
+
+def _problem(**terms: float) -> Any:
+    return vfl.problem(*_table(), 4, loss="squared", **terms)
+
+
+def _least(X: Any, y: Any, l1: float, ridge: float) -> float:
+    w = cvxpy.Variable(X.shape[1])
+    loss = cvxpy.sum_squares(X @ w - y) / (2 * len(y))
+    whole = loss + l1 * cvxpy.norm1(w) + ridge / 2 * cvxpy.sum_squares(w)
+    problem = cvxpy.Problem(cvxpy.Minimize(whole))
+    problem.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12)
+    return float(problem.value)
+
+
+@pytest.mark.parametrize("averaging", ["relay", "tree"])
+@pytest.mark.parametrize(("l1", "ridge"), [(0.02, 0.0), (0.02, 0.01)])
+def test_lasso_and_elastic_net_are_those_of_clarabel(
+    l1: float, ridge: float, averaging: str
+) -> None:
+    problem = _problem(l1=l1, regularization=ridge)
+    result = ccmac.solve(problem, RING, tol=1e-8, averaging=averaging)
+    assert (result.status, result.plan and result.plan.realization) == ("optimal", "compressed")
+    best = _least(*_table(), l1, ridge)
+    gap = result.objective - best
+    assert -1e-10 <= gap <= result.certificates["gap"] <= 1e-8
+    assert result.certificates["value"] == pytest.approx(result.objective, abs=1e-10)
+    assert result.residuals["coupled"] <= 1e-9
+    assert result.ledger.of("setup")["averagings"] + result.ledger["averagings"] <= 45
+    assert result.multipliers is not None
+    slope = np.concatenate([a.A.T @ result.multipliers.coupled for a in problem.agents.values()])
+    assert np.abs(slope).max() <= l1 + ridge * np.abs(np.concatenate(result.x)).max() + 1e-6
+
+
+def test_boxes_own_equations_and_right_hand_sides_stay() -> None:
+    """Against CVXPY, on agents that the tables of vertical learning do not make."""
+    random, m, d = np.random.default_rng(3), 1_250, 4
+    agents, x, cost, coupled = [], [], 0.0, -np.zeros(m)
+    z = cvxpy.Variable(m)
+    for i in range(3):
+        A, b = random.standard_normal((m, d)) / np.sqrt(m), random.standard_normal(m) / m
+        target, C = random.standard_normal(m), random.standard_normal((1, d))
+        own = Sum(L1(0.3), Box(-0.5, 0.4))
+        part = None if i == 2 else SquaredDistance(1.0 + i, target)
+        agents.append(
+            Agent(
+                Separable(own, part),
+                A=A,
+                B=(i - 2.5) * sp.eye_array(m, format="csr"),
+                b=b,
+                C=C,
+                c=[0.1],
+            )
+        )
+        x.append(cvxpy.Variable(d))
+        cost = cost + 0.3 * cvxpy.norm1(x[i])
+        if part is not None:
+            cost = cost + (1.0 + i) / 2 * cvxpy.sum_squares(z - target)
+        coupled = coupled + A @ x[i] + (i - 2.5) * z - b
+    limits = [coupled == 0]
+    for i, v in enumerate(x):
+        limits += [v >= -0.5, v <= 0.4, agents[i].C @ v == 0.1]
+    cvxpy.Problem(cvxpy.Minimize(cost), limits).solve(solver=cvxpy.CLARABEL)
+    result = ccmac.solve(Problem(agents), Network.ring(3), tol=1e-8)
+    assert (result.status, result.plan and result.plan.realization) == ("optimal", "compressed")
+    assert result.objective == pytest.approx(cost.value, rel=1e-7)
+    for found, expected in zip(result.x, x, strict=True):
+        assert np.allclose(found, expected.value, atol=1e-4)
+
+
+def test_the_small_problem_is_within_its_slack_of_the_whole_one() -> None:
+    problem = _problem(l1=0.02, regularization=0.01)
+    lift, inner = Workspace(problem, InProcess(RING)).compressed
+    assert lift.rank == COLUMNS - 1  # one column depends, one nearly does
+    random = np.random.default_rng(1)
+    for size in (1e-3, 1.0, 1e3):
+        x = [size * random.standard_normal(d) for d in problem.d.values()]
+        agents, small = problem.agents.values(), inner.problem.agents.values()
+        images = sum(a.A @ v for a, v in zip(agents, x, strict=True))
+        t = -sum(a.A @ v for a, v in zip(small, x, strict=True)) / lift.beta
+        z = -images / lift.beta
+        whole = sum(a.objective.value(v, z) for a, v in zip(agents, x, strict=True))
+        short = sum(a.objective.value(v, t) for a, v in zip(small, x, strict=True)) + lift.offset
+        norm = float(np.sqrt(sum(v @ v for v in x) + z @ z))
+        assert abs(whole - short) <= lift.slack(norm) + 1e-13 * whole
+        assert lift.slack(norm) <= 1e-10 * max(1.0, norm**2)
+
+
+def test_only_who_has_a_block_can_draw_its_matrix() -> None:
+    """What is sent of A_i is its range: another matrix of the same shape is drawn otherwise."""
+    A = np.arange(12.0).reshape(4, 3)
+    assert np.array_equal(drawn(A, 3, 5), drawn(A.copy(), 3, 5))
+    changed = A.copy()
+    changed[0, 0] = 1e-9
+    assert abs(np.corrcoef(drawn(A, 3, 500)[0], drawn(changed, 3, 500)[0])[0, 1]) < 0.2
+
+
+def test_where_it_does_not_fit_others_go_on() -> None:
+    """Masked rows, prices without rounds, and losses that are not squared."""
+    problem = _problem(l1=0.02, regularization=0.01)
+    assert not Workspace(problem, InProcess(RING, averaging="masked")).compressible
+    free = ccmac.plan(problem, RING, Auto(), costs=ccmac.Costs(round=0.0), tol=1e-2)
+    assert free.method == "cross-sliding"
+    X, y = _table()
+    hinge = vfl.problem(X, np.sign(y), 4, loss="hinge", regularization=0.1)
+    assert not Workspace(hinge, InProcess(RING)).compressible
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    problem = _problem(l1=0.02, regularization=0.0)
+    whole = ccmac.solve(problem, RING, CrossIpm(), tol=1e-8)
+    kept = {"path": tmp_path / "c", "every": 1}
+    ccmac.solve(problem, RING, CrossIpm(), tol=1e-8, checkpoint=kept, max_iterations=4)
+    again = ccmac.solve(problem, RING, CrossIpm(), tol=1e-8, checkpoint=kept)
+    assert again.iterations == whole.iterations
+    assert all(np.array_equal(a, b) for a, b in zip(again.x, whole.x, strict=True))
+    assert np.array_equal(again.z, whole.z)
