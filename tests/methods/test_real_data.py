@@ -54,8 +54,8 @@ TABLE = [
     ("mushrooms", 8, None, (15, 60, 20), (24, 8)),
     ("w8a", 8, None, (32, 128, 20), (48, 8)),
     ("a8a", 16, None, (31, 248, 40), (48, 16)),
-    ("a9a", 8, ("cross_factor", 3.0), (0, 0, 20), (24, 8)),
-    ("a9a", 8, ("cross_factor", 8.0), (1, 0, 20), (24, 8)),
+    ("a9a", 8, ("cross_factor", 3.0), (34, 136, 20), (24, 8)),
+    ("a9a", 8, ("cross_factor", 8.0), (60, 240, 20), (24, 8)),
 ]
 # ... and what other splits of the columns may need.
 CEILING = 1.1

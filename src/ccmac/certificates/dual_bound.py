@@ -45,6 +45,7 @@ class DualBound:
         """With what is known of S_A = (1/n) sum A_i A_i': S - c I >= (n / L) S_A for H_i <= L I."""
         top = float(np.max(parts.table.L_x * (1 + 2 * EPS * parts.table.d)))
         noise = parts.noise + 8 * EPS * parts.c
+        noise += math.sqrt(parts.runtime.unseen(parts.m)) / top  # of images that were summed
         known = Nystrom.of(block.vectors, block.images * (parts.problem.n / top), noise)
         return cls(parts, known.plus(parts.c))
 

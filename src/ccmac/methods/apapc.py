@@ -188,7 +188,6 @@ class CrossApapc(RealizedMethod):
         """On the realization asked for (averaged by default)."""
         proves = not request.reference and self.certificates is None
         parts = work.eliminated if proves and self.realization == "averaged" else None
-        slope = None if parts is None else parts.slope()
         realized = self.realize(work, request, parts is not None)
         why = {
             "averaged": "smooth and strongly convex", "canonical": "the theorem's oracle",
@@ -196,10 +195,11 @@ class CrossApapc(RealizedMethod):
         }  # fmt: skip
         radius = None if self.certificates is None else self.certificates.energy_radius
         rule = None
-        if parts is not None and slope is not None and realized.block is not None:
+        if parts is not None and realized.block is not None:
             bound = DualBound.from_block(parts, realized.block)
             warm = bool(request.x0.any() or request.z0.any())
-            rule = SpacedDualStop(bound, request.tol, slope, realized.predicted, warm=warm)
+            planned, slope = realized.predicted, parts.slope()
+            rule = SpacedDualStop(bound, request.tol, slope, planned, warm=warm)
         return prepared(realized, request, why[realized.realization], radius, rule=rule)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Costs
-from ccmac.linalg.blocks import has_entries
+from ccmac.linalg.blocks import has_entries, multiply
 from ccmac.linalg.nystrom import random_signs
 from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
 from ccmac.linalg.tolerances import EPS
@@ -126,7 +126,8 @@ def build_block_profile(
     lengths = np.linalg.norm(data, axis=0)
     data = data[:, lengths > 0]
     first = np.hstack([found / np.linalg.norm(found), data / lengths[lengths > 0]])
-    total = float(trace.value[0]) / runtime.n * (1 + 100 * EPS)
+    squares, unknown = trace.value
+    total = math.inf if unknown else float(squares) / runtime.n * (1 + 100 * EPS)
     span = ritz_blocks(lambda W: images(W)[0], first, BLOCKS, total)
     del found, means, first
     known = [_along(span, v) for v in (start - target, along_x, along_z)]
@@ -144,14 +145,12 @@ def build_block_profile(
 
 
 def _squares(blocks: list[Any]) -> Array:
-    """Sums of squared entries, one row an agent; infinite where a block has none to look at."""
+    """An agent's sum of squared entries, and 1 where its block has none to look at."""
     rows = []
     for block in blocks:
-        if block is not None and not has_entries(block):
-            rows.append([math.inf])
-        else:
-            entries = np.zeros(0) if block is None else getattr(block, "data", block)
-            rows.append([float(np.sum(np.square(np.asarray(entries))))])
+        known = block is None or has_entries(block)
+        entries = np.zeros(0) if block is None or not known else getattr(block, "data", block)
+        rows.append([float(np.sum(np.square(np.asarray(entries)))), float(not known)])
     return np.array(rows)
 
 
@@ -161,8 +160,11 @@ def _gram(blocks: list[Any], m: int) -> Callable[[Array], Array]:
     def own(W: Array) -> Array:
         rows = np.zeros((len(blocks), m, W.shape[1]))
         for k, block in enumerate(blocks):
-            if block is not None:
+            if block is not None and has_entries(block):
                 rows[k] = block @ (block.T @ W)
+            elif block is not None:
+                images = [multiply(block, multiply(block, w, adjoint=True)) for w in W.T]
+                rows[k] = np.stack(images, axis=1)
         return rows
 
     return own
