@@ -87,6 +87,7 @@ pins: $(VENV)/.installed-test
 	$(BIN)/python tests/pins/regenerate.py
 
 bench: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/report.py --write docs/benchmarks.md
 	$(BIN)/python benchmarks/solve_floor.py
 	$(BIN)/python benchmarks/joint_ratio.py
 	$(BIN)/python benchmarks/exchange.py

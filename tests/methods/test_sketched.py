@@ -176,3 +176,21 @@ def test_a_stored_state_is_not_believed(tmp_path: Any) -> None:
     assert stopping.final(iteration, forged).bound == stopping.final(iteration, state).bound
     with pytest.raises(ValueError, match="none"):
         stopping.recall({"hope": "nan"})
+
+
+def test_sums_over_many_agents_are_multiplied_out_at_the_same_charge() -> None:
+    X, y = table(3, columns=90)
+    X[np.abs(X) < 0.3 * np.abs(X).max(axis=0)] = 0.0
+    network = ccmac.Network.random_regular(90, 4, seed=0)
+    problem = vfl.problem(sp.csr_array(X), y, 90)
+    apart, fused = (
+        ccmac.solve(problem, runtime=ccmac.InProcess(network, fused=fused), tol=1e-9)
+        for fused in (False, True)
+    )
+    assert apart.ledger.as_dict() == fused.ledger.as_dict()
+    np.testing.assert_allclose(problem.weights(fused), problem.weights(apart), rtol=0, atol=1e-12)
+    weights = exact(X, y)
+    for result in (apart, fused):
+        off = np.linalg.norm(problem.weights(result) - weights)
+        assert result.status == "optimal"
+        assert off <= result.error_bound + 1e-13

@@ -173,8 +173,22 @@ def test_pipelines_and_grid_search() -> None:
 def test_a_warm_start_is_shorter() -> None:
     model = VerticalLasso(0.5, parties=2, warm_start=True).fit(X, Y)
     cold = model.n_iter_
-    assert model.set_params(alpha=0.501).fit(X, Y).n_iter_ < cold
+    assert model.fit(X, Y).n_iter_ < cold / 2
     assert model.fit(X.iloc[:300], Y.iloc[:300]).result_.status == "optimal"  # another size
+
+
+@pytest.mark.parametrize(("columns", "labels"), [(1e-5, 1e4), (1e6, 1e-7)])
+def test_a_tolerance_means_the_same_in_any_units(columns: float, labels: float) -> None:
+    Z, y = X * columns, Y * labels
+    pairs = (
+        (VerticalRidge(columns**2), Ridge(columns**2)),
+        (VerticalLasso(columns * labels), Lasso(columns * labels, tol=1e-12)),
+    )
+    for ours, theirs in pairs:
+        ours.set_params(parties=2).fit(Z, y)
+        theirs.fit(Z, y)
+        close(ours, theirs)
+        np.testing.assert_allclose(ours.predict(Z), theirs.predict(Z), rtol=1e-5)
 
 
 def test_limits_are_told() -> None:

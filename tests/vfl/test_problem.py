@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import ccmac
 from ccmac.errors import InputError
 from ccmac.vertical import VflProblem
-from ccmac.vfl import formulation, problem
+from ccmac.vfl import problem, units
 
 RNG = np.random.default_rng(5)
 N, LAM = 40, 0.05
@@ -92,7 +92,7 @@ def test_a_key_column_joins_as_an_index_does() -> None:
 def test_sparse_columns_stay_sparse_and_still_have_an_intercept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(formulation, "SMALL", 0)  # as if the table were a large one
+    monkeypatch.setattr(units, "SMALL", 0)  # as if the table were a large one
     rng = np.random.default_rng(1)
     X = sp.random_array((400, 30), density=0.02, rng=rng, format="csr")
     y = X @ rng.standard_normal(30) + 2.0

@@ -28,6 +28,7 @@ from ccmac.linalg.nystrom import Nystrom, Shifted
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Block
 from ccmac.runtime.base import Rider
+from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.workspace.eliminated import Eliminated
 
 EARLY = 0.7  # of the planned iterations before the first proof
@@ -66,12 +67,12 @@ class DualBound:
         """
         parts, n, m = self.parts, self.parts.problem.n, self.parts.m
         x, z = parts.minimisers(price), parts.shared(price, slope)
-        own = [self._own(k, parts.space.x_of(x, k), z, price) for k in range(parts.space.count)]
+        own = self._all(x, z, price)
         parts.ledger.charge(gradients=1)
         parts.ledger.charge_cost(parts.A.cost)  # A'price in extended precision
-        misfits, scalars = parts.runtime.combine([parts.images(x) - parts.b, np.array(own)])
-        rho2, x2, rounding, value = (float(v) * n for v in scalars[0])
-        total, shared = misfits[0] * n, parts.beta * z
+        total, scalars = parts.sums(x, own, minus=parts.b)
+        rho2, x2, rounding, value = (float(v) for v in scalars)
+        shared = parts.beta * z
         violation = total + shared
         size_z, size_price = norm(z), norm(price)
         unseen = parts.runtime.unseen(m)
@@ -90,6 +91,28 @@ class DualBound:
         none = np.zeros(0)
         error *= 1 + (n + m) * EPS
         return Proved(x, z, error, rho, norm(violation), size, none, none, price, report)
+
+    def _all(self, x: Array, z: Array, price: Array) -> Array:
+        """:meth:`_own` of the agents here, one row each; of many in one pass."""
+        parts, d = self.parts, self.parts.space.d
+        if parts.whole is None:
+            pieces = [parts.space.x_of(x, k) for k in range(parts.space.count)]
+            return np.array([self._own(k, piece, z, price) for k, piece in enumerate(pieces)])
+        agents = list(parts.problem.agents.values())
+        images = parts.whole.H * x.astype(np.longdouble)
+        slope = images - parts.g_x + product(parts.whole.A.T, price)
+        g, size, spread, left = (
+            np.sqrt(piece_sums(np.square(v.astype(np.longdouble)), d))
+            for v in (parts.g_x, x, images, slope)
+        )
+        block = parts.lengths_of_blocks
+        long = EPS_LONG * (parts.m + np.asarray(d) + 4) * (block * norm(price) + spread + g)
+        rho = left + long + 2 * EPS * g
+        b = np.sqrt(row_dots(parts.b, parts.b))
+        off = EPS * (parts.space.x_size + parts.problem.n + 4) * (block * size + b)
+        pieces = np.split(x, np.cumsum(d)[:-1])
+        value = [a.objective.value(v, z) for a, v in zip(agents, pieces, strict=True)]
+        return np.column_stack([rho * rho, size * size, off, value])
 
     def _own(self, k: int, x: Array, z: Array, price: Array) -> list[float]:
         """One agent's ||rho||^2, ||x||^2, rounding of its part of r, and value."""

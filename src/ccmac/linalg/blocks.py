@@ -38,7 +38,7 @@ def dense(block: Any) -> Array:
 
 def identity_multiple(block: Any) -> float | None:
     """c if the block is c I (square, sparse diagonal storage with one constant), else None."""
-    if not is_sparse(block) or block.shape[0] != block.shape[1] or block.shape[0] == 0:
+    if block.shape[0] != block.shape[1] or block.shape[0] == 0 or not is_sparse(block):
         return None
     if block.nnz != block.shape[0]:
         return None

@@ -69,14 +69,20 @@ class LocalFamily:
     @cached_property
     def _joined(self) -> sp.csr_array | sp.csc_array | None:
         """diag(M_1, ..., M_n) of small sparse blocks: one product instead of many."""
-        return _block_diagonal(self.blocks, self.rows, self.columns)
+        return _block_diagonal(self.blocks, self.rows, self.columns) if self._small else None
 
     @cached_property
-    def _side_by_side(self) -> sp.csr_array | sp.csc_array | None:
+    def _small(self) -> bool:
+        """Whether every present block is sparse, and small on the average."""
+        stored = sum(b.nnz for b in self.blocks if is_sparse(b))
+        return _all_sparse(self.blocks) and stored <= SMALL * len(self.blocks)
+
+    @cached_property
+    def abreast(self) -> sp.csr_array | sp.csc_array | None:
         """[M_1 ... M_n] of sparse blocks with equally many rows; of large ones only by columns."""
         if not _all_sparse(self.blocks) or len(set(self.rows)) > 1:
             return None
-        if self._joined is None and sum(self.columns) >= self.rows[0]:
+        if not self._small and sum(self.columns) >= self.rows[0]:
             return None
         filled = filled_in(self.blocks, self.rows, self.columns)
         return compressed(sp.hstack(filled, format="csr"))
@@ -84,8 +90,8 @@ class LocalFamily:
     @cached_property
     def _pieces(self) -> list[Any]:
         """The blocks, each in the form that multiplies fastest."""
-        if isinstance(self._side_by_side, sp.csc_array):
-            return [some_columns(self._side_by_side, a, b) for a, b in pairwise(self._column_ends)]
+        if isinstance(self.abreast, sp.csc_array):
+            return [some_columns(self.abreast, a, b) for a, b in pairwise(self._column_ends)]
         return [compressed(b) if is_sparse(b) else row_major(b) for b in self.blocks]
 
     @cached_property
@@ -147,8 +153,8 @@ class LocalFamily:
         self.ledger.charge(**{self.unit: 1})
         if self._identity is not None:
             np.multiply.outer(self._identity, v, out=out.reshape(len(self.rows), -1))
-        elif self._side_by_side is not None:
-            out[...] = self._side_by_side.T @ v
+        elif self.abreast is not None:
+            out[...] = self.abreast.T @ v
         elif self._batched is not None:
             stacked = out.reshape(len(self.rows), -1, 1)
             np.matmul(self._batched.swapaxes(1, 2), v[:, None], out=stacked)
@@ -164,8 +170,8 @@ class LocalFamily:
         flat = u.ravel()
         if self._identity is not None:
             return np.asarray(self._identity @ flat.reshape(len(self.rows), -1))
-        if self._side_by_side is not None:
-            return np.asarray(self._side_by_side @ flat)
+        if self.abreast is not None:
+            return np.asarray(self.abreast @ flat)
         total = np.zeros(self.rows[0])
         for _, image in self._images(_cut(flat, self._column_ends)):
             total += image
@@ -214,11 +220,8 @@ def side_by_side(blocks: Sequence[Any], rows: int, columns: Sequence[int]) -> sp
 
 def _block_diagonal(
     blocks: Sequence[Any], rows: Sequence[int], columns: Sequence[int]
-) -> sp.csr_array | sp.csc_array | None:
-    """One matrix for the family when every present block is sparse, and small on the average."""
-    stored = [b.nnz for b in blocks if is_sparse(b)]
-    if not _all_sparse(blocks) or sum(stored) > SMALL * len(blocks):
-        return None
+) -> sp.csr_array | sp.csc_array:
+    """One matrix for a family of sparse blocks."""
     filled = filled_in(blocks, rows, columns)
     starts = np.repeat(np.cumsum([0, *columns[:-1]]), [b.nnz for b in filled])
     indices = np.concatenate([b.indices for b in filled]) + starts

@@ -22,6 +22,7 @@ from ccmac.network.spectra import eccentricities, hops, large_extremes
 from ccmac.network.weights import canonical, metropolis_weights
 from ccmac.texts import shown
 
+DENSE = 500  # agents up to which all eigenvalues of W are computed
 LARGEST = 10_000_000  # agents of a named family
 SCALE = 1e100  # entries of W within [1/SCALE, SCALE]: their squares neither overflow nor vanish
 
@@ -224,7 +225,7 @@ class Network:
         """(lambda_min^+, lambda_max) of W; (1, 1) for one agent."""
         if self.n == 1:
             return 1.0, 1.0
-        if self.n <= 2000:
+        if self.n <= DENSE:
             return float(self.eigenvalues[1]), float(self.eigenvalues[-1])
         return large_extremes(self.weights)
 

@@ -36,6 +36,7 @@ class Runtime(ABC):
     """
 
     fused: bool = False
+    sums_here: bool = False  # all agents are here, and a sum over them may be one product
     apart: bool = False  # whether every process keeps files of its own, and no others'
     stepping: bool = False  # whether a step is under way that may be given up
 
@@ -254,6 +255,17 @@ class Runtime(ABC):
     def common(self, values: Array) -> Array:
         """Numbers that everybody computes from what all know; a digest rides on the messages."""
         return values
+
+    def summed(self, width: int) -> None:
+        """Charge and end an averaging of ``width`` floats whose sums were taken by the caller."""
+        riders = [] if self.ledger.muted else self._waiting
+        if riders:
+            self._waiting = []
+        self._charge(width, riders)
+        for rider in riders:
+            with self.ledger.observing():
+                rider.found = self.ride(rider.rows, whole=rider.whole).value
+        self.mind_the_time()
 
     def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
         """Common mean of rows that are computed piece by piece: one averaging of all of them."""

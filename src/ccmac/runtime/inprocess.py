@@ -15,14 +15,16 @@ from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.masked import Masked, Words
 
+MANY = 64  # agents from which sums may be multiplied out
+
 
 class InProcess(Runtime):
     """All agents in this process.
 
     Sums run in the order of the averaging scheme, so that results have the bits of a distributed
     run on any number of processes. ``fused=True`` moreover lets polynomials in operators be
-    multiplied out, where a realization or a comparator has them: the same up to rounding, at an
-    unchanged charge.
+    multiplied out, where a realization or a comparator has them, and sums over more than MANY
+    agents: the same up to rounding, at an unchanged charge.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class InProcess(Runtime):
     ) -> None:  # fmt: skip
         super().__init__(network, ledger=ledger, averaging=averaging)
         self.fused = fused
+        self.sums_here = fused and self.n > MANY and not isinstance(self.averaging, Masked)
 
     @property
     def owned(self) -> range:
@@ -57,12 +60,7 @@ class InProcess(Runtime):
         if isinstance(self.averaging, Masked):
             return super().average_in_pieces(pieces)
         total = np.hstack([self.averaging.total(piece) for piece in pieces])
-        riders, self._waiting = self._waiting, []
-        self._charge(total.shape[1], riders)
-        for rider in riders:
-            with self.ledger.observing():
-                rider.found = self.ride(rider.rows, whole=rider.whole).value
-        self.mind_the_time()
+        self.summed(total.shape[1])
         return np.divide(total, self.n, out=total)
 
     def collect(self, rows: list[Array]) -> list[Array] | None:

@@ -27,10 +27,10 @@ from ccmac.objectives import Intercept
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result
 from ccmac.runtime import Runtime
-from ccmac.vfl.formulation import column_moments, entered, may_be_centred
 from ccmac.vfl.labels import encoded
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.tables import PartyTable, read_tables
+from ccmac.vfl.units import column_moments, entered, may_be_centred
 
 HALF = 6  # bytes of a hash that one float holds exactly; two of them name a key
 

@@ -3,7 +3,8 @@
 They are scikit-learn estimators (``pip install "ccmac[vfl]"``). X is a mapping or a list of the
 parties' tables, or one table dealt out by ``parties``; rows are joined by the tables' index.
 Penalties are named and scaled as in scikit-learn; ``tol`` is the certified error of
-:func:`ccmac.solve`.
+:func:`ccmac.solve`, in units in which labels and columns have a deviation of about one (``result_``
+is in these units, ``coef_`` in those of the tables).
 """
 
 from __future__ import annotations
@@ -73,26 +74,32 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         ridge = nonnegative(f"{type(self).__name__}, penalty", ridge)
         return VerticalModel(loss, data.rows, ridge, outputs=data.outputs, **more)
 
-    def _solved(self, data: VerticalData, model: VerticalModel, start: Any = None) -> VflProblem:
+    def _solved(
+        self, data: VerticalData, model: VerticalModel, start: Any = None, method: Any = None
+    ) -> VflProblem:
         """Solve; ``result_`` and ``n_iter_`` are set. ``start`` is a Solution to begin at."""
         problem = formulated(
             data, model, self.shares, None, intercept=self.fit_intercept,
-            standardize=self.standardize,
+            standardize=self.standardize, own_units=True,
         )  # fmt: skip
         if start is None and self.warm_start:
             start = getattr(self, "result_", None)
         self.result_: Result = solve(
-            problem, self.network, self.method, self.tol, max_iterations=self.max_iter,
+            problem, self.network, method or self.method, self.tol, max_iterations=self.max_iter,
             warm_start=start if _fits(start, problem) else None, progress=False,
         )  # fmt: skip
         self.n_iter_ = max(1, self.result_.iterations)
+        self._tell_unproved()
+        return problem
+
+    def _tell_unproved(self) -> None:
+        """A warning where the tolerance was not reached."""
         if self.result_.status not in ("optimal", "converged"):
             warnings.warn(
                 f"{type(self).__name__}: ended as {self.result_.status!r} after {self.n_iter_} "
                 f"iterations, tol = {self.tol:g} not proved; raise max_iter or tol",
-                ConvergenceWarning, stacklevel=3,
+                ConvergenceWarning, stacklevel=4,
             )  # fmt: skip
-        return problem
 
     # -- new rows ----------------------------------------------------------------------------------
     def _aligned(self, X: Any, y: Any = None, weights: Any = None) -> tuple[list[Any], Any, Any]:

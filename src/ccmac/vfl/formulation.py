@@ -12,11 +12,11 @@ kept by one (``label_owner``). Each party centres and scales its own columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
@@ -28,11 +28,10 @@ from ccmac.vfl.labels import LOSSES, encoded, numbers
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.shares import shares_of
 from ccmac.vfl.tables import PartyTable, column_groups, is_one_table, read_tables
+from ccmac.vfl.units import column_moments, entered, may_be_centred, power_of_two
 
 __all__ = ["VerticalData", "VflProblem", "formulated", "problem"]
 FURTHER = ("parties", "key", "join", "intercept", "standardize", "sample_weight", "alpha")
-SMALL = 2_000_000  # entries of one party's columns that are stored in full where that helps
-DENSE, FILLED = 10_000_000, 0.05  # and up to how many, where this share of them is filled
 
 
 def problem(
@@ -194,18 +193,31 @@ def _row_weights(weights: Any, rows: int) -> Array:
 
 def formulated(
     data: VerticalData, model: VerticalModel, shares: Any, label_owner: int | str | None, *,
-    intercept: bool, standardize: bool,
+    intercept: bool, standardize: bool, own_units: bool = False,
 ) -> VflProblem:  # fmt: skip
-    """The problem of ``model`` on ``data``."""
+    """The problem of ``model`` on ``data``.
+
+    ``own_units``: columns and labels are divided by powers of two near their deviations, so that a
+    tolerance means the same whatever they are measured in; weights come back in the table's units.
+    """
     blocks, n = [t.X for t in data.tables], len(data.tables)
     centred = intercept and model.loss == "squared" and all(map(may_be_centred, blocks))
-    fits = intercept and not centred
-    model = VerticalModel(**{**vars(model), "fits_intercept": fits})
+    model = replace(model, fits_intercept=intercept and not centred)
     y, target = data.y, None
     if centred:
         target = float(np.average(y, weights=data.weights))
         y = y - target
-    moments = [column_moments(X, data.weights, centre=centred, scale=standardize) for X in blocks]
+    moments = [
+        column_moments(X, data.weights, centre=centred, scale=standardize or own_units)
+        for X in blocks
+    ]
+    unit = 1.0
+    if own_units:
+        unit = 1.0 if data.classes else power_of_two(y - y.mean() if intercept else y)
+        width = 1.0 if standardize else power_of_two(np.concatenate([d for _, d in moments]))
+        if not standardize:
+            moments = [(mean, np.full_like(d, width)) for mean, d in moments]
+        model, y = model.in_units(width, unit), y / unit
     owner = _owner(label_owner, [t.party for t in data.tables])
     entering = [entered(X, *m) for X, m in zip(blocks, moments, strict=True)]
     alpha = shares_of(shares, entering)
@@ -216,46 +228,13 @@ def formulated(
         for i, X in enumerate(entering)
     ]
     mean, scale = (_whole([m[k] for m in moments], data.places) for k in (0, 1))
+    scale = None if scale is None else scale / unit
     vertical = Vertical(
-        tuple(data.places), alpha, model.prediction_scale, tuple(t.party for t in data.tables),
-        data.columns, mean, scale, target, data.outputs, data.classes,
+        tuple(data.places), alpha, model.prediction_scale * unit,
+        tuple(t.party for t in data.tables), data.columns, mean, scale, target, data.outputs,
+        data.classes,
     )  # fmt: skip
     return VflProblem(agents).with_vertical(vertical)
-
-
-def may_be_centred(X: Any) -> bool:
-    """Stored in full anyway, small, or filled enough."""
-    entries = X.shape[0] * X.shape[1]
-    filled = is_sparse(X) and X.nnz >= FILLED * entries
-    return bool(not is_sparse(X) or entries <= SMALL or (filled and entries <= DENSE))
-
-
-def column_moments(
-    X: Any, weights: Array | None, *, centre: bool, scale: bool
-) -> tuple[Array | None, Array | None]:
-    """(mean or None, deviation or None) of every column; 1 for a constant one."""
-    if not (centre or scale):
-        return None, None
-    s = np.ones(X.shape[0]) if weights is None else weights
-    mean = np.asarray(X.T @ s) / s.sum()
-    if not scale:
-        return mean, None
-    if is_sparse(X):
-        squares = np.asarray(X.multiply(X).T @ s) / s.sum() - mean**2
-    else:
-        squares = np.asarray(((X - mean) ** 2).T @ s) / s.sum()
-    size = np.abs(mean) + np.sqrt(np.maximum(squares, 0.0))
-    deviation = np.where(squares > (1e-14 * size) ** 2 * 100, np.sqrt(np.maximum(squares, 0)), 1.0)
-    return (mean if centre else None), deviation
-
-
-def entered(X: Any, mean: Array | None, scale: Array | None) -> Any:
-    """(X - mean) / scale; in full where it is centred."""
-    if mean is not None:
-        X = (X.toarray() if is_sparse(X) else X) - mean
-    if scale is None:
-        return X
-    return sp.csr_array(X / scale[None, :]) if is_sparse(X) else X / scale
 
 
 def _whole(parts: Sequence[Array | None], places: Sequence[NDArray[np.int64]]) -> Array | None:

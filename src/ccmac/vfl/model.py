@@ -11,7 +11,7 @@ squared losses of dense tables have centred columns instead, which keeps them st
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,13 @@ class VerticalModel:
     def prediction_scale(self) -> float:
         """Scores over z."""
         return 1.0 if self.loss in (*MARGINS, "multinomial") else math.sqrt(self.rows)
+
+    def in_units(self, columns: float, labels: float) -> VerticalModel:
+        """The same model over labels^2, of columns and labels divided by these units."""
+        return replace(
+            self, ridge=self.ridge / columns**2, l1=self.l1 / (columns * labels),
+            delta=self.delta / labels,
+        )  # fmt: skip
 
     def agent(self, X: Any, share: float, loss: Function | None) -> Agent:
         """The party with columns X and its share of the coupling and of the loss."""

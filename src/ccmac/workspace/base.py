@@ -24,9 +24,10 @@ from ccmac.workspace import supports
 from ccmac.workspace.compressed import Compressed, compressible
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.eliminated import Eliminated, form_rows
+from ccmac.workspace.eliminated import Eliminated
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.local import LocalEquations
+from ccmac.workspace.own import form_rows
 from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
 

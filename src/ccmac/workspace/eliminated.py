@@ -17,32 +17,35 @@ Cost of knowing: one row of scalars, with the agents' declarations.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.blocks import has_entries
-from ccmac.linalg.extremes import DENSE_LIMIT
 from ccmac.linalg.factor import Solve, factorized
 from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.tolerances import EPS
-from ccmac.objectives.base import Objective
-from ccmac.objectives.quadratic import Quadratic
-from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import Space, row_dots
 from ccmac.workspace.blocks import block_mean
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.own import OwnQuadratic, entries, parts_of
 
 RECYCLED = 64  # directions of earlier solves that join a sketch, at most
 ENOUGH = 8  # of them at a time
 LOST = 1e-2  # of the share of a sketch, to rounding
-SOLVES = 20  # d kappa eps times this: what a Cholesky solve may be off by
+
+
+class Whole(NamedTuple):
+    """[A_1 ... A_n], and the diagonal of all H_i."""
+
+    A: sp.csr_array | sp.csc_array
+    H: Array
 
 
 class Eliminated:
@@ -72,6 +75,8 @@ class Eliminated:
             self._solves.append(_divided(H) if plain else factorized(H, np.zeros(len(g_x))))
         whole = sum(map(len, diagonals)) == self.space.x_size
         self._diagonal = np.concatenate(diagonals) if whole else None
+        if self.whole is not None:  # sums run over all columns at once
+            self.noise *= 1 + self.space.x_size / (self.m + problem.n)
 
     @classmethod
     def of(
@@ -126,18 +131,43 @@ class Eliminated:
         return self.A.forward(x).reshape(-1, self.m)
 
     # -- together --------------------------------------------------------------------------------
+    @cached_property
+    def whole(self) -> Whole | None:
+        """Where sums over many agents may be multiplied out."""
+        if not self.runtime.sums_here or self._diagonal is None or self.A.abreast is None:
+            return None
+        return Whole(self.A.abreast, self._diagonal)
+
+    @cached_property
+    def lengths_of_blocks(self) -> Array:
+        """||A_i||_F of the agents here."""
+        blocks = [np.zeros(0) if b is None else entries(b) for b in self.A.blocks]
+        return np.asarray(np.sqrt([float(np.vdot(v, v)) for v in blocks]))
+
+    def sums(self, x: Array, *rows: Array, minus: Array | None = None) -> list[Array]:
+        """sum_i A_i x_i (- b_i), and the sums of further rows: one averaging, 1 A."""
+        n = self.problem.n
+        if self.whole is None:
+            images = self.images(x)
+            means = self.runtime.combine([images if minus is None else images - minus, *rows])
+            return [mean[0] * n for mean in means]
+        self.ledger.charge_cost(self.A.cost)
+        total = self.whole.A @ x
+        totals = [total if minus is None else total - minus.sum(axis=0)]
+        totals += [np.sum(row, axis=0) for row in rows]
+        self.runtime.summed(sum(map(len, totals)))
+        return totals
+
     def apply(self, price: Array) -> tuple[Array, Array]:
         """(S price, the change of x that goes with it): one averaging, 1 argmin, 2 A."""
         change = self.inverse(self.A.adjoint_common(price))
-        [mean] = self.runtime.combine([self.images(change)])
-        return np.asarray(mean[0] * self.problem.n + self.c * price), change
+        [image] = self.sums(change)
+        return np.asarray(image + self.c * price), change
 
     def residual(self, x: Array) -> tuple[Array, Array, float]:
         """(sum A_i x_i - b_i, sum g_i, sum ||g_i||): one averaging, 1 A."""
-        rows = [self.images(x) - self.b, self.g_z, self._lengths()]
-        coupled, slope, sizes = self.runtime.combine(rows)
-        n = self.problem.n
-        return coupled[0] * n, slope[0] * n, float(sizes[0, 0]) * n
+        coupled, slope, sizes = self.sums(x, self.g_z, self._lengths(), minus=self.b)
+        return coupled, slope, float(sizes[0])
 
     def slope(self) -> Rider:
         """Sum g_i, and last the sum of ||g_i||: rides on the next message."""
@@ -184,6 +214,10 @@ class Eliminated:
         size = W.shape[1]
         self.ledger.charge(argmins=size)
         self.ledger.charge_cost(2 * size * self.A.cost)
+        if self.whole is not None:
+            self.runtime.summed(W.size)
+            A, H = self.whole
+            return np.asarray(A @ ((A.T @ W).T / H).T)
         return block_mean(self.runtime, self._own_images, W)[0] * self.problem.n
 
     def _own_images(self, W: Array) -> Array:
@@ -198,71 +232,3 @@ class Eliminated:
 def _divided(diagonal: Array) -> Solve:
     """v / diagonal, for one vector or several columns."""
     return lambda v: np.asarray((v.T / diagonal).T)
-
-
-class OwnQuadratic(NamedTuple):
-    """f = x'Hx/2 - g_x'x + (h/2) ||z||^2 - g_z'z + constant; H a vector where it is diagonal."""
-
-    H: Any
-    g_x: Array
-    h: float
-    g_z: Array
-
-
-def parts_of(objective: Objective, d: int, q: int) -> OwnQuadratic | None:
-    """The parts, where the objective is such and its constants are those of a decomposition."""
-    if isinstance(objective, Quadratic):
-        return _of_quadratic(objective, d)
-    if not isinstance(objective, Separable):
-        return None
-    x, z = objective.x_part, objective.z_part
-    on_z = (0.0, None) if z is None else z.isotropic()
-    on_x = (0.0, None) if x is None else x.isotropic()
-    if on_z is None:
-        return None
-    g_z = np.zeros(q) if on_z[1] is None else on_z[1]
-    if on_x is not None:
-        g_x = np.zeros(d) if on_x[1] is None else on_x[1]
-        return OwnQuadratic(np.full(d, on_x[0]), g_x, on_z[0], g_z)
-    if not isinstance(x, Quadratic) or not (x.coordinatewise or d <= DENSE_LIMIT):
-        return None
-    return OwnQuadratic(x.H.diagonal() if x.coordinatewise else x.H, x.g, on_z[0], g_z)
-
-
-def _of_quadratic(f: Quadratic, d: int) -> OwnQuadratic | None:
-    """Of a quadratic on (x, z) without mixed terms whose z-block is a multiple of I."""
-    on_z = f.H[d:, d:]
-    h = float(on_z[0, 0]) if on_z.shape[0] else 0.0
-    rest, mixed = on_z - h * sp.eye_array(on_z.shape[0], format="csr"), f.H[:d, d:]
-    small = f.coordinatewise or d <= DENSE_LIMIT
-    if not small or np.any(_entries(rest)) or np.any(_entries(mixed)):
-        return None
-    H = f.H.diagonal()[:d] if f.coordinatewise else f.H[:d, :d]
-    return OwnQuadratic(H, f.g[:d], h, f.g[d:])
-
-
-def _entries(block: Any) -> Array:
-    return np.asarray(block.data if is_sparse(block) else block)
-
-
-def form_rows(problem: Problem) -> Array:
-    """What the agents declare: :func:`_declared`."""
-    rows = [_declared(problem, i) for i in problem.agents]
-    return np.array(rows, dtype=np.float64).reshape(-1, 3)
-
-
-def _declared(problem: Problem, i: int) -> tuple[float, float, float]:
-    """(whether the agent has the form, h, what rounding leaves of A H^{-1} A'w at ||w|| = 1)."""
-    agent, d = problem.agents[i], problem.d[i]
-    found = parts_of(agent.objective, d, problem.q)
-    if found is None:
-        return 0.0, 0.0, 0.0
-    if agent.A is None:
-        return 1.0, found.h, 0.0
-    known = agent.objective.curvature(d, problem.q)
-    if not has_entries(agent.A) or known.mu_x <= 0:
-        return 0.0, 0.0, 0.0
-    square = float(np.sum(np.square(_entries(agent.A))))
-    local = 4.0 if found.H.ndim == 1 else SOLVES * d * known.L_x / known.mu_x
-    noise = EPS * (problem.m + d + problem.n + local) * square / known.mu_x
-    return 1.0, found.h, noise

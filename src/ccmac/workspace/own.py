@@ -1,0 +1,87 @@
+"""One agent's quadratic without mixed terms whose z-block is a multiple of the identity."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ccmac.inputs import Array, is_sparse
+from ccmac.linalg.blocks import has_entries
+from ccmac.linalg.extremes import DENSE_LIMIT
+from ccmac.linalg.tolerances import EPS
+from ccmac.objectives.base import Objective
+from ccmac.objectives.quadratic import Quadratic
+from ccmac.objectives.separable import Separable
+from ccmac.problem import Problem
+
+SOLVES = 20  # d kappa eps times this: what a Cholesky solve may be off by
+
+
+class OwnQuadratic(NamedTuple):
+    """f = x'Hx/2 - g_x'x + (h/2) ||z||^2 - g_z'z + constant; H a vector where it is diagonal."""
+
+    H: Any
+    g_x: Array
+    h: float
+    g_z: Array
+
+
+def parts_of(objective: Objective, d: int, q: int) -> OwnQuadratic | None:
+    """The parts, where the objective is such and its constants are those of a decomposition."""
+    if isinstance(objective, Quadratic):
+        return _of_quadratic(objective, d)
+    if not isinstance(objective, Separable):
+        return None
+    x, z = objective.x_part, objective.z_part
+    on_z = (0.0, None) if z is None else z.isotropic()
+    on_x = (0.0, None) if x is None else x.isotropic()
+    if on_z is None:
+        return None
+    g_z = np.zeros(q) if on_z[1] is None else on_z[1]
+    if on_x is not None:
+        g_x = np.zeros(d) if on_x[1] is None else on_x[1]
+        return OwnQuadratic(np.full(d, on_x[0]), g_x, on_z[0], g_z)
+    if not isinstance(x, Quadratic) or not (x.coordinatewise or d <= DENSE_LIMIT):
+        return None
+    return OwnQuadratic(x.H.diagonal() if x.coordinatewise else x.H, x.g, on_z[0], g_z)
+
+
+def _of_quadratic(f: Quadratic, d: int) -> OwnQuadratic | None:
+    """Of a quadratic on (x, z) without mixed terms whose z-block is a multiple of I."""
+    on_z = f.H[d:, d:]
+    h = float(on_z[0, 0]) if on_z.shape[0] else 0.0
+    rest, mixed = on_z - h * sp.eye_array(on_z.shape[0], format="csr"), f.H[:d, d:]
+    small = f.coordinatewise or d <= DENSE_LIMIT
+    if not small or np.any(entries(rest)) or np.any(entries(mixed)):
+        return None
+    H = f.H.diagonal()[:d] if f.coordinatewise else f.H[:d, :d]
+    return OwnQuadratic(H, f.g[:d], h, f.g[d:])
+
+
+def entries(block: Any) -> Array:
+    return np.asarray(block.data if is_sparse(block) else block)
+
+
+def form_rows(problem: Problem) -> Array:
+    """What the agents declare: :func:`_declared`."""
+    rows = [_declared(problem, i) for i in problem.agents]
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)
+
+
+def _declared(problem: Problem, i: int) -> tuple[float, float, float]:
+    """(whether the agent has the form, h, what rounding leaves of A H^{-1} A'w at ||w|| = 1)."""
+    agent, d = problem.agents[i], problem.d[i]
+    found = parts_of(agent.objective, d, problem.q)
+    if found is None:
+        return 0.0, 0.0, 0.0
+    if agent.A is None:
+        return 1.0, found.h, 0.0
+    known = agent.objective.curvature(d, problem.q)
+    if not has_entries(agent.A) or known.mu_x <= 0:
+        return 0.0, 0.0, 0.0
+    square = float(np.sum(np.square(entries(agent.A))))
+    local = 4.0 if found.H.ndim == 1 else SOLVES * d * known.L_x / known.mu_x
+    noise = EPS * (problem.m + d + problem.n + local) * square / known.mu_x
+    return 1.0, found.h, noise
