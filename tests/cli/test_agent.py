@@ -18,7 +18,8 @@ import pytest
 import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic
+from ccmac.lab.instances import random_quadratic, solve_kkt
+from ccmac.runtime.portable import environment
 from ccmac.storage.owner import Public, read_mine, read_public
 from owners import free_ports
 
@@ -63,10 +64,11 @@ patience = 2.0
     return folder
 
 
-def start(folder: Path, i: int) -> subprocess.Popen[str]:
+def start(folder: Path, i: int, **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*COMMAND, str(folder / f"me-{i}.toml"), "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **more},
     )  # fmt: skip
 
 
@@ -111,6 +113,43 @@ def test_a_killed_owner_ends_the_run_and_all_continue_to_the_same_bits(
             )
             assert found[f"x{i}"].tobytes() == whole.x[i].tobytes()
             assert found["z"].tobytes() == whole.z.tobytes()
+
+
+KERNELS = ("Haswell", "SandyBridge", "Nehalem")  # as processors of different kinds would choose
+
+
+def rounding(kernel: str, *, alike: bool = False) -> bytes:
+    """The fingerprint of a process whose BLAS is told so; ``alike``: and then made portable."""
+    program = "import sys; from ccmac.runtime.likeness import arithmetic as a; "
+    command = [sys.executable, "-c", program + "sys.stdout.buffer.write(a())"]
+    env = {**os.environ, "OPENBLAS_CORETYPE": kernel}
+    env = environment(env) if alike else env
+    return subprocess.run(command, env=env, capture_output=True, check=True).stdout
+
+
+def test_portable_arithmetic_rounds_alike() -> None:
+    if rounding(KERNELS[0]) == rounding(KERNELS[1]):
+        pytest.skip("this BLAS cannot be told which kernels to take")
+    assert rounding(KERNELS[0], alike=True) == rounding(KERNELS[1], alike=True)
+
+
+@pytest.mark.skipif(not os.environ.get("CCMAC_KINDS"), reason="20 CPU s: set CCMAC_KINDS=1")
+def test_owners_whose_processors_round_differently(tmp_path: Path, problem: ccmac.Problem) -> None:
+    """With portable arithmetic they solve, all find the same bound, and it holds."""
+    folder = trial(tmp_path / "portable", problem, arithmetic='"portable"')
+    ended = finish([start(folder, i, OPENBLAS_CORETYPE=KERNELS[i]) for i in range(N)])
+    assert [code for code, _, _ in ended] == [0] * N, ended
+    exact, square, bounds, shared = solve_kkt(problem), 0.0, set(), set()
+    for i in range(N):
+        told = json.loads(ended[i][1])
+        assert told["status"] == "optimal"
+        bounds.add(told["error_bound"])
+        with np.load(folder / f"out-{i}" / f"solution-{i:04d}-{i:04d}.npz") as found:
+            square += float(np.sum((found[f"x{i}"] - exact.x[i]) ** 2))
+            z = found["z"]
+            shared.add(z.tobytes())
+    assert len(bounds) == len(shared) == 1
+    assert np.sqrt(square + np.sum((z - exact.z) ** 2)) <= bounds.pop()
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -136,7 +136,8 @@ class Proof:
         # Constants from a decomposition are right to its rounding.
         # Without any unknowns there is no curvature to speak of, and no error either.
         mu = mu if mu < math.inf else 1.0
-        self.mu = mu - 2 * EPS * (int(table.d.max(initial=0)) + self.problem.q) * float(own.max())
+        self._widest = int(table.d.max(initial=0))  # of all agents: all must find the same bound
+        self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(own.max())
         indices = list(self.problem.agents)
         self.agents = [_Agent(work, reduced, k, float(own[i])) for k, i in enumerate(indices)]
 
@@ -285,7 +286,7 @@ class Proof:
             return off
         B, D = norm(reduced.unit[:, None] * reduced.size_B), norm(reduced.D)
         right = norm(reduced.unit * reduced.size_b) + norm(reduced.e)
-        widest = max(agent.d for agent in self.agents) + self.problem.q + self.problem.n
+        widest = self._widest + self.problem.q + self.problem.n
         noise = (widest + 4) * EPS_LONG * (math.hypot(scaled, B, D) * size + right)
         whole = norm(self._violation(coupled, z)) + noise + scaled * off
         if not (reduced.least > 0 and math.isfinite(off)):

@@ -18,6 +18,7 @@ from ccmac.methods.registry import parse
 from ccmac.network import Network, as_network
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result
+from ccmac.runtime import portable
 from ccmac.runtime.averaging import Averaging, by_name
 from ccmac.runtime.links import Credentials, Links
 from ccmac.storage import owner
@@ -65,7 +66,9 @@ class Owner:
             "the version of ccmac": __version__,
             "the public file": public.digest(),
             "the network": owner.short(fingerprint(self.network, self.averaging).encode()),
-            "how their processors or BLAS round": owner.short(arithmetic()),
+            'how their processors or BLAS round (public.toml: arithmetic = "portable")': (
+                owner.short(arithmetic())
+            ),
         }
         return Links(
             mine.agent, owner.neighbors_of(self.place, mine, public, self.network), listen,
@@ -89,6 +92,8 @@ def show(
     """
     asked = Owner.read(file)
     mine, public = asked.mine, asked.public
+    if public.arithmetic == "portable":
+        portable.enter()
     method = parse(public.method, dict(public.options))
     agent = Agent.load(asked.path(mine.folder))
     problem = public.problem(mine.agent, agent)

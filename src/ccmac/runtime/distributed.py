@@ -234,8 +234,8 @@ class Distributed(Runtime):
         if strays:
             raise InputError(
                 f"rank {strays}: rounds differently from the other ranks (another processor or "
-                "BLAS); take hosts of one kind, or let all ranks compute alike, with OpenBLAS by "
-                "OPENBLAS_CORETYPE=Haswell and NPY_DISABLE_CPU_FEATURES='AVX512F AVX512_SKX'"
+                "BLAS); take hosts of one kind, or let all ranks compute alike, by "
+                "the variables of ccmac.runtime.portable.environment (docs/cluster.md)"
             )
 
     def roster(self) -> list[str] | None:

@@ -70,6 +70,6 @@ class Notes:
         if digests != self.n * (self._digest % self._range):
             raise CcmacError(
                 "processes have computed different numbers from what all know (another processor "
-                "or BLAS); take hosts of one kind, or let all compute alike, with OpenBLAS by "
-                "OPENBLAS_CORETYPE=Haswell and NPY_DISABLE_CPU_FEATURES='AVX512F AVX512_SKX'"
+                "or BLAS); take hosts of one kind, or let all compute alike, by "
+                "the variables of ccmac.runtime.portable.environment (docs/cluster.md)"
             )
