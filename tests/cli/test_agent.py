@@ -33,7 +33,7 @@ def problem() -> ccmac.Problem:
     return random_quadratic(9, n=N, q=3, m=2, kappa_f=30.0)
 
 
-def trial(folder: Path, problem: ccmac.Problem, **more: Any) -> Path:
+def trial(folder: Path, problem: ccmac.Problem, patience: float = 2.0, **more: Any) -> Path:
     """Everything that the owners need, in one folder."""
     folder.mkdir()
     assert main(["keys", str(folder / "keys"), "--agents", str(N)]) == 0
@@ -56,7 +56,7 @@ listen = "127.0.0.1:{ports[i]}"
 out = "out-{i}"
 checkpoint = "state-{i}"
 every = 5
-patience = 2.0
+patience = {patience}
 [neighbors]
 {near}
 """
@@ -136,7 +136,7 @@ def test_portable_arithmetic_rounds_alike() -> None:
 @pytest.mark.skipif(not os.environ.get("CCMAC_KINDS"), reason="20 CPU s: set CCMAC_KINDS=1")
 def test_owners_whose_processors_round_differently(tmp_path: Path, problem: ccmac.Problem) -> None:
     """With portable arithmetic they solve, all find the same bound, and it holds."""
-    folder = trial(tmp_path / "portable", problem, arithmetic='"portable"')
+    folder = trial(tmp_path / "portable", problem, 60.0, arithmetic='"portable"')
     ended = finish([start(folder, i, OPENBLAS_CORETYPE=KERNELS[i]) for i in range(N)])
     assert [code for code, _, _ in ended] == [0] * N, ended
     exact, square, bounds, shared = solve_kkt(problem), 0.0, set(), set()

@@ -57,7 +57,7 @@ def test_auto_goes_on_after_a_stall_and_returns_what_was_proved_best(
     result = ccmac.solve(problem, "ring", "auto", 1e-16, max_iterations=60)
     assert "cross-cg stalled; went on with cross-apapc" in result.warnings
     assert result.status == "stalled"
-    assert result.error_bound == pytest.approx(alone.error_bound)
+    assert result.error_estimate == pytest.approx(alone.error_estimate)
     assert result.plan is not None
     assert result.plan.method == "cross-cg"
 

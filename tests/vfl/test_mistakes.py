@@ -188,11 +188,48 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: problem([ARRAY, np.array([["a"]] * 12, dtype=object)], Y.to_numpy()),
         "party '1', column 0: holds 'a', which is no number",
     ),
+    "rows of different lengths": (
+        lambda: problem([ARRAY, [[1, 2], [3]]], Y.to_numpy()),
+        "party '1': has rows of different lengths",
+    ),
+    "two parties of one name": (
+        lambda: problem({1: BANK, "1": SHOP}, Y),
+        "party '1': is there twice",
+    ),
+    "labels in two columns": (
+        lambda: VerticalRidge().fit(both(), pd.DataFrame({"a": Y, "b": Y})),
+        "y has shape (12, 2); bad input shape, give one label a row",
+    ),
+    "a path instead of a table": (
+        lambda: VerticalRidge().fit("bank.csv", Y),
+        "X is 'bank.csv'; give tables, such as pandas.read_csv reads them",
+    ),
+    "one table for those of the parties": (
+        lambda: fitted().predict(pd.concat([BANK, SHOP], axis=1)),
+        "fitted with a table of each party ('bank', 'shop') but X is one table",
+    ),
+    "new rows that one party lacks": (
+        lambda: fitted().predict(both(BANK[:5], SHOP[3:])),
+        "party 'bank' lacks the key 'k5' and 6 more that party 'shop' has",
+    ),
+    "infinity in a sparse table": (
+        lambda: problem([sp.csr_array(np.full((12, 2), np.inf)), ARRAY], Y.to_numpy()),
+        "party '0', column 0: has infinity (inf) in row 0; fill or drop it",
+    ),
+    "too few weights": (
+        lambda: problem([ARRAY, ARRAY], Y.to_numpy(), sample_weight=np.ones(5)),
+        "sample_weight has 5 rows but party '0' has 12",
+    ),
     "a penalty below zero": (
         lambda: VerticalRidge(alpha=-1.0).fit(both(), Y),
         "VerticalRidge, alpha: is -1.0",
     ),
 }
+
+
+def test_labels_may_be_a_frame_of_one_column() -> None:
+    framed = VerticalRidge().fit(both(), Y.to_frame("y"))
+    np.testing.assert_array_equal(framed.coef_, fitted().coef_)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -60,6 +60,12 @@ def test_lasso_and_elastic_net_are_those_of_clarabel(
     assert result.residuals["coupled"] <= 1e-9
     assert result.ledger.of("setup")["averagings"] + result.ledger["averagings"] <= 45
     assert result.multipliers is not None
+    price, beta = (
+        result.multipliers.coupled,
+        sum(a.B.diagonal()[0] for a in problem.agents.values()),
+    )
+    slopes = sum(a.objective.z_part.gradient_at(result.z) for a in problem.agents.values())
+    assert np.allclose(beta * price + slopes, 0.0, atol=1e-9)
     slope = np.concatenate([a.A.T @ result.multipliers.coupled for a in problem.agents.values()])
     assert np.abs(slope).max() <= l1 + ridge * np.abs(np.concatenate(result.x)).max() + 1e-6
 
@@ -134,8 +140,28 @@ def test_where_it_does_not_fit_others_go_on() -> None:
     free = ccmac.plan(problem, RING, Auto(), costs=ccmac.Costs(round=0.0), tol=1e-2)
     assert free.method == "cross-sliding"
     X, y = _table()
-    hinge = vfl.problem(X, np.sign(y), 4, loss="hinge", regularization=0.1)
-    assert not Workspace(hinge, InProcess(RING)).compressible
+    huber = vfl.problem(X, y, 4, loss="huber", regularization=0.1, l1=0.1)
+    assert not Workspace(huber, InProcess(RING)).compressible
+
+
+@pytest.mark.parametrize("owner", [None, 2])
+def test_hinges_are_those_of_clarabel(owner: int | None) -> None:
+    """Pooled at agent 0 where all know them, else with their owner."""
+    X, y = _table()
+    labels, ridge = np.sign(y), 0.05
+    problem = vfl.problem(X, labels, 4, loss="hinge", regularization=ridge, label_owner=owner)
+    result = ccmac.solve(problem, RING, tol=1e-7)
+    assert (result.status, result.plan and result.plan.realization) == ("optimal", "compressed")
+    w = cvxpy.Variable(COLUMNS)
+    loss = cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(labels, X @ w))) / ROWS
+    best = cvxpy.Problem(cvxpy.Minimize(loss + ridge / 2 * cvxpy.sum_squares(w)))
+    best.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)
+    gap = result.objective - float(best.value)
+    assert -1e-9 <= gap <= result.certificates["gap"] <= 1e-7
+    assert result.multipliers is not None
+    price = result.multipliers.coupled
+    for agent, x in zip(problem.agents.values(), result.x, strict=True):
+        assert np.allclose(agent.A.T @ price + ridge * x, 0.0, atol=1e-4)
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ class Conflicts:
     def own(self) -> Infeasibility | None:
         """An agent whose own C_i x = c_i or D_i z = e_i cannot hold; one averaging if any.
 
+        Every agent says value and defect of a contradiction, or 0 and the condition of its rows.
         It carries the equations too where all may know them.
         """
         problem, found = self.problem, {}
@@ -151,9 +152,13 @@ class Conflicts:
                     rows[k, 2 * column : 2 * column + 2] = seen.value, seen.defect
                 elif seen is not None and doubted(seen.sure, seen.defect, size):
                     rows[k, 2 * column : 2 * column + 2] = -seen.value, seen.defect
+                else:
+                    rows[k, 2 * column + 1] = 1 / EPS if space.doubtful else space.condition
         told = self.runtime.ride(rows, whole=True)
         _ = self.work.reduced  # where all may know the equations, they travel along
         seen_by_all = told.value
+        agreed = np.where(seen_by_all[:, ::2] == 0, seen_by_all[:, 1::2], 1.0)
+        self.work.own_condition = max(1.0, float(agreed.max()))
         for column, (block, right) in enumerate((("C", "c"), ("D", "e"))):
             values = seen_by_all[:, 2 * column]
             if (values < 0).any():

@@ -123,7 +123,8 @@ class CertifiedStop(Stopping):
         if not (0 < float(low) <= float(high) < math.inf and isinstance(source, str)):
             raise ValueError("the stored interval is none")
         if low <= own.low and high >= own.high:
-            self.certifier.realized.system.interval = Interval(float(low), float(high), source)
+            word = "estimated" if source == "estimated" else own.source
+            self.certifier.realized.system.interval = Interval(float(low), float(high), word)
         self._stored = True
 
     def due(self, iteration: int) -> bool:

@@ -18,6 +18,7 @@ from ccmac.methods.options import option
 from ccmac.realizations.averaged.build import Wanted, averaged
 from ccmac.realizations.averaged.choices import Aim, Fixed
 from ccmac.realizations.base import Certificates, Realized
+from ccmac.realizations.rests import resolved
 from ccmac.workspace import Workspace
 
 REALIZATIONS = ("averaged", "canonical", "certified", "stack")
@@ -121,13 +122,20 @@ class RealizedMethod(Method):
         if self.realization == "canonical":
             from ccmac.realizations.canonical import canonical
 
-            return canonical(
+            found = canonical(
                 work, certificates=given,
                 **self._set("inner", "rule", "delta", "interval", "model", "materialise"),
             )  # fmt: skip
-        from ccmac.realizations.certified import certified
+        else:
+            from ccmac.realizations.certified import certified
 
-        return certified(work, certificates=given, **self._set("inner", "delta", "materialise"))
+            own = self._set("inner", "delta", "materialise")
+            found = certified(work, certificates=given, **own)
+        interval = found.system.interval
+        if interval.source == "proved":  # from squares
+            interval = replace(interval, source="exhausted")
+        found.system.interval = resolved(work, interval)
+        return found
 
     def _set(self, *names: str) -> dict[str, Any]:
         """Those of the options that were given."""

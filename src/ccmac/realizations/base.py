@@ -29,7 +29,8 @@ from ccmac.runtime.space import Space
 class Interval:
     """0 < low <= spec^+ <= high; ``source`` says on what ``low`` rests.
 
-    ``proved`` (structure, a factorization, an exhausted space), ``supplied`` or ``estimated``.
+    ``proved`` (structure, a factorization), ``supplied`` or ``estimated``; ``exhausted``, from
+    squares, until :mod:`ccmac.realizations.rests` decides.
     """
 
     low: float

@@ -21,6 +21,7 @@ from ccmac.ledger import Cost
 from ccmac.realizations.base import AffineSystem, Interval, Realized, refuse_part, refuse_unknown
 from ccmac.realizations.joint_spectrum import joint_spectrum
 from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
+from ccmac.realizations.rests import resolved
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
 
@@ -152,6 +153,7 @@ def joint(
         else:
             with runtime.ledger.phase("setup"):
                 system.interval = spectrum.exact(balance)
+        system.interval = resolved(work, system.interval)
     kind = OracleObjective if oracle else ExecutionObjective
     return Realized(
         realization, space, kind(problem, space, **vars(constants)), system,

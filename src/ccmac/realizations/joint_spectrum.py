@@ -55,8 +55,8 @@ class JointSpectrum(ABC):
         if self.first is None or self.second is None:
             low, high = self.first or self.second or (1.0, 1.0)
             scale = balance if self.first is None else 1.0
-            return Interval(scale * low, scale * high)
-        common = True
+            return Interval(scale * low, scale * high, "exhausted")
+        common, source = True, "exhausted" if cross_factor is None else "supplied"
         if cross_factor is None:
             facts = geometry(problem)
             cross_factor, common = facts.cross_factor, facts.common_dimension != 0
@@ -64,7 +64,7 @@ class JointSpectrum(ABC):
         low, _ = weighted_extremes(self.first[0], balance * self.second[0], cosine)
         ends = (self.first[1], balance * self.second[1])
         _, high = weighted_extremes(*ends, 1.0 if common else cosine)
-        return Interval(low, high)
+        return Interval(low, high, source)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class DenseSpectrum(JointSpectrum):
 
     def exact(self, balance: float) -> Interval:
         low, high = _ends(self.G_1 + balance * self.G_2) or (1.0, 1.0)
-        return Interval(low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN))
+        return Interval(low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN), "exhausted")
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ def _gram(blocks: list[Any], problem: Problem) -> Array:
 
 def _with_margin(low: float, high: float, exhausted: bool) -> Interval:
     if exhausted:
-        return Interval(low * (1 - 1e-6), high * (1 + 1e-6))
+        return Interval(low * (1 - 1e-6), high * (1 + 1e-6), "exhausted")
     if low <= 0:
         raise InputError(
             "joint: Lanczos cannot tell the least eigenvalue from zero; rescale blocks"

@@ -10,6 +10,7 @@ is in these units, ``coef_`` in those of the tables).
 from __future__ import annotations
 
 import warnings
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -58,6 +59,8 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         X = _as_table(X) if single else X
         if not hasattr(y, "iloc"):
             y = column_or_1d(y, warn=True)
+        elif hasattr(y, "columns") and len(y.columns) == 1:
+            y = y.iloc[:, 0]
         if sample_weight is not None and not hasattr(sample_weight, "iloc"):
             sample_weight = np.asarray(sample_weight)
         data = VerticalData.read(X, y, loss, self.parties, weights=sample_weight, join=self.join)
@@ -110,6 +113,12 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, skip_check_array=True, reset=False)
             tables = read_tables(X, self._places)
         else:
+            if is_one_table(X):
+                names = ", ".join(repr(party) for party, _, _ in self._tables)
+                raise InputError(
+                    f"vfl: the model was fitted with a table of each party ({names}) but X is one "
+                    "table; give those of the parties"
+                )
             tables = self._matched(read_tables(X))
         tables, y, weights = align(tables, y, weights, self.join)
         return [t.X for t in tables], y, weights
@@ -169,6 +178,8 @@ def _as_table(X: Any) -> Any:
     """One table: a DataFrame, a sparse matrix or an array of two dimensions."""
     if hasattr(X, "columns") or is_sparse(X):
         return X
+    if X is None or isinstance(X, str | PathLike):
+        raise InputError(f"vfl: X is {shown(X)}; give tables, such as pandas.read_csv reads them")
     array = np.asarray(X)
     if array.ndim != 2:
         raise InputError(

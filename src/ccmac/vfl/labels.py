@@ -41,7 +41,7 @@ def numbers(name: str, values: Any, keys: Any = None) -> Array:
         raise InputError(f"vfl: {name} is complex: Complex data not supported; give real numbers")
     bad = np.flatnonzero(~np.isfinite(out))
     if len(bad):
-        row = bad[0] if keys is None else keys[bad[0]]
+        row = int(bad[0]) if keys is None else keys[bad[0] : bad[0] + 1].tolist()[0]
         kind = "NaN (a missing value)" if np.isnan(out[bad[0]]) else "infinity (inf)"
         raise InputError(f"vfl: {name} has {kind} in row {shown(row)}; fill or drop it")
     return out

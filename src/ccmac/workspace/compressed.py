@@ -5,13 +5,15 @@ the range of (A_1 ... A_n, sum b_i). With an orthonormal basis Q of it, z = Q t 
 
     sum_i (Q'A_i) x_i + beta_i t = sum_i Q'b_i,     g_i(x_i) + (a_i/2)||t||^2 - (Q's_i)'t
 
-is the same problem with as many rows as there are columns, not as there are samples. Q comes from
+is the same problem with as many rows as there are columns, not as there are samples. A hinge loss
+of z becomes one of Q t; where all hold the same share of it, agent 0 works for all. Q is from
 one sum of A_i times random matrices that agent i alone knows (drawn by a digest of A_i): others
 learn the range of A_i and nothing of its columns. What is lost by rounding is bounded:
 
     |F(x) - F_t(x)| <= a (eta R^2 + 2 e R + e^2)/2 + ||s|| e,   e = (delta R + delta_b)/|beta|,
 
-for points of norm R, delta the part of the A_i off the range of Q and eta = ||Q'Q - I||.
+for points of norm R, delta the part of the A_i off the range of Q and eta = ||Q'Q - I||; of a hinge
+loss ||s|| is the Lipschitz constant.
 Cost: one averaging of m (d + 9) floats, d the columns of all agents; then that of a small problem.
 """
 
@@ -29,16 +31,21 @@ from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.blocks import dense, has_entries
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.basic import SquaredDistance
+from ccmac.objectives.function import Function
+from ccmac.objectives.loss import Hinge
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Agent, Problem
 from ccmac.runtime.base import Runtime
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.explicit import digest
 
 COLUMNS = 500  # of all agents together
 SPARE = 8  # random vectors beyond the columns
 FLOATS = 2**27  # of all agents in one message
+HINGES = 2**21  # rows times columns of a hinge loss: six times that many floats at one agent
+HINGE = 2.0
 PIECE = 16  # vectors at a time
 CHUNK = 128  # rows whose products are summed at once
 
@@ -55,16 +62,29 @@ def compressible(problem: Problem, runtime: Runtime, table: CurvatureTable) -> b
         return False
     if problem.m * vectors * runtime.n > FLOATS or problem.limited:
         return False
-    told = [[float(_form(agent) is not None)] for agent in problem.agents.values()]
-    return bool(runtime.gather(np.array(told)).all())
+    told = runtime.gather(np.array([[_kind(agent)] for agent in problem.agents.values()]))
+    small = problem.m * columns <= HINGES or not (told == HINGE).any()
+    return bool(told.all()) and small
 
 
-def _form(agent: Agent) -> tuple[float, Array | None] | None:
-    """(a_i, s_i), where the agent's objective has them and its A_i entries."""
+def _kind(agent: Agent) -> float:
+    """Which of the two forms the agent's objective has, if its A_i has entries; 0: neither."""
     f = agent.objective
     if not isinstance(f, Separable) or not (agent.A is None or has_entries(agent.A)):
-        return None
-    return (f.z_part or SquaredDistance(0.0)).isotropic()
+        return 0.0
+    if isinstance(f.z_part, Hinge):
+        return HINGE if f.z_part.M is None else 0.0
+    return 1.0 if f.z_part is None or f.z_part.isotropic() is not None else 0.0
+
+
+def slope(loss: Function | None, z: Array, prices: Array, share: float) -> Array:
+    """A subgradient of the loss at z: of a hinge the one that the prices of its rows give."""
+    if loss is None or not share:
+        return np.zeros_like(z)
+    if isinstance(loss, Hinge):
+        inside = np.clip(prices, -share * loss.weight, 0.0)
+        return np.asarray(share * loss.ridge * z - loss.minus_y * inside)
+    return loss.gradient_at(z)
 
 
 class Compressed:
@@ -74,10 +94,16 @@ class Compressed:
         self.n, self.m, self.q, self.runtime = problem.n, problem.m, problem.q, runtime
         self.beta = math.fsum(table.multiple)
         self._sizes = list(problem.d.values())
+        digests = runtime.ride(np.array([_digest(a) for a in problem.agents.values()]), whole=True)
         self.Q = self._range(problem, int(table.d.sum()) + SPARE)
+        told = digests.value
+        self.pooled = bool((told[:, 0] == HINGE).all() and (told == told[0]).all())
+        self.shares = {i: problem.n * (i == 0) if self.pooled else 1 for i in problem.agents}
         agents, scalars = {}, []
         for i, agent in problem.agents.items():
-            agents[i], numbers = self._own(agent, problem.d[i], float(table.multiple[i]))
+            agents[i], numbers = self._own(
+                agent, problem.d[i], float(table.multiple[i]), self.shares[i]
+            )
             scalars.append(numbers)
         self.problem = Problem(
             agents, n=problem.n, q=self.rank, m=self.rank, present=problem.present
@@ -117,26 +143,38 @@ class Compressed:
             yield rows
         yield right_hand_sides(problem).b
 
-    def _own(self, agent: Agent, d: int, beta: float) -> tuple[Agent, list[float]]:
+    def _own(self, agent: Agent, d: int, beta: float, share: int) -> tuple[Agent, list[float]]:
         """One agent's part, and [delta_i, a_i, |s_i|, constant, |b_i|]."""
         Q, f = self.Q, agent.objective
         assert isinstance(f, Separable)
         A = np.zeros((self.m, d)) if agent.A is None else dense(agent.A)
-        a, s = _form(agent) or (0.0, None)
+        z_part, a, steep, constant = self._loss(f.z_part, share)
         small = Q.T @ A
-        linear = np.zeros(self.rank) if s is None else Q.T @ s
-        z_part = Quadratic(np.full(self.rank, a), linear)
         b = None if agent.b is None else Q.T @ agent.b
         changed = Agent(
             Separable(x=f.x_part, z=z_part), A=small, B=beta * np.eye(self.rank), b=b, C=agent.C,
             c=agent.c,
         )  # fmt: skip
-        constant = 0.0 if f.z_part is None else float(f.z_part.value_at(np.zeros(self.q)))
         # Of the product only, whose sums have as many terms as Q has columns.
         rounding = (self.rank + 4) * EPS * _length(np.abs(Q) @ np.abs(small))
         off = _length(A - Q @ small) + rounding + EPS * _length(A)
-        lengths = [0.0 if v is None else _length(v) for v in (s, agent.b)]
-        return changed, [off, a, lengths[0], constant, lengths[1]]
+        return changed, [off, a, steep, constant, 0.0 if agent.b is None else _length(agent.b)]
+
+    def _loss(self, loss: Function | None, share: int) -> tuple[Function, float, float, float]:
+        """(``share`` times the loss of t, its curvature, |s| or Lipschitz constant, constant)."""
+        r = self.rank
+        if loss is None or not share:
+            return SquaredDistance(0.0), 0.0, 0.0, 0.0
+        if isinstance(loss, Hinge):
+            weight = share * np.broadcast_to(loss.weight, self.m)
+            y = np.broadcast_to(-loss.minus_y, self.m)
+            whole = Hinge(self.Q, y, weight, share * loss.ridge)
+            return whole, share * loss.ridge, _length(weight), 0.0
+        known = loss.isotropic()
+        assert known is not None
+        a, s = known[0], np.zeros(self.m) if known[1] is None else known[1]
+        constant = float(loss.value_at(np.zeros(self.q)))
+        return Quadratic(np.full(r, a), self.Q.T @ s), a, _length(s), constant
 
     # -- what rounding lost ------------------------------------------------------------------------
     @property
@@ -166,6 +204,15 @@ class Compressed:
     def lifted(self, t: Array) -> Array:
         """z, or a price, from the small problem's."""
         return np.asarray(self.Q @ t)
+
+
+def _digest(agent: Agent) -> list[float]:
+    """The kind of the agent's loss and, of a hinge, what tells it from others."""
+    f, kind = agent.objective, _kind(agent)
+    if kind != HINGE:
+        return [kind, 0.0, 0.0, 0.0]
+    assert isinstance(f, Separable)
+    return [kind, *digest(f.z_part)]
 
 
 def _length(v: Array) -> float:

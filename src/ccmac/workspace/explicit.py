@@ -110,10 +110,14 @@ def _declared(problem: Problem, i: int) -> list[float]:
     A = problem.agents[i].A
     if (d and not quadratic) or not known or not (A is None or has_entries(A)):
         return [0.0] * 5
+    return [1.0 if z is None or z.coordinatewise else MIXES, _norm(A), *digest(z)]
+
+
+def digest(part: Any) -> list[float]:
+    """Of a function's data, in three floats."""
     told = hashlib.sha256()
-    _tell(told, z)
-    digest = [float(int(told.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
-    return [1.0 if z is None or z.coordinatewise else MIXES, _norm(A), *digest]
+    _tell(told, part)
+    return [float(int(told.hexdigest()[k : k + 12], 16)) for k in (0, 12, 24)]
 
 
 def _norm(block: Any) -> float:

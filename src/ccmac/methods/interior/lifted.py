@@ -11,7 +11,7 @@ from ccmac.inputs import Array
 from ccmac.methods.interior.iteration import Interior, InteriorState
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.problem import Problem
-from ccmac.workspace.compressed import Compressed
+from ccmac.workspace.compressed import Compressed, slope
 
 
 class Lifted(Interior):
@@ -33,17 +33,23 @@ class LiftedStop(DualityStop):
 
     def _proof(self, iteration: Interior, state: InteriorState) -> Check:
         assert isinstance(iteration, Lifted)
-        lift, goal = iteration.lift, self.goal
+        lift, goal, runtime = iteration.lift, self.goal, iteration.runtime
         x, t = Interior.point(iteration, state)
-        found, proved = self.duality.gap(x, t[0], iteration.prices(state, state.tau))
+        prices, z = iteration.prices(state, state.tau), lift.lifted(t[0])
+        slopes = np.stack([
+            slope(getattr(agent.objective, "z_part", None), z, terms[-len(z) :], lift.shares[i])
+            for (i, agent), terms in zip(self.whole.agents.items(), prices.terms, strict=True)
+        ])  # fmt: skip
+        told = runtime.ride(slopes)  # z stays where the price of its rows is this sum over -beta
+        found, proved = self.duality.gap(x, t[0], prices)
         radius = found.required(goal) + found.travelled + self.far
         found = replace(
             found, value=found.value + lift.offset, base=found.base + 2 * lift.slack(radius)
         )
         self.record.update(found.record(goal))
-        z, price = lift.lifted(proved.z), lift.lifted(proved.price)
-        slopes = [_slope(agent.objective, z) for agent in self.whole.agents.values()]
-        proved = replace(proved, z=z, price=price, gradient_z=np.stack(slopes))
+        if lift.pooled:
+            slopes = np.tile(told.value / lift.n, (len(slopes), 1))
+        proved = replace(proved, z=z, price=-told.value / lift.beta, gradient_z=slopes)
         bound = found.bound(found.required(goal))
         return Check(bound, found.met(goal), state.count + 1, proved)
 
@@ -51,8 +57,3 @@ class LiftedStop(DualityStop):
     def far(self) -> float:
         """How far from zero the start is."""
         return float(np.hypot(np.linalg.norm(self.duality.x0), np.linalg.norm(self.duality.z0)))
-
-
-def _slope(objective: object, z: Array) -> Array:
-    part = getattr(objective, "z_part", None)
-    return np.zeros_like(z) if part is None else np.asarray(part.gradient_at(z))

@@ -20,6 +20,7 @@ from ccmac.realizations.averaged.profile import Profile, Structure, build_profil
 from ccmac.realizations.averaged.system import AveragedSystem, Normalizer
 from ccmac.realizations.base import Certificates, Interval, Realized
 from ccmac.realizations.objective import ExecutionObjective
+from ccmac.realizations.rests import resolved
 from ccmac.runtime.base import Rider
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
@@ -73,6 +74,9 @@ def averaged(work: Workspace, wanted: Wanted) -> Realized:
     notes: list[str] = []
     small = table.size <= SMALL_STATE
     final = _fixed(system, choice, normalizer, given, rng, notes, small=small)
+    final.interval = resolved(work, final.interval)
+    if given.cross_factor is not None and final.interval.source == "proved":
+        final.interval = replace(final.interval, source="supplied")
     s = choice.candidate.s
     constants = choice.constants if wanted.stand_in is None else work.curvature.at(s)
     objective = ExecutionObjective(problem, work.space, s=s, **vars(constants))
@@ -114,7 +118,10 @@ def _fixed(
     cosine = choice.cosine if choice.cosine is not None else 0.0
     if given.cross_factor is not None:
         cosine, common = friedrichs_cosine(given.cross_factor), True
-    final.finish(normalizer, cosine, choice.spectrum.source, common)
+    source = choice.spectrum.source
+    if source == "proved" and not system.shared.empty:
+        source = "exhausted"  # as that of D was
+    final.finish(normalizer, cosine, source, common)
     if choice.cosine is None and given.cross_factor is None and not final.empty:
         final.interval = _joint_interval(final, rng, notes, small=small)
     return final
@@ -267,7 +274,7 @@ def _joint_interval(
         ceiling = system.interval.high
         if low > 0 and high <= 1.01 * ceiling:
             if exhausted:
-                return Interval(low * (1 - 1e-6), max(high * (1 + 1e-6), low), "proved")
+                return Interval(low * (1 - 1e-6), max(high * (1 + 1e-6), low), "exhausted")
             return Interval(0.5 * low, ceiling, "estimated")
         notes.append(
             f"the certified interval of S was too narrow (normal operator in [{low:.3g}, "

@@ -250,15 +250,15 @@ def _shared_grams(
 def spectrum_at(profile: Profile, s: float) -> Interval:
     """Interval of S(s): exact when the Krylov space is exhausted, else with margins."""
     values, _ = profile.ritz(s)
-    positive = values[values > KERNEL * values[-1]] if values.size else values
+    positive = values[values > KERNEL * values.max(initial=0.0)]
     if not positive.size:
         return Interval(1.0, 1.0)
     exhausted = profile.known[0]
-    source = "proved" if exhausted else "estimated"
-    high = float(positive[-1]) * (1 + 1e-9 if exhausted else TOP_MARGIN)
+    source = "exhausted" if exhausted else "estimated"
+    high = float(positive.max()) * (1 + 1e-9 if exhausted else TOP_MARGIN)
     if floor := profile.structure.floor:
         return Interval(s * s * floor, max(high, s * s * floor), "proved")
-    return Interval(float(positive[0]) * (1 - 1e-9 if exhausted else 0.5), high, source)
+    return Interval(float(positive.min()) * (1 - 1e-9 if exhausted else 0.5), high, source)
 
 
 def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
