@@ -103,8 +103,8 @@ def test_ridge_counts_of_conjugate_gradients(
 
 # Rounds of setup, solve and monitor to a certified 1e-6: auto, and cross-apapc.
 PROVED = {
-    ("a9a", 8): ((12, 44, 4), (20, 252, 16)), ("mushrooms", 8): ((12, 44, 4), (20, 76, 8)),
-    ("w8a", 8): ((12, 92, 4), (20, 296, 20)), ("a8a", 16): ((24, 88, 8), (40, 512, 40)),
+    ("a9a", 8): ((8, 44, 4), (20, 252, 16)), ("mushrooms", 8): ((8, 44, 4), (20, 76, 8)),
+    ("w8a", 8): ((8, 92, 4), (20, 296, 20)), ("a8a", 16): ((16, 88, 8), (40, 512, 40)),
 }  # fmt: skip
 
 
