@@ -15,7 +15,7 @@ import os
 import reprlib
 import stat
 from collections.abc import Iterable, Mapping
-from io import BufferedReader
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -62,6 +62,22 @@ def is_file(path: str | Path) -> bool:
 
 
 # -- reading ---------------------------------------------------------------------------------------
+class _Ordinary(BufferedReader):
+    """A file that has its bytes at once; some below /proc only look like one."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return bytes(_there(super().read(size)))
+
+    def readinto(self, buffer: Any, /) -> int:
+        return int(_there(super().readinto(buffer)))
+
+
+def _there(found: Any) -> Any:
+    if found is None:
+        raise OSError(errno.EINVAL, "not an ordinary file")
+    return found
+
+
 def open_file(path: str | Path) -> BufferedReader:
     """An ordinary file, to read its bytes; OSError for a pipe or a device, which may not end."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -69,7 +85,7 @@ def open_file(path: str | Path) -> BufferedReader:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not an ordinary file")
-    return os.fdopen(descriptor, "rb")
+    return _Ordinary(FileIO(descriptor, "rb"))
 
 
 def read_bytes(stream: BinaryIO, limit: int) -> bytes:

@@ -55,7 +55,7 @@ def with_agent(folder: Path, change: Change) -> Path:
 
 
 @pytest.mark.parametrize("place", ["problem.yaml", "agent-0003.npz"])
-@pytest.mark.parametrize("kind", ["pipe", "endless", "folder", "loop"])
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder", "loop", "kernel"])
 def test_no_ordinary_file(
     made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, kind: str
 ) -> None:
@@ -63,8 +63,8 @@ def test_no_ordinary_file(
     path.unlink()
     if kind == "pipe":
         os.mkfifo(path)
-    elif kind == "endless":
-        path.symlink_to("/dev/zero")
+    elif kind in ("endless", "kernel"):
+        path.symlink_to("/dev/zero" if kind == "endless" else "/proc/kmsg")
     elif kind == "loop":
         path.symlink_to(path.name)
     else:
@@ -93,6 +93,7 @@ def longer(arrays: dict[str, Any]) -> dict[str, Any]:
     ("folder", "change"),
     [
         ("vertical", longer),
+        ("vertical", lambda a: a | {"A.shape": np.array([12, 2**64 - 1], dtype=np.uint64)}),
         ("dispatch", lambda a: a | {"b": headed("(" * 3000, b"")}),
         ("dispatch", lambda a: a | {"b": headed("{'a': " * 500, b"")}),
         ("dispatch", lambda a: a | {"b": 1e300 * a["b"]}),
@@ -188,6 +189,8 @@ def test_prices_are_not_all_zero() -> None:
         ("b.csv", "k4,0.571", "k4," + "9" * 400),
         ("model.json", '"u"', "[[]]"),
         ("me.toml", "0.1", "9" * 5000),
+        ("me.toml", 'key = "id"', f'key = "{"0" * 3000}"'),
+        ("me.toml", 'label = "y"', f'label = "{"0" * 3000}"'),
     ],
 )
 def test_files_of_a_party(tmp_path: Path, name: str, old: str, new: str) -> None:

@@ -26,7 +26,7 @@ from ccmac.network import as_network
 from ccmac.runtime import Runtime
 from ccmac.storage import generations
 from ccmac.storage.files import atomic_write
-from ccmac.texts import MEGABYTE, cut, dumps, loads, read_text
+from ccmac.texts import MEGABYTE, cut, dumps, loads, read_text, shown
 from ccmac.vfl.between import Agreement, PartyModel, Terms, predict, train
 from ccmac.vfl.tables import PartyTable, read_tables
 
@@ -111,7 +111,7 @@ def sum_scores(file: File) -> None:
 def connected(file: Path, me: Me) -> Iterator[Runtime]:
     """One party, one process: MPI, or links between owners. An error here ends the run of all."""
     if me.party not in me.parties:
-        raise InputError(f"{file}: party {me.party!r} is not in its own list of parties")
+        raise InputError(f"{file}: party {shown(me.party)} is not in its own list of parties")
     network = as_network(me.model.network, len(me.parties))
     if me.link is None:
         from ccmac.runtime.mpi import guard
@@ -166,7 +166,7 @@ def read_own(
         else:
             frame = pd.read_csv(path, dtype={me.key: str})
     except FileNotFoundError:
-        raise InputError(f"{path}: not found; it is the table of party {me.party!r}") from None
+        raise InputError(f"{path}: not found; it is the table of party {shown(me.party)}") from None
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow") from None
     except (ValueError, OSError) as error:
@@ -174,7 +174,9 @@ def read_own(
     y = None
     if labels is not None:
         if labels not in frame.columns:
-            raise InputError(f"{path}: has no column {labels!r}, the labels of {me.party!r}")
+            raise InputError(
+                f"{path}: has no column {shown(labels)}, the labels of {shown(me.party)}"
+            )
         y = frame.pop(labels).to_numpy()
     elif me.label is not None and me.label in frame.columns:
         frame = frame.drop(columns=me.label)
@@ -182,7 +184,9 @@ def read_own(
     if wanted is not None:
         for column in wanted:
             if column not in frame.columns:
-                raise InputError(f"{path}: party {me.party!r}, column {column!r}: is missing")
+                raise InputError(
+                    f"{path}: party {shown(me.party)}, column {shown(column)}: is missing"
+                )
         frame = frame[[me.key, *wanted] if me.key in frame.columns else wanted]
     [table] = read_tables({me.party: frame}, key=me.key)
     return table, y

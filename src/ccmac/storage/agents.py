@@ -148,7 +148,7 @@ class Arrays:
                 raise ValueError
             matrix = sp.csr_array((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
             matrix.check_format(full_check=True)
-        except (TypeError, ValueError, IndexError):
+        except (TypeError, ValueError, IndexError, OverflowError):
             raise InputError(
                 f"{self.where}, block {name}: is not a valid sparse matrix; {AGAIN}"
             ) from None

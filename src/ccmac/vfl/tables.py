@@ -90,7 +90,7 @@ def _table(party: str, value: Any, key: str | None) -> PartyTable:
     if is_frame(value):
         return _from_frame(party, value, key)
     if key is not None:
-        raise InputError(f"{where}: has no column {key!r}; a key column needs a DataFrame")
+        raise InputError(f"{where}: has no column {shown(key)}; a key column needs a DataFrame")
     if is_sparse(value):
         if value.dtype.kind not in "biuf":
             raise InputError(f"{where}: holds {value.dtype}, not real numbers; encode it first")
@@ -105,7 +105,7 @@ def _table(party: str, value: Any, key: str | None) -> PartyTable:
 
 
 def _where(party: str) -> str:
-    return "vfl" if party == "X" else f"vfl: party {party!r}"
+    return "vfl" if party == "X" else f"vfl: party {shown(party)}"
 
 
 def _numbers(where: str, value: Any) -> NDArray[np.float64]:
@@ -130,12 +130,12 @@ def _from_frame(party: str, frame: Any, key: str | None) -> PartyTable:
     if key is not None:
         if key not in frame.columns:
             hint = nearest(str(key), map(str, frame.columns))
-            raise InputError(f"{where}: has no key column {key!r}; {hint}")
+            raise InputError(f"{where}: has no key column {shown(key)}; {hint}")
         frame = frame.set_index(key)
     names = list(frame.columns)
     twice = sorted(str(c) for c in set(names) if names.count(c) > 1)
     if twice:
-        raise InputError(f"{where}, column {twice[0]!r}: is there twice; rename or drop one")
+        raise InputError(f"{where}, column {shown(twice[0])}: is there twice; rename or drop one")
     keys = np.asarray(frame.index)
     parts = [_column(f"{where}, column {shown(c)}", frame[c]) for c in names]
     X = np.column_stack(parts) if parts else np.zeros((len(frame), 0))
@@ -225,12 +225,12 @@ def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDA
     for party, own in listed:
         found = [_place(party, c, place, d, named) for c in np.atleast_1d(np.asarray(own, object))]
         if not found:
-            raise InputError(f"vfl: party {str(party)!r}: has no columns; leave it out")
+            raise InputError(f"vfl: party {shown(str(party))}: has no columns; leave it out")
         for j in found:
             if j in owner:
                 raise InputError(
-                    f"vfl: column {shown(columns[j])}: belongs to party {str(owner[j])!r} and to "
-                    f"party {str(party)!r}; give it to one"
+                    f"vfl: column {shown(columns[j])}: belongs to party {shown(str(owner[j]))} "
+                    f"and to party {shown(str(party))}; give it to one"
                 )
             owner[j] = party
         groups.append(np.array(found, dtype=np.int64))
@@ -248,7 +248,7 @@ def _place(party: Any, column: Any, place: Mapping[Any, int], d: int, named: boo
     """The place of a column given by its name, or by its place where it has no name."""
     if column in place:
         return place[column]
-    where = f"vfl: party {str(party)!r}, column {shown(column)}"
+    where = f"vfl: party {shown(str(party))}, column {shown(column)}"
     if isinstance(column, int | np.integer) and not isinstance(column, bool):
         if -d <= column < d:
             return int(column) % d

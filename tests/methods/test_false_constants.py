@@ -1,0 +1,36 @@
+"""False constants that a user vouches for: whatever a run says all the same is true."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.lab.instances import random_quadratic
+from ccmac.lab.instances.reference import solve_kkt
+from ccmac.methods import CrossApapc
+
+FALSE = [
+    ({"h": 0.01}, "certified"),  # overflows between two looks
+    ({"h": 0.3, "mu_HC": 0.01}, "averaged"),
+    ({"h": 1e4, "mu_HC": 1e3}, "averaged"),
+    ({"cross_factor": 1.0}, "averaged"),
+    ({"cross_factor": 1.0}, "canonical"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+@pytest.mark.parametrize(("constants", "realization"), FALSE, ids=str)
+def test_false_constants_are_refuted_or_harmless(
+    constants: dict[str, float], realization: str
+) -> None:
+    problem = random_quadratic(0, 4)
+    method = CrossApapc(certificates=ccmac.Certificates(**constants), realization=realization)
+    result = ccmac.solve(problem, "ring", method, 1e-4, max_iterations=150)
+    reference = solve_kkt(problem)
+    exact = np.concatenate([*reference.x, reference.z])
+    point = np.concatenate([*result.x, result.z])
+    assert result.status in ("optimal", "converged", "max_iterations", "diverged")
+    if result.status == "optimal":
+        assert np.linalg.norm(point - exact) <= result.error_bound
+        assert result.error_bound <= 1e-4 * max(1.0, float(np.linalg.norm(point)))
