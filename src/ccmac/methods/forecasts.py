@@ -30,11 +30,11 @@ from ccmac.methods.interior.iteration import FACTS
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.newton.eliminated import LENGTHS
 from ccmac.methods.newton.method import USUAL, CrossNewton
-from ccmac.methods.sketched import planned_size
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.compressed import SPARE
 from ccmac.workspace.supports import BITS
 

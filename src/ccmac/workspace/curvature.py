@@ -174,6 +174,10 @@ class CurvatureTable:
         # The augmentation lifts mu to the mean of the h_i at most: nothing to lift, no gain.
         if self.runtime.n == 1 or not np.isfinite([*h, L_x, L_z]).all() or h.max() <= 0:
             return plain
+        # ... and leaves L as it is at the least: often that cannot pay, whatever it is.
+        most = min(mu_x, float(h.mean()))
+        if 0 < most <= AUGMENT_GAIN * plain.mu:
+            return plain
         better = best_augmentation(h, L_z, mu_x, L_x)
         gain = plain.mu <= 0 or plain.condition > AUGMENT_GAIN * better.condition
         return better if better.mu > 0 and gain else plain

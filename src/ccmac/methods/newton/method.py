@@ -15,8 +15,8 @@ from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.newton.eliminated import EliminatedNewton
 from ccmac.methods.newton.summed import SummedNewton
 from ccmac.methods.options import option
-from ccmac.methods.sketched import planned_size
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.reduced import Reduced
 
