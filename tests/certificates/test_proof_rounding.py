@@ -14,6 +14,7 @@ from adversarial.draft import Array, Draft
 from adversarial.exact import Exact
 from ccmac import Agent, Network, Problem
 from ccmac.certificates.proof import Proof
+from ccmac.certificates.share import NUMBERS, Heard
 from ccmac.linalg.extended import EPS_LONG
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
@@ -181,24 +182,31 @@ def test_the_rounding_of_a_violation_in_closed_form() -> None:
     unit, zero = float(reduced.unit[0]), np.zeros(1, dtype=np.longdouble)
     rows = unit * math.hypot(5.0, 12.0)
     noise = (3 + 1 + 1 + 4) * EPS_LONG * (rows * 7.0 + unit * 2.0)
-    said = found._distance(np.zeros(1), zero, 7.0, 0.0, unit * 5.0)
+
+    def distance(off: float, scaled: float) -> float:
+        table = np.zeros((1, found.row))
+        table[0, -NUMBERS:][[3, 4]] = off**2, scaled**2
+        heard = Heard.of(table, 1, 1)
+        return found._distance(zero, zero, 7.0, heard)
+
+    said = distance(0.0, unit * 5.0)
     assert said == pytest.approx(noise / reduced.least, rel=1e-9, abs=0.0)
     # What is off the local rows counts itself, and through the coupled rows.
-    said = found._distance(np.zeros(1), zero, 7.0, 0.5, unit * 5.0)
+    said = distance(0.5, unit * 5.0)
     expected = 0.5 + (noise + unit * 5.0 * 0.5) / reduced.least
     assert said == pytest.approx(expected, rel=1e-12)
-    assert found._distance(np.zeros(1), zero, 7.0, math.inf, 1.0) == math.inf
+    assert distance(math.inf, 1.0) == math.inf
     reduced.least = 0.0
-    assert found._distance(np.zeros(1), zero, 7.0, 0.0, 1.0) == math.inf
+    assert distance(0.0, 1.0) == math.inf
 
 
 def test_the_rounding_of_gradients_enters_the_stationarity() -> None:
     agent = single(np.eye(3), np.zeros(3), A=[[1.0, 1.0]], B=[[0.0]], b=[0.0]).agents[0]
     gradient, price = np.ones(2, dtype=np.longdouble), np.array([2.0])
-    plain = agent.stationarity(gradient, 0.0, price)
+    plain = agent.stationarity(gradient, 0.0, price)[0]
     assert plain == pytest.approx(3 * math.sqrt(2))
-    assert agent.stationarity(gradient, 1.0, price) == pytest.approx(plain + 1.0)
+    assert agent.stationarity(gradient, 1.0, price)[0] == pytest.approx(plain + 1.0)
     # All cancels: what is left is rounding, that of the price and of the gradient.
-    left = agent.stationarity(-2 * gradient, 0.0, price)
-    noise = (1 + 0 + 2) * EPS_LONG * (2 * math.sqrt(2) + 2 * math.sqrt(2))
+    left = agent.stationarity(-2 * gradient, 0.0, price)[0]
+    noise = (1 + 0 + 3) * EPS_LONG * (2 * math.sqrt(2) + 2 * math.sqrt(2))
     assert left == pytest.approx(noise, rel=1e-9, abs=0.0)

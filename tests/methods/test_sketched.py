@@ -16,9 +16,9 @@ from ccmac import vfl
 from ccmac.lab.instances import solve_kkt
 from ccmac.methods import CrossCg
 from ccmac.methods.base import Request
-from ccmac.methods.sketched import LARGEST, planned_size
 from ccmac.objectives import Quadratic, Separable, SquaredDistance
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import LARGEST, planned_size
 
 
 def table(seed: int = 0, rows: int = 60, columns: int = 20) -> tuple[np.ndarray, np.ndarray]:

@@ -21,14 +21,17 @@ import numpy as np
 
 from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.proof import Particulars, Proved
-from ccmac.certificates.stopping import Check, Judged, Stopping
+from ccmac.certificates.stopping import FIRST_CHECK, Check, Judged, Stopping
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
-from ccmac.linalg.nystrom import Shifted
+from ccmac.linalg.nystrom import Nystrom, Shifted
 from ccmac.linalg.tolerances import EPS
+from ccmac.realizations.base import Block
+from ccmac.runtime.base import Rider
 from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.workspace.eliminated import Eliminated
 
+EARLY = 0.7  # of the planned iterations before the first proof
 AGAIN = 0.5  # after a proof that fell short, the estimate must fall by this factor
 
 
@@ -37,6 +40,21 @@ class DualBound:
 
     def __init__(self, parts: Eliminated, M: Shifted) -> None:
         self.parts, self.M = parts, M
+
+    @classmethod
+    def from_block(cls, parts: Eliminated, block: Block) -> DualBound:
+        """With what is known of S_A = (1/n) sum A_i A_i': S - c I >= (n / L) S_A for H_i <= L I."""
+        top = float(np.max(parts.table.L_x * (1 + 2 * EPS * parts.table.d)))
+        noise = parts.noise + 8 * EPS * parts.c
+        noise += math.sqrt(parts.runtime.unseen(parts.m)) / top  # of images that were summed
+        known = Nystrom.of(block.vectors, block.images * (parts.problem.n / top), noise)
+        return cls(parts, known.plus(parts.c))
+
+    def slope_again(self) -> tuple[Array, float]:
+        """(sum g_i, sum ||g_i||) for a state that was read: not believed, never charged."""
+        with self.parts.ledger.observing():
+            found = self.parts.slope().value
+        return found[:-1], float(found[-1])
 
     def estimate(self, energy: float) -> float:
         """The bound for r'M^{-1}r = energy, without what rounding adds."""
@@ -174,7 +192,86 @@ class DualStop(Stopping):
         method: Priced = iteration  # type: ignore[assignment]
         price, slope, slopes = method.prices(state)
         if self._stored:  # what is read is not believed; an observation, never charged
-            with self.bound.parts.ledger.observing():
-                slope, slopes = self.bound.parts.slope()
+            slope, slopes = self.bound.slope_again()
         found = self.bound.at(price, slope, slopes)
         return Check(found.error, found.error <= self.tol * max(1.0, found.size), 0, found)
+
+
+class HasPrice(Protocol):
+    """What :class:`SpacedDualStop` asks of an iteration."""
+
+    def price(self, state: Any) -> Array:
+        """The coupled multiplier, known to all."""
+
+
+class SpacedDualStop(Stopping):
+    """The same goal for a method that does not know its dual residual: proofs, well spaced.
+
+    The first comes at EARLY of the ``planned`` iterations (at once after a ``warm`` start); the
+    next where the rate planned, or a faster one seen, meets the goal.
+    """
+
+    def __init__(
+        self, bound: DualBound, tol: float, slope: Rider, planned: float | None, *, warm: bool
+    ) -> None:
+        self.bound, self.tol, self._slope = bound, tol, slope
+        known = planned is not None and math.isfinite(planned)
+        self._rate = math.log(1.0 / min(tol, 0.5)) / planned if known and planned else 0.0
+        first = round(EARLY * planned) if known and planned else 0
+        self._next = 1 if warm else max(FIRST_CHECK, first)
+        self._last: tuple[int, float] | None = None
+        self._stored = False
+
+    def memory(self) -> dict[str, Any]:
+        """The schedule and the last error."""
+        return {"next": self._next, "rate": self._rate, "last": self._last}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Continue the schedule; no bound rests on it."""
+        self._next, self._rate = int(memory["next"]), float(memory["rate"])
+        if not 0 <= self._rate < math.inf:
+            raise ValueError("the stored rate is none")
+        last = memory["last"]
+        self._last = None if last is None else (int(last[0]), float(last[1]))
+        self._stored = True
+
+    def due(self, iteration: int) -> bool:
+        """By schedule."""
+        return iteration >= self._next
+
+    def check(self, iteration: Judged, state: Any, count: int) -> Check:
+        """One proof."""
+        found = self._prove(iteration, state)
+        goal = self.tol * max(1.0, found.size)
+        done = found.error <= goal
+        if not done:
+            self._next = count + self._ahead(count, found.error, goal)
+        return Check(found.error, done, self._next, found)
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """One proof."""
+        found = self._prove(iteration, state)
+        return Check(found.error, found.error <= self.tol * max(1.0, found.size), 0, found)
+
+    def _prove(self, iteration: Judged, state: Any) -> Proved:
+        method: HasPrice = iteration  # type: ignore[assignment]
+        if self._stored:
+            slope, slopes = self.bound.slope_again()
+        else:
+            slope, slopes = self._slope.value[:-1], float(self._slope.value[-1])
+        return self.bound.at(method.price(state), slope, slopes)
+
+    def _ahead(self, count: int, error: float, goal: float) -> int:
+        """Steps after which the goal should be met; never far ahead.
+
+        A proof costs about what an iteration does, and errors fall unevenly: of the rate planned
+        and the one seen, the faster.
+        """
+        last, self._last = self._last, (count, error)
+        rate = self._rate
+        if last is not None and last[0] < count and 0 < error < last[1]:
+            rate = max(rate, math.log(last[1] / error) / (count - last[0]))
+        far = max(10, count)
+        if not (rate > 0 and math.isfinite(error)):
+            return min(far, max(3, count // 5))
+        return min(far, max(1, math.ceil(math.log(error / goal) / rate)))

@@ -8,29 +8,35 @@ D = ||w - w*|| obeys the bound of :mod:`ccmac.certificates.error_bound` with mu 
 comes from violations of the equations themselves, divided by a lower bound of the least singular
 value of the rows (:class:`ccmac.workspace.reduced.Reduced`); what rounding may have added to a
 gradient, a violation, a kernel or that singular value is added to r and delta. Where the rank of
-the rows is a matter of opinion the bound is infinite. The point is first moved onto the equations,
-and y is the best price there; both are dense work on what everybody knows.
-Residuals are computed in extended precision.
-Cost: 5 averagings (copies, violation twice, verification with gradients, norms), 1 gradient.
+the rows is a matter of opinion the bound is infinite.
+
+:meth:`Proof.judged` proves it of any point and price in one averaging, which carries residuals,
+objective and what multipliers need as well (:mod:`ccmac.certificates.share`). Of quadratics the
+point may have more digits than doubles; the bound of its rounding is larger by the distance of the
+two. :meth:`Proof.at` first moves a point onto the equations and takes the best price there, dense
+work on what everybody knows: two averagings more (three where rounding left much to move).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ccmac.certificates.error_bound import distance_bound
 from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.share import NUMBERS, Heard, Share, Told
 from ccmac.inputs import Array
+from ccmac.ledger import Cost
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, summed
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
-PASSES = 2  # repairs: a second one removes what rounding left of the first
+PASSES = 3  # repairs with prices, at most
+MOVED = 1e-9  # of a point's size: a repair that moves it further is followed by another
 
 
 @dataclass(frozen=True)
@@ -63,61 +69,7 @@ class Proved:
     report: Particulars | None = None
 
 
-class _Agent:
-    """One agent's blocks, and its gradient with a bound on its rounding."""
-
-    def __init__(self, work: Workspace, reduced: Reduced, k: int, L: float) -> None:
-        self.i = list(work.problem.agents)[k]
-        agent = work.problem.agents[self.i]
-        self.objective, self.d, self.q = agent.objective, work.problem.d[self.i], work.problem.q
-        self.A, self.B, self.C = reduced.A[k], reduced.B[k], reduced.C[k]
-        self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
-        self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
-        self.kernel, self.L = reduced.kernels[k], L
-        self.quadratic = None
-        if "quadratic" in self.objective.capabilities:
-            H, g, _ = self.objective.quadratic(self.d, self.q)
-            self.quadratic = (H.toarray() if hasattr(H, "toarray") else np.asarray(H)), g
-
-    def gradient(self, x: Array, z: Array) -> tuple[Long, float]:
-        """(grad f_i, bound on its rounding)."""
-        u = np.concatenate([x, z])
-        if self.quadratic is not None:
-            H, g = self.quadratic
-            sizes = np.abs(H) @ np.abs(u) + np.abs(g)
-            return product(H, u) - g, (len(u) + 2) * EPS_LONG * float(np.linalg.norm(sizes))
-        slope = np.concatenate(self.objective.gradient(x, z))
-        size = self.L * float(np.linalg.norm(u)) + float(np.linalg.norm(slope))
-        return slope.astype(np.longdouble), 2 * EPS * (len(u) + 2) * size
-
-    def misfit(self, x: Array, z: Array) -> Long:
-        """A_i x_i + B_i z - b_i."""
-        return product(self.A, x) + product(self.B, z) - self.b
-
-    def onto_local(self, x: Array) -> Array:
-        """Nearest to x on {C_i x = c_i}, as far as the kernel is known."""
-        N = self.kernel.basis
-        return np.asarray(self.kernel.point + N @ (N.T @ (x - self.kernel.point)))
-
-    def local_distance(self, x: Array) -> float:
-        """From {C_i x = c_i}: the violation of the unit rows over their least singular value."""
-        space = self.kernel.space
-        if not space.rank:
-            return 0.0
-        unit = space.inverse_lengths
-        off = norm(unit * (product(self.C, x) - self.c))
-        size = norm(unit[:, None] * self.C) * norm(x) + norm(unit * self.c)
-        off += (self.d + 4) * EPS_LONG * size + 2 * EPS * off
-        least = float(space.singular[-1]) - 4 * EPS * sum(self.C.shape) * float(space.singular[0])
-        return off / least if least > 0 else math.inf
-
-    def stationarity(self, gradient: Long, rounding: float, price: Array) -> float:
-        """dist(grad_x + A'y, Range C'), by a multiplier of C."""
-        total = gradient + product(self.A.T, price)
-        kappa = self.kernel.space.multipliers(self.kernel.space.basis.T @ total.astype(np.float64))
-        spread = norm(np.abs(self.A).T @ np.abs(price)) + norm(np.abs(self.C).T @ np.abs(kappa))
-        noise = rounding + (len(price) + len(kappa) + 2) * EPS_LONG * (spread + norm(gradient))
-        return norm(total - product(self.C.T, kappa)) + noise
+Pieces = list[Long]  # one x_i an agent
 
 
 class Proof:
@@ -139,7 +91,9 @@ class Proof:
         self._widest = int(table.d.max(initial=0))  # of all agents: all must find the same bound
         self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(own.max())
         indices = list(self.problem.agents)
-        self.agents = [_Agent(work, reduced, k, float(own[i])) for k, i in enumerate(indices)]
+        self.agents = [Share(work, reduced, k, float(own[i])) for k, i in enumerate(indices)]
+        self._long = table.quadratic  # others have gradients at doubles only
+        self._widest = int(table.d.max(initial=0))
 
     @classmethod
     def of(cls, work: Workspace) -> Proof | None:
@@ -150,97 +104,168 @@ class Proof:
         return found if found.mu > 0 else None
 
     def _charge(self, **units: int) -> None:
-        there = {u: k for u, k in units.items() if len(u) > 1 or u in self.problem.present}
-        self.work.ledger.charge(**there)
+        self.work.ledger.charge_cost(self._present(Cost(**units)))
+
+    def _present(self, cost: Cost) -> Cost:
+        """Without the blocks that nobody has."""
+        absent = {u for u in "ABCD" if u not in self.problem.present}
+        return Cost(**{u: k for u, k in cost.items() if u not in absent})
 
     # -- the point ---------------------------------------------------------------------------------
-    def repaired(self, x: Array, copies: Array) -> tuple[Array, Array]:
-        """(x, z) moved onto the equations, as far as double precision goes."""
-        z = self.runtime.average(copies)[0] if self.problem.q else np.zeros(0)
-        shared = self.reduced.shared
-        for _ in range(PASSES):
-            x = self._each(x, lambda agent, piece: agent.onto_local(piece))
-            z = z + shared.basis @ (shared.coordinates(self.reduced.e) - shared.basis.T @ z)
-            x, z = self._moved(x, z)
-        return x, z
+    def repaired(self, x: Array, copies: Array) -> tuple[Pieces, Long]:
+        """(x by agents, z) moved onto the equations: two averagings."""
+        pieces, z = self._met(x, copies)
+        if self.reduced.rank:
+            self._charge(A=2, B=1)
+            shares = [halves(a.misfit(v, z)) for a, v in zip(self.agents, pieces, strict=True)]
+            pieces, z, _ = self._moved(pieces, z, summed(self.runtime.gather(np.stack(shares))))
+        return pieces, z
 
-    def _each(self, x: Array, change: Callable[[_Agent, Array], Array]) -> Array:
-        out = np.empty_like(x)
-        for k, agent in enumerate(self.agents):
-            self.space.x_of(out, k)[...] = change(agent, self.space.x_of(x, k))
-        return out
+    def _met(self, x: Array, copies: Array) -> tuple[Pieces, Long]:
+        """The copies' mean and x on the local equations, moved onto all: one averaging."""
+        self._charge(A=2, C=2)
+        pieces = [agent.onto_local(self.space.x_of(x, k)) for k, agent in enumerate(self.agents)]
+        shares = [halves(product(a.A, v) - a.b) for a, v in zip(self.agents, pieces, strict=True)]
+        if not (self.problem.q or self.problem.m):
+            return pieces, np.zeros(0, dtype=np.longdouble)
+        mean = self.runtime.ride(copies)
+        coupled = summed(self.runtime.gather(np.stack(shares)))
+        z = (mean.value / self.problem.n).astype(np.longdouble)
+        if not self.reduced.rank:
+            return pieces, z
+        pieces, z, _ = self._moved(pieces, z, coupled + product(self.reduced.Bbar, z))
+        return pieces, z
 
-    def _pieces(self, x: Array) -> list[tuple[_Agent, Array]]:
-        return [(agent, self.space.x_of(x, k)) for k, agent in enumerate(self.agents)]
-
-    def _violation(self, coupled: Long, z: Array) -> Long:
+    def _violation(self, coupled: Long, z: Long) -> Long:
         """Of the scaled rows."""
         shared = product(self.reduced.D, z) - self.reduced.e
         return np.concatenate([self.reduced.unit * coupled, shared])
 
-    def _moved(self, x: Array, z: Array) -> tuple[Array, Array]:
-        """The least change that cancels the violation: T'(T T')^+ of it. One averaging."""
+    def _moved(self, pieces: Pieces, z: Long, coupled: Long) -> tuple[Pieces, Long, float]:
+        """(the least change that cancels a violation, T'(T T')^+ of it; its length)."""
         reduced = self.reduced
-        if not reduced.rank:
-            return x, z
-        self._charge(A=2, B=1)
-        shares = np.stack([halves(agent.misfit(piece, z)) for agent, piece in self._pieces(x)])
-        rows = self._violation(summed(self.runtime.gather(shares)), z).astype(np.float64)
+        rows = self._violation(coupled, z).astype(np.float64)
         price, shared = reduced.prices(reduced.inverse_gram(rows))
-
-        def back(agent: _Agent, piece: Array) -> Array:
-            N = agent.kernel.basis
-            return np.asarray(piece - N @ (N.T @ (agent.A.T @ price)))
-
         Bbar = reduced.Bbar.astype(np.float64)
-        return self._each(x, back), z - Bbar.T @ price - reduced.D.T @ shared
+        back = [
+            agent.onto_local(self.rounded(piece - agent.inside(agent.A.T @ price)))
+            for agent, piece in zip(self.agents, pieces, strict=True)
+        ]
+        length = float(np.linalg.norm((reduced.U.T @ rows) / reduced.sigma))
+        z = z - Bbar.T @ price - reduced.D.T @ shared
+        return [self.rounded(v) for v in back], self.rounded(z), length
+
+    def rounded(self, v: Long) -> Long:
+        """To doubles, unless every objective is quadratic."""
+        return v if self._long else v.astype(np.float64).astype(np.longdouble)
 
     # -- the bound ---------------------------------------------------------------------------------
     def at(self, x: Array, copies: Array) -> Proved:
         """The bound at the repaired point."""
-        x, z = self.repaired(x, copies)
-        self._charge(gradients=1, A=3, B=1, C=2)
-        found = [agent.gradient(piece, z) for agent, piece in self._pieces(x)]
-        coupled, along, slope, noise = self._sums(x, z, found)
-        price = self._best_price(along, slope.astype(np.float64))
-        rows = np.zeros((len(self.agents), 4))
-        for k, (agent, piece) in enumerate(self._pieces(x)):
-            gradient, rounding = found[k]
-            r = agent.stationarity(gradient[: agent.d], rounding, price)
-            off, scaled = agent.local_distance(piece), norm(self.reduced.unit[:, None] * agent.A)
-            length = norm(piece)
-            rows[k] = r * r, length * length, off * off, scaled * scaled
-        r2, x2, off2, scaled2 = (float(v) for v in self.runtime.total(rows))
-        size = math.hypot(math.sqrt(x2), norm(z))
-        r = math.hypot(math.sqrt(r2), self._shared_stationarity(slope, price) + noise)
-        delta = self._distance(z, coupled, size, math.sqrt(off2), math.sqrt(scaled2))
-        r, delta = r * (1 + 8 * EPS), delta * (1 + 8 * EPS)
-        error = math.inf
-        if math.isfinite(r) and math.isfinite(delta) and not self.reduced.doubtful:
-            error = distance_bound(r, delta, self.mu, self.L)
-        gradients = [g.astype(np.float64) for g, _ in found]
-        gx = np.concatenate([g[: a.d] for a, g in zip(self.agents, gradients, strict=True)])
-        gz = np.stack([g[a.d :] for a, g in zip(self.agents, gradients, strict=True)])
-        return Proved(x, z, error, r, delta, size, gx, gz, price)
+        pieces, z = self._met(x, copies)
+        price = np.zeros(self.problem.m)
+        for _ in range(PASSES if self.reduced.rank else 0):
+            self._charge(gradients=1, A=3, B=1, C=2)
+            slopes = [a.gradient(v, z)[0] for a, v in zip(self.agents, pieces, strict=True)]
+            coupled, along, slope, size = self.sums(pieces, z, slopes)
+            price = self.best_price(along, slope.astype(np.float64))
+            pieces, z, length = self._moved(pieces, z, coupled)
+            if length <= MOVED * max(1.0, math.hypot(size, norm(z))):
+                break
+        return self.judged(pieces, z, price.astype(np.longdouble))
 
-    def _sums(
-        self, x: Array, z: Array, found: list[tuple[Long, float]]
+    @property
+    def row(self) -> int:
+        """Floats of a share."""
+        return 3 * self.problem.m + 2 * self.problem.q + NUMBERS
+
+    @property
+    def tell_cost(self) -> Cost:
+        """What :meth:`tell` is charged."""
+        return self._present(Cost(gradients=1, A=3, B=2, C=5))
+
+    def tell(self, pieces: Pieces, z: Long, price: Long) -> list[Told]:
+        """The shares of the agents owned here."""
+        self.work.ledger.charge_cost(self.tell_cost)
+        return [a.tell(v, z, price) for a, v in zip(self.agents, pieces, strict=True)]
+
+    def judged(self, pieces: Pieces, z: Long, price: Long) -> Proved:
+        """The bound at a point and a price as they are: one averaging."""
+        told = self.tell(pieces, z, price)
+        table = self.runtime.gather(np.stack([share.row for share in told]))
+        return self.concluded(told, table, pieces, z, price)
+
+    def concluded(
+        self, told: Sequence[Told], table: Array, pieces: Pieces, z: Long, price: Long
+    ) -> Proved:
+        """The bound from the shares of all agents (``table``)."""
+        m, q = self.problem.m, self.problem.q
+        heard = Heard.of(table, m, q)
+        slope, z_high = summed(heard.slopes), z.astype(np.float64)
+        left, shared = self._shared_stationarity(slope, price)
+        r = math.hypot(heard.stationarity, left + heard.noise) * (1 + 16 * EPS)
+        long_size = math.hypot(heard.long_size, norm(z))
+        delta = self._distance(z, summed(heard.misfit), long_size, heard) * (1 + 16 * EPS)
+        tail = math.hypot(heard.tail, norm(z - z_high)) * (1 + 16 * EPS)
+        error = math.inf
+        finite = math.isfinite(r) and math.isfinite(delta) and not self.reduced.doubtful
+        if finite and 0 < self.mu < math.inf:
+            error = distance_bound(r, delta, self.mu, self.L) + tail
+        # At the point as rounded, with the price as rounded.
+        low = (price - price.astype(np.float64)).astype(np.float64)
+        off_price = math.hypot(heard.price_tail, norm(self.reduced.Bbar.T @ low)) * (1 + 16 * EPS)
+        gradients = [share.gradient.astype(np.float64) for share in told]
+        gz = np.stack([g[a.d :] for a, g in zip(self.agents, gradients, strict=True)])
+        gx = [g[: a.d] for a, g in zip(self.agents, gradients, strict=True)]
+        report = Particulars(
+            self._residuals(heard, z_high), self._multipliers(told, gz, price, slope, shared),
+            heard.value,
+        )  # fmt: skip
+        return Proved(
+            np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in pieces)]), z_high, error,
+            r + self.L * tail + off_price, delta + tail, math.hypot(heard.size, norm(z_high)),
+            np.concatenate([np.zeros(0), *gx]), gz, price.astype(np.float64), report,
+        )  # fmt: skip
+
+    def _residuals(self, heard: Heard, z: Array) -> dict[str, float]:
+        """Of the user's rows, at the point as rounded."""
+        reduced = self.reduced
+        shared = (product(reduced.D, z) - reduced.e) / reduced.unit_D
+        return {
+            "coupled": norm(heard.rounded), "local": heard.local, "shared": norm(shared),
+            "consensus": 0.0,
+        }  # fmt: skip
+
+    def _multipliers(
+        self, told: Sequence[Told], gz: Array, price: Long, slope: Long, shared: Array
+    ) -> Multipliers:
+        """Coupled, local, shared (least in scaled rows where not unique) and consensus prices."""
+        reduced, y = self.reduced, price.astype(np.float64)
+        mean = slope + product(reduced.Bbar.T, y) + product(reduced.D.T, shared)
+        mean = (mean / self.problem.n).astype(np.float64)
+        nu = np.zeros_like(gz)
+        by_agent = []
+        for k, agent in enumerate(self.agents):
+            own = reduced.rows_of[agent.i]
+            by_agent.append(reduced.unit_D[own] * shared[own])
+            nu[k] = mean - (gz[k] + agent.B.T @ y + reduced.D[own].T @ shared[own])
+        return Multipliers(y, [share.multiplier for share in told], by_agent, nu)
+
+    def sums(
+        self, pieces: Pieces, z: Long, slopes: Sequence[Long]
     ) -> tuple[Long, Array, Long, float]:
-        """(violation, sum A_i P_i grad_x, sum grad_z, its rounding): one averaging."""
+        """(violation, sum A_i P_i grad_x, sum grad_z, ||x||): one averaging."""
         m, q = self.problem.m, self.problem.q
         shares: list[Array] = []
-        for (agent, piece), (gradient, rounding) in zip(self._pieces(x), found, strict=True):
-            N, gx = agent.kernel.basis, gradient[: agent.d].astype(np.float64)
-            inside = agent.A @ (N @ (N.T @ gx))
-            misfit, slope = halves(agent.misfit(piece, z)), halves(gradient[agent.d :])
-            shares.append(np.concatenate([misfit, inside, slope, np.array([rounding])]))
+        for agent, piece, slope in zip(self.agents, pieces, slopes, strict=True):
+            along = agent.A @ agent.inside(slope[: agent.d].astype(np.float64))
+            misfit, on_z = halves(agent.misfit(piece, z)), halves(slope[agent.d :])
+            shares.append(np.concatenate([misfit, along, on_z, [norm(piece) ** 2]]))
         everybody = self.runtime.gather(np.stack(shares))
-        coupled, along, slopes, noise = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)
-        sizes = float(np.sum(np.linalg.norm(slopes[:, :q], axis=1)))
-        total = float(np.sum(noise)) + len(everybody) * EPS_LONG * sizes
-        return summed(coupled), np.add.reduce(along, axis=0), summed(slopes), total
+        coupled, along, on_z, size = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)
+        return summed(coupled), np.add.reduce(along, axis=0), summed(on_z), math.sqrt(np.sum(size))
 
-    def _best_price(self, along: Array, slope: Array) -> Array:
+    def best_price(self, along: Array, slope: Array) -> Array:
         """y that cancels the most of the gradient: -(T T')^+ T grad F."""
         reduced = self.reduced
         if not reduced.rank:
@@ -249,39 +274,24 @@ class Proof:
         image = np.concatenate([reduced.unit * coupled, reduced.D @ slope])
         return -reduced.prices(reduced.inverse_gram(image))[0]
 
-    def projected(self, x: Array, z: Array, slopes: list[Long]) -> tuple[list[Array], Array]:
-        """The part of a gradient in ker K, by agents and for z. One averaging."""
-        _, along, slope, _ = self._sums(x, z, [(gradient, 0.0) for gradient in slopes])
-        total = slope.astype(np.float64)
-        price = self._best_price(along, total)
-        on_x = []
-        for agent, gradient in zip(self.agents, slopes, strict=True):
-            N = agent.kernel.basis
-            own = gradient[: agent.d].astype(np.float64) + agent.A.T @ price
-            on_x.append(np.asarray(N @ (N.T @ own)))
-        basis = self.reduced.shared.basis
-        on_z = total + self.reduced.Bbar.astype(np.float64).T @ price
-        return on_x, np.asarray(on_z - basis @ (basis.T @ on_z))
-
-    def image(self, d_x: list[Array], d_z: Array) -> float:
-        """||(sum A_i d_i + Bbar d_z, D d_z)|| in scaled rows. One averaging."""
-        shares = [agent.A @ d + agent.B @ d_z for agent, d in zip(self.agents, d_x, strict=True)]
-        coupled = self.runtime.average(np.stack(shares))[0] * self.problem.n
-        return math.hypot(norm(self.reduced.unit * coupled), norm(self.reduced.D @ d_z))
-
-    def _shared_stationarity(self, slope: Long, price: Array) -> float:
-        """dist(sum grad_z + Bbar'y, Range D'), by a multiplier of D; everybody knows all of it."""
+    def _shared_stationarity(self, slope: Long, price: Long) -> tuple[float, Array]:
+        """(dist(sum grad_z + Bbar'y, Range D') by a multiplier of scaled rows, that multiplier
+        with the sign of the Lagrangian); everybody knows all of it.
+        """
         reduced = self.reduced
-        total = slope + product(reduced.Bbar.T, price)
-        delta = reduced.shared.multipliers(reduced.shared.basis.T @ total.astype(np.float64))
-        spread = norm(reduced.size_B.T @ np.abs(price))
-        spread += norm(np.abs(reduced.D).T @ np.abs(delta)) + norm(slope)
-        noise = (len(price) + len(delta) + self.problem.n + 2) * EPS_LONG * spread
-        return norm(total - product(reduced.D.T, delta)) + noise
+        total, space = slope + product(reduced.Bbar.T, price), reduced.shared
+        delta = space.multipliers(space.basis.T @ total.astype(np.float64))
+        left = total - product(reduced.D.T, delta)
+        more = space.multipliers(space.basis.T @ left.astype(np.float64))
+        left, whole = left - product(reduced.D.T, more), delta.astype(np.longdouble) + more
+        spread = norm(reduced.size_B.T @ np.abs(price)) + norm(slope)
+        spread += norm(np.abs(reduced.D).T @ (np.abs(delta) + np.abs(more)))
+        noise = (len(price) + 2 * len(delta) + self.problem.n + 3) * EPS_LONG * spread
+        return norm(left) + noise, np.asarray(-whole.astype(np.float64))
 
-    def _distance(self, z: Array, coupled: Long, size: float, off: float, scaled: float) -> float:
+    def _distance(self, z: Long, coupled: Long, size: float, heard: Heard) -> float:
         """delta: onto the local rows first, then along the rows of T."""
-        reduced = self.reduced
+        reduced, off, scaled = self.reduced, heard.off, heard.scaled
         if not reduced.rank:
             return off
         B, D = norm(reduced.unit[:, None] * reduced.size_B), norm(reduced.D)

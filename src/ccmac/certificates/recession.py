@@ -5,7 +5,7 @@
 The direction tried is the gradient's part in ker K. It is found with the equations that all may
 know, and checked in the user's own blocks: the fall must exceed what the
 defects of K d and H d could make up for within REACH times the size of the problem.
-Cost: 3 averagings, where the objectives are quadratic and not strongly convex.
+Cost: 5 averagings, where the objectives are quadratic and not strongly convex.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.certificates.infeasibility import REACH
-from ccmac.certificates.proof import Proof
+from ccmac.certificates.proof import Pieces, Proof
 from ccmac.inputs import Array
+from ccmac.linalg.extended import Long, norm
 from ccmac.workspace import Workspace
 
 
@@ -46,10 +47,9 @@ def recession(work: Workspace) -> Recession | None:
         return None
     proof = Proof(work, work.reduced)
     size = work.problem.q
-    x, z = proof.repaired(np.zeros(work.space.x_size), np.zeros((work.space.count, size)))
-    pieces = [work.space.x_of(x, k) for k in range(work.space.count)]
+    pieces, z = proof.repaired(np.zeros(work.space.x_size), np.zeros((work.space.count, size)))
     slopes = [a.gradient(piece, z)[0] for a, piece in zip(proof.agents, pieces, strict=True)]
-    d_x, d_z = proof.projected(x, z, slopes)
+    d_x, d_z = _projected(proof, pieces, z, slopes)
     squares = work.runtime.total(np.array([[float(v @ v)] for v in d_x]))
     length = math.sqrt(float(squares[0]) + float(d_z @ d_z))
     if length <= 0:
@@ -64,9 +64,32 @@ def recession(work: Workspace) -> Recession | None:
         steep = float(np.linalg.norm(slope.astype(np.float64)))
         rows.append([-float(slope @ u), bend, misfit, steep])
     told = work.runtime.ride(np.array(rows))
-    coupled = proof.image(d_x, d_z)
+    coupled = _image(proof, d_x, d_z)
     fall, bend, local, sizes = (float(v) for v in told.value)
     defect = math.sqrt(bend) + math.sqrt(local) + coupled
     if fall <= 1e-9 * max(sizes, 1e-300) or fall < REACH * defect * max(1.0, sizes):
         return None
     return Recession(d_x, d_z, fall, defect)
+
+
+def _projected(
+    proof: Proof, pieces: Pieces, z: Long, slopes: list[Long]
+) -> tuple[list[Array], Array]:
+    """The part of a gradient in ker K, by agents and for z. One averaging."""
+    _, along, slope, _ = proof.sums(pieces, z, slopes)
+    total = slope.astype(np.float64)
+    price = proof.best_price(along, total)
+    on_x = [
+        agent.inside(gradient[: agent.d].astype(np.float64) + agent.A.T @ price)
+        for agent, gradient in zip(proof.agents, slopes, strict=True)
+    ]
+    basis = proof.reduced.shared.basis
+    on_z = total + proof.reduced.Bbar.astype(np.float64).T @ price
+    return on_x, np.asarray(on_z - basis @ (basis.T @ on_z))
+
+
+def _image(proof: Proof, d_x: list[Array], d_z: Array) -> float:
+    """||(sum A_i d_i + Bbar d_z, D d_z)|| in scaled rows. One averaging."""
+    shares = [agent.A @ d + agent.B @ d_z for agent, d in zip(proof.agents, d_x, strict=True)]
+    coupled = proof.runtime.average(np.stack(shares))[0] * proof.problem.n
+    return math.hypot(norm(proof.reduced.unit * coupled), norm(proof.reduced.D @ d_z))

@@ -18,7 +18,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ccmac.certificates.certifier import Certifier
+from ccmac.certificates.dual_bound import DualBound, SpacedDualStop
 from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.stopping import CertifiedStop
 from ccmac.inputs import Array
@@ -119,6 +122,10 @@ class Apapc(RealizedIteration[ApapcState]):
         """p and its price."""
         return Dual(state.p, state.price) if realized is self.realized else None
 
+    def price(self, state: ApapcState) -> Array:
+        """The coupled multiplier, for a bound from prices alone."""
+        return np.asarray(self.system.common_price(state.price)[0])
+
     @property
     def cost(self) -> Cost:
         """1 gradient and N residuals."""
@@ -133,9 +140,13 @@ class Apapc(RealizedIteration[ApapcState]):
 
 
 def prepared(
-    realized: Realized, request: Request, why: str, radius: float | None = None, widened: int = 0
-) -> Prepared:
-    """APAPC on a realized problem, stopped by its own certificate or a given energy ``radius``."""
+    realized: Realized, request: Request, why: str, radius: float | None = None, widened: int = 0,
+    rule: SpacedDualStop | None = None,
+) -> Prepared:  # fmt: skip
+    """APAPC on a realized problem, stopped by its own certificate or a given energy ``radius``.
+
+    ``rule`` proves from prices alone and takes the certificate's place.
+    """
     iteration, interval = Apapc(realized), realized.system.interval
     found = {
         "interval": [interval.low, interval.high], "source": interval.source,
@@ -152,14 +163,16 @@ def prepared(
         paper = realized.steps == "paper"
         degree = outer_degree(interval.low, interval.high) if paper else realized.degree
         wider = replace(realized, degree=degree)
-        return prepared(wider, request, why, radius, widened + 1)
+        return prepared(wider, request, why, radius, widened + 1, rule)
 
+    stopping = None
+    if not request.reference:
+        stopping = rule or CertifiedStop(Certifier(realized), request.tol)
     return Prepared(
-        iteration,
-        None if request.reference else CertifiedStop(Certifier(realized), request.tol),
+        iteration, stopping,
         realized.realization, why, dict(realized.details), realized.predicted,
         realized.candidates, found, judge=realized, horizon=horizon, notes=realized.notes,
-        widen=widen if widened < WIDEN_LIMIT else None,
+        widen=widen if widened < WIDEN_LIMIT else None, proves=rule is not None,
     )  # fmt: skip
 
 
@@ -173,13 +186,21 @@ class CrossApapc(RealizedMethod):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """On the realization asked for (averaged by default)."""
-        realized = self.realize(work, request)
+        proves = not request.reference and self.certificates is None
+        parts = work.eliminated if proves and self.realization == "averaged" else None
+        realized = self.realize(work, request, parts is not None)
         why = {
             "averaged": "smooth and strongly convex", "canonical": "the theorem's oracle",
             "certified": "the paper's certified lift", "stack": "J channels",
         }  # fmt: skip
         radius = None if self.certificates is None else self.certificates.energy_radius
-        return prepared(realized, request, why[realized.realization], radius)
+        rule = None
+        if parts is not None and realized.block is not None:
+            bound = DualBound.from_block(parts, realized.block)
+            warm = bool(request.x0.any() or request.z0.any())
+            planned, slope = realized.predicted, parts.slope()
+            rule = SpacedDualStop(bound, request.tol, slope, planned, warm=warm)
+        return prepared(realized, request, why[realized.realization], radius, rule=rule)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from ccmac.methods.direct import CrossDirect
 from ccmac.methods.forecasts import forecast
 from ccmac.methods.interior.method import CrossIpm, solvable
 from ccmac.methods.lbfgs import CrossLbfgs
-from ccmac.methods.local.inverse import affordable
 from ccmac.methods.local.minimum import without_factorizations
 from ccmac.methods.newton.method import CrossNewton, summable
 from ccmac.methods.options import option, options_of
@@ -49,6 +48,11 @@ class Auto(Method):
 
     def refuse_shape(self, stack: bool) -> None:
         """The method chosen says whether the realization asked for fits."""
+
+    def announce(self, work: Workspace) -> None:
+        """Of cross-direct, where that is going to be chosen."""
+        if self._direct(work):
+            CrossDirect().announce(work)
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Of the method chosen."""
@@ -110,10 +114,10 @@ class Auto(Method):
         if self._newton(work, request):
             return self._with(CrossNewton), "smooth, with Hessians: fewest averagings"
         if {"smooth", "strongly convex"} <= able:
-            if self._free(work) and "quadratic" in able and affordable(work):
-                if work.reduced is not None:
-                    why = "quadratic, few coupled rows and shared variables: one sum"
-                    return self._with(CrossDirect), why
+            if self._direct(work):
+                why = "quadratic, few coupled rows and shared variables: one sum"
+                return self._with(CrossDirect), why
+            if self._free(work) and "quadratic" in able and work.curvature.factorable:
                 return self._with(CrossCg), "quadratic with cheap local solves: fewest averagings"
             if self._free(work) and "quadratic" not in able and _averagings_dominate(work, request):
                 why = "averagings more expensive than local minimisations: fewest of them"
@@ -136,6 +140,11 @@ class Auto(Method):
         if smooth:
             return self._with(CrossContinuation), "smooth but not strongly convex"
         return self._with(CrossSliding), "not smooth, and some objective has no prox"
+
+    def _direct(self, work: Workspace) -> bool:
+        """Whether the quadratics can be summed as they are."""
+        able = {"smooth", "strongly convex", "quadratic"} <= work.capabilities
+        return able and self._free(work) and work.curvature.factorable and work.gatherable
 
     def _newton(self, work: Workspace, request: Request) -> bool:
         """Whether cross-newton has a form for the problem, and averagings have a price."""

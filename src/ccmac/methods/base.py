@@ -231,6 +231,9 @@ class Method(ABC):
                 "cross-continuation or cross-sliding"
             )
 
+    def announce(self, work: Workspace) -> None:  # noqa: B027 (most have nothing to add)
+        """Ask for what may travel with the equations, before these are gathered."""
+
     @abstractmethod
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Everything before the first step; what it costs is charged to ``setup``."""

@@ -33,10 +33,11 @@ from ccmac.methods.dual_channels import channel_curvatures, split_vector
 from ccmac.methods.local.inverse import LocalInverses
 from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
-from ccmac.methods.sketched import SketchedConjugateGradients, planned_size
+from ccmac.methods.sketched import SketchedConjugateGradients
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.eliminated import Eliminated
 

@@ -225,7 +225,7 @@ def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace)
 def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[str, Any]:
     """What is said of the bound in ``Result.certificates``."""
     facts: dict[str, Any] = {"rests_on": rests}
-    if isinstance(bound, Proved) and bound.report is None and work.reduced is not None:
+    if isinstance(bound, Proved) and work.reduced is not None:
         reduced = work.reduced
         facts["rows"] = {
             "rank": reduced.rank, "least_singular_value": reduced.least,

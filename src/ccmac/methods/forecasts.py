@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from ccmac.certificates.share import NUMBERS
 from ccmac.ledger import Cost
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Request
@@ -29,11 +30,11 @@ from ccmac.methods.interior.iteration import FACTS
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.newton.eliminated import LENGTHS
 from ccmac.methods.newton.method import USUAL, CrossNewton
-from ccmac.methods.sketched import planned_size
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.compressed import SPARE
 from ccmac.workspace.supports import BITS
 
@@ -67,7 +68,10 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
     size, average = problem.q + reduced.rank, runtime.average_cost
     kept = 2 * FLOAT_BYTES * size**2
     if isinstance(method, CrossDirect):
-        once, step = average(_triangle(size)), Cost(argmins=1) + average(size)
+        k = problem.q + problem.m  # what is summed travels with the equations
+        once = average(_triangle(k) + k + 1) - average(1)
+        told = runtime.gather_cost(4 * problem.m + 3 * problem.q + NUMBERS)
+        step = Cost(argmins=1, gradients=1) + told
         steps, within = 1, (1 + STEPS) / 2
     elif newton:
         step = Cost(argmins=1, gradients=2) + average(_triangle(size) + size + len(LENGTHS) + 1)
@@ -143,7 +147,6 @@ def _iterated(method: Method, work: Workspace, request: Request) -> Alternative 
 
 def _conditioned(work: Workspace, request: Request, factor: float) -> int:
     """factor sqrt(kappa) ln(2/tol)."""
-    table = work.curvature
-    kappa = table.at(table.balance()).condition
+    kappa = work.curvature.known().condition
     accuracy = math.log(2.0 / min(request.plan_tol, 1.0))
     return max(1, math.ceil(min(factor * math.sqrt(kappa) * accuracy, 1e9)))

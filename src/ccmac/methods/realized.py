@@ -16,7 +16,7 @@ from ccmac.errors import InputError
 from ccmac.methods.base import Method, Request
 from ccmac.methods.options import option
 from ccmac.realizations.averaged.build import Wanted, averaged
-from ccmac.realizations.averaged.planner import Aim, Fixed
+from ccmac.realizations.averaged.choices import Aim, Fixed
 from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.rests import resolved
 from ccmac.workspace import Workspace
@@ -91,8 +91,13 @@ class RealizedMethod(Method):
                 "normalized channel by channel (realization 'stack'), a Problem is not"
             )
 
-    def realize(self, work: Workspace, request: Request, **fixed: Any) -> Realized:
-        """The realization asked for, charged to setup; ``fixed`` adds to what is decided."""
+    def realize(
+        self, work: Workspace, request: Request, by_price: bool = False, /, **fixed: Any
+    ) -> Realized:
+        """The realization asked for, charged to setup; ``fixed`` adds to what is decided.
+
+        ``by_price``: the run is going to be judged by its prices.
+        """
         given = self.certificates or Certificates()
         if work.stack is not None and self.realization == "averaged":
             return replace(self, realization="stack").realize(work, request)
@@ -103,7 +108,7 @@ class RealizedMethod(Method):
             target = request.target if self.stand_in is None else max(request.plan_tol, 1e-12)
             measure = request.measure if self.stand_in is None else (1.0, 1.0)
             wanted = Wanted(
-                (request.x0, request.z0), Aim(target, measure, request.costs),
+                (request.x0, request.z0), Aim(target, measure, request.costs, by_price),
                 replace(plan, **fixed), given, self.access, self.stand_in, request.seed,
             )  # fmt: skip
             return averaged(work, wanted)

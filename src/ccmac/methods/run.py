@@ -78,6 +78,7 @@ class Run:
     def prepare(self) -> Prepared:
         """The method chosen, fit for the problem, ready to start; charged to setup."""
         with self.work.ledger.phase("setup"):
+            self.method.announce(self.work)
             told = probed(self.work, self.request.seed)
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
@@ -154,6 +155,7 @@ class Run:
         recovery = Recovery(work) if work.stack is None else None
         if recovery is not None:
             with work.ledger.phase("setup"):
+                self.method.announce(work)
                 conflict = self._conflict(recovery)
                 direction = None if conflict is not None else recession(work)
             if conflict is not None:

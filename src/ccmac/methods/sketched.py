@@ -19,31 +19,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.ledger import Cost, Costs
+from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import Shifted
 from ccmac.methods.base import Iteration, State, rows, vector
-from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.workspace.eliminated import Eliminated
 
 SWELLED = 1e8  # of r'M^{-1}r over its least: rounding
 SETTLED = 1e-30  # of the first r'M^{-1}r: nothing is left to reduce
-LARGEST = 64  # vectors of a sketch
-HALVING = 32  # vectors that halve the iterations, as seen on real data
-FLOATS = 2**27  # that all agents may put into one sketch
-
-
-def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: bool = False) -> int:
-    """Vectors of the sketch: the least of round k + byte (r + k) where k halves every HALVING.
-
-    Twice as many at most where solves come ``again``.
-    """
-    averaging = runtime.averaging
-    round_price = costs.round * averaging.rounds
-    row_price = costs.byte * FLOAT_BYTES * averaging.floats_sent * m
-    if not round_price:
-        return 0
-    most = min(2 * LARGEST if again else LARGEST, m // 4, FLOATS // (m * runtime.n))
-    return min(most, int(HALVING * math.log2(1 + round_price / row_price)) if row_price else most)
 
 
 @dataclass(frozen=True)

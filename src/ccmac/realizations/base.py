@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,13 +106,21 @@ class AffineSystem(ABC):
         return extreme_ritz(space, lambda w: linear.residual(w)[0], start, steps, keep)
 
 
+class Block(NamedTuple):
+    """Orthonormal vectors (m x b) and their images under S_A = (1/n) sum A_i A_i'."""
+
+    vectors: Array
+    images: Array
+
+
 @dataclass(frozen=True)
 class Realized:
     """What every realization hands to a method.
 
     ``s`` is the scale of the shared block (z = s z~); ``degree`` and ``steps`` are the outer degree
     and the step rule a method should use; ``details`` goes into the plan and the record,
-    ``predicted`` is the planned number of iterations, ``notes`` tell what was found and mended.
+    ``predicted`` is the planned number of iterations, ``notes`` tell what was found and mended,
+    ``block`` is what the setup knows of the coupled rows where it looked at a block of vectors.
     """
 
     realization: str
@@ -126,6 +134,7 @@ class Realized:
     candidates: tuple[Any, ...] = ()
     predicted: float | None = None
     notes: tuple[str, ...] = ()
+    block: Block | None = None
 
     def embed(self, x: Array, z: Array) -> Array:
         """Execution vector of user variables: flat x and one common z (or rows of copies)."""

@@ -28,13 +28,14 @@ from ccmac.workspace.eliminated import Eliminated
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.own import form_rows
-from ccmac.workspace.reduced import Reduced, affordable
+from ccmac.workspace.reduced import Kernel, Reduced, affordable, kernels_of
 from ccmac.workspace.shared import SharedEquations
+from ccmac.workspace.summed import Summed
 
 KEPT: Mapping[str, frozenset[str]] = {
     "space": frozenset(), "coupling": frozenset(), "capabilities": frozenset(),
     "eliminated": frozenset(), "local": frozenset("c"), "shared": frozenset("e"),
-    "reduced": frozenset("bce"),
+    "kernels": frozenset("c"), "reduced": frozenset("bce"),
 }  # fmt: skip
 """What later solves may keep, and the right-hand sides whose change ends it; the rest is lost."""
 WELL = 1e4  # condition of unit rows up to which their squares tell dependent rows from others
@@ -116,16 +117,32 @@ class Workspace:
         """D_i z = e_i, with orthonormal rows."""
         return SharedEquations(self.problem, self.runtime, "factor")
 
+    @property
+    def gatherable(self) -> bool:
+        """Whether all may know the equations: their number, and nobody who hides its rows."""
+        if self.stack is not None or isinstance(self.runtime.averaging, Masked):
+            return False
+        room = 1 if self.reduction is None else LIMITS_ROOM
+        return affordable(self.problem, self.curvature, room)
+
+    @cached_property
+    def kernels(self) -> list[Kernel]:
+        """The agents' ker C_i."""
+        return kernels_of(self.problem, self.local)
+
     @cached_property
     def reduced(self) -> Reduced | None:
         """The equations on ker C, known to all; None where that costs too much."""
-        if isinstance(self.runtime.averaging, Masked):
-            return None  # who masks its rows does not send its equations
-        room = 1 if self.reduction is None else LIMITS_ROOM
-        if self.stack is not None or not affordable(self.problem, self.curvature, room):
+        if not self.gatherable:
             return None
         with self.ledger.phase("setup"):
-            return Reduced(self.problem, self.runtime, self.curvature, self.local, self.supports)
+            return Reduced(self.problem, self.runtime, self.curvature, self.kernels, self.supports)
+
+    @cached_property
+    def summed(self) -> Summed:
+        """The agents' quadratics on ker C: asked for before :attr:`reduced`, they travel along."""
+        with self.ledger.phase("setup"):
+            return Summed(self.problem, self.runtime, self.kernels)
 
     @property
     def own_well_told(self) -> bool:

@@ -10,10 +10,13 @@ import scipy.optimize
 
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import identity_multiple
+from ccmac.objectives.hessians import has_joint_hessian
+from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 
 AUGMENT_GAIN = 4.0  # an augmentation must improve the condition number by this much
+DENSE = 3000  # unknowns of a Hessian that may be factorized
 NO_BOUND = 1e300  # stands for the convexity of a block of size zero
 
 
@@ -36,8 +39,9 @@ class CurvatureTable:
 
     Arrays with one entry per agent: the constants of f_i in x, in z and in both (``L_x``, ``mu_x``,
     ``L_z``, ``mu_z``, ``L``, ``mu``), whether f_i mixes x and z, its ``shape`` (2: quadratic, 1:
-    with bounds or kinks beside, 0: neither), whether it has a prox, the ``multiple`` beta_i where
-    B_i = beta_i I (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i.
+    with bounds or kinks beside, 0: neither), whether it has a prox, a Hessian of (x, z), or a
+    quadratic that is cheap to factorize (``factors``), the ``multiple`` beta_i where B_i = beta_i I
+    (NaN elsewhere), the size ``d`` of x_i and the rows ``r`` of D_i.
     """
 
     L_x: Array
@@ -49,6 +53,8 @@ class CurvatureTable:
     mixes: Array
     shape: Array
     has_prox: Array
+    has_hessian: Array
+    factors: Array
     multiple: Array
     d: Array
     r: Array
@@ -94,8 +100,18 @@ class CurvatureTable:
 
     @property
     def strongly_convex(self) -> bool:
-        """The sum of the f_i is strongly convex on the consensus set (perhaps augmented)."""
+        """The sum of the f_i is strongly convex on the consensus set (perhaps augmented).
+
+        One reduction where f_i that mix x and z show it only in other units.
+        """
+        if not self.separable and self.mu.min() > 0:
+            return True
         return self.at(self.balance()).mu > 0
+
+    @property
+    def factorable(self) -> bool:
+        """Every agent's Hessian is cheap to factorize: small, or a multiple of I by blocks."""
+        return bool(self.factors.all())
 
     @property
     def multiples(self) -> Array | None:
@@ -144,12 +160,23 @@ class CurvatureTable:
         """mu, L (and augmentation) of sum_i f_i(x, s z)."""
         return self._separable_at(s) if self.separable else self._mixed_at(s)
 
+    def known(self) -> ScaledCurvature:
+        """The same at :meth:`balance`, or as declared where that would take a message."""
+        s = self.balance()
+        if self.separable or s in self._scaled:
+            return self.at(s)
+        return ScaledCurvature(float(self.mu.min()), float(self.L.max()))
+
     def _separable_at(self, s: float) -> ScaledCurvature:
         mu_x, L_x = float(self.mu_x.min()), float(self.L_x.max())
         h, L_z = s * s * self.mu_z, s * s * float(self.L_z.max())
         plain = ScaledCurvature(min(mu_x, float(h.min())), max(L_x, L_z))
         # The augmentation lifts mu to the mean of the h_i at most: nothing to lift, no gain.
         if self.runtime.n == 1 or not np.isfinite([*h, L_x, L_z]).all() or h.max() <= 0:
+            return plain
+        # ... and leaves L as it is at the least: often that cannot pay, whatever it is.
+        most = min(mu_x, float(h.mean()))
+        if 0 < most <= AUGMENT_GAIN * plain.mu:
             return plain
         better = best_augmentation(h, L_z, mu_x, L_x)
         gain = plain.mu <= 0 or plain.condition > AUGMENT_GAIN * better.condition
@@ -162,7 +189,8 @@ class CurvatureTable:
                 for i, agent in self.problem.agents.items()
             ]
             both = self.runtime.gather(np.array(pairs, dtype=np.float64))
-            self._scaled[s] = (float(both[:, 0].min()), float(both[:, 1].max()))
+            least = min(1.0, s) ** 2 * float(self.mu.min())
+            self._scaled[s] = (max(float(both[:, 0].min()), least), float(both[:, 1].max()))
         mu, L = self._scaled[s]
         if self.floor:
             L = L if 0 < L < np.inf else max(1.0, s * s) * float(self.L.max())
@@ -179,8 +207,20 @@ def _declared(problem: Problem, i: int) -> list[float]:
     multiple = 0.0 if agent.B is None else identity_multiple(agent.B)
     return [
         c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), shape, prox,
+        float(has_joint_hessian(agent.objective)), float(_factors(problem, i)),
         np.nan if multiple is None else multiple, problem.d[i], problem.r[i],
     ]  # fmt: skip
+
+
+def _factors(problem: Problem, i: int) -> bool:
+    """Whether an agent's Hessian is cheap to factorize."""
+    f = problem.agents[i].objective
+    size, equations = problem.d[i] + problem.q, problem.p[i] + problem.r[i]
+    parts = (getattr(f, name, None) for name in ("x_part", "z_part"))
+    plain = isinstance(f, Separable) and all(
+        part is None or part.isotropic() is not None for part in parts
+    )
+    return (plain or size <= DENSE) and size * equations <= DENSE**2
 
 
 def recovered_curvature(h: Array, augment: float) -> float:

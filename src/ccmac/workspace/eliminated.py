@@ -29,8 +29,9 @@ from ccmac.linalg.factor import Solve, factorized
 from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
-from ccmac.runtime.base import Runtime
+from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import Space, row_dots
+from ccmac.workspace.blocks import block_mean
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.own import OwnQuadratic, entries, parts_of
@@ -38,7 +39,6 @@ from ccmac.workspace.own import OwnQuadratic, entries, parts_of
 RECYCLED = 64  # directions of earlier solves that join a sketch, at most
 ENOUGH = 8  # of them at a time
 LOST = 1e-2  # of the share of a sketch, to rounding
-PIECE = 16  # columns of a sketch that are computed at a time
 
 
 class Whole(NamedTuple):
@@ -169,10 +169,9 @@ class Eliminated:
         coupled, slope, sizes = self.sums(x, self.g_z, self._lengths(), minus=self.b)
         return coupled, slope, float(sizes[0])
 
-    def slope(self) -> tuple[Array, float]:
-        """The last two of :meth:`residual`."""
-        slope, sizes = self.runtime.combine([self.g_z, self._lengths()])
-        return slope[0] * self.problem.n, float(sizes[0, 0]) * self.problem.n
+    def slope(self) -> Rider:
+        """Sum g_i, and last the sum of ||g_i||: rides on the next message."""
+        return self.runtime.ride(np.hstack([self.g_z, self._lengths()]))
 
     def _lengths(self) -> Array:
         return np.sqrt(row_dots(self.g_z, self.g_z))[:, None]
@@ -219,19 +218,15 @@ class Eliminated:
             self.runtime.summed(W.size)
             A, H = self.whole
             return np.asarray(A @ ((A.T @ W).T / H).T)
-        parts = [np.ascontiguousarray(W[:, k : k + PIECE]) for k in range(0, size, PIECE)]
-        [mean] = self.runtime.average_in_pieces(map(self._own_images, parts))
-        ends = np.cumsum([part.size for part in parts])[:-1]
-        images = [piece.reshape(self.m, -1) for piece in np.split(mean, ends)]
-        return np.asarray(np.hstack(images) * self.problem.n)
+        return block_mean(self.runtime, self._own_images, W)[0] * self.problem.n
 
     def _own_images(self, W: Array) -> Array:
-        """A_i H_i^{-1} A_i'W, one flat row an agent."""
+        """A_i H_i^{-1} A_i'W, agent by agent."""
         rows = np.zeros((len(self.A.blocks), self.m, W.shape[1]))
         for k, block in enumerate(self.A.blocks):
             if block is not None:
                 rows[k] = block @ self._solves[k](block.T @ W)
-        return rows.reshape(len(rows), -1)
+        return rows
 
 
 def _divided(diagonal: Array) -> Solve:

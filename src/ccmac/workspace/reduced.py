@@ -79,12 +79,11 @@ class Reduced:
     """
 
     def __init__(
-        self, problem: Problem, runtime: Runtime, table: CurvatureTable, local: LocalEquations,
+        self, problem: Problem, runtime: Runtime, table: CurvatureTable, kernels: list[Kernel],
         supports: Supports | None = None,
     ) -> None:  # fmt: skip
-        self.problem, self.runtime = problem, runtime
+        self.problem, self.runtime, self.kernels = problem, runtime, kernels
         self.packing = Packing(supports, runtime.n, problem.m)
-        self.kernels = _kernels(problem, local)
         m, q = problem.m, problem.q
         self.A = [
             _filled(a, m, d) for a, d in zip(problem.blocks("A"), problem.d.values(), strict=True)
@@ -108,9 +107,11 @@ class Reduced:
         self.beta = np.add.reduce(beta, axis=0)
         self.size_b = np.add.reduce(np.abs(beta), axis=0)
         self.angle, self.doubtful = float(facts[:, 0].max()), bool(facts[:, 1].any())
-        rows_of = table.r
-        used = np.arange(deep)[None, :] < rows_of[:, None]
-        D, e = D.reshape(len(rows_of), deep, q)[used], e.reshape(len(rows_of), deep)[used]
+        counts, n = table.r.astype(int), len(table.r)
+        used = np.arange(deep)[None, :] < counts[:, None]
+        D, e = D.reshape(n, deep, q)[used], e.reshape(n, deep)[used]
+        ends = np.cumsum(counts)
+        self.rows_of = [slice(end - k, end) for end, k in zip(ends, counts, strict=True)]
         unit = _powers(np.linalg.norm(D, axis=1))
         self.D, self.e, self.unit_D = unit[:, None] * D, unit * e, unit
         self.shared = row_space(self.D)
@@ -118,8 +119,8 @@ class Reduced:
         whole = np.add.reduce(squares, axis=0) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
         self.unit = _powers(np.sqrt(whole))
         before = math.hypot(float(np.linalg.norm(self.unit * np.sqrt(whole))), _norm(self.D))
-        rounding = 4 * EPS * (len(rows_of) + m + wide + int(table.d.max(initial=0))) * before
-        rounding += len(rows_of) * EPS_LONG * _norm(self.unit[:, None] * self.size_B)
+        rounding = 4 * EPS * (n + m + wide + int(table.d.max(initial=0))) * before
+        rounding += n * EPS_LONG * _norm(self.unit[:, None] * self.size_B)
         self._decompose(factors, rounding + self.angle * before)
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
@@ -206,7 +207,8 @@ class Reduced:
         )
 
 
-def _kernels(problem: Problem, local: LocalEquations) -> list[Kernel]:
+def kernels_of(problem: Problem, local: LocalEquations) -> list[Kernel]:
+    """Of the agents owned here; no communication."""
     points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
     if local.empty:
         spaces = [row_space(np.zeros((0, d))) for d in problem.d.values()]

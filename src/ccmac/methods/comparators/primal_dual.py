@@ -31,7 +31,7 @@ from ccmac.methods.comparators.tuning import TUNE, refuse_both, tuned
 from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES
 from ccmac.realizations.averaged.build import Wanted, averaged
-from ccmac.realizations.averaged.planner import Aim, Fixed
+from ccmac.realizations.averaged.choices import Aim, Fixed
 from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.objective import proximal
 from ccmac.workspace import Workspace

@@ -25,7 +25,6 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.curvature import CurvatureTable
 
 LEAST_SHARE = 0.25
-DENSE = 3000
 
 
 Solve = Callable[[Array], Array]
@@ -55,22 +54,6 @@ def curvature_shift(table: CurvatureTable) -> Array:
     if not table.separable or not np.isfinite(h).all() or h.min() >= LEAST_SHARE * h.mean():
         return np.zeros(len(h))
     return np.asarray(h.mean() - h)
-
-
-def affordable(work: Workspace) -> bool:
-    """Whether every agent's Hessian is cheap to factorize: small, or a multiple of I by blocks.
-
-    One reduction.
-    """
-    problem, rows = work.problem, []
-    for i, agent in problem.agents.items():
-        size, equations = problem.d[i] + problem.q, problem.p[i] + problem.r[i]
-        parts = (getattr(agent.objective, name, None) for name in ("x_part", "z_part"))
-        plain = isinstance(agent.objective, Separable) and all(
-            part is None or part.isotropic() is not None for part in parts
-        )
-        rows.append([float((plain or size <= DENSE) and size * equations <= DENSE**2)])
-    return bool(work.runtime.gather(np.array(rows)).all())
 
 
 class OwnEquations:

@@ -19,7 +19,6 @@ import scipy.linalg
 from ccmac.inputs import Array
 from ccmac.linalg.factor import factorized
 from ccmac.methods.local.inverse import (
-    DENSE,
     OwnEquations,
     Solve,
     constrained_inverse,
@@ -34,6 +33,7 @@ from ccmac.objectives.function import Function
 from ccmac.objectives.hessians import has_hessian, hessian_at
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
+from ccmac.workspace.curvature import DENSE
 
 
 class OfOneVector(Protocol):

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ccmac.certificates.explicit import ExplicitProof, ExplicitStop
 from ccmac.errors import MethodRefused
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.newton.eliminated import EliminatedNewton
 from ccmac.methods.newton.summed import SummedNewton
 from ccmac.methods.options import option
-from ccmac.methods.sketched import planned_size
-from ccmac.objectives.hessians import has_joint_hessian
 from ccmac.workspace import Workspace
+from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.reduced import Reduced
 
@@ -27,11 +24,9 @@ USUAL = 7  # iterations of the summed form, as counted on random problems (6 to 
 
 
 def summable(work: Workspace) -> Reduced | None:
-    """The equations, where all may know them and every objective has a Hessian; one reduction."""
-    if not {"smooth", "strongly convex"} <= work.capabilities or work.reduced is None:
-        return None
-    rows = [[float(has_joint_hessian(a.objective))] for a in work.problem.agents.values()]
-    return work.reduced if work.runtime.gather(np.array(rows)).all() else None
+    """The equations, where all may know them and every objective has a Hessian."""
+    able = {"smooth", "strongly convex"} <= work.capabilities
+    return work.reduced if able and work.curvature.has_hessian.all() else None
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,11 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, rows, vector
 from ccmac.methods.newton.subspace import ALIKE, ARMIJO
-from ccmac.methods.summed import LocalModel, Whitened, residuals
+from ccmac.methods.summed import Whitened
 from ccmac.objectives.hessians import joint_hessian
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.summed import LocalModel, residuals
 
 LENGTHS = np.array([0.5**j for j in range(8)])
 TRIALS = 12  # steps in a row that were cut, or gained nothing
@@ -68,7 +69,7 @@ class SummedNewton(Iteration[SummedState]):
         models = self._models(state.ahead)
         z, mu = self.space.z(state.ahead)[0], state.mu[0]
         W, move = self.whitened, state.ahead - state.u
-        triangles = np.stack([W.triangle(model.schur()) for model in models])
+        triangles = np.stack([model.triangle() for model in models])
         own = [triangles, residuals(models, z, mu), self._values(state.u, move)]
         sums = [mean[0] * self.problem.n for mean in self.runtime.combine(own)]
         triangle, total, values = sums[0], sums[1], sums[2][:-1]

@@ -13,9 +13,11 @@ from ccmac.linalg.blocks import dense
 from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import KERNEL
-from ccmac.realizations.averaged.planner import Aim, Candidate, Choice, Fixed, Planner
+from ccmac.realizations.averaged.blocks import block_size, build_block_profile
+from ccmac.realizations.averaged.choices import Aim, Candidate, Choice, Fixed
+from ccmac.realizations.averaged.planner import Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
-from ccmac.realizations.averaged.system import AveragedSystem
+from ccmac.realizations.averaged.system import AveragedSystem, Normalizer
 from ccmac.realizations.base import Certificates, Interval, Realized
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.rests import resolved
@@ -60,7 +62,6 @@ def averaged(work: Workspace, wanted: Wanted) -> Realized:
     s0 = table.balance() * math.sqrt(2.0)
     local, shared = _equations(work, wanted)
     system = AveragedSystem(work.space, work.coupling.rescaled(1.0, s0), local, shared)
-    system.prepare_target(right_hand_sides(problem).b)
     rng = np.random.default_rng(wanted.seed)
     if not shared.empty:
         shared.prepare_target()
@@ -69,10 +70,10 @@ def averaged(work: Workspace, wanted: Wanted) -> Realized:
         else:
             _explore_shared(shared, rng)
     system = system.at_scale(s0)
-    choice = _plan(work, system, table, wanted, rng)
+    choice, normalizer = _plan(work, system, table, wanted, rng)
     notes: list[str] = []
     small = table.size <= SMALL_STATE
-    final = _fixed(system, choice, given, rng, notes, small=small)
+    final = _fixed(system, choice, normalizer, given, rng, notes, small=small)
     final.interval = resolved(work, final.interval)
     if given.cross_factor is not None and final.interval.source == "proved":
         final.interval = replace(final.interval, source="supplied")
@@ -91,7 +92,7 @@ def averaged(work: Workspace, wanted: Wanted) -> Realized:
     }
     return Realized(
         "averaged", work.space, objective, final, s, c.outer, "interval", details, choice.table,
-        None if wanted.stand_in else c.iterations, tuple(notes),
+        None if wanted.stand_in else c.iterations, tuple(notes), choice.block,
     )  # fmt: skip
 
 
@@ -108,8 +109,8 @@ def _equations(work: Workspace, wanted: Wanted) -> tuple[LocalEquations, SharedE
 
 
 def _fixed(
-    system: AveragedSystem, choice: Choice, given: Certificates, rng: np.random.Generator,
-    notes: list[str], *, small: bool,
+    system: AveragedSystem, choice: Choice, normalizer: Normalizer | None, given: Certificates,
+    rng: np.random.Generator, notes: list[str], *, small: bool,
 ) -> AveragedSystem:  # fmt: skip
     """The system as planned, with the interval of its normal operator."""
     final = system.at_scale(choice.candidate.s)
@@ -120,7 +121,7 @@ def _fixed(
     source = choice.spectrum.source
     if source == "proved" and not system.shared.empty:
         source = "exhausted"  # as that of D was
-    final.finish(choice.normalizer, cosine, source, common)
+    final.finish(normalizer, cosine, source, common)
     if choice.cosine is None and given.cross_factor is None and not final.empty:
         final.interval = _joint_interval(final, rng, notes, small=small)
     return final
@@ -138,13 +139,14 @@ def structural_cosine(system: AveragedSystem, multiples_bound: float | None) -> 
 def _plan(
     work: Workspace, system: AveragedSystem, table: CurvatureTable, wanted: Wanted,
     rng: np.random.Generator,
-) -> Choice:  # fmt: skip
+) -> tuple[Choice, Normalizer | None]:  # fmt: skip
     problem, space, fixed, given = work.problem, work.space, wanted.fixed, wanted.certificates
     if system.coupling.empty:
+        system.prepare_target(right_hand_sides(problem).b)
         s = table.balance() * math.sqrt(fixed.scale or 1.0)
         constants = table.at(s)
         candidate = Candidate(1.0, s, "none", 0, fixed.outer or 1, constants.condition, 1.0)
-        return Choice(candidate, constants, None, Interval(1.0, 1.0), 0.0)
+        return Choice(candidate, constants, Interval(1.0, 1.0), 0.0), None
     w0 = space.zeros()
     space.x(w0)[...], space.z(w0)[...] = wanted.start
     plain = ExecutionObjective(problem, space)
@@ -155,10 +157,8 @@ def _plan(
     if smooth and not table.quadratic:
         probed = probed_curvature(plain, w0, gradient)
     space.z(w0)[...] /= system.coupling.s
-    small = problem.m <= SMALL
-    steps = fixed.lanczos or (problem.m + 1 if small else LANCZOS_STEPS)
     structure = Structure(table.multiples)
-    profile = build_profile(system, w0, gradient, steps, structure, rng, exhaust=small)
+    profile = _profile(system, w0, gradient, structure, wanted, rng)
     del w0, gradient  # execution vectors: planning needs only their projections
     supplied = None
     if given.mu_HC is not None and given.h is not None:
@@ -167,11 +167,29 @@ def _plan(
     if fixed.floor is not None and fixed.scale is None:
         fixed = replace(fixed, scale=_scale_of(fixed.floor, profile, table))
     cosine = structural_cosine(system, structure.cosine_bound())
+    goal = replace(wanted.goal, by_price=wanted.goal.by_price and profile.block is not None)
     planner = Planner(
-        system, profile, table, wanted.goal, fixed, supplied=supplied, cosine=cosine,
+        system, profile, table, goal, fixed, supplied=supplied, cosine=cosine,
         probed=None if probed is None else _quotients(probed),
     )  # fmt: skip
-    return planner.choose()
+    choice = planner.choose()
+    return choice, planner.normalizer(choice)
+
+
+def _profile(
+    system: AveragedSystem, w0: Array, gradient: Array, structure: Structure, wanted: Wanted,
+    rng: np.random.Generator,
+) -> Profile:  # fmt: skip
+    """From blocks where their lower end is known by structure, else from Lanczos steps."""
+    m, fixed = system.coupling.m, wanted.fixed
+    small = m <= SMALL
+    if not small and fixed.lanczos is None and wanted.certificates.mu_HC is None:
+        size = block_size(system, structure, wanted.goal.costs)
+        if size:
+            return build_block_profile(system, w0, gradient, size, structure, wanted.seed)
+    system.prepare_target(right_hand_sides(system.coupling.problem).b)
+    steps = fixed.lanczos or (m + 1 if small else LANCZOS_STEPS)
+    return build_profile(system, w0, gradient, steps, structure, rng, exhaust=small)
 
 
 def _scale_of(floor: float, profile: Profile, table: CurvatureTable) -> float | None:

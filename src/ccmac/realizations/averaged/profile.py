@@ -12,6 +12,7 @@ values, which the twin plans with.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,15 +20,15 @@ import scipy.linalg
 
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import multiply
-from ccmac.linalg.chebyshev import growth
 from ccmac.linalg.lanczos import Krylov, agreed_dots, lanczos
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.system import AveragedSystem, Deflation
-from ccmac.realizations.base import Interval
-from ccmac.runtime.base import Runtime
+from ccmac.realizations.base import Block, Interval
+from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import piece_sums, row_dots
 
 TOP_MARGIN = 1.1
+DEFLATED = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24)
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,9 @@ class Structure:
 
 
 @dataclass(frozen=True)
-class Profile:
-    """Projected matrices and the data in the Krylov basis; ``m`` is the size of the equation."""
+class Profile(ABC):
+    """Projected matrices and the data in a basis W, and the deflations it allows."""
 
-    krylov: Krylov
     M_A: Array
     M_B: Array
     M_mean: Array
@@ -73,6 +73,88 @@ class Profile:
         values, vectors = scipy.linalg.eigh(self.matrix(s))
         return np.maximum(values, 0.0), vectors
 
+    @property
+    def block(self) -> Block | None:
+        """What is known of S_A apart from the scale."""
+        return None
+
+    @property
+    @abstractmethod
+    def known(self) -> tuple[bool, bool]:
+        """(whether the Ritz values are all eigenvalues there are, whether Range S is spanned)."""
+
+    @abstractmethod
+    def ranks(self, fixed: int | None) -> list[int]:
+        """Sizes of deflations to try."""
+
+    @abstractmethod
+    def top(self, s: float, r: int) -> float:
+        """Largest eigenvalue of S - S W_r T_r^{-1} W_r' S, what a deflation leaves; with margin."""
+
+    @abstractmethod
+    def response(self, s: float, r: int, low: float, top: float, vectors: Array) -> Array:
+        """y' P y for every Ritz vector y, P the deflation."""
+
+    @abstractmethod
+    def deflation(self, system: AveragedSystem, s: float, r: int, spectrum: Interval) -> Deflation:
+        """At scale s."""
+
+
+@dataclass(frozen=True)
+class LanczosProfile(Profile):
+    """From Lanczos vectors."""
+
+    krylov: Krylov
+
+    @property
+    def known(self) -> tuple[bool, bool]:
+        return self.krylov.exhausted, self.krylov.complete
+
+    def ranks(self, fixed: int | None) -> list[int]:
+        """Six steps beyond the deflated vectors show what is left of the top (within 1.02 on every
+        data set tried; with four the margin of 1.1 was not always enough).
+        """
+        k = self.krylov.steps
+        if fixed is not None or self.krylov.exhausted:
+            return [k if self.krylov.exhausted else min(fixed or k, k)] if k else []
+        return [r for r in DEFLATED if r <= k - 6]
+
+    def top(self, s: float, r: int) -> float:
+        """Of the matrix projected on all Lanczos vectors."""
+        M = self.matrix(s)
+        left = M[:, :r]
+        rest = M - left @ np.linalg.solve(M[:r, :r], left.T)
+        return float(np.linalg.eigvalsh((rest + rest.T) / 2)[-1]) * TOP_MARGIN
+
+    def response(self, s: float, r: int, low: float, top: float, vectors: Array) -> Array:
+        """P written in the Krylov basis."""
+        M = self.matrix(s)
+        k = len(M)
+        inverse = np.linalg.inv(M[:r, :r])
+        E = np.zeros((k, k))
+        E[:r] = inverse @ M[:r, :]
+        fine = np.eye(k) - E
+        P = 2.0 / (low + top) * fine @ fine.T
+        P[:r, :r] += inverse
+        return np.asarray(np.einsum("kj,kl,lj->j", vectors, P, vectors))
+
+    def deflation(self, system: AveragedSystem, s: float, r: int, spectrum: Interval) -> Deflation:
+        """Its images cost one averaging unless the structure gives them."""
+        krylov, s0 = self.krylov, system.coupling.s
+        if krylov.exhausted:
+            return _whole_deflation(system, self, s, spectrum)
+        basis = krylov.basis[:r].copy()  # lets the other Krylov vectors go
+        if s == s0 or self.structure.multiples is not None:
+            images = krylov.images(r)
+            if s != s0:
+                images += (s * s - s0 * s0) * (self.structure.floor or 0.0) * basis
+            T = self.matrix(s)[:r, :r]
+        else:
+            images, T = _images(system.at_scale(s), basis)
+        top = max(self.top(s, r), spectrum.low)
+        inverse = np.asarray(np.linalg.inv((T + T.T) / 2), dtype=np.float64)
+        return Deflation(basis, images, inverse, spectrum.low, top)
+
 
 def build_profile(
     system: AveragedSystem,
@@ -83,23 +165,15 @@ def build_profile(
     rng: np.random.Generator,
     *,
     exhaust: bool = False,
-) -> Profile:
+) -> LanczosProfile:
     """Lanczos on S at the system's scaling; ``steps`` + 2 averagings (setup).
 
     ``gradient`` is the unscaled gradient of F at w0 in the execution layout. ``exhaust`` goes on
     until all of Range(S) is spanned.
     """
-    runtime, coupling, space = system.runtime, system.coupling, system.space
-    gx, gz = space.x(gradient), space.z(gradient)
-    kernel_gx = gx if system.local.empty else gx - system.local.project(gx)
-    plain = coupling.rescaled(1.0, 1.0)
-    projected = space.x(w0) - system.local.project(space.x(w0))
-    at_start = coupling.contributions(projected, space.z(w0))[0]
-    part_x = plain.contributions(kernel_gx, None)[0]
-    part_z = plain.contributions(None, gz)[0]
-    squares = np.stack([piece_sums(gx * gx, space.d), row_dots(gz, gz)], axis=1)
-    told = runtime.ride(squares)
-    mean_start, along_x, along_z = runtime.combine([at_start, part_x, part_z])
+    runtime, coupling = system.runtime, system.coupling
+    rows, told = data_rows(system, w0, gradient)
+    mean_start, along_x, along_z = runtime.combine(rows)
     misfit = mean_start - system.target
     s = coupling.s
     noise = rng.standard_normal(coupling.width)
@@ -115,13 +189,30 @@ def build_profile(
     M_B, M_mean = _shared_grams(system, krylov, structure)
     M_A = T - s * s * M_B
     whole = told.value
-    return Profile(
-        krylov, M_A, M_B, M_mean,
+    return LanczosProfile(
+        M_A, M_B, M_mean,
         agreed_dots(runtime, krylov.basis, misfit),
         agreed_dots(runtime, krylov.basis, along_x),
         agreed_dots(runtime, krylov.basis, along_z),
-        float(whole[0]), float(whole[1]), structure,
+        float(whole[0]), float(whole[1]), structure, krylov,
     )  # fmt: skip
+
+
+def data_rows(system: AveragedSystem, w0: Array, gradient: Array) -> tuple[list[Array], Rider]:
+    """What the agents put into the means of H w0, A P grad_x and B grad_z (unscaled).
+
+    The squares of grad_x and grad_z ride on the next message. Cost: 2 A, 2 B, 2 projectors C.
+    """
+    coupling, space = system.coupling, system.space
+    gx, gz = space.x(gradient), space.z(gradient)
+    kernel_gx = gx if system.local.empty else gx - system.local.project(gx)
+    plain = coupling.rescaled(1.0, 1.0)
+    projected = space.x(w0) - system.local.project(space.x(w0))
+    at_start = coupling.contributions(projected, space.z(w0))[0]
+    part_x = plain.contributions(kernel_gx, None)[0]
+    part_z = plain.contributions(None, gz)[0]
+    squares = np.stack([piece_sums(gx * gx, space.d), row_dots(gz, gz)], axis=1)
+    return [at_start, part_x, part_z], system.runtime.ride(squares)
 
 
 def _unit(runtime: Runtime, vector: Array) -> Array:
@@ -159,43 +250,15 @@ def _shared_grams(
 def spectrum_at(profile: Profile, s: float) -> Interval:
     """Interval of S(s): exact when the Krylov space is exhausted, else with margins."""
     values, _ = profile.ritz(s)
-    positive = values[values > KERNEL * values[-1]] if values.size else values
+    positive = values[values > KERNEL * values.max(initial=0.0)]
     if not positive.size:
         return Interval(1.0, 1.0)
-    exhausted = profile.krylov.exhausted
+    exhausted = profile.known[0]
     source = "exhausted" if exhausted else "estimated"
-    high = float(positive[-1]) * (1 + 1e-9 if exhausted else TOP_MARGIN)
+    high = float(positive.max()) * (1 + 1e-9 if exhausted else TOP_MARGIN)
     if floor := profile.structure.floor:
         return Interval(s * s * floor, max(high, s * s * floor), "proved")
-    return Interval(float(positive[0]) * (1 - 1e-9 if exhausted else 0.5), high, source)
-
-
-def deflation_top(profile: Profile, s: float, r: int) -> float:
-    """Largest Ritz value of S - S W_r T_r^{-1} W_r' S: what the deflation leaves of the top."""
-    M = profile.matrix(s)
-    left = M[:, :r]
-    rest = M - left @ np.linalg.solve(M[:r, :r], left.T)
-    return float(np.linalg.eigvalsh((rest + rest.T) / 2)[-1])
-
-
-def build_deflation(
-    system: AveragedSystem, profile: Profile, s: float, r: int, spectrum: Interval
-) -> Deflation:
-    """The deflation at scale s; its images cost one averaging unless the structure gives them."""
-    krylov, s0 = profile.krylov, system.coupling.s
-    if krylov.exhausted:
-        return _whole_deflation(system, profile, s, spectrum)
-    basis = krylov.basis[:r].copy()  # lets the other Krylov vectors go
-    if s == s0 or profile.structure.multiples is not None:
-        images = krylov.images(r)
-        if s != s0:
-            images += (s * s - s0 * s0) * (profile.structure.floor or 0.0) * basis
-        T = profile.matrix(s)[:r, :r]
-    else:
-        images, T = _images(system.at_scale(s), basis)
-    top = max(deflation_top(profile, s, r) * TOP_MARGIN, spectrum.low)
-    inverse = np.asarray(np.linalg.inv((T + T.T) / 2), dtype=np.float64)
-    return Deflation(basis, images, inverse, spectrum.low, top)
+    return Interval(float(positive.min()) * (1 - 1e-9 if exhausted else 0.5), high, source)
 
 
 def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
@@ -207,7 +270,7 @@ def _images(system: AveragedSystem, basis: Array) -> tuple[Array, Array]:
 
 
 def _whole_deflation(
-    system: AveragedSystem, profile: Profile, s: float, spectrum: Interval
+    system: AveragedSystem, profile: LanczosProfile, s: float, spectrum: Interval
 ) -> Deflation:
     """All positive Ritz vectors of an exhausted Krylov space: the inverse on what they span.
 
@@ -224,35 +287,3 @@ def _whole_deflation(
     if krylov.complete:
         return Deflation(basis, images, inverse, 1.0, 1.0)
     return Deflation(basis, images, inverse, spectrum.low, spectrum.high)
-
-
-def chebyshev(degree: int, x: Array) -> Array:
-    """T_degree(x), on [-1, 1] and beyond."""
-    inside = np.cos(degree * np.arccos(np.clip(x, -1, 1)))
-    outside = np.sign(x) ** degree * np.cosh(degree * np.arccosh(np.maximum(np.abs(x), 1.0)))
-    return np.asarray(np.where(np.abs(x) <= 1, inside, outside))
-
-
-def semi_response(theta: Array, low: float, high: float, steps: int) -> Array:
-    """q(theta) of the semi-iteration."""
-    if high <= low:
-        return np.full_like(theta, 1.0 / low)
-    centre, half = (high + low) / 2, (high - low) / 2
-    x = (centre - theta) / half
-    residual = chebyshev(steps, x) / growth(steps, low, high)
-    return np.where(theta > 0, (1 - residual) / np.maximum(theta, 1e-300), 1.0 / centre)
-
-
-def deflation_response(
-    profile: Profile, s: float, r: int, low: float, top: float, vectors: Array
-) -> Array:
-    """y' P y for every Ritz vector y, P the deflation written in the Krylov basis."""
-    M = profile.matrix(s)
-    k = len(M)
-    inverse = np.linalg.inv(M[:r, :r])
-    E = np.zeros((k, k))
-    E[:r] = inverse @ M[:r, :]
-    fine = np.eye(k) - E
-    P = 2.0 / (low + top) * fine @ fine.T
-    P[:r, :r] += inverse
-    return np.asarray(np.einsum("kj,kl,lj->j", vectors, P, vectors))

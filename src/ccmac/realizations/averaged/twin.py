@@ -17,12 +17,13 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import correction_interval
-from ccmac.realizations.averaged.profile import Profile, chebyshev
+from ccmac.realizations.averaged.profile import Profile
 from ccmac.realizations.base import apapc_steps
 from ccmac.workspace.curvature import ScaledCurvature
 
 LONGEST = 20000
 NEGLIGIBLE = 1e-13  # of the top of S: rounding of the Krylov matrices
+SLOWER = 1.5  # times the best bill: candidates beyond are not followed any further
 REACHABLE = 1e-24  # squared relative error that double precision can still reach
 
 
@@ -63,6 +64,10 @@ class Modes:
         self.theta = theta
         self.solutions = self._solve()
 
+    def spread(self, response: Array) -> Array:
+        """A response to the Ritz values, for all modes."""
+        return np.tile(np.concatenate([response, [0.0, 0.0]]), self.copies)
+
     def _solve(self) -> Array:
         """min h w^2/2 + g w  s.t.  row w = -misfit, w_3 = 0, mode by mode."""
         h, g, k = self.hessians, self.gradients, self.rows
@@ -97,81 +102,134 @@ def _ratio(top: Array, bottom: Array) -> Array:
     return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
 
 
-def correction_matrices(setting: Setting) -> tuple[Array, Array]:
-    """(P, offset).
+def chebyshev(degree: Array | int, x: Array) -> Array:
+    """T_degree(x), on [-1, 1] and beyond."""
+    size = np.abs(x)
+    out = np.cos(degree * np.arccos(np.clip(x, -1, 1)))
+    far = size > 1
+    if far.any():
+        outside = np.cosh(degree * np.arccosh(np.maximum(size, 1.0)))
+        out = np.where(far, np.sign(x) ** degree * outside, out)
+    return np.asarray(out)
 
-    The correction of each mode is P w - offset, P = poly(G), G = q k k' + e3 e3'.
+
+def semi_response(theta: Array, low: float, high: float, steps: Array) -> Array:
+    """q(theta) of the semi-iterations, one row for each number of steps."""
+    if high <= low:
+        return np.full((len(steps), len(theta)), 1.0 / low)
+    centre, half = (high + low) / 2, (high - low) / 2
+    x = (centre - theta) / half
+    residual = chebyshev(steps[:, None], x) / chebyshev(steps, np.array(centre / half))[:, None]
+    return np.where(theta > 0, (1 - residual) / np.maximum(theta, 1e-300), 1.0 / centre)
+
+
+class Corrections:
+    """P = poly(G), G = q k k' + e3 e3', of all candidates and modes, arrays (candidates, modes).
+
+    G acts on the plane of u = (a, b, 0)/|.| and e3, where P is the 2 x 2 matrix
+    [[uu, u3], [u3, 33]] = alpha I + beta G; alpha + beta x is the line through poly at the
+    eigenvalues of G.
     """
-    modes = setting.modes
-    k = modes.rows
-    q = np.concatenate([np.concatenate([setting.response, [0.0, 0.0]])] * modes.copies)
-    gram = q[:, None, None] * k[:, :, None] * k[:, None, :]
-    gram[:, 2, 2] += 1.0
-    values, vectors = np.linalg.eigh(gram)
-    centre, half = (setting.high + setting.low) / 2, (setting.high - setting.low) / 2
-    poly = (
-        1.0
-        - chebyshev(setting.outer, (centre - values) / half)
-        / chebyshev(setting.outer, np.array(centre / half))
-        if half > 1e-14 * centre
-        else np.minimum(values / centre, 1.0)
+
+    def __init__(self, settings: list[Setting]) -> None:
+        k = np.stack([st.modes.rows for st in settings])
+        q = np.stack([st.modes.spread(st.response) for st in settings])
+        length = np.hypot(k[..., 0], k[..., 1])
+        self.a, self.b = (_ratio(k[..., j], length) for j in (0, 1))
+        uu, u3, e3 = q * length**2, q * length * k[..., 2], q * k[..., 2] ** 2 + 1.0
+        mean, half = (uu + e3) / 2, np.hypot((uu - e3) / 2, u3)
+        high = mean + half
+        low = np.maximum(_ratio(uu * e3 - u3 * u3, high), 0.0)
+        apart = high - low
+        # Where the two coincide, G is a multiple of I there and the slope does not matter.
+        f_high, f_low = _correction(settings, high), _correction(settings, low)
+        beta = np.where(apart > 1e-9 * high, _ratio(f_high - f_low, apart), 0.0)
+        alpha = f_high - beta * high
+        self.uu, self.u3, self.e3 = alpha + beta * uu, beta * u3, alpha + beta * e3
+
+    def __call__(self, w: Array) -> Array:
+        """P w for vectors (3, candidates, modes)."""
+        u = self.a * w[0] + self.b * w[1]
+        along = self.uu * u + self.u3 * w[2]
+        return np.stack([self.a * along, self.b * along, self.u3 * u + self.e3 * w[2]])
+
+    def keep(self, kept: Array) -> None:
+        """Only these candidates."""
+        for name, value in vars(self).items():
+            setattr(self, name, value[kept])
+
+
+def _correction(settings: list[Setting], values: Array) -> Array:
+    """poly of every candidate at its row of values."""
+    low, high, outer = (
+        np.array(v)[:, None]
+        for v in zip(*((s.low, s.high, s.outer) for s in settings), strict=True)
     )
-    poly = np.where(values > 1e-13, poly, 0.0)
-    P = np.einsum("mij,mj,mkj->mik", vectors, poly, vectors)
-    return P, np.einsum("mij,mj->mi", P, modes.solutions)
+    centre, half = (high + low) / 2, (high - low) / 2
+    narrow = half <= 1e-14 * centre
+    safe = np.where(narrow, centre, half)
+    poly = 1.0 - chebyshev(outer, (centre - values) / safe) / chebyshev(outer, centre / safe)
+    poly = np.where(narrow, np.minimum(values / centre, 1.0), poly)
+    return np.where(values > 1e-13, poly, 0.0)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # candidates may diverge; those are dropped
 def predict(
     settings: list[Setting], target: float, measure: tuple[float, float],
-    mind_the_time: Callable[[], object] = lambda: None,
+    mind_the_time: Callable[[], object] = lambda: None, *, by_price: bool = False,
+    known: float = math.inf,
 ) -> Array:  # fmt: skip
     """Iterations until the squared error, relative to the start, is at most ``target``.
 
     ``measure`` weighs the x and z coordinates of the error in the user's variables (times s^2 for
-    z). Candidates that can no longer win are dropped (their prediction is inf). ``mind_the_time``
-    is called now and then; what it raises ends the prediction.
+    z); ``by_price`` takes the error of the minimisers at the current price. Candidates that can no
+    longer win, also against a bill that is ``known``, are dropped (their prediction is inf).
+    ``mind_the_time`` is called now and then; what it raises ends the prediction.
     """
     count, modes = len(settings), [st.modes for st in settings]
     target = max(target, REACHABLE)
-    P, offset = (np.stack(v) for v in zip(*map(correction_matrices, settings), strict=True))
-    h = np.stack([m.hessians for m in modes])
-    g = np.stack([m.gradients for m in modes])
-    solution = np.stack([m.solutions for m in modes])
-    weights = np.stack([[measure[0], measure[1] * m.s**2, 0.0] for m in modes])[:, None, :]
+    P = Corrections(settings)
+    h, g, solution = (
+        np.ascontiguousarray(np.stack(v).transpose(2, 0, 1))
+        for v in zip(*((m.hessians, m.gradients, m.solutions) for m in modes), strict=True)
+    )
+    weights = np.array([[measure[0], measure[1] * m.s**2, 0.0] for m in modes]).T[:, :, None]
     steps = []
     for st in settings:
         low, high = correction_interval(st.low, st.high, st.outer)
         mu, L = st.modes.constants.mu, st.modes.constants.L
         steps.append([*apapc_steps(mu, L, low, high), mu])
-    tau, eta, theta, rho = (np.array(v)[:, None, None] for v in zip(*steps, strict=True))
+    tau, eta, theta, rho = (np.array(v)[:, None] for v in zip(*steps, strict=True))
     bill = np.array([st.weight for st in settings])
-    start = np.sum(weights * solution**2, axis=(1, 2))
-    result = np.full(count, np.inf)
-    alive = np.arange(count)
+    start = np.sum(weights * solution**2, axis=(0, 2))
+    offset, flat = P(solution), 1.0 / np.maximum(h, 1e-300)
+    result, alive = np.full(count, np.inf), np.arange(count)
     w, wf, p = np.zeros_like(g), np.zeros_like(g), np.zeros_like(g)
-    best = math.inf
+    best = known
     for iteration in range(1, LONGEST + 1):
         if iteration % 100 == 0:
             mind_the_time()
         wg = tau * w + (1 - tau) * wf
         half = (w - eta * (h * wg + g - rho * wg + p)) / (1 + eta * rho)
-        r = theta * (np.einsum("cmij,cmj->cmi", P, half) - offset)
+        r = theta * (P(half) - offset)
         p = p + r
         new = half - eta / (1 + eta * rho) * r
         wf = wg + 2 * tau / (2 - tau) * (new - w)
         w = new
-        error = np.sum(weights * (w - solution) ** 2, axis=(1, 2))
+        off = (g + p) * flat + solution if by_price else w - solution
+        error = np.einsum("ick,ic->c", off * off, weights[:, :, 0])
         done = error <= target * start
         if done.any():
             result[alive[done]] = iteration
             best = min(best, float(np.min(iteration * bill[done])))
-        keep = ~done & ((iteration + 1) * bill < 1.5 * best) & np.isfinite(error)
+        keep = ~done & ((iteration + 1) * bill < SLOWER * best) & np.isfinite(error)
         if not keep.all():
             if not keep.any():
                 break
             alive, bill, start = alive[keep], bill[keep], start[keep]
-            P, offset, h, g, solution = (v[keep] for v in (P, offset, h, g, solution))
-            weights, tau, eta, theta, rho = (v[keep] for v in (weights, tau, eta, theta, rho))
-            w, wf, p = w[keep], wf[keep], p[keep]
+            P.keep(keep)
+            h, g, solution, offset, flat, weights, w, wf, p = (
+                v[:, keep] for v in (h, g, solution, offset, flat, weights, w, wf, p)
+            )
+            tau, eta, theta, rho = (v[keep] for v in (tau, eta, theta, rho))
     return result

@@ -1,0 +1,158 @@
+"""One agent's share of a proof: what it tells of a point w = (x, z) at a coupled price y.
+
+All of it is computed in extended precision with its own blocks; the point may carry more digits
+than a double has, so that what is proved of it is not the rounding of the point.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ccmac.inputs import Array
+from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product
+from ccmac.linalg.tolerances import EPS
+from ccmac.workspace import Workspace
+from ccmac.workspace.reduced import Reduced
+
+NUMBERS = 10  # of a share beside its vectors
+
+
+@dataclass(frozen=True)
+class Told:
+    """A share: the row that travels, and what the agent keeps of it."""
+
+    row: Array
+    gradient: Long
+    multiplier: Array  # of C, with the sign of the Lagrangian
+
+
+@dataclass(frozen=True)
+class Heard:
+    """The shares of all agents, summed: misfit of the coupled rows and grad_z at the point, misfit
+    at its rounding to doubles, and numbers.
+    """
+
+    misfit: Array  # rows of halves
+    slopes: Array
+    rounded: Array
+    noise: float  # of the sum of the grad_z
+    stationarity: float
+    size: float  # ||x|| as rounded
+    off: float  # distance from the local equations
+    scaled: float  # norm of the scaled A
+    value: float
+    local: float  # violation of the local rows, as rounded
+    tail: float  # what rounding takes from x
+    price_tail: float  # and from A'y
+    long_size: float  # ||x||
+
+    @classmethod
+    def of(cls, table: Array, m: int, q: int) -> Heard:
+        """From all agents' rows."""
+        misfit, slopes, rounded, numbers = np.split(
+            table, np.cumsum([2 * m, 2 * q, m]), axis=1
+        )  # fmt: skip
+        totals = [float(v) for v in np.add.reduce(numbers, axis=0)]
+        noise, r, size, off, scaled, value, local, tail, price_tail, long_size = totals
+        sizes = float(np.sum(np.linalg.norm(slopes[:, :q], axis=1)))
+        noise += len(table) * EPS_LONG * sizes
+        root = math.sqrt
+        return cls(
+            misfit, slopes, np.add.reduce(rounded, axis=0), noise, root(r), root(size), root(off),
+            root(scaled), value, root(local), root(tail), root(price_tail), root(long_size),
+        )  # fmt: skip
+
+
+class Share:
+    """One agent's blocks, and its gradient with a bound on its rounding."""
+
+    def __init__(self, work: Workspace, reduced: Reduced, k: int, L: float) -> None:
+        self.i = list(work.problem.agents)[k]
+        agent = work.problem.agents[self.i]
+        self.objective, self.d, self.q = agent.objective, work.problem.d[self.i], work.problem.q
+        self.A, self.B, self.C = reduced.A[k], reduced.B[k], reduced.C[k]
+        self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
+        self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
+        self.kernel, self.L = reduced.kernels[k], L
+        self.scaled = norm(reduced.unit[:, None] * self.A)
+        self.quadratic = None
+        if "quadratic" in self.objective.capabilities:
+            H, g, _ = self.objective.quadratic(self.d, self.q)
+            self.quadratic = (H.toarray() if hasattr(H, "toarray") else np.asarray(H)), g
+
+    def gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
+        """(grad f_i, bound on its rounding); of other functions than quadratics at doubles."""
+        u = np.concatenate([x, z])
+        if self.quadratic is not None:
+            H, g = self.quadratic
+            sizes = np.abs(H) @ np.abs(u).astype(np.float64) + np.abs(g)
+            rounding = (len(u) + 2) * EPS_LONG * float(np.linalg.norm(sizes)) * (1 + 8 * EPS)
+            return product(H, u) - g, rounding
+        x, z = x.astype(np.float64), z.astype(np.float64)
+        slope = np.concatenate(self.objective.gradient(x, z))
+        size = self.L * norm(u) + float(np.linalg.norm(slope))
+        return slope.astype(np.longdouble), 2 * EPS * (len(u) + 2) * size
+
+    def misfit(self, x: Array | Long, z: Array | Long) -> Long:
+        """A_i x_i + B_i z - b_i."""
+        return product(self.A, x) + product(self.B, z) - self.b
+
+    def onto_local(self, x: Array | Long) -> Long:
+        """The nearest point to x on {C_i x = c_i}, as far as the kernel is known."""
+        space, x = self.kernel.space, x.astype(np.longdouble)
+        if not space.rank:
+            return x
+        lacks = (self.c - product(self.C, x)).astype(np.float64)
+        return np.asarray(x + space.basis @ space.coordinates(lacks))
+
+    def inside(self, v: Array) -> Array:
+        """The part of v in ker C_i."""
+        N = self.kernel.basis
+        return np.asarray(N @ (N.T @ v))
+
+    def local_distance(self, x: Array | Long) -> float:
+        """From {C_i x = c_i}: the violation of the unit rows over their least singular value."""
+        space = self.kernel.space
+        if not space.rank:
+            return 0.0
+        unit = space.inverse_lengths
+        off = norm(unit * (product(self.C, x) - self.c))
+        size = norm(unit[:, None] * self.C) * norm(x) + norm(unit * self.c)
+        off += (self.d + 4) * EPS_LONG * size + 2 * EPS * off
+        least = float(space.singular[-1]) - 4 * EPS * sum(self.C.shape) * float(space.singular[0])
+        return off / least if least > 0 else math.inf
+
+    def stationarity(
+        self, gradient: Long, rounding: float, price: Array | Long
+    ) -> tuple[float, Array]:
+        """(dist(grad_x + A'y, Range C') by a multiplier of C, that multiplier)."""
+        total, space = gradient + product(self.A.T, price), self.kernel.space
+        kappa = space.multipliers(space.basis.T @ total.astype(np.float64))
+        # What rounding left of it is a multiple of C' too.
+        left = total - product(self.C.T, kappa)
+        more = space.multipliers(space.basis.T @ left.astype(np.float64))
+        left, whole = left - product(self.C.T, more), kappa.astype(np.longdouble) + more
+        size = norm(np.abs(self.C).T @ (np.abs(kappa) + np.abs(more)))
+        spread = norm(np.abs(self.A).T @ np.abs(price)) + size
+        noise = rounding + (len(price) + 2 * len(kappa) + 3) * EPS_LONG * (spread + norm(gradient))
+        return norm(left) + noise, np.asarray(-whole.astype(np.float64))
+
+    def tell(self, x: Long, z: Long, price: Long) -> Told:
+        """The share at a point, which is also looked at as rounded to doubles."""
+        gradient, rounding = self.gradient(x, z)
+        r, multiplier = self.stationarity(gradient[: self.d], rounding, price)
+        x_high, z_high = x.astype(np.float64), z.astype(np.float64)
+        off, low = self.local_distance(x), (price - price.astype(np.float64)).astype(np.float64)
+        numbers = [
+            rounding, r * r, norm(x_high) ** 2, off * off, self.scaled**2,
+            self.objective.value(x_high, z_high), norm(product(self.C, x_high) - self.c) ** 2,
+            norm(x - x_high) ** 2, norm(self.A.T @ low) ** 2, norm(x) ** 2,
+        ]  # fmt: skip
+        rounded = self.misfit(x_high, z_high).astype(np.float64)
+        row = np.concatenate(
+            [halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded, numbers]
+        )
+        return Told(row, gradient, multiplier)

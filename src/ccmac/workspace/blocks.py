@@ -1,0 +1,52 @@
+"""Blocks of common vectors: one averaging carries the images of many, at the rounds of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import chain
+
+import numpy as np
+
+from ccmac.inputs import Array
+from ccmac.ledger import Costs
+from ccmac.runtime.base import FLOAT_BYTES, Runtime
+
+PIECE = 16  # columns of a block that are computed at a time
+LARGEST = 64  # vectors of a block
+HALVING = 32  # vectors that halve the iterations, as seen on real data
+FLOATS = 2**27  # that all agents may put into one block
+
+
+def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: bool = False) -> int:
+    """Vectors of a sketch: the least of round k + byte (r + k) where k halves every HALVING.
+
+    Twice as many at most where solves come ``again``.
+    """
+    averaging = runtime.averaging
+    round_price = costs.round * averaging.rounds
+    row_price = costs.byte * FLOAT_BYTES * averaging.floats_sent * m
+    if not round_price:
+        return 0
+    most = min(2 * LARGEST if again else LARGEST, m // 4, FLOATS // (m * runtime.n))
+    return min(most, int(HALVING * math.log2(1 + round_price / row_price)) if row_price else most)
+
+
+def block_mean(
+    runtime: Runtime, own: Callable[[Array], Array], W: Array, beside: Array | None = None
+) -> tuple[Array, Array]:
+    """Means over agents of their images of W (m x r), and of the rows ``beside``: one averaging.
+
+    ``own`` gives the images of some columns, shape (agents, m, columns).
+    """
+    parts = [np.ascontiguousarray(W[:, k : k + PIECE]) for k in range(0, W.shape[1], PIECE)]
+    rows = np.zeros((len(runtime.owned), 0)) if beside is None else beside
+
+    def flat(part: Array) -> Array:
+        return own(part).reshape(len(rows), -1)
+
+    [mean] = runtime.average_in_pieces(chain([rows], map(flat, parts)))
+    first = rows.shape[1]
+    ends = first + np.cumsum([part.size for part in parts])[:-1]
+    images = [piece.reshape(len(W), -1) for piece in np.split(mean[first:], ends - first)]
+    return np.hstack(images), mean[None, :first]
