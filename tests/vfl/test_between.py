@@ -42,7 +42,7 @@ tol = 1e-8
 """
 
 
-def written(folder: Path, loss: str, y: Any) -> None:
+def written(folder: Path, loss: str, y: Any, more: str = "") -> None:
     """Tables in different row orders, and what each party says of itself."""
     for k, (party, columns) in enumerate(COLUMNS.items()):
         table = TABLE[columns].assign(**({"y": y} if party == "lab" else {}))
@@ -53,6 +53,7 @@ def written(folder: Path, loss: str, y: Any) -> None:
             f'new = "{party}-n.csv"\nkey = "id"\nout = "{party}"\n'
             + ('label = "y"\n' if party == "lab" else "")
             + MODEL.format(loss=loss)
+            + more
         )
 
 
@@ -130,9 +131,9 @@ def test_rows_are_joined_by_hashes_of_their_keys() -> None:
 
 
 def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
-    """Three processes that know their neighbors alone, over TLS on the loopback."""
+    """Three processes that know their neighbors alone, over TLS on the loopback; masked sums."""
     pytest.importorskip("cryptography")
-    written(tmp_path, "squared", SCORES)
+    written(tmp_path, "squared", SCORES, 'averaging = "masked"\n')
     assert main(["keys", str(tmp_path / "keys"), "--agents", "3"]) == 0
     ports = dict(zip(COLUMNS, free_ports(3), strict=True))
     for i, party in enumerate(COLUMNS):
@@ -145,15 +146,20 @@ def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
         with (tmp_path / f"{party}.toml").open("a") as stream:
             stream.write(link)
     run = [sys.executable, "-c", "from ccmac.cli.main import run; run()", "vfl"]
-    jobs = [subprocess.Popen([*run, "party", str(tmp_path / f"{party}.toml")], text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            for party in COLUMNS]  # fmt: skip
-    for job in jobs:
-        output, errors = job.communicate(timeout=100)
-        assert job.returncode == 0, f"{output}\n{errors}"
+    for command in ("party", "predict"):
+        jobs = [subprocess.Popen([*run, command, str(tmp_path / f"{party}.toml")], text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for party in COLUMNS]  # fmt: skip
+        for job in jobs:
+            output, errors = job.communicate(timeout=100)
+            assert job.returncode == 0, f"{output}\n{errors}"
     joined = Ridge(0.05 * ROWS).fit(TABLE[:ROWS], SCORES[:ROWS])
     coef = [read_model(tmp_path / party / "model.json").coef[:, 0] for party in COLUMNS]
     np.testing.assert_allclose(np.concatenate(coef), joined.coef_, rtol=1e-5)
+    known = pd.Series(joined.predict(TABLE[ROWS:]), index=KEYS[ROWS:])
+    for party in COLUMNS:
+        found = pd.read_csv(tmp_path / party / "predictions.csv", index_col="key").iloc[:, 0]
+        np.testing.assert_allclose(found.loc[known.index], known, rtol=1e-5)
 
 
 def test_a_party_is_an_agent() -> None:

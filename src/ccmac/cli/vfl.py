@@ -24,6 +24,7 @@ from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.runtime import Runtime
+from ccmac.runtime.averaging import by_name
 from ccmac.storage import generations
 from ccmac.storage.files import atomic_write
 from ccmac.texts import MEGABYTE, cut, dumps, loads, read_text, shown
@@ -113,14 +114,14 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
     if me.party not in me.parties:
         raise InputError(f"{file}: party {shown(me.party)} is not in its own list of parties")
     network = as_network(me.model.network, len(me.parties))
+    averaging = by_name(network, me.model.averaging)
     if me.link is None:
         from ccmac.runtime.mpi import guard
 
         with guard():
-            yield make_runtime(network, "mpi", "auto")
+            yield make_runtime(network, "mpi", me.model.averaging)
         return
     from ccmac.cli.agent import Owner
-    from ccmac.runtime.averaging import by_name
     from ccmac.runtime.owners import between_owners
     from ccmac.storage.owner import Mine, Public
 
@@ -131,7 +132,7 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
         link.listen, near, patience=link.patience, wait=link.wait,
     )  # fmt: skip
     public = Public(len(me.parties), 0, 0, me.model.network, names=link.names)
-    asked = Owner(file, mine, public, network, by_name(network, "auto"))
+    asked = Owner(file, mine, public, network, averaging)
     with asked.links(None) as links:
         links.start()
         yield between_owners(links, network, asked.averaging)

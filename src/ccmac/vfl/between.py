@@ -48,6 +48,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     join: str = "strict"
     salt: str = ""
     network: str = "complete"
+    averaging: str = "auto"
     method: str = "auto"
     tol: float = 1e-6
     max_iterations: int | None = None

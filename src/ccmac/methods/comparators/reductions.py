@@ -105,8 +105,8 @@ class CoupledForm:
         """(A'_i u_i)_i, one row per agent. Cost: 1 A, 1 B (and C, D as rows)."""
         m, q = self.problem.m, self.space.q
         x, z = self.space.x(w), self.space.z(w)
-        head = self.A.forward(x).reshape(-1, m)
-        head += self.B.forward(z).reshape(-1, m)
+        head = self.A.forward(x).reshape(self.space.count, m)
+        head += self.B.forward(z).reshape(self.space.count, m)
         if self.width == m:
             return head
         out = np.zeros((self.space.count, self.width))
