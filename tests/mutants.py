@@ -34,6 +34,7 @@ DEFAULT = ("certificates", "linalg", "workspace/reduced.py", "methods")
 TESTS = {
     "certificates/proof.py": ("certificates/test_proof.py", "certificates/test_proof_rounding.py"),
     "certificates/infeasibility.py": ("certificates/test_infeasibility.py",),
+    "certificates/conflicts.py": ("certificates/test_infeasibility.py",),
     "certificates/recession.py": ("certificates/test_recession.py",),
     "certificates/stopping.py": (
         "certificates/test_stopping.py", "certificates/test_proof_stop.py",

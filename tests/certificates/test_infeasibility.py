@@ -17,14 +17,8 @@ from adversarial.draft import Array, Draft
 from adversarial.exact import Exact
 from adversarial.judge import proof_numbers
 from ccmac import Agent, Network, Problem
-from ccmac.certificates.infeasibility import (
-    REACH,
-    Conflicts,
-    Infeasibility,
-    _defect,
-    claimed,
-    contradiction,
-)
+from ccmac.certificates.conflicts import Conflicts, _defect, contradiction
+from ccmac.certificates.infeasibility import REACH, Infeasibility, claimed
 from ccmac.certificates.prices import Recovery
 from ccmac.linalg.extended import EPS_LONG
 from ccmac.linalg.ranks import row_space
@@ -240,7 +234,7 @@ def test_a_contradiction_costs_one_more_gathering() -> None:
     assert work.reduced is not None
     before = work.ledger.of("solve")
     assert conflicts.own() is None
-    assert work.ledger.of("solve") - before == work.runtime.gather_cost(4)
+    assert work.ledger.of("solve") - before == work.runtime.gather_cost(5)
     before = work.ledger.of("solve")
     assert conflicts.together(work.reduced) is not None
     assert (work.ledger.of("solve") - before)["reductions"] == 1

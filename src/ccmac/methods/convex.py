@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from ccmac.certificates.gap import Gap, GapCertifier, Goal
+from ccmac.certificates.gap import Gap, Goal
+from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.certificates.gap_stopping import GapStop
 from ccmac.errors import InputError
 from ccmac.inputs import Array

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,48 +17,12 @@ import numpy as np
 from ccmac.certificates.stopping import Check, Stopping
 from ccmac.errors import GradientError, OutOfTime
 from ccmac.inputs import Array
-from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
+from ccmac.methods.progress import Report
 from ccmac.runtime.base import Rider
 from ccmac.runtime.notes import never
 from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.trace import Trace
-
-Report = Callable[[int, float, float, Ledger], None]
-
-
-@contextmanager
-def reporter(
-    wanted: bool | None, root: bool, name: str, predicted: float | None
-) -> Iterator[Report | None]:
-    """Yield a report function (None when silent). ``wanted`` None: only in a terminal."""
-    show = sys.stderr.isatty() if wanted is None else wanted
-    if not (show and root):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed:.0f} it  {task.fields[error]}  {task.fields[rounds]} rounds"),
-        TimeElapsedColumn(),
-    )
-    total = predicted if predicted is not None and math.isfinite(predicted) else None
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=total, error="", rounds=0)
-
-        def report(count: int, bound: float, relative: float, ledger: Ledger) -> None:
-            fields: dict[str, object] = {"rounds": f"{ledger['rounds']:,}"}
-            if math.isfinite(bound):
-                fields["error"] = f"bound {bound:.1e}"
-            elif math.isfinite(relative):
-                fields["error"] = f"error {relative:.1e}"
-            bar.update(task, completed=count, **fields)  # type: ignore[arg-type]
-
-        yield report
-
 
 HEALTH_EVERY = 10
 ABANDONED = (
@@ -135,7 +98,7 @@ class Settings:
     observer: Observer | None = None
     energy: Callable[[Any], float] | None = None
     callback: Callable[[int, Any], object] | None = None
-    report: Callable[[int, float, float, Ledger], None] | None = None
+    report: Report | None = None
     saver: Saver | None = None
     first: int = 0
     begun: float | None = None  # time.perf_counter() of the call; None: now
@@ -144,8 +107,7 @@ class Settings:
 
 def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcome:
     """Run until a goal, a limit, an interruption or a blow-up ends it."""
-    runtime = iteration.space.runtime
-    ledger = runtime.ledger
+    runtime, ledger = iteration.space.runtime, iteration.space.runtime.ledger
     runtime.notes.stop = False
     begun = time.perf_counter() if settings.begun is None else settings.begun
     health = _Health(iteration)
@@ -178,10 +140,8 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
             settings.trace.record(count, seconds, ledger, relative_error, bound, energy)
             if settings.report is not None:
                 settings.report(count, bound, relative_error, ledger)
-            if settings.observer is not None and relative_error <= settings.observer.tol:
-                status = "optimal"
-                break
-            if check is not None and check.done:
+            seen = settings.observer is not None and relative_error <= settings.observer.tol
+            if seen or (check is not None and check.done):
                 status = "optimal"
                 break
             health.ask(state, count)
@@ -203,8 +163,8 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 status = "finished"
                 break
     runtime.notes.asked = never
-    seconds = time.perf_counter() - begun
-    return Outcome(status, state, count, check, relative_error, seconds, notes)
+    spent = time.perf_counter() - begun
+    return Outcome(status, state, count, check, relative_error, spent, notes)
 
 
 def _step(iteration: Iteration[Any], state: State, count: int, timed: bool) -> tuple[State, bool]:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import platform
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy
 
 from ccmac.certificates.certifier import Certifier
+from ccmac.certificates.conflicts import Conflicts
 from ccmac.certificates.error_bound import Bound
-from ccmac.certificates.infeasibility import Conflicts, Infeasibility
+from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
 from ccmac.certificates.proof import Proved
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
-from ccmac.methods.base import Prepared
+from ccmac.methods.base import Prepared, Request
 from ccmac.methods.driver import Outcome
 from ccmac.plans import Plan
 from ccmac.problem import Problem
@@ -51,53 +52,72 @@ def finish(
             x, z = bound.x, np.broadcast_to(bound.z, z.shape)
         elif bound is not None and judge is not None:
             x, z = judge.space.x(bound.w), judge.copies(bound.w)
-        residuals: dict[str, float] = {}
-        multipliers: Multipliers | None = None
-        infeasibility: Infeasibility | None = None
-        values: Rider | None = None
-        report = bound.report if isinstance(bound, Proved) else None
-        if report is not None:
-            residuals, multipliers, mean = dict(report.residuals), report.multipliers, z[:1]
+        if isinstance(bound, Proved) and bound.report is not None:
+            seen = Seen(z[:1], dict(bound.report.residuals), bound.report.multipliers)
+            seen.objective = bound.report.objective
         elif recovery is None or status == "diverged":
-            mean = runtime.average(z)
-            values = None if status == "diverged" else _values(problem, runtime, x, mean)
+            seen = Seen(runtime.average(z))
+            if status != "diverged":
+                seen.objective = float(_values(problem, runtime, x, seen.mean).value[0])
         else:
-            residuals, mean, _ = recovery.violations(x, z)
-            values = _values(problem, runtime, x, mean)
-            if isinstance(bound, Proved):
-                multipliers = recovery.multipliers(
-                    bound.gradient_x.copy(), bound.gradient_z.copy(), bound.price[None]
-                )
-            elif bound is not None and judge is not None:
-                # A point that was not repaired proves nothing about the equations.
-                if check is not None and check.certificate is bound:
-                    infeasibility = _diagnose(work, recovery, judge, bound, residuals)
-                multipliers = _prices(recovery, judge, bound)
+            repaired = check is not None and check.certificate is bound
+            seen = _looked(work, prepared, recovery, bound, (x, z), repaired=repaired)
         if bound is not None:
-            residuals["stationarity"] = bound.stationarity
-        objective = math.nan if values is None else float(values.value[0])
-        if report is not None:
-            objective = report.objective
+            seen.residuals["stationarity"] = bound.stationarity
     rests = _rests_on(prepared, bound, work)
-    if infeasibility is not None:
+    if seen.infeasibility is not None:
         status = "infeasible"
     elif status == "optimal" and bound is not None and rests == "estimated":
         status = "converged"
-    error = math.nan if bound is None or infeasibility is not None else bound.error
+    error = math.nan if bound is None or seen.infeasibility is not None else bound.error
     checked = [] if prepared.stopping is None else prepared.stopping.notes
     warnings = [*warnings, *prepared.notes, *checked]
     return Result(
-        _split(problem, x), np.array(mean[0]), multipliers, status,
-        objective=objective, residuals={name: float(value) for name, value in residuals.items()},
+        _split(problem, x), np.array(seen.mean[0]), seen.multipliers, status,
+        objective=seen.objective, residuals={k: float(v) for k, v in seen.residuals.items()},
         error_bound=math.nan if rests == "estimated" else error,
         error_estimate=error if rests == "estimated" else math.nan,
         iterations=outcome.iterations, seconds=outcome.seconds,
         relative_error=outcome.relative_error, ledger=runtime.ledger, trace=trace, plan=plan,
         certificates={**prepared.certificates, **_facts(work, bound, rests)},
         provenance=provenance(runtime, seed),
-        infeasibility=infeasibility, warnings=warnings, agents=runtime.owned,
+        infeasibility=seen.infeasibility, warnings=warnings, agents=runtime.owned,
         _problem=problem if problem.complete else None,
     )  # fmt: skip
+
+
+@dataclass
+class Seen:
+    """What is known of the point returned: the mean of z, violations, prices, a conflict, F."""
+
+    mean: Array
+    residuals: dict[str, float] = field(default_factory=dict)
+    multipliers: Multipliers | None = None
+    infeasibility: Infeasibility | None = None
+    objective: float = math.nan
+
+
+def _looked(
+    work: Workspace, prepared: Prepared, recovery: Recovery, bound: Bound | Proved | None,
+    point: tuple[Array, Array], *, repaired: bool,
+) -> Seen:  # fmt: skip
+    """Violations, values and prices where nothing has told them yet.
+
+    A point that was not ``repaired`` proves nothing about the equations.
+    """
+    x, z = point
+    residuals, mean, _ = recovery.violations(x, z)
+    values, seen = _values(work.problem, work.runtime, x, mean), Seen(mean, residuals)
+    if isinstance(bound, Proved):
+        seen.multipliers = recovery.multipliers(
+            bound.gradient_x.copy(), bound.gradient_z.copy(), bound.price[None]
+        )
+    elif bound is not None and prepared.judge is not None:
+        if repaired:
+            seen.infeasibility = _diagnose(work, recovery, prepared.judge, bound, residuals)
+        seen.multipliers = _prices(recovery, prepared.judge, bound)
+    seen.objective = float(values.value[0])
+    return seen
 
 
 def _verdict(prepared: Prepared, outcome: Outcome) -> tuple[str, Check | None]:
@@ -134,6 +154,16 @@ def unbounded_result(work: Workspace, direction: Recession, seed: int) -> Result
         objective=-math.inf, certificates=found, ledger=runtime.ledger,
         provenance=provenance(runtime, seed), warnings=[direction.message], agents=runtime.owned,
         _problem=problem if problem.complete else None,
+    )  # fmt: skip
+
+
+def late_result(work: Workspace, request: Request, seconds: float) -> Result:
+    """The start, about which nothing is known: time was over in the setup."""
+    return Result(
+        _split(work.problem, request.x0), request.z0, None, "max_iterations",
+        seconds=seconds, ledger=work.ledger,
+        warnings=["the time limit passed during the setup; raise max_seconds"],
+        provenance=provenance(work.runtime, request.seed), agents=work.runtime.owned,
     )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.infeasibility import Conflicts, Infeasibility
+from ccmac.certificates.conflicts import Conflicts
+from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
@@ -21,16 +22,17 @@ from ccmac.errors import OutOfTime
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
-from ccmac.methods.driver import Outcome, Settings, drive, reporter
+from ccmac.methods.driver import Outcome, Settings, drive
 from ccmac.methods.energy import Energy
 from ccmac.methods.finish import (
     finish,
     infeasible_result,
-    provenance,
+    late_result,
     unbounded_result,
     without_solution,
 )
 from ccmac.methods.identity import Asked
+from ccmac.methods.progress import reporter
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.methods.start import names_of, observer_of, positions, probed
 from ccmac.plans import Alternative, Plan
@@ -136,21 +138,11 @@ class Run:
         try:
             found = self._solve(limits)
         except OutOfTime:
-            found = self._out_of_time()
+            found = late_result(self.work, self.request, time.perf_counter() - self.begun)
         finally:
             self.work.runtime.limit(math.inf)
         self.found = found
         return replace(in_users_rows(self.work, found), names=names_of(self.work))
-
-    def _out_of_time(self) -> Result:
-        """The start, about which nothing is known."""
-        work, ends = self.work, np.cumsum(list(self.work.problem.d.values()))[:-1]
-        return Result(
-            np.split(self.request.x0, ends), self.request.z0, None, "max_iterations",
-            seconds=time.perf_counter() - self.begun, ledger=work.ledger,
-            warnings=["the time limit passed during the setup; raise max_seconds"],
-            provenance=provenance(work.runtime, self.request.seed), agents=work.runtime.owned,
-        )  # fmt: skip
 
     def _solve(self, limits: Limits) -> Result:
         work, saver = self.work, self._saver(limits)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ccmac.certificates.gap import GapCertifier, Goal, execution_radius
+from ccmac.certificates.gap import Goal, execution_radius
+from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
 from ccmac.errors import MethodRefused
 from ccmac.linalg.chebyshev import outer_degree

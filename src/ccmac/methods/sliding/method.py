@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ccmac.certificates.gap import GapCertifier, execution_radius
+from ccmac.certificates.gap import execution_radius
+from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods.base import Prepared, Request

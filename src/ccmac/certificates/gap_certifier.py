@@ -1,0 +1,194 @@
+"""Gaps of points of a realization: values, repairs and multipliers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from ccmac.certificates.certifier import Certifier, Later, zero
+from ccmac.certificates.gap import Gap, Goal, estimated_radius, execution_radius, strong_distance
+from ccmac.inputs import Array
+from ccmac.realizations.base import Realized
+from ccmac.runtime.base import Rider
+from ccmac.runtime.space import piece_sums
+
+
+class GapCertifier(Certifier):
+    """Gaps for points of one realized problem, started at ``w0`` (a consensus point).
+
+    ``convexity`` is (mu_x, mu_z) of every agent's objective in the user's variables.
+    """
+
+    def __init__(
+        self, realized: Realized, w0: Array, convexity: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
+        super().__init__(realized)
+        self.w0, self.convexity = w0, convexity
+
+    @property
+    def strong(self) -> bool:
+        """Whether the solution is unique by declared curvature (not in a lift: y has none)."""
+        mu = min(self.convexity)
+        return 0 < mu < math.inf and self.space.z_end == self.space.size
+
+    @property
+    def error_unit(self) -> float:
+        """||(x, z)|| in the user's variables at most, z the mean, where the strong norm is 1."""
+        mu_x, mu_z = self.convexity
+        return 1.0 / math.sqrt(min(mu_x, self.space.runtime.n * mu_z))
+
+    def _in_strong_units(self, w: Array, *, dual: bool = False) -> Array:
+        """w with ||w||^2 = mu_x ||x||^2 + mu_z sum_i ||z_i||^2 (or its dual) as plain square."""
+        mu_x, mu_z = self.convexity
+        scales = math.sqrt(mu_x), math.sqrt(mu_z) * self.realized.s
+        out = w.copy()
+        self.space.x(out)[...] *= 1.0 / scales[0] if dual else scales[0]
+        self.space.z(out)[...] *= 1.0 / scales[1] if dual else scales[1]
+        return out
+
+    def value(self, w: Array) -> float:
+        """sum_i f_i at each agent's own copy; one averaging."""
+        return float(self.space.runtime.total(self.realized.objective.values(w))[0])
+
+    def travelled(self, w: Array) -> float:
+        """||(x, mean z) - (x0, z0)|| in the user's variables, at most; one averaging."""
+        return self.space.norm(self.way(w))
+
+    def way(self, w: Array) -> Array:
+        """(x, mean z) - (x0, z0) in the user's variables, as the agents' shares of it."""
+        step = w - self.w0
+        self.space.z(step)[...] *= self.realized.s / math.sqrt(self.space.runtime.n)
+        return step
+
+    def _ask(self, *products: tuple[Array, Array], at: Array | None = None) -> Rider:
+        """Inner products, and the value of F ``at`` a point, with the next message."""
+        space = self.space
+        columns = [space.partial_dots(u, v) for u, v in products]
+        if at is not None:
+            columns.append(self.realized.objective.values(at))
+        return space.runtime.ride(np.concatenate(columns, axis=1))
+
+    def gap(
+        self, w: Array, gradient: Array, p: Array, *, value: float | None = None,
+        distance: Later | None = None, slack: Later = zero,
+    ) -> Gap:  # fmt: skip
+        """The bound at w itself with the dual vector p in Range K'.
+
+        Cost: one averaging, and one residual where the distance to the feasible set is not known.
+        Scalars ride; sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is
+        (sum_i ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
+        """
+        objective, space, system = self.realized.objective, self.space, self._system
+        r, way = gradient + p, self.way(w)
+        pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way))
+        told = self._ask(*pairs, at=w if value is None else None)
+        if distance is None:
+            distance = zero
+            if not system.empty:
+                residual = system.residual(w)[0]
+                off = space.ride((residual, residual))
+                distance = partial(self._distance, off)
+        own = space.runtime.ride(piece_sums(space.x(r) ** 2, space.d)[:, None])
+        mean = space.runtime.average(space.z(r))[0] * (space.runtime.n / self.realized.s)
+        slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))
+        unseen = self._unseen  # the square is more than what any of the sums may lack
+        slope += unseen
+        inner, steep, size, moved, *more = (float(v) + unseen**2 for v in told.value)
+        smooth, far = math.isfinite(objective.L), distance() + self._unseen_distance
+        steepness = objective.L if smooth else math.sqrt(steep)
+        steepness = steepness if steepness > 0 else 1.0  # F is flat: violations count all the same
+        return Gap(
+            w, gradient, p, more[0] if value is None else value,
+            slack() + inner + math.sqrt(size) * far, slope, far, math.sqrt(moved), steepness,
+            smooth, execution_radius(self.realized, 1.0),
+        )  # fmt: skip
+
+    def project(self, gradient: Array, wanted: Later) -> tuple[Array, Array]:
+        """(p, price) with gradient + p in the kernel of K up to ``wanted``."""
+        if self._system.empty:
+            return np.zeros_like(gradient), self._system.zero_price()
+        kernel, price = self._project(gradient, wanted)
+        return kernel - gradient, price
+
+    def repaired(self, w: Array, wanted: float | Later) -> tuple[Array, Later]:
+        """(RF^k(w), its distance to the feasible set, at most)."""
+        if self._system.empty:
+            return w, zero
+        return self._repair(w, wanted)
+
+    def tight_smooth(self, w: Array, goal: Goal) -> Gap:
+        """At the repaired point with p = -Pi_N grad F: affine calls and one gradient."""
+        objective, way = self.realized.objective, self.way(w)
+        gradient = objective.gradient(w)
+        told = self._ask((gradient, gradient), (way, way), at=w)
+
+        def accuracy() -> tuple[float, float]:
+            steep, moved, value = (float(v) for v in told.value)
+            radius = self._radius(math.sqrt(moved), goal)
+            reach = objective.L * execution_radius(self.realized, radius)
+            size = max(math.sqrt(steep), reach, 1e-300)
+            epsilon = 1e-2 * goal.epsilon(value)
+            return epsilon / size, epsilon / max(radius, 1e-300)
+
+        repaired, distance = self.repaired(w, lambda: accuracy()[0])
+        gradient = objective.gradient(repaired)
+        p, price = self.project(gradient, lambda: accuracy()[1])
+        return replace(self.gap(repaired, gradient, p, distance=distance), price=price)
+
+    def tight_subgradient(
+        self, w: Array, gradient: Array, goal: Goal, slack: Later = zero, share: float = 1.0
+    ) -> Gap:
+        """At the repaired point (w itself where F is infinite there), from a subgradient at w.
+
+        F(v) - F* <= F(v) - F(w) + bound(w); the repaired v is used if its value is finite. For a
+        strongly convex F it is repaired as far as rounding allows, so that it counts as feasible
+        in the error bound; ``share`` of the convexity holds along the subgradient given.
+        """
+        way = self.way(w)
+        told = self._ask((gradient, gradient), (way, way), at=w)
+
+        def near() -> float:
+            radius = self._radius(math.sqrt(float(told.value[1])), goal)
+            return 1e-2 * goal.epsilon(float(told.value[2])) / max(radius, 1e-300)
+
+        p, price = self.project(gradient, near)
+        steep, moved, value = (float(v) for v in told.value)
+        found = replace(self.gap(w, gradient, p, value=value, slack=slack), price=price)
+        epsilon, steep = goal.epsilon(value), max(math.sqrt(steep), 1e-300)
+        if math.isfinite(self.realized.objective.L):
+            reach = execution_radius(self.realized, self._radius(math.sqrt(moved), goal))
+            steep = max(steep, self.realized.objective.L * reach)
+        repaired, distance = self.repaired(w, 0.0 if self.strong else 1e-2 * epsilon / steep)
+        return self._moved_to(repaired, distance, found, slack, share)
+
+    def _moved_to(
+        self, repaired: Array, distance: Later, found: Gap, slack: Later, share: float
+    ) -> Gap:
+        """The bound at w carried to a feasible point; with an error bound where F is strong."""
+        w, gradient, p = found.w, found.gradient, found.p
+        pairs = [(p, p)]
+        if self.strong:
+            r, step = self._in_strong_units(gradient + p, dual=True), repaired - w
+            step = self._in_strong_units(step)
+            pairs += [(r, r), (step, step)]
+        unseen = self._unseen
+        told = self._ask(*pairs, at=repaired).value
+        size, *strong, there = (float(v) + unseen**2 for v in told)
+        if not math.isfinite(there):
+            return found
+        error = math.inf
+        if self.strong:
+            root = math.sqrt(share)
+            rest = there - found.value + slack() + math.sqrt(size) * found.distance + unseen**2
+            r_size, moved = math.sqrt(strong[0]) / root, root * math.sqrt(strong[1])
+            error = strong_distance(r_size, moved, rest) * self.error_unit / root
+        return replace(
+            found, w=repaired, value=there, base=found.base + there - found.value,
+            distance=distance() + self._unseen_distance, error=error,
+        )  # fmt: skip
+
+    def _radius(self, travelled: float, goal: Goal) -> float:
+        return goal.radius if goal.radius is not None else estimated_radius(travelled)
