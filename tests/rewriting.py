@@ -24,7 +24,7 @@ def packed(held: Arrays) -> bytes:
     for name, rows in named.items():
         kind = max((row.dtype for row in rows), key=lambda kind: kind != np.float64)
         pieces += [row.astype(kind).tobytes() for row in rows]
-        entries.append(states.Entry(name, kind.str, [list(row.shape) for row in rows]))
+        entries.append(states.StoredArray(name, kind.str, [list(row.shape) for row in rows]))
     return msgspec.json.encode(states.Header(entries, [])) + b"\n" + b"".join(pieces)
 
 

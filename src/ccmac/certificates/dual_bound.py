@@ -26,7 +26,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
 from ccmac.linalg.nystrom import Nystrom, Shifted
 from ccmac.linalg.tolerances import EPS
-from ccmac.realizations.base import Block
+from ccmac.realizations.base import Images
 from ccmac.runtime.base import Rider
 from ccmac.runtime.space import piece_sums, row_dots
 from ccmac.workspace.eliminated import Eliminated
@@ -42,7 +42,7 @@ class DualBound:
         self.parts, self.M = parts, M
 
     @classmethod
-    def from_block(cls, parts: Eliminated, block: Block) -> DualBound:
+    def from_block(cls, parts: Eliminated, block: Images) -> DualBound:
         """With what is known of S_A = (1/n) sum A_i A_i': S - c I >= (n / L) S_A for H_i <= L I."""
         top = float(np.max(parts.table.L_x * (1 + 2 * EPS * parts.table.d)))
         noise = parts.noise + 8 * EPS * parts.c

@@ -106,7 +106,7 @@ class AffineSystem(ABC):
         return extreme_ritz(space, lambda w: linear.residual(w)[0], start, steps, keep)
 
 
-class Block(NamedTuple):
+class Images(NamedTuple):
     """Orthonormal vectors (m x b) and their images under S_A = (1/n) sum A_i A_i'."""
 
     vectors: Array
@@ -134,7 +134,7 @@ class Realized:
     candidates: tuple[Any, ...] = ()
     predicted: float | None = None
     notes: tuple[str, ...] = ()
-    block: Block | None = None
+    block: Images | None = None
 
     def embed(self, x: Array, z: Array) -> Array:
         """Execution vector of user variables: flat x and one common z (or rows of copies)."""

@@ -24,7 +24,7 @@ KINDS = ("<f8", "<f4", "<i8", "<i4", "<u8", "|b1")
 RANK = 8
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arrays of one name."""
 
     name: str
@@ -35,8 +35,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a file holds, in order."""
 
-    arrays: list[Entry]
-    shared: list[Entry]
+    arrays: list[StoredArray]
+    shared: list[StoredArray]
 
 
 def encode(agents: Mapping[str, Sequence[AnyArray]], replicated: Mapping[str, AnyArray]) -> bytes:
@@ -48,13 +48,13 @@ def encode(agents: Mapping[str, Sequence[AnyArray]], replicated: Mapping[str, An
     return b"".join((header, b"\n", *pieces))
 
 
-def _entry(name: str, given: Iterable[AnyArray], pieces: list[bytes]) -> Entry:
+def _entry(name: str, given: Iterable[AnyArray], pieces: list[bytes]) -> StoredArray:
     rows = [np.asarray(row) for row in given]
     [kind, *others] = {row.dtype.newbyteorder("<").str for row in rows}
     if others or kind not in KINDS:
         raise ValueError(f"{name}: arrays of kind {kind} cannot be saved, or not together")
     pieces += [row.astype(kind, copy=False).tobytes() for row in rows]
-    return Entry(name, kind, [list(row.shape) for row in rows])
+    return StoredArray(name, kind, [list(row.shape) for row in rows])
 
 
 def decode(content: bytes, count: int) -> tuple[Named, dict[str, AnyArray]]:
@@ -77,7 +77,7 @@ def decode(content: bytes, count: int) -> tuple[Named, dict[str, AnyArray]]:
     return agents, {name: array for name, [array] in shared.items()}
 
 
-def _read(content: bytes, place: int, entry: Entry) -> tuple[list[AnyArray], int]:
+def _read(content: bytes, place: int, entry: StoredArray) -> tuple[list[AnyArray], int]:
     if entry.kind not in KINDS:
         raise ValueError(f"{shown(entry.name)} is of kind {shown(entry.kind)}")
     dtype, rows = np.dtype(entry.kind), []

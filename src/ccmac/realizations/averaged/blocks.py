@@ -25,7 +25,7 @@ from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.averaged.profile import Profile, Structure, data_rows
 from ccmac.realizations.averaged.system import AveragedSystem, Deflation
-from ccmac.realizations.base import Block, Interval
+from ccmac.realizations.base import Images, Interval
 from ccmac.workspace.blocks import block_mean, planned_size
 from ccmac.workspace.coupling import right_hand_sides
 
@@ -68,8 +68,8 @@ class BlockProfile(Profile):
         return self.M_A.diagonal() + self._shift(s), np.eye(len(self.M_A))
 
     @property
-    def block(self) -> Block:
-        return Block(self.span.blocks[0], self.span.images[0])
+    def block(self) -> Images:
+        return Images(self.span.blocks[0], self.span.images[0])
 
     @property
     def known(self) -> tuple[bool, bool]:

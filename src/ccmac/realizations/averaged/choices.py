@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ccmac.ledger import Costs
-from ccmac.realizations.base import Block, Interval
+from ccmac.realizations.base import Images, Interval
 from ccmac.workspace.curvature import ScaledCurvature
 
 
@@ -62,7 +62,7 @@ class Candidate:
         """What tells candidates apart."""
         return self.scale, self.normalizer, self.inner, self.outer
 
-    def scored(self, iterations: float, step: Step) -> Candidate:
+    def scored(self, iterations: float, step: StepPrice) -> Candidate:
         """With the bill of so many iterations."""
         return replace(
             self, iterations=iterations, rounds=iterations * step.rounds, gradients=iterations,
@@ -70,7 +70,7 @@ class Candidate:
         )  # fmt: skip
 
 
-class Step(NamedTuple):
+class StepPrice(NamedTuple):
     """What one iteration costs."""
 
     rounds: int
@@ -87,4 +87,4 @@ class Choice:
     spectrum: Interval
     cosine: float | None
     table: tuple[Candidate, ...] = field(repr=False, default=())
-    block: Block | None = field(repr=False, default=None)
+    block: Images | None = field(repr=False, default=None)

@@ -18,7 +18,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.tolerances import KERNEL
-from ccmac.realizations.averaged.choices import Aim, Candidate, Choice, Fixed, Step
+from ccmac.realizations.averaged.choices import Aim, Candidate, Choice, Fixed, StepPrice
 from ccmac.realizations.averaged.profile import Profile, spectrum_at
 from ccmac.realizations.averaged.system import AveragedSystem, Normalizer, SemiIteration
 from ccmac.realizations.averaged.twin import Modes, Setting, predict, semi_response
@@ -81,7 +81,7 @@ class Planner:
         self.goal, self.fixed = goal, fixed
         self.supplied, self.cosine = supplied, cosine
         self.balance = table.balance()
-        self._steps: dict[tuple[int, int, bool], Step] = {}
+        self._steps: dict[tuple[int, int, bool], StepPrice] = {}
         L_x = float(table.L_x.max())
         self.blocks = np.array(
             [
@@ -239,7 +239,7 @@ class Planner:
         root = math.sqrt(high / low)
         return sorted({1, 2, *(max(1, math.ceil(f * root)) for f in (0.25, 0.5, 1.0))})
 
-    def _step(self, candidate: Candidate, constants: ScaledCurvature) -> Step:
+    def _step(self, candidate: Candidate, constants: ScaledCurvature) -> StepPrice:
         averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
         key = averagings, candidate.outer, bool(constants.augment)
         if key not in self._steps:  # many candidates, a few dozen costs
@@ -247,5 +247,5 @@ class Planner:
             residuals = candidate.outer * self.system.cost_with(averagings)
             cost = Cost(gradients=1) + extra + residuals
             products = sum(cost[u] for u in "ABCD")
-            self._steps[key] = Step(cost["rounds"], products, self.goal.costs.bill(cost))
+            self._steps[key] = StepPrice(cost["rounds"], products, self.goal.costs.bill(cost))
         return self._steps[key]

@@ -23,7 +23,7 @@ from ccmac.linalg.blocks import multiply
 from ccmac.linalg.lanczos import Krylov, agreed_dots, lanczos
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.system import AveragedSystem, Deflation
-from ccmac.realizations.base import Block, Interval
+from ccmac.realizations.base import Images, Interval
 from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import piece_sums, row_dots
 
@@ -74,7 +74,7 @@ class Profile(ABC):
         return np.maximum(values, 0.0), vectors
 
     @property
-    def block(self) -> Block | None:
+    def block(self) -> Images | None:
         """What is known of S_A apart from the scale."""
         return None
 
