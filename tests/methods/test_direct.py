@@ -267,7 +267,9 @@ def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_quadratic(0, 3)
     with pytest.raises(MethodRefused, match="small enough to be known to all"):
         ccmac.solve(problem, "ring", "cross-direct")
-    assert ccmac.solve(problem, "ring", "cross-cg", 1e-6).status == "optimal"  # as advised
+    advised = ccmac.solve(problem, "ring", "cross-cg", 1e-6)
+    assert advised.status in ("optimal", "converged")  # proved only where rows are known apart
+    assert error(problem, advised) <= 1e-5
 
 
 def test_other_objectives_are_refused() -> None:
