@@ -16,7 +16,8 @@ from adversarial.families import base
 from ccmac import Agent, Network, Problem
 from ccmac.certificates import proof as module
 from ccmac.certificates.prices import Multipliers
-from ccmac.certificates.proof import Proof, Proved
+from ccmac.certificates.proof import Proof
+from ccmac.certificates.proved import Proved
 from ccmac.objectives import Logistic, Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ccmac.certificates.prices import Multipliers
-from ccmac.certificates.proof import Particulars, Proved
+from ccmac.certificates.proved import Particulars, Proved
 from ccmac.certificates.stopping import FIRST_CHECK, Check, Judged, Stopping
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product

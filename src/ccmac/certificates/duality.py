@@ -30,7 +30,7 @@ from ccmac.certificates.bounded import Bounded, Shares, outward, pushed
 from ccmac.certificates.gap import Goal, estimated_radius
 from ccmac.certificates.infeasibility import REACH, VISIBLE, Infeasibility, claimed
 from ccmac.certificates.prices import Multipliers
-from ccmac.certificates.proof import Particulars, Proved
+from ccmac.certificates.proved import Particulars, Proved
 from ccmac.certificates.recession import Recession
 from ccmac.inputs import Array
 from ccmac.linalg.extended import norm

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ccmac.certificates.error_bound import distance_bound
 from ccmac.certificates.prices import Multipliers
+from ccmac.certificates.proved import Particulars, Proved
 from ccmac.certificates.share import NUMBERS, Heard, Share, Told
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
@@ -37,36 +37,6 @@ from ccmac.workspace.reduced import Reduced
 
 PASSES = 3  # repairs with prices, at most
 MOVED = 1e-9  # of a point's size: a repair that moves it further is followed by another
-
-
-@dataclass(frozen=True)
-class Particulars:
-    """What else a proof found out about its point: residuals, prices, F."""
-
-    residuals: dict[str, float]
-    multipliers: Multipliers
-    objective: float
-
-
-@dataclass(frozen=True)
-class Proved:
-    """A point (flat x, one z for all) and what is proved of it.
-
-    ``error`` bounds its distance from the solution, ``stationarity`` is r and ``infeasibility``
-    delta; ``gradient_x``, ``gradient_z`` (one row per agent) and the coupled ``price`` go with it,
-    unless ``report`` has what they are for.
-    """
-
-    x: Array
-    z: Array
-    error: float
-    stationarity: float
-    infeasibility: float
-    size: float
-    gradient_x: Array
-    gradient_z: Array
-    price: Array
-    report: Particulars | None = None
 
 
 Pieces = list[Long]  # one x_i an agent

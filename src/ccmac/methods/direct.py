@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.proof import Pieces, Proof, Proved
+from ccmac.certificates.proof import Pieces, Proof
+from ccmac.certificates.proved import Proved
 from ccmac.certificates.share import Told
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.errors import MethodRefused

@@ -15,7 +15,7 @@ from ccmac.certificates.conflicts import Conflicts
 from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
-from ccmac.certificates.proof import Proved
+from ccmac.certificates.proved import Proved
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
