@@ -96,6 +96,9 @@ class Workspace:
         for name in [k for k in vars(other) if k in CACHED]:
             if not KEPT.get(name, frozenset(changed)).isdisjoint(changed):
                 del vars(other)[name]
+        if "coupling" in vars(other):
+            other.coupling = copy.copy(self.coupling)
+            other.coupling.problem = other.problem  # realizations read right-hand sides from it
         known: Eliminated | None = vars(other).get("eliminated")
         if known is not None:
             other.eliminated = again = copy.copy(known)
