@@ -64,7 +64,7 @@ test-floor-short: $(VENV)/.installed-test
 
 # Kills, stops and a full disk at random moments: make soak SECONDS=600 PARTS="kill stop"
 SECONDS ?= 900
-PARTS ?= kill stop full refuse mpi suites
+PARTS ?= kill stop full refuse mpi owners suites
 
 soak: $(VENV)/.installed-test
 	$(BIN)/python tests/soak.py --parts $(PARTS) --seconds $(SECONDS)

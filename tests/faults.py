@@ -208,7 +208,8 @@ class Faults:
         record: dict[str, Any] = json.loads(summary.read_text())
         del record["parts"]
         summary.write_text(json.dumps(record))
-        job = self.start("solve", "small", "--warm-start", "warm", "--method", "cross-apapc")
+        limits = ("--method", "cross-apapc", "--max-iterations", "2000")
+        job = self.start("solve", "small", "--warm-start", "warm", *limits)
         return self.ends(job, 0, 1, 2) and "infeasible" not in self.said
 
 

@@ -1,13 +1,14 @@
 """Kills, stops and a full disk at random moments, for a bounded time; what was lost is counted.
 
     python tests/soak.py --seconds 600 --parts kill stop full refuse        or: make soak
-    python tests/soak.py --parts mpi suites
+    python tests/soak.py --parts mpi owners suites
 
 ``kill``     SIGKILL after the first checkpoint; resumed: bits, ledger and trace of a whole run
 ``stop``     SIGTERM or Ctrl-C at any moment: one line, exit code 143 or 130, resumed alike
 ``full``     from a random moment on no file can grow: the run goes on, what was saved resumes alike
 ``refuse``   a changed objective, block, index, network, option or version: refused by name
 ``mpi``      a killed rank, resumed on another number of ranks (tests/runtime/test_mpi_solve.py)
+``owners``   a killed owner, all continue over TLS links (tests/cli/test_agent.py)
 ``suites``   a killed runner of a suite, resumed (tests/lab/experiments/test_execute.py)
 
 Runs are forked from this process, so that a kill costs a run and not an interpreter.
@@ -183,7 +184,13 @@ def tested(variable: str, count: int, test: str) -> tuple[int, int]:
 
 MPI = "tests/runtime/test_mpi_solve.py::test_a_killed_job_continues_to_the_same_bits"
 SUITES = "tests/lab/experiments/test_execute.py::test_kill_and_resume_leaves_complete_records"
-WIDENED = {"mpi": ("CCMAC_MPI_KILLS", 30, MPI), "suites": ("CCMAC_KILLS", 20, SUITES)}
+OWNERS = (
+    "tests/cli/test_agent.py::test_a_killed_owner_ends_the_run_and_all_continue_to_the_same_bits"
+)
+WIDENED = {
+    "mpi": ("CCMAC_MPI_KILLS", 30, MPI), "suites": ("CCMAC_KILLS", 20, SUITES),
+    "owners": ("CCMAC_OWNER_KILLS", 10, OWNERS),
+}  # fmt: skip
 COUNTS = {"kill": 100, "stop": 60, "full": 40, "refuse": 100}
 
 

@@ -97,6 +97,7 @@ def test_a_killed_job_continues_to_the_same_bits(mpi: Launcher, tmp_path: Path) 
         assert merged(parts)["x"] == expected["x"]
         assert merged(parts)["iterations"] == expected["iterations"]
         assert merged(parts)["ledger"] == expected["ledger"]
+        assert merged(parts)["trace"] == expected["trace"]
 
 
 def children(pid: int) -> list[int]:

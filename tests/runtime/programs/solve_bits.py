@@ -111,6 +111,9 @@ def main() -> None:
         "status": result.status,
         "iterations": result.iterations,
         "ledger": result.ledger.as_dict(),
+        "trace": {
+            k: list(map(repr, v)) for k, v in result.trace.as_dict().items() if k != "seconds"
+        },
         "x": {str(i): x.tobytes().hex() for i, x in zip(result.agents, result.x, strict=True)},
     }
     target = Path(out) / f"part-{result.agents.start}.json"
