@@ -61,16 +61,23 @@ def cart(i: int, now: np.ndarray, t: int) -> ccmac.Agent:
 def main(path: str, steps: int = 10) -> None:
     state = np.array([[0.0, 0.0], [-0.6, 0.0], [0.5, 0.0]])
     seen, forces, rounds = [state.copy()], [], []
+    prepared, result = None, None
     for t in range(steps):
-        problem = ccmac.Problem([cart(i, state[i], t) for i in range(CARTS)], sense="<=")
-        result = ccmac.solve(problem, "path", tol=1e-8)
+        carts = [cart(i, state[i], t) for i in range(CARTS)]
+        if prepared is None:
+            prepared = ccmac.prepare(ccmac.Problem(carts, sense="<="), "path")
+        else:  # the same matrices: where the carts are, and where the first one wants to go
+            prepared.update(c=[a.c for a in carts], g=[a.objective.g for a in carts])
+        result = prepared.solve(tol=1e-8, warm_start=result)
         u = np.array([x[2 * AHEAD] for x in result.x])
         state[:, 0] += STEP * state[:, 1]
         state[:, 1] += STEP * u / MASS
         seen.append(state.copy())
         forces.append(u)
         rounds.append(sum(result.ledger.of(p)["rounds"] for p in ("setup", "solve", "monitor")))
-    print(f"{result.status}: {steps} steps, at most {max(rounds)} rounds each")
+    assert result is not None
+    most = max(rounds[1:], default=0)
+    print(f"{result.status}: {rounds[0]} rounds for the first step, then at most {most} each")
     time = STEP * np.arange(steps + 1)
     figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(7, 5), layout="constrained")
     above.plot(time, target(np.arange(steps + 1)), "k--", label="wish of cart 0")

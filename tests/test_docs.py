@@ -25,7 +25,7 @@ OLD = (
 
 PAGES = [
     "README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md", "docs/vertical.md",
-    "docs/power.md",
+    "docs/power.md", "docs/control.md", "docs/calibration.md",
 ]  # fmt: skip
 
 

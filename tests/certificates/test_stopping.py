@@ -17,6 +17,7 @@ from ccmac.certificates.stopping import (
     RATIO,
     REPAIRABLE,
     CertifiedStop,
+    Check,
 )
 from ccmac.realizations.base import Interval
 
@@ -190,3 +191,9 @@ def test_after_a_tight_bound_that_fell_short_it_waits_for_more_than_was_lacking(
     assert not check.done
     assert told.tights == 1
     assert check.next_check == 115
+
+
+def test_an_infinite_bound_meets_no_goal() -> None:
+    """The goal is relative to the size of the point, which may be infinite too."""
+    assert not Check(math.inf, math.inf <= TOL * math.inf, 0).done
+    assert Check(1.0, True, 0).done

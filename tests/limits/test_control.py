@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +22,19 @@ def follow(steps: int) -> float:
     carts, ahead = example["CARTS"], example["AHEAD"]
     mine = np.array([[0.0, 0.0], [-0.6, 0.0], [0.5, 0.0]])
     other, worst = mine.copy(), 0.0
+    prepared: Any = None
+    result = None
     for t in range(steps):
         forces = []
         for state in (mine, other):
             agents = [example["cart"](i, state[i], t) for i in range(carts)]
             problem = ccmac.Problem(agents, sense="<=")
             if state is mine:
-                result = ccmac.solve(problem, "path", tol=1e-10)
+                if prepared is None:
+                    prepared = ccmac.prepare(problem, "path")
+                else:
+                    prepared.update(c=[a.c for a in agents], g=[a.objective.g for a in agents])
+                result = prepared.solve(tol=1e-10, warm_start=result)
                 assert result.status == "optimal"
                 x = result.x
             else:

@@ -30,7 +30,7 @@ from ccmac.certificates.proved import Particulars, Proved
 from ccmac.certificates.share import NUMBERS, Heard, Share, Told
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, summed
+from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
@@ -230,7 +230,7 @@ class Proof:
         for agent, piece, slope in zip(self.agents, pieces, slopes, strict=True):
             along = agent.A @ agent.inside(slope[: agent.d].astype(np.float64))
             misfit, on_z = halves(agent.misfit(piece, z)), halves(slope[agent.d :])
-            shares.append(np.concatenate([misfit, along, on_z, [norm(piece) ** 2]]))
+            shares.append(np.concatenate([misfit, along, on_z, [square(piece)]]))
         everybody = self.runtime.gather(np.stack(shares))
         coupled, along, on_z, size = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)
         return summed(coupled), np.add.reduce(along, axis=0), summed(on_z), math.sqrt(np.sum(size))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product
+from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
@@ -147,9 +147,9 @@ class Share:
         x_high, z_high = x.astype(np.float64), z.astype(np.float64)
         off, low = self.local_distance(x), (price - price.astype(np.float64)).astype(np.float64)
         numbers = [
-            rounding, r * r, norm(x_high) ** 2, off * off, self.scaled**2,
-            self.objective.value(x_high, z_high), norm(product(self.C, x_high) - self.c) ** 2,
-            norm(x - x_high) ** 2, norm(self.A.T @ low) ** 2, norm(x) ** 2,
+            rounding, r * r, square(x_high), off * off, self.scaled**2,
+            self.objective.value(x_high, z_high), square(product(self.C, x_high) - self.c),
+            square(x - x_high), square(self.A.T @ low), square(x),
         ]  # fmt: skip
         rounded = self.misfit(x_high, z_high).astype(np.float64)
         row = np.concatenate(

@@ -58,6 +58,11 @@ class Check:
     certificate: Bound | Proved | None = None
     verdict: Infeasibility | Recession | None = None
 
+    def __post_init__(self) -> None:
+        """An infinite bound meets no goal, however large the point it is compared with."""
+        if math.isinf(self.bound) and self.verdict is None:
+            object.__setattr__(self, "done", False)
+
 
 class Stopping(ABC):
     """Decides, at chosen iterations, whether a run may end."""

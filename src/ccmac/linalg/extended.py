@@ -45,3 +45,9 @@ def norm(v: Any) -> float:
     """||v|| as a double."""
     long = np.asarray(v, dtype=np.longdouble)
     return float(np.sqrt(np.sum(long * long)))
+
+
+def square(v: Any) -> float:
+    """||v||^2 as a double; infinite where it is beyond."""
+    length = norm(v)
+    return length * length

@@ -111,8 +111,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     runtime.notes.stop = False
     begun = time.perf_counter() if settings.begun is None else settings.begun
     health = _Health(iteration)
-    relative_error, check = math.nan, None
-    notes: list[str] = []
+    relative_error, check, notes = math.nan, None, list[str]()
     status, count = "max_iterations", settings.first
     if count and settings.saver is not None:
         health.ask(state, count)  # as the run that saved this state had asked
@@ -132,7 +131,8 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
             if settings.observer is not None:
                 relative_error = settings.observer.error(*iteration.point(state))
             if settings.stopping is not None and settings.stopping.due(count):
-                with ledger.phase("monitor"):
+                # Of iterates that blow up nothing is proved; _Health notices them.
+                with ledger.phase("monitor"), np.errstate(over="ignore", invalid="ignore"):
                     check = settings.stopping.check(iteration, state, count)
                 bound = check.bound
             energy = settings.energy(state) if settings.energy is not None else math.nan
