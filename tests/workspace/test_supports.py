@@ -34,7 +34,7 @@ def test_the_same_equations_in_fewer_floats(averaging: str, stray: bool) -> None
     there = [np.asarray(abs(a.B)).any(axis=1) for a in problem.agents.values()]
     assert np.array_equal(work.supports, there)
     runtime = InProcess(Network.ring(6), averaging=averaging)
-    whole = Reduced(problem, runtime, work.curvature, work.local)
+    whole = Reduced(problem, runtime, work.curvature, work.kernels)
     before = work.ledger.of("setup")
     packed = work.reduced
     assert packed is not None
