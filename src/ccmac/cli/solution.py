@@ -127,7 +127,7 @@ def read_solution(out: Path, agents: range, sizes: Problem | None = None) -> Sol
     try:
         for name in sorted(parts):
             # z and prices that all agents know: those of the first
-            found = _read(current(out, name), parts[name]) | found
+            found = _part(out, name, parts[name]) | found
     except InputError:
         if listed(out) == parts:
             raise
@@ -154,6 +154,17 @@ def _check_sizes(out: Path, found: Mapping[str, Array], agents: range, problem: 
                 f"--warm-start {out}: {name} has other sizes than the problem, "
                 f"{found[name].shape} instead of {(size,)}"
             )
+
+
+def _part(out: Path, name: str, crc: int | None) -> dict[str, Array]:
+    """One part of the generation that counts; it may be taking its name just now."""
+    place = current(out, name)
+    try:
+        return _read(place, crc)
+    except InputError:
+        if place.exists():
+            raise
+        return _read(current(out, name), crc)
 
 
 def _read(path: Path, crc: int | None) -> dict[str, Array]:
