@@ -106,6 +106,8 @@ def listed(out: Path) -> dict[str, int | None]:
     try:
         record = loads(read_text(summary, str(summary), BYTES))
     except FileNotFoundError:
+        if current(out, SUMMARY) != summary:  # it has just taken its name
+            return listed(out)
         record = {}
     except (OSError, ValueError):
         raise InputError(f"{summary}: is damaged; solve again") from None
