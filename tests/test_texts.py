@@ -81,3 +81,11 @@ def test_files_are_read_up_to_a_limit(tmp_path: Path) -> None:
         read_text(tmp_path, "it", 9)
     with pytest.raises(FileNotFoundError):
         read_text(tmp_path / "absent", "it", 9)
+
+
+def test_a_name_too_long_for_the_disk_is_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 5000)
+    with pytest.raises(InputError) as told:
+        read_text(path, str(path), 100)
+    assert "cannot be read" in str(told.value)
+    assert len(str(told.value)) < 300

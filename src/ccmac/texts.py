@@ -116,7 +116,7 @@ def read_text(path: Path, what: str, limit: int) -> str:
         raise InputError(f"{what}: is not a UTF-8 text; save it as UTF-8") from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise InputError(f"{what}: cannot be read ({reason})") from None
+        raise InputError(f"{cut(what, 160)}: cannot be read ({reason})") from None
 
 
 def loads(text: str) -> Any:
