@@ -167,11 +167,13 @@ def read_own(
         else:
             frame = pd.read_csv(path, dtype={me.key: str})
     except FileNotFoundError:
-        raise InputError(f"{path}: not found; it is the table of party {shown(me.party)}") from None
+        raise InputError(
+            f"{cut(str(path), 160)}: not found; it is the table of party {shown(me.party)}"
+        ) from None
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow") from None
     except (ValueError, OSError) as error:
-        raise InputError(f"{path}: cannot be read ({cut(str(error))})") from None
+        raise InputError(f"{cut(str(path), 160)}: cannot be read ({cut(str(error))})") from None
     y = None
     if labels is not None:
         if labels not in frame.columns:
