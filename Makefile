@@ -86,7 +86,7 @@ lint: $(VENV)/.installed-test
 pins: $(VENV)/.installed-test
 	$(BIN)/python tests/pins/regenerate.py
 
-bench: $(VENV)/.installed-test
+bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/report.py --write docs/benchmarks.md
 	$(BIN)/python benchmarks/solve_floor.py
 	$(BIN)/python benchmarks/joint_ratio.py
@@ -102,6 +102,7 @@ clean:
 
 $(VENV)/.installed-demo: EXTRAS := plot
 $(VENV)/.installed-test: EXTRAS := test,lint,mpi,owners,plot,power
+$(VENV)/.installed-bench: EXTRAS := test,bench
 $(VENV)/.installed-docs: EXTRAS := docs
 
 $(VENV)/.installed-%: pyproject.toml $(wildcard requirements/lock.txt) | $(BIN)/python

@@ -1,11 +1,12 @@
 """CPU of a certified solve over that of SciPy's lsqr on the joined data, in one run.
 
-    python benchmarks/lsqr_ratio.py [--repeat 5] [--tol 1e-6]
+    python benchmarks/lsqr_ratio.py [--repeat 5] [--tol 1e-6] [--rows 1000000]
 
 Vertical federated ridge regression (lambda = 1e-2) on a ring of 8 (a8a: 16), ``auto``, without a
 reference, against lsqr with atol = btol = 1e-9. Both run in turn, ``--repeat`` times after one run
 that does not count; the medians of process times are divided. The last column is a solve through
-``ccmac.prepare`` after 1 % new labels, over the first one there.
+``ccmac.prepare`` after 1 % new labels, over the first one there. With ``--rows``: on one generated
+table of so many rows, 200 columns, 20 entries a row.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.sparse.linalg import lsqr
 
 import ccmac
@@ -32,10 +35,18 @@ def timed(work: Callable[[], object]) -> float:
     return time.process_time() - begun
 
 
-def row(name: str, n: int, tol: float, repeat: int) -> str:
+def drawn(rows: int) -> tuple[Any, np.ndarray]:
+    """Columns of very different lengths, and labels that follow them, with noise."""
+    random = np.random.default_rng(0)
+    place = (random.integers(0, 10, (rows, 20)) + 10 * np.arange(20)).astype(np.int32).ravel()
+    values = random.standard_normal(len(place)) * np.logspace(0, -1.5, 200)[place]
+    X = sp.csr_array((values, place, np.arange(0, len(place) + 1, 20)), (rows, 200))
+    return X, np.sign(X @ random.standard_normal(200) + random.standard_normal(rows))
+
+
+def row(name: str, X: Any, y: np.ndarray, n: int, tol: float, repeat: int) -> str:
     """One line of the table."""
-    found = data.load(name, fallback=True)
-    X, y, root = found.X, found.y, np.sqrt(len(found.y))
+    root = np.sqrt(len(y))
     problem, network = vfl.problem(X, y, n), ccmac.Network.ring(n)
     A, right = X / root, y / root
     times: list[tuple[float, float]] = []
@@ -54,7 +65,7 @@ def row(name: str, n: int, tol: float, repeat: int) -> str:
         later.append(timed(lambda: prepared.solve(tol, progress=False)))
     again = statistics.median(later) / first
     cells = [
-        found.name,
+        name,
         str(n),
         f"{ours:.3f}",
         f"{theirs:.3f}",
@@ -69,11 +80,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--tol", type=float, default=1e-6)
+    parser.add_argument("--rows", type=int)
     options = parser.parse_args()
     print("| data | agents | solve, s | lsqr, s | ratio | solve again over the first |")
     print("|---|---:|---:|---:|---:|---:|")
+    if options.rows:
+        found = row("generated", *drawn(options.rows), 8, options.tol, options.repeat)
+        print(found, flush=True)
+        return
     for name, n in CASES:
-        print(row(name, n, options.tol, options.repeat), flush=True)
+        table = data.load(name, fallback=True)
+        print(row(table.name, table.X, table.y, n, options.tol, options.repeat), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ count of the ledger. Solvers that CVXPY knows get the CC-MAC form
     minimize 1/(2N) ||z - y||^2 + lambda/2 ||w||^2   subject to   sum_i X_i w_i = z
 
 compiled beforehand (its time is not counted), at their default accuracy; beside the ratio stands
-the distance of their weights from the solution. PIQP joins where it is installed.
+the distance of their weights from the solution.
 """
 
 from __future__ import annotations

@@ -71,9 +71,13 @@ def pair(model: str, data: str, tol: float | None) -> tuple[Any, Any]:
 def objective(model: str, estimator: Any, X: Any, y: Any, alpha: float) -> float:
     """The value that scikit-learn minimises (NaN where it is not told here)."""
     w, b = np.ravel(estimator.coef_), np.ravel(estimator.intercept_)
-    if model not in ("elastic net", "lasso", "svc") or len(b) > 1:
+    if model not in ("elastic net", "lasso", "svc", "huber") or len(b) > 1:
         return float("nan")
     scores = np.asarray(X @ w).ravel() + b[0]
+    if model == "huber":
+        ratio, epsilon = np.abs(y - scores) / estimator.scale_, estimator.epsilon
+        loss = np.where(ratio <= epsilon, ratio**2, 2 * epsilon * ratio - epsilon**2)
+        return float(estimator.scale_ * (1 + loss).sum() + alpha * w @ w)
     if model == "svc":
         signs = np.where(y == estimator.classes_[1], 1.0, -1.0)
         return float(0.5 * w @ w + np.maximum(0.0, 1.0 - signs * scores).sum())
@@ -97,16 +101,15 @@ def line(data: str, model: str, tol: float | None) -> str:
     start = time.perf_counter()
     ours.fit(X[train], y[train])
     here = time.perf_counter() - start
+    full = X.toarray() if model != "ridge" and sp.issparse(X) else X
     start = time.perf_counter()
-    theirs.fit(
-        X[train].toarray() if model != "ridge" and sp.issparse(X) else X[train],
-        y[train],
-    )
+    theirs.fit(full[train], y[train])
     there = time.perf_counter() - start
     alpha = getattr(ours, "alpha", 1.0)
     value, known = (objective(model, e, X[train], y[train], alpha) for e in (ours, theirs))
-    scores = [(getattr(e, "decision_function", None) or e.predict)(X[test]) for e in (ours, theirs)]
-    accuracy = [e.score(X[test], y[test]) for e in (ours, theirs)]
+    both = ((ours, X[test]), (theirs, full[test]))
+    scores = [(getattr(e, "decision_function", None) or e.predict)(rows) for e, rows in both]
+    accuracy = [e.score(rows, y[test]) for e, rows in both]
     differences = [
         apart(ours.coef_, theirs.coef_), apart(ours.intercept_, theirs.intercept_),
         (value - known) / known, apart(*scores),

@@ -3,29 +3,32 @@
     python tests/mutants.py --modules certificates/proof.py linalg --count 60 --seconds 600
 
 Mutants replace a comparison, an operator, a number or a sign, drop a term or a call, or return an
-argument instead of what a function computes. The changed module lives in a folder of its own, laid
-over a copy of the package: the checkout is not touched. A mutant that its tests do not notice is
-printed with its line. Exit status 1 when fewer than ``--wanted`` of them are killed.
+argument instead of what a function computes. The changed module lives in the memory of a forked
+process that runs the tests: nothing is written. A mutant that its tests do not notice is printed
+with its line, unless ``mutants-equivalent.txt`` lists it with the reason why it changes nothing.
+Exit status 1 when fewer than ``--wanted`` of the others are killed.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import compileall
 import copy
+import importlib.abc
+import importlib.util
 import os
-import py_compile
 import random
 import resource
-import shutil
-import subprocess
+import signal
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "ccmac"
@@ -36,6 +39,21 @@ TESTS = {
     "certificates/infeasibility.py": ("certificates/test_infeasibility.py",),
     "certificates/conflicts.py": ("certificates/test_infeasibility.py",),
     "certificates/recession.py": ("certificates/test_recession.py",),
+    "certificates/share.py": ("certificates/test_proof.py", "certificates/test_proof_rounding.py"),
+    "certificates/bounded.py": ("certificates/test_bounded.py", "interior/test_interior.py"),
+    "certificates/duality.py": ("certificates/test_duality.py", "interior/test_interior.py",
+                                "limits/test_limits.py"),
+    "certificates/limits.py": ("limits/test_limits.py", "limits/test_names.py"),
+    "certificates/dual_bound.py": ("certificates/test_dual_bound.py", "methods/test_sketched.py",
+                                   "methods/test_cg.py"),
+    "certificates/explicit.py": ("certificates/test_explicit.py", "methods/test_newton.py"),
+    "certificates/inside.py": ("certificates/test_inside.py", "methods/test_direct.py"),
+    "certificates/proved.py": ("certificates/test_proof.py",),
+    "certificates/gap.py": ("certificates/test_gap_stopping.py",
+                            "certificates/test_gap_certifier.py", "methods/test_continuation.py"),
+    "certificates/gap_certifier.py": ("certificates/test_gap_certifier.py",
+                                      "methods/test_continuation.py"),
+    "certificates/gap_stopping.py": ("certificates/test_gap_stopping.py",),
     "certificates/stopping.py": (
         "certificates/test_stopping.py", "certificates/test_proof_stop.py",
     ),
@@ -66,8 +84,10 @@ OPERATED = {
     ast.FloorDiv: ast.Mult,
 }  # fmt: skip
 NEUTRAL = ("float", "int", "bool", "tuple", "list", "asarray", "ascontiguousarray", "cast")
-LIMIT = 120  # CPU seconds for the tests of one mutant: longer counts as noticed
+LIMIT = 30.0  # CPU seconds, and three times what the tests need: longer counts as noticed
 WAITING = 1800.0  # seconds by the clock, on a machine that does other things as well
+EQUIVALENT = ROOT / "tests" / "mutants-equivalent.txt"
+EARLY = ("numpy", "scipy.sparse.linalg", "scipy.optimize", "flint")
 
 
 @dataclass(frozen=True)
@@ -78,6 +98,19 @@ class Mutant:
     number: int
     kind: str
     line: int
+
+    @property
+    def words(self) -> str:
+        """What becomes of what, in which function: how a list knows the mutant."""
+        tree = ast.parse((PACKAGE / self.module).read_text())
+        node = _places(tree)[self.number]
+        changed = dict(_changes(node))[self.kind]
+        defs = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)]
+        around = [f for f in defs if f.lineno <= self.line <= (f.end_lineno or 0)]
+        place = f"{self.module} {around[-1].name}" if around else self.module
+        if isinstance(node, ast.FunctionDef):
+            return f"{place}: {self.kind}"
+        return f"{place}: {ast.unparse(node)} -> {ast.unparse(changed)}"
 
     def tree(self, source: str) -> ast.Module:
         """The changed module."""
@@ -168,30 +201,54 @@ def tests_of(module: str) -> tuple[str, ...]:
     return (str(ROOT / "tests"),)
 
 
-def noticed(mutant: Mutant, folder: Path) -> bool:
-    """Whether the tests fail with the module changed."""
-    target = folder / "ccmac" / mutant.module
-    source = (PACKAGE / mutant.module).read_text()
-    target.write_text(ast.unparse(mutant.tree(source)))
-    try:
-        return any(_fails(path, folder) for path in tests_of(mutant.module))
-    finally:
-        target.write_text(source)
+class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives one module of the package from a changed tree."""
+
+    def __init__(self, module: str, tree: ast.Module) -> None:
+        self.name = "ccmac." + module.removesuffix(".py").replace("/", ".")
+        self.path, self.tree = str(PACKAGE / module), tree
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        if name != self.name:
+            return None
+        return importlib.util.spec_from_file_location(name, self.path, loader=self)
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self.tree, self.path, "exec"), vars(module))
 
 
-def _fails(path: str, folder: Path) -> bool:
-    env = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT / 'tests'}"}
-    env["PYTHONDONTWRITEBYTECODE"] = "1"  # compiled files of a mutant must not outlive it
-    ask = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", path]
-    ask += ["-o", "pythonpath="]  # the changed package, not that of the checkout
+def failing(tests: Sequence[str], mutant: Mutant | None, limit: float) -> tuple[bool, float]:
+    """(whether the tests fail, CPU seconds), in a process of their own."""
+    child = os.fork()
+    if not child:
+        _run(tests, mutant, limit)
+    begun = time.monotonic()
+    while True:
+        ended, status, used = os.wait4(child, os.WNOHANG)
+        if ended:
+            return status != 0, used.ru_utime + used.ru_stime
+        if time.monotonic() - begun > WAITING:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _run(tests: Sequence[str], mutant: Mutant | None, limit: float) -> None:
+    """Never returns: exit status 0 when all tests pass."""
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    most = int(limit) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    os.chdir(ROOT)
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+    if mutant is not None:
+        source = (PACKAGE / mutant.module).read_text()
+        sys.meta_path.insert(0, _Changed(mutant.module, mutant.tree(source)))
     try:
-        done = subprocess.run(
-            ask, check=False, cwd=ROOT, env=env, capture_output=True, timeout=WAITING,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT)),
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return True
-    return done.returncode not in (0, 5)
+        code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests])
+    except BaseException:
+        code = 1
+    os._exit(int(code) % 5)  # 5: there are no tests
 
 
 def chosen_modules(asked: list[str]) -> list[str]:
@@ -210,35 +267,50 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=60, help="mutants drawn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=1800.0, help="no new mutant after that")
+    parser.add_argument("--first", type=int, default=0, help="mutants of the draw to leave out")
+    parser.add_argument("--green", action="store_true", help="the tests are known to pass as it is")
     parser.add_argument("--wanted", type=float, default=0.0, help="share that must be killed")
     asked = parser.parse_args()
     every = [m for module in chosen_modules(asked.modules) for m in mutants(module)]
     drawn = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
-    begun, killed, survivors = time.monotonic(), 0, []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copytree(PACKAGE, folder / "ccmac", ignore=shutil.ignore_patterns("__pycache__"))
-        compileall.compile_dir(
-            folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
-        )
-        for module in sorted({mutant.module for mutant in drawn}):
-            for path in tests_of(module):
-                if _fails(path, folder):
-                    print(f"{path} fails without any change")
-                    return 2
-        for mutant in drawn:
-            if time.monotonic() - begun > asked.seconds:
-                break
-            if noticed(mutant, folder):
-                killed += 1
-                continue
-            survivors.append(mutant)
-            line = (PACKAGE / mutant.module).read_text().splitlines()[mutant.line - 1].strip()
-            print(f"survived: {mutant.module}:{mutant.line} ({mutant.kind}): {line}", flush=True)
-    tried = killed + len(survivors)
+    for name in EARLY:
+        importlib.import_module(name)
+    begun, killed, survivors, equal = time.monotonic(), 0, 0, 0
+    listed, limits = equivalent(), dict[tuple[str, ...], float]()
+    for mutant in drawn[asked.first :]:
+        if time.monotonic() - begun > asked.seconds:
+            break
+        tests = tests_of(mutant.module)
+        if asked.green:
+            limits[tests] = 4 * LIMIT
+        elif tests not in limits:
+            wrong, spent = failing(tests, None, 10 * LIMIT)
+            if wrong:
+                print(f"{' '.join(tests)} fails without any change")
+                return 2
+            limits[tests] = max(LIMIT, 3 * spent)
+        if failing(tests, mutant, limits[tests])[0]:
+            killed += 1
+        elif mutant.words in listed:
+            equal += 1
+        else:
+            survivors += 1
+            print(f"survived, line {mutant.line}: {mutant.words}", flush=True)
+    tried = killed + survivors
     share = killed / tried if tried else 1.0
-    print(f"{tried} of {len(every)} mutants tried: {killed} killed, {len(survivors)} survived")
+    print(
+        f"{tried + equal} of {len(every)} mutants tried: {killed} killed, {survivors} survived, "
+        f"{equal} change nothing ({share:.1%} of the others)"
+    )
     return int(share < asked.wanted)
+
+
+def equivalent() -> set[str]:
+    """The mutants that are known to change nothing: lines without their reasons."""
+    if not EQUIVALENT.exists():
+        return set()
+    lines = EQUIVALENT.read_text().splitlines()
+    return {line for line in lines if line and not line.startswith(("#", "    "))}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ccmac.storage import checkpoint, states
+from ccmac.storage import states
+from ccmac.storage.index import INDEX, Index
 
 Arrays = dict[str, Any]
 
@@ -32,7 +33,7 @@ def rewrite(
     folder: Path, arrays: Callable[[Arrays], None], manifest: Callable[[Any], None]
 ) -> None:
     """Change the only state file and the manifest in place."""
-    index = msgspec.json.decode((folder / checkpoint.INDEX).read_bytes(), type=checkpoint.Index)
+    index = msgspec.json.decode((folder / INDEX).read_bytes(), type=Index)
     [part] = index.parts
     named, _ = states.decode((folder / part.file).read_bytes(), part.stop - part.start)
     held = {f"{i}/{name}": row for name, rows in named.items() for i, row in enumerate(rows)}
@@ -43,4 +44,4 @@ def rewrite(
     changed = msgspec.structs.replace(part, bytes=len(content), crc=zlib.crc32(content))
     index = msgspec.structs.replace(index, parts=[changed])
     index = msgspec.structs.replace(index, crc=index.checksum())
-    (folder / checkpoint.INDEX).write_bytes(msgspec.json.encode(index))
+    (folder / INDEX).write_bytes(msgspec.json.encode(index))

@@ -38,6 +38,7 @@ sys.path[:0] = [str(ROOT), str(ROOT.parent / "src")]
 import ccmac  # noqa: E402
 from ccmac.cli.main import main as command  # noqa: E402
 from ccmac.errors import InputError  # noqa: E402
+from ccmac.storage.index import exists, read_index  # noqa: E402
 from soaked import CHANGES, EVERY, METHODS, PLAIN, problem, same, solved  # noqa: E402
 
 
@@ -75,6 +76,7 @@ class Soak:
         self.hit = 0  # runs that were still under way
         problem().save(folder / "problem")
         for method in METHODS:
+            solved(method, folder / f"loaded-{method}")  # modules, once and for all children
             begun = time.perf_counter()
             found = value_of(forked(lambda m=method: solved(m, folder / f"whole-{m}")))
             self.whole[method] = found, time.perf_counter() - begun
@@ -84,13 +86,19 @@ class Soak:
         shutil.rmtree(place, ignore_errors=True)
         return place
 
+    @staticmethod
+    def saved(place: Path) -> int:
+        """How many checkpoints were written."""
+        return read_index(place).generation + 1 if exists(place) else 0
+
     def kill(self, number: int) -> bool:
         method, place = METHODS[number % len(METHODS)], self.fresh()
         expected, seconds = self.whole[method]
-        child = forked(lambda: solved(method, place))
-        while not (place / "checkpoint.json").exists() and not os.waitpid(child[0], os.WNOHANG)[0]:
+        child, saves = forked(lambda: solved(method, place)), expected["iterations"] // EVERY
+        after = self.rng.randrange(max(saves - 2, 1))  # the clock says little on a busy machine
+        while self.saved(place) <= after and not os.waitpid(child[0], os.WNOHANG)[0]:
             time.sleep(0.001)
-        time.sleep(self.rng.uniform(0.0, 0.8 * seconds))
+        time.sleep(self.rng.uniform(0.0, seconds / saves))
         try:
             os.kill(child[0], signal.SIGKILL)
             self.hit += value_of(child) is None

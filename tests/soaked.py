@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import ccmac
 
-METHODS = ("cross-apapc", "cross-cg", "cross-lbfgs", "papc")
+METHODS = ("cross-apapc", "cross-cg", "cross-lbfgs", "dpmm")
 # Settings that need no plan, which would take longer than the run.
 PLAIN = {"scale": 1.0, "normalizer": "semi-iteration", "inner": 2, "outer": 1}
 EVERY = 3

@@ -59,7 +59,8 @@ def test_example_draws(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
-def test_benchmark_imports_what_exists(path: Path) -> None:
+def test_benchmark_imports_what_exists(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(path.parent))  # as where it runs by itself
     assert runpy.run_path(str(path), run_name="benchmark")
 
 

@@ -105,6 +105,34 @@ def test_other_sides_of_any_problem(method: str) -> None:
     assert result.ledger.of("setup")["rounds"] <= first.ledger.of("setup")["rounds"]
 
 
+@pytest.mark.parametrize("method", ["auto", "cross-cg", "cross-apapc", "cross-lbfgs"])
+@pytest.mark.parametrize("name", ["b", "c", "g"])
+def test_new_sides_are_told_with_the_first_message(method: str, name: str) -> None:
+    before, random = random_quadratic(3, 4), np.random.default_rng(0)
+    reference = solve_kkt(before)
+    sides, agents = [], []
+    for i, agent in before.agents.items():
+        x = reference.x[i] + 0.1 * random.standard_normal(len(reference.x[i]))
+        g = agent.objective.g + random.standard_normal(len(agent.objective.g))
+        block = agent.C if name == "c" else agent.A
+        side = g if name == "g" else None if block is None else block @ x
+        if name == "b":
+            side = side + agent.B @ reference.z
+        sides.append(side)
+        new = {"objective": ccmac.objectives.Quadratic(agent.objective.H, g)}
+        agents.append(replace(agent, **(new if name == "g" else {name: side})))
+    prepared = ccmac.prepare(before, "ring", method)
+    first = prepared.solve(1e-7)
+    prepared.update(**{name: sides})
+    result = prepared.solve(1e-7)
+    exact = solve_kkt(ccmac.Problem(agents)).vector
+    assert first.ledger.of("setup")["rounds"] > 0
+    direct = method == "auto" and name == "g"  # whose gathered sums are the linear terms
+    assert result.ledger.of("setup")["rounds"] == (2 if direct else 0)
+    off = np.linalg.norm(np.concatenate([*result.x, result.z]) - exact)
+    assert off <= result.error_bound + 1e-12
+
+
 def test_what_is_refused() -> None:
     X, y = table()
     prepared = ccmac.prepare(vfl.problem(X, y, 4), "ring")

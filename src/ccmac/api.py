@@ -19,6 +19,7 @@ from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
 from ccmac.runtime import InProcess, Runtime
+from ccmac.runtime.averaging import by_name
 from ccmac.stack import Stack
 from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
@@ -72,7 +73,8 @@ def solve(
     - ``runtime``: a :class:`Runtime` such as ``InProcess(network, fused=False)``, or "mpi".
     - ``averaging``: "relay" (fewest rounds), "tree" (fewest bytes; rows are seen by a parent only),
       "masked" (rows are seen by nobody, their sum by all) or "auto".
-    - ``costs``: prices of gradients, products and rounds that plans are chosen by.
+    - ``costs``: prices of gradients, products, rounds and bytes that plans, and the scheme of an
+      "auto" averaging, are chosen by.
     - ``checkpoint``: a directory, or {"path", "every", "seconds"}; continued if it exists.
     - ``callback(iteration, state)``: called after every step; returning True stops the run. The
       state is a copy that may be kept.
@@ -140,7 +142,7 @@ def _run(
 ) -> Run:  # fmt: skip
     """Everything checked, before any work."""
     _check_tolerance(tol)
-    work, asked = placed(problem, network, method, runtime, averaging, seed)
+    work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
     return run_on(work, asked, tol, reference, warm_start, costs, seed)
 
 
@@ -151,7 +153,7 @@ def _check_tolerance(tol: Any) -> None:
 
 def placed(
     problem: Problem | Stack, network: Any, method: str | Method, runtime: Runtime | str | None,
-    averaging: str, seed: int,
+    averaging: str, costs: Costs | None, seed: int,
 ) -> tuple[Workspace, Method]:  # fmt: skip
     """The problem on a runtime, and the method, both checked."""
     asked = parse(method)
@@ -164,10 +166,11 @@ def placed(
     asked.refuse_shape(isinstance(problem, Stack))
     if network is None and isinstance(runtime, Runtime):
         network = runtime.network
-    n, names = 1, []
+    n, width, names = 1, 0, []
     if isinstance(problem, Problem):
-        n, names = problem.n, [a.name for a in problem.agents.values() if problem.complete]
-    found = make_runtime(as_network(network, n, names), runtime, averaging)
+        n, width = problem.n, problem.m
+        names = [a.name for a in problem.agents.values() if problem.complete]
+    found = make_runtime(as_network(network, n, names), runtime, averaging, costs, width)
     return Workspace(problem, found), asked
 
 
@@ -189,8 +192,14 @@ def run_on(
     return Run(work, asked, request, reference, warm_start)
 
 
-def make_runtime(network: Network, runtime: Runtime | str | None, averaging: str) -> Runtime:
-    """An in-process runtime, an MPI runtime by name, or the one given."""
+def make_runtime(
+    network: Network, runtime: Runtime | str | None, averaging: str, costs: Costs | None = None,
+    width: int = 0,
+) -> Runtime:  # fmt: skip
+    """An in-process runtime, an MPI runtime by name, or the one given.
+
+    The averaging scheme is chosen by the prices, for rows of ``width`` floats.
+    """
     if isinstance(runtime, Runtime):
         if runtime.network.n != network.n:
             raise InputError("runtime: was built for another network")
@@ -201,11 +210,12 @@ def make_runtime(network: Network, runtime: Runtime | str | None, averaging: str
         return runtime
     if runtime not in (None, "inprocess", "mpi"):
         raise InputError(f"runtime {shown(runtime)} is unknown; take 'inprocess' or 'mpi'")
+    scheme = by_name(network, averaging, costs, width)
     if runtime == "mpi":
         from ccmac.runtime.mpi import Mpi
 
-        return Mpi(network, averaging=averaging)
-    return InProcess(network, averaging=averaging)
+        return Mpi(network, averaging=scheme)
+    return InProcess(network, averaging=scheme)
 
 
 def _refuse_moved(function: str, given: Mapping[str, Any]) -> NoReturn:

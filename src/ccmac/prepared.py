@@ -56,7 +56,7 @@ def prepare(
     >>> first.ledger.of("setup")["rounds"], second.ledger.of("setup")["rounds"]
     (6, 0)
     """
-    work, asked = placed(problem, network, method, runtime, averaging, seed)
+    work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
     return PreparedProblem(work, asked, costs, seed)
 
 

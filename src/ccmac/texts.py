@@ -79,9 +79,15 @@ def _there(found: Any) -> Any:
 
 
 def open_file(path: str | Path) -> BufferedReader:
-    """An ordinary file, to read its bytes; OSError for a pipe or a device, which may not end."""
+    """An ordinary file, to read its bytes; OSError for a pipe or a device, which may not end.
+
+    And for what no file can be called: a zero byte, half a character.
+    """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
+    try:
+        descriptor = os.open(path, flags)
+    except ValueError:
+        raise OSError(errno.EINVAL, "no file has such a name") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not an ordinary file")

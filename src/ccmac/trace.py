@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-from array import array
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ class Trace:
 
     def __init__(self, limit: int = ROWS) -> None:
         self.limit = max(int(limit), 2)
-        self._values = array("d")
+        self._rows, self._count = np.empty((64, WIDTH)), 0
         self._seen, self._stride, self.epoch = 0, 1, 0
 
     def record(
@@ -47,9 +46,13 @@ class Trace:
             products, ledger["rounds"], ledger["modelled_rounds"], ledger["bytes"],
             relative_error, bound, energy,
         )  # fmt: skip
-        if self._loose:
-            del self._values[-WIDTH:]
-        self._values.extend(row)
+        self._count -= self._loose
+        if self._count == len(self._rows):
+            room = max(min(2 * self._count, self.limit + 1), self._count + 64)
+            more = np.empty((room, WIDTH))
+            more[: self._count], self._rows = self._rows, more
+        self._rows[self._count] = row
+        self._count += 1
         self._seen += 1
         if len(self) > self.limit:
             self._thin()
@@ -60,18 +63,24 @@ class Trace:
         return self._seen > 0 and (self._seen - 1) % self._stride != 0
 
     def _thin(self) -> None:
-        last, settled = self._values[-WIDTH:], self.since(0)
-        self._stride, self.epoch = 2 * self._stride, self.epoch + 1
-        self._values = array("d", np.ascontiguousarray(settled[::2]).tobytes())
+        """Every second row moves to the front, in place: a long run keeps the memory it has."""
+        rows, last = self._rows, self._rows[self._count - 1].copy()
+        kept, done = -(-self.settled // 2), 1
+        while done < kept:
+            more = min(done, kept - done)
+            rows[done : done + more] = rows[2 * done : 2 * (done + more) : 2]
+            done += more
+        self._stride, self.epoch, self._count = 2 * self._stride, self.epoch + 1, kept
         if self._loose:
-            self._values.extend(last)
+            rows[kept] = last
+            self._count += 1
 
     def __len__(self) -> int:
-        return len(self._values) // WIDTH
+        return self._count
 
     @property
     def _table(self) -> Array:
-        return np.array(self._values, dtype=np.float64).reshape(-1, WIDTH)
+        return self._rows[: self._count].copy()
 
     def __getitem__(self, column: str) -> Array:
         """One column as an array."""
@@ -103,13 +112,12 @@ class Trace:
         return len(self) - self._loose
 
     def since(self, first: int) -> Array:
-        """The settled rows from ``first`` on."""
-        values = self._values[WIDTH * first : WIDTH * self.settled]
-        return np.array(values, dtype=np.float64).reshape(-1, WIDTH)
+        """The settled rows from ``first`` on; a view, which holds until the next row."""
+        return self._rows[first : self.settled]
 
     def memory(self) -> dict[str, Any]:
         """Everything but the settled rows; numbers as text, since some are NaN."""
-        last = [repr(v) for v in self._values[-WIDTH:]] if self._loose else []
+        last = [repr(v) for v in self._rows[self._count - 1].tolist()] if self._loose else []
         return {
             "seen": self._seen, "stride": self._stride, "epoch": self.epoch, "limit": self.limit,
             "last": last,
@@ -121,8 +129,9 @@ class Trace:
         if any(type(v) is not int or v < 0 for v in counts) or min(counts[1], counts[3] - 1) < 1:
             raise ValueError("the counts of the trace are none")
         self._seen, self._stride, self.epoch, self.limit = counts
-        self._values = array("d", np.ascontiguousarray(settled, dtype=np.float64).tobytes())
         last = [float(v) for v in memory["last"]]
-        if len(last) != WIDTH * self._loose or len(self) != -(-self._seen // self._stride):
+        if len(last) != WIDTH * self._loose or len(settled) != -(-self._seen // self._stride):
             raise ValueError("the rows of the trace do not fit their counts")
-        self._values.extend(last)
+        loose = np.array(last, dtype=np.float64).reshape(-1, WIDTH)
+        self._rows = np.vstack((np.asarray(settled, dtype=np.float64), loose))
+        self._count = len(self._rows)

@@ -6,6 +6,7 @@ import numpy as np
 
 from adversarial.draft import Draft
 from adversarial.families import (
+    Array,
     Random,
     base,
     curved,
@@ -39,14 +40,48 @@ def near_deep(random: Random, seed: int) -> Draft:
     return draft.plant()
 
 
+def nudge(random: Random, row: Array, point: Array, t: float) -> None:
+    """One entry of a row off by t, or by its last digit if that is more; 0 in the planted point,
+    so that right-hand sides are exact.
+    """
+    k = int(random.integers(len(row)))
+    row[k] += max(t, float(np.spacing(abs(row[k]))))
+    point[k] = 0.0
+
+
+@family
+def last_digits(random: Random, seed: int) -> Draft:
+    """One row more in C, D or the coupled equation, off a combination by 2^-40 .. 2^-60 or the
+    last digit of one entry: what rounding makes of dependent rows, and yet they are not.
+    """
+    draft, t = base(random, p=2, r=2), float(2.0 ** -int(random.integers(40, 61)))
+    i, kind = int(random.integers(draft.n)), seed % 3
+    for name, size in (("C", len(draft.C[i])), ("D", len(draft.D[i])), ("AB", draft.m)):
+        mix = integers(random, 1, size, top=1)
+        mix[0, 0] = 1.0
+        if kind == ("C", "D", "AB").index(name):
+            for block in name:
+                values = getattr(draft, block)
+                for k in range(draft.n) if name == "AB" else [i]:
+                    values[k] = np.vstack([values[k], mix @ values[k]])
+    if kind == 2 and seed % 2:
+        nudge(random, draft.B[i][-1], draft.z, max(t, 2.0**-46))  # the sum is exact too
+    elif kind == 1:
+        nudge(random, draft.D[i][-1], draft.z, t)
+    else:
+        nudge(random, (draft.A if kind else draft.C)[i][-1], draft.x[i], t)
+    draft.m = len(draft.A[0])
+    return draft.plant()
+
+
 @family
 def perturbed_copies(random: Random, seed: int) -> Draft:
-    """Every agent holds the same rows of D; one entry of one copy is off by 2^-10 .. 2^-42."""
+    """Every agent holds the same rows of D; one entry of one copy is off by 2^-10 .. 2^-52."""
     draft = base(random, int(random.integers(2, 7)), q=4)
-    rows, t = integers(random, 2, 4), float(2.0 ** -int(random.integers(10, 43)))
+    rows, t = integers(random, 2, 4), float(2.0 ** -int(random.integers(10, 53)))
     draft.D = [rows.copy() for _ in draft.d]
-    i, j, k = (int(random.integers(top)) for top in (draft.n, 2, 4))
-    draft.D[i][j, k] += t
+    i, j = (int(random.integers(top)) for top in (draft.n, 2))
+    nudge(random, draft.D[i][j], draft.z, t)
     return draft.plant()
 
 

@@ -12,7 +12,7 @@ from ccmac import Agent, Problem
 from ccmac.angles import sparse
 from ccmac.angles.measure import geometry
 from ccmac.errors import InputError
-from ccmac.linalg.factor import envelope
+from ccmac.linalg.factor import band_work
 from ccmac.linalg.lanczos import Ritz
 from ccmac.objectives import Separable, SquaredDistance
 
@@ -71,7 +71,7 @@ def test_scales_of_rows_do_not_matter() -> None:
 
 
 def test_factors_that_fill_are_left_to_the_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse, "ENVELOPE", 10)
+    monkeypatch.setattr(sparse, "BAND_WORK", 10)
     given = problem(0, local=5, shared=7)
     with pytest.raises(InputError, match="take matrix-free"):
         geometry(given, method="sparse")
@@ -84,10 +84,10 @@ def test_factors_that_fill_are_left_to_the_iteration(monkeypatch: pytest.MonkeyP
     assert found.as_dict()["interval"] == (low, high)
 
 
-def test_envelope_is_the_band_of_a_path() -> None:
+def test_work_in_the_band_of_a_path() -> None:
     path = sp.diags_array([np.ones(9), np.ones(10), np.ones(9)], offsets=[-1, 0, 1])
     shuffled = np.random.default_rng(0).permutation(10)
-    assert envelope(sp.csr_array(path.toarray()[shuffled][:, shuffled])) == 9
+    assert band_work(sp.csr_array(path.toarray()[shuffled][:, shuffled])) == 9
 
 
 def test_what_lanczos_may_have_missed() -> None:

@@ -11,7 +11,8 @@ import ccmac
 from ccmac.certificates.error_bound import distance_bound
 from ccmac.lab.instances import random_quadratic
 from ccmac.linalg.conjugate import conjugate_residuals
-from ccmac.realizations.averaged.build import Wanted, averaged
+from ccmac.realizations.averaged.build import averaged
+from ccmac.realizations.averaged.choices import Wanted
 from ccmac.realizations.base import AffineSystem
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace

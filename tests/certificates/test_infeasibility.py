@@ -18,7 +18,7 @@ from adversarial.exact import Exact
 from adversarial.judge import proof_numbers
 from ccmac import Agent, Network, Problem
 from ccmac.certificates.conflicts import Conflicts, _defect, contradiction
-from ccmac.certificates.infeasibility import REACH, Infeasibility, claimed
+from ccmac.certificates.infeasibility import REACH, Infeasibility, claimed, described
 from ccmac.certificates.prices import Recovery
 from ccmac.linalg.extended import EPS_LONG
 from ccmac.linalg.ranks import row_space
@@ -323,3 +323,11 @@ def test_small_contradictions_are_proved_or_doubted_or_rounding(
         assert math.isfinite(result.error_estimate) == (word == "converged")
         doubted = any("too little for a proof" in text for text in result.warnings)
         assert doubted == (word == "converged")
+
+
+def test_at_most_six_agents_are_named() -> None:
+    norms = {"coupled": 0.0, "shared": 1.0}
+    few = described({"coupled": [], "C": [], "D": list(range(6))}, norms)
+    many = described({"coupled": [], "C": [], "D": list(range(7))}, norms)
+    assert "of agents 0, 1, 2, 3, 4, 5 cannot" in few
+    assert "of agents 0, 1, 2, 3, 4, 5, ... cannot" in many

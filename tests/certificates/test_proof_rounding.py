@@ -16,7 +16,8 @@ from ccmac import Agent, Network, Problem
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.share import NUMBERS, Heard
 from ccmac.linalg.extended import EPS_LONG
-from ccmac.objectives import Quadratic
+from ccmac.linalg.tolerances import EPS
+from ccmac.objectives import Custom, Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from certificates.points import distance, flat, pieces, stationarity, workspace
@@ -100,6 +101,25 @@ def test_local_distances_without_rows_and_beyond_double_precision() -> None:
     agent = single(np.eye(3), np.zeros(3), C=C, c=[0.0, 0.0]).agents[0]
     assert agent.local_distance(np.array([0.0, 1.0])) >= 1.0
     assert agent.local_distance(np.array([0.0, 1.0])) <= 3.0
+
+
+def test_the_rounding_of_local_distances_in_closed_form() -> None:
+    """C = I and c = x: no violation, but of rows of norm 2 and of c."""
+    x = np.array([3.0, -4.0, 0.0, 12.0])
+    agent = single(np.eye(5), np.zeros(5), C=np.eye(4), c=x).agents[0]
+    assert agent.local_distance(x) == pytest.approx(
+        8 * EPS_LONG * (2 * 13.0 + 13.0), rel=1e-9, abs=0.0
+    )
+
+
+def test_the_rounding_of_gradients_of_other_functions() -> None:
+    """At doubles: eps for every entry, of L |u| and of what the function says."""
+    f = Custom(lambda x, z: 0.0, lambda x, z: (np.array([3.0]), np.array([4.0])), 10.0, 1.0)
+    problem = Problem([Agent(f, A=[[1.0]], B=[[1.0]], b=[0.0])])
+    agent = proof_of(Workspace(problem, InProcess(Network.complete(1)))).agents[0]
+    slope, rounding = agent.gradient(np.array([5.0]), np.array([12.0]))
+    assert slope.tolist() == [3.0, 4.0]
+    assert rounding == pytest.approx(2 * EPS * 4 * (10.0 * 13.0 + 5.0), rel=1e-12, abs=0.0)
 
 
 def draft_of(random: np.random.Generator, n: int, **blocks: list[Array]) -> Draft:
@@ -198,6 +218,16 @@ def test_the_rounding_of_a_violation_in_closed_form() -> None:
     assert distance(math.inf, 1.0) == math.inf
     reduced.least = 0.0
     assert distance(0.0, 1.0) == math.inf
+
+
+def test_the_rounding_of_shared_rows_in_closed_form() -> None:
+    """D z = e holds: (q + n + 4) eps (|D| |z| + |e|), rows scaled by a power of two."""
+    found = single(np.eye(1), np.zeros(1), D=[[4.0]], e=[12.0])
+    z, none = np.array([3.0], dtype=np.longdouble), np.zeros(0, dtype=np.longdouble)
+    heard = Heard.of(np.zeros((1, found.row)), 0, 1)
+    said = found._distance(z, none, 7.0, heard)
+    noise = (1 + 1 + 4) * EPS_LONG * (1.0 * 7.0 + 3.0)
+    assert said == pytest.approx(noise / found.reduced.least, rel=1e-9, abs=0.0)
 
 
 def test_the_rounding_of_gradients_enters_the_stationarity() -> None:

@@ -41,6 +41,21 @@ def test_a_linear_objective_falls_along_its_slope() -> None:
     assert "falls by 5 per unit" in found.message
 
 
+def test_a_gentle_slope_falls_for_ever_too() -> None:
+    found = of(quadratic(np.zeros((2, 2)), [3e-3, 4e-3]), q=1)
+    assert found is not None
+    assert found.fall == pytest.approx(5e-3)
+
+
+def test_a_dropped_row_may_end_the_fall() -> None:
+    """Rows that differ in the last digit: the second is dropped, and yet it holds z."""
+    flat = np.zeros((3, 3))
+    rows = np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-52]])
+    assert of(quadratic(flat, [0.0, 1.0, -1.0], D=rows, e=np.zeros(2))) is None
+    rows[1, 1] = 1.0
+    assert of(quadratic(flat, [0.0, 1.0, -1.0], D=rows, e=np.zeros(2))) is not None
+
+
 def test_equations_in_the_way() -> None:
     flat = np.zeros((2, 2))
     assert of(quadratic(flat, [1.0, 0.0], C=[[1.0]], c=[2.0]), q=1) is None

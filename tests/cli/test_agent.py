@@ -136,15 +136,19 @@ def test_portable_arithmetic_rounds_alike() -> None:
 
 
 @pytest.mark.skipif(not os.environ.get("CCMAC_KINDS"), reason="20 CPU s: set CCMAC_KINDS=1")
-def test_owners_whose_processors_round_differently(tmp_path: Path, problem: ccmac.Problem) -> None:
-    """With portable arithmetic they solve, all find the same bound, and it holds."""
-    folder = trial(tmp_path / "portable", problem, 60.0, arithmetic='"portable"')
+@pytest.mark.parametrize("arithmetic", ["native", "portable"])
+def test_owners_whose_processors_round_differently(
+    tmp_path: Path, problem: ccmac.Problem, arithmetic: str
+) -> None:
+    """They solve, all find the same bound, and it holds."""
+    folder = trial(tmp_path / arithmetic, problem, 60.0, arithmetic=f'"{arithmetic}"')
     ended = finish([start(folder, i, OPENBLAS_CORETYPE=KERNELS[i]) for i in range(N)])
     assert [code for code, _, _ in ended] == [0] * N, ended
     exact, square, bounds, shared = solve_kkt(problem), 0.0, set(), set()
     for i in range(N):
         told = json.loads(ended[i][1])
         assert told["status"] == "optimal"
+        assert (arithmetic == "native") == ("drift" in told["certificates"])
         bounds.add(told["error_bound"])
         with np.load(folder / f"out-{i}" / f"solution-{i:04d}-{i:04d}.npz") as found:
             square += float(np.sum((found[f"x{i}"] - exact.x[i]) ** 2))

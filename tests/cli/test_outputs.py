@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -193,6 +193,14 @@ def start(saved: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard() -> Iterator[None]:
+    """A shell starts its background jobs with SIGINT ignored, and so would be these tests'."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_in_the_loop_keeps_the_state(
     saved: Path, tmp_path: Path, number: int, code: int
@@ -216,11 +224,25 @@ def test_a_signal_in_the_setup_is_one_line(
     run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int, word: str,
     place: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(place, lambda _: (os.kill(os.getpid(), number), time.sleep(5)))
+    monkeypatch.setattr(place, lambda _: (os.kill(os.getpid(), number), time.sleep(0.3)))
     told = run("solve", saved / "calibration", "--method", "cross-apapc", "--out", "out")
     assert told.code == code
     assert told.err.startswith(f"error: {word}")
     assert told.err.count("\n") == 1
+
+
+def test_a_signal_that_an_extension_turns_into_its_own_error(
+    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(_: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except BaseException as error:
+            raise ImportError("initialization failed") from error
+
+    monkeypatch.setattr("ccmac.methods.run.Run.prepare", load)
+    told = run("solve", saved / "calibration", "--method", "cross-apapc")
+    assert (told.code, told.err) == (143, "error: terminated\n")
 
 
 def test_the_handler_of_a_program_stays(tmp_path: Path) -> None:

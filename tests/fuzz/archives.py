@@ -118,10 +118,10 @@ def array_changed(rng: Random, array: Any) -> Any:
 
 
 def objective_changed(rng: Random, text: str) -> str:
-    """The JSON of an objective, changed; a text that is none stays."""
+    """The JSON of an objective, changed; a text that is none, or too deep already, stays."""
     try:
         tree = Tree(rng, json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return text + "x"
     tree.change(JSON_SCALARS)
     return tree.json().encode("utf-8", "replace").decode()

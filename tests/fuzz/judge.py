@@ -14,6 +14,7 @@ import random
 import re
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import traceback
@@ -29,12 +30,15 @@ from ccmac.cli.main import main
 from ccmac.errors import CcmacError
 from ccmac.lab.data.loading import read_svmlight
 from ccmac.methods.registry import parse
-from ccmac.storage.owner import neighbors_of
+from ccmac.problem import Agent
+from ccmac.runtime.credentials import listening
+from ccmac.storage.owner import address, neighbors_of
 from fuzz.others import OTHERS
 from fuzz.targets import TARGETS as FIRST
 from fuzz.templates import Templates
+from fuzz.thirds import THIRDS
 
-TARGETS = FIRST | OTHERS
+TARGETS = FIRST | OTHERS | THIRDS
 SECONDS = 60
 LINE = 700
 
@@ -55,13 +59,21 @@ class Verdict:
 def case(target: str, number: int, made: Templates, place: Path) -> Verdict:
     """Input ``number`` of a target, made in the empty folder ``place``."""
     words = TARGETS[target](random.Random(f"{target}:{number}"), place, made)
-    before = os.getcwd()
+    before, foreign = os.getcwd(), place / "used" / "mine.txt"
+    kept = foreign.read_bytes() if stat.S_ISREG(_mode(foreign)) else None
     os.chdir(place)
     try:
         code, out, err = ended(words)
     finally:
         os.chdir(before)
-    return Verdict(code, fault(code, out, err, words), words)
+    found = fault(code, out, err, words)
+    if kept is not None and not (foreign.is_file() and foreign.read_bytes() == kept):
+        found += "a file of somebody else is gone or changed"
+    return Verdict(code, found, words)
+
+
+def _mode(path: Path) -> int:
+    return path.lstat().st_mode if os.path.lexists(path) else 0
 
 
 def ended(words: list[str]) -> tuple[int, str, str]:
@@ -95,6 +107,17 @@ def read_owner(path: Path) -> None:
     parse(asked.public.method, dict(asked.public.options))
 
 
+def read_owned(path: Path) -> None:
+    """Everything that an owner does before it dials."""
+    asked = Owner.read(path)
+    parse(asked.public.method, dict(asked.public.options))
+    asked.public.problem(asked.mine.agent, Agent.load(asked.path(asked.mine.folder)))
+    if asked.mine.listen is not None:
+        listening(address(path, asked.mine.listen)).close()
+    with asked.links(None) as links:
+        links.start()
+
+
 def read_party(path: Path) -> None:
     """What a party reads before it talks to anybody."""
     me = vfl.read_me(path)
@@ -108,7 +131,7 @@ def read(path: str, loader: Callable[[Path], object]) -> int:
     try:
         loader(Path(path))
     except CcmacError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # as the program says it
         return error.exit_code
     return 0
 
@@ -116,6 +139,7 @@ def read(path: str, loader: Callable[[Path], object]) -> int:
 READERS: dict[str, Callable[[str], int]] = {
     "read-svmlight": lambda path: read(path, read_svmlight),
     "read-owner": lambda path: read(path, read_owner),
+    "read-owned": lambda path: read(path, read_owned),
     "read-party": lambda path: read(path, read_party),
 }
 

@@ -33,7 +33,8 @@ FIRST = [
 OTHERS = [
     "layout", "sparse", "listing", "resumed", "zipped", "edges", "odd_file", "words", "party",
 ]  # fmt: skip
-TRIED = [*FIRST, *OTHERS]
+THIRDS = ["owned", "table", "folder", "parts", "styled", "lines", "spelled"]
+TRIED = [*FIRST, *OTHERS, *THIRDS]
 
 
 def inputs(count: int, first: int, targets: list[str]) -> list[tuple[str, int]]:

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import yaml
 
-from ccmac.storage.checkpoint import Index
+from ccmac.storage.index import Index
 from ccmac.storage.states import decode
 from fuzz.archives import archive_changed, arrays_changed, member, numbers_changed, packed
 from fuzz.commands import command

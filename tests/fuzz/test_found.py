@@ -18,6 +18,7 @@ from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.lab.instances import dispatch
 from ccmac.linalg.chebyshev import smallest_degree
+from ccmac.runtime.credentials import Credentials, listening
 from fuzz.archives import headed, member, packed
 from fuzz.judge import read_party
 from fuzz.owners import PARTY
@@ -189,6 +190,7 @@ def test_prices_are_not_all_zero() -> None:
         ("b.csv", "k4,0.571", "k4," + "9" * 400),
         ("model.json", '"u"', "[[]]"),
         ("me.toml", "0.1", "9" * 5000),
+        ("me.toml", 'out = "."', 'out = "\\u0000"'),
         ("me.toml", 'key = "id"', f'key = "{"0" * 3000}"'),
         ("me.toml", 'label = "y"', f'label = "{"0" * 3000}"'),
     ],
@@ -199,6 +201,47 @@ def test_files_of_a_party(tmp_path: Path, name: str, old: str, new: str) -> None
     with pytest.raises(InputError) as caught:
         read_party(tmp_path / "me.toml")
     assert len(str(caught.value)) < 400 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["b.csv", "b.csv.zip", "b.csv.gz", "b.parquet"])
+@pytest.mark.parametrize("kind", ["text", "pipe"])
+def test_a_table_that_pandas_would_unpack_or_wait_for(tmp_path: Path, name: str, kind: str) -> None:
+    for file, text in PARTY.items():
+        (tmp_path / file).write_text(text.replace("b.csv", name))
+    (tmp_path / "b.csv").unlink()
+    (tmp_path / name).write_bytes(b"\x1f\x8b") if kind == "text" else os.mkfifo(tmp_path / name)
+    with pytest.raises(InputError, match=r"cannot be read|needs pyarrow"):
+        read_party(tmp_path / "me.toml")
+
+
+@pytest.mark.parametrize("name", ["\0", "half \ud800"])
+def test_names_that_no_file_has(name: str) -> None:
+    with pytest.raises(InputError, match="no file has such a name"):
+        ccmac.Agent.load(name)
+
+
+def test_a_picture_that_has_no_place_is_refused_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(capsys, "power", "case30", "--out", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["\0", "pipe", "n" * 300, ""])
+def test_certificates_that_are_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="cannot be used") as caught:
+        Credentials(name or "pipe", name, name).context(server=True)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("host", ["\0", "é" * 80, "a..b", "x" * 300, "\udcff"])
+def test_hosts_that_are_no_names(host: str) -> None:
+    with pytest.raises(InputError, match="cannot listen there") as caught:
+        listening((host, 7001))
+    assert len(str(caught.value)) < 400
 
 
 def test_a_number_of_5000_digits_in_an_objective(

@@ -21,6 +21,7 @@ from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.start import starting_point
 from ccmac.objectives import L1, Box, ElasticNet, Hinge, MaxAffine, Quadratic, Separable
+from ccmac.results import Solution
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from interior.problems import Made, make, reference, violation
@@ -49,6 +50,19 @@ def test_random_problems_are_what_they_were_made_to_be(seed: int) -> None:
         assert result.objective - value <= result.certificates["gap"] + 1e-12 * abs(value)
     if kind == "infeasible":
         assert_farkas(problem, result)
+
+
+@pytest.mark.parametrize("seed", [9001, 9002, 9006, 9008, 9010])
+def test_a_warm_start_from_afar_ends_at_the_same_value(seed: int) -> None:
+    made = make(seed)
+    assert made.kind == "solvable"
+    cold, random = solve(made.problem), np.random.default_rng(seed)
+    x = [v + 0.3 * random.standard_normal(len(v)) for v in cold.x]
+    z = cold.z + 0.3 * random.standard_normal(len(cold.z))
+    warm = solve(made.problem, warm_start=Solution(x, z, cold.multipliers))
+    assert warm.status == "optimal"
+    assert abs(warm.objective - made.value) <= 1e-6 * max(1.0, abs(made.value))
+    assert violation(made.problem, warm) <= 1e-6
 
 
 def assert_farkas(problem: ccmac.Problem, result: ccmac.Result) -> None:

@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import cache
+from pathlib import Path
 
 import pytest
 
 import ccmac
 from ccmac.cli.main import main
-from ccmac.lab.optimality import TOL, families, lower_bound, report
+from ccmac.lab.optimality import TOL, Efficiency, families, lower_bound, report
+
+PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
+
+
+@cache
+def printed() -> dict[tuple[str, str], tuple[int, int]]:
+    """(family, method) -> the bound and the count of docs/methods.md."""
+    found = {}
+    table = PAGE.read_text(encoding="utf-8").partition("## How far from optimal")[2]
+    for line in re.findall(r"^\| ([a-z].*) \|$", table, re.MULTILINE)[1:]:
+        family, _, _, bound, *counts = (cell.strip() for cell in line.split("|"))
+        for method, count in zip(("cross-apapc", "cross-cg"), counts, strict=True):
+            if count:
+                name = family.replace(", t = ", " t=")
+                found[name, method] = int(bound), int(count.split()[0].replace(",", ""))
+    return found
+
+
+def assert_as_printed(row: Efficiency) -> None:
+    """The page's bound, and its count up to one iteration (the last one turns on rounding)."""
+    bound, count = printed()[row.family, row.method]
+    assert row.bound == bound
+    assert abs(row.measured - count) <= row.measured / row.iterations
 
 
 @pytest.mark.parametrize("name", ["complete six", "bounded angle"])
@@ -16,6 +42,7 @@ def test_no_method_beats_the_bound(name: str) -> None:
     rows = report([name])
     assert {row.method for row in rows} == {"cross-apapc", "cross-cg"}
     for row in rows:
+        assert_as_printed(row)
         assert row.ratio >= 1.0
         assert row.frontier_held
     assert min(row.ratio for row in rows) <= 15.0
@@ -29,6 +56,7 @@ def test_the_physical_path_is_near_the_explicit_bound(name: str) -> None:
     """
     rows = {row.method: row for row in report([name])}
     for row in rows.values():
+        assert_as_printed(row)
         assert row.explicit is not None
         assert row.measured >= row.explicit
     assert rows["cross-cg"].ratio <= 5.0

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
+import yaml
 
 import ccmac
+from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.objectives import SquaredDistance
 
@@ -77,3 +80,33 @@ def test_a_mistake_is_one_line(build: Any, words: str) -> None:
         build()
     assert "\n" not in str(told.value)
     assert len(str(told.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "code"),
+    [
+        (lambda c: c["sense"].__setitem__(0, "=<"), ["sense, row 0", "'=<' is no sense"], 2),
+        (lambda c: c["z_lower"].__setitem__(0, 9.0), ["z[0]", "lower bound 9 exceeds"], 2),
+        (lambda c: c["row_names"].__setitem__(1, "power"), ["'power' is used twice"], 2),
+        (lambda c: c["z_upper"].__setitem__(0, -1.0), ["exchange or widen"], 2),
+        (lambda c: None, ["infeasible: the coupled rows", "heat", "north", "south", "correct"], 3),
+    ],
+)
+def test_a_mistake_on_disk_is_one_line_of_the_command(
+    change: Any, words: list[str], code: int, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    ends = {"lower": 0.0, "upper": 0.5}
+    agents = [agent(name=name, b=[9.0, 9.0], **ends) for name in ("north", "south")]
+    ccmac.Problem(
+        agents, sense=["<=", "=="], row_names=["power", "heat"], z_lower=0.0, z_upper=2.0
+    ).save(tmp_path / "case")
+    page = tmp_path / "case" / "problem.yaml"
+    table = yaml.safe_load(page.read_text())
+    change(table["common"])
+    page.write_text(yaml.safe_dump(table))
+    assert main(["solve", str(tmp_path / "case")]) == code
+    told = capsys.readouterr()
+    said = told.err if code == 2 else " ".join(told.out.split())
+    assert all(word in said for word in words), said
+    assert told.err.count("\n") == (code == 2)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ccmac import Agent, Network, Problem, Stack, geometry
 from ccmac.ledger import Ledger
 from ccmac.linalg.blocks import dense
-from ccmac.linalg.ranks import rank_cut, row_space, squared_range
+from ccmac.linalg.ranks import Doubt, digits, made_of_rounded, rank_cut, row_space, squared_range
 from ccmac.linalg.tolerances import EPS, RANK, UNEVEN
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.realizations.normalized import WhitenedChannel, squared_singular_range
@@ -229,21 +229,46 @@ def test_dependent_rows_keep_the_singular_values_of_the_matrix() -> None:
     assert squared_range(M.T) == pytest.approx((2, s[1] ** 2, s[0] ** 2), rel=1e-12)
 
 
-@pytest.mark.parametrize("exponent", [36, 40, 44, 52])
-def test_rows_that_nearly_agree_are_in_doubt_until_rounding_could_have_made_them(
-    exponent: int,
+@pytest.mark.parametrize(
+    ("exponent", "doubt"),
+    [(36, Doubt.NONE), (40, Doubt.OPINION), (44, Doubt.OPINION), (51, Doubt.ROUNDING)],
+)
+def test_rows_that_nearly_agree_are_in_doubt_however_near_they_are(
+    exponent: int, doubt: Doubt
 ) -> None:
     found = row_space(np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-exponent]]))
     assert found.rank == (2 if exponent == 36 else 1)
-    assert found.doubtful == (exponent in (40, 44))
+    assert found.excess == (0 if exponent == 36 else 1)
+    assert found.doubt == doubt
 
 
-@pytest.mark.parametrize(("rows", "rank", "columns"), [(6, 3, 5), (60, 20, 50), (200, 90, 150)])
-def test_rows_that_rounding_made_dependent_are_in_no_doubt(
+@pytest.mark.parametrize(("rows", "rank", "columns"), [(6, 3, 5), (60, 20, 50), (100, 45, 75)])
+def test_rows_that_rounding_made_nearly_dependent_are_told_from_dependent_ones(
     rows: int, rank: int, columns: int
 ) -> None:
     for seed in range(5):
         random = np.random.default_rng(seed)
         mix, common = random.standard_normal((rows, rank)), random.standard_normal((rank, columns))
         found = row_space(mix @ common)
-        assert (found.rank, found.doubtful) == (rank, False)
+        assert (found.rank, found.doubt) == (rank, Doubt.CONVENTION)
+        exact = np.round(8 * mix) @ np.round(64 * common) * 2.0**-30
+        assert row_space(exact).doubt == Doubt.NONE
+
+
+def test_zero_rows_and_unused_columns_are_in_no_doubt() -> None:
+    M = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0], [3.0, 5.0, 0.0], [1.0, 1.0, 0.0]])
+    found = row_space(M)
+    assert (found.rank, found.excess, found.doubt) == (2, 0, Doubt.NONE)
+    assert row_space(np.zeros((2, 3))).doubt == Doubt.NONE
+    assert row_space(np.zeros((0, 3))).doubt == Doubt.NONE
+
+
+def test_numbers_that_look_rounded() -> None:
+    M = np.array([[0.1, 1 / 3, 0.0, 1.0], [1.0, -2.5, 2.0**-60, 3.0], [0.1, 0.5, 1.0, 0.0]])
+    entries, rounded = digits(M)
+    assert entries.tolist() == [3, 4, 3]
+    assert rounded.tolist() == [2, 0, 1]
+    assert digits(np.array([[1.0 + 2.0**-45, 1.0 + 2.0**-44]]))[1].tolist() == [1]
+    assert made_of_rounded((entries, rounded), np.array([1.0, 0.0, 0.0]))
+    assert not made_of_rounded((entries, rounded), np.array([1.0, 0.0, 1e-3]))
+    assert made_of_rounded((np.array([4]), np.array([2])), np.ones(1))

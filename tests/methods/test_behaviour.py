@@ -58,7 +58,7 @@ def test_unknown_names(problem: ccmac.Problem) -> None:
 def test_flat_objectives_are_refused_with_a_suggestion() -> None:
     flat = objectives.Quadratic(np.diag([1.0, 0.0]), np.ones(2))
     agents = [ccmac.Agent(flat, A=np.eye(1), B=np.eye(1)) for _ in range(4)]
-    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-ipm"):
+    with pytest.raises(MethodRefused, match=r"strongly convex.*cross-direct"):
         ccmac.solve(ccmac.Problem(agents), NETWORK, method="cross-apapc")
 
 

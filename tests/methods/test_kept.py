@@ -15,8 +15,7 @@ from ccmac.ledger import Ledger
 from ccmac.methods import CrossApapc, CrossCg
 from ccmac.methods import run as runs
 from ccmac.methods.cg import DualConjugateGradients
-from ccmac.storage import checkpoint as store
-from ccmac.storage import files
+from ccmac.storage import index as store
 from ccmac.trace import Trace
 
 NETWORK = "ring"
@@ -117,12 +116,10 @@ def test_leftovers_of_a_killed_run_go_and_foreign_files_stay(
 def test_a_full_disk_does_not_end_the_run(
     problem: ccmac.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, data: bytes) -> None:
-        if "probe" not in path.name and path.name != "state-000000-00000.bin":
-            raise OSError(28, "No space left on device")
-        files.atomic_write(path, data)
+    def full(path: str, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store, "atomic_write", full)
+    monkeypatch.setattr(store, "flushed_write", full)
     ended = ccmac.solve(problem, NETWORK, **asked(tmp_path))
     assert ended.status == "optimal"
     assert any("No space left" in text and "went on" in text for text in ended.warnings)
@@ -176,3 +173,13 @@ def test_a_widened_run_resumes_with_its_interval(
     monkeypatch.undo()
     ended = ccmac.solve(problem, NETWORK, **asked(tmp_path))
     assert ended.status == "optimal"
+
+
+@pytest.mark.parametrize(
+    "wanted", [False, 3, b"state", {"path": None}, {"path": "s", "every": 0},
+               {"path": "s", "every": 2.5}, {"path": "s", "seconds": float("nan")},
+               {"path": "s", "seconds": "soon"}, {"path": "s", "often": 1}],
+)  # fmt: skip
+def test_what_is_no_checkpoint_is_refused(problem: ccmac.Problem, wanted: Any) -> None:
+    with pytest.raises(InputError, match=r"^checkpoint: "):
+        ccmac.solve(problem, NETWORK, checkpoint=wanted)

@@ -6,7 +6,9 @@ bounds that belong to the real sets are not asserted (the header of the run says
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ import pytest
 import ccmac
 from ccmac.lab import data
 from ccmac.lab.data import Dataset
+from ccmac.methods import CrossCg
 
 LAMBDA = 1e-2
+ROOT = Path(__file__).parents[2]
 
 
 @cache
@@ -122,6 +126,49 @@ def test_certified_rounds(name: str, n: int, method: str) -> None:
     if found.source == "libsvm":
         rounds = (result.ledger.of(p)["rounds"] for p in ("setup", "solve", "monitor"))
         assert tuple(rounds) == PROVED[name, n][method == "cross-apapc"]
+
+
+@pytest.mark.parametrize("method", [CrossCg(), CrossCg(sketch=64)], ids=["planned", "sketch-64"])
+@pytest.mark.parametrize("name", ["a9a", "mushrooms"])
+def test_solves_that_come_again(name: str, method: CrossCg) -> None:
+    found, random, ring = dataset(name), np.random.default_rng(0), ccmac.Network.ring(8)
+    y, last, counts = found.y, None, []
+    cold = ccmac.solve(ccmac.vfl.problem(found.X, y, 8), ring, method, 1e-6).iterations
+    prepared = ccmac.prepare(ccmac.vfl.problem(found.X, y, 8), ring, method)
+    for k in range(3):
+        if k:
+            y = np.where(random.random(len(y)) < 0.01, np.unique(y).sum() - y, y)
+            prepared.update(y=y)
+        last = prepared.solve(1e-6, warm_start=last)
+        assert last.status == "optimal"
+        assert (last.ledger.of("setup")["rounds"] > 0) == (k == 0)
+        counts.append(last.iterations)
+    if found.source == "libsvm":
+        assert counts[2] <= 0.6 * cold
+        assert counts[1] <= 30  # half of what plain conjugate gradients take on a9a, cold
+
+
+def test_the_pages_print_these_counts() -> None:
+    """README and docs/methods.md say what the tests above have counted."""
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    (a9a, *others), shifted = TABLE[:4], TABLE[4:]
+    for name, _, _, (gradients, solve, setup), _ in [a9a, *others]:
+        assert re.search(rf"\| {name}[^|]* \| {gradients} \| {solve} \+ {setup} \|", readme)
+    gradients, rounds = zip(*((g, f"{s} + {t}") for *_, (g, s, t), _ in shifted), strict=True)
+    row = f"| a9a at chi = 3, chi = 8 | {gradients[0]}, {gradients[1]} | {', '.join(rounds)} |"
+    assert row in readme
+    listed = [f"{solve} + {setup}" for *_, (solve, setup) in TABLE[:4]]
+    assert f"{', '.join(listed[:3])} and {listed[3]} rounds, at any chi" in readme
+    assert len({exact for name, *_, exact in TABLE if name == "a9a"}) == 1
+    proved = [sum(auto) for auto, _ in PROVED.values()]
+    assert f"it takes {', '.join(map(str, proved[:3]))} and {proved[3]} rounds" in readme
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    for method, counts in (
+        ("cross-apapc", [exact[1:] for *_, exact, _ in TABLE[:4]]),
+        ("cross-cg", [exact for *_, exact in TABLE[:4]]),
+    ):
+        cells = " | ".join(f"{solve} ({setup})" for solve, setup in counts)
+        assert f"| `{method}` | {cells} |" in page
 
 
 @pytest.mark.parametrize("name", ["a9a", "mushrooms"])

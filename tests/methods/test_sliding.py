@@ -289,7 +289,7 @@ def test_static_cost_is_the_measured_one(kind: str) -> None:
 def test_auto_says_why() -> None:
     """The regime, from what the objectives declare."""
     expected = {
-        "least-squares": ("cross-ipm", "flat directions"),
+        "least-squares": ("cross-direct", "flat directions"),
         "logistic": ("cross-continuation", "smooth but not strongly convex"),
         "absolute": ("cross-ipm", "kinks"),
         "hinge": ("cross-ipm", "kinks"),

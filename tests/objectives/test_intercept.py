@@ -26,6 +26,29 @@ def test_the_intercept_is_the_best_one(loss: Logistic | Huber | Hinge) -> None:
     assert loss.value_at(V + 5.0 + shifted) == pytest.approx(found.fun, abs=1e-9)
 
 
+@pytest.mark.parametrize("M", [None, RNG.standard_normal((9, 4))])
+def test_a_hinge_with_intercept_has_its_epigraph(M: np.ndarray | None) -> None:
+    """Value, slacks, slope far out; steady multipliers give lower bounds and balance."""
+    f = Intercept(Hinge(M, y=SIGNS, weight=WEIGHTS))
+    size = 9 if M is None else 4
+    (term,) = f.polyhedral_at(size).terms
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        v, other = 2 * random.standard_normal((2, size))
+        image, t = term.R @ v - term.h, term.slack(term.R @ v - term.h)
+        assert term.value(image) == pytest.approx(f.value_at(v), abs=1e-12)
+        assert term.a @ t == pytest.approx(f.value_at(v), abs=1e-12)
+        np.testing.assert_allclose(term.T @ t, -image, atol=1e-12)
+        assert (t[:-1] >= 0).all()
+        assert term.value(term.R @ v) == pytest.approx(f.value_at(1e9 * v) / 1e9, rel=1e-6)
+        for nu in (random.uniform(-3.0, 1.0, 9), term.multiplier(image)):
+            steady = term.steady(nu)
+            assert term.unsteady(steady) <= 1e-14
+            assert (term.a + term.T.T @ steady >= -1e-14).all()
+            assert f.value_at(other) >= steady @ (term.R @ other - term.h) - 1e-12
+    assert not term.steady(np.ones(9)).any()
+
+
 def test_class_intercepts_are_the_best_ones() -> None:
     loss = Multinomial(CLASSES, 3, [1.0, 2.0, 0.5])
     profiled = Intercept(loss)

@@ -26,7 +26,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
         "interval": ("tight", "minimal", "certificate"), **JUDGED,
     },
     "cross-cg": {"sketch": (3,), **JUDGED},
-    "cross-direct": {},
+    "cross-direct": CONVEX,
     "cross-ipm": CONVEX,
     "cross-lbfgs": JUDGED,
     "cross-continuation": {

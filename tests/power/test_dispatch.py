@@ -62,6 +62,24 @@ def test_case118_by_areas_then_with_lines_that_bind() -> None:
     assert np.ptp(tight.prices(bound)) > 1.0
 
 
+def test_case300_with_ratings_that_nobody_can_keep_then_on_fewer_lines() -> None:
+    case = ccmac.power.dc_opf("case300", areas=10)
+    free = solved(case)
+    tight = ccmac.power.dc_opf("case300", areas=10, ratings=case.tightened(free, 0.9))
+    with pytest.raises(AssertionError, match="infeasible"):
+        clarabel(tight)
+    refuted = solved(tight)
+    assert refuted.status == "infeasible"
+    assert refuted.infeasibility.value > 0
+    fewer = ccmac.power.dc_opf("case300", areas=10, ratings=case.tightened(free, 0.9, 0.05))
+    bound = solved(fewer)
+    assert bound.status == "optimal"
+    assert fewer.cost(bound) == pytest.approx(clarabel(fewer)[0], rel=1e-6)
+    assert max(fewer.imbalance(bound), fewer.overload(bound)) <= 1e-7
+    for result in (free, refuted, bound):
+        assert sum(result.ledger.of(phase)["averagings"] for phase in PHASES) <= 80
+
+
 def test_case118_by_buses_on_its_own_grid() -> None:
     case = ccmac.power.dc_opf("case118")
     assert case.network.n == 118
@@ -112,6 +130,15 @@ def test_agents_and_rows_are_named() -> None:
         (lambda t: t["gen"].__setitem__((0, 9), 1e4), "unit 0 at bus 1 has a least output"),
         (lambda t: t["gencost"].__setitem__((1, 0), 1), "unit 1 has a cost that is no polynomial"),
         (lambda t: t.pop("bus"), "lacks bus"),
+        (lambda t: t.update(baseMVA="x"), "baseMVA"),
+        (lambda t: t.update(baseMVA=0), "baseMVA: is 0.0; it must be positive"),
+        (lambda t: t.update(bus=[[1.0, 2.0]]), r"bus: has the shape \(1, 2\)"),
+        (lambda t: t.update(gen=None), "gen: "),
+        (lambda t: t.update(gencost=t["gencost"][:2]), "gencost: has 2 rows for 6 units"),
+        (lambda t: t["gencost"].__setitem__((1, 3), -1), "unit 1 has a cost that is no polynomial"),
+        (lambda t: t["branch"].__setitem__((0, 1), 77), "branch: bus 77 is none"),
+        (lambda t: t["branch"].__setitem__((3, 3), 0), "line 3 has no reactance"),
+        (lambda t: t["bus"].__setitem__((3, 2), np.nan), "bus: "),
     ],
 )
 def test_a_bad_grid_is_one_line(change: Any, words: str) -> None:
@@ -145,6 +172,26 @@ def test_the_command_prints_and_draws(tmp_path: Path) -> None:
     assert json.loads(told.output)["cost"] == pytest.approx(565.206, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("options", "words", "code"),
+    [
+        (["case31"], "case 'case31' is unknown; did you mean", 2),
+        (["case30", "--areas", "99"], "areas = 99; give a number from 1 to 30", 2),
+        (["case30", "--tighten", "7"], "--tighten 7.0: give a share", 2),
+        (["case30", "--areas", "3", "--load", "3"], "infeasible: the coupled rows balance bus", 3),
+    ],
+)
+def test_the_command_refuses_in_one_line(
+    options: list[str], words: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ccmac.cli.main import main
+
+    assert main(["power", *options]) == code
+    told = capsys.readouterr()
+    assert words in (told.err if code == 2 else told.out.replace("\n", " "))
+    assert told.err.count("\n") == (code == 2)
+
+
 def test_warm_windows_take_a_third_of_the_cold_ones_rounds() -> None:
     case = ccmac.power.dc_opf(
         "case30", 3, hours=4, ramp=0.2, reserve=0.05, storage={7: (10.0, 30.0)}
@@ -152,10 +199,23 @@ def test_warm_windows_take_a_third_of_the_cold_ones_rounds() -> None:
     steps = list(ccmac.power.rolling(case, 6, load=np.roll(ccmac.power.DAY, -4)))
     first, *later = (step.result for step in steps)
     assert all(result.status == "optimal" for result in later)
-    assert all(result.ledger.of("setup")["rounds"] == 0 for result in later)
+    # Nothing is set up again; the room of the coupled inequalities is summed for the moved start.
+    assert all(result.ledger.of("setup")["averagings"] <= 1 for result in later)
     assert max(rounds(result) for result in later) <= rounds(first) / 3
     assert len({round(step.case.cost(step.result), 3) for step in steps}) >= 4
     agrees(steps[-1].case, steps[-1].result)
+
+
+def test_warm_windows_with_lines_that_bind_take_a_third_of_their_own_cold_rounds() -> None:
+    one = ccmac.power.dc_opf("case30", 3)
+    ratings = one.tightened(solved(one), 0.8)
+    case = ccmac.power.dc_opf("case30", 3, hours=3, ramp=0.1, ratings=ratings)
+    steps = list(ccmac.power.rolling(case, 4, load=np.roll(ccmac.power.DAY, -7)))
+    for step in steps[1:]:
+        full = np.abs(step.case.flows(step.result)) >= 0.999999 * case.grid.base * case.grid.rating
+        assert full.any()
+        assert rounds(step.result) <= rounds(solved(step.case)) / 3
+        agrees(step.case, step.result)
 
 
 def test_a_rolling_horizon_keeps_ramps_between_its_windows() -> None:

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ccmac
+from ccmac import Costs
 from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, cheapest, messages_sent
@@ -126,6 +128,21 @@ def test_relaying_is_left_where_it_sends_too_much() -> None:
     network = Network.random_regular(96, 4, seed=0)
     assert Relay(network).rounds < Tree(network).rounds
     assert cheapest(network).name == "tree"
+
+
+def test_wide_rows_climb_the_tree_where_bytes_have_a_price() -> None:
+    ring, costs = Network.ring(8), Costs(byte=1e-3)
+    assert (Relay(ring).floats_sent, Tree(ring).floats_sent) == (7, 2)
+    # 4 + 0.056 width against 8 + 0.016 width
+    assert [cheapest(ring, costs, width).name for width in (99, 101)] == ["relay", "tree"]
+    assert cheapest(ring, Costs(), 10**6).name == "relay"
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((400, 16)), random.standard_normal(400)
+    problem = ccmac.vfl.problem(X, y, 8)
+    plain, priced = (ccmac.solve(problem, ring, "cross-cg", 1e-6, costs=c) for c in (None, costs))
+    assert (plain.plan.averaging, priced.plan.averaging) == ("relay", "tree")
+    sent = [r.ledger["bytes"] / r.ledger["averagings"] for r in (plain, priced)]
+    assert sent[1] == pytest.approx(2 / 7 * sent[0])
 
 
 def test_unknown_scheme() -> None:

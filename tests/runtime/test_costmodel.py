@@ -22,6 +22,17 @@ def test_exact_measurements_are_recovered(alpha: float, beta: float) -> None:
     assert model.misfit < 1e-6
 
 
+def test_a_latency_is_paid_once_however_many_the_neighbors() -> None:
+    sizes = [(m, s) for m in (2, 5) for s in (16, 10**4, 10**6)]
+    model = fit([Point(m, s, 0.02 + 1e-4 * m + 1e-8 * s) for m, s in sizes], apart=True)
+    assert (model.latency, model.alpha, model.beta) == pytest.approx((0.02, 1e-4, 1e-8))
+    assert "20 ms on the way" in str(model)
+    cost = Cost(rounds=3, bytes=3 * 2 * 8)
+    expected = 3 * (0.02 + 2e-4 + 16e-8)
+    assert model.iteration_seconds(cost, degree=2) == pytest.approx(expected)
+    assert simulate(Network.ring(9), model, Workload(3, 1)) == pytest.approx(expected)
+
+
 def test_a_fit_is_never_negative_and_tells_its_misfit() -> None:
     model = fit([Point(1, 8, 1e-3), Point(1, 10**6, 0.5e-3)])  # faster when larger: noise
     assert model.alpha >= 0

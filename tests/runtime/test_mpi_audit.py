@@ -40,8 +40,8 @@ def test_messages_follow_the_edges(
     # Independent count: agent j of rank s goes to rank r when an agent of r reads it, by an edge.
     owner = owners(np.arange(8), bounds(8, ranks))
     expected: Counter[tuple[int, int, int]] = Counter()
-    # An average, a sum, and the sizes of what is collected.
-    schedule = 3 * averaging.Tree(network).schedule if scheme == "tree" else ()
+    # How everybody rounds, an average, a sum, and the sizes of what is collected.
+    schedule = 4 * averaging.Tree(network).schedule if scheme == "tree" else ()
     for matrix in (network.weights, *schedule):
         read = {
             (int(owner[j]), int(owner[i]), int(j)) for i, j in zip(*matrix.nonzero(), strict=True)
@@ -65,7 +65,7 @@ def test_messages_follow_the_edges(
         r: sum(e.agents * e.messages for e in rows if (e.peer, e.kind) == (r, "relay"))
         for r in range(ranks)
     }
-    others = {r: 3 * int(np.sum(owner != r)) if scheme == "relay" else 0 for r in range(ranks)}
+    others = {r: 4 * int(np.sum(owner != r)) if scheme == "relay" else 0 for r in range(ranks)}
     assert relayed == others
 
     # Everything else: four words of a digest, and what was asked for, on its way to the root.

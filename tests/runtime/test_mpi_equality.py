@@ -29,11 +29,6 @@ def test_random_problems_are_bit_identical(
     assert job.stdout.strip() == "checked 26"
 
 
-def test_a_rank_that_rounds_differently_is_refused(mpi_run: Callable[..., Any]) -> None:
-    job = mpi_run(3, "rounding.py")
-    assert job.stdout.startswith("rank 1: rounds differently from the other ranks")
-
-
 def test_ranks_make_their_own_agents(mpi: Launcher) -> None:
     """``Problem({3: agent}, n=8)``, as the page on clusters shows it."""
     example = Path(__file__).parents[2] / "examples" / "own_agents.py"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.runtime import InProcess
-from ccmac.storage import checkpoint
+from ccmac.storage import checkpoint, index
 
 if TYPE_CHECKING:
     from launcher import Launcher
@@ -87,14 +87,11 @@ def test_a_crash_while_saving_keeps_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrays = write(tmp_path, 4)
-    real = checkpoint.atomic_write
 
-    def full_disk(path: Path, data: bytes) -> None:
-        if path.name == checkpoint.INDEX:
-            raise OSError(28, "No space left on device")
-        real(path, data)
+    def full_disk(path: str, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "atomic_write", full_disk)
+    monkeypatch.setattr(index, "flushed_write", full_disk)
     with pytest.raises(OSError, match="No space"):
         write(tmp_path, 9)
     saved = checkpoint.load(tmp_path, range(4))

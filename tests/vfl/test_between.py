@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from ccmac.runtime import InProcess
 from ccmac.vfl.between import Agreement, PartyModel, joined_rows, train
 from owners import free_ports
 
+PROGRAM = Path(__file__).parents[1] / "runtime" / "programs" / "vfl_party.py"
 RNG = np.random.default_rng(2)
 ROWS, NEW = 60, 12
 KEYS = [f"p{j:03d}" for j in range(ROWS + NEW)]
@@ -57,9 +59,16 @@ def written(folder: Path, loss: str, y: Any, more: str = "") -> None:
         )
 
 
-def opened(folder: Path) -> dict[str, list[str]]:
-    """Which tables each party's process has opened; each writes it down for itself."""
-    return {party: (folder / f"{party}.opened").read_text().split() for party in COLUMNS}
+def kept_apart(folder: Path, table: str, keys: bool = False) -> None:
+    """Each party's process has opened its own table and file, and nothing of the others'."""
+    for i, party in enumerate(COLUMNS):
+        seen = set((folder / f"{party}.opened").read_text().splitlines())
+        assert {f"{party}.toml", f"{party}{table}.csv"} <= seen
+        inputs = {name for name in seen if not name.startswith(f"{party}{os.sep}")}
+        own = {f"{party}.toml", f"{party}{table}.csv"}
+        if keys:
+            own |= {"keys/authority.crt", f"keys/agent-{i}.crt", f"keys/agent-{i}.key"}
+        assert inputs <= own
 
 
 @pytest.mark.mpi
@@ -67,7 +76,7 @@ def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[
     loss, y = "logistic", np.where(SCORES > 0.5, "yes", "no")
     written(tmp_path, loss, y)
     mpi_run(3, "vfl_party.py", "party", str(tmp_path), *COLUMNS, timeout=150)
-    assert opened(tmp_path) == {party: [f"{party}.csv"] for party in COLUMNS}
+    kept_apart(tmp_path, "")
     penalty = 0.05 * ROWS
     joined = LogisticRegression(C=1 / penalty, tol=1e-10).fit(TABLE[:ROWS], y[:ROWS])
     parts = [read_model(tmp_path / party / "model.json") for party in COLUMNS]
@@ -77,7 +86,7 @@ def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[
         float(np.ravel(joined.intercept_)[0]), rel=1e-5
     )
     mpi_run(3, "vfl_party.py", "predict", str(tmp_path), *COLUMNS, timeout=150)
-    assert opened(tmp_path) == {party: [f"{party}-n.csv"] for party in COLUMNS}
+    kept_apart(tmp_path, "-n")
     known = joined.decision_function(TABLE[ROWS:])
     for party in COLUMNS:
         found = pd.read_csv(tmp_path / party / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]
@@ -145,14 +154,15 @@ def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
         )
         with (tmp_path / f"{party}.toml").open("a") as stream:
             stream.write(link)
-    run = [sys.executable, "-c", "from ccmac.cli.main import run; run()", "vfl"]
-    for command in ("party", "predict"):
-        jobs = [subprocess.Popen([*run, command, str(tmp_path / f"{party}.toml")], text=True,
+    run = [sys.executable, str(PROGRAM)]
+    for command, table in (("party", ""), ("predict", "-n")):
+        jobs = [subprocess.Popen([*run, command, str(tmp_path), party], text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 for party in COLUMNS]  # fmt: skip
         for job in jobs:
             output, errors = job.communicate(timeout=100)
             assert job.returncode == 0, f"{output}\n{errors}"
+        kept_apart(tmp_path, table, keys=True)
     joined = Ridge(0.05 * ROWS).fit(TABLE[:ROWS], SCORES[:ROWS])
     coef = [read_model(tmp_path / party / "model.json").coef[:, 0] for party in COLUMNS]
     np.testing.assert_allclose(np.concatenate(coef), joined.coef_, rtol=1e-5)
@@ -215,6 +225,29 @@ def test_files_that_are_not_right_are_refused(tmp_path: Path) -> None:
         read_me(tmp_path / "lab.toml")
     with pytest.raises(InputError, match="not found"):
         read_me(tmp_path / "none.toml")
+
+
+def test_a_table_may_be_parquet(tmp_path: Path) -> None:
+    """Column by column what the CSV file holds; without pyarrow it is said what is missing."""
+    written(tmp_path, "squared", SCORES)
+    file, me = tmp_path / "lab.toml", read_me(tmp_path / "lab.toml")
+    (tmp_path / "lab.parquet").write_bytes(b"PAR1")
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        with pytest.raises(InputError, match="reading Parquet needs pyarrow; pip install pyarrow"):
+            read_own(file, me, "lab.parquet")
+        pytest.skip("pyarrow is not installed; what is said then was checked")
+    with pytest.raises(InputError, match=r"lab\.parquet: cannot be read"):
+        read_own(file, me, "lab.parquet")
+    pd.read_csv(tmp_path / "lab.csv").to_parquet(tmp_path / "lab.parquet")
+    (table, y), (known, labels) = (
+        read_own(file, me, f"lab.{kind}", labels="y") for kind in ("parquet", "csv")
+    )
+    assert (table.party, table.columns) == (known.party, known.columns)
+    np.testing.assert_array_equal(table.X, known.X)
+    np.testing.assert_array_equal(table.keys, known.keys)
+    np.testing.assert_array_equal(y, labels)
 
 
 def test_models_add_up() -> None:

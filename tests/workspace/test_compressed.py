@@ -144,16 +144,19 @@ def test_where_it_does_not_fit_others_go_on() -> None:
     assert not Workspace(huber, InProcess(RING)).compressible
 
 
+@pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("owner", [None, 2])
-def test_hinges_are_those_of_clarabel(owner: int | None) -> None:
-    """Pooled at agent 0 where all know them, else with their owner."""
+def test_hinges_are_those_of_clarabel(owner: int | None, intercept: bool) -> None:
+    """Pooled at agent 0 where all know them, else with their owner; an intercept is a slack."""
     X, y = _table()
-    labels, ridge = np.sign(y), 0.05
-    problem = vfl.problem(X, labels, 4, loss="hinge", regularization=ridge, label_owner=owner)
+    labels, ridge = np.sign(y - 0.5), 0.05
+    problem = vfl.problem(
+        X, labels, 4, loss="hinge", regularization=ridge, label_owner=owner, intercept=intercept
+    )
     result = ccmac.solve(problem, RING, tol=1e-7)
     assert (result.status, result.plan and result.plan.realization) == ("optimal", "compressed")
-    w = cvxpy.Variable(COLUMNS)
-    loss = cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(labels, X @ w))) / ROWS
+    w, b = cvxpy.Variable(COLUMNS), cvxpy.Variable() if intercept else 0.0
+    loss = cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(labels, X @ w + b))) / ROWS
     best = cvxpy.Problem(cvxpy.Minimize(loss + ridge / 2 * cvxpy.sum_squares(w)))
     best.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)
     gap = result.objective - float(best.value)
@@ -162,6 +165,18 @@ def test_hinges_are_those_of_clarabel(owner: int | None) -> None:
     price = result.multipliers.coupled
     for agent, x in zip(problem.agents.values(), result.x, strict=True):
         assert np.allclose(agent.A.T @ price + ridge * x, 0.0, atol=1e-4)
+    assert abs(price.sum()) <= 1e-9 or not intercept
+    if intercept:
+        assert problem.intercept(result)[0] == pytest.approx(float(b.value), abs=1e-4)
+
+
+def test_a_start_nearby_settles_at_once() -> None:
+    first = ccmac.solve(_problem(l1=0.02, regularization=0.0), RING, tol=1e-9)
+    near = _problem(l1=0.019, regularization=0.0)
+    cold, warm = (ccmac.solve(near, RING, tol=1e-9, warm_start=s) for s in (None, first))
+    assert warm.status == cold.status == "optimal"
+    assert warm.ledger["rounds"] < cold.ledger["rounds"] / 2
+    assert warm.objective == pytest.approx(cold.objective, abs=2e-9)
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:

@@ -19,15 +19,17 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from ccmac.inputs import Array
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.blocks import dense, filled_in, has_entries
-from ccmac.linalg.factor import ENVELOPE, envelope, symmetric_factor
+from ccmac.linalg.factor import BAND_WORK, band_work, symmetric_factor
 from ccmac.linalg.families import side_by_side
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import FACTORED_SHIFT, FACTORED_TRIAL, LSMR
 from ccmac.problem import Problem
 
 Projection = Callable[[Array], Array]
+LARGE_BASIS, SPARSE = 1_000_000, 20
+"""Entries from which a dense basis gives way to a factorization of one in SPARSE filled."""
 
 
 def projector(M: Any, dense_limit: int) -> Projection:
@@ -35,15 +37,25 @@ def projector(M: Any, dense_limit: int) -> Projection:
     rows, columns = M.shape
     if rows == 0 or columns == 0:
         return np.zeros_like
-    if min(rows, columns) <= dense_limit and rows * columns <= 50 * dense_limit**2:
-        Q = row_space(dense(M)).basis
-        return lambda u: np.asarray(Q @ (Q.T @ u))
+    small = min(rows, columns) <= dense_limit and rows * columns <= 50 * dense_limit**2
+    sparse = is_sparse(M) and rows * columns > LARGE_BASIS and SPARSE * M.nnz < rows * columns
+    if small and not sparse:
+        return _based(M)
     if not has_entries(M):
         transposed = spla.aslinearoperator(M).T
         return lambda u: least_squares(transposed, u)
     flat = equilibrated(M)
     M_T = sp.csr_array(flat.T)
-    return _factored(flat, M_T) or (lambda u: least_squares(_both_ways(M_T, flat), u))
+    found = _factored(flat, M_T)
+    if found is None:
+        found = _based(M) if small else lambda u: least_squares(_both_ways(M_T, flat), u)
+    return found
+
+
+def _based(M: Any) -> Projection:
+    """Q Q' for an orthonormal basis Q of Range(M')."""
+    Q = row_space(dense(M)).basis
+    return lambda u: np.asarray(Q @ (Q.T @ u))
 
 
 def least_squares(transposed: Any, u: Array) -> Array:
@@ -75,7 +87,7 @@ def _factored(M: sp.csr_array, M_T: sp.csr_array) -> Projection | None:
     whether they did.
     """
     gram = sp.csc_array(M @ M_T)
-    if envelope(sp.csr_array(gram)) > ENVELOPE:
+    if band_work(sp.csr_array(gram)) > BAND_WORK:
         return None
     factor = symmetric_factor(gram + FACTORED_SHIFT * sp.eye_array(gram.shape[0]))
 

@@ -36,7 +36,7 @@ from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import lanczos_spectrum, structural_parameters
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import filled_in, has_entries, multiply
-from ccmac.linalg.factor import ENVELOPE, envelope, symmetric_factor
+from ccmac.linalg.factor import BAND_WORK, band_work, symmetric_factor
 from ccmac.linalg.tolerances import LARGE_OVERLAP
 from ccmac.network import Network
 from ccmac.problem import Problem
@@ -85,7 +85,7 @@ class SparseProblem:
         E, size = self.rows, self.size
         self._E_T = sp.csr_array(E.T)
         both = sp.block_array([[sp.eye_array(size), E.T], [E, sp.eye_array(len(E.indptr) - 1)]])
-        if envelope(sp.csr_array(both)) > ENVELOPE:
+        if band_work(sp.csr_array(both)) > BAND_WORK:
             return False
         shift = sp.diags_array(np.repeat([0.0, -1.0 - SHIFT], [size, E.shape[0]]))
         self._factor = symmetric_factor(both + shift)

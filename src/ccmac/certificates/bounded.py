@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.extended import Long, norm, product
+from ccmac.inputs import Array
+from ccmac.linalg.extended import EPS_LONG, Long, norm, product, thinned
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
@@ -45,15 +45,17 @@ class Bounded:
         i = list(work.problem.agents)[k]
         agent = work.problem.agents[i]
         self.objective, self.form, self.d = agent.objective, form, work.problem.d[i]
-        self.A, self.B, self.C = reduced.A[k], reduced.B[k], reduced.C[k]
+        self.A, self.B, self.C = (thinned(M[k]) for M in (reduced.A, reduced.B, reduced.C))
         self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
-        self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
-        self.H = form.H.toarray() if is_sparse(form.H) else np.asarray(form.H)
-        self.R = [t.R.toarray() if is_sparse(t.R) else np.asarray(t.R) for t in form.terms]
+        self.c = np.zeros(self.C.shape[0]) if agent.c is None else agent.c
+        self.H, self.R = thinned(form.H), [thinned(t.R) for t in form.terms]
         self.unit = reduced.kernels[k].space.inverse_lengths
         self.lower, self.upper = form.lower[: self.d], form.upper[: self.d]
-        width = self.H.shape[0] + sum(self.A.shape) + len(self.C) + sum(map(len, self.R))
-        self.room = (width + 8) * EPS  # what rounding changes in sums of that many products
+        width = self.H.shape[0] + sum(self.A.shape) + self.C.shape[0]
+        width += sum(R.shape[0] for R in self.R) + 8
+        # What rounding changes in sums of that many products: of doubles, and of what is long.
+        self.room: float = width * EPS
+        self.room_long: float = width * EPS_LONG
 
     def _back(self, coupled: Array, local: Array) -> tuple[Long, Array]:
         """(K'y on (x, z), sizes of its terms)."""
@@ -61,28 +63,37 @@ class Bounded:
         sizes, d = np.zeros(len(out)), self.d
         out[:d] = product(self.A.T, coupled) + product(self.C.T, local)
         out[d:] = product(self.B.T, coupled)
-        sizes[:d] = np.abs(self.A).T @ np.abs(coupled) + np.abs(self.C).T @ np.abs(local)
-        sizes[d:] = np.abs(self.B).T @ np.abs(coupled)
+        sizes[:d] = abs(self.A).T @ np.abs(coupled) + abs(self.C).T @ np.abs(local)
+        sizes[d:] = abs(self.B).T @ np.abs(coupled)
         return out, sizes
 
+    def _noise(self, r: Array, sizes: Array) -> float:
+        """How far r may be from what it stands for: summed in the long format, kept in doubles."""
+        return self.room_long * norm(sizes) + EPS * norm(r)
+
     def gap(
-        self, x: Array, z: Array, start: Array, coupled: Array, local: Array, terms: Array
+        self, x: Array, z: Array, begin: Array, coupled: Array, local: Array, terms: Array
     ) -> Shares:
         """Vector: coupled misfit, r on z. Numbers: base, value, r_f^2, rounding of r and of base,
         size of r on z, distance^2 from the start, ||C x - c||^2, violation of C.
         """
-        form, d, u = self.form, self.d, np.append(x, z)
+        form, d, u, start = self.form, self.d, np.append(x, z), begin[: self.d]
         slope = product(self.H, u) - form.g
         back, sizes = self._back(coupled, local)
-        sizes += np.abs(self.H) @ np.abs(u) + np.abs(form.g)
-        below = size = 0.0
+        sizes += abs(self.H) @ np.abs(u) + np.abs(form.g)
+        below = size = leaning = 0.0
         ends = np.cumsum([len(t.h) for t in form.terms])[:-1]
         for R, term, nu in zip(self.R, form.terms, np.split(terms, ends), strict=False):
             steady = term.steady(nu)
             slope += product(R.T, steady)
-            sizes += np.abs(R).T @ np.abs(steady)
+            sizes += abs(R).T @ np.abs(steady)
             below += float(steady @ (product(R, u) - term.h))
-            size += float(np.abs(steady) @ (np.abs(R) @ np.abs(u) + np.abs(term.h)))
+            size += float(np.abs(steady) @ (abs(R) @ np.abs(u) + np.abs(term.h)))
+            lean = term.unsteady(steady)
+            if lean:  # a free t is at most as far from zero as the largest |R w* - h|
+                reach = abs(R) @ np.column_stack([np.abs(begin), np.ones(len(begin))])
+                below -= lean * float(np.max(reach[:, 0] + np.abs(term.h)))
+                leaning += lean * float(np.max(reach[:, 1]))
         whole = slope + back
         r = whole[:d].astype(np.float64)
         bound, held = pushed(r, self.lower, self.upper)
@@ -96,7 +107,7 @@ class Bounded:
         size += float(np.abs(coupled) @ (np.abs(misfit) + np.abs(self.b)))
         far, moved = r[~held], x - start
         numbers = [
-            base, value, float(far @ far), self.room * norm(sizes), self.room * size,
+            base, value, float(far @ far), self._noise(r, sizes) + leaning, self.room * size,
             norm(whole[d:]), float(moved @ moved), float(off @ off), self._violation(off),
         ]  # fmt: skip
         on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
@@ -123,7 +134,7 @@ class Bounded:
         size = float(np.abs(gain).sum() + np.abs(self.b) @ np.abs(coupled))
         size += float(np.abs(self.c) @ np.abs(local))
         numbers = [
-            value, float(far @ far), self.room * norm(sizes), self.room * size,
+            value, float(far @ far), self._noise(r, sizes), self.room * size,
             norm(back[self.d :]), norm(local), norm(rest),
         ]  # fmt: skip
         on_z = back[self.d :].astype(np.float64)
@@ -137,7 +148,7 @@ class Bounded:
         far = sum(t.value(R @ u) for t, R in zip(form.terms, self.R, strict=True))
         size = float(np.abs(form.g) @ np.abs(u))
         for t, R in zip(form.terms, self.R, strict=True):
-            size += t.steepness * float(np.sum(np.abs(R) @ np.abs(u)))
+            size += t.steepness * float(np.sum(abs(R) @ np.abs(u)))
         own = norm(self.unit * product(self.C, x))
         coupled = (product(self.A, x) + product(self.B, z)).astype(np.float64)
         return coupled, [

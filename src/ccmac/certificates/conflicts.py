@@ -18,7 +18,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import EPS_LONG, halves, norm, product, summed
 from ccmac.linalg.lanczos import agreed_dots
-from ccmac.linalg.ranks import RowSpace
+from ccmac.linalg.ranks import Doubt, RowSpace
 from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.space import lengths, piece_sums, row_dots
 from ccmac.workspace import Workspace
@@ -89,13 +89,12 @@ class Conflicts:
         rows = np.zeros((len(problem.agents), 5))
         families = self.work.local.spaces, self.work.shared.spaces
         for k, (i, agent) in enumerate(problem.agents.items()):
-            for column, (block, right) in enumerate(((agent.C, agent.c), (agent.D, agent.e))):
+            for column, (block, side) in enumerate(((agent.C, agent.c), (agent.D, agent.e))):
                 if block is None or not families[column]:
                     continue
                 space = families[column][k]
                 rows[k, 4] += space.rank < block.shape[0]
-                if right is None or not len(right):
-                    continue
+                right = np.zeros(block.shape[0]) if side is None else side
                 seen = contradiction(block, right, space)
                 size = float(np.linalg.norm(space.coordinates(right)))
                 if seen is not None and claimed(seen.sure, seen.defect, size):
@@ -104,7 +103,8 @@ class Conflicts:
                 elif seen is not None and doubted(seen.sure, seen.defect, size):
                     rows[k, 2 * column : 2 * column + 2] = -seen.value, seen.defect
                 else:
-                    rows[k, 2 * column + 1] = 1 / EPS if space.doubtful else space.condition
+                    near = space.doubt > Doubt.CONVENTION
+                    rows[k, 2 * column + 1] = 1 / EPS if near else space.condition
         told = self.runtime.ride(rows, whole=True)
         _ = self.work.reduced  # where all may know the equations, they travel along
         seen_by_all = told.value

@@ -20,7 +20,7 @@ Cost: one averaging each.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from ccmac.certificates.proved import Particulars, Proved
 from ccmac.certificates.recession import Recession
 from ccmac.inputs import Array
 from ccmac.linalg.extended import norm
+from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
@@ -120,14 +121,21 @@ class Duality:
         there = {u: k for u, k in units.items() if len(u) > 1 or u in self.problem.present}
         self.work.ledger.charge(**there)
 
+    def _alike(self, z: Array, prices: Prices) -> tuple[Array, Prices]:
+        """What everybody has computed from what all know: shares are of one z, of one price."""
+        told = self.runtime.common(np.concatenate([z, prices.coupled, prices.shared]))
+        z, coupled, shared = np.split(told, np.cumsum([len(z), len(prices.coupled)]))
+        return z, replace(prices, coupled=coupled, shared=shared)
+
     # -- a gap -------------------------------------------------------------------------------------
     def gap(self, x: Array, z: Array, prices: Prices) -> tuple[DualityGap, Proved]:
         """At (x, z), which lies within the bounds."""
+        z, prices = self._alike(z, prices)
         m, n, reduced = self.problem.m, self.problem.n, self.reduced
         self._charge(gradients=1, A=2, B=2, C=2)
         shares: list[Shares] = []
         for k, agent in enumerate(self.agents):
-            own, start = self.space.x_of(x, k), self.space.x_of(self.x0, k)
+            own, start = self.space.x_of(x, k), np.append(self.space.x_of(self.x0, k), self.z0)
             paid = prices.coupled, prices.local[k], prices.terms[k]
             shares.append(agent.gap(own, z, start, *paid))
         total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
@@ -186,7 +194,7 @@ class Duality:
     # -- a contradiction ---------------------------------------------------------------------------
     def contradiction(self, prices: Prices, size: float) -> Infeasibility | None:
         """Proof that no point within reach of ``size`` meets equations and bounds, if it is one."""
-        reduced = self.reduced
+        reduced, (_, prices) = self.reduced, self._alike(np.zeros(0), prices)
         self._charge(A=1, B=1, C=1)
         shares = [
             agent.contradiction(prices.coupled, prices.local[k])
@@ -218,7 +226,7 @@ class Duality:
     def fall(self, x: Array, z: Array) -> Recession | None:
         """Proof that F falls without end along (x, z), brought to length one; or None."""
         self._charge(A=1, B=1, C=1)
-        z = outward(z, self.lower, self.upper)
+        z = self.runtime.common(outward(z, self.lower, self.upper))
         pieces, vectors, scalars = [], [], []
         for k, agent in enumerate(self.agents):
             own = outward(self.space.x_of(x, k), agent.lower, agent.upper)
@@ -236,6 +244,8 @@ class Duality:
         fall = (fall - room) / length
         if fall <= 1e-9 * max(steep, 1e-300) or fall < REACH * defect * max(1.0, steep):
             return None
+        if self.reduced.doubt > Doubt.CONVENTION:
+            return None  # a row that was dropped may end the fall, however far away
         return Recession([v / length for v in pieces], z / length, fall, defect)
 
 

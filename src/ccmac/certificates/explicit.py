@@ -69,7 +69,7 @@ class ExplicitProof:
         self.work.ledger.charge(gradients=1)
         slopes = self.explicit.slopes(z)
         if self.explicit.common:
-            slope = self.explicit.slope(z)
+            slope = self.runtime.common(self.explicit.slope(z))
             return slopes, slope, _size(slope)
         sizes = np.array([[_size(row)] for row in slopes])
         total, size = self.runtime.combine([slopes, sizes])

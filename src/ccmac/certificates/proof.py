@@ -4,11 +4,13 @@ For w = (x, z), K the user's rows (local, coupled, shared), any coupled price y 
 
     g = grad F(w) + (A'y, Bbar'y),   r = dist(g, Range [C' 0; 0 D']),   delta >= dist(w, {K w = v})
 
-D = ||w - w*|| obeys the bound of :mod:`ccmac.certificates.error_bound` with mu and L of F. delta
-comes from violations of the equations themselves, divided by a lower bound of the least singular
-value of the rows (:class:`ccmac.workspace.reduced.Reduced`); what rounding may have added to a
-gradient, a violation, a kernel or that singular value is added to r and delta. Where the rank of
-the rows is a matter of opinion the bound is infinite.
+D = ||w - w*|| obeys the bound of :mod:`ccmac.certificates.error_bound` with mu and L of F (that of
+:mod:`ccmac.certificates.inside` where a quadratic F bends on ker K only). delta comes from
+violations of the equations themselves, divided by a lower bound of the least singular value of the
+rows (:class:`ccmac.workspace.reduced.Reduced`); what rounding may have added to a gradient, a
+violation, a kernel or that singular value is added to r and delta. Where the rank of the rows is a
+matter of opinion the bound is infinite; where rows are dependent but for rounding, the bound is an
+estimate (:class:`ccmac.linalg.ranks.Doubt`).
 
 :meth:`Proof.judged` proves it of any point and price in one averaging, which carries residuals,
 objective and what multipliers need as well (:mod:`ccmac.certificates.share`). Of quadratics the
@@ -25,13 +27,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from ccmac.certificates.error_bound import distance_bound
+from ccmac.certificates.inside import inner_bound
 from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.proved import Particulars, Proved
 from ccmac.certificates.share import NUMBERS, Heard, Share, Told
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
+from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
+from ccmac.runtime.masked import Masked, heard_by_all
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -62,8 +67,9 @@ class Proof:
         self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(own.max())
         indices = list(self.problem.agents)
         self.agents = [Share(work, reduced, k, float(own[i])) for k, i in enumerate(indices)]
+        self.open = not isinstance(work.runtime.averaging, Masked)
+        self.inside = 0.0  # curvature on the kernel of all equations, where that is what is known
         self._long = table.quadratic  # others have gradients at doubles only
-        self._widest = int(table.d.max(initial=0))
 
     @classmethod
     def of(cls, work: Workspace) -> Proof | None:
@@ -88,7 +94,9 @@ class Proof:
         if self.reduced.rank:
             self._charge(A=2, B=1)
             shares = [halves(a.misfit(v, z)) for a, v in zip(self.agents, pieces, strict=True)]
-            pieces, z, _ = self._moved(pieces, z, summed(self.runtime.gather(np.stack(shares))))
+            pieces, z, _ = self._moved(
+                pieces, z, summed(heard_by_all(self.runtime, np.stack(shares)))
+            )
         return pieces, z
 
     def _met(self, x: Array, copies: Array) -> tuple[Pieces, Long]:
@@ -99,7 +107,7 @@ class Proof:
         if not (self.problem.q or self.problem.m):
             return pieces, np.zeros(0, dtype=np.longdouble)
         mean = self.runtime.ride(copies)
-        coupled = summed(self.runtime.gather(np.stack(shares)))
+        coupled = summed(heard_by_all(self.runtime, np.stack(shares)))
         z = (mean.value / self.problem.n).astype(np.longdouble)
         if not self.reduced.rank:
             return pieces, z
@@ -144,6 +152,14 @@ class Proof:
                 break
         return self.judged(pieces, z, price.astype(np.longdouble))
 
+    def alike(self, *known: Long) -> list[Long]:
+        """What everybody has computed from what all know: shares are told of one z, one price."""
+        told = self.runtime.common(np.concatenate([halves(v) for v in known]))
+        if not self.runtime.notes.led:
+            return list(known)
+        ends = np.cumsum([2 * len(v) for v in known])[:-1]
+        return [summed(part[None]) for part in np.split(told, ends)]
+
     @property
     def row(self) -> int:
         """Floats of a share."""
@@ -161,8 +177,9 @@ class Proof:
 
     def judged(self, pieces: Pieces, z: Long, price: Long) -> Proved:
         """The bound at a point and a price as they are: one averaging."""
+        z, price = self.alike(z, price)
         told = self.tell(pieces, z, price)
-        table = self.runtime.gather(np.stack([share.row for share in told]))
+        table = heard_by_all(self.runtime, np.stack([share.row for share in told]))
         return self.concluded(told, table, pieces, z, price)
 
     def concluded(
@@ -170,7 +187,7 @@ class Proof:
     ) -> Proved:
         """The bound from the shares of all agents (``table``)."""
         m, q = self.problem.m, self.problem.q
-        heard = Heard.of(table, m, q)
+        heard = Heard.of(table, m, q, None if self.open else self.runtime.averaging.grain)
         slope, z_high = summed(heard.slopes), z.astype(np.float64)
         left, shared = self._shared_stationarity(slope, price)
         r = math.hypot(heard.stationarity, left + heard.noise) * (1 + 16 * EPS)
@@ -178,9 +195,11 @@ class Proof:
         delta = self._distance(z, summed(heard.misfit), long_size, heard) * (1 + 16 * EPS)
         tail = math.hypot(heard.tail, norm(z - z_high)) * (1 + 16 * EPS)
         error = math.inf
-        finite = math.isfinite(r) and math.isfinite(delta) and not self.reduced.doubtful
+        finite = math.isfinite(r) and math.isfinite(delta) and self.reduced.doubt < Doubt.OPINION
         if finite and 0 < self.mu < math.inf:
             error = distance_bound(r, delta, self.mu, self.L) + tail
+        elif finite and self.inside > 0:
+            error = inner_bound(r, delta, self.inside, self.L) + tail
         # At the point as rounded, with the price as rounded.
         low = (price - price.astype(np.float64)).astype(np.float64)
         off_price = math.hypot(heard.price_tail, norm(self.reduced.Bbar.T @ low)) * (1 + 16 * EPS)
@@ -231,7 +250,7 @@ class Proof:
             along = agent.A @ agent.inside(slope[: agent.d].astype(np.float64))
             misfit, on_z = halves(agent.misfit(piece, z)), halves(slope[agent.d :])
             shares.append(np.concatenate([misfit, along, on_z, [square(piece)]]))
-        everybody = self.runtime.gather(np.stack(shares))
+        everybody = heard_by_all(self.runtime, np.stack(shares))
         coupled, along, on_z, size = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)
         return summed(coupled), np.add.reduce(along, axis=0), summed(on_z), math.sqrt(np.sum(size))
 
@@ -257,6 +276,7 @@ class Proof:
         spread = norm(reduced.size_B.T @ np.abs(price)) + norm(slope)
         spread += norm(np.abs(reduced.D).T @ (np.abs(delta) + np.abs(more)))
         noise = (len(price) + 2 * len(delta) + self.problem.n + 3) * EPS_LONG * spread
+        noise += reduced.rounded * norm(np.abs(reduced.Bbar).T @ np.abs(price))
         return norm(left) + noise, np.asarray(-whole.astype(np.float64))
 
     def _distance(self, z: Long, coupled: Long, size: float, heard: Heard) -> float:
@@ -268,6 +288,9 @@ class Proof:
         right = norm(reduced.unit * reduced.size_b) + norm(reduced.e)
         widest = self._widest + self.problem.q + self.problem.n
         noise = (widest + 4) * EPS_LONG * (math.hypot(scaled, B, D) * size + right)
+        if not self.open:
+            off_sum = 4 * EPS * np.abs(coupled) + 4 * self.runtime.averaging.grain
+            noise += norm(reduced.unit * off_sum)
         whole = norm(self._violation(coupled, z)) + noise + scaled * off
         if not (reduced.least > 0 and math.isfinite(off)):
             return math.inf

@@ -19,6 +19,7 @@ from ccmac.certificates.infeasibility import REACH
 from ccmac.certificates.proof import Pieces, Proof
 from ccmac.inputs import Array
 from ccmac.linalg.extended import Long, norm
+from ccmac.linalg.ranks import Doubt
 from ccmac.workspace import Workspace
 
 
@@ -68,6 +69,10 @@ def recession(work: Workspace) -> Recession | None:
     fall, bend, local, sizes = (float(v) for v in told.value)
     defect = math.sqrt(bend) + math.sqrt(local) + coupled
     if fall <= 1e-9 * max(sizes, 1e-300) or fall < REACH * defect * max(1.0, sizes):
+        return None
+    if (
+        proof.reduced.doubt > Doubt.CONVENTION
+    ):  # a row that was dropped may end the fall, however far away
         return None
     return Recession(d_x, d_z, fall, defect)
 

@@ -50,8 +50,8 @@ class Heard:
     long_size: float  # ||x||
 
     @classmethod
-    def of(cls, table: Array, m: int, q: int) -> Heard:
-        """From all agents' rows."""
+    def of(cls, table: Array, m: int, q: int, grain: float | None = None) -> Heard:
+        """From all agents' rows, or their sum in doubles, each wrong by the ``grain`` too."""
         misfit, slopes, rounded, numbers = np.split(
             table, np.cumsum([2 * m, 2 * q, m]), axis=1
         )  # fmt: skip
@@ -59,6 +59,10 @@ class Heard:
         noise, r, size, off, scaled, value, local, tail, price_tail, long_size = totals
         sizes = float(np.sum(np.linalg.norm(slopes[:, :q], axis=1)))
         noise += len(table) * EPS_LONG * sizes
+        if grain is not None:
+            noise += 4 * EPS * sizes + 4 * grain * math.sqrt(q)
+            r, off, scaled, tail = (v + grain for v in (r, off, scaled, tail))
+            price_tail, long_size = price_tail + grain, long_size + grain
         root = math.sqrt
         return cls(
             misfit, slopes, np.add.reduce(rounded, axis=0), noise, root(r), root(size), root(off),

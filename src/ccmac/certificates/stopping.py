@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.error_bound import Bound, Dual, Look
@@ -19,6 +21,7 @@ from ccmac.certificates.proved import Proved
 from ccmac.certificates.recession import Recession
 from ccmac.inputs import Array
 from ccmac.realizations.base import Interval, Realized
+from ccmac.runtime import Runtime
 
 FIRST_CHECK = 5
 LOOK_AGAIN = 1.2  # times the iterations done
@@ -62,6 +65,24 @@ class Check:
         """An infinite bound meets no goal, however large the point it is compared with."""
         if math.isinf(self.bound) and self.verdict is None:
             object.__setattr__(self, "done", False)
+
+    def agreed(self, runtime: Runtime) -> Check:
+        """Where processes round differently: what all of them find, and the largest bound.
+
+        One averaging where something is claimed. ``notes.drift`` becomes the largest of all.
+        """
+        if not runtime.notes.led or (self.certificate is None and not self.done):
+            return self
+        found, notes = self.certificate, runtime.notes
+        error = math.nan if found is None else found.error
+        mine = [self.bound, error, notes.drift, float(self.done), float(self.verdict is not None)]
+        told = runtime.gather(np.tile(mine, (len(runtime.owned), 1)))
+        bound, error, notes.drift = (float(v) for v in told[:, :3].max(axis=0))
+        done, proved = (bool(v) for v in told[:, 3:].min(axis=0))
+        done = done and proved == bool(told[:, 4].max())
+        if found is not None:
+            found = replace(found, error=error)
+        return Check(bound, done, self.next_check, found, self.verdict if proved else None)
 
 
 class Stopping(ABC):

@@ -56,7 +56,7 @@ class Owner:
 
     def links(self, patience: float | None) -> Links:
         """The connections to the neighbors, not yet made."""
-        from ccmac.runtime.likeness import arithmetic, fingerprint
+        from ccmac.runtime.likeness import fingerprint
         from ccmac.version import __version__
 
         mine, public = self.mine, self.public
@@ -66,9 +66,6 @@ class Owner:
             "the version of ccmac": __version__,
             "the public file": public.digest(),
             "the network": owner.short(fingerprint(self.network, self.averaging).encode()),
-            'how their processors or BLAS round (public.toml: arithmetic = "portable")': (
-                owner.short(arithmetic())
-            ),
         }
         return Links(
             mine.agent, owner.neighbors_of(self.place, mine, public, self.network), listen,

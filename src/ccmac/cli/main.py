@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ccmac.cli.signals import INTERRUPTED, TERMINATED, listen, terminated
+from ccmac.cli.signals import INTERRUPTED, TERMINATED, interrupted, listen, terminated, waiting
 from ccmac.errors import CcmacError
 
 BAD_INPUT = 2
@@ -41,9 +41,7 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         return _command(arguments)
     except KeyboardInterrupt:
-        if terminated():
-            return _told("terminated", TERMINATED)
-        return _told("interrupted", INTERRUPTED)
+        return _ended()
     except CcmacError as error:
         return _told(str(error), error.exit_code)
     except MemoryError:
@@ -56,18 +54,26 @@ def main(arguments: Sequence[str]) -> int:
         return _files(error)
     except Exception as error:
         # Usage errors come from typer's own copy of click or from click itself, by its version.
-        if not hasattr(error, "format_message"):
-            raise
-        return _usage(error)
+        if hasattr(error, "format_message"):
+            return _usage(error)
+        if interrupted(error):
+            return _ended()
+        raise
+
+
+def _ended() -> int:
+    """By a signal."""
+    return _told("terminated", TERMINATED) if terminated() else _told("interrupted", INTERRUPTED)
 
 
 def _command(arguments: Sequence[str]) -> int:
     """Parse and run: what typer's own main does, which would end at a signal without a word."""
-    import typer
+    with waiting():
+        import typer
 
-    from ccmac.cli.commands import app
+        from ccmac.cli.commands import app
 
-    command = typer.main.get_command(app)
+        command = typer.main.get_command(app)
     try:
         with command.make_context("ccmac", list(arguments)) as context:
             code = command.invoke(context)

@@ -16,7 +16,7 @@ from ccmac.errors import InputError
 from ccmac.ledger import PHASES
 from ccmac.power import CASES, Dispatch, dc_opf
 from ccmac.power.plot import picture
-from ccmac.storage.files import atomic_write
+from ccmac.storage.files import atomic_write, try_file
 
 SHOWN = 8
 EPILOG = "Example: `ccmac power case118 --areas 10 --tighten 0.9 --out grid.png`"
@@ -34,6 +34,7 @@ def show(
         float | None,
         typer.Option(help="Rate the quarter of the lines with the largest flows at this share."),
     ] = None,
+    load: Annotated[float, typer.Option(help="Factor of the demand.", min=0)] = 1.0,
     tol: Annotated[float, typer.Option(help="Relative to the cost.")] = 1e-8,
     out: Annotated[Path | None, typer.Option(help="Write the picture there (PNG).")] = None,
     as_json: AsJson = False,
@@ -41,7 +42,9 @@ def show(
     """Dispatch a grid at least cost; print prices, full lines and what the run took."""
     if tighten is not None and not 0 < tighten <= 1:
         raise InputError(f"--tighten {tighten}: give a share of the flow, such as 0.9")
-    asked: dict[str, Any] = {"hours": hours, "reserve": reserve, "ramp": ramp}
+    if out is not None:
+        try_file(out)
+    asked: dict[str, Any] = {"hours": hours, "reserve": reserve, "ramp": ramp, "load": load}
     grid = dc_opf(case, areas, **asked)
     result = solve(grid.problem, grid.network, tol=tol)
     if tighten is not None and result.status == "optimal":

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPTED = 130
@@ -42,6 +44,40 @@ def listen() -> None:
     before = signal.getsignal(signal.SIGTERM)
     if before is signal.SIG_DFL or isinstance(before, Termination):
         signal.signal(signal.SIGTERM, Termination())
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Let a signal wait for the end of the block; a second one ends the program at once.
+
+    For the loading of modules: an exception raised within the start of an extension becomes an
+    ImportError there, or is lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    told: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        told.append(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    listened = (signal.SIGINT, signal.SIGTERM)
+    before = {n: signal.signal(n, note) for n in listened if callable(signal.getsignal(n))}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for sent in told:
+            signal.raise_signal(sent)
+
+
+def interrupted(error: BaseException | None) -> bool:
+    """Whether an exception came of a signal, which somebody's code turned into another error."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def terminated() -> bool:

@@ -172,7 +172,8 @@ def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
     with guard():
         manifest = read_manifest(request.directory)
         network = as_network(request.network, manifest.n)
-        scheme = by_name(network, request.options["averaging"])
+        costs = parse_costs(request.options["costs"])
+        scheme = by_name(network, request.options["averaging"], costs, manifest.m)
         runtime = Mpi(network, averaging=scheme, audit=audit)
         with runtime.guard(), runtime.watched():
             token = {"manifest": repr(manifest), **request.settings(), "gather": gather}
@@ -202,7 +203,8 @@ def _solve(
     warm = None if request.warm_start is None else read_solution(request.warm_start, owned, problem)
     options = request.options | {"costs": parse_costs(request.options["costs"])}
     if runtime == "inprocess":
-        runtime = InProcess(network, fused=fused, averaging=options["averaging"])
+        scheme = by_name(network, options["averaging"], options["costs"], problem.m)
+        runtime = InProcess(network, fused=fused, averaging=scheme)
     return solve(problem, network, runtime=runtime, warm_start=warm, **options)
 
 

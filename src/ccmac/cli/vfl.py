@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +26,8 @@ from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.storage import generations
 from ccmac.storage.files import atomic_write
-from ccmac.texts import MEGABYTE, cut, dumps, loads, read_text, shown
+from ccmac.storage.owner import read_toml
+from ccmac.texts import MEGABYTE, cut, dumps, loads, open_file, read_text, shown
 from ccmac.vfl.between import Agreement, PartyModel, Terms, predict, train
 from ccmac.vfl.tables import PartyTable, read_tables
 
@@ -141,15 +141,7 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
 # -- files -----------------------------------------------------------------------------------------
 def read_me(path: Path) -> Me:
     """``me.toml``, checked."""
-    try:
-        content: Any = tomllib.loads(read_text(path, str(path), BYTES))
-        return msgspec.convert(content, Me)
-    except FileNotFoundError:
-        raise InputError(f"{path}: not found; see the page on vertical learning") from None
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:  # of TOML, of its numbers, of what they mean
-        raise InputError(f"{path}: {cut(str(error), 160)}") from None
+    return read_toml(path, Me, "; see the page on vertical learning")
 
 
 def read_own(
@@ -162,17 +154,18 @@ def read_own(
         raise InputError("vfl: reading tables needs pandas; pip install 'ccmac[vfl]'") from None
     path = file.parent / name
     try:
-        if path.suffix == ".parquet":
-            frame = pd.read_parquet(path)
-        else:
-            frame = pd.read_csv(path, dtype={me.key: str})
+        with open_file(path) as stream:  # an ordinary file, and nothing that pandas would fetch
+            if path.suffix == ".parquet":
+                frame = pd.read_parquet(stream)
+            else:
+                frame = pd.read_csv(stream, dtype={me.key: str})
     except FileNotFoundError:
         raise InputError(
             f"{cut(str(path), 160)}: not found; it is the table of party {shown(me.party)}"
         ) from None
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, LookupError, TypeError, NotImplementedError) as error:
         raise InputError(f"{cut(str(path), 160)}: cannot be read ({cut(str(error))})") from None
     y = None
     if labels is not None:

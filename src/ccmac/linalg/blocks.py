@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
 
@@ -42,16 +43,38 @@ def identity_multiple(block: Any) -> float | None:
         return None
     if block.nnz != block.shape[0]:
         return None
-    diagonal = block.diagonal()
-    return float(diagonal[0]) if np.all(diagonal == diagonal[0]) and diagonal[0] else None
+    rows = sp.csr_array(block) if block.format != "csr" else block
+    place = np.arange(block.shape[0], dtype=rows.indices.dtype)
+    if (rows.indices != place).any() or (rows.indptr[:-1] != place).any():
+        return None
+    first = rows.data[0]
+    return float(first) if first and (rows.data == first).all() else None
+
+
+def stored_rows(block: Any) -> NDArray[np.bool_]:
+    """Which rows of a sparse block have an entry that is not zero."""
+    rows = sp.csr_array(block) if block.format != "csr" else block
+    if np.count_nonzero(rows.data) == len(rows.data):
+        return np.asarray(rows.indptr[1:] > rows.indptr[:-1])
+    found = np.zeros(block.shape[0], dtype=bool)
+    found[np.repeat(np.arange(len(found)), np.diff(rows.indptr))[rows.data != 0]] = True
+    return found
+
+
+def multiples_of(blocks: Sequence[Any]) -> Array:
+    """c_i where a block is c_i I (0 where absent), NaN elsewhere."""
+    known = [0.0 if b is None else identity_multiple(b) for b in blocks]
+    return np.array([np.nan if c is None else c for c in known], dtype=np.float64)
 
 
 def identity_multiples(blocks: Sequence[Any]) -> Array | None:
     """c_i if every block is c_i I (0 where absent) and some are there, else None."""
-    multiples = [0.0 if b is None else identity_multiple(b) for b in blocks]
-    if any(c is None for c in multiples) or not any(multiples):
-        return None
-    return np.array(multiples, dtype=np.float64)
+    return common_multiples(multiples_of(blocks))
+
+
+def common_multiples(multiples: Array) -> Array | None:
+    """What :func:`multiples_of` found, if it is known of every block and some are there."""
+    return None if np.isnan(multiples).any() or not multiples.any() else multiples
 
 
 def compressed(block: Any) -> sp.csr_array | sp.csc_array:
@@ -76,8 +99,8 @@ def row_major(block: Any) -> Any:
 def filled_in(
     blocks: Sequence[Any], rows: Iterable[int], columns: Iterable[int]
 ) -> list[sp.csr_array]:
-    """The blocks as sparse matrices; absent ones have no entries."""
+    """The blocks as sparse matrices, not copied where they are; absent ones have no entries."""
     return [
-        sp.csr_array((r, c)) if b is None else sp.csr_array(b)
+        sp.csr_array((r, c)) if b is None else b if isinstance(b, sp.csr_array) else sp.csr_array(b)
         for b, r, c in zip(blocks, rows, columns, strict=True)
     ]

@@ -10,19 +10,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ccmac.inputs import Array
+from ccmac.inputs import Array, is_sparse
 
 Long = NDArray[np.longdouble]
 EPS_LONG = float(np.finfo(np.longdouble).eps)
+SPARSE = 4  # a matrix with less than one entry in so many is sparse
 
 
 def product(matrix: Any, v: Array | Long) -> Long:
     """matrix @ v of a dense or sparse matrix; accumulated in the long format."""
     if 0 in matrix.shape:
         return np.zeros(matrix.shape[0], dtype=np.longdouble)
-    return np.asarray(matrix.astype(np.longdouble) @ v.astype(np.longdouble))
+    return np.asarray(matrix.astype(np.longdouble, copy=False) @ v.astype(np.longdouble))
+
+
+def thinned(matrix: Any) -> Any:
+    """The matrix as it is multiplied often: sparse in the long format where most of it is zero."""
+    if is_sparse(matrix) or np.count_nonzero(matrix) <= matrix.size // SPARSE:
+        return sp.csr_array(matrix).astype(np.longdouble)
+    return np.asarray(matrix)
 
 
 def halves(v: Long) -> Array:

@@ -15,7 +15,7 @@ from ccmac.linalg.extremes import diagonal_matrix
 
 Solve = Callable[[Array], Array]
 
-ENVELOPE = 200_000_000  # entries of a band up to which a sparse factor is tried
+BAND_WORK = 2e11  # of a band factorization, up to which a sparse one is tried: factors below 2 GB
 
 
 class FactorCache:
@@ -72,10 +72,11 @@ def symmetric_factor(matrix: Any) -> Any:
     )  # fmt: skip
 
 
-def envelope(matrix: sp.csr_array) -> int:
-    """Entries of the band that holds a factor, rows in the order of Cuthill and McKee.
+def band_work(matrix: sp.csr_array) -> float:
+    """Multiplications of a factorization inside its band, rows in the order of Cuthill and McKee.
 
-    An order made for factors leaves fewer; on graphs like grids this one is within a small power.
+    An order made for factors needs fewer where they stay sparse, as on grids; where they fill, as
+    on random graphs, about as many.
     """
     order = sp.csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True)
     place = np.empty(len(order), dtype=np.int64)
@@ -83,4 +84,4 @@ def envelope(matrix: sp.csr_array) -> int:
     entries = matrix.tocoo()
     first = np.arange(len(order))
     np.minimum.at(first, place[entries.row], place[entries.col])
-    return int(np.sum(np.arange(len(order)) - first))
+    return float(np.sum((np.arange(len(order)) - first).astype(np.float64) ** 2))

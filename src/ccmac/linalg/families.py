@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from ccmac.inputs import Array, is_sparse
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.blocks import (
+    common_multiples,
     compressed,
     filled_in,
-    identity_multiples,
+    multiples_of,
     multiply,
     row_major,
     some_columns,
@@ -45,6 +46,7 @@ class LocalFamily:
         ledger: Ledger,
         *,
         present: bool | None = None,
+        multiples: Array | None = None,
     ) -> None:
         self.unit = unit
         self.blocks = list(blocks)
@@ -57,7 +59,10 @@ class LocalFamily:
         self._row_ends = np.concatenate([[0], np.cumsum(self.rows)]).astype(int)
         self._column_ends = np.concatenate([[0], np.cumsum(self.columns)]).astype(int)
         square = all(a == b for a, b in zip(self.rows, self.columns, strict=True))
-        self._identity = identity_multiples(self.blocks) if square else None
+        self._identity: Array | None = None
+        if square:  # multiples of the identity, where they are not known already
+            known = multiples_of(self.blocks) if multiples is None else multiples
+            self._identity = common_multiples(known)
 
     @property
     def shape(self) -> tuple[int, int]:

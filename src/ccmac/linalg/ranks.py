@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +20,47 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK
+from ccmac.linalg.modular import exact_rank
+from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK, TAKES_PART
+
+
+class Doubt(IntEnum):
+    """Whether rows that were dropped depend on the others."""
+
+    NONE = 0
+    """They do, exactly, or nothing was dropped."""
+    CONVENTION = 1
+    """They do but for rounding, and are made of rounded numbers: taken to be dependent."""
+    ROUNDING = 2
+    """They do but for what rounding could have done, yet their numbers do not look rounded: an
+    estimate at best."""
+    OPINION = 3
+    """They do not, as far as rounding goes; they are too near to dependent to be kept."""
+
+    @classmethod
+    def of(cls, dropped: float, shape: tuple[int, ...], *, rounded: bool) -> Doubt:
+        """About rows not exactly dependent: the singular value over the largest, and whether the
+        rows are made of rounded numbers.
+        """
+        if dropped > rounding_of_rows(shape):
+            return cls.OPINION
+        return cls.CONVENTION if rounded else cls.ROUNDING
+
+
+def digits(matrix: Array) -> tuple[Array, Array]:
+    """By rows: how many entries are not zero, and how many of them use the last eight of 53 bits.
+
+    A result of rounding does so but for one in 256; integers, halves and the like do not.
+    """
+    mantissa, _ = np.frexp(matrix)
+    last = np.ldexp(mantissa, 53).astype(np.int64) % 256
+    return np.count_nonzero(matrix, axis=1), np.count_nonzero(last, axis=1)
+
+
+def made_of_rounded(counts: tuple[Array, Array], part: Array) -> bool:
+    """Whether every row that has a ``part`` in the dropped directions is mostly rounded numbers."""
+    entries, rounded = counts
+    return not np.any((part > TAKES_PART) & (2 * rounded < entries))
 
 
 def rank_cut(shape: tuple[int, ...]) -> float:
@@ -31,8 +72,7 @@ def rounding_of_rows(shape: tuple[int, ...]) -> float:
     """What rounding leaves of exactly dependent unit rows, relative to the largest singular value.
 
     Seen: at most 1.2 eps in small matrices and eps sqrt(size) / 4 in large ones, decomposition and
-    entries together. A dropped singular value above this was not made by rounding: whether the
-    rows are dependent is a matter of opinion.
+    entries together.
     """
     return EPS * (4.0 + math.sqrt(max(shape, default=0)))
 
@@ -55,7 +95,7 @@ class RowSpace:
     ``basis`` has orthonormal columns spanning Range(M'); ``inverse_lengths`` is the diagonal of
     R^{-1} with 0 for zero rows. ``kept`` is the least kept singular value over the cut (at least 1,
     infinite without any) and ``dropped`` the largest dropped one over it (at most 1, 0 without
-    any). ``doubtful``: something was dropped that rounding does not explain.
+    any). ``rows`` is M.
     """
 
     left: Array
@@ -64,7 +104,7 @@ class RowSpace:
     inverse_lengths: Array
     kept: float = math.inf
     dropped: float = 0.0
-    doubtful: bool = False
+    rows: Array | None = None
 
     @property
     def rank(self) -> int:
@@ -75,6 +115,31 @@ class RowSpace:
     def condition(self) -> float:
         """Of the unit rows, over the row space (1 without rows)."""
         return float(self.singular[0] / self.singular[-1]) if self.rank else 1.0
+
+    @cached_property
+    def excess(self) -> int:
+        """By how much the rank of the rows, to the last digit, exceeds :attr:`rank`."""
+        if self.rows is None or self.rank == min(self._present):
+            return 0
+        return max(exact_rank(self.rows) - self.rank, 0)
+
+    @property
+    def doubt(self) -> Doubt:
+        """About what was dropped."""
+        if not self.excess:
+            return Doubt.NONE
+        assert self.rows is not None
+        inside = np.sum(self.left**2, axis=1)
+        part = np.where(self.inverse_lengths > 0, np.sqrt(np.maximum(1.0 - inside, 0.0)), 1.0)
+        shape, rounded = self._present, made_of_rounded(digits(self.rows), part)
+        return Doubt.of(self.dropped * rank_cut(shape), shape, rounded=rounded)
+
+    @property
+    def _present(self) -> tuple[int, int]:
+        """Rows and columns with entries."""
+        assert self.rows is not None
+        there = self.rows != 0
+        return int(there.any(axis=1).sum()), int(there.any(axis=0).sum())
 
     @cached_property
     def combination(self) -> Array:
@@ -107,15 +172,14 @@ def row_space(matrix: Array) -> RowSpace:
     touched = np.any(matrix != 0, axis=0)
     if not used.any():
         empty = np.zeros((len(inverse), 0)), np.zeros(0), np.zeros((matrix.shape[1], 0))
-        return RowSpace(*empty, inverse)
+        return RowSpace(*empty, inverse, rows=matrix)
     rows = inverse[used, None] * matrix[np.ix_(used, touched)]
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
     cut, rank = rank_cut(rows.shape) * float(s[0]), numerical_rank(s, rows.shape)
     left, basis = np.zeros((len(inverse), rank)), np.zeros((matrix.shape[1], rank))
     left[used], basis[touched] = U[:, :rank], Vt[:rank].T
     dropped = float(s[rank] / cut) if rank < len(s) else 0.0
-    doubtful = rank < len(s) and bool(s[rank] > rounding_of_rows(rows.shape) * s[0])
-    return RowSpace(left, s[:rank], basis, inverse, float(s[rank - 1] / cut), dropped, doubtful)
+    return RowSpace(left, s[:rank], basis, inverse, float(s[rank - 1] / cut), dropped, matrix)
 
 
 def squared_range(matrix: Array) -> tuple[int, float, float]:

@@ -33,7 +33,7 @@ from ccmac.methods.base import (
     RealizedIteration,
     Request,
     State,
-    rows,
+    known,
     vector,
 )
 from ccmac.methods.options import option
@@ -52,7 +52,7 @@ class ApapcState(State):
     w: Array = vector()
     w_f: Array = vector()
     p: Array = vector()
-    price: Array = rows()
+    price: Array = known()
 
 
 class Apapc(RealizedIteration[ApapcState]):

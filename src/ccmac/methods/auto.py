@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ccmac.linalg.ranks import Doubt
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
@@ -18,6 +19,7 @@ from ccmac.methods.newton.method import CrossNewton, summable
 from ccmac.methods.options import option, options_of
 from ccmac.methods.realized import ACCESS, CERTIFICATES, REALIZATIONS
 from ccmac.methods.sliding.method import CrossSliding
+from ccmac.methods.system import affordable
 from ccmac.plans import Alternative
 from ccmac.realizations.base import Certificates
 from ccmac.workspace import Workspace
@@ -54,6 +56,10 @@ class Auto(Method):
         if self._direct(work):
             CrossDirect().announce(work)
 
+    def finds_falls(self, work: Workspace) -> bool:
+        """Where cross-direct is chosen."""
+        return self._direct(work) and self._few(work)
+
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Of the method chosen."""
         return self.choose(work, request)[0].prepare(work, request)
@@ -65,6 +71,8 @@ class Auto(Method):
     def ranked(self, work: Workspace, request: Request) -> list[tuple[Method, str]]:
         """The methods to take one after the other, should one stall."""
         method, why = self._cheapest(*self._first(work, request), work, request)
+        if isinstance(method, CrossDirect) and "strongly convex" not in work.capabilities:
+            return [(method, why), (self._with(CrossIpm), "what came before it stalled")]
         if isinstance(method, CrossCg | CrossLbfgs | CrossNewton):
             strongly = "strongly convex" in work.capabilities
             last = self._with(CrossApapc if strongly else CrossContinuation)
@@ -83,8 +91,10 @@ class Auto(Method):
     def _others(self, chosen: Method, work: Workspace) -> list[Method]:
         """Methods that fit where ``chosen`` does; no messages."""
         able = work.capabilities
-        if isinstance(chosen, CrossDirect | CrossCg):
-            kinds: list[type[Method]] = [CrossDirect, CrossCg, CrossApapc]
+        if isinstance(chosen, CrossDirect) and "strongly convex" not in able:
+            kinds: list[type[Method]] = [CrossIpm, CrossContinuation]
+        elif isinstance(chosen, CrossDirect | CrossCg):
+            kinds = [CrossDirect, CrossCg, CrossApapc]
         elif isinstance(chosen, CrossNewton | CrossLbfgs):
             kinds = [CrossApapc if "strongly convex" in able else CrossContinuation]
         elif isinstance(chosen, CrossIpm):
@@ -114,7 +124,7 @@ class Auto(Method):
         if self._newton(work, request):
             return self._with(CrossNewton), "smooth, with Hessians: fewest averagings"
         if {"smooth", "strongly convex"} <= able:
-            if self._direct(work):
+            if self._direct(work) and self._few(work):
                 why = "quadratic, few coupled rows and shared variables: one sum"
                 return self._with(CrossDirect), why
             if self._free(work) and "quadratic" in able and work.curvature.factorable:
@@ -123,6 +133,9 @@ class Auto(Method):
                 why = "averagings more expensive than local minimisations: fewest of them"
                 return self._with(CrossLbfgs), why
             return self._with(CrossApapc), "smooth and strongly convex objectives"
+        if self._direct(work) and self._few(work):
+            why = "quadratic with flat directions, few coupled rows: one sum"
+            return self._with(CrossDirect), why
         if "polyhedral" in able and self._free(work) and self._compresses(work, request):
             why = "kinks beside a squared loss, or hinges, of few columns: interior points"
             return self._with(CrossIpm), why
@@ -143,8 +156,19 @@ class Auto(Method):
 
     def _direct(self, work: Workspace) -> bool:
         """Whether the quadratics can be summed as they are."""
-        able = {"smooth", "strongly convex", "quadratic"} <= work.capabilities
-        return able and self._free(work) and work.curvature.factorable and work.gatherable
+        able = "quadratic" in work.capabilities and work.curvature.factorable
+        sums = work.hides and "strongly convex" in work.capabilities
+        return able and self._free(work) and (work.gatherable or sums)
+
+    def _few(self, work: Workspace) -> bool:
+        """Whether directions without curvature are few enough to be summed too; where rows are
+        masked, whether the sum tells that they are independent.
+        """
+        if work.gram is not None:
+            return work.gram.doubt < Doubt.OPINION and work.gram.least > 0
+        if "strongly convex" in work.capabilities:
+            return True
+        return work.reduced is not None and affordable(work, work.reduced)
 
     def _newton(self, work: Workspace, request: Request) -> bool:
         """Whether cross-newton has a form for the problem, and averagings have a price."""
@@ -155,7 +179,7 @@ class Auto(Method):
 
     def _compresses(self, work: Workspace, request: Request) -> bool:
         """Whether averagings have a price, and long rows can be made short."""
-        return request.costs.round > 0 and work.reduced is None and work.compressible
+        return request.costs.round > 0 and bool(work.compressible)
 
     def _free(self, work: Workspace) -> bool:
         """Nothing was asked for that only the methods on a realization know."""

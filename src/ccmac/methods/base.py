@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+import numpy as np
+
 from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
@@ -21,6 +23,7 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost, Costs
 from ccmac.methods.options import check
 from ccmac.realizations.base import Realized
+from ccmac.runtime import Runtime
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 
@@ -32,17 +35,22 @@ def vector() -> Any:
 
 
 def rows() -> Any:
-    """A field of a state with one row per owned agent, or the single row of what all know."""
+    """A field of a state with one row per owned agent, or what all know and is too much to send."""
     return field(metadata={"kind": "rows"})
+
+
+def known() -> Any:
+    """A field of a state that is the single row of what all know."""
+    return field(metadata={"kind": "rows", "common": True})
 
 
 @dataclass(frozen=True)
 class State:
     """What an iteration carries from step to step, in forms that split by agent for a checkpoint.
 
-    Fields are declared with :func:`vector` or :func:`rows`; all others are numbers that everybody
-    knows. A step returns a new state; it may use up the arrays of the old one, so the driver
-    shows callbacks a copy.
+    Fields are declared with :func:`vector`, :func:`rows` or :func:`known`; all others are numbers
+    that everybody knows. A step returns a new state; it may use up the arrays of the old one, so
+    the driver shows callbacks a copy.
     """
 
     def copied(self) -> Self:
@@ -61,6 +69,30 @@ class State:
     def numbers(self) -> dict[str, float]:
         """Everything that is no array."""
         return {f.name: getattr(self, f.name) for f in fields(self) if "kind" not in f.metadata}
+
+    def agreed(self, runtime: Runtime, *, always: bool = False) -> Self:
+        """The same, by a digest that rides; agent 0's numbers and common rows where one differed.
+
+        Rows are compared once processes are known to round differently; ``always``: then agent
+        0's are taken at any rate (for a checkpoint, so that a resumed run has the same bits).
+        """
+        numbers, notes = self.numbers(), runtime.notes
+        names = [f.name for f in fields(self) if f.metadata.get("common") and notes.led]
+        arrays = {name: getattr(self, name) for name in names}
+        parts = [*map(np.ravel, arrays.values()), np.array([*map(float, numbers.values())])]
+        mine = np.concatenate(parts)
+        if not (always and notes.led) and not notes.compare(mine):
+            return self
+        ends = np.cumsum([len(part) for part in parts[:-1]], dtype=int)
+        *pieces, last = np.split(runtime.common(mine), ends)
+        notes.parted = False
+        told: dict[str, Any] = {
+            name: np.reshape(piece, arrays[name].shape).astype(arrays[name].dtype)
+            for name, piece in zip(names, pieces, strict=True)
+        }
+        for (name, before), value in zip(numbers.items(), last.tolist(), strict=True):
+            told[name] = type(before)(value)
+        return replace(self, **told)
 
 
 S = TypeVar("S", bound=State)
@@ -233,6 +265,10 @@ class Method(ABC):
 
     def announce(self, work: Workspace) -> None:  # noqa: B027 (most have nothing to add)
         """Ask for what may travel with the equations, before these are gathered."""
+
+    def finds_falls(self, work: Workspace) -> bool:
+        """Whether it proves itself that F falls without bound, so that nobody has to look first."""
+        return False
 
     @abstractmethod
     def prepare(self, work: Workspace, request: Request) -> Prepared:

@@ -28,7 +28,7 @@ from ccmac.certificates.dual_bound import DualBound, DualStop
 from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
+from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
 from ccmac.methods.dual_channels import channel_curvatures, split_vector
 from ccmac.methods.local.inverse import LocalInverses
 from ccmac.methods.options import option
@@ -54,12 +54,12 @@ class CgState(State):
 
     u: Array = vector()
     t: Array = vector()
-    r_l: Array = rows()
+    r_l: Array = known()
     r_n: Array = rows()
-    s_l: Array = rows()
+    s_l: Array = known()
     s_n: Array = rows()
-    d_l: Array = rows()
-    price: Array = rows()
+    d_l: Array = known()
+    price: Array = known()
     g: float = 0.0
     alpha: float = 0.0
     first: float = 0.0
@@ -75,7 +75,7 @@ class DualConjugateGradients(Iteration[CgState]):
         self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
         self.coupling, self.local = work.coupling, LocalInverses(work)
         self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
-        coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
+        coupled, shared = channel_curvatures(work, self._energies, seed)
         self.omega = coupled / shared
 
     def _energies(self, h: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,14 +17,15 @@ import numpy as np
 
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
-from ccmac.inputs import LARGEST, Array
+from ccmac.inputs import LARGEST, Array, positive
 from ccmac.ledger import PHASES
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
 from ccmac.storage import apart
 from ccmac.storage import checkpoint as store
+from ccmac.storage.index import Index, Written, exists, read_index
 from ccmac.storage.rows import Growing
-from ccmac.texts import cut
+from ccmac.texts import cut, shown
 from ccmac.trace import WIDTH, Trace
 from ccmac.version import __version__
 
@@ -53,12 +55,12 @@ class Checkpoints:
         self.runtime.notes.due = self._late
         self.notes: list[str] = []
         self._missed = 0
-        self._written: store.Written | None = None
+        self._written: Written | None = None
         self._rows = Growing(directory)
         if self.runtime.apart:
             self._index = self._common_generation()
         else:
-            self._index = store.read_index(directory) if store.exists(directory) else None
+            self._index = read_index(directory) if exists(directory) else None
         if self._index is not None:
             self._recognise(self._index.manifest)
         self._generation = -1 if self._index is None else self._index.generation
@@ -69,7 +71,7 @@ class Checkpoints:
             if self._index is not None:
                 store.tidy(directory, self._index)
 
-    def _common_generation(self) -> store.Index | None:
+    def _common_generation(self) -> Index | None:
         """The newest generation that all owners have; one gather that the ledger does not count.
 
         None where nobody has more than the first and somebody has none: the run was ended while
@@ -98,7 +100,15 @@ class Checkpoints:
         unknown = set(options) - {"path", "every", "seconds"}
         if unknown or "path" not in options:
             raise InputError("checkpoint: give a directory, or a mapping with path, every, seconds")
+        if not isinstance(options["path"], str | os.PathLike):
+            raise InputError(
+                f"checkpoint: {shown(options['path'])} is no directory; give its path, or None"
+            )
         every, seconds = options.get("every"), options.get("seconds")
+        if every is not None and (type(every) is not int or every < 1):
+            raise InputError(f"checkpoint: every = {shown(every)} must be a whole number >= 1")
+        if seconds is not None:
+            seconds = positive("checkpoint: seconds", seconds)
         if every is None and seconds is None:
             every = EVERY
         return cls(Path(options["path"]), every, seconds, asked)

@@ -5,7 +5,8 @@ travels with the equations, and everybody solves alike. A step tells the others 
 leaves of all equations, in extended precision: that is both the proof of the point
 (:meth:`ccmac.certificates.proof.Proof.concluded`) and the right-hand side of its refinement. The
 point itself is kept in two halves, so that what is proved is not its rounding to doubles.
-Needs quadratic objectives, definite on ker C_i, and equations that all may know.
+Needs quadratic objectives and equations that all may know; directions of ker C_i without curvature
+become unknowns of the summed system (:mod:`ccmac.methods.system`).
 Cost: in the setup k(k + 3)/2 floats beside the equations, k = q + m (and an averaging of
 (q + rank)(q + rank + 1)/2 floats where these are nearly dependent); a step 1 argmin, 1 gradient and
 one averaging of 4 m + 3 q + 10 floats.
@@ -18,23 +19,25 @@ from typing import Any
 
 import numpy as np
 
+from ccmac.certificates.duality import Prices
+from ccmac.certificates.gap import Goal
 from ccmac.certificates.proof import Pieces, Proof
 from ccmac.certificates.proved import Proved
 from ccmac.certificates.share import Told
-from ccmac.certificates.stopping import Check, Judged, Stopping
+from ccmac.certificates.stopping import Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.extended import Long, halves, product, summed
-from ccmac.linalg.tolerances import EPS
-from ccmac.methods.base import Iteration, Method, Prepared, Request, State, rows, vector
-from ccmac.methods.summed import Whitened
-from ccmac.runtime.masked import Masked
+from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, vector
+from ccmac.methods.direct_stops import DirectStop, UndeterminedStop
+from ccmac.methods.options import option
+from ccmac.methods.system import affordable, definite, flat
+from ccmac.runtime.masked import Masked, heard_by_all, heard_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
 STEPS = 5  # the solve and four refinements
-SQUARED = 1e-5  # share of an error that a refinement may leave where rows are whitened in the sum
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class DirectState(State):
 
     u: Array = vector()
     tail: Array = vector()
-    prices: Array = rows()  # in halves
+    prices: Array = known()  # in halves
     count: int = 0
 
 
@@ -63,25 +66,15 @@ class Direct(Iteration[DirectState]):
     def __init__(self, work: Workspace, reduced: Reduced) -> None:
         self.work, self.reduced = work, reduced
         self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
-        self.proof, self.whitened = Proof(work, reduced), Whitened(self.problem, reduced)
-        if not work.summed.definite:
-            raise MethodRefused(
-                "method cross-direct: the Hessian of an agent is not definite on the kernel of "
-                "its C; use cross-ipm"
-            )
-        A = self.whitened.A
-        self.agents = [model.on(R) for model, R in zip(work.summed.models, A, strict=True)]
-        self.solve = self.whitened.factorized(self._triangle()) if self.whitened.size else None
+        self.proof = Proof(work, reduced)
+        made = definite if "strongly convex" in work.capabilities else flat
+        self.system = made(work, reduced, self.proof)
+        self.whitened, self.agents, self.solve = (
+            self.system.whitened, self.system.agents, self.system.solve,
+        )  # fmt: skip
+        if self.system.inside is not None and not self.system.free.size:
+            self.proof.inside = self.system.inside.mu
         self.found: Proved | None = None  # of the point before the last refinement
-
-    def _triangle(self) -> Array:
-        """Of the summed system in whitened rows; one averaging where these must be sent so."""
-        mu, L = max(self.proof.mu, 0.0), self.proof.L
-        off = EPS * self.reduced.condition**2 * L
-        if off <= SQUARED * mu:
-            return self.whitened.whitened(self.work.summed.triangle)
-        parts = np.stack([model.triangle() for model in self.agents])
-        return np.asarray(self.runtime.average(parts)[0] * self.problem.n)
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
@@ -95,40 +88,47 @@ class Direct(Iteration[DirectState]):
     def step(self, state: DirectState) -> DirectState:
         """Tell what the point leaves of the equations, judge it, solve for what they lack."""
         point = self._read(state) if state.count else self._solved()
+        z, coupled, shared = self.proof.alike(point.z, point.coupled, point.shared)
+        point = _Point(point.x, z, coupled, shared)
         self.work.ledger.charge(argmins=1)
         told = self.proof.tell(point.x, point.z, point.coupled)
         lacking = [self._lacking(k, share, point) for k, share in enumerate(told)]
         mine = np.stack(
             [
-                np.concatenate([share.row, model.side.T[: self.problem.q] @ y, A @ (model.N @ y)])
-                for share, model, y, A in zip(
-                    told, self.agents, lacking, self.reduced.A, strict=True
+                np.concatenate([share.row, self._seen(k, share, point, y), A @ (model.N @ y)])
+                for k, (share, model, y, A) in enumerate(
+                    zip(told, self.agents, lacking, self.reduced.A, strict=True)
                 )
             ]
         )
-        table = self.runtime.gather(mine)
+        table = heard_by_all(self.runtime, mine)
         shares, more = table[:, : self.proof.row], np.add.reduce(table[:, self.proof.row :], axis=0)
         self.found = self.proof.concluded(told, shares, point.x, point.z, point.coupled)
         return self._written(self._refined(point, shares, more, lacking), state.count + 1)
 
     def _solved(self) -> _Point:
         """From the summed system, as exact as doubles solve it."""
-        W, q, zero = self.whitened, self.problem.q, np.zeros
-        known = zero(W.size)
-        if self.solve is not None:
-            total = W.rows(self.work.summed.right)
-            known = self.solve(W.lacking(total, zero(q), zero(W.rank)))
-        z, mu = known[:q], known[q:]
+        W = self.whitened
+        known = (
+            np.zeros(W.size) if self.solve is None else self.solve(self._across(self.system.right))
+        )
+        c, mu = known[: W.q], known[W.q :]
         coupled, shared = self._prices(mu)
         x = [
-            share.onto_local(model.x(z, mu))
+            share.onto_local(model.x(c, mu))
             for share, model in zip(self.proof.agents, self.agents, strict=True)
         ]
-        point = _Point(x, z.astype(np.longdouble), coupled, shared)
+        z = c[: self.problem.q].astype(np.longdouble)
+        point = _Point(x, z, coupled, shared)
         # Each agent by itself: what rounding left of its own minimum.
         lacks = [self._lacking(k, None, point) for k in range(len(x))]
         x = [v + model.N @ y for v, model, y in zip(x, self.agents, lacks, strict=True)]
         return _Point(x, point.z, coupled, shared)
+
+    def _across(self, right: Array) -> Array:
+        """A right-hand side without its part along directions that are free."""
+        q, free = self.whitened.q, self.system.free
+        return np.concatenate([right[:q] - free @ (free.T @ right[:q]), right[q:]])
 
     def _prices(self, mu: Array) -> tuple[Long, Long]:
         """(coupled, shared) of whitened rows."""
@@ -143,23 +143,57 @@ class Direct(Iteration[DirectState]):
         left = gradient[: share.d] + product(share.A.T, point.coupled)
         return -model.solve(product(model.N.T, left).astype(np.float64))
 
+    def _seen(self, k: int, told: Told, point: _Point, y: Array) -> Array:
+        """What the unknowns of all see of an agent: of its miss y, and its slope where flat."""
+        share, model = self.proof.agents[k], self.agents[k]
+        seen = model.side.T[: self.whitened.q] @ y
+        if model.flat.count:
+            slope = told.gradient[: share.d] + product(share.A.T, point.coupled)
+            seen += product(model.along.T, slope).astype(np.float64)
+        return np.asarray(seen)
+
     def _refined(self, point: _Point, shares: Array, more: Array, lacking: list[Array]) -> _Point:
         """The point moved by the solution of what all equations lack there."""
         m, q, reduced, W = self.problem.m, self.problem.q, self.reduced, self.whitened
+        common = W.q
         change, z, coupled, shared = np.zeros(0), point.z, point.coupled, point.shared
         if self.solve is not None:
             misfit, slope = summed(shares[:, : 2 * m]), summed(shares[:, 2 * m : 2 * (m + q)])
             on_z = slope + product(reduced.Bbar.T, coupled) + product(reduced.D.T, shared)
             off = [reduced.unit * misfit, product(reduced.D, z) - reduced.e]
-            rows = W.combine.T @ np.concatenate(off).astype(np.float64) + W.top @ more[q:]
-            change = self.solve(-np.concatenate([on_z.astype(np.float64) + more[:q], rows]))
-            d_coupled, d_shared = self._prices(change[q:])
+            rows = W.combine.T @ np.concatenate(off).astype(np.float64) + W.top @ more[common:]
+            lacks = more[:common].copy()
+            lacks[:q] += on_z.astype(np.float64)
+            change = self.solve(self._across(-np.concatenate([lacks, rows])))
+            d_coupled, d_shared = self._prices(change[common:])
             z, coupled, shared = z + change[:q], coupled + d_coupled, shared + d_shared
         if len(change):
             lacking = [y - a.solved @ change for a, y in zip(self.agents, lacking, strict=True)]
         moved = [v + a.N @ y for a, v, y in zip(self.agents, point.x, lacking, strict=True)]
+        if len(change) and self.agents[0].flat.count:
+            moved = [v + a.along @ change[:common] for a, v in zip(self.agents, moved, strict=True)]
         x = [share.onto_local(v) for share, v in zip(self.proof.agents, moved, strict=True)]
         return _Point(x, z, coupled, shared)
+
+    # -- where the equations leave something undetermined ------------------------------------------
+    def prices(self, state: DirectState) -> Prices:
+        """Of all equations: those of the state, and the best of shared and own rows."""
+        coupled = summed(state.prices)[: self.problem.m].astype(np.float64)
+        x, z = self.point(state)
+        local = []
+        for k, share in enumerate(self.proof.agents):
+            slope, rounding = share.gradient(self.space.x_of(x, k), z[k])
+            local.append(share.stationarity(slope[: share.d], rounding, coupled)[1])
+        shared = summed(state.prices)[self.problem.m :].astype(np.float64)
+        return Prices(coupled, shared, local, [np.zeros(0)] * len(local))
+
+    def steepest(self) -> list[tuple[Array, Array]]:
+        """From the slopes along the directions that are free."""
+        found = []
+        for c in self.system.slopes:
+            pieces = [a.along @ c - a.N @ (a.solved[:, : len(c)] @ c) for a in self.agents]
+            found.append((np.concatenate([np.zeros(0), *pieces]), c[: self.problem.q]))
+        return found
 
     # -- states ------------------------------------------------------------------------------------
     def _written(self, point: _Point, count: int) -> DirectState:
@@ -188,37 +222,26 @@ class Direct(Iteration[DirectState]):
         return state.count >= STEPS
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """For the plan."""
+        seen, reduced = self.system.inside, self.reduced
+        about: dict[str, Any] = {"rows": reduced.rank, "condition": reduced.condition}
+        if seen is not None:
+            about["flat"] = self.whitened.q - self.problem.q
+            about["free"] = self.system.free.shape[1]
+            about["curvature"] = seen.mu
+            about["flat_kept"], about["flat_dropped"] = seen.kept, seen.dropped
+        return about
+
+    @property
     def cost(self) -> Cost:
         """1 argmin, a share of a proof and one averaging."""
-        width = self.proof.row + self.problem.q + self.problem.m
-        return Cost(argmins=1) + self.proof.tell_cost + self.runtime.gather_cost(width)
+        width = self.proof.row + self.whitened.q + self.problem.m
+        return Cost(argmins=1) + self.proof.tell_cost + heard_cost(self.runtime, width)
 
 
 def _flat(pieces: Pieces) -> Long:
     return np.concatenate([np.zeros(0, dtype=np.longdouble), *pieces])
-
-
-class DirectStop(Stopping):
-    """||error|| <= tol max(1, ||(x, z)||), as the steps' own messages prove it."""
-
-    def __init__(self, tol: float) -> None:
-        self.tol = tol
-
-    def due(self, iteration: int) -> bool:
-        """A look costs nothing."""
-        return True
-
-    def check(self, iteration: Judged, state: Any, count: int) -> Check:
-        """The point that the last step told of."""
-        assert isinstance(iteration, Direct)
-        found = iteration.found
-        if found is None:  # a run that was resumed at its end
-            found = iteration.proof.at(*iteration.point(state))
-        return Check(found.error, found.error <= self.tol * max(1.0, found.size), count + 1, found)
-
-    def final(self, iteration: Judged, state: Any) -> Check:
-        """The same."""
-        return self.check(iteration, state, 0)
 
 
 @dataclass(frozen=True)
@@ -227,32 +250,49 @@ class CrossDirect(Method):
 
     name = "cross-direct"
     summary = "quadratics with few coupled rows and shared variables: one sum, solved by all alike"
-    needs = frozenset({"smooth", "strongly convex", "quadratic"})
+    needs = frozenset({"quadratic"})
     reveals = "the equations, and eliminated Hessians A_i H_i^-1 A_i'"
 
+    radius: float | None = option(
+        None, float, "R >= ||(x0, z0) - (x*, z*)||, for a gap where solutions are many (estimated)"
+    )
+    accuracy: float | None = option(None, float, "absolute accuracy of it (tol max(1, |F|))")
+
     def announce(self, work: Workspace) -> None:
-        """The eliminated Hessians travel with the equations."""
-        if self.needs <= work.capabilities and work.gatherable:
-            _ = work.summed
+        """The eliminated Hessians, or the number of flat directions, travel with the equations."""
+        curved = "strongly convex" in work.capabilities
+        if self.needs <= work.capabilities and (work.gatherable or (work.hides and curved)):
+            _ = work.summed if curved else work.flats
+
+    def finds_falls(self, work: Workspace) -> bool:
+        """From the system it solves."""
+        return work.gatherable
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Gather the equations, sum the eliminated Hessians."""
         self.announce(work)
-        reduced = work.reduced
-        if isinstance(work.runtime.averaging, Masked):
+        curved = "strongly convex" in work.capabilities
+        reduced = work.gram if curved and work.hides else work.reduced
+        if reduced is None and isinstance(work.runtime.averaging, Masked):
             raise MethodRefused(
-                "method cross-direct tells all agents the equations, which masked averaging hides; "
-                "use cross-cg, or averaging='tree'"
+                "method cross-direct with masked averaging needs strongly convex objectives, few "
+                "coupled rows and no shared equations; use cross-cg, or averaging='tree'"
             )
-        if reduced is None:
+        if reduced is None or not (curved or affordable(work, reduced)):
             raise MethodRefused(
-                "method cross-direct needs equations small enough to be known to all "
-                f"(m = {work.problem.m}, q = {work.problem.q}); use cross-cg"
+                "method cross-direct needs equations and flat directions few enough to be known to "
+                f"all (m = {work.problem.m}, q = {work.problem.q}); use "
+                f"{'cross-cg' if curved else 'cross-sliding'}"
             )
         iteration = Direct(work, reduced)
-        proves = not request.reference and iteration.proof.mu > 0
-        settings = {"rows": reduced.rank, "condition": reduced.condition}
+        found: dict[str, Any] = {}
+        stopping: Stopping | None = None
+        if not request.reference and max(iteration.proof.mu, iteration.proof.inside) > 0:
+            stopping = DirectStop(request.tol)
+        elif not request.reference and not curved:
+            goal = Goal(request.tol, self.accuracy, self.radius)
+            stopping = UndeterminedStop(work, reduced, request, goal, found)
         return Prepared(
-            iteration, DirectStop(request.tol) if proves else None, "summed",
-            "few coupled rows and shared variables", settings, proves=True,
+            iteration, stopping, "summed", "few coupled rows and shared variables",
+            iteration.settings, certificates=found, proves=True,
         )  # fmt: skip

@@ -56,7 +56,7 @@ class Observer:
         with runtime.ledger.observing():
             square, total = runtime.send([piece_sums(gap**2, space.d)[:, None], z])
             off = np.zeros(0) if self.z is None else total[0] / runtime.n - self.z
-            return float(square[0, 0]) + float(off @ off)
+            return float(square[0, 0]) + float(runtime.common(off @ off))
 
 
 class Saver(Protocol):
@@ -124,6 +124,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
             if not whole:
                 count, notes = count - 1, [ABANDONED.format(count)]
                 break
+            state = state.agreed(runtime)
             if health.failed():
                 status = "diverged"
                 break
@@ -133,7 +134,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
             if settings.stopping is not None and settings.stopping.due(count):
                 # Of iterates that blow up nothing is proved; _Health notices them.
                 with ledger.phase("monitor"), np.errstate(over="ignore", invalid="ignore"):
-                    check = settings.stopping.check(iteration, state, count)
+                    check = settings.stopping.check(iteration, state, count).agreed(runtime)
                 bound = check.bound
             energy = settings.energy(state) if settings.energy is not None else math.nan
             seconds = time.perf_counter() - begun
@@ -146,11 +147,11 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 break
             health.ask(state, count)
             if settings.saver is not None and settings.saver.due(count):
+                state = state.agreed(runtime, always=True)
                 settings.saver.save(count, state)
             if settings.callback is not None and settings.callback(count, state.copied()) is True:
                 status = "interrupted"
                 break
-            runtime.common(np.array([float(v) for v in state.numbers().values()]))
             # All must leave together: what others want was heard with the last averaging.
             if interrupted.is_set() if runtime.alone else runtime.notes.stop:
                 status = "interrupted"
@@ -163,8 +164,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 status = "finished"
                 break
     runtime.notes.asked = never
-    spent = time.perf_counter() - begun
-    return Outcome(status, state, count, check, relative_error, spent, notes)
+    return Outcome(status, state, count, check, relative_error, time.perf_counter() - begun, notes)
 
 
 def _step(iteration: Iteration[Any], state: State, count: int, timed: bool) -> tuple[State, bool]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.runtime.space import Space
-from ccmac.workspace.coupling import Coupling
+from ccmac.workspace import Workspace
 
 PROBES = 8
 
@@ -28,12 +28,22 @@ def split_vector(space: Space, x: Array, z: Array) -> Array:
 
 
 def channel_curvatures(
-    space: Space, coupling: Coupling, energies: Callable[[Array], Array], seed: int
+    work: Workspace, energies: Callable[[Array], Array], seed: int
 ) -> tuple[float, float]:
     """Mean curvature of the dual in the coupled and in the consensus prices; (1, 1) without both.
 
-    ``energies(h)`` is <h_i, T_i h_i>, one number an agent. Cost: PROBES + 1 of them, one reduction.
+    ``energies(h)`` is <h_i, T_i h_i>, one number an agent. Cost: PROBES + 1 of them, one reduction;
+    nothing where an earlier solve has paid.
     """
+    known = work.plans.get(("curvatures", seed))
+    found: tuple[float, float] = known[0] if known else _probed(work, energies, seed)
+    if work.recycles:
+        work.plans["curvatures", seed] = found, frozenset()
+    return found
+
+
+def _probed(work: Workspace, energies: Callable[[Array], Array], seed: int) -> tuple[float, float]:
+    space, coupling = work.space, work.coupling
     runtime, width = space.runtime, coupling.width
     if coupling.empty or not space.q:
         return 1.0, 1.0

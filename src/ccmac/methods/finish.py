@@ -25,11 +25,17 @@ from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.results import Result
-from ccmac.runtime import Runtime
+from ccmac.runtime import Runtime, leading
 from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
+
+ROUNDED_ROWS = (
+    "some equations are combinations of others but for rounding, and were left out: double "
+    "precision cannot tell, so what is said of the error is an estimate; give them to the last "
+    "digit, or leave them out"
+)
 
 
 def finish(
@@ -71,7 +77,9 @@ def finish(
         status = "converged"
     error = math.nan if bound is None or seen.infeasibility is not None else bound.error
     checked = [] if prepared.stopping is None else prepared.stopping.notes
-    warnings = [*warnings, *prepared.notes, *checked]
+    warnings = [*warnings, *prepared.notes, *checked, *leading.told(runtime)]
+    if isinstance(bound, Proved) and work.rounded_rows:
+        warnings.append(ROUNDED_ROWS)
     return Result(
         _split(problem, x), np.array(seen.mean[0]), seen.multipliers, status,
         objective=seen.objective, residuals={k: float(v) for k, v in seen.residuals.items()},
@@ -127,6 +135,7 @@ def _verdict(prepared: Prepared, outcome: Outcome) -> tuple[str, Check | None]:
     known = check is not None and (check.done or outcome.status == "finished")
     if status != "diverged" and prepared.stopping is not None and not known:
         check = prepared.stopping.final(prepared.iteration, outcome.state)
+        check = check.agreed(prepared.iteration.space.runtime)
     if check is not None and check.done and status in ("max_iterations", "stalled"):
         status = "optimal"
     return status, check
@@ -248,13 +257,15 @@ def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace)
     if work.doubts:
         return "estimated"
     if isinstance(bound, Proved) or prepared.judge is None:
-        return "proved"
+        return "estimated" if work.rounded_rows else "proved"
     return prepared.judge.system.interval.source
 
 
 def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[str, Any]:
     """What is said of the bound in ``Result.certificates``."""
     facts: dict[str, Any] = {"rests_on": rests}
+    if work.runtime.notes.led:
+        facts["drift"] = work.runtime.notes.drift
     if isinstance(bound, Proved) and work.reduced is not None:
         reduced = work.reduced
         facts["rows"] = {
@@ -262,8 +273,8 @@ def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[st
             "condition": reduced.condition,
         }  # fmt: skip
         near = reduced.near_cut
-        if near["kept"] < 100 or near["dropped"] > 0.01 or reduced.doubtful:
-            facts["rank_cut"] = {**near, "doubtful": reduced.doubtful}
+        if near["kept"] < 100 or near["dropped"] > 0.01 or reduced.doubt:
+            facts["rank_cut"] = {**near, "doubt": reduced.doubt.name.lower()}
     return facts
 
 

@@ -25,7 +25,7 @@ from ccmac.methods.base import Method, Request
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import STEPS, CrossDirect
-from ccmac.methods.interior.block import PARTS
+from ccmac.methods.interior.elimination import PARTS
 from ccmac.methods.interior.iteration import FACTS
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.newton.eliminated import LENGTHS
@@ -33,6 +33,7 @@ from ccmac.methods.newton.method import USUAL, CrossNewton
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
+from ccmac.runtime.masked import heard_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.compressed import SPARE
@@ -47,7 +48,7 @@ def forecast(method: Method, work: Workspace, request: Request) -> Alternative |
     """None where nothing is known of the method (a Stack, a comparator)."""
     if work.stack is not None:
         return None
-    found = _summed(method, work) or _compressed(method, work)
+    found = _compressed(method, work) or _summed(method, work)
     found = found or _sketched(method, work, request)
     found = found or _iterated(method, work, request)
     return found and replace(found, bill=request.costs.bill(found.predicted))
@@ -62,15 +63,26 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
     newton = isinstance(method, CrossNewton) and work.explicit is None
     if not isinstance(method, CrossDirect | CrossIpm) and not newton:
         return None
+    direct = isinstance(method, CrossDirect)
     reduced, runtime, problem = work.reduced, work.runtime, work.problem
+    if direct and reduced is None and "strongly convex" in work.capabilities:
+        reduced = work.gram
     if reduced is None:
         return None
     size, average = problem.q + reduced.rank, runtime.average_cost
     kept = 2 * FLOAT_BYTES * size**2
-    if isinstance(method, CrossDirect):
+    if direct:
         k = problem.q + problem.m  # what is summed travels with the equations
         once = average(_triangle(k) + k + 1) - average(1)
-        told = runtime.gather_cost(4 * problem.m + 3 * problem.q + NUMBERS)
+        flat = 0
+        if "strongly convex" not in work.capabilities:  # ... after them, with flat directions
+            flat = work.flats.count
+            once, kept = (
+                average(_triangle(size + flat) + size + flat),
+                2 * FLOAT_BYTES * (size + flat) ** 2,
+            )
+        width = 4 * problem.m + 3 * problem.q + flat + NUMBERS
+        told = heard_cost(runtime, width)
         step = Cost(argmins=1, gradients=1) + told
         steps, within = 1, (1 + STEPS) / 2
     elif newton:
@@ -97,12 +109,12 @@ def _interior(work: Workspace, q: int, k: int) -> tuple[Cost, Cost]:
 
 def _compressed(method: Method, work: Workspace) -> Alternative | None:
     """Interior points on the range of long rows, at most as many as there are columns."""
-    if not isinstance(method, CrossIpm) or work.reduced is not None or not work.compressible:
+    if not isinstance(method, CrossIpm) or not work.compressible:
         return None
     rank, m = int(work.curvature.d.sum()), work.problem.m
     once, step = _interior(work, rank, 2 * rank)
     once = once + work.runtime.average_cost(m * (rank + SPARE + 1))
-    kept = FLOAT_BYTES * (m * rank + 3 * (2 * rank + 1) ** 2)
+    kept = work.compressible + 3 * FLOAT_BYTES * (2 * rank + 1) ** 2
     return Alternative(SKETCH, method.name, once, step, INTERIOR, 3.0, kept, method.reveals)
 
 

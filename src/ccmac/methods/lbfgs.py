@@ -32,7 +32,7 @@ import numpy as np
 from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Iteration, Prepared, Request, State, rows, vector
+from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
 from ccmac.methods.dual_channels import channel_curvatures, split_vector
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, replaced
 from ccmac.methods.local.minimum import LocalMinimisers
@@ -61,11 +61,11 @@ class LbfgsState(State):
 
     u: Array = vector()
     h: Array = vector()
-    price: Array = rows()
-    mean: Array = rows()
+    price: Array = known()
+    mean: Array = known()
     basis_l: Array = rows()
     basis_n: Array = rows()
-    gram: Array = rows()
+    gram: Array = known()
     inner: Array = rows()
     count: int = 0
     pairs: int = 0
@@ -87,7 +87,7 @@ class DualLbfgs(Iteration[LbfgsState]):
         self._probe = PROBE * self._strong_convexity(work.curvature)
         origin = self.space.zeros()
         self._rest, _ = self.local.minimise(origin, origin)
-        coupled, shared = channel_curvatures(self.space, self.coupling, self._energies, seed)
+        coupled, shared = channel_curvatures(work, self._energies, seed)
         self.omega, self.curvature = coupled / shared, coupled
         self._root = math.sqrt(self.omega)
 

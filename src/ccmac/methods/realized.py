@@ -15,8 +15,8 @@ from ccmac.certificates.stopping import CertifiedStop
 from ccmac.errors import InputError
 from ccmac.methods.base import Method, Request
 from ccmac.methods.options import option
-from ccmac.realizations.averaged.build import Wanted, averaged
-from ccmac.realizations.averaged.choices import Aim, Fixed
+from ccmac.realizations.averaged.build import averaged
+from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
 from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.rests import resolved
 from ccmac.workspace import Workspace

@@ -151,7 +151,8 @@ class Run:
             with work.ledger.phase("setup"):
                 self.method.announce(work)
                 conflict = self._conflict(recovery)
-                direction = None if conflict is not None else recession(work)
+                known = conflict is not None or self.method.finds_falls(work)
+                direction = None if known else recession(work)
             if conflict is not None:
                 return infeasible_result(work, conflict, self.request.seed)
             if direction is not None:
@@ -231,7 +232,8 @@ class Run:
         if prepared.stopping is None or (outcome.check is not None and outcome.check.done):
             return False
         with self.work.ledger.phase("monitor"):
-            outcome.check = prepared.stopping.final(prepared.iteration, outcome.state)
+            found = prepared.stopping.final(prepared.iteration, outcome.state)
+            outcome.check = found.agreed(self.work.runtime)
         return not outcome.check.done
 
     def _following(self) -> Prepared | None:

@@ -21,7 +21,7 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import Shifted
-from ccmac.methods.base import Iteration, State, rows, vector
+from ccmac.methods.base import Iteration, State, known, vector
 from ccmac.workspace.eliminated import Eliminated
 
 SWELLED = 1e8  # of r'M^{-1}r over its least: rounding
@@ -30,13 +30,14 @@ SETTLED = 1e-30  # of the first r'M^{-1}r: nothing is left to reduce
 
 @dataclass(frozen=True)
 class SketchedState(State):
-    """x; the price, its residual and direction, the sum of the g_i; CG's scalars."""
+    """x; the price, its residual r, M^{-1} r and direction, the sum of the g_i; CG's scalars."""
 
     x: Array = vector()
-    price: Array = rows()
-    r: Array = rows()
-    p: Array = rows()
-    slope: Array = rows()
+    price: Array = known()
+    r: Array = known()
+    y: Array = known()
+    p: Array = known()
+    slope: Array = known()
     slopes: float = 0.0
     g: float = 0.0
     g_old: float = 0.0
@@ -51,18 +52,17 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
 
     def __init__(self, parts: Eliminated, M: Shifted) -> None:
         self.parts, self.M, self.runtime, self.space = parts, M, parts.runtime, parts.space
-        self._last: tuple[Array, Array] | None = None
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
     ) -> SketchedState:
         """The user's point; the price of a warm start enters the first iteration."""
-        known, r, p, slope = np.zeros((4, 1, self.parts.m))
+        known, r, y, p, slope = np.zeros((5, 1, self.parts.m))
         if price is not None:
             known[0] = price
         if len(z):  # the point before the first step is the user's: z = slope / h
             slope[0] = self.parts.h * z[0] + self.parts.beta * known[0]
-        return SketchedState(np.array(x), known, r, p, slope)
+        return SketchedState(np.array(x), known, r, y, p, slope)
 
     def step(self, state: SketchedState) -> SketchedState:
         """The minimisers first, then one step of CG."""
@@ -72,26 +72,21 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         x = parts.minimisers(state.price[0])
         coupled, slope, slopes = parts.residual(x)
         r = coupled + parts.beta * parts.shared(state.price[0], slope)
-        g = self._energy(r)
+        y, g = self._preconditioned(r)
         return replace(
-            state, x=x, r=r[None], slope=slope[None], slopes=slopes, g=g, first=g, least=g, count=1,
-            over=g == 0.0,
+            state, x=x, r=r[None], y=y[None], slope=slope[None], slopes=slopes, g=g, first=g,
+            least=g, count=1, over=g == 0.0,
         )  # fmt: skip
 
-    def _energy(self, r: Array) -> float:
-        """r'M^{-1}r."""
-        return float(self.runtime.common(r @ self._preconditioned(r)))
-
-    def _preconditioned(self, r: Array) -> Array:
-        """M^{-1} r, computed once for the same numbers."""
-        known = self._last
-        if known is None or not np.array_equal(known[0], r):
-            known = self._last = r, self.M.solve(r)
-        return known[1]
+    def _preconditioned(self, r: Array) -> tuple[Array, float]:
+        """(M^{-1} r, r'M^{-1}r)."""
+        y = self.M.solve(r)
+        known = self.runtime.common(np.append(y, r @ y))
+        return known[:-1], float(known[-1])
 
     def _conjugate(self, state: SketchedState) -> SketchedState:
         r, g = state.r[0], state.g
-        p = self._preconditioned(r)
+        p = state.y[0]
         if state.g_old:
             p = p + (g / state.g_old) * state.p[0]
         q, change = self.parts.apply(p)
@@ -103,12 +98,12 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         x = state.x
         x -= alpha * change
         r = r - alpha * q
-        after = self._energy(r)
+        y, after = self._preconditioned(r)
         least = min(state.least, after)
         over = after <= SETTLED * state.first or after > SWELLED * least
         return replace(
-            state, x=x, price=state.price + alpha * p, r=r[None], p=p[None], g=after, g_old=g,
-            least=least, over=over,
+            state, x=x, price=state.price + alpha * p, r=r[None], y=y[None], p=p[None], g=after,
+            g_old=g, least=least, over=over,
         )  # fmt: skip
 
     def point(self, state: SketchedState) -> tuple[Array, Array]:

@@ -22,14 +22,15 @@ Solve = Callable[[Array], Array]
 
 
 class Whitened:
-    """Ahat_i, Zhat and v_hat."""
+    """Ahat_i, Zhat and v_hat; ``flat`` more unknowns stand behind z, their columns in the sum."""
 
-    def __init__(self, problem: Problem, reduced: Reduced) -> None:
-        self.q, self.m, self.rank, self.n = problem.q, problem.m, reduced.rank, problem.n
+    def __init__(self, problem: Problem, reduced: Reduced, flat: int = 0) -> None:
+        self.q, self.m, self.rank, self.n = problem.q + flat, problem.m, reduced.rank, problem.n
         self.combine = reduced.U / reduced.sigma  # whitened rows = combine' times scaled rows
         self.top = self.combine[: problem.m].T * reduced.unit
         below = self.combine[problem.m :].T @ reduced.D
-        self.Z = self.top @ reduced.Bbar.astype(np.float64) + below
+        self.Z = np.zeros((reduced.rank, self.q))
+        self.Z[:, : problem.q] = self.top @ reduced.Bbar.astype(np.float64) + below
         self.v = self.combine.T @ reduced.right
         self.kernels: list[Kernel] = reduced.kernels
         self.A = [
@@ -53,18 +54,27 @@ class Whitened:
         whole = np.hstack([half[:, : self.q], half[:, self.q :] @ self.top.T])
         return np.asarray(whole[np.triu_indices(self.size)])
 
-    def factorized(self, triangle: Array) -> Solve:
-        """Solves with the summed matrix (triangle in whitened rows), Zhat in its corner."""
+    def matrix(self, triangle: Array) -> Array:
+        """The summed matrix (triangle in whitened rows) with Zhat in its corner."""
         K, q = _symmetric(triangle, self.size), self.q
         K[q:, :q] += self.Z
         K[:q, q:] += self.Z.T
-        lu = scipy.linalg.lu_factor(K)
-        return lambda right: np.asarray(scipy.linalg.lu_solve(lu, right, check_finite=False))
+        return K
+
+    def factorized(self, triangle: Array) -> Solve:
+        """Solves with :meth:`matrix`."""
+        return solver(self.matrix(triangle))
 
     def lacking(self, total: Array, z: Array, mu: Array) -> Array:
         """What the equations in (z, mu) lack, from the sum of the agents' parts."""
         own = np.concatenate([-self.Z.T @ mu, self.v - self.Z @ z])
         return np.asarray(total + own)
+
+
+def solver(K: Array) -> Solve:
+    """Solves with K."""
+    lu = scipy.linalg.lu_factor(K)
+    return lambda right: np.asarray(scipy.linalg.lu_solve(lu, right, check_finite=False))
 
 
 def _symmetric(triangle: Array, size: int) -> Array:

@@ -56,9 +56,12 @@ def large_extremes(weights: sp.csr_array) -> tuple[float, float]:
     asked: dict[str, Any] = {"which": "LA", "k": 1, "ncv": WIDTH, "v0": start, "tol": 1e-8}
     top = float(sp.linalg.eigsh(weights, **asked)[0][0])
     start -= start.mean()
-    mirrored = sp.linalg.LinearOperator(
-        (n, n), matvec=lambda v: top * (v - v.mean()) - weights @ (v - v.mean()), dtype=np.float64
-    )
+
+    def flipped(v: NDArray[np.float64]) -> NDArray[np.float64]:
+        inside = v - v.mean()
+        return np.asarray(top * inside - weights @ inside)
+
+    mirrored = sp.linalg.LinearOperator((n, n), matvec=flipped, dtype=np.float64)
     try:
         gap = sp.linalg.eigsh(mirrored, maxiter=RESTARTS, **asked)[0]
         return top - float(gap[0]), top

@@ -6,7 +6,8 @@ and mu = 0, since h(v + 1 t') = h(v). Whoever knows the scores can fit the inter
 it needs no message and no penalty. Cost: a few gradients (or proximal maps) of l.
 
 The prox is u = prox_l(v + 1 b') - 1 b' where b minimises the Moreau envelope of l at v + 1 b': a
-scalar root, the slope (v + b - prox_l(v + b)) / step summed over the entries.
+scalar root, the slope (v + b - prox_l(v + b)) / step summed over the entries. A hinge loss may be
+one of scores Mv + 1 b: it is polyhedral, with b among its slacks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+import scipy.sparse as sp
 from scipy.special import softmax
 
 from ccmac.errors import InputError
@@ -24,6 +26,8 @@ from ccmac.inputs import Array
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.loss import Hinge, Huber, Loss, MarginLoss
 from ccmac.objectives.multinomial import Multinomial
+from ccmac.objectives.piecewise import crossing
+from ccmac.objectives.polyhedral import Polyhedral, hinges
 
 STEPS = 100
 RESOLVED = 1e-14
@@ -31,7 +35,10 @@ WIDEST = 1e300
 
 
 class Intercept(Function):
-    """min_b loss(v + 1 b') for an elementwise loss of v itself, or a Multinomial."""
+    """min_b loss(v + 1 b') for an elementwise loss of v itself, or a Multinomial.
+
+    Of Hinge(M, ...) it is min_b over the scores Mv + 1 b.
+    """
 
     arguments = ("loss",)
 
@@ -39,16 +46,22 @@ class Intercept(Function):
         elementwise = isinstance(loss, Loss) and loss.M is None and not loss.ridge
         squared = isinstance(loss, Function) and "quadratic" in loss.capabilities
         elementwise = elementwise or (squared and loss.coordinatewise)
-        if not (elementwise or isinstance(loss, Multinomial)):
+        hinge = isinstance(loss, Hinge) and not loss.ridge
+        if not (elementwise or hinge or isinstance(loss, Multinomial)):
             raise InputError(
-                f"Intercept: takes Huber, Logistic, Hinge (without M and ridge), a squared loss of "
-                f"single entries or Multinomial, not {type(loss).__name__}"
+                f"Intercept: takes Huber, Logistic (without M and ridge), Hinge (without ridge), a "
+                f"squared loss of single entries or Multinomial, not {type(loss).__name__}"
             )
         self.loss: Function = loss
+        self.each: Function = loss  # the loss of scores
+        if hinge and loss.M is not None:
+            self.each = Hinge(y=loss.y, weight=loss.weight)
         self.entrywise_steps = elementwise
         smooth = "gradient" in loss.capabilities
         self.capabilities = frozenset(
-            ({"gradient"} if smooth else set()) | ({"prox"} if elementwise else set())
+            ({"gradient"} if smooth else set())
+            | ({"prox"} if elementwise else set())
+            | ({"polyhedral"} if hinge else set())
         )
         self._check_bounded()
 
@@ -78,13 +91,18 @@ class Intercept(Function):
         """b, one entry a column of scores (of sum zero where there are several)."""
         if isinstance(self.loss, Multinomial):
             return _class_offsets(self.loss, v)
-        return np.array([self._best(v, 0.0)])
+        return np.array([self._best(self.scores(v), 0.0)])
+
+    def scores(self, v: Array) -> Array:
+        """v, or Mv."""
+        M = self.loss.M if isinstance(self.loss, Hinge) else None
+        return v if M is None else np.asarray(M @ v)
 
     def _best(self, v: Array, step: Step) -> float:
         """The b that minimises the Moreau envelope at v + b (``step`` 0: the loss itself)."""
         ramps = _ramps(self.loss, v, step)
         if ramps is not None:
-            return _crossing(*ramps)
+            return crossing(*ramps)
 
         def slope(b: float) -> float:
             if np.all(step == 0):
@@ -100,10 +118,18 @@ class Intercept(Function):
     def fitted(self, v: Array) -> Array:
         """The scores with the best intercept."""
         b = self.offset(v)
-        return np.asarray((v.reshape(-1, len(b)) + b).ravel())
+        return np.asarray((self.scores(v).reshape(-1, len(b)) + b).ravel())
 
     def value_at(self, v: Array) -> float:
-        return self.loss.value_at(self.fitted(v))
+        return self.each.value_at(self.fitted(v))
+
+    def polyhedral_at(self, size: int) -> Polyhedral:
+        """The hinges with b as a free slack."""
+        if not isinstance(self.loss, Hinge):
+            return super().polyhedral_at(size)
+        M = sp.eye_array(size, format="csr") if self.loss.M is None else self.loss.M
+        term = hinges(self.loss.weight, M, -self.loss.minus_y, intercept=True)
+        return Polyhedral.zero(size).with_terms(term)
 
     def gradient_at(self, v: Array) -> Array:
         """grad loss at the fitted scores."""
@@ -157,24 +183,6 @@ def _ramps(loss: Function, v: Array, step: Step) -> tuple[Array, Array, Array, f
     kink, length = loss.y - v, weight * step
     start = np.where(loss.y > 0, kink - length, kink)
     return start, start + length, weight, -float(weight[loss.y > 0].sum())
-
-
-def _crossing(start: Array, end: Array, height: Array, level: float) -> float:
-    """Where a sum of ramps, from ``level`` upwards, is zero; a ramp may be a jump."""
-    places = np.concatenate([start, end])
-    order = np.argsort(places, kind="stable")
-    sloped = end > start
-    steep = np.where(sloped, height / np.where(sloped, end - start, 1.0), 0.0)
-    slopes = np.cumsum(np.concatenate([steep, -steep])[order])
-    jumps = np.concatenate([np.where(sloped, 0.0, height), np.zeros_like(height)])[order]
-    places = places[order]
-    rises = np.concatenate([[0.0], slopes[:-1] * np.diff(places)])
-    after = level + np.cumsum(rises + jumps)
-    k = int(np.argmax(after >= 0)) if (after >= 0).any() else len(after) - 1
-    before = after[k] - jumps[k]
-    if before <= 0 or k == 0 or slopes[k - 1] <= 0:
-        return float(places[k])
-    return float(places[k] - before / slopes[k - 1])
 
 
 def _class_offsets(loss: Multinomial, v: Array) -> Array:

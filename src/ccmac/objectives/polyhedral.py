@@ -9,6 +9,7 @@ minimum over t is finite: each of them, as made by ``steady``, gives a lower bou
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
+from ccmac.objectives.piecewise import crossing
 
+TINY = 1e-300
 KINK = 1e-9  # nearer than this to a kink, beside its place, a slope is taken from the middle
 
 
@@ -26,7 +29,8 @@ class Epigraph:
     """min { a't : R v + T t = h }, t >= 0 but for the last ``free`` entries.
 
     Multipliers nu of the rows with a + T'nu >= 0 (0 where t is free) are those between ``low`` and
-    ``high`` and, where ``simplex`` is set, that add up to one.
+    ``high`` and, where ``simplex`` is set, that add up to one; with ``signs``, the column of T of a
+    free t, those with signs'nu = 0.
     """
 
     R: Any
@@ -37,22 +41,42 @@ class Epigraph:
     high: float | Array
     free: int = 0
     simplex: bool = False
+    signs: Array | None = None
 
     def steady(self, nu: Array) -> Array:
         """A multiplier near ``nu`` with a + T'nu >= 0, up to rounding of the sum."""
         inside = np.clip(nu, self.low, self.high)
+        if self.signs is not None:  # the heavier side gives way
+            up = self.signs > 0
+            one, other = abs(float(inside[up].sum())), abs(float(inside[~up].sum()))
+            lighter = min(one, other) / max(one, other, TINY)
+            return inside * np.where(up == (one > other), lighter, 1.0)
         if not self.simplex:
             return np.asarray(inside)
         total = float(inside.sum())
         return inside / total if total > 0 else np.full(len(nu), 1.0 / len(nu))
+
+    def unsteady(self, nu: Array) -> float:
+        """|signs'nu|, which rounding leaves of a steady multiplier: what a unit of t may cost."""
+        return 0.0 if self.signs is None else abs(math.fsum(self.signs * nu)) * (1 + 1e-15)
+
+    def _free(self, image: Array) -> float:
+        """The best free t, where there are ``signs``: a root of a sum of jumps."""
+        assert self.signs is not None
+        kinks = -self.signs * image
+        heights = np.broadcast_to(np.abs(np.asarray(self.high) - self.low), image.shape)
+        return crossing(kinks, kinks, heights, -float(heights[self.signs > 0].sum()))
 
     def slack(self, image: Array) -> Array:
         """t with the least a't where R v - h = ``image``."""
         if self.simplex:
             top = float(np.max(image))
             return np.append(top - image, top)
-        moves = sp.coo_array(self.T)
-        t = np.zeros(len(self.a))
+        t, T = np.zeros(len(self.a)), self.T
+        if self.signs is not None:
+            t[-1] = self._free(image)
+            image, T = image + self.signs * t[-1], T[:, :-1]
+        moves = sp.coo_array(T)
         t[moves.col] = np.maximum(-moves.data * image[moves.row], 0.0)
         return t
 
@@ -60,6 +84,8 @@ class Epigraph:
         """A slope of the term where R v - h = ``image``; the middle one at a kink."""
         if self.simplex:
             return np.asarray(np.eye(len(image))[int(np.argmax(image))])
+        if self.signs is not None:
+            image = image + self.signs * self._free(image)
         middle = np.broadcast_to(0.5 * (np.asarray(self.low) + self.high), image.shape)
         at_kink = np.abs(image) <= KINK * (1.0 + np.abs(self.h))
         return np.where(at_kink, middle, np.where(image > 0, self.high, self.low))
@@ -74,6 +100,8 @@ class Epigraph:
         """The term where R v - h = ``image``; with R d its slope far out along d."""
         if self.simplex:
             return float(np.max(image))
+        if self.signs is not None:
+            image = image + self.signs * self._free(image)
         high = np.where(image > 0, self.high, self.low)
         return float(np.sum(image * high))
 
@@ -148,13 +176,19 @@ def absolute(weight: float, centre: Array) -> Epigraph:
     return Epigraph(one, T, centre, np.full(2 * len(centre), weight), -weight, weight)
 
 
-def hinges(weight: float | Array, M: Any, y: Array) -> Epigraph:
-    """weight sum_j max(0, 1 - y_j (Mv)_j) = min weight sum t, t - s + diag(y) M v = 1."""
+def hinges(weight: float | Array, M: Any, y: Array, *, intercept: bool = False) -> Epigraph:
+    """weight sum_j max(0, 1 - y_j (Mv)_j) = min weight sum t, t - s + diag(y) M v = 1.
+
+    ``intercept``: of Mv + b, minimised over b, which joins the slacks as a free one.
+    """
     one = sp.eye_array(len(y), format="csr")
     R = sp.csr_array(sp.diags_array(y) @ M) if is_sparse(M) else y[:, None] * M
     T = sp.csr_array(sp.hstack([one, -one]))
     a = np.append(np.broadcast_to(weight, len(y)), np.zeros(len(y)))
-    return Epigraph(R, T, np.ones(len(y)), a, -weight, 0.0)
+    if not intercept:
+        return Epigraph(R, T, np.ones(len(y)), a, -weight, 0.0)
+    T = sp.csr_array(sp.hstack([T, sp.csr_array(y[:, None])]))
+    return Epigraph(R, T, np.ones(len(y)), np.append(a, 0.0), -weight, 0.0, free=1, signs=y)
 
 
 def maximum(M: Any, c: Array) -> Epigraph:

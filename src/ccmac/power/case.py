@@ -48,7 +48,8 @@ class Dispatch:
 
     def angles(self, result: Any) -> Array:
         """Radians by hours and buses."""
-        return self.model.values("theta", self.grid.buses, result.x)
+        found = self.model.values("theta", self.grid.buses, result.x)
+        return np.asarray(found / self.grid.stiffness)
 
     def flows(self, result: Any) -> Array:
         """MW by hours and lines, from their first bus to their second."""
@@ -67,8 +68,10 @@ class Dispatch:
     def prices(self, result: Any) -> Array:
         """Locational prices per MWh by hours and buses: what one MWh more of demand there costs."""
         found = np.zeros((self.model.ask.hours, self.grid.buses))
-        for (bus, t), (agent, row) in self.model.balance.items():
-            prices = result.multipliers
+        prices = result.multipliers
+        for (kind, bus, t), (agent, row) in self.model.rows.items():
+            if kind != "balance":
+                continue
             price = prices.coupled[row] if agent is None else prices.local[agent][row]
             found[t, bus] = -price / self.grid.base
         return found

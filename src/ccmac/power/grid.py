@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import networkx as nx
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, is_sparse, positive, real_matrix
 from ccmac.texts import nearest, shown
 
 CASES = ("case9", "case14", "case24_ieee_rts", "case30", "case39", "case57", "case118", "case300")
+WIDTHS = {"bus": 5, "gen": 10, "branch": 11, "gencost": 5}  # columns that are read
 POLYNOMIAL = 2  # PYPOWER's code of a cost given by coefficients
 Index = NDArray[np.intp]
 
@@ -52,6 +54,17 @@ class Grid:
         """Number of lines."""
         return len(self.line_from)
 
+    @cached_property
+    def stiffness(self) -> Array:
+        """sum of |b| over the lines of every bus, over 4 (1 where there is none).
+
+        Angles are stated times this: coefficients of balances are at most 4, whatever the lines.
+        """
+        size = np.zeros(self.buses)
+        for ends in (self.line_from, self.line_to):
+            np.add.at(size, ends, 0.25 * np.abs(self.susceptance))
+        return np.where(size > 0, size, 1.0)
+
     def graph(self) -> nx.Graph[Any]:
         """Buses by position, joined where a line is."""
         graph: nx.Graph[Any] = nx.Graph()
@@ -84,26 +97,48 @@ def read_grid(case: str | Mapping[str, Any]) -> Grid:
     missing = [key for key in ("baseMVA", "bus", "gen", "branch", "gencost") if key not in table]
     if missing:
         raise InputError(f"power, {name}: lacks {', '.join(missing)}; give a table like PYPOWER's")
-    base = float(table["baseMVA"])
-    bus, gen, branch, gencost = (
-        np.asarray(table[key], dtype=np.float64) for key in ("bus", "gen", "branch", "gencost")
-    )
+    base = positive(f"power, {name}, baseMVA", table["baseMVA"])
+    bus, gen, branch, gencost = (_rows(name, table, key) for key in WIDTHS)
     running, closed = gen[:, 7] > 0, branch[:, 10] > 0
-    place = {int(number): k for k, number in enumerate(bus[:, 0])}
+    if len(gencost) < len(gen):
+        raise InputError(f"power, {name}, gencost: has {len(gencost)} rows for {len(gen)} units")
+    if (branch[closed, 3] == 0).any():
+        k = int(np.flatnonzero(closed & (branch[:, 3] == 0))[0])
+        raise InputError(f"power, {name}: line {k} has no reactance; give one, or join its buses")
     tap = np.where(branch[closed, 8] == 0, 1.0, branch[closed, 8])
     rating = branch[closed, 5] / base
     reference = np.flatnonzero(bus[:, 1] == 3)
     grid = Grid(
         name, base, bus[:, 0].astype(np.intp), (bus[:, 2] + bus[:, 4]) / base,
-        np.array([place[int(b)] for b in gen[running, 0]], dtype=np.intp),
+        _places(name, "gen", bus, gen[running, 0]),
         gen[running, 9] / base, gen[running, 8] / base,
         _costs(name, gencost[: len(gen)][running], base),
-        np.array([place[int(b)] for b in branch[closed, 0]], dtype=np.intp),
-        np.array([place[int(b)] for b in branch[closed, 1]], dtype=np.intp),
+        _places(name, "branch", bus, branch[closed, 0]),
+        _places(name, "branch", bus, branch[closed, 1]),
         1.0 / (branch[closed, 3] * tap), np.deg2rad(branch[closed, 9]),
         np.where(rating == 0, np.inf, rating), int(reference[0]) if reference.size else 0,
     )  # fmt: skip
     return checked(grid)
+
+
+def _rows(name: str, table: Mapping[str, Any], key: str) -> Array:
+    """A table of finite numbers with the columns that are read."""
+    rows = real_matrix(f"power, {name}, {key}", table[key])
+    if rows.shape[1] < WIDTHS[key] or not len(rows):
+        raise InputError(
+            f"power, {name}, {key}: has the shape {rows.shape}; give rows of at least "
+            f"{WIDTHS[key]} columns, like PYPOWER's"
+        )
+    return np.asarray(rows.toarray() if is_sparse(rows) else rows)
+
+
+def _places(name: str, key: str, bus: Array, numbers: Array) -> Index:
+    """Where the buses of these numbers are."""
+    place = {float(number): k for k, number in enumerate(bus[:, 0])}
+    strange = next((b for b in numbers if float(b) not in place), None)
+    if strange is not None:
+        raise InputError(f"power, {name}, {key}: bus {strange:g} is none of those in bus")
+    return np.array([place[float(b)] for b in numbers], dtype=np.intp)
 
 
 def checked(grid: Grid) -> Grid:
@@ -140,7 +175,7 @@ def _costs(name: str, table: Array, base: float) -> Array:
     found = np.zeros((len(table), 3))
     for k, row in enumerate(table):
         count = int(row[3])
-        if row[0] != POLYNOMIAL or count > 3:
+        if row[0] != POLYNOMIAL or not 0 <= count <= min(3, len(row) - 4):
             raise InputError(
                 f"power, {name}: unit {k} has a cost that is no polynomial of degree 2 or less; "
                 "give coefficients c2, c1, c0"

@@ -8,6 +8,9 @@ Over hours t, with units g, buses b and lines l (powers in per unit):
           sum_g (p_max - p) >= z_t >= reserve demand_t                  the shared reserve
           |p_t+1 - p_t| <= ramp,   e_t+1 = e_t + eta charge - discharge / eta
 
+The entries of x are theta_i times a quarter of the sum of |b_l| at bus i: coefficients are at most
+4, so that balances in per unit are met to some 10 times the tolerance, whatever the lines.
+
 Balances of buses whose lines stay inside the area, flows inside it, ramps and storage are the
 area's own rows; the rest is coupled.
 """
@@ -26,6 +29,7 @@ from ccmac.power.areas import of_bus
 from ccmac.power.grid import Grid
 from ccmac.problem import Agent, Problem
 
+Key = tuple[str, int, int]  # what, which, hour
 EFFICIENCY = 0.9  # of charging, and of discharging
 RESERVE_PRICE = 1.0  # per MW and hour
 
@@ -93,9 +97,7 @@ class Model:
         self.area = of_bus(parts)
         limit = grid.reachable
         self.limited = [k for k in range(grid.lines) if grid.rating[k] < limit]
-        self.x: dict[
-            tuple[str, int, int], tuple[int, int]
-        ] = {}  # (what, which, hour): agent, entry
+        self.x: dict[Key, tuple[int, int]] = {}  # agent and its entry
         self.size = [0] * len(parts)
         self._place()
         self.coupled: list[_Rows] = [_Rows() for _ in parts]
@@ -104,7 +106,7 @@ class Model:
         self.sense: list[str] = []
         self.row_names: list[str] = []
         self.keeper: list[int] = []  # of the right-hand side of each coupled row
-        self.balance: dict[tuple[int, int], tuple[int | None, int]] = {}  # (bus, hour): agent, row
+        self.rows: dict[Key, tuple[int | None, int]] = {}  # agent (None: coupled) and its row
         for t in range(ask.hours):
             self._balances(t)
             self._flows(t)
@@ -129,39 +131,35 @@ class Model:
 
     # -- rows --------------------------------------------------------------------------------------
     def _row(
-        self, name: str, terms: list[tuple[tuple[str, int, int], float]], right: float,
-        sense: str = "==",
-    ) -> tuple[int | None, int]:  # fmt: skip
-        """A row over entries of x: (agent, row) if it has all of them, else (None, coupled row).
+        self, key: Key, name: str, terms: list[tuple[Key, float]], right: float, sense: str = "==",
+        coupled: bool = False,
+    ) -> None:  # fmt: skip
+        """A row over entries of x, of the agent that has all of them unless it is ``coupled``.
 
         A coupled row's right-hand side stays with the agent of the first entry.
         """
-        placed = [(*self.x[key], value) for key, value in terms]
+        placed = [(*self.x[entry], value) for entry, value in terms]
         agents = {agent for agent, _, _ in placed}
-        if len(agents) == 1:
+        if len(agents) == 1 and not coupled:
             agent = placed[0][0]
             pairs = [(entry, value) for _, entry, value in placed]
-            return agent, self.local[agent].add(pairs, right, sense)
-        return None, self._coupled_row(name, placed, right, sense)
-
-    def _coupled_row(
-        self, name: str, placed: list[tuple[int, int, float]], right: float, sense: str
-    ) -> int:
+            self.rows[key] = agent, self.local[agent].add(pairs, right, sense)
+            return
         row = len(self.right)
+        self.rows[key] = None, row
         for agent, entry, value in placed:
             self.coupled[agent].entries.append((row, entry, value))
         self.right.append(right)
         self.sense.append(sense)
         self.row_names.append(name)
         self.keeper.append(placed[0][0])
-        return row
 
     def _at(self, t: int) -> str:
         return f" hour {t}" if self.ask.hours > 1 else ""
 
     def _balances(self, t: int) -> None:
-        grid, load = self.grid, float(self.ask.load[t])
-        terms: list[dict[tuple[str, int, int], float]] = [{} for _ in range(grid.buses)]
+        grid, stiff, load = self.grid, self.grid.stiffness, float(self.ask.load[t])
+        terms: list[dict[Key, float]] = [{} for _ in range(grid.buses)]
         right = load * grid.demand
         for k, b in enumerate(grid.unit_bus):
             terms[b]["p", k, t] = 1.0
@@ -172,26 +170,31 @@ class Model:
             for bus, sign in ((i, -1.0), (j, 1.0)):
                 for end, way in ((i, 1.0), (j, -1.0)):
                     key = ("theta", end, t)
-                    terms[bus][key] = terms[bus].get(key, 0.0) + sign * way * b
+                    terms[bus][key] = terms[bus].get(key, 0.0) + sign * way * b / stiff[end]
                 right[bus] += sign * b * float(grid.shift[k])
         for bus in range(grid.buses):
             name = f"balance bus {grid.bus[bus]}{self._at(t)}"
             found = [*terms[bus].items()]
             found.sort(key=lambda pair: self.x[pair[0]][0] != self.area[bus])  # own entries first
-            self.balance[bus, t] = self._row(name, found, float(right[bus]))
+            self._row(("balance", bus, t), name, found, float(right[bus]))
 
     def _flows(self, t: int) -> None:
-        grid = self.grid
+        grid, stiff = self.grid, self.grid.stiffness
         for k in self.limited:
             i, j, b = int(grid.line_from[k]), int(grid.line_to[k]), float(grid.susceptance[k])
-            terms = [(("f", k, t), 1.0), (("theta", i, t), -b), (("theta", j, t), b)]
-            self._row(f"{grid.line_name(k)}{self._at(t)}", terms, -b * float(grid.shift[k]))
+            terms = [
+                (("f", k, t), 1.0), (("theta", i, t), -b / stiff[i]),
+                (("theta", j, t), b / stiff[j]),
+            ]  # fmt: skip
+            name = f"{grid.line_name(k)}{self._at(t)}"
+            self._row(("line", k, t), name, terms, -b * float(grid.shift[k]))
 
     def _reserve(self, t: int) -> None:
         if not self.ask.reserve:
             return
-        placed = [(*self.x["p", k, t], 1.0) for k in range(len(self.grid.p_max))]
-        self._coupled_row(f"reserve{self._at(t)}", placed, float(self.grid.p_max.sum()), "<=")
+        terms = [(("p", k, t), 1.0) for k in range(len(self.grid.p_max))]
+        most = float(self.grid.p_max.sum())
+        self._row(("reserve", 0, t), f"reserve{self._at(t)}", terms, most, "<=", coupled=True)
 
     def _ramps(self) -> None:
         ask, grid = self.ask, self.grid
@@ -207,8 +210,8 @@ class Model:
                     most = least = float(ask.before[k])
                 else:  # any output is possible; the rows are there for a window that rolls on
                     most, least = float(top), float(grid.p_min[k])
-                self._row("ramp", terms, most + room, "<=")
-                self._row("ramp", terms, least - room, ">=")
+                self._row(("rise", k, t), "ramp", terms, most + room, "<=")
+                self._row(("fall", k, t), "ramp", terms, least - room, ">=")
 
     def _storage(self) -> None:
         for k, store in enumerate(self.ask.storage):
@@ -219,7 +222,7 @@ class Model:
                 ]  # fmt: skip
                 if t:
                     terms.append((("energy", k, t - 1), -1.0))
-                self._row("storage", terms, 0.0 if t else store.stored)
+                self._row(("storage", k, t), "storage", terms, 0.0 if t else store.stored)
 
     # -- the problem -------------------------------------------------------------------------------
     def _problem(self) -> Problem:
@@ -273,8 +276,8 @@ class Model:
 
     def _shared(self, agent: int, m: int, q: int) -> Any:
         """The reserve's column: with the agent that has the row's right-hand side."""
-        rows = [k for k, name in enumerate(self.row_names) if name.startswith("reserve")]
-        mine = [(r, t) for t, r in enumerate(rows) if self.keeper[r] == agent]
+        rows = [(r, t) for (kind, _, t), (_, r) in self.rows.items() if kind == "reserve"]
+        mine = [(r, t) for r, t in rows if self.keeper[r] == agent]
         if not q:
             return None
         row, column = [r for r, _ in mine], [t for _, t in mine]

@@ -2,7 +2,7 @@
 
 Every step is the problem of its window, with ramps counted from what was carried out and with the
 energy that is left in the stores. Only right-hand sides and the least reserve differ from window to
-window: the first prepares for all, and each starts from the one before.
+window: the first prepares for all, and each starts from the one before, moved by an hour.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ccmac.certificates.prices import Multipliers
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_vector
 from ccmac.power.case import Dispatch, later
 from ccmac.prepared import prepare
-from ccmac.results import Result
+from ccmac.results import Result, Solution
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ def rolling(case: Dispatch, steps: int, tol: float = 1e-8, *, load: Any = None) 
                 f"need {hours + steps - 1}"
             )
         case = later(case, replace(case.model.ask, load=ahead[:hours]))
-    prepared, before = prepare(case.problem, case.network), None
+    prepared = prepare(case.problem, case.network)
+    before: Solution | None = None
     for step in range(steps):
         if step:
             agents = case.problem.agents
@@ -64,4 +66,28 @@ def rolling(case: Dispatch, steps: int, tol: float = 1e-8, *, load: Any = None) 
             return
         asked = replace(case.after(result, 1), load=ahead[step + 1 :][:hours])
         if step + 1 < steps:
-            before, case = result, later(case, asked)
+            case = later(case, asked)
+            before = shifted(case, result, ahead[step:][:hours])
+
+
+def shifted(case: Dispatch, result: Result, load: Array) -> Solution:
+    """What an hour ago was found, an hour later: hour t starts as hour t + 1 was, with its prices.
+
+    The last hour is new: it starts as that hour of the old window whose ``load`` was nearest.
+    """
+    model, hours = case.model, case.model.ask.hours
+    new = int(np.argmin(np.abs(load - model.ask.load[-1])))
+    source = [*range(1, hours), new]
+    x, old = [v.copy() for v in result.x], result.multipliers
+    for (kind, which, t), (owner, entry) in model.x.items():
+        x[owner][entry] = result.x[owner][model.x[kind, which, source[t]][1]]
+    coupled, local = old.coupled.copy(), [v.copy() for v in old.local]
+    for (kind, which, t), (agent, row) in model.rows.items():
+        there = model.rows[kind, which, source[t]][1]
+        if agent is None:
+            coupled[row] = old.coupled[there]
+        else:
+            local[agent][row] = old.local[agent][there]
+    on_z = source if len(result.z) else []
+    prices = Multipliers(coupled, local, old.shared, old.consensus[:, on_z])
+    return Solution(x, np.asarray(result.z)[on_z], prices)

@@ -111,8 +111,11 @@ def one_name(where: str, value: Any) -> str:
 
 def distinct(where: str, given: Iterable[str]) -> None:
     """Refuse a name that is used twice."""
-    seen: set[str] = set()
-    for name in given:
+    seen: dict[str, int] = {}
+    for k, name in enumerate(given):
         if name in seen:
-            raise InputError(f"{where}: the name {shown(name)} is used twice; names must differ")
-        seen.add(name)
+            raise InputError(
+                f"{where}: the name {shown(name)} is used twice, for {seen[name]} and {k}; names "
+                "must differ, change one"
+            )
+        seen[name] = k

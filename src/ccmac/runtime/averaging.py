@@ -6,12 +6,16 @@ the same bits. What agents know in common is therefore one row, in a simulation 
 ``Relay``  every row travels to every agent, which adds them up in agent order: as many rounds as
            the diameter, the least possible, and n - 1 rows sent by an agent on average
 ``Tree``   partial sums climb a breadth-first tree and the sum comes back: 2 x radius rounds,
-           a few rows per agent
+           a few rows per agent (two on a ring): for wide rows
+
+A row is not cut into pieces that are summed in different places: its entries would then be added
+in an order that depends on what travels beside them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -20,10 +24,12 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.ledger import Costs
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
 
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
+FLOAT_BYTES = 8
 RELAYED = 128  # agents up to which all pairs of them are looked at
 
 
@@ -182,28 +188,39 @@ class Tree(Averaging):
         return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(self.n, self.n))
 
 
-def cheapest(network: Network) -> Averaging:
-    """The scheme of fewest rounds.
+def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Averaging:
+    """The scheme of least price for rows of ``width`` floats; of fewest rounds if bytes are free.
 
-    Relaying is left where an agent would send more than by talking to all its neighbors in every
-    round of the tree.
+    Wide rows climb the tree: its busiest agent sends its sum once and the whole to its children,
+    two rows on a ring instead of n - 1. Without a price, relaying is left where an agent would send
+    more than by talking to all its neighbors in every round of the tree.
     """
     tree = Tree(network)
     if network.n == 1 or network.n > RELAYED:
         return tree
     relay = Relay(network)
+    if costs is not None and costs.byte:
+        return min(relay, tree, key=lambda scheme: _price(scheme, costs, width))
     degree = max(len(network.neighbors(v)) for v in range(network.n))
     fewer = relay.rounds < tree.rounds and relay.floats_sent <= degree * tree.rounds
     return relay if fewer else tree
 
 
-def by_name(network: Network, name: str) -> Averaging:
-    """``auto``, ``relay``, ``tree`` or ``masked``."""
+def _price(scheme: Averaging, costs: Costs, width: int) -> float:
+    """Of one averaging."""
+    return costs.round * scheme.rounds + costs.byte * FLOAT_BYTES * scheme.floats_sent * width
+
+
+def by_name(network: Network, name: str, costs: Costs | None = None, width: int = 0) -> Averaging:
+    """``auto`` (by the prices, for rows of ``width`` floats), ``relay``, ``tree`` or ``masked``."""
     from ccmac.runtime.masked import Masked
 
-    schemes = {"auto": cheapest, "relay": Relay, "tree": Tree, "masked": Masked}
+    if name == "auto":
+        return cheapest(network, costs, width)
+    schemes: dict[str, Callable[[Network], Averaging]]
+    schemes = {"relay": Relay, "tree": Tree, "masked": Masked}
     if name not in schemes:
-        raise InputError(f"averaging {name!r} is unknown; take {', '.join(schemes)}")
+        raise InputError(f"averaging {name!r} is unknown; take auto, {', '.join(schemes)}")
     return schemes[name](network)
 
 

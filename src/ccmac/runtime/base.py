@@ -17,14 +17,13 @@ from ccmac.errors import OutOfTime
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
-from ccmac.runtime.averaging import Averaging, by_name, messages_sent
+from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, by_name, messages_sent
 from ccmac.runtime.masked import Masked, Words
 from ccmac.runtime.notes import NOTE, Notes, never
 from ccmac.runtime.riders import Rider
 
 __all__ = ["FLOAT_BYTES", "Rider", "Runtime"]
 
-FLOAT_BYTES = 8
 OVERDUE = 1.0  # seconds after the time limit at which a step is given up
 
 

@@ -2,11 +2,12 @@
 
 One neighbor round of an agent with m neighbors that sends s bytes in all takes
 
-    T = alpha m + beta s
+    T = latency + alpha m + beta s
 
-(alpha: seconds per message, beta: seconds per byte). Both are fitted to measured rounds. Agents
-wait only for their neighbors, so that with uneven speeds the time of a run is a longest path
-through the rounds; :func:`simulate` follows it agent by agent.
+(latency: seconds that messages are on their way, all at once; alpha: seconds of work per message;
+beta: seconds per byte). They are fitted to measured rounds; within one machine the first is taken
+to be nothing. Agents wait only for their neighbors, so that with uneven speeds the time of a run is
+a longest path through the rounds; :func:`simulate` follows it agent by agent.
 """
 
 from __future__ import annotations
@@ -35,15 +36,19 @@ class Point:
 
 @dataclass(frozen=True)
 class CostModel:
-    """T = alpha * messages + beta * bytes; ``misfit`` is the largest relative error of the fit."""
+    """T = latency + alpha * messages + beta * bytes.
+
+    ``misfit`` is the largest relative error of the fit.
+    """
 
     alpha: float
     beta: float
     misfit: float = 0.0
+    latency: float = 0.0
 
     def round_seconds(self, messages: int, size: int) -> float:
         """Seconds of one round."""
-        return self.alpha * messages + self.beta * size
+        return self.latency + self.alpha * messages + self.beta * size
 
     def iteration_seconds(
         self, cost: Mapping[str, int], degree: int, compute: float = 0.0
@@ -53,30 +58,36 @@ class CostModel:
         ``cost`` is its ledger (``rounds``, and ``bytes`` of the busiest agent), ``degree`` the
         largest number of neighbors, ``compute`` the seconds of local work.
         """
-        return compute + self.round_seconds(degree * cost.get("rounds", 0), cost.get("bytes", 0))
+        rounds, size = cost.get("rounds", 0), cost.get("bytes", 0)
+        return compute + rounds * self.round_seconds(degree, 0) + self.beta * size
 
     def __str__(self) -> str:
         bandwidth = f"{1 / self.beta / 1e9:.3g} GB/s" if self.beta else "unlimited"
+        way = f"{self.latency * 1e3:.3g} ms on the way, " if self.latency else ""
         return (
-            f"latency {self.alpha * 1e6:.3g} us per message, bandwidth {bandwidth} "
+            f"{way}latency {self.alpha * 1e6:.3g} us per message, bandwidth {bandwidth} "
             f"(largest misfit {self.misfit:.0%})"
         )
 
 
-def fit(points: Sequence[Point]) -> CostModel:
-    """Least squares in relative error with alpha, beta >= 0; needs two sizes of message."""
+def fit(points: Sequence[Point], *, apart: bool = False) -> CostModel:
+    """Least squares in relative error, no number negative; needs two sizes of message.
+
+    ``apart``: between machines, so that there is a latency (needs two counts of messages as well).
+    """
     if len({(p.messages, p.bytes) for p in points}) < 2:
         raise InputError("cost model: measure at least two sizes of message, then fit")
     if any(p.seconds <= 0 for p in points):
         raise InputError("cost model: a measured time is not positive; measure more repetitions")
-    rows = np.array([[p.messages, p.bytes] for p in points], dtype=np.float64)
+    rows = np.array([[p.messages, p.bytes, float(apart)] for p in points], dtype=np.float64)
     seconds = np.array([p.seconds for p in points])
     relative = rows / seconds[:, None]
     # Messages and bytes differ by orders of magnitude: balance the columns before solving.
     scale = np.maximum(np.abs(relative).max(axis=0), np.finfo(float).tiny)
     solution = scipy.optimize.nnls(relative / scale, np.ones(len(points)))[0] / scale
     misfit = float(np.abs(relative @ solution - 1.0).max())
-    return CostModel(float(solution[0]), float(solution[1]), misfit)
+    alpha, beta, latency = (float(v) for v in solution)
+    return CostModel(alpha, beta, misfit, latency)
 
 
 @dataclass(frozen=True)
@@ -99,14 +110,15 @@ def simulate(
     """Seconds per iteration when every agent has a host of its own.
 
     With t_i the clock of agent i and N(i) its neighbors, a round is
-    t_i <- max(t_i, max_{j in N(i)} t_j) + (alpha + 8 beta width) |N(i)| * factor:
+    t_i <- max(t_i, max_{j in N(i)} t_j) + (latency + (alpha + 8 beta width) |N(i)|) * factor:
     nobody waits for anybody but neighbors. The result is the slowest clock at the end, over
     ``iterations``. Without jitter, and with one degree, it equals
     :meth:`CostModel.iteration_seconds`.
     """
     reach, degrees = _closed_neighborhoods(network.weights)
     starts, members = reach.indptr[:-1], reach.indices
-    round_time = degrees * model.round_seconds(1, FLOAT_BYTES * work.width)
+    size = FLOAT_BYTES * work.width
+    round_time = model.latency + degrees * (model.alpha + model.beta * size)
     rng = np.random.default_rng(seed)
     clocks = np.zeros(network.n)
     for _ in range(iterations):

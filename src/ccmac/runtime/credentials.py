@@ -6,8 +6,10 @@ import socket
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from ccmac.errors import InputError
+from ccmac.texts import cut, open_file, shown
 
 Address = tuple[str, int]
 CONGESTION = (b"cubic", b"reno")  # the first that the system allows
@@ -30,12 +32,14 @@ class Credentials:
         if server:
             context.num_tickets = 0  # a connection is never taken up again by a ticket
         try:
+            for file in (self.certificate, self.key, self.authority):
+                open_file(Path(file)).close()  # a pipe would be waited for
             context.load_cert_chain(self.certificate, self.key)
             context.load_verify_locations(self.authority)
-        except (OSError, ssl.SSLError) as error:
-            files = f"{self.certificate}, {self.key}, {self.authority}"
+        except (OSError, ValueError) as error:  # ValueError: of a name that no file has
+            files = ", ".join(map(_named, (self.certificate, self.key, self.authority)))
             raise InputError(
-                f"certificates: {files}: cannot be used ({reason(error)}); "
+                f"certificates: {files}: cannot be used ({_why(error)}); "
                 "make some for a trial with: ccmac keys DIR"
             ) from None
         return context
@@ -45,12 +49,24 @@ def listening(address: Address) -> socket.socket:
     """A socket that waits for connections; InputError where that cannot be."""
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     try:
+        if not address[0].isprintable():
+            raise ValueError
+        address[0].encode("idna")
         sock = socket.create_server(address, family=family, backlog=64)
-    except OSError as error:
-        where = f"{address[0]}:{address[1]}"
-        raise InputError(f"listen {where}: cannot listen there ({error.strerror})") from None
+    except (OSError, ValueError) as error:  # ValueError: of a name that no host has
+        where = f"{_named(address[0])}:{address[1]}"
+        raise InputError(f"listen {where}: cannot listen there ({_why(error)})") from None
     sock.setblocking(False)
     return sock
+
+
+def _named(text: str) -> str:
+    """A name as a message repeats it."""
+    return cut(text) if text.isprintable() else shown(text)
+
+
+def _why(error: OSError | ValueError) -> str:
+    return cut(reason(error)) if isinstance(error, OSError) else "that is no name"
 
 
 def hasten(sock: socket.socket) -> None:

@@ -23,7 +23,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
-from ccmac.runtime import halo, likeness, watch
+from ccmac.runtime import halo, leading, likeness, watch
 from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging, Relay, Step, Tree
 from ccmac.runtime.base import Runtime
@@ -57,12 +57,12 @@ class Distributed(Runtime):
         self._ends = bounds(network.n, self.ranks)
         self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
         self.check_consistent(likeness.fingerprint(network, self.averaging))
-        self._check_arithmetic()
         self.peers = halo.rank_neighbors(network, self._ends, self.rank)
         self._plans: dict[int, halo.Halo] = {}
         self._relay: list[Step] | None = None
         self._masks: Masks | None = None
         self.observed = 0  # rounds that no ledger has: observers, files, settings
+        self.notes.led = leading.needed(self)
 
     @property
     def owned(self) -> range:
@@ -172,9 +172,16 @@ class Distributed(Runtime):
         return table
 
     def common(self, values: Array) -> Array:
-        """Numbers that everybody computes from what all know; a digest rides on the messages."""
-        self.notes.remember(np.asarray(values, dtype=np.float64))
-        return values
+        """Numbers that everybody computes from what all know; a digest rides on the messages.
+
+        Where processes round differently, those of agent 0: one averaging, at once, since they are
+        needed here.
+        """
+        known = np.asarray(values, dtype=np.float64)
+        if self.notes.led and known.size:
+            known = leading.followed(self, known)
+        self.notes.remember(known, same=self.notes.led)
+        return known
 
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
         """A message that does not come is not waited for much longer than ``deadline``."""
@@ -227,16 +234,6 @@ class Distributed(Runtime):
         if self.audit:
             self.audit.record("token", EVERYONE, np.frombuffer(digest, dtype=np.int64), 0)
         return ", ".join(str(rank) for rank in self.transport.strangers(digest))
-
-    def _check_arithmetic(self) -> None:
-        """Refuse processes that round differently: they could part ways in a close decision."""
-        strays = self._strays(likeness.arithmetic())
-        if strays:
-            raise InputError(
-                f"rank {strays}: rounds differently from the other ranks (another processor or "
-                "BLAS); take hosts of one kind, or let all ranks compute alike, by "
-                "the variables of ccmac.runtime.portable.environment (docs/cluster.md)"
-            )
 
     def roster(self) -> list[str] | None:
         """Who runs where, at the root; None elsewhere.

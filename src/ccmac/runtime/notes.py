@@ -6,6 +6,9 @@
 Each agent adds ``late + N stop + N^2 save + N^3 digest`` with N = n + 1: a whole number whose sum
 over n agents is exact, so that all read the same from it. The digests are alike when their sum is
 n times one's own; were one of them different, at least one process would see another sum.
+
+Processes whose digests differ have drifted apart (another processor or BLAS): they are ``led`` from
+then on (:mod:`ccmac.runtime.leading`), and ``parted`` until agent 0's state has been taken over.
 """
 
 from __future__ import annotations
@@ -40,6 +43,10 @@ class Notes:
     late: bool = False  # heard
     stop: bool = False  # heard
     save: bool = False  # heard
+    led: bool = False  # processes round differently, and follow agent 0
+    parted: bool = False  # their digests have differed since all had the same state
+    drift: float = 0.0  # the farthest that a number known to all was from agent 0's
+    _loose: bool = False  # whether the digest has numbers of which agent 0's were not taken
     _digest: int = 0
     _base: int = field(init=False)
     _range: int = field(init=False)
@@ -49,9 +56,17 @@ class Notes:
         spare = EXACT_BITS - 4 * self._base.bit_length()
         self._range = 2 ** max(0, min(DIGEST_BITS, spare))
 
-    def remember(self, values: Array) -> None:
-        """Numbers that all should know alike."""
+    def remember(self, values: Array, *, same: bool = False) -> None:
+        """Numbers that all should know alike (``same``: and do)."""
         self._digest = zlib.crc32(values.tobytes(), self._digest)
+        self._loose = self._loose or not same
+
+    def compare(self, values: Array) -> bool:
+        """Remember a state; True where one before it differed: all take agent 0's now."""
+        parted, self.parted = self.parted, False
+        if not parted:
+            self.remember(values)
+        return parted
 
     @property
     def mine(self) -> float:
@@ -67,9 +82,13 @@ class Notes:
         digests, save = divmod(rest, self._base)
         self.late, self.stop = self.late or late > 0, self.stop or stop > 0
         self.save = self.save or save > 0
-        if digests != self.n * (self._digest % self._range):
+        loose, self._loose = self._loose, False
+        if digests == self.n * (self._digest % self._range):
+            return
+        if self.led and not loose:
             raise CcmacError(
-                "processes have computed different numbers from what all know (another processor "
-                "or BLAS); take hosts of one kind, or let all compute alike, by "
-                "the variables of ccmac.runtime.portable.environment (docs/cluster.md)"
+                "processes that round differently (another processor or BLAS) have parted ways in "
+                "a close decision; the last checkpoint stays; let all compute alike, by the "
+                "variables of ccmac.runtime.portable.environment (docs/cluster.md)"
             )
+        self.led, self.parted, self._digest = True, True, 0

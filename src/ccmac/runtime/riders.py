@@ -32,3 +32,8 @@ class Rider:
                 self._runtime.send([])
         assert self.found is not None
         return self.found
+
+    @property
+    def mean(self) -> Array:
+        """The mean over all agents, as one row."""
+        return np.asarray(self.value / self._runtime.n)[None]

@@ -12,17 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ccmac.storage.checkpoint import (
-    FORMAT,
-    INDEX,
-    Index,
-    Part,
-    exists,
-    read_index,
-    tidy,
-    write_index,
-)
+from ccmac.storage.checkpoint import tidy
 from ccmac.storage.files import flushed_write
+from ccmac.storage.index import FORMAT, INDEX, Index, Part, exists, read_index, write_index
 from ccmac.storage.states import AnyArray, encode
 
 PREVIOUS = "previous.json"

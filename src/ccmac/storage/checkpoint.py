@@ -12,6 +12,7 @@ any split of the agents over processes can read what any other has written.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -21,50 +22,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.runtime.base import Runtime
 from ccmac.storage.files import atomic_write, flushed_write
+from ccmac.storage.index import (
+    FORMAT,
+    STATE,
+    Index,
+    Part,
+    Written,
+    damaged,
+    exists,
+    files_of,
+    here,
+    read_index,
+    write_index,
+)  # fmt: skip
 from ccmac.storage.rows import NAME as TRACE
 from ccmac.storage.states import AnyArray, Named, decode, encode
-from ccmac.texts import MEGABYTE, cut, open_file, read_bytes, shown
+from ccmac.texts import cut, open_file, read_bytes, shown
 
-INDEX = "checkpoint.json"
-FORMAT = "ccmac-checkpoint-3"
-BYTES = 1024 * MEGABYTE  # of an index: a million agents are a hundredth of that
-STATE = re.compile(r"state-\d{6,}-\d{5,}\.bin")
 # What atomic_write leaves of a run that is killed while it writes.
 HALF = re.compile(r"\.(state-\d{6,}-\d{5,}|trace-\d{6,}|checkpoint|probe)\.\w{8}\.(npz|bin|json)")
 # A checkpoint that differs in one of these belongs to something else and is never overwritten.
 IDENTITY = ("problem", "version")
-
-
-class Part(msgspec.Struct, frozen=True):
-    """One file: agents ``start .. stop - 1``, its length and CRC-32."""
-
-    file: str
-    start: int
-    stop: int
-    bytes: int
-    crc: int
-
-
-class Index(msgspec.Struct, frozen=True):
-    """What ``checkpoint.json`` says."""
-
-    format: str
-    generation: int
-    iteration: int
-    n: int
-    manifest: dict[str, Any]
-    parts: list[Part]
-    crc: int = 0
-
-    def checksum(self) -> int:
-        """CRC-32 of everything else."""
-        return zlib.crc32(msgspec.json.encode(msgspec.structs.replace(self, crc=0)))
 
 
 @dataclass(frozen=True)
@@ -75,14 +58,6 @@ class Checkpoint:
     manifest: dict[str, Any]
     agents: dict[str, list[AnyArray]]
     replicated: dict[str, AnyArray]
-
-
-@dataclass(frozen=True)
-class Written:
-    """The index that a run wrote last, and how the system knows the file."""
-
-    index: Index
-    mark: tuple[int, ...]
 
 
 def save(
@@ -104,7 +79,7 @@ def save(
     ``before`` is what the root's last call returned: the folder need not be read again.
     """
     folder = Path(directory)
-    if before is not None and before.mark != _mark(folder):
+    if before is not None and not here(folder, before):
         before = None
     generation = _agree(
         runtime, _next_generation(folder, manifest, before) if runtime.is_root else 0
@@ -112,7 +87,7 @@ def save(
     content = encode(agents, replicated)
     name = f"state-{generation:06d}-{runtime.owned.start:05d}.bin"
     try:
-        flushed_write(folder / name, content)
+        flushed_write(f"{folder}/{name}", content)
     except OSError as error:
         broken = broken or error
     size = -1 if broken is not None else len(content)
@@ -129,38 +104,16 @@ def save(
         Part(f"state-{generation:06d}-{start:05d}.bin", start, stop, size, crc)
         for start, stop, size, crc in sorted({tuple(int(v) for v in row) for row in known})
     ]
-    index = Index(FORMAT, generation, iteration, runtime.n, dict(manifest), parts)
-    index = write_index(folder, index)
-    if before is None:
-        tidy(folder, index)
-    else:
-        for file in files_of(before.index) - files_of(index):
-            (folder / file).unlink(missing_ok=True)
-    return Written(index, _mark(folder))
-
-
-def _mark(folder: Path) -> tuple[int, ...]:
-    """Changes with every index that is written; empty where there is none."""
-    try:
-        found = os.stat(folder / INDEX)
-    except OSError:
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def write_index(folder: Path, index: Index) -> Index:
-    """Make a generation the one that counts."""
-    index = msgspec.structs.replace(index, crc=index.checksum())
-    atomic_write(folder / INDEX, msgspec.json.format(msgspec.json.encode(index), indent=1))
-    return index
-
-
-def files_of(index: Index) -> set[str]:
-    """The names of the files that an index needs."""
-    trace = index.manifest.get("trace")
-    return {part.file for part in index.parts} | (
-        {str(trace.get("file"))} if isinstance(trace, dict) else set()
+    written = write_index(
+        folder, Index(FORMAT, generation, iteration, runtime.n, dict(manifest), parts)
     )
+    if before is None:
+        tidy(folder, written.index)
+    else:
+        for file in files_of(before.index) - files_of(written.index):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{folder}/{file}")
+    return written
 
 
 def tidy(folder: Path, *indices: Index) -> None:
@@ -209,45 +162,9 @@ def load(
             for name, rows in found.items():
                 agents.setdefault(name, {}).update(enumerate(rows, part.start))
     if any(i not in rows for rows in agents.values() for i in owned):
-        raise _damaged(folder, "its agents do not have the same arrays")
+        raise damaged(folder, "its agents do not have the same arrays")
     chosen = {name: [rows[i] for i in owned] for name, rows in agents.items()}
     return Checkpoint(index.iteration, index.manifest, chosen, replicated)
-
-
-def read_index(directory: str | Path, name: str = INDEX, *, apart: bool = False) -> Index:
-    """The index of a checkpoint, without its state; of one process alone where it is ``apart``."""
-    folder = Path(directory)
-    try:
-        with open_file(folder / name) as stream:
-            content = read_bytes(stream, BYTES)
-        if len(content) > BYTES:
-            raise _damaged(folder, f"{name} is too large")
-        index = msgspec.json.decode(content, type=Index)
-    except FileNotFoundError:
-        raise InputError(f"{folder} holds no checkpoint ({name} is missing)") from None
-    except OSError as error:
-        raise InputError(f"checkpoint {folder} cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _damaged(folder, f"{name}: {cut(str(error))}") from None
-    if index.format != FORMAT:
-        raise InputError(
-            f"{folder / name} has format {shown(index.format)}; this version reads {FORMAT}"
-        )
-    for part in index.parts:
-        if not STATE.fullmatch(part.file):
-            raise _damaged(folder, f"{name} names a file {shown(part.file)}")
-    if index.crc != index.checksum():
-        raise _damaged(folder, f"the checksum of {name} does not match")
-    spans = [(part.start, part.stop) for part in index.parts]
-    whole = [0, *(stop for _, stop in spans)] == [*(start for start, _ in spans), index.n]
-    if not (whole or apart) or min(index.iteration, index.generation) < 0:
-        raise _damaged(folder, f"{name} does not list agents 0..{index.n - 1} once each")
-    return index
-
-
-def exists(directory: str | Path) -> bool:
-    """Whether there is a checkpoint to resume from."""
-    return os.path.exists(Path(directory) / INDEX)
 
 
 def _next_generation(folder: Path, manifest: Mapping[str, Any], before: Written | None) -> int:
@@ -282,19 +199,12 @@ def _decode(folder: Path, part: Part) -> tuple[Named, dict[str, AnyArray]]:
         with open_file(folder / part.file) as stream:
             content = read_bytes(stream, part.bytes)
     except OSError as error:
-        raise _damaged(folder, f"{part.file}: {error.strerror}") from None
+        raise damaged(folder, f"{part.file}: {error.strerror}") from None
     if len(content) != part.bytes:
-        raise _damaged(folder, f"{part.file} has more or fewer bytes than {shown(part.bytes)}")
+        raise damaged(folder, f"{part.file} has more or fewer bytes than {shown(part.bytes)}")
     if zlib.crc32(content) != part.crc:
-        raise _damaged(folder, f"the checksum of {part.file} does not match")
+        raise damaged(folder, f"the checksum of {part.file} does not match")
     try:
         return decode(content, part.stop - part.start)
     except ValueError as error:
-        raise _damaged(folder, f"{part.file}: {cut(str(error))}") from None
-
-
-def _damaged(folder: Path, what: str) -> InputError:
-    return InputError(
-        f"checkpoint {folder} is damaged: {what}; start afresh in another directory "
-        "(nothing was changed)"
-    )
+        raise damaged(folder, f"{part.file}: {cut(str(error))}") from None

@@ -41,12 +41,27 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bo
     flush_directory(target.parent)
 
 
-def flushed_write(path: Path, content: bytes) -> None:
-    """Write a file that nobody reads before an index names it: on disk when this returns."""
-    with path.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
+def flushed_write(path: str | os.PathLike[str], content: bytes, keep: int = 0) -> os.stat_result:
+    """Write a file that nobody reads before an index names it: on disk when this returns.
+
+    The first ``keep`` bytes of what is there stay. This is what a checkpoint costs, so it makes
+    no more calls than it must.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        os.ftruncate(descriptor, keep)
+        os.lseek(descriptor, keep, os.SEEK_SET)
+        left = memoryview(content)
+        while left:  # a disk that is nearly full takes a part, and says so at the next call
+            left = left[os.write(descriptor, left) :]
+        _synchronize(descriptor)
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# The times of a file need not be on disk.
+_synchronize = getattr(os, "fdatasync", os.fsync)
 
 
 @contextmanager
@@ -70,6 +85,13 @@ def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Itera
         temporary.unlink(missing_ok=True)
         raise
     flush_directory(target.parent)
+
+
+def try_file(path: Path) -> None:
+    """Write beside ``path`` and take it away again: fails where a result would, before the work."""
+    descriptor, temporary = _beside(path)
+    os.close(descriptor)
+    temporary.unlink()
 
 
 def _beside(target: Path) -> tuple[int, Path]:

@@ -114,7 +114,7 @@ def load_agent(directory: Path) -> Agent:
 
 def read_public(path: Path) -> Public:
     """``public.toml``, checked."""
-    public = _read(path, Public)
+    public = read_toml(path, Public)
     for name, value, least in (
         ("agents", public.agents, 1),
         ("q", public.q, 0),
@@ -132,7 +132,7 @@ def read_public(path: Path) -> Public:
 
 def read_mine(path: Path) -> Mine:
     """``me.toml``, checked."""
-    mine = _read(path, Mine)
+    mine = read_toml(path, Mine)
     for name in ("patience", "wait", "every"):
         if not 0 < getattr(mine, name) < float("inf"):
             raise InputError(f"{path}: {name} must be a positive number")
@@ -179,12 +179,17 @@ def short(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _read(path: Path, kind: type[T]) -> T:
+def read_toml(path: Path, kind: type[T], where: str = "") -> T:
+    """A file of settings, of the types that ``kind`` has; ``where`` says what helps if it is not
+    there. No text in it holds a zero byte, for most are names of files.
+    """
     try:
         content: Any = tomllib.loads(read_text(path, str(path), BYTES))
+        if "\\x00" in repr(content):
+            raise ValueError("a text holds a zero byte")
         return msgspec.convert(content, kind)
     except FileNotFoundError:
-        raise InputError(f"{path}: not found") from None
+        raise InputError(f"{path}: not found{where}") from None
     except InputError:
         raise
     except (ValueError, RecursionError) as error:  # of TOML, of its numbers, of what they mean

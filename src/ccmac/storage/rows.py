@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.storage.files import atomic_write
+from ccmac.storage.files import atomic_write, flushed_write
 from ccmac.texts import open_file
 
 NAME = re.compile(r"trace-\d{6,}\.bin")
@@ -46,22 +46,16 @@ class Growing:
         The file is on disk when this returns.
         """
         name, known = f"trace-{epoch:06d}.bin", self.known
-        path, more = self.folder / name, known is not None and known.file == name
-        first = known.rows if known is not None and more else 0
-        table = np.ascontiguousarray(since(first), dtype="<f8")
+        if known is None or known.file != name:
+            known = None
+        table = np.ascontiguousarray(since(known.rows if known else 0), dtype="<f8")
         content, width = table.tobytes(), table.shape[1]
-        if known is None or not more:
+        path, crc = f"{self.folder}/{name}", known.crc if known else 0
+        if known is None:
             atomic_write(path, content)
-            self.known = Rows(name, count, width, zlib.crc32(content))
-            return self.known
-        if content:
-            with path.open("r+b") as stream:
-                stream.truncate(8 * width * known.rows)
-                stream.seek(0, os.SEEK_END)
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-        self.known = Rows(name, count, width, zlib.crc32(content, known.crc))
+        elif content:
+            flushed_write(path, content, keep=8 * width * known.rows)
+        self.known = Rows(name, count, width, zlib.crc32(content, crc))
         return self.known
 
     def read(self, record: Any, width: int) -> Array:

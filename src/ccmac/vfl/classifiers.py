@@ -120,7 +120,7 @@ class VerticalSVC(VerticalClassifier):
     def __init__(
         self, C: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
         parties: Any = None, join: str = "strict", shares: Any = None, network: Any = None,
-        method: Any = "auto", tol: float = 1e-4, max_iter: int = 100_000, warm_start: bool = False,
+        method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000, warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.C = C
         self.fit_intercept, self.standardize = fit_intercept, standardize

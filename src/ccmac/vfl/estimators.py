@@ -9,6 +9,7 @@ is in these units, ``coef_`` in those of the tables).
 
 from __future__ import annotations
 
+import math
 import warnings
 from os import PathLike
 from typing import Any, Self
@@ -78,17 +79,25 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         return VerticalModel(loss, data.rows, ridge, outputs=data.outputs, **more)
 
     def _solved(
-        self, data: VerticalData, model: VerticalModel, start: Any = None, method: Any = None
-    ) -> VflProblem:
-        """Solve; ``result_`` and ``n_iter_`` are set. ``start`` is a Solution to begin at."""
+        self, data: VerticalData, model: VerticalModel, start: Any = None, method: Any = None,
+        enough: float = 0.0,
+    ) -> VflProblem:  # fmt: skip
+        """Solve; ``result_`` and ``n_iter_`` are set. ``start`` is a Solution to begin at.
+
+        ``enough`` is an error of the value that will do where the ridge r is so small that ``tol``
+        is beyond it: a gradient g proves |g|/r for the weights and |g|^2/(2r) for the value.
+        """
         problem = formulated(
             data, model, self.shares, None, intercept=self.fit_intercept,
             standardize=self.standardize, own_units=True,
         )  # fmt: skip
         if start is None and self.warm_start:
             start = getattr(self, "result_", None)
+        penalty: Any = problem.agents[0].objective  # in the units of the solve
+        ridge = penalty.x_part.constants(1)[1]
+        tol = max(self.tol, math.sqrt(2.0 * enough / ridge)) if ridge else self.tol
         self.result_: Result = solve(
-            problem, self.network, method or self.method, self.tol, max_iterations=self.max_iter,
+            problem, self.network, method or self.method, tol, max_iterations=self.max_iter,
             warm_start=start if _fits(start, problem) else None, progress=False,
         )  # fmt: skip
         self.n_iter_ = max(1, self.result_.iterations)

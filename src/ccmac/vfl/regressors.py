@@ -33,6 +33,7 @@ try:
 except ImportError:  # estimators has said so
     raise
 
+VALUE = 0.01  # times tol, squared: an error of the value that will do
 LEAST_SCALE = 1e-10  # of the labels' deviation: a fit without residuals
 SCALE_TOLERANCE = 1e-8
 
@@ -83,14 +84,13 @@ class VerticalRidge(VerticalRegressor):
 class VerticalElasticNet(VerticalRegressor):
     """Least squares with a penalty that mixes ||w||_1 and ||w||^2.
 
-    ``tol`` bounds the value's error (with a ridge that of the coefficients as well). Proximal steps
-    by default: interior points, which ``auto`` would take, settle the value before coefficients.
+    ``tol`` bounds the value's error, of (1/2W) sum s_j (...)^2 + ... over the labels' variance.
     """
 
     def __init__(
         self, alpha: float = 1.0, *, l1_ratio: float = 0.5, fit_intercept: bool = True,
         standardize: bool = False, parties: Any = None, join: str = "strict", shares: Any = None,
-        network: Any = None, method: Any = "cross-sliding", tol: float = 1e-9,
+        network: Any = None, method: Any = "auto", tol: float = 1e-9,
         max_iter: int = 100_000, warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.alpha, self.l1_ratio = alpha, l1_ratio
@@ -113,7 +113,7 @@ class VerticalLasso(VerticalElasticNet):
     def __init__(
         self, alpha: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
         parties: Any = None, join: str = "strict", shares: Any = None, network: Any = None,
-        method: Any = "cross-sliding", tol: float = 1e-9, max_iter: int = 100_000,
+        method: Any = "auto", tol: float = 1e-9, max_iter: int = 100_000,
         warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.alpha = alpha
@@ -126,7 +126,10 @@ class VerticalLasso(VerticalElasticNet):
 class VerticalHuber(VerticalRegressor):
     """Huber's loss with its scale: rows whose residual exceeds epsilon sigma count linearly.
 
-    ``scale_`` is sigma, ``outliers_`` tells those rows.
+    ``scale_`` is sigma, ``outliers_`` tells those rows. ``tol`` is the proved error of the weights
+    or, where the ridge alpha sigma/W is too small for that, what proves the value to (tol/100)^2
+    (of the mean loss over the labels' variance, times the square of the weights' size if above
+    one).
     """
 
     def __init__(
@@ -160,7 +163,7 @@ class VerticalHuber(VerticalRegressor):
             sigma = spread * math.exp(log_scale)
             model = self._model(data, "huber", alpha * sigma / data.total, delta=epsilon * sigma)
             start = getattr(self, "result_", None) if iterations else None
-            problem = self._solved(data, model, start, method)
+            problem = self._solved(data, model, start, method, (VALUE * self.tol) ** 2)
             iterations += self.n_iter_
             self.coef_ = problem.weights(self.result_)
             self.intercept_ = float(problem.intercept(self.result_)[0])
@@ -180,17 +183,26 @@ class VerticalHuber(VerticalRegressor):
 
 def _root_of(slope: Any) -> None:
     """Evaluate the increasing ``slope`` at its root last; the smallest scale where it has none."""
+    known: dict[float, float] = {}
+
+    def seen(place: float) -> float:
+        if place not in known:
+            known[place] = slope(place)
+        return known[place]
+
     high, low = 0.0, -1.0
-    if slope(high) < 0:
-        while slope(high := high + 1.0) < 0:
-            low = high
+    if seen(high) < 0:
+        while seen(high + 1.0) < 0:
+            high += 1.0
+        low, high = high, high + 1.0
     else:
-        while low > math.log(LEAST_SCALE) and slope(low) > 0:
-            high, low = low, 2.0 * low
+        while low > math.log(LEAST_SCALE) and seen(low) > 0:
+            high, low = low, min(low - 1.0, 2.0 * low + 4.0)  # small scales are the costly ones
         if low <= math.log(LEAST_SCALE):
             return
-    found = scipy.optimize.brentq(slope, low, high, xtol=SCALE_TOLERANCE, rtol=1e-14)
-    slope(found)
+    found = scipy.optimize.brentq(seen, low, high, xtol=SCALE_TOLERANCE, rtol=1e-14)
+    if found != next(reversed(known)):
+        slope(found)
 
 
 def l1_share(estimator: Any, value: Any) -> float:

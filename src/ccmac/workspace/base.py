@@ -11,24 +11,22 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from ccmac.errors import InputError
-from ccmac.inputs import Array
 from ccmac.limits import Reduction
-from ccmac.problem import MATRICES, Problem
+from ccmac.linalg.ranks import Doubt
+from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.masked import Masked
 from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
-from ccmac.workspace import supports
 from ccmac.workspace.compressed import Compressed, compressible
 from ccmac.workspace.coupling import Coupling
-from ccmac.workspace.curvature import CurvatureTable
+from ccmac.workspace.declared import declare, owned_part
 from ccmac.workspace.eliminated import Eliminated
 from ccmac.workspace.explicit import Explicit
+from ccmac.workspace.flats import Flats
+from ccmac.workspace.gram import Gram, squarable
 from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.own import form_rows
 from ccmac.workspace.reduced import Kernel, Reduced, affordable, kernels_of
 from ccmac.workspace.shared import SharedEquations
 from ccmac.workspace.summed import Summed
@@ -65,14 +63,17 @@ class Workspace:
         self.runtime, self.ledger = runtime, runtime.ledger
         self.recycles = False  # whether solves leave something behind for later ones
         self.agreed: dict[str, Any] = {}  # what a method's agents told each other, for later solves
+        self.plans: dict[
+            Any, tuple[Any, frozenset[str]]
+        ] = {}  # what methods planned, and sides new since
         self.doubts: list[str] = []  # about declared constants or right-hand sides
         self.own_condition = 1.0  # of the worst agent's own rows, once they were looked at
         with self.ledger.phase("setup"):
-            self.problem, limited, declared = _owned_part(self.whole, runtime)
+            self.problem, limited, declared = owned_part(self.whole, runtime)
             self.reduction = Reduction.of(self.problem, runtime) if limited else None
             if self.reduction is not None:
                 self.problem = self.reduction.problem
-                declared = _declared(self.problem, runtime)
+                declared = declare(self.problem, runtime)
             self.curvature, self._form, self.supports = declared
 
     def updated(self, whole: Problem, changed: Collection[str]) -> Workspace:
@@ -93,6 +94,8 @@ class Workspace:
             other.problem = other.reduction.problem
         lost = self.agreed.keys() if "y" in changed else {"flats"} if "g" in changed else set()
         other.agreed = {k: v for k, v in self.agreed.items() if k not in lost}
+        moved = frozenset(changed) if way is None else frozenset("bce")
+        other.plans = {k: (v, known | moved) for k, (v, known) in self.plans.items()}
         for name in [k for k in vars(other) if k in CACHED]:
             if not KEPT.get(name, frozenset(changed)).isdisjoint(changed):
                 del vars(other)[name]
@@ -105,6 +108,8 @@ class Workspace:
             again.told(other.problem)
         if "c" in changed and "local" in vars(self):
             other.local = self.local.again(other.problem)
+        if "e" in changed and "shared" in vars(self):
+            other.shared = self.shared.again(other.problem)
         equations: Reduced | None = vars(self).get("reduced")
         if equations is not None and "e" not in changed and {"b", "c"} & set(changed):
             other.reduced = equations.again(other.problem, other.local)
@@ -118,7 +123,8 @@ class Workspace:
     @cached_property
     def coupling(self) -> Coupling:
         """H = [A, B] of the owned agents."""
-        return Coupling(self.problem, self.runtime)
+        own = self.curvature.multiple[list(self.problem.agents)]
+        return Coupling(self.problem, self.runtime, multiples=own)
 
     @cached_property
     def local(self) -> LocalEquations:
@@ -137,6 +143,20 @@ class Workspace:
             return False
         room = 1 if self.reduction is None else LIMITS_ROOM
         return affordable(self.problem, self.curvature, room)
+
+    @property
+    def hides(self) -> bool:
+        """Whether nobody's rows are seen, and their sums suffice."""
+        own = self.stack is None and self.reduction is None
+        return own and squarable(self.problem, self.runtime, self.curvature)
+
+    @cached_property
+    def gram(self) -> Gram | None:
+        """The coupled equations as far as sums tell of them, where rows are masked."""
+        if not self.hides:
+            return None
+        with self.ledger.phase("setup"):
+            return Gram(self.problem, self.runtime, self.curvature, self.kernels)
 
     @cached_property
     def kernels(self) -> list[Kernel]:
@@ -157,6 +177,12 @@ class Workspace:
         with self.ledger.phase("setup"):
             return Summed(self.problem, self.runtime, self.kernels)
 
+    @cached_property
+    def flats(self) -> Flats:
+        """Directions without curvature; asked for before :attr:`reduced`, they travel along."""
+        with self.ledger.phase("setup"):
+            return Flats(self.problem, self.runtime, self.kernels)
+
     @property
     def own_well_told(self) -> bool:
         """Whether no agent's own rows are nearly dependent."""
@@ -165,8 +191,14 @@ class Workspace:
     @property
     def well_told(self) -> bool:
         """Whether it is known that no rows are nearly dependent, together or in one agent."""
-        known = self.own_well_told and self.reduced is not None and not self.reduced.doubtful
-        return known and self.reduced is not None and self.reduced.condition <= WELL
+        if not self.own_well_told or self.reduced is None:
+            return False
+        return self.reduced.condition <= WELL and self.reduced.doubt <= Doubt.CONVENTION
+
+    @property
+    def rounded_rows(self) -> bool:
+        """Whether gathered rows were dropped that depend on the others but for rounding."""
+        return self.reduced is not None and self.reduced.doubt == Doubt.ROUNDING
 
     @cached_property
     def explicit(self) -> Explicit | None:
@@ -177,10 +209,10 @@ class Workspace:
             return Explicit.of(self.problem, self.runtime, self.curvature)
 
     @cached_property
-    def compressible(self) -> bool:
-        """Whether the coupled rows may be brought to the range of the A_i."""
+    def compressible(self) -> int:
+        """Bytes kept where the coupled rows may be brought to the range of the A_i; 0 elsewhere."""
         if self.stack is not None or isinstance(self.runtime.averaging, Masked):
-            return False
+            return 0
         with self.ledger.phase("setup"):
             return compressible(self.problem, self.runtime, self.curvature)
 
@@ -220,46 +252,6 @@ class Workspace:
                 "prox": table.prox,
             }
         return frozenset(name for name, there in offered.items() if there)
-
-
-Declared = tuple[CurvatureTable, Array, supports.Supports | None]
-
-
-def _declared(problem: Problem, runtime: Runtime) -> Declared:
-    """What all agents declare of their objectives, :func:`form_rows`, and the rows that concern
-    them: one averaging.
-    """
-    form = runtime.ride(form_rows(problem), whole=True)
-    told = supports.told(problem)
-    rows = runtime.ride(told, whole=True) if told.size else None
-    table = CurvatureTable(problem, runtime)
-    return table, form.value, None if rows is None else supports.heard(rows.value, problem.m)
-
-
-def _owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool, Declared]:
-    """The agents of this process, whether any agent has limits, and what all declare.
-
-    Which block families exist anywhere is agreed upon: a number for each is 1 where it is there,
-    2 more from an agent with limits. One averaging.
-    """
-    owned = runtime.owned
-    if not set(owned) <= set(problem.agents):
-        raise InputError(
-            f"problem: this process needs agents {owned.start}..{owned.stop - 1} but "
-            f"holds {sorted(problem.agents)}"
-        )
-    base = 2.0 * problem.limited
-    rows = np.array([[base + (k in problem.present) for k in MATRICES]] * len(owned))
-    there = runtime.ride(rows, whole=True)
-    part = problem.restricted(owned) if problem.complete and not runtime.alone else problem
-    declared = _declared(part, runtime)
-    told = there.value
-    limited, seen = bool((told >= 2).any()), np.atleast_1d((told % 2 > 0).any(axis=0))
-    if not problem.complete:
-        held = {i: problem.agents[i] for i in owned}
-        present = [k for k, found in zip(MATRICES, seen, strict=True) if found]
-        part = declared[0].problem = problem.holding(held, present)
-    return part, limited, declared
 
 
 CACHED = frozenset(k for k, v in vars(Workspace).items() if isinstance(v, cached_property))

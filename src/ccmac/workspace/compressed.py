@@ -26,17 +26,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.blocks import dense, has_entries
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function
+from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.loss import Hinge
+from ccmac.objectives.polyhedral import hinges
 from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Agent, Problem
-from ccmac.runtime.base import Runtime
+from ccmac.runtime.base import FLOAT_BYTES, Runtime
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.explicit import digest
@@ -44,27 +47,31 @@ from ccmac.workspace.explicit import digest
 COLUMNS = 500  # of all agents together
 SPARE = 8  # random vectors beyond the columns
 FLOATS = 2**27  # of all agents in one message
-HINGES = 2**21  # rows times columns of a hinge loss: six times that many floats at one agent
+HINGE_FLOATS = 28  # kept by the agent that works for all, times rows times columns (as measured)
+ROOM = 2**30  # bytes that it may keep
 HINGE = 2.0
 PIECE = 16  # vectors at a time
 CHUNK = 128  # rows whose products are summed at once
 
 
-def compressible(problem: Problem, runtime: Runtime, table: CurvatureTable) -> bool:
-    """Whether the problem has the form, and is worth it; one reduction where sizes say so."""
+def compressible(problem: Problem, runtime: Runtime, table: CurvatureTable) -> int:
+    """Bytes kept by the agent that keeps most, where the problem has the form and is worth it; 0
+    elsewhere. One reduction where sizes say so.
+    """
     columns = int(table.d.sum())
     vectors = columns + SPARE + 1
     if table.multiples is None or not (table.separable and table.polyhedral):
-        return False
+        return 0
     if "D" in problem.present or not math.fsum(table.multiple):
-        return False
+        return 0
     if not 4 * vectors < problem.m or columns > COLUMNS:
-        return False
+        return 0
     if problem.m * vectors * runtime.n > FLOATS or problem.limited:
-        return False
+        return 0
     told = runtime.gather(np.array([[_kind(agent)] for agent in problem.agents.values()]))
-    small = problem.m * columns <= HINGES or not (told == HINGE).any()
-    return bool(told.all()) and small
+    entries = HINGE_FLOATS if (told == HINGE).any() else 1
+    kept = FLOAT_BYTES * entries * problem.m * max(columns, 1)
+    return kept if told.all() and (entries == 1 or kept <= ROOM) else 0
 
 
 def _kind(agent: Agent) -> float:
@@ -72,18 +79,27 @@ def _kind(agent: Agent) -> float:
     f = agent.objective
     if not isinstance(f, Separable) or not (agent.A is None or has_entries(agent.A)):
         return 0.0
-    if isinstance(f.z_part, Hinge):
-        return HINGE if f.z_part.M is None else 0.0
+    hinge = _hinge(f.z_part)
+    if hinge is not None:
+        return HINGE if hinge.M is None else 0.0
     return 1.0 if f.z_part is None or f.z_part.isotropic() is not None else 0.0
+
+
+def _hinge(loss: Function | None) -> Hinge | None:
+    """The hinge loss, also inside an Intercept."""
+    inner = loss.loss if isinstance(loss, Intercept) else loss
+    return inner if isinstance(inner, Hinge) else None
 
 
 def slope(loss: Function | None, z: Array, prices: Array, share: float) -> Array:
     """A subgradient of the loss at z: of a hinge the one that the prices of its rows give."""
     if loss is None or not share:
         return np.zeros_like(z)
-    if isinstance(loss, Hinge):
-        inside = np.clip(prices, -share * loss.weight, 0.0)
-        return np.asarray(share * loss.ridge * z - loss.minus_y * inside)
+    hinge = _hinge(loss)
+    if hinge is not None:
+        one, labels = sp.eye_array(len(z), format="csr"), -hinge.minus_y
+        term = hinges(share * hinge.weight, one, labels, intercept=hinge is not loss)
+        return np.asarray(share * hinge.ridge * z + labels * term.steady(prices))
     return loss.gradient_at(z)
 
 
@@ -127,8 +143,8 @@ class Compressed:
             Y = np.column_stack([Y, side * (typical / length)])
         Q, R = np.linalg.qr(Y)
         U, sigma, _ = np.linalg.svd(R)
+        sigma = self.runtime.common(sigma)
         rank = int(np.count_nonzero(sigma > 8 * EPS * max(Y.shape) * sigma[0])) if typical else 0
-        self.runtime.common(sigma)
         return np.ascontiguousarray(Q @ U[:, :rank])
 
     def _images(self, problem: Problem, size: int) -> Iterator[Array]:
@@ -165,11 +181,13 @@ class Compressed:
         r = self.rank
         if loss is None or not share:
             return SquaredDistance(0.0), 0.0, 0.0, 0.0
-        if isinstance(loss, Hinge):
-            weight = share * np.broadcast_to(loss.weight, self.m)
-            y = np.broadcast_to(-loss.minus_y, self.m)
-            whole = Hinge(self.Q, y, weight, share * loss.ridge)
-            return whole, share * loss.ridge, _length(weight), 0.0
+        hinge = _hinge(loss)
+        if hinge is not None:
+            weight = share * np.broadcast_to(hinge.weight, self.m)
+            y = np.broadcast_to(-hinge.minus_y, self.m)
+            whole = Hinge(self.Q, y, weight, share * hinge.ridge)
+            changed = whole if hinge is loss else Intercept(whole)
+            return changed, share * hinge.ridge, _length(weight), 0.0
         known = loss.isotropic()
         assert known is not None
         a, s = known[0], np.zeros(self.m) if known[1] is None else known[1]

@@ -94,7 +94,10 @@ def _filled(vector: Any, size: int) -> Array:
 class Coupling:
     """H = [t A, s B] of the agents owned here, with its mean over all agents."""
 
-    def __init__(self, problem: Problem, runtime: Runtime, t: float = 1.0, s: float = 1.0) -> None:
+    def __init__(
+        self, problem: Problem, runtime: Runtime, t: float = 1.0, s: float = 1.0,
+        multiples: Array | None = None,
+    ) -> None:  # fmt: skip
         self.problem, self.runtime = problem, runtime
         self.t, self.s = t, s
         self.m, self.q = problem.m, problem.q
@@ -102,7 +105,9 @@ class Coupling:
         ledger = runtime.ledger
         rows, q, present = [self.m] * count, [self.q] * count, problem.present
         self.A = LocalFamily("A", problem.blocks("A"), rows, d, ledger, present="A" in present)
-        self.B = LocalFamily("B", problem.blocks("B"), rows, q, ledger, present="B" in present)
+        self.B = LocalFamily(
+            "B", problem.blocks("B"), rows, q, ledger, present="B" in present, multiples=multiples
+        )
         self.empty = self.A.empty and self.B.empty
 
     def rescaled(self, t: float, s: float) -> Coupling:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.optimize
 
 from ccmac.inputs import Array
-from ccmac.linalg.blocks import identity_multiple
+from ccmac.linalg.blocks import multiples_of
 from ccmac.objectives.hessians import has_joint_hessian
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
@@ -59,9 +59,10 @@ class CurvatureTable:
     d: Array
     r: Array
 
-    def __init__(self, problem: Problem, runtime: Runtime) -> None:
+    def __init__(self, problem: Problem, runtime: Runtime, multiples: Array | None = None) -> None:
         self.problem, self.runtime = problem, runtime
-        rows = [_declared(problem, i) for i in problem.agents]
+        known = multiples_of(problem.blocks("B")) if multiples is None else multiples
+        rows = [_declared(problem, i, c) for i, c in zip(problem.agents, known, strict=True)]
         gathered = runtime.gather(np.array(rows, dtype=np.float64))
         for name, column in zip(type(self).__annotations__, gathered.T, strict=True):
             setattr(self, name, column)
@@ -198,17 +199,16 @@ class CurvatureTable:
         return ScaledCurvature(mu, L)
 
 
-def _declared(problem: Problem, i: int) -> list[float]:
-    """One agent's row of the table."""
+def _declared(problem: Problem, i: int, multiple: float) -> list[float]:
+    """One agent's row of the table; ``multiple`` c where B = c I, else NaN."""
     agent = problem.agents[i]
     c = agent.objective.curvature(problem.d[i], problem.q)
     able, prox = agent.objective.capabilities, float("prox" in agent.objective.capabilities)
     shape = 2.0 if "quadratic" in able else float(agent.objective.is_polyhedral)
-    multiple = 0.0 if agent.B is None else identity_multiple(agent.B)
     return [
         c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), shape, prox,
         float(has_joint_hessian(agent.objective)), float(_factors(problem, i)),
-        np.nan if multiple is None else multiple, problem.d[i], problem.r[i],
+        multiple, problem.d[i], problem.r[i],
     ]  # fmt: skip
 
 

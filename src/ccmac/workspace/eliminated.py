@@ -37,7 +37,7 @@ from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.own import OwnQuadratic, entries, parts_of
 
 RECYCLED = 64  # directions of earlier solves that join a sketch, at most
-ENOUGH = 8  # of them at a time
+ENOUGH = 4  # of them at a time
 LOST = 1e-2  # of the share of a sketch, to rounding
 
 

@@ -16,16 +16,18 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import EPS_LONG
-from ccmac.linalg.ranks import RowSpace, rank_cut, rounding_of_rows, row_space
+from ccmac.linalg.ranks import Doubt, RowSpace, made_of_rounded, rank_cut, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
+from ccmac.workspace import dependence
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.supports import Packing, Supports
@@ -39,24 +41,23 @@ ROWS = 1_200  # of T: one dense decomposition
 @dataclass(frozen=True)
 class Kernel:
     """One agent's ker C_i: ``basis`` N_i, the ``point`` C_i^+ c_i, and the ``angle`` (rad) by which
-    rounding may have turned both; ``doubtful``: the rank of C_i is a matter of opinion.
+    rounding may have turned both.
     """
 
     space: RowSpace
     basis: Array
     point: Array
     angle: float
-    doubtful: bool
 
     @classmethod
     def of(cls, space: RowSpace, point: Array) -> Kernel:
         """From the row space of C_i."""
         d = len(point)
         if not space.rank:
-            return cls(space, np.eye(d), point, 0.0, space.doubtful)
+            return cls(space, np.eye(d), point, 0.0)
         whole, _ = np.linalg.qr(space.basis, mode="complete")
         angle = 4 * EPS * (d + len(space.left)) * space.condition
-        return cls(space, whole[:, space.rank :], point, angle, space.doubtful)
+        return cls(space, whole[:, space.rank :], point, angle)
 
 
 def affordable(problem: Problem, table: CurvatureTable, room: int = 1) -> bool:
@@ -76,24 +77,18 @@ class Reduced:
     """T with its decomposition: scaled rows S T = U diag(sigma) V', cut at the rank.
 
     ``least`` is a lower bound of the least positive singular value of S T that counts what rounding
-    and the angles of the kernels may have changed; 0 where it cannot be told from zero.
+    and the angles of the kernels may have changed; 0 where it cannot be told from zero. ``rounded``
+    is what an entry of Bbar may be off by, beside its size.
     """
+
+    rounded = 0.0
 
     def __init__(
         self, problem: Problem, runtime: Runtime, table: CurvatureTable, kernels: list[Kernel],
         supports: Supports | None = None,
     ) -> None:  # fmt: skip
-        self.problem, self.runtime, self.kernels = problem, runtime, kernels
-        self.packing = Packing(supports, runtime.n, problem.m)
-        m, q = problem.m, problem.q
-        self.A = [
-            _filled(a, m, d) for a, d in zip(problem.blocks("A"), problem.d.values(), strict=True)
-        ]
-        self.B = [_filled(b, m, q) for b in problem.blocks("B")]
-        self.C = [
-            _filled(c, problem.p[i], problem.d[i])
-            for i, c in zip(problem.agents, problem.blocks("C"), strict=True)
-        ]
+        self._take(problem, runtime, kernels)
+        self.packing, m, q = Packing(supports, runtime.n, problem.m), problem.m, problem.q
         length, deep = self.packing.length, int(table.r.max(initial=0))
         wide = min(length, int(table.d.max(initial=0)))
         rows = np.stack([self._message(k, wide, deep) for k in range(len(self.kernels))])
@@ -108,22 +103,64 @@ class Reduced:
         self._sides: Rider | Array = np.stack(
             [np.add.reduce(beta, axis=0), np.add.reduce(np.abs(beta), axis=0)]
         )
-        self.angle, self.doubtful = float(facts[:, 0].max()), bool(facts[:, 1].any())
+        self.angle, self._own = float(facts[:, 0].max()), Doubt(int(facts[:, 1].max()))
         counts, n = table.r.astype(int), len(table.r)
         used = np.arange(deep)[None, :] < counts[:, None]
         D, e = D.reshape(n, deep, q)[used], e.reshape(n, deep)[used]
         ends = np.cumsum(counts)
         self.rows_of = [slice(end - k, end) for end, k in zip(ends, counts, strict=True)]
-        unit = _powers(np.linalg.norm(D, axis=1))
+        unit = powers(np.linalg.norm(D, axis=1))
         self.D, self.e, self.unit_D = unit[:, None] * D, unit * e, unit
         self.shared = row_space(self.D)
         # Rows are measured before the projection: what it cancelled must not be blown up.
         whole = np.add.reduce(squares, axis=0) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
-        self.unit = _powers(np.sqrt(whole))
+        self.unit = powers(np.sqrt(whole))
         before = math.hypot(float(np.linalg.norm(self.unit * np.sqrt(whole))), _norm(self.D))
         rounding = 4 * EPS * (n + m + wide + int(table.d.max(initial=0))) * before
         rounding += n * EPS_LONG * _norm(self.unit[:, None] * self.size_B)
         self._decompose(factors, rounding + self.angle * before)
+        self._ask(np.any(factors != 0, axis=(0, 2)) | (whole > 0), table, wide)
+
+    def _ask(self, there: Array, table: CurvatureTable, wide: int) -> None:
+        """Where rows seem to depend on others, all must know whether they do.
+
+        ``there``: coupled rows with entries in A.
+        """
+        problem, self._wide = self.problem, wide
+        rows = int(np.count_nonzero(there | np.any(self.size_B != 0, axis=1)))
+        rows += int(np.any(self.D, axis=1).sum()) if self.shared.doubt else self.shared.rank
+        columns = int(np.minimum(table.d, problem.m).sum()) + problem.q
+        self._told: Rider | None = None
+        if self._own or self.rank < min(rows, columns):
+            own = zip(problem.agents, self.kernels, self.A, self.B, self.C, strict=True)
+            blocks = [(i, kernel.space.excess, A, B, C) for i, kernel, A, B, C in own]
+            told = dependence.told(blocks, self.packing, wide)
+            self._told = self.runtime.ride(told, whole=True)
+
+    @cached_property
+    def doubt(self) -> Doubt:
+        """Whether rows that were dropped depend on the others; by messages that travel along.
+
+        They do if the rank of all rows, those of the C_i included, is as found here.
+        """
+        if self._told is None:
+            return Doubt.NONE
+        rank, counts = dependence.heard(self._told.value, self.packing, self._wide, self.D)
+        if rank <= self.rank:
+            return Doubt.NONE
+        rounded = made_of_rounded(counts, np.linalg.norm(self.U_null, axis=1))
+        return max(self._own, Doubt.of(*self._dropped, rounded=rounded))
+
+    def _take(self, problem: Problem, runtime: Runtime, kernels: list[Kernel]) -> None:
+        """The blocks of the agents owned here."""
+        self.problem, self.runtime, self.kernels = problem, runtime, kernels
+        m, q, d = problem.m, problem.q, problem.d.values()
+        self.A = [_filled(a, m, k) for a, k in zip(problem.blocks("A"), d, strict=True)]
+        self.B = [_filled(b, m, q) for b in problem.blocks("B")]
+        self.C = [
+            _filled(c, problem.p[i], problem.d[i])
+            for i, c in zip(problem.agents, problem.blocks("C"), strict=True)
+        ]
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
         """One agent's factor, B, part of beta, rows of D; its kernel's angle and doubt."""
@@ -145,7 +182,7 @@ class Reduced:
         return np.concatenate(
             [factor.ravel(), packed(self.B[k], i), packed(side, i),
              packed(np.sum(self.A[k] ** 2, axis=1), i), D.ravel(), e,
-             [kernel.angle, float(kernel.doubtful)],
+             [kernel.angle, float(kernel.space.doubt)],
              *([] if self.packing.supports is None else [[self.packing.outside(side, i)]])]
         )  # fmt: skip
 
@@ -167,7 +204,7 @@ class Reduced:
         coupled = np.hstack([factors.transpose(1, 0, 2).reshape(m, n * wide), Bbar])
         shared = np.hstack([np.zeros((r, n * wide)), self.D])
         T = np.vstack([self.unit[:, None] * coupled, shared])
-        noise = rounding_of_rows(T.shape)
+        shape = T.shape
         if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
             T = np.asarray(np.linalg.qr(T.T, mode="r")).T
         U, s, _ = (
@@ -180,8 +217,7 @@ class Reduced:
         dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
         kept = float(self.sigma[-1] / cut) if self.rank else np.inf
         self.near_cut = {"kept": kept, "dropped": dropped}
-        unexplained = self.rank < len(s) and bool(s[self.rank] > noise * max(top, 1.0))
-        self.doubtful = self.doubtful or unexplained or self.shared.doubtful
+        self._dropped = dropped * cut / max(top, 1.0), shape
         self.frobenius = float(np.linalg.norm(T))
         self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else np.inf
 
@@ -257,7 +293,7 @@ def _norm(matrix: Array) -> float:
     return float(np.linalg.norm(matrix))
 
 
-def _powers(lengths: Array) -> Array:
+def powers(lengths: Array) -> Array:
     """Powers of two that bring lengths near one (1 for zero)."""
     safe = np.where(lengths > 0, lengths, 1.0)
     return np.asarray(np.exp2(-np.round(np.log2(safe))))

@@ -22,7 +22,7 @@ from ccmac.linalg.lanczos import Krylov
 from ccmac.linalg.ranks import RowSpace, row_space
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.problem import Problem
-from ccmac.runtime.base import Runtime
+from ccmac.runtime.base import Rider, Runtime
 
 
 class SharedEquations:
@@ -33,10 +33,7 @@ class SharedEquations:
         blocks, count = problem.blocks("D"), len(problem.agents)
         rows = list(problem.r.values())
         self.empty = "D" not in problem.present
-        right = [
-            np.zeros(k) if agent.e is None else agent.e
-            for agent, k in zip(problem.agents.values(), rows, strict=True)
-        ]
+        right = _right(problem)
         self.spaces: list[RowSpace] = []
         if access == "factor" and not self.empty:
             blocks, right, rows = self._orthonormal(blocks, right)
@@ -46,12 +43,11 @@ class SharedEquations:
         self.right = np.concatenate(right) if right else np.zeros(0)
         self.interval = (1.0, 1.0)
         self.steps = 1
-        self.target: Array = np.zeros((1, self.q))
+        self._target: Array | Rider = np.zeros((1, self.q))
         self.scale = 1.0
-        # Orthonormal vectors spanning Range(S_D), known to all, and S_D^+ target; None: semi-
-        # iterate.
+        # Orthonormal eigenvectors spanning Range(S_D), known to all; None: semi-iterate.
         self.span: Array | None = None
-        self.point: Array = self.target
+        self._values = np.zeros(0)
 
     def _orthonormal(
         self, blocks: list[Any], right: list[Array]
@@ -73,10 +69,32 @@ class SharedEquations:
         rows = np.broadcast_to(mean, (count, self.q))
         return self.family.adjoint(self.family.forward(rows)).reshape(count, self.q)
 
+    @property
+    def target(self) -> Array:
+        """mean_i D_i'e_i."""
+        if isinstance(self._target, Rider):
+            self._target = self._target.mean
+        return self._target
+
+    def _rows(self) -> Array:
+        return self.family.adjoint(self.right).reshape(len(self.problem.agents), self.q)
+
     def prepare_target(self) -> None:
         """Average D'e once (setup)."""
-        count = len(self.problem.agents)
-        self.target = self.runtime.average(self.family.adjoint(self.right).reshape(count, self.q))
+        self._target = self.runtime.average(self._rows())
+
+    def again(self, problem: Problem) -> SharedEquations:
+        """The same rows with other right-hand sides; not yet told to the others."""
+        other = copy.copy(self)
+        other.problem, right = problem, _right(problem)
+        if self.spaces:
+            right = [s.coordinates(e) for s, e in zip(self.spaces, right, strict=True)]
+        other.right = np.concatenate(right) if right else np.zeros(0)
+        return other
+
+    def tell(self) -> None:
+        """Send D'e along with the next message."""
+        self._target = self.runtime.ride(self._rows())
 
     def copied(self) -> SharedEquations:
         """The same equations, whose interval or span may be fixed apart (nothing is copied)."""
@@ -91,8 +109,7 @@ class SharedEquations:
     def homogeneous(self) -> SharedEquations:
         """The same equations with zero right-hand sides."""
         other = copy.copy(self)
-        other.target = np.zeros_like(self.target)
-        other.point = np.zeros_like(self.point)
+        other._target = np.zeros((1, self.q))
         return other
 
     def fix(self, interval: tuple[float, float], error: float) -> None:
@@ -107,15 +124,15 @@ class SharedEquations:
         values, vectors = np.linalg.eigh(krylov.tridiagonal())
         keep = values > KERNEL * values[-1]
         rotate = np.ascontiguousarray(vectors[:, keep].T)
-        self.span = rotate @ krylov.basis
-        self.point = (((self.span @ self.target[0]) / values[keep]) @ self.span)[None]
+        self.span, self._values = rotate @ krylov.basis, values[keep]
         self.interval, self.steps = (1.0, 1.0), 0
 
     def chain(self, mean: Array) -> Chain:
         """q(S_D)(S_D mean - target). Cost: ``steps`` averagings of q floats, 2 D each."""
         if self.span is not None:
             inside = (self.span @ mean[0]) @ self.span
-            return np.asarray(inside - self.point / self.scale)
+            point = ((self.span @ self.target[0]) / self._values) @ self.span
+            return np.asarray(inside - point / self.scale)[None]
         image = yield self.gram_contribution(mean)
         right = image - self.target / self.scale
         result = yield from semi_iteration_chain(
@@ -139,3 +156,11 @@ class SharedEquations:
         if not self.spaces:
             return pieces
         return [space.multipliers(v) for space, v in zip(self.spaces, pieces, strict=True)]
+
+
+def _right(problem: Problem) -> list[Array]:
+    """The e_i, zero where absent."""
+    return [
+        np.zeros(problem.r[i]) if agent.e is None else agent.e
+        for i, agent in problem.agents.items()
+    ]

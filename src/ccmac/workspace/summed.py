@@ -5,7 +5,9 @@ other rows of the same kind) its part of the KKT matrix in (z, prices of the row
 
     [[H_zz, .], [0, 0]] - [H_zx; R_i] (N_i'H_xx N_i)^{-1} [H_xz, R_i'].
 
-None of it needs to know what other agents' equations are: the sum travels with them.
+Flat directions of its quadratic (:mod:`.flats`) are no part of N_i then but unknowns of all, behind
+those of z: without curvature, with their images under R_i in the corner. None of it needs to know
+what other agents' equations are: the sum travels with them.
 Cost: q + m =: k, k(k + 3)/2 floats in the message that gathers the equations; 1 argmin.
 """
 
@@ -21,25 +23,43 @@ from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
+from ccmac.workspace.flats import Flat
 from ccmac.workspace.reduced import Kernel
 
 
 class LocalModel:
     """One agent's quadratic u'Hu/2 - g'u on its kernel; the images of (z, prices) are eliminated.
 
-    ``rows`` are R_i. Raises LinAlgError where the quadratic is not definite there.
+    ``rows`` are R_i. With ``flat`` directions z stands for (z, those of all agents), and ``along``
+    takes it to x. Raises LinAlgError where the quadratic is not definite on the rest.
     """
 
-    def __init__(self, H: Array, g: Array, kernel: Kernel, rows: Array) -> None:
+    def __init__(
+        self, H: Array, g: Array, kernel: Kernel, rows: Array, flat: Flat | None = None
+    ) -> None:
         N, point = kernel.basis, kernel.point
-        d, q = len(point), len(g) - len(point)
-        self.N, self.point, self.q = N, point, q
-        self.H_xz, self.H_zz = N.T @ H[:d, d:], H[d:, d:]
+        self.flat = flat = (
+            Flat(np.zeros((N.shape[1], 0)), np.eye(N.shape[1])) if flat is None else flat
+        )
+        d, q, more = len(point), len(g) - len(point), flat.count
+        own, self.q = slice(q + flat.first, q + flat.first + flat.basis.shape[1]), q + more
+        self.along = np.zeros((d, self.q))
+        self.along[:, own] = N @ flat.basis
+        self.N, self.point, self._own = N @ flat.rest if more else N, point, own
+        N = self.N
+        self.H_xz, self.H_zz = np.zeros((N.shape[1], self.q)), np.zeros((self.q, self.q))
+        self.H_xz[:, :q], self.H_zz[:q, :q] = N.T @ H[:d, d:], H[d:, d:]
         self.factor = scipy.linalg.cho_factor(N.T @ H[:d, :d] @ N) if N.shape[1] else None
-        self.g_x, self.g_z = N.T @ (g[:d] - H[:d, :d] @ point), g[d:] - H[d:, :d] @ point
+        left = g[:d] - H[:d, :d] @ point
+        self.g_x, self.g_z = N.T @ left, self.along.T @ left
+        self.g_z[:q] += g[d:] - H[d:, :d] @ point
         self._take(rows)
 
     def _take(self, rows: Array) -> None:
+        self.corner = np.zeros((len(rows), self.q))
+        if self.flat.count:
+            self.corner[:, self._own] = rows @ self.flat.basis
+            rows = rows @ self.flat.rest
         self.rows = rows
         self.side = np.hstack([self.H_xz, rows.T])
         self.solved = self.solve(self.side)
@@ -60,6 +80,9 @@ class LocalModel:
         """This agent's part of the KKT matrix in (z, prices)."""
         part = -self.side.T @ self.solved
         part[: self.q, : self.q] += self.H_zz
+        if self.flat.count:
+            part[self.q :, : self.q] += self.corner
+            part[: self.q, self.q :] += self.corner.T
         return np.asarray(part)
 
     def triangle(self) -> Array:
@@ -73,13 +96,13 @@ class LocalModel:
 
     def x(self, z: Array, prices: Array) -> Array:
         """x that minimises at (z, prices)."""
-        return np.asarray(self.point + self.N @ self.inner(z, prices))
+        return np.asarray(self.point + self.N @ self.inner(z, prices) + self.along @ z)
 
     def residual(self, z: Array, prices: Array) -> Array:
         """This agent's part of what the equations in (z, prices) lack."""
         y = self.inner(z, prices)
-        slope = self.g_z - self.H_zz @ z - self.H_xz.T @ y
-        return np.concatenate([slope, -self.rows @ y])
+        slope = self.g_z - self.H_zz @ z - self.H_xz.T @ y - self.corner.T @ prices
+        return np.concatenate([slope, -self.rows @ y - self.corner @ z])
 
 
 def residuals(models: Sequence[LocalModel], z: Array, prices: Array) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.blocks import has_entries
+from ccmac.linalg.blocks import has_entries, stored_rows
 from ccmac.problem import Problem
 
 Supports = NDArray[np.bool_]
@@ -23,13 +23,15 @@ FEW = 0.5  # share of all rows that the longest support may have
 BITS = 48  # in one float, exactly
 
 
-def told(problem: Problem) -> Array:
-    """The rows of the owned agents, 48 to a float."""
+def told(problem: Problem, multiples: Array) -> Array:
+    """The rows of the owned agents, 48 to a float; ``multiples`` c_i where B_i = c_i I."""
     m = problem.m if problem.m >= LEAST else 0
     rows = np.zeros((len(problem.agents), m), dtype=bool)
     for k, agent in enumerate(problem.agents.values()):
         if m:
-            rows[k] = _touched(agent.A, m) | _touched(agent.B, m)
+            rows[k] = bool(multiples[k] > 0 or multiples[k] < 0) or (
+                _touched(agent.A, m) | _touched(agent.B, m)
+            )
     return words(rows)
 
 
@@ -58,7 +60,7 @@ def _touched(block: Any, m: int) -> Supports:
     if block is None or not has_entries(block):
         return np.full(m, block is not None)
     if is_sparse(block):
-        return np.asarray(abs(block).sum(axis=1)).ravel() > 0
+        return stored_rows(block)
     return np.asarray((block != 0).any(axis=1))
 
 

@@ -21,13 +21,14 @@ def main(name: str, scheme: str, folder: Path) -> None:
     sent: list[tuple[str, int, np.ndarray]] = []
     audit = Audit(lambda kind, peer, payload: sent.append((kind, peer, payload.copy())))
     runtime = Mpi(network, averaging=averaging.by_name(network, scheme), audit=audit)
+    opened = len(sent)
     block = np.add.outer(np.arange(8.0), np.zeros(WIDTH))[runtime.owned.start : runtime.owned.stop]
     runtime.mix(block)
     runtime.average(block)
     runtime.total(block[:, :1])
     runtime.collect([np.full(3, float(agent)) for agent in runtime.owned])
     report = runtime.audit_report()
-    first = [row for kind, _, row in sent if kind == "halo"][: len(runtime.peers)]
+    first = [row for kind, _, row in sent[opened:] if kind == "halo"][: len(runtime.peers)]
     np.savez(
         folder / f"sent-{runtime.rank}.npz",
         agents=np.concatenate([rows[:, 0] for rows in first] or [np.zeros(0)]),

@@ -1,31 +1,41 @@
-"""One rank of a vertical run: ``vfl_party.py COMMAND FOLDER PARTY...``; rank i is the i-th party.
+"""One process of a vertical run: ``vfl_party.py COMMAND FOLDER PARTY...``.
 
-Writes down which tables the process opened, in FOLDER/PARTY.opened.
+With several parties it is one rank of an MPI job, rank i the i-th of them; with one it is that
+party, which talks over links. Writes down which files of FOLDER the process opened, by whatever
+call, in FOLDER/PARTY.opened.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
+command, folder, *parties = sys.argv[1:]
 opened: set[str] = set()
+WATCHED = os.path.realpath(folder) + os.sep
 
 
 def watch(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and str(arguments[0]).endswith(".csv") and arguments[1] in ("r", "rb", None):
-        opened.add(Path(str(arguments[0])).name)
+    if event == "open" and isinstance(arguments[0], str | bytes):
+        path = os.path.realpath(os.fsdecode(arguments[0]))
+        if path.startswith(WATCHED) and not os.path.isdir(path):
+            opened.add(path.removeprefix(WATCHED))
 
 
 sys.addaudithook(watch)
 
-from mpi4py import MPI  # noqa: E402
+rank = 0
+if len(parties) > 1:
+    from mpi4py import MPI
+
+    rank = MPI.COMM_WORLD.Get_rank()
 
 from ccmac.cli.main import main  # noqa: E402
 
-command, folder, *parties = sys.argv[1:]
-party = parties[MPI.COMM_WORLD.Get_rank()]
+party = parties[rank]
 code = main(["vfl", command, str(Path(folder) / f"{party}.toml")])
-tables = sorted(name for name in opened if not name.startswith(("scores", "predictions", ".")))
-Path(folder, f"{party}.opened").write_text(" ".join(tables), encoding="utf-8")
+seen = sorted(opened)
+Path(folder, f"{party}.opened").write_text("\n".join(seen), encoding="utf-8")
 sys.exit(code)

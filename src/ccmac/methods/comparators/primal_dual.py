@@ -30,8 +30,8 @@ from ccmac.methods.base import Method, Prepared, RealizedIteration, Request, Sta
 from ccmac.methods.comparators.tuning import TUNE, refuse_both, tuned
 from ccmac.methods.options import option
 from ccmac.methods.realized import CERTIFICATES
-from ccmac.realizations.averaged.build import Wanted, averaged
-from ccmac.realizations.averaged.choices import Aim, Fixed
+from ccmac.realizations.averaged.build import averaged
+from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
 from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.objective import proximal
 from ccmac.workspace import Workspace

@@ -27,7 +27,7 @@ from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import correction_interval
-from ccmac.methods.base import State, rows, vector
+from ccmac.methods.base import State, known, rows, vector
 from ccmac.methods.continuation.steps import Correction, StageSteps, stage_step
 from ccmac.methods.convex import ProvedIteration, adapted_weight, next_adaptation
 from ccmac.runtime.space import lengths
@@ -52,7 +52,7 @@ class PracticalState(State):
     p: Array = vector()
     centre: Array = vector()
     p_centre: Array = vector()
-    history: Array = rows()
+    history: Array = known()
     told: Array = rows()
     nu: float = 0.0
     weight: float = 0.0

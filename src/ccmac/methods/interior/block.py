@@ -21,18 +21,19 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from numpy.typing import NDArray
 
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
 from ccmac.methods.interior.own import DENSE, OwnPoint, OwnRows
-from ccmac.methods.interior.sides import Newton, Sides
+from ccmac.methods.interior.sides import Sides
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace.reduced import Kernel
 
 RHO = 1e-8  # curvature of a proximal term; its inverse times eps is what sums lose
 DELTA = 1e-10  # its counterpart on rows: dependent ones
 FLAT = 1e-9  # singular values below this share of the largest: a direction without curvature
-LARGE = 1500  # the same where its own rows have an orthonormal form, which is dense
-PARTS = 3  # right-hand sides known at once: of the residuals, of t = 0, of t = 1
+LARGE = 1500  # unknowns up to which a block with an orthonormal form of its rows is dense
 
 
 class Block:
@@ -54,6 +55,7 @@ class Block:
         self.fixed = np.flatnonzero(lower == upper)
         E, self.F, self.f = self._rows(lower[self.fixed])
         lower[self.fixed], upper[self.fixed] = -np.inf, np.inf
+        self.wide = d + np.flatnonzero(np.isinf(lower[d:]))  # free slacks: in all rows of a term
         self.sides, self.flat = Sides(lower, upper), np.zeros((self.size, 0))
         self.small = self.size + len(self.f) <= (LARGE if self.own.scale is None else DENSE)
         self.E: Any = dense(E) if self.small else E
@@ -171,99 +173,22 @@ class Block:
         both = sp.block_array(
             [[top, self.E.T], [self.E, -DELTA * sp.eye_array(rows)]], format="csc"
         )
-        lu = spla.splu(both)
-        return lambda v: np.asarray(lu.solve(v))
+        return bordered(both, self.wide)
 
 
-class Elimination:
-    """One agent's Newton equations at one iterate; ``lam`` are the prices of the unit rows."""
+def bordered(M: Any, wide: NDArray[np.int64]) -> Callable[[Array], Array]:
+    """v -> M^{-1} v; columns ``wide``, which would fill the factors, are eliminated last."""
+    rest = np.setdiff1d(np.arange(M.shape[0]), wide)
+    if not len(wide):
+        return spla.splu(M).solve
+    lu, border = spla.splu(M[rest][:, rest]), dense(M[rest][:, wide])
+    across = lu.solve(border)
+    last = dense(M[wide][:, wide]) - border.T @ across
 
-    def __init__(
-        self, block: Block, point: OwnPoint, z: Array, lam: Array, tau: float,
-        newton: Newton | None = None,
-    ) -> None:  # fmt: skip
-        self.block, self.point, self.z, self.tau = block, point, z, tau
-        self.k = block.q + len(lam)
-        y, nu, sides = point.y, point.nu, block.sides
-        self.newton = newton or Newton.at(sides, y, point.s, point.v, tau)
-        on_y, on_z = block.slope(y, z)
-        self.r_y = on_y - block.g_y * tau + block.E.T @ nu - sides.spread(sides.sign * point.v)
-        self.r_y[: block.d] += block.A.T @ lam
-        self.r_E = block.E @ y + block.F @ z - block.f * tau
-        self.bend = float(y @ on_y + z @ on_z)
-        self.linear = float(block.g_y @ y + block.g_z @ z)
-        gap = self.bend / tau - self.linear + float(block.f @ nu - sides.signed_bound @ point.v)
-        self.own = np.concatenate(
-            [on_z - block.g_z * tau + block.F.T @ nu, block.A @ y[: block.d], [gap]]
-        )  # this agent's share of the residuals of z, lambda, tau
-        tilt = self.newton.tilt
-        column = np.concatenate([-block.g_y - tilt, -block.f])
-        self.row = np.concatenate([2 / tau * on_y - block.g_y + tilt, block.f])
-        self.row_z = 2 / tau * on_z - block.g_z
-        self.W = block.W[:, block.support]
-        self.solve = block.factorized(self.newton.diagonal)
-        self.solved = self.solve(np.column_stack([self.W, column]))
+    def solve(v: Array) -> Array:
+        out, inner = np.empty_like(v), lu.solve(v[rest])
+        out[wide] = np.linalg.solve(last, v[wide] - border.T @ inner)
+        out[rest] = inner - across @ out[wide]
+        return out
 
-    def right(self, part: int) -> Array:
-        """The agent's own right-hand side: of the residuals (0), of t = 0 (1), of t = 1 (2)."""
-        on_y, _ = self.newton.right(self.newton.parts[part])
-        if part:
-            return np.concatenate([on_y, np.zeros(len(self.r_E))])
-        return np.concatenate([on_y - self.r_y, -self.r_E])
-
-    def eliminated(self, right: Array, on_tau: float) -> Array:
-        """What a right-hand side of its own leaves of the common one."""
-        solved, share = self.solve(right), np.zeros(self.k + 1)
-        share[self.block.support] = -self.W.T @ solved
-        share[-1] = on_tau - self.row @ solved
-        return share
-
-    def vectors(self) -> list[Array]:
-        """Column and row of tau, three right-hand sides."""
-        block, k = self.block, self.k
-        column, row = np.zeros(k), np.zeros(k + 1)
-        column[block.support] = -self.W.T @ self.solved[:, -1]
-        column[: block.q] -= block.g_z
-        inner = -self.row @ self.solved
-        row[block.support], row[k] = inner[:-1], inner[-1]
-        row[: block.q] += self.row_z
-        row[k] += self.newton.corner - self.bend / self.tau**2
-        rights = []
-        for part, a in enumerate(self.newton.parts):
-            on_tau = float(block.sides.signed_bound @ a)
-            rights.append(self.eliminated(self.right(part), on_tau))
-        rights[0] -= self.own
-        return [column, row, *rights]
-
-    def facts(self) -> Array:
-        """Sums of squares and products, and the residuals' shares."""
-        squares = float(self.r_y @ self.r_y), float(self.r_E @ self.r_E)
-        pairs = float(self.point.s @ self.point.v), float(self.block.sides.count)
-        return np.array([*squares, self.bend, self.linear, *pairs, *self.own])
-
-    def curved(self, dy: Array, dz: Array, dtau: float) -> float:
-        """||dw - (w/tau) dtau||_H^2 / tau: what w'Hw/tau keeps to second order."""
-        along = dtau / self.tau
-        dy, dz = dy - along * self.point.y, dz - along * self.z
-        on_y, on_z = self.block.slope(dy, dz)
-        return float(dy @ on_y + dz @ on_z) / self.tau
-
-    def step(self, weights: Array, second: Array, dc: Array, dxi: Array) -> OwnPoint:
-        """The agent's part of the step that goes with dc = (dz, dlambda, dtau) and dxi.
-
-        ``weights`` of the three right-hand sides and ``second``, a of the second order.
-        """
-        block, parts = self.block, self.newton.parts
-        a = sum((w * p for w, p in zip(weights, parts, strict=True)), second)
-        right = sum(w * self.right(part) for part, w in enumerate(weights))
-        right[: block.size] += self.newton.right(second)[0]
-        common = np.append(dc[block.support], dc[-1])
-        both = self.solve(right) - self.solved @ common
-        dy, dnu = both[: block.size] + block.flat @ dxi, both[block.size :]
-        ds, dv = self.newton.steps(a, dy, float(dc[-1]), float(weights[0]))
-        return OwnPoint(dy, dnu, ds, dv)
-
-
-def dense(matrix: Any) -> Array:
-    """As an array."""
-    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
+    return solve

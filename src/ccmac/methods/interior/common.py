@@ -44,6 +44,11 @@ class Common:
     tau: float
     kappa: float
 
+    def moved(self, step: Common, alpha: float) -> Common:
+        """A step of length alpha."""
+        pairs = zip(vars(self).values(), vars(step).values(), strict=True)
+        return Common(*(a + alpha * b for a, b in pairs))
+
 
 class Equations:
     """The static part: whitened rows, bounds on z, flat directions."""

@@ -21,10 +21,10 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration
-from ccmac.methods.interior.block import PARTS, Elimination
 from ccmac.methods.interior.common import Common, Solver
+from ccmac.methods.interior.elimination import PARTS, Elimination
+from ccmac.methods.interior.guided import begun, guided
 from ccmac.methods.interior.own import OwnPoint
-from ccmac.methods.interior.settling import MUS, begun, settled
 from ccmac.methods.interior.sides import Newton, longest
 from ccmac.methods.interior.state import Agents, InteriorState
 from ccmac.methods.interior.steps import Iterate, Second, Step
@@ -49,10 +49,11 @@ class Interior(Agents, Iteration[InteriorState]):
 
     # -- a step ------------------------------------------------------------------------------------
     def step(self, state: InteriorState) -> InteriorState:
-        """Predictor, corrector, one step; a settling step where a warm start is being tried."""
+        """Predictor, corrector, one step; another kind of step where a warm start is tried."""
         if state.warm:
-            if state.warm <= len(MUS):
-                return settled(self, state, MUS[state.warm - 1])
+            found = guided(self, state)
+            if found is not None:
+                return found
             state = replace(self.inside(), count=state.count)
         equations, common, points = self.equations, self.common(state), self.points(state)
         self.work.ledger.charge(argmins=1)
@@ -69,16 +70,16 @@ class Interior(Agents, Iteration[InteriorState]):
         first = at.step(np.array([1.0, 1.0, 0.0]), at.none)
         reach, second = self._second(at, points, first)
         sigma = (1.0 - reach) ** 3
-        found = at.step(np.array([1.0 - sigma, 1.0, sigma * mu]), second)
-        alpha = min(1.0, FRACTION * self._length(common, found, self._lengths(points, found)))
+        last = at.step(np.array([1.0 - sigma, 1.0, sigma * mu]), second)
+        alpha = min(1.0, FRACTION * self._length(common, last, self._lengths(points, last)))
         if not alpha > 0.0:
             return replace(state, length=0.0, count=state.count + 1)
-        left, tau = 1.0 - alpha * (1.0 - sigma), common.tau + alpha * found.dtau
+        left, tau = 1.0 - alpha * (1.0 - sigma), common.tau + alpha * last.dtau
         off = equations.top.T @ facts[FACTS + equations.q : -1]
         off += equations.residual(common)[equations.mu]
         return self.packed(
-            [p.moved(s, alpha) for p, s in zip(points, found.own, strict=True)],
-            found.moved(common, equations, alpha),
+            [p.moved(s, alpha) for p, s in zip(points, last.own, strict=True)],
+            last.moved(common, equations, alpha),
             primal=left * float(np.sqrt(facts[1] + off @ off)), gap=mu * left * sides / tau**2,
             value=0.5 * float(facts[2]) / common.tau**2 - float(facts[3]) / common.tau,
             length=float(alpha), count=state.count + 1,
@@ -89,10 +90,9 @@ class Interior(Agents, Iteration[InteriorState]):
     ) -> tuple[Solver, list[Array], Array]:
         """The common system, its right-hand sides and the facts: one averaging."""
         equations, k = self.equations, self.k
-        S, rest = self.summed(
-            [e.block.schur(e.solved[:, :-1]) for e in parts],
-            [np.concatenate([*e.vectors(), e.facts()]) for e in parts],
-        )
+        matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
+        vectors = [np.concatenate([*e.vectors(), e.facts()]) for e in parts]
+        ((S, rest),) = self.summed((matrices, vectors))
         column, row, *shares, facts = np.split(rest, np.cumsum([k, *[k + 1] * (1 + PARTS)]))
         solver = Solver(equations.matrix(S, column, row, newton, common), equations.signs)
         rights = [

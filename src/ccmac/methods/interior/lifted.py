@@ -23,8 +23,11 @@ class Lifted(Interior):
     def start(
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
     ) -> InteriorState:
-        """Inside; prices are those of the whole problem's rows and do not help here."""
-        return self.inside()
+        """With t = Q'z, and prices Q'y of the small problem's rows."""
+        if dual is None or price is None:
+            return self.inside()
+        Q = self.lift.Q
+        return super().start(x, (Q.T @ z[0])[None], dual, Q.T @ price)
 
     def point(self, state: InteriorState) -> tuple[Array, Array]:
         """x as it is, z = Q t."""
@@ -42,7 +45,7 @@ class LiftedStop(DualityStop):
         assert isinstance(iteration, Lifted)
         lift, goal, runtime = iteration.lift, self.goal, iteration.runtime
         x, t = Interior.point(iteration, state)
-        prices, z = iteration.prices(state, state.tau), lift.lifted(t[0])
+        prices, z = iteration.prices(state, state.tau), runtime.common(lift.lifted(t[0]))
         slopes = np.stack([
             slope(getattr(agent.objective, "z_part", None), z, terms[-len(z) :], lift.shares[i])
             for (i, agent), terms in zip(self.whole.agents.items(), prices.terms, strict=True)

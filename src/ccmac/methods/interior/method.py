@@ -144,10 +144,10 @@ class CrossIpm(Method):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Gather bounds and supports; long rows are brought to their range first."""
-        if work.reduced is not None:
-            return self._prepared(work, work.reduced, request)
         if work.compressible:
             return self._lifted(work, request)
+        if work.reduced is not None:
+            return self._prepared(work, work.reduced, request)
         raise MethodRefused(
             "method cross-ipm needs equations small enough to be known to all "
             f"(m = {work.problem.m}, q = {work.problem.q}), or a squared loss of few columns; use "

@@ -1,105 +1,111 @@
 """Settling: which bounds are active is guessed, and the equations that follow are solved at once.
 
-A step solves Newton's equations of the optimality conditions with every bound's complementarity as
-one smooth equation (:class:`.sides.Smoothed`), tau = 1. Prices may have any sign and slacks follow
-the point, so that a step is never shortened and needs no message but the sum of its matrix. With
-mu = 0 it is an active-set step: where the guess is right it ends at the solution itself, prices
-included, to the accuracy of the linear algebra (Chen and Harker, 1993; Hintermueller, Ito and
-Kunisch, 2002). It converges locally only: it is tried from a point with prices, and what it finds
-is proved like anything else. Cost of a step: 1 local factorization, 1 averaging.
+A step solves the optimality conditions with slacks and prices that exclude each other
+(:class:`.sides.Exclusive`), tau = 1, linearized. Prices may have any sign and slacks follow the
+point, so that a step needs no message but the sum of its matrix. With the active bounds guessed it
+ends at the solution itself where the guess is right, prices included, to the accuracy of the linear
+algebra (Hintermueller, Ito and Kunisch, 2002); what it finds is proved like anything else.
+Cost of a step: 1 local factorization, 1 averaging.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.methods.interior.block import Elimination
 from ccmac.methods.interior.common import Common, Solver
+from ccmac.methods.interior.elimination import Elimination
 from ccmac.methods.interior.own import OwnPoint
-from ccmac.methods.interior.sides import Sides, Smoothed
+from ccmac.methods.interior.sides import Exclusive
 from ccmac.methods.interior.state import Agents, InteriorState
 
-MUS = (1e-6, 1e-8, 0.0, 0.0, 0.0)  # of the steps from a warm start
-WORSE = 1e3  # times as far from optimal as the best step before: it will not settle
+
+@dataclass(frozen=True)
+class Lacking:
+    """What the agents' equations lack, summed: shares of the common ones, squares of their own."""
+
+    agents: Agents
+    own: Array
+    square: float
+
+    def slope(self, c: Common) -> Array:
+        """Of the Lagrangian in z."""
+        equations = self.agents.equations
+        return np.asarray(self.own[: equations.q] + equations.residual(c)[equations.z])
+
+    def far(self, c: Common) -> float:
+        """Sum of squares of what all equations but those of slacks and prices lack."""
+        equations = self.agents.equations
+        rows = equations.top.T @ self.own[equations.q : -1] + equations.residual(c)[equations.mu]
+        slope = self.slope(c)
+        return self.square + float(slope @ slope + rows @ rows)
 
 
-def begun(agents: Agents, x: Array, z: Array, dual: Array, price: Array) -> InteriorState:
-    """The state at (x, z) with K'lambda in ``dual`` (user units) and the coupled ``price``."""
-    equations, reduced, space = agents.equations, agents.reduced, agents.space
-    points, unit = [], agents.unit
-    for k, block in enumerate(agents.blocks):
-        along = unit * space.x_of(space.x(dual), k)
-        points.append(block.near(space.x_of(x, k), z, along))
-    rows = np.zeros(len(reduced.U))
-    m = len(reduced.unit)
-    rows[:m] = unit * price[:m] / reduced.unit
-    mu, sides = reduced.sigma * (reduced.U.T @ rows), equations.sides
-    none = np.zeros(sides.count)
-    common = Common(z, mu, np.zeros(len(equations.fixed)), none, none, 1.0, 0.0)
-    return agents.packed(points, common, warm=1)
+@dataclass(frozen=True)
+class Linearized(Lacking):
+    """The linearized conditions at a point, summed; ``told`` are sums that rode along."""
+
+    parts: list[Elimination]
+    S: Array
+    share: Array
+    told: Array
+
+    @classmethod
+    def at(
+        cls, agents: Agents, *sets: tuple[list[Elimination], list[Array]]
+    ) -> list[Linearized]:  # fmt: skip
+        """Of each set of eliminations, with what rides on it; one averaging for all."""
+        agents.work.ledger.charge(argmins=len(sets))
+        found, k = [], agents.k
+        told = [
+            (
+                [e.block.schur(e.solved[:, :-1]) for e in parts],
+                [np.append(_shares(e), numbers) for e, numbers in zip(parts, riding, strict=True)],
+            )
+            for parts, riding in sets
+        ]
+        for (parts, _), (S, total) in zip(sets, agents.summed(*told), strict=True):
+            share, own, square, rode = np.split(total, np.cumsum([k + 1, k + 1, 1]))
+            found.append(cls(agents, own, float(square[0]), parts, S, share, rode))
+        return found
+
+    def step(self, c: Common, newton: Exclusive) -> tuple[list[OwnPoint], Common]:
+        """(the agents' steps, everybody's) from the point with the common part c."""
+        equations, zero = self.agents.equations, np.zeros(self.agents.k + 1)
+        right = equations.right(self.share, newton, newton.shift) - equations.residual(c)
+        matrix = equations.matrix(self.S, zero[:-1], zero, newton, c)
+        dc = np.append(Solver(matrix, equations.signs).inner(right[:-1]), 0.0)
+        told, xi, steps = equations.told(dc), dc[equations.xi], []
+        for e, at in zip(self.parts, self.agents.flat_of, strict=True):
+            none = np.zeros(e.block.sides.count)
+            steps.append(e.step(np.ones(1), none, told, xi[at]))
+        ds, dv = newton.steps(newton.shift, dc[equations.z], 0.0, 1.0)
+        common = Common(
+            dc[equations.z], dc[equations.mu], dc[equations.phi], ds, dv, 0.0, 0.0
+        )  # fmt: skip
+        return steps, common
 
 
-def settled(agents: Agents, state: InteriorState, mu: float) -> InteriorState:
-    """One step from the point and the prices of ``state``, over its tau.
-
-    ``gap`` of the new state is how far the old one was from the optimality conditions.
-    """
-    equations, scale = agents.equations, state.tau
+def settled(agents: Agents, state: InteriorState) -> InteriorState:
+    """One step with the active bounds guessed, from the point and the prices of ``state``."""
+    scale, equations = state.tau, agents.equations
     c = agents.common(state)
-    before = Common(
-        c.z / scale, c.mu / scale, c.phi / scale, c.s / scale, c.v / scale, 1.0, 0.0
-    )  # fmt: skip
-    agents.work.ledger.charge(argmins=1)
-    lam, k, points, parts = equations.lam(before.mu), agents.k, [], []
+    z, mu, phi, v = (part / scale for part in (c.z, c.mu, c.phi, c.v))
+    before = Common(z, mu, phi, equations.sides.slack(z, 1.0), v, 1.0, 0.0)
+    lam, points, parts = equations.lam(mu), [], []
     for block, p in zip(agents.blocks, agents.points(state), strict=True):
-        points.append(OwnPoint(*(v / scale for v in (p.y, p.nu, p.s, p.v))))
-        newton = Smoothed.near(block.sides, points[-1].y, points[-1].v, mu)
+        y = p.y / scale
+        points.append(OwnPoint(y, p.nu / scale, block.sides.slack(y, 1.0), p.v / scale))
+        newton = Exclusive.guessed(block.sides, points[-1].s, points[-1].v)
         parts.append(Elimination(block, points[-1], before.z, lam, 1.0, newton))
-    S, total = agents.summed(
-        [e.block.schur(e.solved[:, :-1]) for e in parts], [_message(e) for e in parts]
-    )
-    share, own, lack = total[: k + 1], total[k + 1 : -1], float(total[-1])
-    if state.warm == 1:  # nobody could know the prices of the bounds on z
-        slope = own[: equations.q] + equations.residual(before)[equations.z]
-        before = replace(before, v=priced(equations.sides, slope))
-    newton = Smoothed.near(equations.sides, before.z, before.v, mu)
-    residual, zero = equations.residual(before), np.zeros(k + 1)
-    right = equations.right(share, newton, newton.shift) - residual
-    solver = Solver(equations.matrix(S, zero[:-1], zero, newton, before), equations.signs)
-    dc = np.append(solver.inner(right[:-1]), 0.0)
-    told, xi, moved = equations.told(dc), dc[equations.xi], []
-    for e, p, at in zip(parts, points, agents.flat_of, strict=True):
-        none = np.zeros(e.block.sides.count)
-        end = p.moved(e.step(np.ones(1), none, told, xi[at]), 1.0)
-        moved.append(replace(end, s=e.block.sides.slack(end.y, 1.0)))
-    _, dv = newton.steps(newton.shift, dc[equations.z], 0.0, 1.0)
-    z = before.z + dc[equations.z]
-    after = Common(
-        z, before.mu + dc[equations.mu], before.phi + dc[equations.phi],
-        equations.sides.slack(z, 1.0), before.v + dv, 1.0, 0.0,
-    )  # fmt: skip
-    off = np.append(
-        own[: equations.q] + residual[equations.z],
-        equations.top.T @ own[equations.q : -1] + residual[equations.mu],
-    )
-    far = float(np.sqrt(lack + newton.lack + off @ off))
-    hopeless = not far <= WORSE * max(state.gap, 1e-12) or not np.isfinite(dc).all()
-    return agents.packed(
-        moved, after, gap=min(far, state.gap), count=state.count + 1,
-        warm=len(MUS) + 2 if hopeless else state.warm + 1,
-    )  # fmt: skip
+    (linear,) = Linearized.at(agents, (parts, [np.zeros(0)] * len(parts)))
+    steps, step = linear.step(before, Exclusive.guessed(equations.sides, before.s, before.v))
+    moved = [p.moved(d, 1.0) for p, d in zip(points, steps, strict=True)]
+    return replace(agents.packed(moved, before.moved(step, 1.0)), count=state.count)
 
 
-def _message(e: Elimination) -> Array:
+def _shares(e: Elimination) -> Array:
     """What an agent adds to the right-hand side, its residuals' shares, how far it is."""
-    assert isinstance(e.newton, Smoothed)
-    lack = float(e.r_y @ e.r_y + e.r_E @ e.r_E) + e.newton.lack
-    return np.concatenate([e.eliminated(e.right(0), 0.0) - e.own, e.own, [lack]])
-
-
-def priced(sides: Sides, slope: Array) -> Array:
-    """Prices of bounds that balance a slope of the Lagrangian."""
-    return np.asarray(np.maximum(sides.sign * slope[sides.at], 0.0))
+    return np.concatenate([e.eliminated(e.right(0), 0.0) - e.own, e.own, [e.square]])

@@ -100,34 +100,41 @@ class Newton:
 
 
 @dataclass(frozen=True)
-class Smoothed(Newton):
-    """Newton's equation for s + v = sqrt((s - v)^2 + 4 mu), which is s v = mu with s, v > 0.
+class Exclusive(Newton):
+    """Newton's equation for s and v that exclude each other, tau = 1.
 
-    Slacks follow w and prices may have any sign, so that no step has to be shortened; with mu = 0
-    it is the active-set guess s < v. ``shift`` is its a.
+    Slacks follow w and prices may have any sign, so that no step has to be shortened to stay
+    inside. ``shift`` is its a.
     """
 
     shift: Array
 
     @classmethod
-    def near(cls, sides: Sides, w: Array, v: Array, mu: float) -> Smoothed:
-        """At the vector w with prices v."""
-        s = sides.slack(w, 1.0)
-        apart = s - v
-        root = np.maximum(np.sqrt(apart * apart + 4.0 * mu), TINY)
-        on_v = np.maximum(1.0 + apart / root, 2.0 / STIFF)
-        theta = (1.0 - apart / root) / on_v
-        return cls(sides, s, v, np.zeros(len(s)), theta, (root - s - v) / on_v)
+    def guessed(cls, sides: Sides, s: Array, v: Array) -> Exclusive:
+        """min(s, v) = 0: the bounds with s < v are active."""
+        active = s < v
+        theta = np.where(active, STIFF, 0.0)
+        return cls(sides, s, v, np.zeros(len(s)), theta, np.where(active, -STIFF * s, -v))
+
+    @classmethod
+    def balanced(cls, sides: Sides, s: Array, v: Array, weight: float, mu: float) -> Exclusive:
+        """s + u = sqrt(s^2 + u^2 + 2 mu) for u = weight v, which is s u = mu with s, u >= 0."""
+        u = weight * v
+        root = np.maximum(np.sqrt(s * s + u * u + 2.0 * mu), TINY)
+        on_v = weight * np.maximum(1.0 - u / root, 1.0 / STIFF)
+        theta = (1.0 - s / root) / on_v
+        return cls(sides, s, v, np.zeros(len(s)), theta, (root - s - u) / on_v)
 
     @property
     def parts(self) -> list[Array]:
         """All of it is residual."""
         return [self.shift]
 
-    @property
-    def lack(self) -> float:
-        """sum of min(s, v)^2: how far slacks and prices are from excluding each other."""
-        return float(np.sum(np.minimum(self.s, self.v) ** 2))
+
+def unbalanced(s: Array, v: Array, weight: float, mu: float) -> float:
+    """Sum of squares of what :meth:`Exclusive.balanced` makes zero (Fischer, 1992)."""
+    u = weight * v
+    return float(np.sum((s + u - np.sqrt(s * s + u * u + 2.0 * mu)) ** 2))
 
 
 def longest(value: Array, step: Array) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ccmac.certificates.duality import Prices
 from ccmac.inputs import Array
-from ccmac.methods.base import State, rows
+from ccmac.methods.base import State, known, rows
 from ccmac.methods.interior.block import Block
 from ccmac.methods.interior.common import Common, Equations
 from ccmac.methods.interior.own import OwnPoint
@@ -29,11 +29,17 @@ class InteriorState(State):
 
     ``primal`` is the norm of the equations' residuals and ``gap`` the duality gap expected after
     the step (cost scaled), ``value`` the cost before it, ``length`` the step's. ``warm`` is 0 for
-    an interior point, else the number of the settling step to come (:mod:`.settling`).
+    an interior point, else the number of the step to come from a warm start: then ``way`` and
+    ``common_way`` are the step that led here, ``guess`` and ``common_guess`` a second point, and
+    the rest is as :mod:`.guided` says.
     """
 
     own: Array = rows()
-    common: Array = rows()
+    common: Array = known()
+    way: Array = rows()
+    common_way: Array = known()
+    guess: Array = rows()
+    common_guess: Array = known()
     tau: float = 1.0
     kappa: float = 1.0
     primal: float = np.inf
@@ -42,6 +48,9 @@ class InteriorState(State):
     length: float = 1.0
     count: int = 0
     warm: int = 0
+    weight: float = 1.0
+    mu: float = 0.0
+    mu_next: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -98,28 +107,59 @@ class Agents:
         mu, phi = np.zeros(equations.rank), np.zeros(len(equations.fixed))
         return self.packed(points, Common(mid, mu, phi, s, 1.0 / s, 1.0, 1.0))
 
-    def packed(self, points: list[OwnPoint], common: Common, **numbers: Any) -> InteriorState:
+    def packed(
+        self, points: list[OwnPoint], common: Common,
+        way: tuple[list[OwnPoint], Common] | None = None,
+        guess: tuple[list[OwnPoint], Common] | None = None, **numbers: Any,
+    ) -> InteriorState:  # fmt: skip
+        """The state at a point; on its ``way`` and with a ``guess`` where it is a warm start's."""
+        steps, second = self._pair(points, common, way), self._pair(points, common, guess)
+        both = self._rows(points), _row(common), *steps, *second
+        return InteriorState(*both, common.tau, common.kappa, **numbers)
+
+    def _pair(
+        self, points: list[OwnPoint], common: Common, pair: tuple[list[OwnPoint], Common] | None
+    ) -> tuple[Array, Array]:
+        """As rows; zero where there is none."""
+        if pair is None:
+            return np.zeros_like(self._rows(points)), np.zeros_like(_row(common))
+        return self._rows(pair[0]), _row(pair[1])
+
+    def _rows(self, points: list[OwnPoint]) -> Array:
         own = np.zeros((len(points), self.setup.width))
         for row, p in zip(own, points, strict=True):
             flat = np.concatenate([p.y, p.nu, p.s, p.v])
             row[: len(flat)] = flat
-        shared = np.concatenate([common.z, common.mu, common.phi, common.s, common.v])
-        return InteriorState(own, shared[None], common.tau, common.kappa, **numbers)
+        return own
 
     def points(self, state: InteriorState) -> list[OwnPoint]:
         """The agents' unknowns."""
+        return self._points(state.own)
+
+    def common(self, state: InteriorState) -> Common:
+        """Everybody's unknowns."""
+        return self._common(state.common, state.tau, state.kappa)
+
+    def way(self, state: InteriorState) -> tuple[list[OwnPoint], Common]:
+        """The last step from a warm start."""
+        return self._points(state.way), self._common(state.common_way, 0.0, 0.0)
+
+    def guess(self, state: InteriorState) -> tuple[list[OwnPoint], Common]:
+        """The second point of a warm start."""
+        return self._points(state.guess), self._common(state.common_guess, 1.0, 0.0)
+
+    def _points(self, own: Array) -> list[OwnPoint]:
         found = []
-        for row, block in zip(state.own, self.blocks, strict=True):
+        for row, block in zip(own, self.blocks, strict=True):
             sizes = [block.size, len(block.f), block.sides.count, block.sides.count]
             found.append(OwnPoint(*np.split(row, np.cumsum(sizes))[:4]))
         return found
 
-    def common(self, state: InteriorState) -> Common:
-        """Everybody's unknowns."""
+    def _common(self, row: Array, tau: float, kappa: float) -> Common:
         equations = self.equations
         sizes = [equations.q, equations.rank, len(equations.fixed), equations.sides.count]
-        z, mu, phi, s, v = np.split(state.common[0], np.cumsum(sizes))
-        return Common(z, mu, phi, s, v, state.tau, state.kappa)
+        z, mu, phi, s, v = np.split(row[0], np.cumsum(sizes))
+        return Common(z, mu, phi, s, v, tau, kappa)
 
     def point(self, state: InteriorState) -> tuple[Array, Array]:
         """w / tau, put on the bounds it lies beyond; w / kappa where tau tells of no solution."""
@@ -149,14 +189,28 @@ class Agents:
         return Prices(coupled, shared, local, terms)
 
     # -- a sum -------------------------------------------------------------------------------------
-    def summed(self, matrices: list[Array], vectors: list[Array]) -> tuple[Array, Array]:
-        """The sums of the agents' matrices between their supports, and of vectors with them."""
+    def summed(self, *sets: tuple[list[Array], list[Array]]) -> list[tuple[Array, Array]]:
+        """Of each set the sums of the agents' matrices between their supports, and of vectors.
+
+        One averaging for all of them.
+        """
+        count, ends = len(self.entries[0]), np.cumsum([len(vectors[0]) for _, vectors in sets])
         messages = []
-        for S, (upper, at), vector in zip(matrices, self.places, vectors, strict=True):
-            entries = np.zeros(len(self.entries[0]))
-            entries[at] = S[upper]
-            messages.append(np.concatenate([entries, vector]))
+        for k, (upper, at) in enumerate(self.places):
+            entries = np.zeros((len(sets), count))
+            for row, (matrices, _) in zip(entries, sets, strict=True):
+                row[at] = matrices[k][upper]
+            messages.append(np.concatenate([entries.ravel(), *(v[k] for _, v in sets)]))
         total = self.runtime.average(np.stack(messages))[0] * self.problem.n
-        whole = np.zeros((self.k, self.k))
-        whole[self.entries] = total[: len(self.entries[0])]
-        return whole + np.triu(whole, 1).T, total[len(self.entries[0]) :]
+        sums, found = np.split(total[len(sets) * count :], ends[:-1]), []
+        for entry, vector in zip(
+            total[: len(sets) * count].reshape(len(sets), count), sums, strict=True
+        ):
+            whole = np.zeros((self.k, self.k))
+            whole[self.entries] = entry
+            found.append((whole + np.triu(whole, 1).T, vector))
+        return found
+
+
+def _row(common: Common) -> Array:
+    return np.concatenate([common.z, common.mu, common.phi, common.s, common.v])[None]

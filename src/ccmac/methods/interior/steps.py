@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.methods.interior.block import Elimination
 from ccmac.methods.interior.common import Common, Equations, Solver
+from ccmac.methods.interior.elimination import Elimination
 from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.sides import Newton
 

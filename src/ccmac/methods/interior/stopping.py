@@ -13,9 +13,10 @@ from ccmac.certificates.gap import Goal
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Judged, Stopping
+from ccmac.methods.interior import guided
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.rays import straightened
-from ccmac.methods.interior.settling import MUS, settled
+from ccmac.methods.interior.settling import settled
 from ccmac.methods.interior.state import InteriorState
 
 RAY = 1e3  # kappa over tau beyond which there may be no solution
@@ -23,6 +24,8 @@ AGAIN = 10.0  # how much it must grow before that is looked at again
 FAR = 1e300
 CLOSE = 1e-4  # relative gap at which the bounds that are active may be known
 TRIES = 3  # settling steps from an interior point
+MOST = 6  # and as many as long as
+GAINS = 0.1  # the bound falls to this share of the one before
 AGAIN_CLOSE = 1e-3  # times the gap at which that was tried in vain: the next time
 FEASIBLE = 1.0  # share of the tolerance to which the equations are met before a proof is tried
 
@@ -58,7 +61,7 @@ class DualityStop(Stopping):
         if self.crossing is not None:
             return Check(math.nan, True, count, verdict=self.crossing)
         if state.warm:
-            ready = 1 < state.warm <= len(MUS) + 1 and not MUS[state.warm - 2]
+            ready = state.gap <= guided.CLOSE
             return self._proof(iteration, state) if ready else Check(math.nan, False, count + 1)
         ratio = state.kappa / max(state.tau, 1e-300)
         if ratio >= self._ray:
@@ -80,13 +83,17 @@ class DualityStop(Stopping):
 
     def _settled(self, iteration: Interior, state: InteriorState, first: int) -> Check | None:
         """A proof after settling, tried from the step numbered ``first`` on; None: in vain."""
-        for step in range(1, TRIES + 1):
-            state = settled(iteration, state, 0.0)
+        best = math.inf
+        for step in range(1, MOST + 1):
+            state = settled(iteration, state)
             if step < first:
                 continue
             check = self._proof(iteration, state)
             if check.done:
                 return check
+            if step >= TRIES and not check.bound <= GAINS * best:
+                return None
+            best = check.bound
         return None
 
     def _proof(self, iteration: Interior, state: InteriorState) -> Check:

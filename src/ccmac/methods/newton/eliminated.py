@@ -28,7 +28,7 @@ from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import random_signs
-from ccmac.methods.base import Iteration, State, rows, vector
+from ccmac.methods.base import Iteration, State, known, rows, vector
 from ccmac.methods.local.inverse import OwnEquations
 from ccmac.methods.local.minimum import Factorized
 from ccmac.methods.newton.subspace import ALIKE, ARMIJO, OnSpan, Span
@@ -53,12 +53,12 @@ class EliminatedState(State):
     u: Array = vector()
     P: Array = rows()
     E: Array = rows()
-    c: Array = rows()
-    step: Array = rows()
-    slope: Array = rows()
-    bend: Array = rows()
-    s: Array = rows()
-    before: Array = rows()
+    c: Array = known()
+    step: Array = known()
+    slope: Array = known()
+    bend: Array = known()
+    s: Array = known()
+    before: Array = known()
     value: float = math.inf
     k: int = 0
     gap: float = math.inf

@@ -53,12 +53,13 @@ class CrossNewton(Method):
                 {"rows": reduced.rank}, USUAL,
                 first_check=4,
             )  # fmt: skip
+        curved = "strongly convex" in work.capabilities
         raise MethodRefused(
             "method cross-newton needs coupled rows that give z (every B_i a sparse multiple of "
             "the identity, no D; quadratic and strongly convex in x, smooth and entry by entry in "
             "z), or strongly convex objectives with Hessians and equations small enough to be "
-            f"known to all (m = {work.problem.m}, q = {work.problem.q}); use cross-apapc or "
-            "cross-continuation"
+            f"known to all (m = {work.problem.m}, q = {work.problem.q}); use "
+            f"{'cross-apapc' if curved else 'cross-sliding'}"
         )
 
     def _eliminated(self, work: Workspace, explicit: Explicit, request: Request) -> Prepared:

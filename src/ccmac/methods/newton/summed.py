@@ -20,7 +20,7 @@ import numpy as np
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Iteration, State, rows, vector
+from ccmac.methods.base import Iteration, State, known, vector
 from ccmac.methods.newton.subspace import ALIKE, ARMIJO
 from ccmac.methods.summed import Whitened
 from ccmac.objectives.hessians import joint_hessian
@@ -38,7 +38,7 @@ class SummedState(State):
 
     u: Array = vector()
     ahead: Array = vector()
-    mu: Array = rows()
+    mu: Array = known()
     value: float = math.inf
     cut: int = 0
     count: int = 0

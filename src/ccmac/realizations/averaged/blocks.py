@@ -23,8 +23,9 @@ from ccmac.linalg.blocks import has_entries, multiply
 from ccmac.linalg.nystrom import random_signs
 from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
 from ccmac.linalg.tolerances import EPS
+from ccmac.realizations.averaged.normalizers import Deflation
 from ccmac.realizations.averaged.profile import Profile, Structure, data_rows
-from ccmac.realizations.averaged.system import AveragedSystem, Deflation
+from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.base import Images, Interval
 from ccmac.workspace.blocks import block_mean, planned_size
 from ccmac.workspace.coupling import right_hand_sides
@@ -133,7 +134,7 @@ def build_block_profile(
     known = [_along(span, v) for v in (start - target, along_x, along_z)]
     groups = _groups(span.size)
     values, (misfit, slope_x, slope_z) = _grouped(span.values, known, groups)
-    runtime.common(values)
+    values = runtime.common(values)
     multiples = structure.multiples
     assert multiples is not None
     eye = np.eye(len(values))

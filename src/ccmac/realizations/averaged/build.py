@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.blocks import block_size, build_block_profile
-from ccmac.realizations.averaged.choices import Aim, Candidate, Choice, Fixed
+from ccmac.realizations.averaged.choices import Candidate, Choice, Wanted
+from ccmac.realizations.averaged.normalizers import Normalizer
 from ccmac.realizations.averaged.planner import Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
-from ccmac.realizations.averaged.system import AveragedSystem, Normalizer
+from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.base import Certificates, Interval, Realized
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.realizations.rests import resolved
@@ -35,26 +36,31 @@ SHARED_ERROR = 0.2
 WIDEN_LIMIT = 12
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """How the averaged realization is to be built.
-
-    ``start`` is (x flat, z rows) in the user's variables, ``access`` how the C_i and D_i may be
-    used (``factor`` or ``matvec``). ``stand_in`` plans with a strongly convex problem of that
-    condition number in place of one that is not (its constants stay true).
-    """
-
-    start: tuple[Array, Array]
-    goal: Aim = field(default_factory=Aim)
-    fixed: Fixed = field(default_factory=Fixed)
-    certificates: Certificates = field(default_factory=Certificates)
-    access: str = "factor"
-    stand_in: float | None = None
-    seed: int = 0
-
-
 def averaged(work: Workspace, wanted: Wanted) -> Realized:
-    """Execute the setup of the averaged realization (charged to the current phase)."""
+    """Execute the setup of the averaged realization (charged to the current phase).
+
+    Where solves come again it is done once: then only new right-hand sides are told, with the
+    first message of the solve.
+    """
+    known = work.plans.get(wanted.key)
+    found = _executed(work, wanted) if known is None else _again(work, *known)
+    if work.recycles and (wanted.access == "factor" or not {"C", "D"} & work.problem.present):
+        work.plans[wanted.key] = found, frozenset()
+    return found
+
+
+def _again(work: Workspace, known: Realized, moved: frozenset[str]) -> Realized:
+    """A realization with other right-hand sides or linear terms; an interval widened stays so."""
+    f, system = known.objective, known.system
+    assert isinstance(system, AveragedSystem)
+    objective = ExecutionObjective(
+        work.problem, work.space, s=f.s, augment=f.augment, mu=f.mu, L=f.L
+    )
+    return replace(known, objective=objective, system=system.again(work, moved), notes=())
+
+
+def _executed(work: Workspace, wanted: Wanted) -> Realized:
+    """The setup itself."""
     problem, given = work.problem, wanted.certificates
     table = work.curvature
     if wanted.stand_in is not None:

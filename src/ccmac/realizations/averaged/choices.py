@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from ccmac.inputs import Array
 from ccmac.ledger import Costs
-from ccmac.realizations.base import Images, Interval
+from ccmac.realizations.base import Certificates, Images, Interval
 from ccmac.workspace.curvature import ScaledCurvature
 
 
@@ -38,6 +40,29 @@ class Aim:
     measure: tuple[float, float] = (1.0, 1.0)
     costs: Costs = field(default_factory=Costs)
     by_price: bool = False
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How the averaged realization is to be built.
+
+    ``start`` is (x flat, z rows) in the user's variables, ``access`` how the C_i and D_i may be
+    used (``factor`` or ``matvec``). ``stand_in`` plans with a strongly convex problem of that
+    condition number in place of one that is not (its constants stay true).
+    """
+
+    start: tuple[Array, Array]
+    goal: Aim = field(default_factory=Aim)
+    fixed: Fixed = field(default_factory=Fixed)
+    certificates: Certificates = field(default_factory=Certificates)
+    access: str = "factor"
+    stand_in: float | None = None
+    seed: int = 0
+
+    @property
+    def key(self) -> Hashable:
+        """What a plan depends on beside the problem; a plan made for one start serves others."""
+        return self.goal, self.fixed, self.certificates, self.access, self.stand_in, self.seed
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.choices import Aim, Candidate, Choice, Fixed, StepPrice
+from ccmac.realizations.averaged.normalizers import Normalizer, SemiIteration
 from ccmac.realizations.averaged.profile import Profile, spectrum_at
-from ccmac.realizations.averaged.system import AveragedSystem, Normalizer, SemiIteration
+from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.averaged.twin import Modes, Setting, predict, semi_response
 from ccmac.realizations.base import Interval
 from ccmac.workspace.curvature import CurvatureTable, ScaledCurvature
@@ -39,6 +40,16 @@ class _Normalizing(NamedTuple):
     spread: tuple[float, float]
 
 
+class _Model(NamedTuple):
+    """One scale: its constants, the twin's modes, the spectrum of S, the cosine."""
+
+    s: float
+    constants: ScaledCurvature
+    modes: Modes
+    spectrum: Interval
+    cosine: float
+
+
 @dataclass(frozen=True)
 class _Row:
     """A candidate with what the twin needs to run it."""
@@ -55,6 +66,12 @@ class _Row:
 def _rank(row: _Row) -> tuple[float, float, int]:
     """By bill, then iterations, then size of the normalizer."""
     return row.candidate.bill, row.candidate.iterations, row.candidate.inner
+
+
+def _beaten(one: Setting, other: Setting) -> bool:
+    """Whether another of the same outer degree has a narrower interval at no higher price."""
+    narrower = other.high / other.low < one.high / one.low
+    return narrower and other.outer == one.outer and other.weight <= one.weight
 
 
 def _thinned(sizes: Sequence[int], around: int | None) -> list[int]:
@@ -82,6 +99,7 @@ class Planner:
         self.supplied, self.cosine = supplied, cosine
         self.balance = table.balance()
         self._steps: dict[tuple[int, int, bool], StepPrice] = {}
+        self._models: dict[float, _Model | None] = {}
         L_x = float(table.L_x.max())
         self.blocks = np.array(
             [
@@ -174,14 +192,23 @@ class Planner:
         top = float(np.linalg.eigvalsh(half.T @ deviation @ half)[-1]) if keep.any() else 0.0
         return math.sqrt(min(max(top, 0.0), 0.9999))
 
+    def _model(self, scale: float) -> _Model | None:
+        """What the candidates of one scale share, made once; None if the scale is of no use."""
+        if scale not in self._models:
+            s = self.balance * math.sqrt(scale)
+            constants = self.table.at(s)
+            self._models[scale] = None
+            if math.isfinite(constants.condition):
+                modes = Modes(self.profile, s, constants, self.blocks, self.system.runtime.n)
+                spectrum = self.supplied or spectrum_at(self.profile, s)
+                self._models[scale] = _Model(s, constants, modes, spectrum, self._cosine(s))
+        return self._models[scale]
+
     def _at_scale(self, scale: float, around: Candidate | None = None) -> list[_Row]:
-        s = self.balance * math.sqrt(scale)
-        constants = self.table.at(s)
-        if not math.isfinite(constants.condition):
+        model = self._model(scale)
+        if model is None:
             return []
-        modes = Modes(self.profile, s, constants, self.blocks, self.system.runtime.n)
-        spectrum, cosine = self.supplied or spectrum_at(self.profile, s), self._cosine(s)
-        rows = []
+        (s, constants, modes, spectrum, cosine), rows = model, []
         for kind, inner, response, spread in self._normalizers(s, modes, spectrum, around):
             low, _ = weighted_extremes(spread[0], 1.0, cosine)
             _, high = weighted_extremes(spread[1], 1.0, cosine)
@@ -194,7 +221,9 @@ class Planner:
                 bill = max(self._step(candidate, constants).bill, 1e-9)
                 setting = Setting(modes, response, low, high, outer, bill)
                 rows.append(_Row(candidate, setting, spectrum))
-        return rows
+        if self.profile.block is None:  # intervals with margins do not tell
+            return rows
+        return [row for row in rows if not any(_beaten(row.setting, r.setting) for r in rows)]
 
     def _normalizers(
         self, s: float, modes: Modes, spectrum: Interval, around: Candidate | None

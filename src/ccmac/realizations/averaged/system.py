@@ -11,111 +11,22 @@ the scaled problem.
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
 from ccmac.angles.principal import weighted_extremes
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.chebyshev import Chain, growth, semi_iteration_chain
+from ccmac.linalg.chebyshev import Chain, growth
+from ccmac.realizations.averaged.normalizers import Normalizer
 from ccmac.realizations.base import AffineSystem, Interval
+from ccmac.runtime.base import Rider
 from ccmac.runtime.space import Space
+from ccmac.workspace import Workspace
 from ccmac.workspace.chains import lockstep, lockstep_cost
-from ccmac.workspace.coupling import Coupling
+from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
-
-
-class Normalizer(ABC):
-    """q ~ S^{-1} on common m-vectors; ``spread`` (a, b) bounds spec(q(S) S)."""
-
-    averagings: int
-    spread: tuple[float, float]
-
-    @abstractmethod
-    def chain(self, system: AveragedSystem, right: Array) -> Chain:
-        """q(S) right."""
-
-    @abstractmethod
-    def widened(self) -> Normalizer:
-        """The same, trusting the top of the spectrum of S four times less."""
-
-
-@dataclass(frozen=True)
-class SemiIteration(Normalizer):
-    """Chebyshev semi-iteration of ``steps`` steps on [low, high]."""
-
-    low: float
-    high: float
-    steps: int
-
-    @property
-    def averagings(self) -> int:  # type: ignore[override]
-        return self.steps - 1 if self.high > self.low else 0
-
-    @property
-    def spread(self) -> tuple[float, float]:  # type: ignore[override]
-        """1 -+ 1/T_steps."""
-        error = 1.0 / growth(self.steps, self.low, self.high)
-        return 1.0 - error, 1.0 + error
-
-    def widened(self) -> SemiIteration:
-        """[low/2, 4 high]."""
-        return SemiIteration(0.5 * self.low, 4.0 * self.high, self.steps)
-
-    def chain(self, system: AveragedSystem, right: Array) -> Chain:
-        return semi_iteration_chain(
-            system.gram_contribution, right, self.low, self.high, self.steps
-        )
-
-
-@dataclass(frozen=True)
-class Deflation(Normalizer):
-    """W T^{-1} W' + m0 (I - E)(I - E)', E = W T^{-1} (S W)', on Lanczos vectors W; no rounds.
-
-    spec = {1} and m0 [low, top]: ``top`` is the largest eigenvalue of S left after the deflation
-    and m0 = 2/(low + top).
-    """
-
-    basis: Array  # (vectors, m)
-    images: Array  # S basis
-    inverse: Array  # T^{-1}
-    low: float
-    top: float
-
-    averagings = 0
-
-    @property
-    def weight(self) -> float:
-        """m0."""
-        return 2.0 / (self.low + self.top)
-
-    @property
-    def spread(self) -> tuple[float, float]:  # type: ignore[override]
-        """m0 low, m0 top (they enclose 1)."""
-        return self.weight * self.low, self.weight * self.top
-
-    def widened(self) -> Deflation:
-        """top x 4, low / 2."""
-        return Deflation(self.basis, self.images, self.inverse, 0.5 * self.low, 4.0 * self.top)
-
-    def chain(self, system: AveragedSystem, right: Array) -> Chain:
-        """Dense work on what every agent holds."""
-        return self.apply(right)
-        yield  # a generator without averagings
-
-    def apply(self, right: Array) -> Array:
-        """P right."""
-        W, SW = self.basis, self.images
-        inner = self.inverse @ (W @ right[0])
-        fine = right[0] - inner @ SW
-        again = self.inverse @ (SW @ fine)
-        fine -= again @ W
-        fine *= self.weight
-        fine += inner @ W
-        return np.asarray(fine[None])
 
 
 class AveragedSystem(AffineSystem):
@@ -132,16 +43,48 @@ class AveragedSystem(AffineSystem):
         self.interval = Interval(1.0, 1.0)
         self.local_point = local.point
         self.width = coupling.width
-        self.target = self.zero_price()
+        self._target: Array | Rider = self.zero_price()
+
+    @property
+    def target(self) -> Array:
+        """mean_i (b_i - A_i C_i^+ c_i)."""
+        if isinstance(self._target, Rider):
+            self._target = self._target.mean
+        return self._target
+
+    @target.setter
+    def target(self, row: Array) -> None:
+        self._target = row
 
     def prepare_target(self, right: Array) -> None:
-        """mean_i (b_i - A_i C_i^+ c_i): one averaging (setup)."""
-        if self.coupling.empty:
-            return
-        if not self.local.empty:
-            shift, _ = self.coupling.contributions(self.local_point, None)
-            right = right - shift
-        self.target = self.runtime.average(right)
+        """Find the target: one averaging (setup)."""
+        if not self.coupling.empty:
+            self._target = self.runtime.average(self._shifted(right))
+
+    def _shifted(self, right: Array) -> Array:
+        if self.local.empty:
+            return right
+        return right - self.coupling.contributions(self.local_point, None)[0]
+
+    def again(self, work: Workspace, moved: frozenset[str]) -> AveragedSystem:
+        """The same operator for right-hand sides of which ``moved`` are new.
+
+        They travel with the next message.
+        """
+        other, told = copy.copy(self), self._target
+        if isinstance(told, Rider) and told.found is None:  # the last solve sent nothing
+            moved = frozenset("bce")
+        other.coupling = work.coupling.rescaled(1.0, self.coupling.s)
+        if "c" in moved and not self.local.empty:
+            other.local = self.local.again(work.problem)
+            other.local_point = other.local.point
+        if "e" in moved and not self.shared.empty:
+            other.shared = self.shared.again(work.problem)
+            other.shared.tell()
+        if moved & {"b", "c"} and not self.coupling.empty:
+            right = other._shifted(right_hand_sides(work.problem).b)
+            other._target = self.runtime.ride(np.ascontiguousarray(right))
+        return other
 
     def finish(
         self, normalizer: Normalizer | None, cosine: float, source: str, common: bool
@@ -180,7 +123,7 @@ class AveragedSystem(AffineSystem):
 
     def homogeneous(self) -> AveragedSystem:
         other = copy.copy(self)
-        other.target = np.zeros_like(self.target)
+        other.target = self.zero_price()
         other.local_point = np.zeros_like(self.local_point)
         other.shared = self.shared.homogeneous()
         return other
@@ -209,7 +152,7 @@ class AveragedSystem(AffineSystem):
         coupled, mean_z = self.runtime.combine(parts)
         chains: list[Chain] = []
         if self.normalizer is not None:
-            chains.append(self.normalizer.chain(self, coupled - self.target))
+            chains.append(self.normalizer.chain(self.gram_contribution, coupled - self.target))
         if not self.shared.empty:
             chains.append(self.shared.chain(mean_z))
         results = lockstep(self.runtime, chains)

@@ -150,8 +150,11 @@ class Corrections:
     def __call__(self, w: Array) -> Array:
         """P w for vectors (3, candidates, modes)."""
         u = self.a * w[0] + self.b * w[1]
-        along = self.uu * u + self.u3 * w[2]
-        return np.stack([self.a * along, self.b * along, self.u3 * u + self.e3 * w[2]])
+        along, out = self.uu * u + self.u3 * w[2], np.empty_like(w)
+        np.multiply(self.a, along, out=out[0])
+        np.multiply(self.b, along, out=out[1])
+        np.add(self.u3 * u, self.e3 * w[2], out=out[2])
+        return out
 
     def keep(self, kept: Array) -> None:
         """Only these candidates."""

@@ -1,0 +1,80 @@
+"""The bound from a price alone, number by number: rounding is made large enough to be seen."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmac.certificates.dual_bound import DualBound
+from ccmac.linalg.extended import EPS_LONG
+from ccmac.linalg.nystrom import Shifted
+from ccmac.linalg.tolerances import EPS
+from ccmac.realizations.base import Images
+
+A, PRICE, X, Z = np.array([[1.0, 2.0], [2.0, -1.0]]), np.array([1.0, -1.0]), np.array([3.0, 4.0]), 0
+
+
+def plain(c: float) -> Shifted:
+    """M = c I, S >= M."""
+    return Shifted(np.zeros((2, 0)), np.zeros((0, 0)), c, 0.0)
+
+
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_an_agents_numbers(diagonal: bool) -> None:
+    """x = (3, 4) is stationary: H x - g + A'y = 0, and all that is left is rounding."""
+    H = np.array([2.0, 1.0]) if diagonal else np.array([[2.0, -1.0], [-1.0, 3.0]])
+    images = H * X if diagonal else H @ X
+    g = images + A.T @ PRICE
+    agent = Fake(A=A, b=np.array([6.0, 8.0]), objective=Fake(value=lambda x, z: 7.0))
+    parts: Any = Fake(problem=Fake(agents={0: agent}, n=5), parts=[(H, g)], m=2)
+    rho2, size2, off, value = DualBound(parts, plain(1.0))._own(0, X, np.zeros(1), PRICE)
+    spread = np.linalg.norm(images) if diagonal else np.linalg.norm(np.abs(H) @ X)
+    block, length = math.sqrt(10.0), float(np.linalg.norm(g))
+    long = EPS_LONG * 8 * (block * math.sqrt(2.0) + float(spread) + length)
+    assert math.sqrt(rho2) == pytest.approx(long + 2 * EPS * length, rel=1e-12, abs=0.0)
+    assert (size2, value) == (pytest.approx(25.0), 7.0)
+    assert off == pytest.approx(EPS * 11 * (block * 5 + 10), rel=1e-9, abs=0.0)
+
+
+def test_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Violation (3, 0) - 2 (0, -2) = (3, 4), and rounding of the size of one everywhere."""
+    unit, n = 1 / EPS, 3
+    z, slope, price = np.array([0.0, -2.0]), np.array([unit, 0.0]), np.array([0.0, unit])
+    parts: Any = Fake(
+        problem=Fake(n=n), m=2, c=4.0, mu=0.25, beta=-2.0, b=None, A=Fake(cost=None),
+        minimisers=lambda price: X, shared=lambda price, slope: z,
+        ledger=Fake(charge=lambda **k: None, charge_cost=lambda c: None),
+        sums=lambda x, own, minus: (np.array([3.0, 0.0]), [9.0, 25.0, 0.5, 7.0]),
+        runtime=Fake(unseen=lambda m: 0.25),
+    )  # fmt: skip
+    monkeypatch.setattr(DualBound, "_all", lambda self, x, z, price: None)
+    monkeypatch.setattr(DualBound, "_prices", lambda self, z, price: None)
+    found = DualBound(parts, plain(4.0)).at(price, slope, unit)
+    off = 0.5 + 0.5 + 0.25
+    rho = math.hypot(math.sqrt(9.25), 4 * (1 + 2) + n + 0.5)
+    assert found.error == pytest.approx((5 + off) / 2 / 0.5 + 2 * rho / 0.25, rel=1e-12)
+    assert found.stationarity == pytest.approx(rho)
+    assert found.infeasibility == pytest.approx(5.0)
+    assert found.size == pytest.approx(math.sqrt(29.0))
+    assert found.report is not None
+    assert (found.report.residuals["coupled"], found.report.objective) == (5.0, 7.0)
+    # Where the metric proves nothing, the curvature c alone does.
+    alone = Shifted(np.zeros((2, 0)), np.zeros((0, 0)), 4.0, 9.0)
+    assert alone.share == 0
+    assert DualBound(parts, alone).at(price, slope, unit).error == pytest.approx(found.error)
+    assert DualBound(parts, plain(4.0)).estimate(16.0) == pytest.approx(4.0 / 0.5)
+
+
+def test_what_images_say_of_the_metric() -> None:
+    """S_A = diag(2, 6) of two agents with H <= 4 I: M = (2 / 4) S_A + I."""
+    parts: Any = Fake(
+        table=Fake(L_x=np.array([4.0, 2.0]), d=np.array([1, 1])), noise=0.0, c=1.0, m=2,
+        problem=Fake(n=2), runtime=Fake(unseen=lambda m: 0.0),
+    )  # fmt: skip
+    found = DualBound.from_block(parts, Images(np.eye(2), np.diag([2.0, 6.0])))
+    assert found.M.solve(np.ones(2)) == pytest.approx([1 / 2, 1 / 4], rel=1e-6)
+    assert 0.99 < found.M.share < 1

@@ -1,0 +1,57 @@
+"""Gaps and contradictions of bounded problems: their formulas and their words."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ccmac.certificates.duality import DualityGap, _words, crossing
+from ccmac.certificates.gap import Goal
+
+NAMED = {
+    "coupled": "the coupled equation", "C": "the local equations C of agents 1 ",
+    "bounds": "the bounds of agents 0 ", "shared": "the shared equations D", "z": "the bounds on z",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_words_name_what_takes_part(kind: str) -> None:
+    weights = np.array([[0.0, float(kind == "bounds")], [float(kind == "C"), 0.0]])
+    said = _words(*(float(kind == k) for k in ("coupled", "shared", "z")), weights)
+    for other, text in NAMED.items():
+        assert (text in said) == (other == kind), said
+
+
+def test_many_agents_are_not_all_named() -> None:
+    for count, end in (6, "4, 5 cannot"), (7, "4, 5, ... cannot"):
+        weights = np.column_stack([np.zeros(count), np.ones(count)])
+        assert end in _words(0.0, 0.0, 0.0, weights)
+
+
+def test_bounds_on_z_that_cross() -> None:
+    """Agent 0 wants z_1 >= 5, agent 1 z_1 <= 3; z_0 is free enough."""
+    bounds = np.array([[0.0, 5.0, 1.0, 9.0], [0.0, 0.0, 1.0, 3.0]])
+    found = crossing(bounds, 4)
+    assert found is not None
+    assert (found.value, found.z_bounds.tolist(), len(found.coupled)) == (2.0, [0.0, 1.0], 4)
+    assert "agent 0 wants entry 1 of z above 5, agent 1 below 3" in found.message
+    assert found.radius == math.inf
+    bounds[1, 3] = 5.0
+    assert crossing(bounds, 4) is None
+
+
+def test_a_gap_for_a_radius() -> None:
+    found = DualityGap(value=-50.0, base=1.0, slope=0.5, violation=0.01, travelled=3.0)
+    assert found.bound(4.0) == 3.0
+    goal = Goal(0.1, None, 4.0)
+    assert (found.required(goal), found.required(Goal(0.1, None, None))) == (4.0, 6.0)
+    assert found.met(goal)  # 3 <= 0.1 * 50
+    assert not found.met(Goal(0.1, 2.9, 4.0))
+    assert not found.met(Goal(0.009, 3.0, 4.0))  # the violation
+    record = found.record(goal)
+    assert record["radius_proved"] == pytest.approx((5.0 - 1.0) / 0.5)
+    assert (record["gap"], record["epsilon"], record["proved_by"]) == (3.0, 5.0, "bound")
+    assert record["radius_source"] == "supplied"
+    assert found.record(Goal(0.1, 0.5, 4.0))["radius_proved"] == 0.0

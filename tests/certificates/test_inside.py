@@ -1,0 +1,57 @@
+"""The curvature on the kernel of all equations: what an agent tells of it, and the bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ccmac.certificates.inside import inner_bound, told
+from ccmac.linalg.ranks import row_space
+from ccmac.linalg.tolerances import EPS
+from ccmac.workspace.own import SOLVES
+from ccmac.workspace.reduced import Kernel
+from ccmac.workspace.summed import LocalModel
+
+
+def test_an_agents_numbers_in_closed_form() -> None:
+    """H = [4 2; 2 3], R = 5: P^{-1} H_xz = 1/2, P^{-1} R' = 5/4."""
+    H = np.array([[4.0, 2.0], [2.0, 3.0]])
+    kernel = Kernel.of(row_space(np.zeros((0, 1))), np.zeros(1))
+    model = LocalModel(H, np.zeros(2), kernel, np.array([[5.0]]))
+    unit, size = 24 * EPS, math.sqrt(33.0)
+    off = SOLVES * EPS + unit
+    expected = [
+        4.0, 0.25, off * 2 * 0.5 + unit * size, off * 5 * 1.25, off * 5 * 0.5, 2 * unit * size,
+        model.flat.kept, model.flat.dropped, 3.0,
+    ]  # fmt: skip
+    said = told(model, H, 1)
+    assert said == pytest.approx(expected, rel=1e-9, abs=0.0)
+    assert said[0] < 4.0  # rounding taken off, not added
+    assert said[1] > 0.25
+
+
+@pytest.mark.parametrize(("r", "delta"), [(0.0, 0.0), (2.0, 0.0), (0.0, 3.0), (2.0, 3.0)])
+def test_the_bound_in_closed_form(r: float, delta: float) -> None:
+    """mu = 4, L = 9: b = r/2 + 3 delta, s from s^2 = b s + r delta (3/2 + 2)."""
+    b = r / 2 + 3 * delta
+    s = (b + math.sqrt(b * b + 14 * r * delta)) / 2
+    along = min((s + 3 * delta) / 2, (r + 9 * delta) / 4)
+    assert inner_bound(r, delta, 4.0, 9.0) == pytest.approx(math.hypot(delta, along), rel=1e-12)
+
+
+def test_the_bound_holds_on_random_quadratics() -> None:
+    """min u'Hu/2 - g'u with K u = 0, H singular and definite on ker K."""
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        factor, K = random.standard_normal((3, 4)), random.standard_normal((2, 4))
+        H, g = factor.T @ factor, random.standard_normal(4)
+        N = np.linalg.svd(K)[2][2:].T
+        mu, L = np.linalg.eigvalsh(N.T @ H @ N)[0], np.linalg.eigvalsh(H)[-1]
+        exact = N @ np.linalg.solve(N.T @ H @ N, N.T @ g)
+        point = exact + random.standard_normal(4) * 10.0 ** random.integers(-3, 2, size=4)
+        across = np.linalg.pinv(K) @ K @ point
+        r = float(np.linalg.norm(N.T @ (H @ point - g)))
+        bound = inner_bound(r, float(np.linalg.norm(across)), float(mu), float(L))
+        assert np.linalg.norm(point - exact) <= bound * (1 + 1e-9)

@@ -1,0 +1,136 @@
+"""cross-direct on quadratics with flat directions, against exact arithmetic and dense algebra."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import ccmac
+from adversarial import flats
+from adversarial.direct import averagings
+from adversarial.exact import Exact
+from ccmac.certificates.inside import inner_bound
+from ccmac.errors import MethodRefused
+from ccmac.methods.base import Request
+from ccmac.methods.direct import CrossDirect, Direct
+from ccmac.methods.start import starting_point
+from ccmac.objectives import Quadratic
+from ccmac.workspace.flats import flat_directions
+from certificates.points import workspace
+
+
+@pytest.mark.parametrize("seed", range(300, 324))
+def test_verdicts_bounds_and_gaps_are_true(seed: int) -> None:
+    """The short form of the script."""
+    assert flats.judged(seed, "cross-direct", Counter()) is None
+
+
+def intercept(n: int = 3) -> ccmac.Problem:
+    """An entry of agent 0 without curvature, held by the coupled rows alone."""
+    agents = []
+    for i in range(n):
+        weights = {0: [1.0, 0.0, 0.0], 1: [1.0, 1.0, 1.0]}.get(i, [1.0, 1.0, 0.0])
+        f = Quadratic(np.diag(weights), np.array(weights))
+        A, B = np.array([[1.0, 1.0], [0.0, 1.0 + i]]), np.array([[1.0], [2.0]])
+        agents.append(ccmac.Agent(f, A=A, B=B, b=np.array([1.0, float(i)])))
+    return ccmac.Problem(agents, q=1)
+
+
+def dense(problem: ccmac.Problem) -> np.ndarray:
+    """(x, z) of the KKT system; no C and D."""
+    d, q = list(problem.d.values()), problem.q
+    ends, size = np.cumsum([0, *d]), sum(d) + q
+    H, g = np.zeros((size, size)), np.zeros(size)
+    K, v = np.zeros((problem.m, size)), np.zeros(problem.m)
+    for i, agent in problem.agents.items():
+        at = np.r_[ends[i] : ends[i + 1], size - q : size]
+        own, slope, _ = agent.objective.quadratic(d[i], q)
+        H[np.ix_(at, at)] += own
+        g[at] += slope
+        K[:, at] += np.hstack([agent.A, agent.B])
+        v += agent.b
+    kkt = np.block([[H, K.T], [K, np.zeros((problem.m, problem.m))]])
+    return np.linalg.solve(kkt, np.concatenate([g, v]))[:size]
+
+
+@pytest.mark.parametrize("method", ["auto", "cross-direct"])
+def test_an_unpenalized_entry_joins_the_system(method: str) -> None:
+    problem = intercept()
+    result = ccmac.solve(problem, "ring", method, 1e-9)
+    assert result.status == "optimal"
+    assert result.plan is not None
+    assert result.plan.method == "cross-direct"
+    assert result.plan.settings["flat"] == 1
+    assert result.plan.settings["free"] == 0
+    assert result.plan.settings["flat_kept"] > 1e9
+    assert result.plan.settings["flat_dropped"] < 1e-3
+    error = float(np.linalg.norm(np.concatenate([*result.x, result.z]) - dense(problem)))
+    assert error <= result.error_bound <= 1e-9
+    assert averagings(result) <= 4  # what all declare, equations, the sum, a step
+
+
+def test_bits_and_bills_do_not_depend_on_the_runtime() -> None:
+    for seed in (1, 2, 6, 19):
+        problem, network = (draft := flats.make(seed)[1]).problem(), ccmac.Network.path(draft.n)
+        one, other = (
+            ccmac.solve(problem, network, "cross-direct", runtime=ccmac.InProcess(network, fused=f))
+            for f in (True, False)
+        )
+        assert all(np.array_equal(a, b) for a, b in zip(one.x, other.x, strict=True))
+        assert np.array_equal(one.z, other.z)
+        assert one.ledger.total("bytes") == other.ledger.total("bytes")
+
+
+def test_curvature_on_the_kernel_is_bounded_from_below() -> None:
+    """mu of the plan against the least eigenvalue of Z'HZ, Z a dense basis of ker K."""
+    ratios = []
+    for seed in range(0, 60, 6):
+        _, draft = flats.make(seed)
+        work = workspace(draft)
+        found = CrossDirect().prepare(work, Request(1e-6, *starting_point(work, None)))
+        assert isinstance(found.iteration, Direct)
+        exact = Exact(draft)
+        rows, H = exact.rows, np.array([[float(v) for v in row] for row in draft.objective()[0]])
+        Vt = np.linalg.svd(rows)[2]
+        Z = Vt[exact.rank :].T
+        least = float(np.linalg.eigvalsh(Z.T @ H @ Z)[0]) if Z.size else np.inf
+        mu = found.settings["curvature"]
+        assert mu <= least * (1 + 1e-9) + 1e-12
+        if exact.unique:
+            ratios.append(least / mu)
+    assert len(ratios) >= 3
+    assert np.median(ratios) <= 100
+
+
+@pytest.mark.parametrize(("r", "delta"), [(0.0, 1e-3), (1e-2, 0.0), (1e-2, 1e-3), (1e-9, 1e-2)])
+def test_the_bound_of_the_distance_holds_on_random_kernels(r: float, delta: float) -> None:
+    """w = w* + e + f, f across the kernel and r all of the slope along it, at their worst."""
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        F = random.standard_normal((4, 5))
+        H, Z = F.T @ F, np.linalg.qr(random.standard_normal((5, 5)))[0]
+        inside, across = Z[:, :3], Z[:, 3:]
+        mu, L = np.linalg.eigvalsh(inside.T @ H @ inside)[0], np.linalg.eigvalsh(H)[-1]
+        f = delta * (across @ np.array([0.6, 0.8]))
+        push = random.standard_normal(3)
+        right = r * push / np.linalg.norm(push) - inside.T @ H @ f
+        e = inside @ np.linalg.solve(inside.T @ H @ inside, right)
+        assert np.linalg.norm(e + f) <= inner_bound(r, delta, float(mu), float(L)) * (1 + 1e-12)
+
+
+def test_small_curvature_is_not_taken_for_none() -> None:
+    found = flat_directions(np.diag([1.0, 1e-20, 0.0]), np.array([1.0, 1e-20, 0.0]))
+    assert found.basis.shape == (3, 1)
+    assert abs(found.basis[2, 0]) == pytest.approx(1.0)
+
+
+def test_too_many_flat_directions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ccmac.methods.system.UNKNOWNS", 2)
+    with pytest.raises(MethodRefused, match="flat directions few enough"):
+        ccmac.solve(intercept(), "ring", "cross-direct")
+    other = ccmac.solve(intercept(), "ring", tol=1e-6)
+    assert other.plan is not None
+    assert other.plan.method == "cross-ipm"
+    assert other.status == "optimal"
