@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import socket
 import ssl
@@ -17,9 +18,12 @@ from hypothesis import strategies as st
 
 import ccmac
 from ccmac.errors import InputError, PeerLost
-from ccmac.runtime import frames
+from ccmac.runtime import frames, reactor
+from ccmac.runtime.connection import Connection
+from ccmac.runtime.credentials import listening
 from ccmac.runtime.frames import BYE, DATA, HELLO, REFUSE, Decoder, Numbering, Violation
 from ccmac.runtime.links import Credentials, Links
+from ccmac.runtime.reactor import Reactor
 from ccmac.storage.keys import make_keys
 from owners import Neighborhood, at_once
 
@@ -62,6 +66,46 @@ def owner(ring: Neighborhood, **more: Any) -> Any:
             return talk(links) == due(links)
 
     return run
+
+
+@pytest.mark.parametrize("turns", range(3))
+def test_an_owner_may_stop_at_the_moment_it_is_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    """So many turns of its loop after the handshake: nothing goes on, no socket stays open."""
+    pair = Neighborhood(tmp_path / "keys", ccmac.Network.path(2))
+    where = ("127.0.0.1", pair.ports[0])
+    awaited, dialling = (
+        Reactor(0, {1: ("agent-1", None)}, {}, say=print),
+        Reactor(1, {0: ("agent-0", where)}, {}, say=print),
+    )
+    contexts = [[pair.credentials(i).context(server=s) for s in (True, False)] for i in (0, 1)]
+    connected = dialling.loop.create_future()
+
+    class Noticed(Connection):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            if self.reactor is dialling and not connected.done():
+                connected.set_result(None)
+
+    async def briefly() -> None:
+        dialling.begin(None, *contexts[1])
+        await connected
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await asyncio.wait_for(dialling.close(), 5.0)
+
+    monkeypatch.setattr(reactor, "Connection", Noticed)
+    thread = threading.Thread(target=awaited.loop.run_forever)
+    thread.start()
+    awaited.loop.call_soon_threadsafe(awaited.begin, listening(where), *contexts[0])
+    dialling.loop.run_until_complete(briefly())
+    asyncio.run_coroutine_threadsafe(awaited.close(), awaited.loop).result(5.0)
+    awaited.loop.call_soon_threadsafe(awaited.loop.stop)
+    thread.join()
+    for one in (awaited, dialling):
+        one.loop.close()
+        assert all(sock.fileno() < 0 for sock in one.sockets)
 
 
 # -- frames ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 from contextlib import suppress
@@ -58,6 +59,27 @@ def listening(address: Address) -> socket.socket:
         raise InputError(f"listen {where}: cannot listen there ({_why(error)})") from None
     sock.setblocking(False)
     return sock
+
+
+async def dialled(address: Address) -> socket.socket:
+    """A connected socket, at the first of the addresses of this name that answers; OSError else."""
+    loop, error = asyncio.get_running_loop(), OSError("that is no host's name")
+    for family, kind, protocol, _, where in await loop.getaddrinfo(
+        *address, type=socket.SOCK_STREAM
+    ):
+        sock = socket.socket(family, kind, protocol)
+        sock.setblocking(False)
+        try:
+            await loop.sock_connect(sock, where)
+        except OSError as found:
+            sock.close()
+            error = found
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise error
 
 
 def _named(text: str) -> str:

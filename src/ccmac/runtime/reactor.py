@@ -14,13 +14,15 @@ import secrets
 import socket
 import ssl
 import sys
+import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from ccmac.errors import CcmacError, InputError, PeerLost
 from ccmac.runtime import frames
 from ccmac.runtime.connection import Connection
-from ccmac.runtime.credentials import Address, reason
+from ccmac.runtime.credentials import Address, dialled, reason
 from ccmac.runtime.frames import BEAT, BYE, DATA, END, REFUSE, Frame, Violation
 from ccmac.runtime.link import Link
 
@@ -62,6 +64,8 @@ class Reactor:
         self.loop.set_exception_handler(self._broken)
         self._tasks: set[asyncio.Task[None]] = set()
         self.open: set[Connection] = set()
+        self._arriving: set[socket.socket] = set()  # nobody else closes these
+        self.sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # of all connections
 
     def begin(
         self, sock: socket.socket | None, server: ssl.SSLContext, client: ssl.SSLContext
@@ -69,7 +73,7 @@ class Reactor:
         """Accept and dial."""
         now = self.loop.time()
         if sock is not None:
-            self._spawn(self._accept(sock, server))
+            self._listen_on(sock, server)
         for link in self.links.values():
             link.heard = now
             self._spawn(self._watch(link))
@@ -83,8 +87,7 @@ class Reactor:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        self._broken(self.loop, {"exception": error})
+        self._broken(self.loop, {"exception": None if task.cancelled() else task.exception()})
 
     def _broken(self, _: Any, context: Mapping[str, Any]) -> None:
         """An error that nobody expected ends the run; what the network does is expected."""
@@ -98,13 +101,13 @@ class Reactor:
         while not link.settled and not (self.failure and link.connections):
             before = link.connections
             try:
-                _, connection = await asyncio.wait_for(
-                    self.loop.create_connection(
-                        lambda: Connection(self, link), *address, ssl=context,
+                async with asyncio.timeout(LOST_BEATS * self.beat):
+                    sock = await dialled(address)
+                    self.sockets.add(sock)
+                    _, connection = await self.loop.create_connection(
+                        lambda: Connection(self, link), sock=sock, ssl=context,
                         server_hostname=link.name, ssl_shutdown_timeout=1.0,
-                    ),
-                    LOST_BEATS * self.beat,
-                )  # fmt: skip
+                    )  # fmt: skip
                 await connection.closed
                 pause = PAUSES[0] if link.connections > before else pause
             except ssl.SSLError as error:
@@ -114,17 +117,28 @@ class Reactor:
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSES[1])
 
-    async def _accept(self, sock: socket.socket, context: ssl.SSLContext) -> None:
-        with sock:
-            while True:
-                try:
-                    accepted, address = await self.loop.sock_accept(sock)
-                except OSError:  # too many open files, a connection gone before it was taken
-                    await asyncio.sleep(PAUSES[1])
-                    continue
-                self._spawn(self._welcome(accepted, address[0], context))
+    def _accept(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+        """Somebody knocks."""
+        try:
+            accepted, address = sock.accept()
+        except (BlockingIOError, ConnectionError):  # gone before it was taken
+            return
+        except OSError:  # too many open files
+            self.loop.remove_reader(sock)
+            self.loop.call_later(PAUSES[1], self._listen_on, sock, context)
+            return
+        accepted.setblocking(False)
+        self._arriving.add(accepted)
+        self._spawn(self._welcome(accepted, address[0], context))
+
+    def _listen_on(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+        if sock.fileno() >= 0:
+            self._arriving.add(sock)
+            self.loop.add_reader(sock, self._accept, sock, context)
 
     async def _welcome(self, sock: socket.socket, host: str, context: ssl.SSLContext) -> None:
+        self._arriving.discard(sock)
+        self.sockets.add(sock)
         try:
             await self.loop.connect_accepted_socket(
                 lambda: Connection(self, None), sock, ssl=context,
@@ -150,12 +164,11 @@ class Reactor:
 
     def _lose(self, link: Link, silence: float) -> None:
         what = "has not been heard of" if link.connections else "did not come"
-        self.fail(
-            PeerLost(
-                f"agent {link.peer}: {what} for {silence:.0f} s (told by agent {self.me}); the run "
-                "ends; start all owners again to continue from their checkpoints"
-            )
+        told = (
+            f"agent {link.peer}: {what} for {silence:.0f} s (told by agent {self.me}); the run "
+            "ends; start all owners again to continue from their checkpoints"
         )
+        self.fail(PeerLost(told))
 
     # -- a connection tells what happened ----------------------------------------------------------
     def violated(self, link: Link) -> None:
@@ -192,12 +205,9 @@ class Reactor:
             raise Violation("does not say what it has")
         differing = [what for what, mine in self.facts.items() if theirs.get(what) != mine]
         if differing:
-            self.fail(
-                InputError(
-                    f"agents {self.me} and {link.peer} differ in {', '.join(differing)}; give all "
-                    "owners the same"
-                )
-            )
+            what = ", ".join(differing)
+            told = f"agents {self.me} and {link.peer} differ in {what}; give all owners the same"
+            self.fail(InputError(told))
         elif link.begun and session != link.session:
             self.fail(PeerLost(f"agent {link.peer}: was started anew; start all owners again"))
         elif facts.get("knows") not in (None, self.session):
@@ -269,7 +279,7 @@ class Reactor:
         return link.numbering.frame(END, payload=" ".join(str(error).split()).encode())
 
     async def close(self) -> None:
-        """Let the last words go out."""
+        """Let the last words go out, then give every socket back."""
         for connection in self.open:
             connection.close()
         if self.open:
@@ -278,4 +288,13 @@ class Reactor:
             connection.abort()
         for task in list(self._tasks):
             task.cancel()
+        for sock in self._arriving:
+            self.loop.remove_reader(sock)
+            sock.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        living = [sock for sock in self.sockets if sock.fileno() >= 0]
+        for sock in living:  # of handshakes that were cancelled: they end with their sockets
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        while any(sock.fileno() >= 0 for sock in living):
+            await asyncio.sleep(0)
