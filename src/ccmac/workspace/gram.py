@@ -5,9 +5,17 @@
 Masked averagings show sums alone. From this one all know the singular values of T squared: rounding
 leaves 1e-16 of the largest square, so that what is below 1e-8 of the largest cannot be told from
 zero, and the least singular value is known to that. Independent rows of a moderate condition are
-proved to be independent; where they are not, ``doubt`` says so and bounds are infinite. Shared
-equations D would have to be squared without knowing their rows; there is no such form.
-Cost: one averaging of m(m + 1)/2 + 2 m q + 3 m + 2 floats.
+proved to be independent; where they are not, ``doubt`` says so and bounds are infinite.
+
+Of the shared rows, brought to length one by their owners, all know S = D'D and t = D'e, from which
+r equations follow that say the same: with S = V diag(s) V' (its r positive eigenvalues)
+
+    Dhat z = ehat,    Dhat = s^(1/2) V',    ehat = s^(-1/2) V't.
+
+With S known to ``off``, some rotation of the rows D is within off / (0.9 s_r^(1/2)) of Dhat
+(Procrustes: Tu and others 2016, lemma 5.4), and its right-hand sides are as near to ehat as that
+and t allow; r = the number of rows of D, or rows depend on others and ``doubt`` says so.
+Cost: one averaging of m(m + 1)/2 + 2 m q + 3 m + 2 floats, and q(q + 3)/2 + 1 where there are D.
 """
 
 from __future__ import annotations
@@ -19,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
 from ccmac.linalg.ranks import Doubt, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
@@ -29,13 +38,12 @@ from ccmac.workspace.reduced import Kernel, Reduced, affordable, powers
 
 
 def squarable(problem: Problem, runtime: Runtime, table: CurvatureTable) -> bool:
-    """Whether rows are masked, few, and none of them shared."""
-    masked = isinstance(runtime.averaging, Masked) and "D" not in problem.present
-    return masked and affordable(problem, table)
+    """Whether rows are masked and few."""
+    return isinstance(runtime.averaging, Masked) and affordable(problem, table)
 
 
 class Gram(Reduced):
-    """:class:`Reduced` without shared rows, from sums over the agents."""
+    """:class:`Reduced` from sums over the agents; ``D`` and ``e`` are Dhat and ehat."""
 
     rounded = 2 * EPS
 
@@ -46,14 +54,13 @@ class Gram(Reduced):
         m, q, n = problem.m, problem.q, problem.n
         upper = np.triu_indices(m)
         rows = np.stack([self._row(k, upper) for k in range(len(kernels))])
-        ends = np.cumsum([len(upper[0]), m, m * q, m * q, m, m])
-        gram, squares, B, sizes, beta, size_b, facts = np.split(runtime.total(rows), ends)
+        ends = np.cumsum([len(upper[0]), m, m * q, m * q, m, m, 2])
+        gram, squares, B, sizes, beta, size_b, facts, shared = np.split(runtime.total(rows), ends)
         self.Bbar = B.reshape(m, q).astype(np.longdouble)
         self.size_B = sizes.reshape(m, q)
         self._sides = np.stack([beta, size_b])
         self.angle, self._own = float(facts[0]), Doubt(min(int(facts[1]), Doubt.OPINION))
-        self.D, self.e, self.unit_D = np.zeros((0, q)), np.zeros(0), np.zeros(0)
-        self.rows_of, self.shared = [slice(0, 0)] * n, row_space(self.D)
+        self._share(shared, table.r)
         whole = squares + np.sum(self.size_B**2, axis=1)
         self.unit = powers(np.sqrt(whole))
         before = float(np.sum(self.unit**2 * whole))
@@ -63,12 +70,17 @@ class Gram(Reduced):
         T[upper] = gram
         T = self.unit[:, None] * (T + np.triu(T, 1).T) * self.unit
         scaled = self.unit[:, None] * B.reshape(m, q)
-        self._known_to(T + scaled @ scaled.T, (8 * EPS * widest + 2 * self.angle) * before + lost)
+        off = (8 * EPS * widest + 2 * self.angle) * before + lost
+        both = np.vstack([scaled, self.D])
+        square = both @ both.T
+        square[:m, :m] += T
+        off += self.off_D * (2 * float(np.linalg.norm(both)) + self.off_D)
+        self._known_to(square, off)
 
     @cached_property
     def doubt(self) -> Doubt:
         """Rows that squares do not tell apart may be apart all the same."""
-        return self._own if self.rank == self.problem.m else Doubt.OPINION
+        return self._own if self.rank == self.problem.m + self._count else Doubt.OPINION
 
     def _row(self, k: int, upper: Any) -> Array:
         """One agent's square, B, part of beta, angle and doubt."""
@@ -76,8 +88,57 @@ class Gram(Reduced):
         inside = A @ kernel.basis
         return np.concatenate(
             [(inside @ inside.T)[upper], np.sum(A**2, axis=1), B.ravel(), np.abs(B).ravel(), side,
-             np.abs(side), [kernel.angle, float(kernel.space.doubt)]]
+             np.abs(side), [kernel.angle, float(kernel.space.doubt)], *self._squared(k)]
         )  # fmt: skip
+
+    def _squared(self, k: int) -> list[Array]:
+        """One agent's D'D, D'e and e'e of unit rows."""
+        squares = []
+        for D, e in self.hidden(k):
+            unit = powers(np.linalg.norm(D, axis=1))
+            D, e = unit[:, None] * D, unit * e
+            square = D.T @ D
+            squares += [square[np.triu_indices(len(square))], D.T @ e, np.array([e @ e])]
+        return squares
+
+    def hidden(self, k: int) -> list[tuple[Array, Array]]:
+        """As they are."""
+        i, agent = list(self.problem.agents.items())[k]
+        if "D" not in self.problem.present:
+            return []
+        D = np.zeros((0, self.problem.q)) if agent.D is None else dense(agent.D)
+        return [(D, np.zeros(self.problem.r[i]) if agent.e is None else agent.e)]
+
+    def _share(self, told: Array, counts: Array) -> None:
+        """Dhat and ehat from the sums, and how far from the truth they may be."""
+        q, self._count = self.problem.q, int(counts.sum())
+        upper = np.triu_indices(q)
+        if not len(told):
+            told = np.zeros(len(upper[0]) + q + 1)
+        S, right, e2 = np.split(told, [len(upper[0]), len(told) - 1])
+        square, grain = np.zeros((q, q)), self.runtime.averaging.grain
+        square[upper] = S
+        values, vectors = np.linalg.eigh(square + np.triu(square, 1).T)
+        rounding = 8 * EPS * (int(counts.max(initial=0)) + q + self.problem.n)
+        size2, size_e = max(float(values.sum()), 0.0), math.sqrt(max(float(e2[0]) + grain, 0.0))
+        off = rounding * size2 + q * grain
+        there = values > off
+        least = float(values[there].min(initial=math.inf))
+        root, self._V = np.sqrt(values[there]), vectors[:, there]
+        self.D, self.e = root[:, None] * self._V.T, (self._V.T @ right) / root
+        self.unit_D, self.shared = np.ones(len(root)), row_space(self.D)
+        if len(root):
+            off += float(np.linalg.norm(values[~there]))
+            self.off_D = off / (0.9 * math.sqrt(max(least - off, 0.0))) if least > off else math.inf
+            off_t = rounding * math.sqrt(size2) * size_e + math.sqrt(q) * grain
+            self.off_e = (off_t + self.off_D * size_e) / math.sqrt(least)
+
+    def own_shared(self, k: int, prices: Array) -> tuple[Array, Array]:
+        """D_i y, S y = Dhat'prices, in the agent's own rows; D_i'D_i y."""
+        y, q = self._V @ (prices / np.linalg.norm(self.D, axis=1)), self.problem.q
+        D = next((rows for rows, _ in self.hidden(k)), np.zeros((0, q)))
+        own = powers(np.linalg.norm(D, axis=1)) ** 2 * (D @ y)
+        return own, D.T @ own
 
     def _known_to(self, square: Array, off: float) -> None:
         """Decompose S T T'S, known to ``off``."""
