@@ -13,9 +13,15 @@ r equations follow that say the same: with S = V diag(s) V' (its r positive eige
     Dhat z = ehat,    Dhat = s^(1/2) V',    ehat = s^(-1/2) V't.
 
 With S known to ``off``, some rotation of the rows D is within off / (0.9 s_r^(1/2)) of Dhat
-(Procrustes: Tu and others 2016, lemma 5.4), and its right-hand sides are as near to ehat as that
-and t allow; r = the number of rows of D, or rows depend on others and ``doubt`` says so.
-Cost: one averaging of m(m + 1)/2 + 2 m q + 3 m + 2 floats, and q(q + 3)/2 + 1 where there are D.
+(Procrustes: Tu and others 2016, lemma 5.4); and as D'(D z - e) = S z - t, with t known to off_t,
+
+    ||D z - e|| <= (1 + off / s_r)^(1/2) ||Dhat z - ehat|| + (off ||z|| + off_t) / s_r^(1/2).
+
+That is all if D has r rows. If it has more, those must depend on each other to the last digit, and
+their right-hand sides as well: sums of weighted squares of (D, e) modulo two primes tell
+(:func:`_exact_ranks`). Otherwise ``doubt`` says so.
+Cost: one averaging of m(m + 1)/2 + 2 m q + 3 m + 2 floats, and q(q + 3)/2 + 1 where there are D;
+(q + 1)(q + 2) more in another one where D has more than r rows.
 """
 
 from __future__ import annotations
@@ -27,14 +33,15 @@ from typing import Any
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.blocks import dense
+from ccmac.linalg import modular
+from ccmac.linalg.blocks import dense, powers
 from ccmac.linalg.ranks import Doubt, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.masked import Masked
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.reduced import Kernel, Reduced, affordable, powers
+from ccmac.workspace.reduced import Kernel, Reduced, affordable
 
 
 def squarable(problem: Problem, runtime: Runtime, table: CurvatureTable) -> bool:
@@ -76,6 +83,7 @@ class Gram(Reduced):
         square[:m, :m] += T
         off += self.off_D * (2 * float(np.linalg.norm(both)) + self.off_D)
         self._known_to(square, off)
+        self.least /= self._stretch
 
     @cached_property
     def doubt(self) -> Doubt:
@@ -93,13 +101,12 @@ class Gram(Reduced):
 
     def _squared(self, k: int) -> list[Array]:
         """One agent's D'D, D'e and e'e of unit rows."""
-        squares = []
-        for D, e in self.hidden(k):
-            unit = powers(np.linalg.norm(D, axis=1))
-            D, e = unit[:, None] * D, unit * e
-            square = D.T @ D
-            squares += [square[np.triu_indices(len(square))], D.T @ e, np.array([e @ e])]
-        return squares
+        found = []
+        for rows, right in self.hidden(k):
+            unit = powers(np.linalg.norm(rows, axis=1))
+            D, e = unit[:, None] * rows, unit * right
+            found += [(D.T @ D)[np.triu_indices(D.shape[1])], D.T @ e, np.array([e @ e])]
+        return found
 
     def hidden(self, k: int) -> list[tuple[Array, Array]]:
         """As they are."""
@@ -111,7 +118,7 @@ class Gram(Reduced):
 
     def _share(self, told: Array, counts: Array) -> None:
         """Dhat and ehat from the sums, and how far from the truth they may be."""
-        q, self._count = self.problem.q, int(counts.sum())
+        q, count = self.problem.q, int(counts.sum())
         upper = np.triu_indices(q)
         if not len(told):
             told = np.zeros(len(upper[0]) + q + 1)
@@ -127,11 +134,18 @@ class Gram(Reduced):
         root, self._V = np.sqrt(values[there]), vectors[:, there]
         self.D, self.e = root[:, None] * self._V.T, (self._V.T @ right) / root
         self.unit_D, self.shared = np.ones(len(root)), row_space(self.D)
+        exactly = (len(root),) * 2
+        if len(root) < count:
+            own = [self.hidden(k)[0] for k in range(len(self.kernels))]
+            exactly = _exact_ranks(self.runtime, list(self.problem.agents), own)
+        self._count = len(root) if exactly == (len(root),) * 2 else count
+        off += float(np.linalg.norm(values[~there]))
+        last, self._stretch = max(least - off, 0.0), 1.0
         if len(root):
-            off += float(np.linalg.norm(values[~there]))
-            self.off_D = off / (0.9 * math.sqrt(max(least - off, 0.0))) if least > off else math.inf
+            self.off_D = off / (0.9 * math.sqrt(last)) if last > 0 else math.inf
             off_t = rounding * math.sqrt(size2) * size_e + math.sqrt(q) * grain
-            self.off_e = (off_t + self.off_D * size_e) / math.sqrt(least)
+            self.off_e = off_t / math.sqrt(last) if last > 0 else math.inf
+            self._stretch = math.sqrt(1 + off / last) if last > 0 else math.inf
 
     def own_shared(self, k: int, prices: Array) -> tuple[Array, Array]:
         """D_i y, S y = Dhat'prices, in the agent's own rows; D_i'D_i y."""
@@ -152,3 +166,30 @@ class Gram(Reduced):
         self.frobenius = math.sqrt(max(float(np.trace(square)), 0.0))
         last = float(values[self.rank - 1]) if self.rank else math.inf
         self.least = math.sqrt(max(last - off, 0.0)) if self.rank else math.inf
+
+
+def _exact_ranks(
+    runtime: Runtime, agents: list[int], own: list[tuple[Array, Array]]
+) -> tuple[int, int]:
+    """(rank of D, rank of [D e]) to the last digit, from sums of M'RM, M = [D_i e_i].
+
+    R are diagonal weights, drawn at random modulo a prime: but for one in 10^6 draws for each of
+    the two primes, M'RM has the rank of M. One averaging.
+    """
+    rows, size = [], own[0][0].shape[1] + 1
+    upper = np.triu_indices(size)
+    for i, (D, e) in zip(agents, own, strict=True):
+        told = []
+        for prime in modular.PRIMES:
+            M = modular.residues(np.column_stack([D, e]), prime)
+            weights = np.random.default_rng([prime, i]).integers(1, prime, (len(M), 1))
+            told.append(modular.product((weights * M % prime).T, M, prime)[upper])
+        rows.append(np.concatenate(told).astype(np.float64))
+    ranks = []
+    for prime, part in zip(modular.PRIMES, np.split(runtime.total(np.stack(rows)), 2), strict=True):
+        square = np.zeros((size, size), dtype=np.int64)
+        square[upper] = np.rint(part).astype(np.int64) % prime
+        square = np.triu(square, 1).T + square
+        ranks.append([modular.rank_modulo(M, prime) for M in (square[:-1, :-1], square)])
+    rank, augmented = np.max(ranks, axis=0)
+    return int(rank), int(augmented)

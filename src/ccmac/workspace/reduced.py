@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.blocks import dense
+from ccmac.linalg.blocks import dense, powers
 from ccmac.linalg.extended import EPS_LONG, norm
 from ccmac.linalg.ranks import Doubt, RowSpace, made_of_rounded, rank_cut, row_space
 from ccmac.linalg.tolerances import EPS
@@ -297,9 +297,3 @@ def kernels_of(problem: Problem, local: LocalEquations) -> list[Kernel]:
 
 def _filled(block: object, rows: int, columns: int) -> Array:
     return np.zeros((rows, columns)) if block is None else dense(block)
-
-
-def powers(lengths: Array) -> Array:
-    """Powers of two that bring lengths near one (1 for zero)."""
-    safe = np.where(lengths > 0, lengths, 1.0)
-    return np.asarray(np.exp2(-np.round(np.log2(safe))))
