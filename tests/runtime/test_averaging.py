@@ -148,3 +148,29 @@ def test_wide_rows_climb_the_tree_where_bytes_have_a_price() -> None:
 def test_unknown_scheme() -> None:
     with pytest.raises(InputError, match="'gossip' is unknown; take auto, relay, tree"):
         by_name(Network.ring(3), "gossip")
+
+
+@pytest.mark.parametrize("network", [Network.ring(7), Network.star(5), Network.grid(3, 3)])
+def test_what_is_carried_of_rows_with_known_zeros(network: Network) -> None:
+    """Counted row by row and edge by edge."""
+    own = np.random.default_rng(3).random((network.n, 11)) < 0.3
+    relay, tree = Relay(network), Tree(network)
+    lengths, sent = own.sum(axis=1), np.zeros(network.n, dtype=int)
+    for v in range(network.n):
+        for origin in set(range(network.n)) - {v}:
+            sent[relay.senders[v, origin]] += lengths[origin]
+    assert np.array_equal(relay.carried(own)[0], sent)
+    branch = {v: {v} for v in range(network.n)}
+    for members in tree.levels:
+        for v in members:
+            branch[tree.parent[v]] |= branch[v]
+    sent[:] = 0
+    for v in set(range(network.n)) - {tree.root}:
+        sent[v] += own[sorted(branch[v])].any(axis=0).sum()
+        sent[tree.parent[v]] += 11
+    assert np.array_equal(tree.carried(own)[0], sent)
+    full = np.ones((network.n, 1), dtype=bool)
+    for scheme in (relay, tree):
+        assert scheme.load(full, 4) == (
+            5 * scheme.floats_sent, 5 * scheme.floats_total, 5 * scheme.longest,
+        )  # fmt: skip

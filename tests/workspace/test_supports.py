@@ -9,11 +9,18 @@ from hypothesis import strategies as st
 
 import ccmac
 from ccmac import Network
+from ccmac.inputs import Array
+from ccmac.methods.base import Request
+from ccmac.methods.registry import parse
+from ccmac.methods.start import starting_point
 from ccmac.runtime import InProcess
+from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 from ccmac.workspace.supports import Packing, bits, words
 from workspace.sparse_coupling import sparse_coupling
+
+LOCAL = sparse_coupling(2, 8, m=64)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(0, 130))
@@ -89,3 +96,40 @@ def test_solved_like_the_dense_system(stray: bool) -> None:
     assert result.status == "optimal"
     assert np.allclose(np.concatenate(result.x), solved[: 6 * d], atol=1e-7)
     assert np.allclose(result.z, solved[6 * d : size], atol=1e-7)
+
+
+@pytest.mark.parametrize("averaging", ["relay", "tree"])
+@pytest.mark.parametrize("method", ["cross-ipm", "cross-cg"])
+def test_zeros_of_others_rows_do_not_travel(
+    method: str, averaging: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bits and rounds, fewer bytes: on a tree of all, as the root sends sums only."""
+    ends = []
+    for change in (None, without_patterns):
+        if change is not None:
+            monkeypatch.setattr(Runtime, "combine", change)
+        runtime = InProcess(Network.ring(8), averaging=averaging)
+        ends.append(ccmac.solve(LOCAL, method=method, max_iterations=4, runtime=runtime))
+    few, full = ends
+    assert all(np.array_equal(a, b) for a, b in zip(few.x, full.x, strict=True))
+    assert few.ledger["rounds"] == full.ledger["rounds"]
+    unit = "bytes" if averaging == "relay" else "network_bytes"
+    assert few.ledger[unit] < {"relay": 0.6, "tree": 0.85}[averaging] * full.ledger[unit]
+    assert few.ledger["bytes"] <= full.ledger["bytes"]
+
+
+@pytest.mark.parametrize("method", ["cross-ipm", "cross-cg", "cross-apapc"])
+def test_a_step_costs_what_it_declares(method: str) -> None:
+    work = Workspace(LOCAL, InProcess(Network.ring(8), averaging="relay"))
+    with work.ledger.phase("setup"):
+        prepared = parse(method).prepare(work, Request(1e-6, *starting_point(work, None)))
+    iteration = prepared.iteration
+    state = iteration.step(iteration.start(np.zeros(72), np.zeros((8, 3))))
+    before = work.ledger.of("solve")
+    iteration.step(state)
+    found = work.ledger.of("solve") - before  # of the longest message the first step's is kept
+    assert {**found, "longest_message": 0} == {**iteration.cost, "longest_message": 0}
+
+
+def without_patterns(runtime: Runtime, parts: list[Array], _: object = None) -> list[Array]:
+    return [total / runtime.n for total in runtime.send(parts)]

@@ -9,7 +9,9 @@ the same bits. What agents know in common is therefore one row, in a simulation 
            a few rows per agent (two on a ring): for wide rows
 
 A row is not cut into pieces that are summed in different places: its entries would then be added
-in an order that depends on what travels beside them.
+in an order that depends on what travels beside them. Where all know which entries an agent's row
+has (``own``, agents by columns), zeros do not travel: a relayed row is its own entries, and sums
+climb with those that somebody below has. The sums have the same bits.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from ccmac.runtime.partition import Index, owners
 from ccmac.texts import shown
 
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
+Pattern = NDArray[np.bool_]  # agents by columns: who may have an entry
 FLOAT_BYTES = 8
 RELAYED = 128  # agents up to which all pairs of them are looked at
 
@@ -57,6 +60,28 @@ class Averaging(ABC):
     def total(self, block: Array) -> Array:
         """The sum of all rows in this scheme's order, shape (1, width)."""
 
+    @abstractmethod
+    def carried(self, own: Pattern) -> tuple[Index, Index]:
+        """(floats that every agent sends of such rows, floats in the messages)."""
+
+    @cached_property
+    def _loads(self) -> dict[int, tuple[Pattern, tuple[Index, Index]]]:
+        return {}
+
+    def load(self, own: Pattern, more: int) -> tuple[int, int, int]:
+        """(floats of the busiest agent, of all, in the longest message) of rows with a pattern and
+        ``more`` columns that everybody has.
+        """
+        if id(own) not in self._loads:  # kept with its pattern, so that an id stays its own
+            self._loads[id(own)] = own, self.carried(own)
+        (sent, lengths), (each, rows) = self._loads[id(own)][1], self._full
+        sent, lengths = sent + more * each, lengths + more * rows
+        return int(sent.max()), int(sent.sum()), int(lengths.max(initial=0))
+
+    @cached_property
+    def _full(self) -> tuple[Index, Index]:
+        return self.carried(np.ones((len(self.routes), 1), dtype=bool))
+
 
 class Relay(Averaging):
     """Agent v gets row o in round ``hops[v, o]`` from its neighbor ``senders[v, o]``."""
@@ -71,7 +96,7 @@ class Relay(Averaging):
         self.floats_sent, self.floats_total = max(sent), sum(sent)
         v, o = np.nonzero(self.hops)
         in_one = np.stack([self.hops[v, o], self.senders[v, o], v])
-        rows = np.unique(in_one, axis=1, return_counts=True)[1]
+        _, self._message, rows = np.unique(in_one, axis=1, return_inverse=True, return_counts=True)
         self.messages, self.longest = len(rows), int(rows.max(initial=0))
 
     def _senders(self, network: Network) -> tuple[Index, list[int]]:
@@ -117,6 +142,14 @@ class Relay(Averaging):
             for k in range(self.rounds)
         ]
 
+    def carried(self, own: Pattern) -> tuple[Index, Index]:
+        """Rows are as long as what they have."""
+        v, o = np.nonzero(self.hops)
+        lengths = own.sum(axis=1)[o]
+        sent = np.bincount(self.senders[v, o], lengths, minlength=len(own)).astype(np.int64)
+        messages = np.bincount(self._message.ravel(), lengths, minlength=self.messages)
+        return sent, messages.astype(np.int64)
+
     def total(self, block: Array) -> Array:
         """((row_0 + row_1) + row_2) + ..."""
         total = block[:1] + 0.0  # no sum is -0.0
@@ -146,6 +179,20 @@ class Tree(Averaging):
         self.longest = min(n - 1, 1)
         self.levels = [np.flatnonzero(depth == level) for level in range(radius, 0, -1)]
         self.parent = self.routes = parent.astype(np.int64)
+        self._children = children
+
+    def below(self, own: Pattern) -> Pattern:
+        """Which columns somebody in an agent's branch has."""
+        found = own.copy()
+        for members in self.levels:
+            np.logical_or.at(found, self.parent[members], found[members])
+        return found
+
+    def carried(self, own: Pattern) -> tuple[Index, Index]:
+        """Upwards what the branch has, downwards everything."""
+        up = self.below(own).sum(axis=1)
+        up[self.root] = 0
+        return up + self._children * own.shape[1], np.array([own.shape[1] * self.longest])
 
     @cached_property
     def _additions(self) -> list[tuple[Index, Index]]:

@@ -17,7 +17,7 @@ from ccmac.errors import OutOfTime
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
-from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, by_name, messages_sent
+from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, Pattern, by_name, messages_sent
 from ccmac.runtime.masked import Masked, Words
 from ccmac.runtime.notes import NOTE, Notes, never
 from ccmac.runtime.riders import Rider
@@ -95,33 +95,39 @@ class Runtime(ABC):
 
     # -- averaging --------------------------------------------------------------------------
     @abstractmethod
-    def _pool(self, parts: Sequence[Array], tables: Sequence[Array]) -> tuple[list[Array], ...]:
-        """One averaging: sums of ``parts``, shape (1, width) each, and all agents' ``tables``.
-
-        Sums are taken in the order of the averaging scheme. Carries the note and hears the others'.
+    def _pool(
+        self, parts: Sequence[Array], tables: Sequence[Array], own: Pattern | None = None
+    ) -> tuple[list[Array], ...]:
+        """One averaging: sums of ``parts`` (1, width), the first columns of a pattern or none, in
+        the scheme's order; all agents' ``tables``. Carries the note and hears the others'.
         """
 
     @abstractmethod
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """One averaging of rows in fixed point, masked where they leave: all agents' words."""
 
-    def _pooled(self, parts: Sequence[Array], tables: Sequence[Array]) -> tuple[list[Array], ...]:
+    def _pooled(
+        self, parts: Sequence[Array], tables: Sequence[Array], own: Pattern | None = None
+    ) -> tuple[list[Array], ...]:
         if isinstance(self.averaging, Masked) and parts:
             return self.averaging.pooled(self, parts, tables)
-        return self._pool(parts, tables)
+        return self._pool(parts, tables, own)
 
-    def average(self, block: Array) -> Array:
-        """Common mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds."""
-        [mean] = self.combine([block])
+    def average(self, block: Array, own: Pattern | None = None) -> Array:
+        """Common mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds.
+
+        ``own``, known to all: which agent may have an entry in which column; others are zero.
+        """
+        [mean] = self.combine([block], own)
         return mean
 
-    def combine(self, parts: Sequence[Array]) -> list[Array]:
+    def combine(self, parts: Sequence[Array], own: Pattern | None = None) -> list[Array]:
         """Common means of several blocks, averaged in the same rounds."""
         if any(len(part) != len(self.owned) for part in parts):
             raise ValueError(f"averaging needs a row for each of the {len(self.owned)} agents here")
-        return [np.divide(total, self.n, out=total) for total in self.send(parts)]
+        return [np.divide(total, self.n, out=total) for total in self.send(parts, own)]
 
-    def send(self, parts: Sequence[Array]) -> list[Array]:
+    def send(self, parts: Sequence[Array], own: Pattern | None = None) -> list[Array]:
         """Sums of blocks over all agents; whatever waits for a message travels with them.
 
         An observer's messages carry nothing else.
@@ -132,11 +138,11 @@ class Runtime(ABC):
             return [np.zeros((1, 0)) for _ in parts]
         if riders:
             self._waiting = []
-        self._charge(width, riders)
+        self._charge(width, riders, own)
         summed = [rider for rider in riders if not rider.whole]
         seen = [rider for rider in riders if rider.whole]
         totals, tables = self._pooled(
-            [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen]
+            [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen], own
         )
         for rider, total in zip(summed, totals[len(parts) :], strict=True):
             rider.found = total[0]
@@ -148,15 +154,15 @@ class Runtime(ABC):
             raise OutOfTime("the time limit passed long ago")
         return totals[: len(parts)]
 
-    def _charge(self, width: int, riders: Sequence[Rider]) -> None:
+    def _charge(self, width: int, riders: Sequence[Rider], own: Pattern | None = None) -> None:
         """The message in the present phase; what riders add to it in theirs."""
         if self.n == 1:
             return
         here, rooms = self.ledger.current, [self._room(r.width, r.whole) for r in riders]
-        own = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
+        mine = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
         row = width * self.averaging.words_each
-        self.ledger.charge_cost(self._row_cost(row, *own))
-        longest = self._row_cost(row, *rooms)["longest_message"]
+        self.ledger.charge_cost(self._row_cost(row, *mine, own=own))
+        longest = self._row_cost(row, *rooms, own=own)["longest_message"]
         for rider, room in zip(riders, rooms, strict=True):
             if rider.phase != here:
                 with self.ledger.phase(rider.phase):
@@ -174,22 +180,23 @@ class Runtime(ABC):
         scheme, size = self.averaging, FLOAT_BYTES * width
         return Cost(bytes=size * scheme.floats_sent, network_bytes=size * scheme.floats_total)
 
-    def average_cost(self, width: int, *riders: int) -> Cost:
-        """Static cost of averaging rows of ``width`` floats with riders of so many floats each.
-
-        Nothing for one agent or where nothing travels.
-        """
+    def average_cost(self, width: int, *riders: int, own: Pattern | None = None) -> Cost:
+        """Of averaging rows of ``width`` floats with riders; nothing where nothing travels."""
         each = self.averaging.words_each
-        return self._row_cost(each * width, *(each * rider for rider in riders))
+        return self._row_cost(each * width, *(each * rider for rider in riders), own=own)
 
-    def _row_cost(self, width: int, *riders: int) -> Cost:
+    def _row_cost(self, width: int, *riders: int, own: Pattern | None = None) -> Cost:
         """The same in words."""
         if self.n == 1 or width + len(riders) == 0:
             return Cost()
         scheme, row = self.averaging, width + sum(riders) + NOTE + self.averaging.extra
-        return self._size(row) + Cost(
+        size, longest = self._size(row), row * scheme.longest
+        if own is not None and not isinstance(scheme, Masked):  # masks leave no zeros
+            busiest, total, longest = scheme.load(own, row - own.shape[1])
+            size = Cost(bytes=FLOAT_BYTES * busiest, network_bytes=FLOAT_BYTES * total)
+        return size + Cost(
             rounds=scheme.rounds, averagings=1, reductions=len(riders),
-            messages=scheme.messages, longest_message=row * scheme.longest,
+            messages=scheme.messages, longest_message=longest,
         )  # fmt: skip
 
     def total_cost(self, width: int = 1) -> Cost:

@@ -23,9 +23,9 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
-from ccmac.runtime import halo, leading, likeness, watch
+from ccmac.runtime import halo, leading, likeness, patterns, watch
 from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
-from ccmac.runtime.averaging import Averaging, Relay, Step, Tree
+from ccmac.runtime.averaging import Averaging, Pattern, Relay, Step, Tree
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.failure import aborting
 from ccmac.runtime.masked import Masks, Words
@@ -104,20 +104,27 @@ class Distributed(Runtime):
         return self._plans[key]
 
     # -- averaging --------------------------------------------------------------------------
-    def _pool(self, parts: Sequence[Array], tables: Sequence[Array]) -> tuple[list[Array], ...]:
+    def _pool(
+        self, parts: Sequence[Array], tables: Sequence[Array], own: Pattern | None = None
+    ) -> tuple[list[Array], ...]:
         scheme, count = self.averaging, len(self.owned)
         flat = [np.reshape(table, (count, -1)) for table in tables]
         columns = [*parts, *(flat if scheme.rows_known else map(self._slots, flat))]
         block = np.concatenate([*columns, np.full((count, NOTE), self.notes.mine)], axis=1)
         ends = np.cumsum([column.shape[1] for column in columns])[len(parts) - 1 :]
         middle = int(ends[0]) if parts else 0
+        if own is not None:
+            more = block.shape[1] - own.shape[1]
+            own = np.hstack([own, np.ones((self.n, more), dtype=bool)])
         if isinstance(scheme, Relay):
-            rows = self._relayed(scheme, block)
+            rows = self._relayed(scheme, block, own)
             total, seen = scheme.total(rows[:, :middle]), rows[:, middle:]
             heard = float(rows[:, -1].sum())
         else:
             assert isinstance(scheme, Tree)
-            for matrix in scheme.schedule:
+            if own is not None:
+                block = patterns.climbed(self, scheme, block, own)
+            for matrix in scheme.schedule[0 if own is None else len(scheme.levels) :]:
                 block = self._mix(block, matrix)
             total, seen, heard = block[:1, :middle].copy(), block[:1, middle:], float(block[0, -1])
         self.notes.hear(heard)
@@ -155,21 +162,11 @@ class Distributed(Runtime):
         wide[np.arange(count), list(self.owned)] = table
         return wide.reshape(count, -1)
 
-    def _relayed(self, scheme: Relay, block: Array) -> Array:
+    def _relayed(self, scheme: Relay, block: Array, own: Pattern | None = None) -> Array:
         """All agents' rows."""
         if self._relay is None:
             self._relay = scheme.steps(self._ends, self.rank)
-        table = np.empty((self.n, block.shape[1]))
-        table[self.owned.start : self.owned.stop] = block
-        for sent, received in self._relay:
-            arriving = [(p, halo.rows_of(table, rows), len(rows)) for p, rows in received]
-            self._exchange(
-                "relay", [(p, halo.rows_of(table, r), len(r)) for p, r in sent], arriving
-            )
-            for (_, rows), (_, arrived, _) in zip(received, arriving, strict=True):
-                if arrived.base is not table:
-                    table[rows] = arrived
-        return table
+        return patterns.relayed(self, self._relay, block, own)
 
     def common(self, values: Array) -> Array:
         """Numbers that everybody computes from what all know; a digest rides on the messages.

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
-from ccmac.runtime.averaging import Averaging
+from ccmac.runtime.averaging import Averaging, Pattern
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.masked import Masked, Words
 
@@ -43,7 +43,9 @@ class InProcess(Runtime):
     def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
         return np.asarray(matrix @ block)
 
-    def _pool(self, parts: Sequence[Array], tables: Sequence[Array]) -> tuple[list[Array], ...]:
+    def _pool(
+        self, parts: Sequence[Array], tables: Sequence[Array], own: Pattern | None = None
+    ) -> tuple[list[Array], ...]:
         self.notes.late = time.monotonic() > self.notes.deadline
         self.notes.stop = self.notes.asked()
         # One storage order, and no -0.0: as after a sum.

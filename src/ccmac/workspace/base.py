@@ -124,7 +124,7 @@ class Workspace:
     def coupling(self) -> Coupling:
         """H = [A, B] of the owned agents."""
         own = self.curvature.multiple[list(self.problem.agents)]
-        return Coupling(self.problem, self.runtime, multiples=own)
+        return Coupling(self.problem, self.runtime, multiples=own, supports=self.supports)
 
     @cached_property
     def local(self) -> LocalEquations:

@@ -12,11 +12,15 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import Chain
+from ccmac.runtime.averaging import Pattern
 from ccmac.runtime.base import Runtime
 
 
-def lockstep(runtime: Runtime, chains: Sequence[Chain]) -> list[Array]:
-    """Run the chains together; rounds are those of the longest, bytes are those of all."""
+def lockstep(runtime: Runtime, chains: Sequence[Chain], own: Pattern | None = None) -> list[Array]:
+    """Run the chains together; rounds are those of the longest, bytes are those of all.
+
+    ``own``: who has entries in a contribution, where there is one chain.
+    """
     results: list[Array] = [np.zeros(0)] * len(chains)
     pending: dict[int, Array] = {}
 
@@ -31,15 +35,18 @@ def lockstep(runtime: Runtime, chains: Sequence[Chain]) -> list[Array]:
         advance(k, None)
     while pending:
         order = list(pending)
-        means = runtime.combine([pending[k] for k in order])
+        means = runtime.combine([pending[k] for k in order], own if len(chains) == 1 else None)
         for k, mean in zip(order, means, strict=True):
             advance(k, mean)
     return results
 
 
-def lockstep_cost(runtime: Runtime, chains: Sequence[tuple[int, int]]) -> Cost:
+def lockstep_cost(
+    runtime: Runtime, chains: Sequence[tuple[int, int]], own: Pattern | None = None
+) -> Cost:
     """Static communication cost of chains given as (averagings, width)."""
     cost = Cost()
     for step in range(max((steps for steps, _ in chains), default=0)):
-        cost = cost + runtime.average_cost(sum(w for steps, w in chains if step < steps))
+        width = sum(w for steps, w in chains if step < steps)
+        cost = cost + runtime.average_cost(width, own=own if len(chains) == 1 else None)
     return cost

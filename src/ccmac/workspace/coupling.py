@@ -20,6 +20,7 @@ from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.ranks import row_lengths
 from ccmac.linalg.tolerances import UNEVEN
 from ccmac.problem import Agent, Problem
+from ccmac.runtime.averaging import Pattern
 from ccmac.runtime.base import Runtime
 
 
@@ -96,9 +97,10 @@ class Coupling:
 
     def __init__(
         self, problem: Problem, runtime: Runtime, t: float = 1.0, s: float = 1.0,
-        multiples: Array | None = None,
+        multiples: Array | None = None, supports: Pattern | None = None,
     ) -> None:  # fmt: skip
-        self.problem, self.runtime = problem, runtime
+        self.problem, self.runtime, self.supports = problem, runtime, supports
+        self._own: dict[int, Pattern] = {}
         self.t, self.s = t, s
         self.m, self.q = problem.m, problem.q
         count, d = len(problem.agents), list(problem.d.values())
@@ -140,6 +142,15 @@ class Coupling:
         """sum_i H_i u_i at once: for a simulation that no distributed run has to match in bits."""
         total = self.t * self.A.forward_sum(x)
         return total if z is None else total + self.s * self.B.forward_sum(z)
+
+    def own(self, more: int = 0) -> Pattern | None:
+        """Who has entries in messages of the coupled row and ``more`` columns; None: everybody."""
+        if self.supports is None or self.empty:
+            return None
+        if more not in self._own:
+            full = np.ones((len(self.supports), more), dtype=bool)
+            self._own[more] = np.hstack([self.supports, full])
+        return self._own[more]
 
     @property
     def width(self) -> int:

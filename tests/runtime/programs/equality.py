@@ -20,6 +20,7 @@ def networks() -> Iterator[Network]:
     yield Network.star(8)
     yield Network.grid(2, 4)
     yield Network.grid(1, 5)
+    yield Network.path(4)
 
 
 def schemes(network: Network) -> Iterator[averaging.Averaging]:
@@ -27,8 +28,31 @@ def schemes(network: Network) -> Iterator[averaging.Averaging]:
         yield averaging.by_name(network, name)
 
 
+def patterned(here: Mpi, whole: InProcess, block: np.ndarray, own: np.ndarray) -> None:
+    """Entries that nobody has do not travel, and nothing else changes."""
+    block = np.where(own, block, 0.0)
+    mine = block[here.owned.start : here.owned.stop]
+    before = sent(here)
+    mean = here.average(mine, own)
+    if here.ranks == here.n and own.size:  # what an agent sends is what a process sends
+        assert (
+            sent(here) - before
+            == here.averaging.carried(own)[0][here.rank]
+            + (here.averaging.carried(np.ones((here.n, 1), dtype=bool))[0][here.rank])
+        )  # the note
+    assert np.array_equal(mean, whole.average(block, own))
+    with whole.ledger.observing():
+        assert np.array_equal(mean, whole.average(block))
+
+
+def sent(here: Mpi) -> int:
+    """Floats that left this process."""
+    rows = here.audit.as_rows()
+    return int(np.sum(rows[:, 2] * rows[:, 4]))
+
+
 def compare(network: Network, scheme: averaging.Averaging, rng: np.random.Generator) -> int:
-    here = Mpi(network, averaging=scheme)
+    here = Mpi(network, averaging=scheme, audit=True)
     whole = InProcess(network, averaging=scheme)
     rows = slice(here.owned.start, here.owned.stop)
     checks = 0
@@ -44,6 +68,7 @@ def compare(network: Network, scheme: averaging.Averaging, rng: np.random.Genera
         parts = here.combine([mine[:, :1], mine[:, 1:]])
         assert np.array_equal(np.concatenate(parts, axis=1), mean)
         whole.combine([block[:, :1], block[:, 1:]])
+        patterned(here, whole, block, rng.random((network.n, width)) < 0.3)
         assert np.array_equal(here.total(mine), whole.total(block))
         # The same scalars in column-major storage must sum in the same order.
         assert np.array_equal(here.total(np.asfortranarray(mine)), whole.total(block))

@@ -54,7 +54,8 @@ def mixed(n: int) -> ccmac.Problem:
 def cases(n: int) -> Iterator[tuple[ccmac.Problem, tuple[dict[str, Any], ...]]]:
     yield mixed(n), AVERAGED
     for stray in (False, True):
-        yield sparse_coupling(3, n, stray=stray), ({"method": "auto"},)
+        other = "cross-cg" if stray else "cross-ipm"
+        yield sparse_coupling(3, n, stray=stray), ({"method": "auto"}, {"method": other})
     random = np.random.default_rng(9)  # so many rows that they are brought to their range
     X, y = random.standard_normal((1_300, 9)), random.standard_normal(1_300)
     yield ccmac.vfl.problem(X, y, n, l1=0.05), ({"method": "cross-ipm"},)

@@ -92,7 +92,7 @@ class Interior(Agents, Iteration[InteriorState]):
         equations, k = self.equations, self.k
         matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
         vectors = [np.concatenate([*e.vectors(), e.facts()]) for e in parts]
-        ((S, rest),) = self.summed((matrices, vectors))
+        ((S, rest),) = self.summed((matrices, vectors), pieces=self._pieces)
         column, row, *shares, facts = np.split(rest, np.cumsum([k, *[k + 1] * (1 + PARTS)]))
         solver = Solver(equations.matrix(S, column, row, newton, common), equations.signs)
         rights = [
@@ -102,6 +102,11 @@ class Interior(Agents, Iteration[InteriorState]):
         rights[1][-1] += common.kappa
         rights[2][-1] -= 1.0 / common.tau
         return solver, rights, facts
+
+    @property
+    def _pieces(self) -> tuple[int, ...]:
+        """Of :meth:`Elimination.vectors` and the facts."""
+        return self.k, *[self.k + 1] * (1 + PARTS), -FACTS, self.k + 1
 
     def _second(self, at: Iterate, points: list[OwnPoint], first: Step) -> tuple[float, Second]:
         """(the predictor's length, what it says of the second order): one averaging."""
@@ -114,7 +119,8 @@ class Interior(Agents, Iteration[InteriorState]):
             own.append(a)
             shares.append(e.eliminated(np.append(on_y, np.zeros(len(e.r_E))), on_tau))
         lengths = self._lengths(points, first)
-        total = self.runtime.average(np.stack(shares))[0] * self.problem.n
+        total = self.runtime.average(np.stack(shares), self.pattern(0, self.k + 1))[0]
+        total *= self.problem.n
         reach = min(1.0, self._length(at.common, first, lengths))
         on_z, cross = newton.second(first.ds, first.dv), -first.dtau * first.dkappa
         right = self.equations.right(total, newton, on_z)
@@ -145,5 +151,6 @@ class Interior(Agents, Iteration[InteriorState]):
         runtime, k = self.runtime, self.k
         width = len(self.entries[0]) + k + (2 + PARTS) * (k + 1) + FACTS
         room = 1 if runtime.averaging.rows_known else self.problem.n
-        messages = runtime.average_cost(width) + runtime.average_cost(k + 1, room)
+        messages = runtime.average_cost(width, own=self.pattern(1, *self._pieces))
+        messages += runtime.average_cost(k + 1, room, own=self.pattern(0, k + 1))
         return Cost(argmins=1) + messages + runtime.gather_cost(1)

@@ -7,6 +7,7 @@ A state holds the agents' unknowns (:class:`.block.OwnPoint`) as rows of one wid
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ccmac.methods.base import State, known, rows
 from ccmac.methods.interior.block import Block
 from ccmac.methods.interior.common import Common, Equations
 from ccmac.methods.interior.own import OwnPoint
+from ccmac.runtime.averaging import Pattern
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -75,6 +77,7 @@ class Agents:
         self.unit, self.k = blocks[0].unit, self.problem.q + self.problem.m
         self.equations = Equations(reduced, setup.lower, setup.upper, setup.flats)
         ends = np.cumsum([0, *(len(gamma) for _, gamma in setup.flats)])
+        self._patterns: dict[tuple[int, ...], Pattern | None] = {}
         self.flat_of = [slice(ends[i], ends[i + 1]) for i in self.problem.agents]
         # Entries of the summed matrix that some agent fills, and where each agent's go.
         seen = np.triu(setup.supports.T @ setup.supports > 0)
@@ -189,10 +192,36 @@ class Agents:
         return Prices(coupled, shared, local, terms)
 
     # -- a sum -------------------------------------------------------------------------------------
-    def summed(self, *sets: tuple[list[Array], list[Array]]) -> list[tuple[Array, Array]]:
+    @cached_property
+    def own(self) -> Pattern:
+        """Which agent has entries in which column of a vector on (z, lambda, tau)."""
+        own = np.ones((self.problem.n, self.k + 1), dtype=bool)
+        own[:, self.problem.q : -1] = self.setup.supports[:, self.problem.q :] > 0
+        return own
+
+    def pattern(self, sets: int, *pieces: int) -> Pattern | None:
+        """Of messages with the matrices of ``sets`` sets and vectors made of these pieces: so many
+        entries of a vector on (z, lambda, tau), or minus as many that everybody has.
+
+        None where everybody has everything.
+        """
+        if (sets, *pieces) not in self._patterns:
+            there, n = self.setup.supports > 0, self.problem.n
+            matrix = there[:, self.entries[0]] & there[:, self.entries[1]]
+            vectors = [
+                self.own[:, :size] if size > 0 else np.ones((n, -size), dtype=bool)
+                for size in pieces
+            ]
+            own = np.hstack([*[matrix] * sets, *vectors])
+            self._patterns[sets, *pieces] = None if own.all() else own
+        return self._patterns[sets, *pieces]
+
+    def summed(
+        self, *sets: tuple[list[Array], list[Array]], pieces: tuple[int, ...] = ()
+    ) -> list[tuple[Array, Array]]:
         """Of each set the sums of the agents' matrices between their supports, and of vectors.
 
-        One averaging for all of them.
+        One averaging for all of them; ``pieces`` as for :meth:`pattern`, of all sets.
         """
         count, ends = len(self.entries[0]), np.cumsum([len(vectors[0]) for _, vectors in sets])
         messages = []
@@ -201,7 +230,8 @@ class Agents:
             for row, (matrices, _) in zip(entries, sets, strict=True):
                 row[at] = matrices[k][upper]
             messages.append(np.concatenate([entries.ravel(), *(v[k] for _, v in sets)]))
-        total = self.runtime.average(np.stack(messages))[0] * self.problem.n
+        own = self.pattern(len(sets), *pieces) if pieces else None
+        total = self.runtime.average(np.stack(messages), own)[0] * self.problem.n
         sums, found = np.split(total[len(sets) * count :], ends[:-1]), []
         for entry, vector in zip(
             total[: len(sets) * count].reshape(len(sets), count), sums, strict=True

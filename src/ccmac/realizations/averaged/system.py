@@ -20,6 +20,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import Chain, growth
 from ccmac.realizations.averaged.normalizers import Normalizer
 from ccmac.realizations.base import AffineSystem, Interval
+from ccmac.runtime.averaging import Pattern
 from ccmac.runtime.base import Rider
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
@@ -149,13 +150,13 @@ class AveragedSystem(AffineSystem):
         projected = self.local.project(x)
         kernel_x = x if self.local.empty else x - projected
         parts = self.coupling.contributions(kernel_x, z, with_z=True)
-        coupled, mean_z = self.runtime.combine(parts)
+        coupled, mean_z = self.runtime.combine(parts, self.coupling.own(self.coupling.q))
         chains: list[Chain] = []
         if self.normalizer is not None:
             chains.append(self.normalizer.chain(self.gram_contribution, coupled - self.target))
         if not self.shared.empty:
             chains.append(self.shared.chain(mean_z))
-        results = lockstep(self.runtime, chains)
+        results = lockstep(self.runtime, chains, self._own)
         price = results.pop(0) if self.normalizer is not None else self.zero_price()
         shared = results.pop(0) if results else np.zeros((1, 0))
         return projected, price, mean_z, shared
@@ -208,7 +209,8 @@ class AveragedSystem(AffineSystem):
         """Cost of one residual with a normalizer of that many averagings."""
         product = self.coupling.product_cost()
         cost = Cost(affine=2) + product + self.local.cost
-        cost = cost + self.runtime.average_cost(self.coupling.width + self.coupling.q)
+        width, q = self.coupling.width, self.coupling.q
+        cost = cost + self.runtime.average_cost(width + q, own=self.coupling.own(q))
         chains: list[tuple[int, int]] = []
         if not self.coupling.empty:
             cost = cost + product + self.local.cost + averagings * self.gram_cost
@@ -216,4 +218,9 @@ class AveragedSystem(AffineSystem):
         if not self.shared.empty:
             cost = cost + self.shared.product_cost
             chains.append((self.shared.steps, self.coupling.q))
-        return cost + lockstep_cost(self.runtime, chains)
+        return cost + lockstep_cost(self.runtime, chains, self._own)
+
+    @property
+    def _own(self) -> Pattern | None:
+        """Who has entries in what the normalizer sends, where nothing else does."""
+        return self.coupling.own() if self.shared.empty else None
