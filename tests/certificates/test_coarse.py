@@ -644,7 +644,7 @@ def test_proofs_are_spaced_by_the_rate_planned_or_seen() -> None:
     method: Any = Fake(price=lambda state: np.array([4.0]))
     proving = Proving(1e-1, 1e-1, 1e-2, 1e-3)
     stop = spaced(proving)
-    assert [k for k in range(40) if stop.due(k)][0] == 28
+    assert next(k for k in range(40) if stop.due(k)) == 28
     rate = math.log(1e4) / 40
     check = stop.check(method, None, 28)
     assert not check.done
