@@ -51,6 +51,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> Duality:
         for i in range(2)
     ]  # fmt: skip
     found = prepared(ccmac.Problem(agents))[1].duality
+    assert found._room == 8 * 2.0**-52 * (2 + 2 + 2)
     found._room = COARSE
     for agent in found.agents:
         agent.room, agent.room_long = COARSE / 16, COARSE / 32
@@ -225,24 +226,30 @@ def proof_of(n: int = 2) -> Proof:
 
 
 def test_what_is_left_on_z_counts_its_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """dist(s + Bbar'y, Range D'), D = (3, 4) brought to 5/4, and the sizes of all terms."""
-    found = proof_of()
+    """dist(s + Bbar'y, Range D'), all terms by their sizes; D = (3, 4, 0) and (1, -2, 0)."""
+    B, rows = np.array([[1.0, 3.0, 1.0], [2.0, -1.0, 1.0]]), [[3.0, 4.0, 0.0], [1.0, -2.0, 0.0]]
+    agents = [
+        ccmac.Agent(Quadratic(np.eye(4), np.zeros(4)), A=np.array([[3.0], [4.0]]),
+                    B=B * (1 - 3 * i), b=np.ones(2), D=np.array([rows[i]]), e=np.zeros(1))
+        for i in range(2)
+    ]  # fmt: skip
+    found = Proof.of(Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.complete(2))))
+    assert found is not None
     monkeypatch.setattr(proof, "EPS_LONG", COARSE)
-    slope, price = np.array([1.0, 2.0], dtype=np.longdouble), np.array([2.0, -1.0])
-    Bbar, sizes = np.array([[-1.0, -3.0], [-2.0, 1.0]]), np.array([[3.0, 9.0], [6.0, 3.0]])
-    assert found.reduced.Bbar.astype(float).tolist() == Bbar.tolist()
-    total = np.array([1.0, 2.0]) + Bbar.T @ price
-    unit = float(found.reduced.unit_D[0])
-    delta = total @ np.array([0.6, 0.8]) / (5 * unit)
-    left = total @ np.array([-0.8, 0.6])
-    spread = np.linalg.norm(sizes.T @ np.abs(price)) + math.sqrt(5) + 5 * unit * abs(delta)
+    slope, price = np.array([1.0, 2.0, 5.0], dtype=np.longdouble), np.array([2.0, -1.0])
+    total = slope.astype(float) - B.T @ price
+    D = found.reduced.unit_D[:, None] * np.array(rows)
+    delta = np.linalg.solve(D[:, :2].T, total[:2])
+    assert delta[0] * delta[1] < 0
+    spread = np.linalg.norm(3 * np.abs(B).T @ np.abs(price)) + math.sqrt(30)
+    spread += np.linalg.norm(np.abs(D).T @ np.abs(delta))
     for rounded in (0.0, 0.125):
         monkeypatch.setattr(type(found.reduced), "rounded", rounded)
-        noise = (2 + 2 * 1 + 2 + 3) * COARSE * spread
-        noise += rounded * np.linalg.norm(np.abs(Bbar).T @ np.abs(price))
+        noise = (2 + 2 * 2 + 2 + 3) * COARSE * spread
+        noise += rounded * np.linalg.norm(np.abs(B).T @ np.abs(price))
         said, multiplier = found._shared_stationarity(slope, price.astype(np.longdouble))
-        assert said == pytest.approx(abs(left) + noise, rel=1e-9)
-        assert multiplier == pytest.approx([-delta])
+        assert said == pytest.approx(abs(total[2]) + noise, rel=1e-9)
+        assert multiplier == pytest.approx(-delta)
 
 
 def test_masked_sums_are_wrong_by_their_grain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -683,3 +690,90 @@ def test_without_a_rate_proofs_wait_a_fifth_and_never_far() -> None:
     assert stop.bound.slopes == [77.0, 77.0]
     with pytest.raises(ValueError, match="none"):
         stop.recall({"next": 3, "rate": math.inf, "last": None})
+
+
+def test_a_price_alone_counts_the_rounding_of_every_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As test_dual_bound.py has it, where rounding alone is left: n = 3, m = 2."""
+    monkeypatch.setattr(dual_bound, "EPS", COARSE)
+    parts: Any = Fake(
+        problem=Fake(n=3), m=2, c=4.0, mu=0.25, beta=-2.0, b=None, A=Fake(cost=None),
+        minimisers=lambda price: np.zeros(2), shared=lambda price, slope: np.array([0.0, 1.0]),
+        ledger=Fake(charge=lambda **k: None, charge_cost=lambda c: None),
+        sums=lambda x, own, minus: (np.array([3.0, 0.0]), [0.0, 25.0, 0.0, 7.0]),
+        runtime=Fake(unseen=lambda m: 0.0),
+    )  # fmt: skip
+    monkeypatch.setattr(DualBound, "_all", lambda self, x, z, price: None)
+    monkeypatch.setattr(DualBound, "_prices", lambda self, z, price: None)
+    four = Shifted(np.zeros((2, 0)), np.zeros((0, 0)), 4.0, 0.0)
+    found = DualBound(parts, four).at(np.array([0.0, 6.0]), np.array([8.0, 0.0]), 5.0)
+    off, rho = 4 * COARSE * (3 + 2), 4 * COARSE * (8 + 2 * 6) + 3 * COARSE * 5
+    error = (math.hypot(3.0, 2.0) + off) / 2 / 0.5 + 2 * rho / 0.25
+    assert found.error == pytest.approx(error * (1 + 5 * COARSE))
+
+
+def test_local_distances_count_the_rounding_of_the_decomposition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows (1, 0) and (0.6, 0.8): singular values sqrt(1 -+ 0.6); off by (1, 0.6)."""
+    agent = ccmac.Agent(
+        Quadratic(np.eye(3), np.zeros(3)), C=np.array([[1.0, 0.0], [0.6, 0.8]]), c=np.zeros(2)
+    )
+    work = Workspace(ccmac.Problem([agent], q=1), InProcess(ccmac.Network.complete(1)))
+    found = Proof.of(work)
+    assert found is not None
+    monkeypatch.setattr(share, "EPS", COARSE / 8)
+    least = math.sqrt(0.4) - 4 * COARSE / 8 * 4 * math.sqrt(1.6)
+    off = math.hypot(1.0, 0.6) * (1 + 2 * COARSE / 8)
+    assert found.agents[0].local_distance(np.array([1.0, 0.0])) == pytest.approx(off / least)
+    monkeypatch.setattr(share, "EPS", 2 * COARSE)
+    assert found.agents[0].local_distance(np.array([1.0, 0.0])) == INF
+
+
+@pytest.mark.parametrize(("S", "top"), [(2.0, 0.5), (-1.0, 1.0)])
+def test_rows_without_weight_are_measured_by_the_curvature(S: float, top: float) -> None:
+    """W = 0: eps G'G / 1.1 with eps in units of 1/S, or 1."""
+    blocks = np.array([[S]]), np.array([[1e-3]]), np.zeros((1, 1))
+    said = inside._best(blocks, (5.0, 0.0), (0.0, 0.0, 0.0))
+    sigma2 = max(S, 0.0) + 1e-6 / (top * 1e-12) / 1.1
+    assert said == pytest.approx(1 / (1 / 5.0 + 1 / sigma2), rel=1e-6)
+
+
+# -- several processes that round differently ------------------------------------------------------
+@pytest.mark.parametrize("others", [(0.5, 0.25, 0.1, 1.0, 0.0), (7.0, 6.0, 0.3, 0.0, 0.0)])
+def test_what_all_processes_find(others: tuple[float, ...]) -> None:
+    """The largest bound and drift; done where all are."""
+    given: list[Any] = []
+
+    def gather(rows: Any) -> Any:
+        given.append(rows)
+        return np.vstack([rows, others])
+
+    notes = Fake(led=True, drift=0.2)
+    runtime: Any = Fake(notes=notes, owned=[0, 1], gather=gather)
+    point = explicit.Proved(np.zeros(1), np.zeros(1), 2.0, 0.0, 0.0, 1.0, *[np.zeros(0)] * 3)
+    found = explicit.Check(3.0, True, 9, point).agreed(runtime)
+    assert given[0].tolist() == [[3.0, 2.0, 0.2, 1.0, 0.0]] * 2
+    assert (found.bound, found.done, found.next_check) == (max(3.0, others[0]), others[3] == 1.0, 9)
+    assert found.certificate is not None
+    assert found.certificate.error == max(2.0, others[1])
+    assert notes.drift == max(0.2, others[2])
+    # Nothing is claimed, nothing is sent; without a leader neither.
+    nothing = explicit.Check(3.0, False, 9)
+    assert nothing.agreed(runtime) is nothing
+    notes.led = False
+    claim = explicit.Check(3.0, True, 9, point)
+    assert claim.agreed(runtime) is claim
+    assert len(given) == 1
+
+
+def test_a_verdict_that_not_all_reach_ends_nothing() -> None:
+    verdict: Any = Fake(message="infeasible")
+    for seen in (1.0, 0.0):
+        other = [math.nan, math.nan, 0.0, 1.0, seen]
+        runtime: Any = Fake(
+            notes=Fake(led=True, drift=0.0),
+            owned=[0],
+            gather=lambda rows, o=other: np.vstack([rows, o]),
+        )
+        found = explicit.Check(math.nan, True, 4, verdict=verdict).agreed(runtime)
+        assert (found.done, found.verdict) == ((True, verdict) if seen else (False, None))
