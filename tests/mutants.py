@@ -38,9 +38,13 @@ AREAS = (
     "angles", "adversarial", "pins", "vfl", "objectives", "power", "storage", "test_prepared.py",
 )  # fmt: skip
 LIMIT = 20.0  # CPU seconds beside three times what the tests need: longer counts as noticed
+FAILS = 1e9  # seconds of a test that fails without any change: it is never run
 WAITING = 1800.0  # seconds by the clock, on a machine that does other things as well
 EQUIVALENT = ROOT / "tests" / "mutants-equivalent.txt"
 QUIET = ("-q", "-s", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+
+
+Reached = tuple[str, float, dict[str, frozenset[str]]]  # digest, seconds, blocks by modules
 
 
 class Session:
@@ -48,7 +52,7 @@ class Session:
 
     def __init__(self, asked: argparse.Namespace, every: list[Mutant]) -> None:
         self.asked, self.every = asked, every
-        self.found: dict[str, tuple[str, float, set[str]]] = {}  # (digest, seconds, blocks)
+        self.found: dict[str, Reached] = {}
         self.failed, self.status = False, 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -83,7 +87,11 @@ class Session:
                 names.append(entry)
             else:
                 name, digest, seconds, hits = entry
-                self.found[name] = (digest, seconds, {names[k] for k in hits})
+                blocks = dict[str, set[str]]()
+                for key in (names[k] for k in hits):
+                    blocks.setdefault(key.split(":")[0], set()).add(key)
+                kinds = {module: frozenset(keys) for module, keys in blocks.items()}
+                self.found[name] = (digest, seconds, kinds)
 
     def _record(self, missing: list[str]) -> int:
         """Run tests and add them to the map."""
@@ -99,7 +107,7 @@ class Session:
                 for key in (key for key in hit if key not in numbers):
                     numbers[key] = len(numbers)
                     out.write(json.dumps(key) + "\n")
-                spent = 1e9 if self.failed else round(time.process_time() - begun, 3)
+                spent = FAILS if self.failed else round(time.process_time() - begun, 3)
                 row = [name, self._digest(name), spent, [numbers[key] for key in hit]]
                 out.write(json.dumps(row) + "\n")
                 out.flush()
@@ -110,22 +118,26 @@ class Session:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
 
     def tests_of(self, mutant: Mutant) -> tuple[list[str], float]:
-        """(the tests that enter the block, or the module, quick ones first; their CPU seconds)."""
-        rows = []
+        """(the tests that enter the block, or the module, within the budget; their CPU seconds).
+
+        Quick ones first, and before others of their kind: one of each set of the module's blocks.
+        """
+        rows, kinds = [], {}
         for name, (digest, seconds, blocks) in self.found.items():
-            if self._digest(name) == digest and seconds < 1e9:
-                there = mutant.block in blocks
-                if not mutant.block:
-                    there = any(block.startswith(mutant.module + ":") for block in blocks)
-                if there:
-                    rows.append((seconds, name))
+            kind = blocks.get(mutant.module, frozenset())
+            there = mutant.block in kind if mutant.block else bool(kind)
+            if there and seconds < FAILS and self._digest(name) == digest:
+                rows.append((seconds, name))
+                kinds[name] = kind
+        rows.sort()
+        firsts = {kinds[name]: (seconds, name) for seconds, name in reversed(rows)}
         chosen, total = [], 0.0
-        for seconds, name in sorted(rows):
+        for seconds, name in dict.fromkeys([*sorted(firsts.values()), *rows]):
+            if chosen and total + seconds > self.asked.budget:
+                continue
             total += seconds
-            if total > self.asked.budget and chosen:
-                break
             chosen.append(name)
-        return chosen, min(total, self.asked.budget)
+        return chosen, total
 
     def forked(self, work: Callable[[], int], limit: float) -> int:
         """The exit status of ``work`` in a process of its own."""
@@ -182,8 +194,9 @@ class Session:
                 equal += 1
             else:
                 survivors += 1
+                after = f"{killed + survivors + equal}: survived"
                 what = f"{len(tests)} tests, line {mutant.line}: {mutant.words}"
-                print(f"survived {what}", flush=True)
+                print(f"{after} {what}", flush=True)
         tried = killed + survivors
         share = killed / tried if tried else 1.0
         print(

@@ -521,9 +521,9 @@ def test_a_proof_is_made_where_there_is_hope() -> None:
     assert stop.memory() == {"ratio": 1.25}
     check = stop.check(iteration, Fake(gap=0.321), 7)  # 1.25 * 0.321 / 0.5 > 0.1 * 8
     assert math.isnan(check.bound)
-    assert (check.done, check.next_check) == (False, 8)
+    assert not check.done
     check = stop.check(iteration, Fake(gap=0.319), 7)
-    assert (check.bound, check.done, check.next_check) == (3.0, False, 0)
+    assert (check.bound, check.done) == (3.0, False)
     assert stop.memory()["ratio"] == pytest.approx(3.0 * 0.5 / 0.319)
     check = stop.final(iteration, None)
     assert (check.bound, check.done) == (0.5, True)
@@ -621,7 +621,7 @@ def test_a_price_is_proved_once_its_residual_gives_hope() -> None:
         energy=lambda state: energy[0], prices=lambda state: (np.array([4.0]), np.zeros(1), 3.0)
     )
     check = stop.check(method, None, 5)
-    assert (check.bound, check.done, check.next_check) == (0.41, False, 6)
+    assert (check.bound, check.done) == (0.41, False)
     energy[0] = 0.4
     check = stop.check(method, None, 6)
     assert (check.bound, check.done) == (2.0, False)
@@ -655,15 +655,14 @@ def test_proofs_are_spaced_by_the_rate_planned_or_seen() -> None:
     rate = math.log(1e4) / 40
     check = stop.check(method, None, 28)
     assert not check.done
-    assert stop.memory() == {
-        "next": check.next_check,
-        "rate": pytest.approx(rate),
-        "last": (28, 0.1),
-    }
-    assert check.next_check == 28 + math.ceil(math.log(0.1 / 1e-3) / rate)
+    memory = stop.memory()
+    assert (memory["rate"], memory["last"]) == (pytest.approx(rate), (28, 0.1))
+    assert stop.memory()["next"] == 28 + math.ceil(math.log(0.1 / 1e-3) / rate)
     # No progress: the rate planned. A decade in one step: faster than planned.
-    assert stop.check(method, None, 30).next_check == 30 + math.ceil(math.log(100.0) / rate)
-    assert stop.check(method, None, 31).next_check == 31 + 1
+    stop.check(method, None, 30)
+    assert stop.memory()["next"] == 30 + math.ceil(math.log(100.0) / rate)
+    stop.check(method, None, 31)
+    assert stop.memory()["next"] == 31 + 1
     assert stop.check(method, None, 32).done
     assert proving.slopes == [5.0] * 4
     assert spaced(None, warm=True).due(1)
@@ -675,11 +674,15 @@ def test_proofs_are_spaced_by_the_rate_planned_or_seen() -> None:
 def test_without_a_rate_proofs_wait_a_fifth_and_never_far() -> None:
     method: Any = Fake(price=lambda state: np.array([4.0]))
     stop = spaced(Proving(INF, INF), planned=None)
-    assert stop.check(method, None, 10).next_check == 13
-    assert stop.check(method, None, 50).next_check == 60
+    stop.check(method, None, 10)
+    assert stop.memory()["next"] == 13
+    stop.check(method, None, 50)
+    assert stop.memory()["next"] == 60
     stop = spaced(Proving(1e30, 1e30), planned=1e4)
-    assert stop.check(method, None, 4).next_check == 14
-    assert stop.check(method, None, 50).next_check == 100
+    stop.check(method, None, 4)
+    assert stop.memory()["next"] == 14
+    stop.check(method, None, 50)
+    assert stop.memory()["next"] == 100
     stop = spaced(Proving(0.5, 1e-3))
     stop.recall({"next": 3, "rate": 0.5, "last": [2, 1.0]})
     assert stop.due(3)
@@ -751,17 +754,17 @@ def test_what_all_processes_find(others: tuple[float, ...]) -> None:
     notes = Fake(led=True, drift=0.2)
     runtime: Any = Fake(notes=notes, owned=[0, 1], gather=gather)
     point = explicit.Proved(np.zeros(1), np.zeros(1), 2.0, 0.0, 0.0, 1.0, *[np.zeros(0)] * 3)
-    found = explicit.Check(3.0, True, 9, point).agreed(runtime)
+    found = explicit.Check(3.0, True, point).agreed(runtime)
     assert given[0].tolist() == [[3.0, 2.0, 0.2, 1.0, 0.0]] * 2
-    assert (found.bound, found.done, found.next_check) == (max(3.0, others[0]), others[3] == 1.0, 9)
+    assert (found.bound, found.done) == (max(3.0, others[0]), others[3] == 1.0)
     assert found.certificate is not None
     assert found.certificate.error == max(2.0, others[1])
     assert notes.drift == max(0.2, others[2])
     # Nothing is claimed, nothing is sent; without a leader neither.
-    nothing = explicit.Check(3.0, False, 9)
+    nothing = explicit.Check(3.0, False)
     assert nothing.agreed(runtime) is nothing
     notes.led = False
-    claim = explicit.Check(3.0, True, 9, point)
+    claim = explicit.Check(3.0, True, point)
     assert claim.agreed(runtime) is claim
     assert len(given) == 1
 
@@ -775,5 +778,5 @@ def test_a_verdict_that_not_all_reach_ends_nothing() -> None:
             owned=[0],
             gather=lambda rows, o=other: np.vstack([rows, o]),
         )
-        found = explicit.Check(math.nan, True, 4, verdict=verdict).agreed(runtime)
+        found = explicit.Check(math.nan, True, verdict=verdict).agreed(runtime)
         assert (found.done, found.verdict) == ((True, verdict) if seen else (False, None))

@@ -55,7 +55,7 @@ def value(c: Case, w: np.ndarray) -> float:
 
 
 def test_the_norm_of_declared_convexity() -> None:
-    """mu_x |x|^2 + mu_z sum |z_i|^2 in the user's z = s z~; of (x, mean z) at most 1/sqrt(least)."""
+    """mu_x |x|^2 + mu_z sum |z_i|^2 in the user's z = s z~, and what (x, mean z) is at most."""
     c = case(0, s=2.0)
     found, w = strong(c), np.arange(1.0, 11.0)
     space = c.realized.space
