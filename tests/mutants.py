@@ -53,13 +53,15 @@ class Session:
     def __init__(self, asked: argparse.Namespace, every: list[Mutant]) -> None:
         self.asked, self.every = asked, every
         self.found: dict[str, Reached] = {}
-        self.failed, self.status = False, 0
+        self.failed, self.status = False, 2
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.failed |= report.failed
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            pytest.exit("some tests cannot be collected", 2)
         self.items = {item.nodeid: item for item in session.items}
         self.digests = {
             path: hashlib.sha256(path.read_bytes()).hexdigest()[:12]
