@@ -153,7 +153,10 @@ class Tree(Averaging):
         for members in self.levels:
             parents = self.parent[members]
             # How many of the parent's children come before: members are in agent order.
-            turns = np.array([np.sum(parents[:k] == parent) for k, parent in enumerate(parents)])
+            order = np.argsort(parents, kind="stable")
+            starts = np.searchsorted(parents[order], parents[order])
+            turns = np.empty(len(members), dtype=np.int64)
+            turns[order] = np.arange(len(members)) - starts
             steps += [
                 (parents[turns == turn], members[turns == turn])
                 for turn in range(int(turns.max()) + 1)
