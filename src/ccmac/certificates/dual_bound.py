@@ -136,10 +136,11 @@ class DualBound:
         """y and nu; there are no other equations."""
         parts, problem = self.parts, self.parts.problem
         owned = list(problem.agents)
-        slopes = np.outer(parts.h_of[owned], z) - parts.g_z
-        slopes += np.outer(parts.multiples[owned], price)
+        nu = np.outer(-parts.h_of[owned], z)
+        nu += parts.g_z
+        nu -= np.outer(parts.multiples[owned], price)
         local = [np.zeros(k) for k in problem.p.values()]
-        return Multipliers(price.copy(), local, [np.zeros(k) for k in problem.r.values()], -slopes)
+        return Multipliers(price.copy(), local, [np.zeros(k) for k in problem.r.values()], nu)
 
 
 class Priced(Protocol):
