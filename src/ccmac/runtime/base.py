@@ -190,8 +190,9 @@ class Runtime(ABC):
         if self.n == 1 or width + len(riders) == 0:
             return Cost()
         scheme, row = self.averaging, width + sum(riders) + NOTE + self.averaging.extra
-        size, longest = self._size(row), row * scheme.longest
-        if own is not None and not isinstance(scheme, Masked):  # masks leave no zeros
+        size = self._size(row) + Cost(bytes=FLOAT_BYTES * scheme.floats_once)
+        longest = row * scheme.longest
+        if own is not None and scheme.spares:
             busiest, total, longest = scheme.load(own, row - own.shape[1])
             size = Cost(bytes=FLOAT_BYTES * busiest, network_bytes=FLOAT_BYTES * total)
         return size + Cost(
