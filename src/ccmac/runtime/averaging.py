@@ -35,6 +35,7 @@ from ccmac.texts import shown
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
 Pattern = NDArray[np.bool_]  # agents by columns: who may have an entry
 FLOAT_BYTES = 8
+PATTERNS = 64  # whose loads are kept
 RELAYED = 128  # agents up to which all pairs of them are looked at
 
 
@@ -76,6 +77,8 @@ class Averaging(ABC):
         ``more`` columns that everybody has.
         """
         if id(own) not in self._loads:  # kept with its pattern, so that an id stays its own
+            if len(self._loads) >= PATTERNS:
+                self._loads.clear()
             self._loads[id(own)] = own, self.carried(own)
         (sent, lengths), (each, rows) = self._loads[id(own)][1], self._full
         sent, lengths = sent + more * each, lengths + more * rows
