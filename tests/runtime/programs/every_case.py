@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import solve_bits
+from beside import Case, differences
 
 import ccmac
 from ccmac.runtime.mpi import MPI, guard
@@ -25,28 +26,18 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
 
 
 def main() -> None:
-    equal, different = 0, []
+    listed = []
     for name in (*CASES, *BASELINES):
         for graph in ("ring", "grid", "regular"):
             problem, options = case(name)
-            network = solve_bits.network(graph)
-            here = ccmac.solve(problem, network, runtime="mpi", **options)
             # The certified lift is multiplied out in one process unless told not to.
-            alone = ccmac.InProcess(network, fused=name != "certified")
-            whole = ccmac.solve(problem, runtime=alone, **options)
-            mine = zip(here.x, whole.x[here.agents.start : here.agents.stop], strict=True)
-            same = (
-                here.z.tobytes() == whole.z.tobytes()
-                and all(x.tobytes() == y.tobytes() for x, y in mine)
-                and here.ledger.as_dict() == whole.ledger.as_dict()
-                and (here.status, here.iterations) == (whole.status, whole.iterations)
-            )
-            if MPI.COMM_WORLD.allreduce(int(same), MPI.MIN):
-                equal += 1
-            else:
-                different.append(f"{name} on {graph}")
+            listed.append(
+                Case(f"{name} on {graph}", problem, solve_bits.network(graph), options,
+                     fused=name != "certified")
+            )  # fmt: skip
+    different = differences(listed)
     if MPI.COMM_WORLD.rank == 0:
-        print(f"equal {equal}, different {different}")
+        print(f"equal {len(listed) - len(different)}, different {different}")
 
 
 with guard():
