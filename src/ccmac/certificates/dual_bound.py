@@ -184,7 +184,7 @@ class DualStop(Stopping):
         price, slope, _ = method.prices(state)
         size = norm(self.bound.parts.shared(price, slope))  # of z alone: less than that of (x, z)
         if not seen <= min(self.tol * max(1.0, size), self._hope):
-            return Check(seen, False, count + 1)
+            return Check(seen, False)
         found = self.final(iteration, state)
         self._hope = AGAIN * seen
         return found
@@ -196,7 +196,7 @@ class DualStop(Stopping):
         if self._stored:  # what is read is not believed; an observation, never charged
             slope, slopes = self.bound.slope_again()
         found = self.bound.at(price, slope, slopes)
-        return Check(found.error, found.error <= self.tol * max(1.0, found.size), 0, found)
+        return Check(found.error, found.error <= self.tol * max(1.0, found.size), found)
 
 
 class HasPrice(Protocol):
@@ -248,12 +248,12 @@ class SpacedDualStop(Stopping):
         done = found.error <= goal
         if not done:
             self._next = count + self._ahead(count, found.error, goal)
-        return Check(found.error, done, self._next, found)
+        return Check(found.error, done, found)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One proof."""
         found = self._prove(iteration, state)
-        return Check(found.error, found.error <= self.tol * max(1.0, found.size), 0, found)
+        return Check(found.error, found.error <= self.tol * max(1.0, found.size), found)
 
     def _prove(self, iteration: Judged, state: Any) -> Proved:
         method: HasPrice = iteration  # type: ignore[assignment]
