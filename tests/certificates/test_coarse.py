@@ -322,20 +322,21 @@ def test_what_rounding_takes_from_point_and_price_is_added(monkeypatch: pytest.M
     found = proof_of()
     monkeypatch.setattr(Proof, "_distance", lambda self, z, coupled, size, heard: 0.0)
     monkeypatch.setattr(Proof, "_shared_stationarity", lambda self, s, y: (0.0, np.zeros(1)))
-    t = np.longdouble(2.0) ** -60
+    monkeypatch.setattr(proof, "EPS", COARSE)
+    t, grow = np.longdouble(2.0) ** -60, 1 + 16 * COARSE
     z, price = np.array([1.0 + t, 2.0 + t]), np.array([1.0 + t, 2.0 - t])
     told = found.tell([np.array([1.0 + t])] * 2, z, price)
     table = np.stack([share.row for share in told])
     table[:, -NUMBERS : -NUMBERS + 2] = 0.0  # noise and r
     table[:, 4:8] = 0.0  # slopes, whose sum rounds
     said = found.concluded(told, table, [np.array([1.0 + t])] * 2, z, price)
-    tail = 2 * float(t)
+    tail = 2 * float(t) * grow
     low = np.array([1.0, -1.0]) * float(t)
     Bbar = np.array([[-1.0, -3.0], [-2.0, 1.0]])
     off = math.sqrt(2 * (np.array([3.0, 4.0]) @ low) ** 2 + np.sum((Bbar.T @ low) ** 2))
     assert said.error == pytest.approx(tail, rel=1e-9, abs=0.0)
     assert said.infeasibility == pytest.approx(tail, rel=1e-9, abs=0.0)
-    assert said.stationarity == pytest.approx(found.L * tail + off, rel=1e-9, abs=0.0)
+    assert said.stationarity == pytest.approx(found.L * tail + off * grow, rel=1e-9, abs=0.0)
 
 
 # -- contradictions --------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, cheapest, messages_sent
 from ccmac.runtime.partition import bounds, owners
+from ccmac.runtime.patterns import load
 from ccmac.runtime.scatter import Scatter
 
 
@@ -218,6 +219,6 @@ def test_what_is_carried_of_rows_with_known_zeros(network: Network) -> None:
     assert np.array_equal(tree.carried(own)[0], sent)
     full = np.ones((network.n, 1), dtype=bool)
     for scheme in (relay, tree):
-        assert scheme.load(full, 4) == (
+        assert load(scheme, full, 4) == (
             5 * scheme.floats_sent, 5 * scheme.floats_total, 5 * scheme.longest,
         )  # fmt: skip

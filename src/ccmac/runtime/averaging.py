@@ -18,7 +18,7 @@ sums have the same bits.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -35,7 +35,6 @@ from ccmac.texts import shown
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
 Pattern = NDArray[np.bool_]  # agents by columns: who may have an entry
 FLOAT_BYTES = 8
-PATTERNS = 64  # whose loads are kept
 RELAYED = 128  # agents up to which all pairs of them are looked at
 
 
@@ -68,25 +67,9 @@ class Averaging(ABC):
         """(floats that every agent sends of such rows, floats in the messages)."""
         raise NotImplementedError
 
-    @cached_property
-    def _loads(self) -> dict[int, tuple[Pattern, tuple[Index, Index]]]:
-        return {}
-
-    def load(self, own: Pattern, more: int) -> tuple[int, int, int]:
-        """(floats of the busiest agent, of all, in the longest message) of rows with a pattern and
-        ``more`` columns that everybody has.
-        """
-        if id(own) not in self._loads:  # kept with its pattern, so that an id stays its own
-            if len(self._loads) >= PATTERNS:
-                self._loads.clear()
-            self._loads[id(own)] = own, self.carried(own)
-        (sent, lengths), (each, rows) = self._loads[id(own)][1], self._full
-        sent, lengths = sent + more * each, lengths + more * rows
-        return int(sent.max()), int(sent.sum()), int(lengths.max(initial=0))
-
-    @cached_property
-    def _full(self) -> tuple[Index, Index]:
-        return self.carried(np.ones((len(self.routes), 1), dtype=bool))
+    def total_of(self, rows: Iterable[Array]) -> Array:
+        """The same of rows that come one by one, in agent order."""
+        return self.total(np.stack(list(rows)))
 
     def totals(self, parts: Sequence[Array]) -> list[Array]:
         """Sums of blocks that travel together."""
@@ -162,10 +145,15 @@ class Relay(Averaging):
 
     def total(self, block: Array) -> Array:
         """((row_0 + row_1) + row_2) + ..."""
-        total = block[:1] + 0.0  # no sum is -0.0
-        for row in block[1:]:
-            total[0] += row
-        return total
+        return self.total_of(block)
+
+    def total_of(self, rows: Iterable[Array]) -> Array:
+        """Nothing but the sum is kept."""
+        each = iter(rows)
+        total = next(each) + 0.0  # no sum is -0.0
+        for row in each:
+            total += row
+        return total[None]
 
 
 class Tree(Averaging):

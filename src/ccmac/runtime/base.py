@@ -17,6 +17,7 @@ from ccmac.errors import OutOfTime
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
+from ccmac.runtime import patterns
 from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, Pattern, by_name, messages_sent
 from ccmac.runtime.masked import Masked, Words
 from ccmac.runtime.notes import NOTE, Notes, never
@@ -193,7 +194,7 @@ class Runtime(ABC):
         size = self._size(row) + Cost(bytes=FLOAT_BYTES * scheme.floats_once)
         longest = row * scheme.longest
         if own is not None and scheme.spares:
-            busiest, total, longest = scheme.load(own, row - own.shape[1])
+            busiest, total, longest = patterns.load(scheme, own, row - own.shape[1])
             size = Cost(bytes=FLOAT_BYTES * busiest, network_bytes=FLOAT_BYTES * total)
         return size + Cost(
             rounds=scheme.rounds, averagings=1, reductions=len(riders),
@@ -274,9 +275,9 @@ class Runtime(ABC):
                 rider.found = self.ride(rider.rows, whole=rider.whole).value
         self.mind_the_time()
 
-    def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
-        """Common mean of rows that are computed piece by piece: one averaging of all of them."""
-        return self.average(np.hstack(list(pieces)))
+    def average_in_pieces(self, pieces: Iterable[Iterable[Array]]) -> Array:
+        """Common mean of rows that are computed piece by piece, agent by agent: one averaging."""
+        return self.average(np.hstack([np.stack(list(rows)) for rows in pieces]))
 
     def mind_the_time(self) -> None:
         """Ends a long setup between messages, where one process can decide it for all."""

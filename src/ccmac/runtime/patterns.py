@@ -7,16 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.runtime import halo
-from ccmac.runtime.averaging import Pattern, Step, Tree
+from ccmac.runtime.averaging import Averaging, Pattern, Step, Tree
 from ccmac.runtime.partition import Index, owners
 
 if TYPE_CHECKING:
     from ccmac.runtime.distributed import Distributed
+
+
+PATTERNS = 64  # whose loads are kept
+_Loads = dict[int, tuple[Pattern, tuple[Index, Index]]]
+_known: WeakKeyDictionary[Averaging, _Loads] = WeakKeyDictionary()
+
+
+def load(scheme: Averaging, own: Pattern, more: int) -> tuple[int, int, int]:
+    """(floats of the busiest agent, of all, in the longest message) of rows with a pattern and
+    ``more`` columns that everybody has.
+    """
+    loads = _known.setdefault(scheme, {})
+    if id(own) not in loads:
+        if len(loads) >= PATTERNS:
+            loads.clear()
+        one = np.ones((len(own), 1), dtype=bool)
+        loads[0] = one, scheme.carried(one)
+        loads[id(own)] = own, scheme.carried(own)  # with its pattern, so that an id stays its own
+    (sent, lengths), (each, rows) = loads[id(own)][1], loads[0][1]
+    sent, lengths = sent + more * each, lengths + more * rows
+    return int(sent.max()), int(sent.sum()), int(lengths.max(initial=0))
 
 
 def relayed(
