@@ -70,8 +70,11 @@ class DualityGap:
         return goal.radius if goal.radius is not None else estimated_radius(self.travelled)
 
     def met(self, goal: Goal) -> bool:
-        """Whether gap and violation are small enough."""
-        small = self.bound(self.required(goal)) <= goal.epsilon(self.value)
+        """Whether gap and violation are small enough.
+
+        A bound far below zero tells of a violation that lowers F by more than the accuracy.
+        """
+        small = abs(self.bound(self.required(goal))) <= goal.epsilon(self.value)
         return small and self.violation <= goal.tol
 
     def record(self, goal: Goal) -> dict[str, Any]:

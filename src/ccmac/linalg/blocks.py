@@ -104,3 +104,9 @@ def filled_in(
         sp.csr_array((r, c)) if b is None else b if isinstance(b, sp.csr_array) else sp.csr_array(b)
         for b, r, c in zip(blocks, rows, columns, strict=True)
     ]
+
+
+def powers(lengths: Array) -> Array:
+    """Powers of two that bring lengths near one (1 for zero)."""
+    safe = np.where(lengths > 0, lengths, 1.0)
+    return np.asarray(np.exp2(-np.round(np.log2(safe))))

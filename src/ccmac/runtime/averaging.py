@@ -27,6 +27,7 @@ from ccmac.inputs import Array
 from ccmac.ledger import Costs
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
+from ccmac.texts import shown
 
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
 FLOAT_BYTES = 8
@@ -220,7 +221,7 @@ def by_name(network: Network, name: str, costs: Costs | None = None, width: int 
     schemes: dict[str, Callable[[Network], Averaging]]
     schemes = {"relay": Relay, "tree": Tree, "masked": Masked}
     if name not in schemes:
-        raise InputError(f"averaging {name!r} is unknown; take auto, {', '.join(schemes)}")
+        raise InputError(f"averaging {shown(name)} is unknown; take auto, {', '.join(schemes)}")
     return schemes[name](network)
 
 

@@ -197,8 +197,9 @@ class Workspace:
 
     @property
     def rounded_rows(self) -> bool:
-        """Whether gathered rows were dropped that depend on the others but for rounding."""
-        return self.reduced is not None and self.reduced.doubt == Doubt.ROUNDING
+        """Whether rows were dropped that depend on the others but for rounding."""
+        known = vars(self).get("gram") or self.reduced  # none is asked for here that was not
+        return known is not None and known.doubt == Doubt.ROUNDING
 
     @cached_property
     def explicit(self) -> Explicit | None:
