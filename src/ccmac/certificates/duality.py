@@ -148,7 +148,7 @@ class Duality:
         misfit, r = total[:m], total[m:] + reduced.D.T @ prices.shared
         bound, held = pushed(r, self.lower, self.upper)
         off = reduced.D @ z - reduced.e
-        away = np.where(held, np.abs(r * (z - bound)), r * (z - self.z0))
+        away = r * (z - np.where(held, bound, self.z0))
         base += float(away.sum() - prices.coupled @ misfit - prices.shared @ off)
         sizes = np.abs(reduced.D) @ np.abs(z) + np.abs(reduced.e)
         room += self._room * float(np.abs(away).sum() + np.abs(prices.shared) @ sizes)

@@ -74,7 +74,7 @@ class Workspace:
             if self.reduction is not None:
                 self.problem = self.reduction.problem
                 declared = declare(self.problem, runtime)
-            self.curvature, self._form, self.supports = declared
+            self.curvature, self._form, self._own, self.supports = declared
 
     def updated(self, whole: Problem, changed: Collection[str]) -> Workspace:
         """The same matrices with other right-hand sides or linear terms; keeps what it can.
@@ -84,6 +84,7 @@ class Workspace:
         """
         other, way = copy.copy(self), self.reduction
         other.whole, other.doubts = whole, []
+        other._own = None  # linear terms may be others
         before = self.problem if way is None else way.user
         other.problem = whole
         if before is not self.whole:
@@ -231,7 +232,7 @@ class Workspace:
             return None
         with self.ledger.phase("setup"):
             found = Eliminated.of(
-                self.problem, self.runtime, self.coupling, self.curvature, self._form
+                self.problem, self.runtime, self.coupling, self.curvature, self._form, self._own
             )
         if found is not None:
             found.recycles = self.recycles
