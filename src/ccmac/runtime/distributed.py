@@ -72,8 +72,7 @@ class Distributed(Runtime):
 
     def guard(self) -> AbstractContextManager[None]:
         """End the whole job with one line naming this process and its agents on an error."""
-        alone = self.transport.ranks == 1
-        return aborting(self.transport.abort, self.rank, self.owned, alone=alone)
+        return aborting(self.transport.abort, self.rank, self.owned, alone=self.alone)
 
     # -- rounds -----------------------------------------------------------------------------
     def _exchange(self, kind: str, sent: Sequence[Rows], received: Sequence[Rows]) -> None:
