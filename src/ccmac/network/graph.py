@@ -237,6 +237,11 @@ class Network:
         low, high = self.extremes
         return high / low
 
+    @property
+    def known_condition(self) -> float | None:
+        """kappa_W where it is found at once or has been asked for, else None."""
+        return self.condition if self.n <= DENSE or "extremes" in vars(self) else None
+
     def hops(self, origins: Sequence[int] | None = None) -> NDArray[np.int64]:
         """Rows of the matrix of hop distances: one search of the graph per origin."""
         return hops(self.weights, range(self.n) if origins is None else origins)

@@ -59,16 +59,16 @@ class DualityStop(Stopping):
         """A proof where it promises to succeed."""
         assert isinstance(iteration, Interior)
         if self.crossing is not None:
-            return Check(math.nan, True, count, verdict=self.crossing)
+            return Check(math.nan, True, verdict=self.crossing)
         if state.warm:
             ready = state.gap <= guided.CLOSE
-            return self._proof(iteration, state) if ready else Check(math.nan, False, count + 1)
+            return self._proof(iteration, state) if ready else Check(math.nan, False)
         ratio = state.kappa / max(state.tau, 1e-300)
         if ratio >= self._ray:
             self._ray = AGAIN * ratio
             verdict = self.verdict(iteration, state)
             if verdict is not None:
-                return Check(math.nan, True, count, verdict=verdict)
+                return Check(math.nan, True, verdict=verdict)
         value = state.value / iteration.unit
         gap = state.gap / iteration.unit
         near = gap <= self.goal.epsilon(value)
@@ -79,7 +79,7 @@ class DualityStop(Stopping):
             check = self._settled(iteration, state, 1 if near else 2)
             if check is not None:
                 return check
-        return self._proof(iteration, state) if near else Check(gap, False, count + 1)
+        return self._proof(iteration, state) if near else Check(gap, False)
 
     def _settled(self, iteration: Interior, state: InteriorState, first: int) -> Check | None:
         """A proof after settling, tried from the step numbered ``first`` on; None: in vain."""
@@ -101,7 +101,7 @@ class DualityStop(Stopping):
         found, proved = self.duality.gap(x, z[0], iteration.prices(state, state.tau))
         self.record.update(found.record(self.goal))
         bound = found.bound(found.required(self.goal))
-        return Check(bound, found.met(self.goal), state.count + 1, proved)
+        return Check(bound, found.met(self.goal), proved)
 
     def verdict(
         self, iteration: Interior, state: InteriorState
@@ -117,5 +117,5 @@ class DualityStop(Stopping):
         if state.kappa > state.tau:
             verdict = self.verdict(iteration, state)
             if verdict is not None:
-                return Check(math.nan, True, 0, verdict=verdict)
+                return Check(math.nan, True, verdict=verdict)
         return self._proof(iteration, state)
