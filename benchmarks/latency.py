@@ -42,7 +42,7 @@ PORT = 7000
 # name: (loss, l1, rho, samples, features, method, options, iterations)
 CASES: dict[str, tuple[str, float, float, int, int, str, dict[str, int], int]] = {
     "cg": ("squared", 0.0, 0.0, 650, 48, "cross-cg", {"sketch": 2}, 25),
-    "apapc": ("squared", 0.0, 0.0, 650, 48, "cross-apapc", {}, 10),
+    "apapc": ("squared", 0.0, 0.0, 55, 48, "cross-apapc", {}, 10),
     "lbfgs": ("logistic", 0.0, 0.01, 650, 48, "cross-lbfgs", {}, 10),
     "logistic": ("logistic", 0.0, 1e-4, 36, 12, "auto", {}, 20),
     "lasso": ("squared", 0.02, 0.0, 650, 48, "auto", {}, 5),

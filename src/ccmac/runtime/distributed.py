@@ -187,7 +187,7 @@ class Distributed(Runtime):
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
         """A message that does not come is not waited for much longer than ``deadline``."""
         super().limit(deadline, asked)
-        self.transport.deadline = deadline
+        self.transport.limit(deadline)
 
     # -- to the root ------------------------------------------------------------------------
     def collect(self, rows: list[Array]) -> list[Array] | None:

@@ -36,7 +36,7 @@ except (ImportError, RuntimeError) as error:
 
 __all__ = ["MPI", "Mpi", "MpiTransport", "guard"]
 
-BUSY_SECONDS = 5e-4  # a message within a machine is there by then; after that waiting sleeps
+BUSY_SECONDS = 5e-4  # where each rank has a core: a message within a machine is there by then
 NAP_SHARE = 1 / 64  # of the time waited so far: no message is found later than that
 NAP_SECONDS = (5e-5, 5e-3)  # at least, at most
 
@@ -54,6 +54,10 @@ class MpiTransport(Transport):
         _refuse_strangers(MPI.COMM_WORLD.Get_size())
         self._comm = (comm or MPI.COMM_WORLD).Dup()
         self.rank, self.ranks = self._comm.Get_rank(), self._comm.Get_size()
+        here = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
+        crowded = here.Get_size() > (os.cpu_count() or 1)
+        self._busy = 0.0 if crowded else BUSY_SECONDS  # who waits takes the core of who computes
+        here.Free()
 
     def _exchange(self, sent: Sequence[Message], received: Sequence[Message]) -> None:
         arriving = [self._comm.Irecv(array, peer) for peer, array in received]
@@ -69,7 +73,7 @@ class MpiTransport(Transport):
                     "the last checkpoint stays"
                 )
             waited = now - begun
-            if waited > BUSY_SECONDS:
+            if waited > self._busy:
                 time.sleep(min(max(NAP_SHARE * waited, NAP_SECONDS[0]), NAP_SECONDS[1]))
             else:
                 os.sched_yield()

@@ -45,6 +45,10 @@ class Transport(ABC):
         self._slowest = max(self._slowest, now - self._last)
         self._last = now
 
+    def limit(self, deadline: float) -> None:
+        """When time is over; pauses before (files, modules) say nothing about a run's steps."""
+        self.deadline, self._last, self._slowest = deadline, math.inf, 0.0
+
     @property
     def given_up(self) -> float:
         """When a message that has not come is not waited for any more.
