@@ -35,7 +35,8 @@ from ccmac.workspace.supports import Packing, Supports
 FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
 SQUARES = 20_000_000  # sum of (d_i + q)^2: dense kernels and Hessians
-ROWS = 1_200  # of T: one dense decomposition
+ROWS = 1_200  # of T: one dense decomposition (a second); with inequalities and bounds
+MANY = 4_200  # as many (a minute): nothing else would do
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,20 @@ class Kernel:
         return cls(space, whole[:, space.rank :], point, angle)
 
 
-def affordable(problem: Problem, table: CurvatureTable, room: int = 1) -> bool:
+def affordable(
+    problem: Problem, table: CurvatureTable, room: int = 1, supports: Supports | None = None
+) -> bool:
     """Whether T may be gathered: by the sizes that everybody knows.
 
-    ``room`` times as much in one message where nothing else would do.
+    ``room`` times as much in one message, and more rows, where nothing else would do.
     """
     m, q, r = problem.m, problem.q, table.r
     d, n = int(table.d.max(initial=0)), len(table.d)
-    floats = m * min(m, d) + m * (q + 1) + int(r.max(initial=0)) * (q + 1)
+    length = Packing(supports, n, m).length
+    floats = length * (min(length, d) + q + 1) + int(r.max(initial=0)) * (q + 1)
     squares = float(np.sum((table.d + q) ** 2))
     small = floats <= room * FLOATS and n * floats <= ALL_FLOATS and squares <= SQUARES
-    return small and m + int(r.sum()) <= ROWS
+    return small and m + int(r.sum()) <= (ROWS if room == 1 else MANY)
 
 
 class Reduced:
@@ -201,10 +205,12 @@ class Reduced:
         n, m, wide = factors.shape
         r = len(self.D)
         Bbar = self.Bbar.astype(np.float64)
-        coupled = np.hstack([factors.transpose(1, 0, 2).reshape(m, n * wide), Bbar])
-        shared = np.hstack([np.zeros((r, n * wide)), self.D])
+        shape = m + r, n * wide + Bbar.shape[1]
+        side = factors.transpose(1, 0, 2).reshape(m, n * wide)
+        side = side[:, np.any(side, axis=0)]
+        coupled = np.hstack([side, Bbar])
+        shared = np.hstack([np.zeros((r, side.shape[1])), self.D])
         T = np.vstack([self.unit[:, None] * coupled, shared])
-        shape = T.shape
         if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
             T = np.asarray(np.linalg.qr(T.T, mode="r")).T
         U, s, _ = (

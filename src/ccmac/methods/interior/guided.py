@@ -56,7 +56,7 @@ def begun(agents: Agents, x: Array, z: Array, dual: Array, price: Array) -> Inte
     rows = np.zeros(len(reduced.U))
     m = len(reduced.unit)
     rows[:m] = unit * price[:m] / reduced.unit
-    mu, sides = reduced.sigma * (reduced.U.T @ rows), equations.sides
+    mu, sides = equations.mu_of(rows), equations.sides
     none, largest = np.zeros(sides.count), unit * float(np.abs(price[:m]).max(initial=0.0))
     common = Common(z, mu, np.zeros(len(equations.fixed)), sides.slack(z, 1.0), none, 1.0, 0.0)
     weight, lam = 1.0 / largest if largest > 0 else 1.0, equations.lam(mu)
