@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.lab.instances import random_quadratic, solve_kkt
 from ccmac.workspace import Workspace
@@ -86,8 +85,13 @@ def test_a_masked_solve_of_any_equations_is_estimated(method: str) -> None:
     assert error <= 1e-8 * max(1.0, size)
     network = ccmac.Network.ring(4)
     assert Workspace(problem, ccmac.InProcess(network, averaging="masked")).reduced is None
-    with pytest.raises(MethodRefused):
-        ccmac.solve(problem, network, "cross-direct", averaging="masked")
+
+
+def test_a_masked_direct_solve_is_proved_where_sums_of_squares_tell_rows_apart() -> None:
+    problem = random_quadratic(5, 4, d=3, q=9, m=2, r=1, kappa_f=4.0)
+    result, error, size = masked(problem, "cross-direct")
+    assert (result.status, result.certificates["rests_on"]) == ("optimal", "proved")
+    assert error <= result.error_bound <= 1e-8 * max(1.0, size)
 
 
 def masked(problem: ccmac.Problem, method: str) -> tuple[ccmac.Result, float, float]:

@@ -232,7 +232,7 @@ def test_dimensions_from_the_objectives_alone() -> None:
     with pytest.raises(InputError, match=r"size of z cannot be told .* pass q="):
         ccmac.Problem([only_x])
     assert ccmac.Problem([only_x], q=0).q == 0
-    with pytest.raises(InputError, match="q = -1 is negative"):
+    with pytest.raises(InputError, match="q = -1 must be a whole number >= 0"):
         ccmac.Problem([only_x], q=-1)
     joint = ccmac.Agent(Custom(lambda x, z: 0.0, lambda x, z: (x, z), 1.0, 1.0, dim=7))
     assert dict(ccmac.Problem([joint, both]).d) == {0: 4, 1: 4}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any, NoReturn
 
 from ccmac.certificates.limits import lifted
 from ccmac.errors import InputError
+from ccmac.inputs import of_kind, whole
 from ccmac.ledger import Costs
 from ccmac.methods.base import Method, Request, State
 from ccmac.methods.registry import parse
@@ -71,8 +73,9 @@ def solve(
     - ``max_iterations``, ``max_seconds``: limits.
     - ``warm_start``: a Solution (an earlier Result) to start from, prices included.
     - ``runtime``: a :class:`Runtime` such as ``InProcess(network, fused=False)``, or "mpi".
-    - ``averaging``: "relay" (fewest rounds), "tree" (fewest bytes; rows are seen by a parent only),
-      "masked" (rows are seen by nobody, their sum by all) or "auto".
+    - ``averaging``: "relay" (fewest rounds), "tree" (few bytes; rows are seen by a parent only),
+      "scatter" (about two rows sent by everybody; chunks of rows are seen by parents), "masked"
+      (rows are seen by nobody, their sum by all) or "auto".
     - ``costs``: prices of gradients, products, rounds and bytes that plans, and the scheme of an
       "auto" averaging, are chosen by.
     - ``checkpoint``: a directory, or {"path", "every", "seconds"}; continued if it exists.
@@ -128,10 +131,13 @@ def checked_limits(
     callback: Callable[[int, State], object] | None, progress: bool | None,
 ) -> Limits:  # fmt: skip
     """The limits of a run, if they are such."""
-    if max_iterations is not None and (type(max_iterations) is not int or max_iterations < 1):
-        raise InputError(f"max_iterations = {shown(max_iterations)} must be a whole number >= 1")
+    if max_iterations is not None:
+        max_iterations = whole("max_iterations", max_iterations, 1)
     if max_seconds is not None and not _positive(max_seconds):
         raise InputError(f"max_seconds = {shown(max_seconds)} must be a positive number")
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback: {shown(callback)} cannot be called; give a function")
+    of_kind("progress", progress, (bool, NoneType), "True, False or None")
     return Limits(max_iterations, max_seconds, checkpoint, callback, progress)
 
 
@@ -157,12 +163,10 @@ def placed(
 ) -> tuple[Workspace, Method]:  # fmt: skip
     """The problem on a runtime, and the method, both checked."""
     asked = parse(method)
-    if type(seed) is not int or seed < 0:
-        raise InputError(f"seed = {shown(seed)} must be a whole number >= 0")
-    if not isinstance(problem, Problem | Stack):
-        raise InputError(
-            f"problem: expected a ccmac.Problem or Stack, got {type(problem).__name__}"
-        )
+    whole("seed", seed)
+    of_kind("problem", problem, (Problem, Stack), "a ccmac.Problem or Stack")
+    of_kind("averaging", averaging, str, "the name of a scheme, such as 'auto'")
+    of_kind("costs", costs, (Costs, NoneType), "ccmac.Costs(...)")
     asked.refuse_shape(isinstance(problem, Stack))
     if network is None and isinstance(runtime, Runtime):
         network = runtime.network
@@ -180,6 +184,10 @@ def run_on(
 ) -> Run:  # fmt: skip
     """One run on a workspace; ``known`` is the warm start as an earlier run on it found it."""
     _check_tolerance(tol)
+    if warm_start is not None and not (hasattr(warm_start, "x") and hasattr(warm_start, "z")):
+        raise InputError(
+            f"warm_start: expected a Solution or an earlier Result, got {type(warm_start).__name__}"
+        )
     warm_start = lifted(work, warm_start) if known is None else known
     reference = lifted(work, reference)
     x0, z0 = starting_point(work, warm_start)
@@ -208,7 +216,7 @@ def make_runtime(
                 f"averaging = {shown(averaging)}: the runtime given has {runtime.averaging.name}"
             )
         return runtime
-    if runtime not in (None, "inprocess", "mpi"):
+    if not (runtime is None or (isinstance(runtime, str) and runtime in ("inprocess", "mpi"))):
         raise InputError(f"runtime {shown(runtime)} is unknown; take 'inprocess' or 'mpi'")
     scheme = by_name(network, averaging, costs, width)
     if runtime == "mpi":

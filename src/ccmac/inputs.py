@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
+from ccmac.texts import shown
 
 Array = NDArray[np.float64]
 LARGEST = 1e50
@@ -62,6 +65,42 @@ def real_vector(where: str, value: Any, *, infinite: bool = False) -> Array:
     else:
         _check_finite(where, array)
     return array
+
+
+def whole(where: str, value: Any, least: int = 0) -> int:
+    """A whole number, at least ``least``; True and 2.0 are none."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{where} = {shown(value)} must be a whole number >= {least}")
+    return int(value)
+
+
+def of_kind(where: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> None:
+    """Refuse what is none of ``kinds``; ``expected`` says it in words."""
+    if not isinstance(value, kinds):
+        raise InputError(f"{where}: expected {expected}, got {type(value).__name__}")
+
+
+def folder(where: str, value: Any) -> Path:
+    """A path."""
+    of_kind(where, value, (str, os.PathLike), "a path")
+    if len(str(value).splitlines()) > 1:
+        raise InputError(f"{where}: {shown(value)} has several lines; give a path")
+    return Path(value)
+
+
+def as_array(where: str, value: Any) -> NDArray[Any]:
+    """An array of anything, but not ragged."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: is ragged; give entries of one kind and length") from None
+
+
+def number(where: str, value: Any) -> float:
+    """One number, finite and not beyond :data:`LARGEST`."""
+    found = _number(where, value)
+    _check_finite(where, np.asarray(found))
+    return found
 
 
 def nonnegative(where: str, value: Any) -> float:

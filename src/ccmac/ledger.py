@@ -50,8 +50,7 @@ class Cost(Mapping[str, int]):
 
     def __init__(self, units: Mapping[str, int] | None = None, /, **more: int) -> None:
         merged = {**(units or {}), **more}
-        unknown = set(merged) - set(UNITS)
-        if unknown:
+        if unknown := merged.keys() - UNITS.keys():
             raise KeyError(f"unknown ledger unit {sorted(unknown)[0]!r}")
         self._units = {u: int(k) for u, k in merged.items() if k}
 
@@ -67,7 +66,10 @@ class Cost(Mapping[str, int]):
         return len(self._units)
 
     def __add__(self, other: Mapping[str, int]) -> Cost:
-        return Cost({u: _joined(u, self[u], other.get(u, 0)) for u in {*self, *other}})
+        units = dict(self._units)
+        for unit, amount in (other._units if isinstance(other, Cost) else other).items():
+            units[unit] = _joined(unit, units.get(unit, 0), amount)
+        return Cost(units)
 
     def __sub__(self, other: Mapping[str, int]) -> Cost:
         less = {u: self[u] - other.get(u, 0) for u in {*self, *other} - GREATEST}

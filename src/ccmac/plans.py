@@ -18,6 +18,7 @@ REGIMES = {
 SEEN = {
     "relay": "every agent sees every agent's part",
     "tree": "a parent sees its branch's sum, all see the whole sum",
+    "scatter": "a parent sees its branch's sum of a chunk, all see the whole sum",
     "masked": "all see the sum, nobody a part",
 }
 

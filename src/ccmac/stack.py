@@ -7,14 +7,14 @@ with the same words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, matrix_or_operator, real_vector
+from ccmac.inputs import Array, matrix_or_operator, of_kind, real_vector
 from ccmac.objectives.base import Objective
 from ccmac.problem import Agent, Problem
 
@@ -36,6 +36,7 @@ class Stack:
                 f"stack, objective: {type(objective).__name__} is not a ccmac objective; "
                 "use ccmac.objectives.*"
             )
+        of_kind("stack, channels", channels, Iterable, "a list of pairs (M, v)")
         clean = tuple(_channel(j, pair) for j, pair in enumerate(channels))
         sizes = [matrix.shape[1] for matrix, _ in clean]
         for j, size in enumerate(sizes):

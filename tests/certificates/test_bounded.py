@@ -84,7 +84,7 @@ def test_the_numbers_of_a_gap(agent: Bounded) -> None:
     slope = H @ u - G + agent.R[0].T @ steady
     r = slope[:2] + A[0] * 0.5 + C[0] * -0.25
     on_z = slope[2:] + B[0] * 0.5
-    base, value, far, _, room, size_z, moved, off, violation = found.scalars
+    base, value, far, noise, room, size_z, moved, off, violation = found.scalars
     assert value == pytest.approx(u @ H @ u / 2 - G @ u + 0.5 * np.abs(u).sum())
     bound = np.array([2.0 if r[0] > 0 else math.nan, 5.0 if r[1] < 0 else math.nan])
     held = np.isfinite(bound)
@@ -96,6 +96,16 @@ def test_the_numbers_of_a_gap(agent: Bounded) -> None:
     assert found.vector == pytest.approx(np.append(A @ x + B @ z - 7, on_z))
     assert (size_z, moved) == pytest.approx((abs(on_z[0]), 1.25))
     assert (off, violation) == pytest.approx((misfit**2, abs(misfit) / 5 / 2))
-    assert 0 < room < 1e-12
+    # What rounding may have changed: sizes of all terms of the slope, and of the base.
+    sizes = np.abs(H) @ np.abs(u) + np.abs(G) + np.abs(agent.R[0]).T @ np.abs(steady)
+    sizes[:2] += np.abs(A[0]) * 0.5 + np.abs(C[0]) * 0.25
+    sizes[2:] += B[0] * 0.5
+    expected = agent.room_long * np.linalg.norm(sizes) + EPS * np.linalg.norm(r)
+    assert noise == pytest.approx(expected, rel=1e-12, abs=0.0)
+    bend = u @ H @ u / 2 - G @ u
+    size = np.abs(steady) @ np.abs(agent.R[0] @ np.eye(3)) @ np.abs(u) + abs(value) + abs(bend)
+    size += np.abs(G) @ np.abs(u) + np.abs(away).sum() + 0.25 * abs(misfit)
+    size += 0.5 * (abs(float(A[0] @ x + B[0] @ z - 7)) + 7)
+    assert room == pytest.approx(agent.room * size, rel=1e-12, abs=0.0)
     assert found.slope_x == pytest.approx(slope[:2] - np.where(held, r, 0.0))
     assert found.slope_z == pytest.approx(slope[2:])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates.gap import strong_distance
+from ccmac.certificates.gap import Gap, Goal, strong_distance
 from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.methods import CrossContinuation
 from ccmac.methods.base import Request
@@ -16,6 +16,7 @@ from ccmac.methods.start import starting_point
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
+from certificates.test_certifier import Case, L, case
 
 
 def test_the_gap_of_any_point_and_dual_vector() -> None:
@@ -43,3 +44,82 @@ def test_the_distance_solves_its_equation(r: float, moved: float, rest: float) -
     D = strong_distance(r, moved, rest)
     assert pytest.approx((r + moved) * D + r * moved + rest) == D**2
     assert (r + moved) / 2 <= D
+
+
+def strong(c: Case, mu: tuple[float, float] = (0.25, 3.0)) -> GapCertifier:
+    return GapCertifier(c.realized, np.zeros(10), mu)
+
+
+def value(c: Case, w: np.ndarray) -> float:
+    return float(w @ c.H @ w / 2 - c.g @ w)
+
+
+def test_the_norm_of_declared_convexity() -> None:
+    """mu_x |x|^2 + mu_z sum |z_i|^2 in the user's z = s z~, and what (x, mean z) is at most."""
+    c = case(0, s=2.0)
+    found, w = strong(c), np.arange(1.0, 11.0)
+    space = c.realized.space
+    said = found._in_strong_units(w)
+    assert space.x(said) == pytest.approx(0.5 * space.x(w))
+    assert space.z(said) == pytest.approx(math.sqrt(3.0) * 2.0 * space.z(w))
+    dual = found._in_strong_units(w, dual=True)
+    assert dual * said == pytest.approx(w * w)
+    assert found.strong
+    assert not strong(c, (0.25, 0.0)).strong
+    assert not strong(c, (math.inf, math.inf)).strong
+    assert (found.error_unit, strong(c, (9.0, 2.0)).error_unit) == (2.0, 0.5)
+    assert found.travelled(w) == pytest.approx(
+        math.hypot(np.linalg.norm(space.x(w)), math.sqrt(2.0) * np.linalg.norm(space.z(w)))
+    )
+    assert found.value(w) == pytest.approx(value(c, w))
+
+
+def test_a_bound_carried_to_a_feasible_point() -> None:
+    c = case(1, s=2.0)
+    found, random = strong(c), np.random.default_rng(0)
+    w, step, gradient, p = (random.standard_normal(10) for _ in range(4))
+    there = value(c, w + step)
+    start = Gap(w, gradient, p, there - 0.75, 5.0, 1.5, 0.125, 2.0, L, True, 1.0)
+    said = found._moved_to(w + step, lambda: 0.1, start, lambda: 0.3, 0.64)
+    assert (said.value, said.base, said.distance) == pytest.approx((there, 5.75, 0.1))
+    assert (said.slope, said.travelled) == (1.5, 2.0)
+    r = np.linalg.norm(found._in_strong_units(gradient + p, dual=True)) / 0.8
+    moved = np.linalg.norm(found._in_strong_units(step)) * 0.8
+    rest = 0.75 + 0.3 + float(np.linalg.norm(p)) * 0.125
+    error = strong_distance(float(r), float(moved), rest) * 2.0 / 0.8
+    assert said.error == pytest.approx(error)
+    plain = GapCertifier(c.realized, np.zeros(10))._moved_to(
+        w + step, lambda: 0.1, start, lambda: 0.3, 1.0
+    )
+    assert plain.error == math.inf
+    assert plain.base == pytest.approx(5.75)
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+@pytest.mark.parametrize("radius", [None, 40.0])
+def test_tight_gaps_hold_and_are_as_tight_as_the_goal(smooth: bool, radius: float | None) -> None:
+    """At a repaired point, with what multipliers cancel taken away: a hundredth of the goal."""
+    for seed in range(3):
+        c = case(seed)
+        found, goal = GapCertifier(c.realized, np.zeros(10)), Goal(1e-3, None, radius)
+        w = c.solution + 0.1 * np.random.default_rng(seed).standard_normal(10)
+        gradient = c.H @ w - c.g
+        if smooth:
+            said = found.tight_smooth(w, goal)
+        else:
+            said = found.tight_subgradient(w, gradient, goal)
+        assert c.K @ said.w == pytest.approx(c.v, abs=1e-2)
+        assert said.gradient == pytest.approx(c.H @ (said.w if smooth else w) - c.g)
+        away = float(np.linalg.norm(found.way(w)))
+        asked = radius if radius is not None else max(1.0, 2 * away)
+        epsilon = 1e-3 * max(1.0, abs(value(c, w)))
+        reach = L * asked * said.scale
+        steep = max(float(np.linalg.norm(gradient)), reach)
+        assert said.distance <= 1e-2 * epsilon / steep * (1 + 1e-9)
+        left = said.gradient + said.p
+        inside = np.linalg.pinv(c.K) @ (c.K @ left)
+        assert np.linalg.norm(inside) <= 1e-2 * epsilon / asked * (1 + 1e-9)
+        assert value(c, said.w) - value(c, c.solution) <= said.bound(
+            float(np.linalg.norm(found.way(c.solution)))
+        ) * (1 + 1e-9)
+        assert said.price is not None

@@ -331,3 +331,14 @@ def test_at_most_six_agents_are_named() -> None:
     many = described({"coupled": [], "C": [], "D": list(range(7))}, norms)
     assert "of agents 0, 1, 2, 3, 4, 5 cannot" in few
     assert "of agents 0, 1, 2, 3, 4, 5, ... cannot" in many
+
+
+def test_the_record_names_agents_by_text() -> None:
+    found = Infeasibility(
+        "no", np.ones(1), {0: np.ones(1)}, {2: np.ones(2)}, 0.5, -4.0, {1: np.zeros(1)}, np.ones(1)
+    )
+    assert found.as_dict() == {
+        "message": "no", "coupled": [1.0], "local": {"0": [1.0]}, "shared": {"2": [1.0, 1.0]},
+        "defect": 0.5, "value": -4.0, "radius": 8.0, "bounds": {"1": [0.0]}, "z_bounds": [1.0],
+    }  # fmt: skip
+    assert Infeasibility("no", np.ones(1), value=1.0).as_dict()["radius"] is None

@@ -311,6 +311,18 @@ def test_residuals_objective_and_prices_are_those_of_the_point() -> None:
         assert np.allclose(np.ptp(np.array(own) + prices.consensus, axis=0), 0.0, atol=1e-9)
 
 
+def test_prices_are_those_of_the_rows_as_stated() -> None:
+    """min z^2/2 - z with 16 z = 32: z = 2, and the price of the row is -1/16."""
+    found = _small(np.eye(2), np.array([0.0, 1.0]), D=[[16.0]], e=[32.0])
+    said = found.at(np.zeros(1), np.array([[2.0]]))
+    assert said.report is not None
+    assert said.report.multipliers.shared[0] == pytest.approx([-1 / 16])
+    assert said.report.residuals["shared"] == 0.0
+    off = found.judged([np.zeros(1)], np.array([2.5]), np.zeros(0))
+    assert off.report is not None
+    assert off.report.residuals["shared"] == pytest.approx(8.0)
+
+
 def _in_order(exact: Exact, prices: Multipliers) -> Array:
     """As the rows of the draft are: coupled, local by agents, shared by agents."""
     assert exact.kinds == sorted(exact.kinds, key=["coupled", "local", "shared"].index)

@@ -43,11 +43,13 @@ def test_the_first_check_is_where_the_method_wants_it() -> None:
     [(1e-3, 0.5, True), (1.01e-3, 0.5, False), (5e-3, 5.0, True), (5.01e-3, 5.0, False)],
 )
 def test_the_goal_is_tol_times_one_or_the_size(error: float, size: float, done: bool) -> None:
-    check = rule(error, size=size).check(ITERATION, 3.0, 7)
+    stop = rule(error, size=size)
+    check = stop.check(ITERATION, 3.0, 7)
     assert check.done is done
     assert check.bound == error
     assert check.certificate is not None
-    assert check.next_check == (7 if done else 7 + 3)
+    assert stop.due(9) is done
+    assert stop.due(10)
 
 
 def test_the_point_of_the_state_is_judged() -> None:
@@ -58,16 +60,16 @@ def test_the_point_of_the_state_is_judged() -> None:
 
 def test_checks_follow_the_rate_of_the_proved_error() -> None:
     stop = rule(1.0, 0.1, 1e-2)
-    first = stop.check(ITERATION, 0.0, 10)
-    assert first.next_check == 13
+    stop.check(ITERATION, 0.0, 10)
+    assert stop.memory()["next"] == 13
     assert not stop.due(12)
     assert stop.due(13)
-    second = stop.check(ITERATION, 0.0, 20)
+    stop.check(ITERATION, 0.0, 20)
     # A factor 10 in 10 steps: the 100 times 1.5 that are missing take 22, at most 2 times 4.
-    assert second.next_check == 20 + 2 * math.ceil((LOOK_AGAIN - 1) * 20)
-    third = stop.check(ITERATION, 0.0, 200)
+    assert stop.memory()["next"] == 20 + 2 * math.ceil((LOOK_AGAIN - 1) * 20)
+    stop.check(ITERATION, 0.0, 200)
     rate = math.log(10) / 180
-    assert third.next_check == 200 + min(math.ceil(math.log(MISS * 10) / rate), 2 * 40)
+    assert stop.memory()["next"] == 200 + min(math.ceil(math.log(MISS * 10) / rate), 2 * 40)
 
 
 def test_infinite_bounds_are_not_taken_for_a_rate() -> None:
@@ -75,7 +77,7 @@ def test_infinite_bounds_are_not_taken_for_a_rate() -> None:
     for count in (10, 20):
         check = stop.check(ITERATION, 0.0, count)
         assert not check.done
-        assert check.next_check == count + max(3, math.ceil((LOOK_AGAIN - 1) * count))
+        assert stop.memory()["next"] == count + max(3, math.ceil((LOOK_AGAIN - 1) * count))
     stop.check(ITERATION, 0.0, 30)
     assert stop.memory()["history"] == [[30, 1.0]]
 

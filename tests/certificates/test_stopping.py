@@ -150,13 +150,17 @@ def test_what_a_repair_gained_is_remembered() -> None:
 def test_looks_follow_the_rate_seen_but_never_far_ahead() -> None:
     stop, told, iterate = rule()
     told.parts = (1e6 * RATIO * TOL, 0.0)
-    assert stop.check(iterate, None, 10).next_check == 13  # three steps, nothing is known
+    stop.check(iterate, None, 10)
+    assert stop.memory()["next"] == 13  # three steps, nothing is known
     told.parts = (1e5 * RATIO * TOL, 0.0)  # a tenth in 3 steps: 15 more are needed, but
-    assert stop.check(iterate, None, 13).next_check == 19  # at most twice the usual three
+    stop.check(iterate, None, 13)
+    assert stop.memory()["next"] == 19  # at most twice the usual three
     told.parts = (1e1 * RATIO * TOL, 0.0)  # 1e4 in 6 steps: 2 more are needed
-    assert stop.check(iterate, None, 19).next_check == 21
+    stop.check(iterate, None, 19)
+    assert stop.memory()["next"] == 21
     told.parts = (1e2 * RATIO * TOL, 0.0)  # it grew: the usual wait of a fifth
-    assert stop.check(iterate, None, 40).next_check == 48
+    stop.check(iterate, None, 40)
+    assert stop.memory()["next"] == 48
 
 
 def test_a_run_that_ended_otherwise_gets_one_tight_bound() -> None:
@@ -190,10 +194,10 @@ def test_after_a_tight_bound_that_fell_short_it_waits_for_more_than_was_lacking(
     check = stop.check(iterate, None, 100)
     assert not check.done
     assert told.tights == 1
-    assert check.next_check == 115
+    assert stop.memory()["next"] == 115
 
 
 def test_an_infinite_bound_meets_no_goal() -> None:
     """The goal is relative to the size of the point, which may be infinite too."""
-    assert not Check(math.inf, math.inf <= TOL * math.inf, 0).done
-    assert Check(1.0, True, 0).done
+    assert not Check(math.inf, math.inf <= TOL * math.inf).done
+    assert Check(1.0, True).done

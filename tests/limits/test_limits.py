@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 import ccmac
+from ccmac.certificates.limits import _violations
 from ccmac.errors import InputError
 from ccmac.limits import Reduction
 from ccmac.limits.reduction import coupled_misfit
 from ccmac.objectives import LeastSquares, Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
 from limits.cases import kkt, random_limited, reference
 
 
@@ -192,3 +194,27 @@ def test_the_geometry_is_that_of_the_active_rows() -> None:
     assert result.geometry.cross_factor == pytest.approx(same.cross_factor)
     assert "1 rows hold with equality" in str(result.geometry.advice)
     assert "equations alone" in str(ccmac.geometry(problem).advice)
+
+
+def test_violations_of_any_point_are_those_of_the_rows_as_stated() -> None:
+    """Two agents at x = (3, -4) and z = 5; rows of every kind, each off by its own amount."""
+    f = Quadratic(np.eye(2), np.array([1.0, 0.0]))
+    agents = [
+        ccmac.Agent(f, A=[[1.0]], B=[[1.0]], b=[1.0], C=[[2.0]], c=[1.0], C_sense="<=", lower=-1.0),
+        ccmac.Agent(f, A=[[2.0]], B=[[1.0]], b=[1.0], D=[[3.0]], e=[3.0], D_sense="<=", upper=1.0),
+    ]
+    work = Workspace(
+        ccmac.Problem(agents, sense="<=", z_upper=3.0), InProcess(ccmac.Network.path(2))
+    )
+    assert work.reduction is not None
+    for x, coupled, local, limits in (
+        ((3.0, -4.0), 3.0, 5.0, 2.0),
+        ((-3.0, -4.0), 0.0, 0.0, 8**0.5),
+    ):
+        pieces, z = [np.array([v]) for v in x], np.array([5.0])
+        norms, value = _violations(work, work.reduction, pieces, z)
+        assert norms["coupled"] == pytest.approx(coupled)  # x_0 + 2 x_1 + 10 - 2 <= 0
+        assert norms["local"] == pytest.approx(local)
+        assert norms["shared"] == pytest.approx(12.0)
+        assert norms["limits"] == pytest.approx(limits)
+        assert value == pytest.approx(sum(v * v / 2 - v for v in x) + 25.0)

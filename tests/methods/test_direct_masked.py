@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import ccmac
+from adversarial import suite
 from adversarial.draft import Draft
 from adversarial.exact import Exact
 from adversarial.families import base
 from ccmac.errors import MethodRefused
-from ccmac.lab.instances import random_quadratic
 from ccmac.methods.base import Request
 from ccmac.methods.direct import CrossDirect, Direct
 from ccmac.methods.start import starting_point
@@ -18,12 +18,14 @@ from ccmac.objectives import Quadratic
 from ccmac.workspace import Workspace
 
 
-def draft(seed: int, power: int = 0, near: int | None = None) -> Draft:
-    """Without shared rows; coupled ones 2^power long, the last 2^-near away from the first."""
+def draft(seed: int, power: int = 0, near: int | None = None, shared: int = 0) -> Draft:
+    """Coupled rows 2^power long, the last 2^-near away from the first; ``shared`` ones an agent,
+    more of them in all than z has entries.
+    """
     random = np.random.default_rng([5, seed])
-    made = base(random, int(random.integers(2, 6)), m=2, p=seed % 2, r=0)
-    made.D = [D[:0] for D in made.D]
-    made.left_out = {(i, "D") for i in range(made.n)}
+    made = base(random, int(random.integers(2, 6)), m=2, p=seed % 2, r=shared)
+    made.D = [2.0**-power * D[:shared] for D in made.D]
+    made.left_out = {(i, "D") for i in range(made.n) if not shared}
     made.A, made.B = [2.0**power * A for A in made.A], [2.0**power * B for B in made.B]
     for block in [*made.A, *made.B] if near is not None else []:
         block[1] = block[0]
@@ -42,9 +44,9 @@ def solved(made: Draft, method: str = "cross-direct", **given: bool) -> tuple[cc
 
 
 @pytest.mark.parametrize("power", [0, 20, -20])
-@pytest.mark.parametrize("seed", range(4))
-def test_bounds_are_true_and_small(seed: int, power: int) -> None:
-    result, error = solved(draft(seed, power), "auto")
+@pytest.mark.parametrize(("seed", "shared"), [(0, 0), (1, 0), (2, 1), (3, 2)])
+def test_bounds_are_true_and_small(seed: int, shared: int, power: int) -> None:
+    result, error = solved(draft(seed, power, shared=shared), "auto")
     assert result.plan is not None
     assert result.plan.method == "cross-direct"
     assert (result.status, result.certificates["rests_on"]) == ("optimal", "proved")
@@ -64,8 +66,55 @@ def test_rows_that_squares_cannot_tell_apart_are_not_called_proved(near: int) ->
             assert result.status == "optimal"
 
 
+def test_own_rows_that_differ_in_the_last_digits_are_not_called_proved() -> None:
+    result, error = solved(suite.make("last-digits", 41001).draft)
+    assert error > 1e-8
+    assert result.status != "optimal"
+    assert not result.error_bound < error
+
+
+def one_shared(near: int) -> Draft:
+    """Two shared rows, of two agents, that are 2^-near apart."""
+    made = draft(2, shared=1)
+    for i in range(made.n):
+        made.D[i][0] = made.D[0][0] if i < 2 else 0.0
+    made.D[1][0, 0] += 2.0**-near
+    return made.plant()
+
+
+@pytest.mark.parametrize("near", [4, 10, 20, 28, 40])
+def test_shared_rows_that_squares_cannot_tell_apart_are_not_called_proved(near: int) -> None:
+    result, error = solved(one_shared(near))
+    assert not result.error_bound < error
+    assert result.status == ("optimal" if near <= 4 else "stalled")
+
+
+def test_right_hand_sides_that_contradict_in_the_last_digit_are_not_called_proved() -> None:
+    made = one_shared(1100)  # the rows are equal
+    assert solved(made)[0].status == "optimal"
+    made.e[1][0] = np.nextafter(made.e[1][0], np.inf)
+    network = ccmac.Network.path(made.n)
+    result = ccmac.solve(made.problem(), network, "cross-direct", 1e-8, averaging="masked")
+    assert result.status == "stalled"
+    assert not result.error_bound < np.inf
+
+
+@pytest.mark.parametrize("shared", [1, 2])
+def test_prices_are_those_of_open_rows(shared: int) -> None:
+    made = draft(4, shared=shared)
+    masked, _ = solved(made)
+    problem, network = made.problem(), ccmac.Network.path(made.n)
+    opened = ccmac.solve(problem, network, "cross-direct", 1e-8, averaging="tree")
+    slopes = []
+    for result in (masked, opened):
+        prices = result.multipliers.shared
+        slopes.append(sum(D.T @ y for D, y in zip(made.D, prices, strict=True)))
+    np.testing.assert_allclose(*slopes, atol=1e-9)
+    assert masked.residuals["shared"] <= 1e-9
+
+
 def test_nobody_sees_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = draft(1)
+    made = draft(1, shared=1)
     runtime = ccmac.InProcess(ccmac.Network.path(made.n), averaging="masked")
     work = Workspace(made.problem(), runtime)
 
@@ -85,7 +134,7 @@ def test_nobody_sees_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bits_do_not_depend_on_the_runtime() -> None:
-    made = draft(3)
+    made = draft(3, shared=1)
     one, other = solved(made)[0], solved(made, fused=False)[0]
     assert all(np.array_equal(a, b) for a, b in zip(one.x, other.x, strict=True))
     assert np.array_equal(one.z, other.z)
@@ -93,8 +142,6 @@ def test_bits_do_not_depend_on_the_runtime() -> None:
 
 
 def test_what_has_no_masked_form_is_refused_with_the_reason() -> None:
-    with pytest.raises(MethodRefused, match="no shared equations"):
-        ccmac.solve(random_quadratic(0, 4), "ring", "cross-direct", averaging="masked")
     f = Quadratic(np.diag([1.0, 0.0, 1.0]), np.ones(3))
     flat = [ccmac.Agent(f, A=np.ones((1, 2)), B=[[1.0]], b=[1.0]) for _ in range(3)]
     with pytest.raises(MethodRefused, match="strongly convex"):

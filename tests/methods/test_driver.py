@@ -73,7 +73,7 @@ class At(Stopping):
     def check(self, iteration: Any, state: Any, count: int) -> Check:
         self.seen.append(count)
         iteration.space.runtime.ledger.charge(affine=1)
-        return Check(1.0 / count, count >= self.content, count + 1)
+        return Check(1.0 / count, count >= self.content)
 
     def final(self, iteration: Any, state: Any) -> Check:
         raise AssertionError("the loop never asks for it")

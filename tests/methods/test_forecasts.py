@@ -15,6 +15,7 @@ from ccmac.methods import (
     Auto,
     CrossApapc,
     CrossCg,
+    CrossContinuation,
     CrossDirect,
     CrossIpm,
     CrossNewton,
@@ -101,6 +102,38 @@ def test_the_matrix_of_interior_points_has_at_most_so_many_entries(averaging: st
     assert found.step["averagings"] == cost["averagings"] == 3
     assert found.step["rounds"] == cost["rounds"]
     assert found.step["bytes"] >= cost["bytes"]
+
+
+# Floats of the longest message once and in a step (one of them counts), argmins and gradients in a
+# step, steps, the factor they are known to, bytes kept, the bill at two bytes a second.
+COUNTED = [
+    # 15 + 5 entries with the equations, 8 + 9 + 10 numbers; two matrices of 6.
+    ("quadratic", CrossDirect(), (22, 28, 1, 1, 1, 3.0, 576, 580.0)),
+    ("random10", CrossNewton(), (0, 240, 1, 2, 7, 2.0, 6400, 26915.0)),
+    ("logistic", CrossNewton(), (19, 19, 3, 0, 12, 4.0, 3456, 5015.0)),
+    ("logistic", CrossNewton(sketch=3), (73, 19, 3, 0, 12, 4.0, 4320, 6095.0)),
+    ("ridge", CrossCg(sketch=2), (121, 61, 1, 0, 12, 4.0, 13440, 10276.0)),
+    ("ridge", CrossCg(sketch=12), (721, 61, 1, 0, 2, 4.0, 13440, 10136.0)),
+    # sqrt(kappa) ln(2e6) = 35 and more than two a dual unknown; 69 = 2 sqrt(kappa) ln(2e6).
+    ("quadratic", CrossCg(), (0, 8, 1, 0, 22, 4.0, 512, 2178.0)),
+    ("quadratic", CrossApapc(), (0, 6, 0, 1, 69, 4.0, 512, 5175.0)),
+    ("box", CrossIpm(), (9, 46, 1, 0, 9, 3.0, 600, 4069.0)),
+    ("absolute", CrossSliding(), (0, 5, 0, 1, 600, 12.0, 448, 25200.0)),
+    ("absolute", CrossContinuation(), (0, 5, 0, 1, 600, 12.0, 448, 25200.0)),
+]
+
+
+@pytest.mark.parametrize(("name", "method", "counts"), COUNTED)
+def test_forecasts_to_the_unit(name: str, method: Method, counts: tuple[float, ...]) -> None:
+    found = _forecast(method, *_placed(name, "relay", Costs(byte=0.5)))
+    once, step = found.once["longest_message"], found.step["longest_message"]
+    work = found.step["argmins"], found.step["gradients"]
+    assert (once, step, *work, found.steps, found.within, found.memory, found.bill) == counts
+    taken = found.step["averagings"], found.once["argmins"]
+    assert taken == (
+        3 if name == "box" else 1,
+        getattr(method, "sketch", 0) if name == "ridge" else 0,
+    )
 
 
 CASES = [

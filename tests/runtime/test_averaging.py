@@ -14,6 +14,7 @@ from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, cheapest, messages_sent
 from ccmac.runtime.partition import bounds, owners
+from ccmac.runtime.scatter import Scatter
 
 
 @st.composite
@@ -86,11 +87,54 @@ def test_the_tree_brings_its_sum_to_everybody(network: Network, seed: int, width
     assert tree.floats_sent == sent.max()
 
 
+def climbed(chunk: np.ndarray, parent: np.ndarray, v: int) -> np.ndarray:
+    """An agent's sum: its own entries, then its children's sums in agent order."""
+    value = chunk[v] + 0.0
+    for child in np.flatnonzero(parent == v):
+        value = value + climbed(chunk, parent, int(child))
+    return value
+
+
+@given(network=networks(), seed=st.integers(0, 2**32 - 1), width=st.integers(0, 30))
+def test_chunks_climb_to_their_agents_and_come_back(
+    network: Network, seed: int, width: int
+) -> None:
+    """Agent by agent along the edges, counted; not more is sent than is charged."""
+    scheme, n, block = Scatter(network), network.n, rows(network.n, width, seed)
+    near = [set(network.neighbors(v)) for v in range(n)]
+    sent, total = np.zeros(n, dtype=int), np.zeros(width)
+    for c in range(n):
+        columns = np.arange(c, width, n)
+        parent, hops = scheme.relay.senders[:, c], scheme.relay.hops[:, c]
+        for v in np.flatnonzero(hops):
+            assert parent[v] in near[v]
+            assert hops[parent[v]] == hops[v] - 1
+        total[columns] = climbed(block[:, columns], parent, c)
+        sent += len(columns) * (np.bincount(parent[parent >= 0], minlength=n) + (parent >= 0))
+    assert np.array_equal(scheme.total(block)[0], total)
+    assert scheme.rounds == 2 * network.diameter
+    assert sent.sum() == scheme.floats_total * width
+    assert sent.max() <= scheme.floats_sent * width + scheme.floats_once
+    # ... and hardly less.
+    wide = np.bincount(scheme.relay.senders[scheme.relay.senders >= 0], minlength=n) + n - 1
+    assert n * (scheme.floats_sent - 1) < max(wide.max(), 1)
+
+
+def test_chunks_are_sent_evenly() -> None:
+    graphs = [Network.ring(8), Network.complete(9), Network.random_regular(64, 4, seed=0)]
+    assert [Scatter(g).floats_sent for g in graphs] == [2, 2, 3]
+    assert [(Tree(g).floats_sent, Relay(g).floats_sent) for g in graphs] == [
+        (2, 7),
+        (8, 8),
+        (4, 72),
+    ]
+
+
 @given(network=networks(), seed=st.integers(0, 2**32 - 1))
 def test_sums_are_sums(network: Network, seed: int) -> None:
     block = rows(network.n, 3, seed)
     size = np.abs(block).sum(axis=0)
-    for scheme in (Relay(network), Tree(network)):
+    for scheme in (Relay(network), Tree(network), Scatter(network)):
         before = block.copy()
         assert np.all(np.abs(scheme.total(block)[0] - block.sum(axis=0)) <= 1e-14 * size)
         assert np.array_equal(block, before)
@@ -136,6 +180,9 @@ def test_wide_rows_climb_the_tree_where_bytes_have_a_price() -> None:
     # 4 + 0.056 width against 8 + 0.016 width
     assert [cheapest(ring, costs, width).name for width in (99, 101)] == ["relay", "tree"]
     assert cheapest(ring, Costs(), 10**6).name == "relay"
+    # 1 + 0.064 width against 2 + 0.016 width + 0.048: everybody has more neighbors than a tree.
+    complete = Network.complete(9)
+    assert [cheapest(complete, costs, width).name for width in (21, 22)] == ["relay", "scatter"]
     random = np.random.default_rng(0)
     X, y = random.standard_normal((400, 16)), random.standard_normal(400)
     problem = ccmac.vfl.problem(X, y, 8)
@@ -146,5 +193,5 @@ def test_wide_rows_climb_the_tree_where_bytes_have_a_price() -> None:
 
 
 def test_unknown_scheme() -> None:
-    with pytest.raises(InputError, match="'gossip' is unknown; take auto, relay, tree"):
+    with pytest.raises(InputError, match="'gossip' is unknown; take auto, relay, tree, scatter"):
         by_name(Network.ring(3), "gossip")

@@ -20,7 +20,7 @@ import ccmac
 from ccmac.errors import InputError, PeerLost
 from ccmac.runtime import frames, reactor
 from ccmac.runtime.connection import Connection
-from ccmac.runtime.credentials import listening
+from ccmac.runtime.credentials import WINDOW, dialled, hasten, listening
 from ccmac.runtime.frames import BYE, DATA, HELLO, REFUSE, Decoder, Numbering, Violation
 from ccmac.runtime.links import Credentials, Links
 from ccmac.runtime.reactor import Reactor
@@ -106,6 +106,37 @@ def test_an_owner_may_stop_at_the_moment_it_is_connected(
     for one in (awaited, dialling):
         one.loop.close()
         assert all(sock.fileno() < 0 for sock in one.sockets)
+
+
+def test_an_address_that_keeps_silent_does_not_hide_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A name with two addresses, of which the first answers nothing (its queue is full)."""
+    silent = socket.create_server(("127.0.0.1", 0), backlog=0)
+    waiting = [socket.socket() for _ in range(3)]
+    for one in waiting:
+        one.setblocking(False)
+        one.connect_ex(silent.getsockname())
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        places = [silent.getsockname(), other.getsockname()]
+        stream = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(*stream, p) for p in places])
+        with asyncio.run(dialled(("agent.example", 7000), 0.4)) as sock:
+            assert sock.getpeername() == other.getsockname()
+    for one in (silent, *waiting):
+        one.close()
+
+
+@pytest.mark.skipif(not Path("/proc/sys/net/ipv4/tcp_rmem").exists(), reason="of Linux alone")
+def test_a_long_row_finds_the_window_of_its_receiver_open() -> None:
+    most = int(Path("/proc/sys/net/ipv4/tcp_rmem").read_text().split()[-1])
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as sock,
+    ):
+        hasten(sock)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= min(WINDOW, most // 2)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
 
 
 # -- frames ----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ pytest.importorskip("cryptography")
 PROGRAM = Path(__file__).parent / "programs" / "owners_bits.py"
 
 
-@pytest.mark.parametrize("averaging", ["relay", "tree", "masked"])
+@pytest.mark.parametrize("averaging", ["relay", "tree", "scatter", "masked"])
 def test_every_method_has_the_bits_and_ledgers_of_one_process(
     tmp_path: Path, averaging: str
 ) -> None:

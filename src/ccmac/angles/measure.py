@@ -30,14 +30,15 @@ from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.sparse import sparse_problem_geometry
 from ccmac.angles.structural import PositiveSpectrum, structural_parameters
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, nonnegative, of_kind
 from ccmac.limits.active import active
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import OVERLAP
-from ccmac.network import Network
+from ccmac.network import Network, as_network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
+from ccmac.texts import shown
 from ccmac.workspace.scales import explained
 
 DENSE_LIMIT = 1000
@@ -47,7 +48,7 @@ METHODS = ("dense", "heterogeneity", "sparse", "matrix-free")
 def geometry(
     problem: Problem | Stack,
     *,
-    network: Network | None = None,
+    network: Network | str | Any | None = None,
     tolerance: float | None = None,
     dense_limit: int = DENSE_LIMIT,
     method: str | None = None,
@@ -63,14 +64,19 @@ def geometry(
     they are active at the solution ``at`` (a Result); without one the geometry is that of the
     equations.
     """
-    if method is not None and method not in METHODS:
-        raise InputError(f"geometry: method {method!r} is unknown; take {' or '.join(METHODS)}")
+    if method is not None and not (isinstance(method, str) and method in METHODS):
+        raise InputError(
+            f"geometry: method {shown(method)} is unknown; take {' or '.join(METHODS)}"
+        )
+    of_kind("geometry, problem", problem, (Problem, Stack), "a ccmac.Problem or Stack")
+    if tolerance is not None:
+        nonnegative("geometry, tolerance", tolerance)
     with explained(problem):
         return _measured(problem, network, tolerance, dense_limit, method, at)
 
 
 def _measured(
-    problem: Problem | Stack, network: Network | None, tolerance: float | None, dense_limit: int,
+    problem: Problem | Stack, network: Any, tolerance: float | None, dense_limit: int,
     method: str | None, at: Any,
 ) -> Geometry:  # fmt: skip
     if isinstance(problem, Stack):
@@ -86,8 +92,8 @@ def _measured(
             f"geometry: this process holds {len(problem.agents)} of {problem.n} agents; "
             "load the whole problem to see its geometry"
         )
-    if network is not None and network.n != problem.n:
-        raise InputError(f"network: has {network.n} agents but the problem has {problem.n}")
+    if network is not None:
+        network = as_network(network, problem.n)
     if problem.limited:
         rows, words = active(problem, at)
         found = geometry(

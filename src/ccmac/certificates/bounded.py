@@ -97,7 +97,7 @@ class Bounded:
         whole = slope + back
         r = whole[:d].astype(np.float64)
         bound, held = pushed(r, self.lower, self.upper)
-        away = np.where(held, np.abs(r * (x - bound)), r * (x - start))
+        away = r * (x - np.where(held, bound, start))
         bend = float(u @ product(self.H, u)) / 2 - float(form.g @ u) + form.c
         value, off = self.objective.value(x, z), self._own_misfit(x)
         misfit = (product(self.A, x) + product(self.B, z) - self.b).astype(np.float64)

@@ -136,10 +136,11 @@ class DualBound:
         """y and nu; there are no other equations."""
         parts, problem = self.parts, self.parts.problem
         owned = list(problem.agents)
-        slopes = np.outer(parts.h_of[owned], z) - parts.g_z
-        slopes += np.outer(parts.multiples[owned], price)
+        nu = np.outer(-parts.h_of[owned], z)
+        nu += parts.g_z
+        nu -= np.outer(parts.multiples[owned], price)
         local = [np.zeros(k) for k in problem.p.values()]
-        return Multipliers(price.copy(), local, [np.zeros(k) for k in problem.r.values()], -slopes)
+        return Multipliers(price.copy(), local, [np.zeros(k) for k in problem.r.values()], nu)
 
 
 class Priced(Protocol):
@@ -182,7 +183,7 @@ class DualStop(Stopping):
         price, slope, _ = method.prices(state)
         size = norm(self.bound.parts.shared(price, slope))  # of z alone: less than that of (x, z)
         if not seen <= min(self.tol * max(1.0, size), self._hope):
-            return Check(seen, False, count + 1)
+            return Check(seen, False)
         found = self.final(iteration, state)
         self._hope = AGAIN * seen
         return found
@@ -194,7 +195,7 @@ class DualStop(Stopping):
         if self._stored:  # what is read is not believed; an observation, never charged
             slope, slopes = self.bound.slope_again()
         found = self.bound.at(price, slope, slopes)
-        return Check(found.error, found.error <= self.tol * max(1.0, found.size), 0, found)
+        return Check(found.error, found.error <= self.tol * max(1.0, found.size), found)
 
 
 class HasPrice(Protocol):
@@ -246,12 +247,12 @@ class SpacedDualStop(Stopping):
         done = found.error <= goal
         if not done:
             self._next = count + self._ahead(count, found.error, goal)
-        return Check(found.error, done, self._next, found)
+        return Check(found.error, done, found)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One proof."""
         found = self._prove(iteration, state)
-        return Check(found.error, found.error <= self.tol * max(1.0, found.size), 0, found)
+        return Check(found.error, found.error <= self.tol * max(1.0, found.size), found)
 
     def _prove(self, iteration: Judged, state: Any) -> Proved:
         method: HasPrice = iteration  # type: ignore[assignment]

@@ -70,8 +70,11 @@ class DualityGap:
         return goal.radius if goal.radius is not None else estimated_radius(self.travelled)
 
     def met(self, goal: Goal) -> bool:
-        """Whether gap and violation are small enough."""
-        small = self.bound(self.required(goal)) <= goal.epsilon(self.value)
+        """Whether gap and violation are small enough.
+
+        A bound far below zero tells of a violation that lowers F by more than the accuracy.
+        """
+        small = abs(self.bound(self.required(goal))) <= goal.epsilon(self.value)
         return small and self.violation <= goal.tol
 
     def record(self, goal: Goal) -> dict[str, Any]:
@@ -145,7 +148,7 @@ class Duality:
         misfit, r = total[:m], total[m:] + reduced.D.T @ prices.shared
         bound, held = pushed(r, self.lower, self.upper)
         off = reduced.D @ z - reduced.e
-        away = np.where(held, np.abs(r * (z - bound)), r * (z - self.z0))
+        away = r * (z - np.where(held, bound, self.z0))
         base += float(away.sum() - prices.coupled @ misfit - prices.shared @ off)
         sizes = np.abs(reduced.D) @ np.abs(z) + np.abs(reduced.e)
         room += self._room * float(np.abs(away).sum() + np.abs(prices.shared) @ sizes)

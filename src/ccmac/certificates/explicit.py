@@ -121,7 +121,7 @@ class ExplicitStop(Stopping):
         _, copies = iteration.point(state)
         hope = self._ratio * state.gap / math.sqrt(self.proof.mu)
         if not hope <= self.tol * max(1.0, _size(copies[0])):
-            return Check(math.nan, False, count + 1)
+            return Check(math.nan, False)
         found = self.final(iteration, state)
         assert isinstance(found.certificate, Proved)
         self._ratio = found.bound * math.sqrt(self.proof.mu) / max(state.gap, 1e-300)
@@ -131,7 +131,7 @@ class ExplicitStop(Stopping):
         """One proof."""
         found = self.proof.at(iteration.point(state)[0])
         done = found.error <= self.tol * max(1.0, found.size)
-        return Check(found.error, done, 0, found)
+        return Check(found.error, done, found)
 
 
 def _size(v: Array) -> float:

@@ -60,11 +60,11 @@ class GapStop(Stopping):
         self._next = max(count + 1, math.ceil(CHECK_AGAIN * count))
         quick = self.prover.quick_gap(state)
         if quick is None:
-            return Check(math.nan, False, self._next)
+            return Check(math.nan, False)
         bound = quick.bound(quick.required(self.goal))
         if bound > NEAR * self.goal.epsilon(quick.value):
             self.note(quick)
-            return Check(bound, False, self._next)
+            return Check(bound, False)
         return self._tight(state, count)
 
     def _tight(self, state: Any, count: int) -> Check:
@@ -73,7 +73,7 @@ class GapStop(Stopping):
         bound = found.bound(found.required(self.goal))
         met = found.met(self.goal)
         self.record["proved_by"] = "bound" if met else "nothing"
-        return Check(bound, met, self._next, as_bound(found))
+        return Check(bound, met, as_bound(found))
 
     def note(self, found: Gap) -> None:
         """Write what is proved now."""
@@ -85,7 +85,7 @@ class GapStop(Stopping):
         check = self._tight(state, 0)
         if self.scheduled and iteration.finished(state):
             self.record["proved_by"] = "schedule"
-            return Check(check.bound, True, 0, check.certificate)
+            return Check(check.bound, True, check.certificate)
         return check
 
 

@@ -163,7 +163,7 @@ class Proof:
     @property
     def row(self) -> int:
         """Floats of a share."""
-        return 3 * self.problem.m + 2 * self.problem.q + NUMBERS
+        return 3 * self.problem.m + 2 * self.problem.q + NUMBERS + len(self.agents[0].hidden)
 
     @property
     def tell_cost(self) -> Cost:
@@ -219,10 +219,10 @@ class Proof:
     def _residuals(self, heard: Heard, z: Array) -> dict[str, float]:
         """Of the user's rows, at the point as rounded."""
         reduced = self.reduced
-        shared = (product(reduced.D, z) - reduced.e) / reduced.unit_D
+        shared = norm((product(reduced.D, z) - reduced.e) / reduced.unit_D)
         return {
-            "coupled": norm(heard.rounded), "local": heard.local, "shared": norm(shared),
-            "consensus": 0.0,
+            "coupled": norm(heard.rounded), "local": heard.local,
+            "shared": shared if math.isnan(heard.shared) else heard.shared, "consensus": 0.0,
         }  # fmt: skip
 
     def _multipliers(
@@ -235,9 +235,9 @@ class Proof:
         nu = np.zeros_like(gz)
         by_agent = []
         for k, agent in enumerate(self.agents):
-            own = reduced.rows_of[agent.i]
-            by_agent.append(reduced.unit_D[own] * shared[own])
-            nu[k] = mean - (gz[k] + agent.B.T @ y + reduced.D[own].T @ shared[own])
+            own, image = reduced.own_shared(k, shared)
+            by_agent.append(own)
+            nu[k] = mean - (gz[k] + agent.B.T @ y + image)
         return Multipliers(y, [share.multiplier for share in told], by_agent, nu)
 
     def sums(
@@ -277,6 +277,7 @@ class Proof:
         spread += norm(np.abs(reduced.D).T @ (np.abs(delta) + np.abs(more)))
         noise = (len(price) + 2 * len(delta) + self.problem.n + 3) * EPS_LONG * spread
         noise += reduced.rounded * norm(np.abs(reduced.Bbar).T @ np.abs(price))
+        noise += reduced.off_D * norm(whole)
         return norm(left) + noise, np.asarray(-whole.astype(np.float64))
 
     def _distance(self, z: Long, coupled: Long, size: float, heard: Heard) -> float:
@@ -288,6 +289,7 @@ class Proof:
         right = norm(reduced.unit * reduced.size_b) + norm(reduced.e)
         widest = self._widest + self.problem.q + self.problem.n
         noise = (widest + 4) * EPS_LONG * (math.hypot(scaled, B, D) * size + right)
+        noise += reduced.off_D * norm(z) + reduced.off_e
         if not self.open:
             off_sum = 4 * EPS * np.abs(coupled) + 4 * self.runtime.averaging.grain
             noise += norm(reduced.unit * off_sum)

@@ -48,6 +48,7 @@ class Heard:
     tail: float  # what rounding takes from x
     price_tail: float  # and from A'y
     long_size: float  # ||x||
+    shared: float  # violation of the shared rows, as rounded; nan where all know these
 
     @classmethod
     def of(cls, table: Array, m: int, q: int, grain: float | None = None) -> Heard:
@@ -56,7 +57,7 @@ class Heard:
             table, np.cumsum([2 * m, 2 * q, m]), axis=1
         )  # fmt: skip
         totals = [float(v) for v in np.add.reduce(numbers, axis=0)]
-        noise, r, size, off, scaled, value, local, tail, price_tail, long_size = totals
+        noise, r, size, off, scaled, value, local, tail, price_tail, long_size, *hidden = totals
         sizes = float(np.sum(np.linalg.norm(slopes[:, :q], axis=1)))
         noise += len(table) * EPS_LONG * sizes
         if grain is not None:
@@ -67,6 +68,7 @@ class Heard:
         return cls(
             misfit, slopes, np.add.reduce(rounded, axis=0), noise, root(r), root(size), root(off),
             root(scaled), value, root(local), root(tail), root(price_tail), root(long_size),
+            root(hidden[0]) if hidden else math.nan,
         )  # fmt: skip
 
 
@@ -80,7 +82,7 @@ class Share:
         self.A, self.B, self.C = reduced.A[k], reduced.B[k], reduced.C[k]
         self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
         self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
-        self.kernel, self.L = reduced.kernels[k], L
+        self.kernel, self.L, self.hidden = reduced.kernels[k], L, reduced.hidden(k)
         self.scaled = norm(reduced.unit[:, None] * self.A)
         self.quadratic = None
         if "quadratic" in self.objective.capabilities:
@@ -154,6 +156,7 @@ class Share:
             rounding, r * r, square(x_high), off * off, self.scaled**2,
             self.objective.value(x_high, z_high), square(product(self.C, x_high) - self.c),
             square(x - x_high), square(self.A.T @ low), square(x),
+            *(square(product(D, z_high) - e) for D, e in self.hidden),
         ]  # fmt: skip
         rounded = self.misfit(x_high, z_high).astype(np.float64)
         row = np.concatenate(

@@ -57,7 +57,6 @@ class Check:
 
     bound: float
     done: bool
-    next_check: int
     certificate: Bound | Proved | None = None
     verdict: Infeasibility | Recession | None = None
 
@@ -82,7 +81,7 @@ class Check:
         done = done and proved == bool(told[:, 4].max())
         if found is not None:
             found = replace(found, error=error)
-        return Check(bound, done, self.next_check, found, self.verdict if proved else None)
+        return Check(bound, done, found, self.verdict if proved else None)
 
 
 class Stopping(ABC):
@@ -177,25 +176,25 @@ class CertifiedStop(Stopping):
         look, goal = self._look(iteration, state)
         if not math.isfinite(look.size):
             self._next = count + FIRST_CHECK  # by then the driver has noticed the blow-up
-            return Check(math.nan, False, self._next)
+            return Check(math.nan, False)
         seen = math.nan if look.bound is None else look.bound.error
         if look.bound is not None and seen <= goal:
             if self.certifier.confirmed(look):
-                return Check(seen, True, count, look.bound)
+                return Check(seen, True, look.bound)
             self._next = count + 1  # with the interval as mended
-            return Check(seen, False, self._next, None)
+            return Check(seen, False)
         excess = self._excess(look, goal)
         self._history.append((count, excess))
         if excess > 1.0:
             self._schedule(count, excess)
-            return Check(seen, False, self._next, None)
+            return Check(seen, False)
         bound = self.certifier.tight(look, goal)
         if bound.error <= goal:
-            return Check(bound.error, True, count, bound)
+            return Check(bound.error, True, bound)
         if look.bound is not None and bound.stationarity > 0:
             self._ratio = min(max(look.bound.stationarity / bound.stationarity, 1.0), 1e4)
         self._schedule(count, MISS * bound.error / goal)
-        return Check(bound.error, False, self._next, bound)
+        return Check(bound.error, False, bound)
 
     def _excess(self, look: Look, goal: float) -> float:
         """How many times too large the look is for a tight bound to be worth its price.
@@ -218,9 +217,9 @@ class CertifiedStop(Stopping):
         """One tight bound."""
         look, goal = self._look(iteration, state)
         if not math.isfinite(look.size):
-            return Check(math.nan, False, 0)
+            return Check(math.nan, False)
         bound = self.certifier.tight(look, goal)
-        return Check(bound.error, bound.error <= goal, 0, bound)
+        return Check(bound.error, bound.error <= goal, bound)
 
 
 class ProofStop(Stopping):
@@ -252,11 +251,11 @@ class ProofStop(Stopping):
         found = self.proof.at(*iteration.point(state))
         goal = self.tol * max(1.0, found.size)
         if found.error <= goal:
-            return Check(found.error, True, count, found)
+            return Check(found.error, True, found)
         if math.isfinite(found.error):
             self._history.append((count, found.error))
         self._next = count + steps_ahead(self._history, count, MISS * found.error / goal)
-        return Check(found.error, False, self._next, found)
+        return Check(found.error, False, found)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One proof."""

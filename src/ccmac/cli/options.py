@@ -45,7 +45,9 @@ MethodOptions = Annotated[
 ]
 AveragingName = Annotated[
     str,
-    typer.Option("--averaging", help="relay (fewest rounds), tree (fewest bytes), masked or auto."),
+    typer.Option(
+        "--averaging", help="relay (fewest rounds), tree or scatter (few bytes), masked or auto."
+    ),
 ]
 Prices = Annotated[
     str | None,

@@ -6,6 +6,7 @@ An operator has ``shape``, ``matvec`` and ``rmatvec``; None is an absent block.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,17 @@ def identity_multiple(block: Any) -> float | None:
     if block.nnz != block.shape[0]:
         return None
     rows = sp.csr_array(block) if block.format != "csr" else block
-    place = np.arange(block.shape[0], dtype=rows.indices.dtype)
-    if (rows.indices != place).any() or (rows.indptr[:-1] != place).any():
+    place, first = _places(block.shape[0]), rows.data[0]
+    other = np.count_nonzero  # the fastest way to ask whether any is
+    if other(rows.indices != place) or other(rows.indptr[:-1] != place):
         return None
-    first = rows.data[0]
-    return float(first) if first and (rows.data == first).all() else None
+    return float(first) if first and not other(rows.data != first) else None
+
+
+@lru_cache(maxsize=1)
+def _places(size: int) -> NDArray[np.int32]:
+    """0, 1, 2, ...: of one size at a time, for the blocks of many agents."""
+    return np.arange(size, dtype=np.int32)
 
 
 def stored_rows(block: Any) -> NDArray[np.bool_]:
@@ -104,3 +111,9 @@ def filled_in(
         sp.csr_array((r, c)) if b is None else b if isinstance(b, sp.csr_array) else sp.csr_array(b)
         for b, r, c in zip(blocks, rows, columns, strict=True)
     ]
+
+
+def powers(lengths: Array) -> Array:
+    """Powers of two that bring lengths near one (1 for zero)."""
+    safe = np.where(lengths > 0, lengths, 1.0)
+    return np.asarray(np.exp2(-np.round(np.log2(safe))))

@@ -21,7 +21,7 @@ from ccmac.certificates.stopping import FIRST_CHECK, Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Costs
-from ccmac.methods.options import check
+from ccmac.methods.options import check, refuse_option
 from ccmac.realizations.base import Realized
 from ccmac.runtime import Runtime
 from ccmac.runtime.space import Space
@@ -251,6 +251,13 @@ class Method(ABC):
     summary: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     reveals: ClassVar[str] = "A_i x_i + B_i z_i - b_i and copies of z, at every step"
+
+    def __new__(cls, *_: Any, **options: Any) -> Self:
+        """Options that it does not have are refused by name."""
+        known = [f.name for f in fields(cls)]
+        for name in options:
+            refuse_option(cls.name, name, known)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         check(self)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
-from ccmac.inputs import LARGEST, Array, positive
+from ccmac.inputs import LARGEST, Array, positive, whole
 from ccmac.ledger import PHASES
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
@@ -105,8 +105,8 @@ class Checkpoints:
                 f"checkpoint: {shown(options['path'])} is no directory; give its path, or None"
             )
         every, seconds = options.get("every"), options.get("seconds")
-        if every is not None and (type(every) is not int or every < 1):
-            raise InputError(f"checkpoint: every = {shown(every)} must be a whole number >= 1")
+        if every is not None:
+            every = whole("checkpoint: every", every, 1)
         if seconds is not None:
             seconds = positive("checkpoint: seconds", seconds)
         if every is None and seconds is None:

@@ -275,8 +275,8 @@ class CrossDirect(Method):
         reduced = work.gram if curved and work.hides else work.reduced
         if reduced is None and isinstance(work.runtime.averaging, Masked):
             raise MethodRefused(
-                "method cross-direct with masked averaging needs strongly convex objectives, few "
-                "coupled rows and no shared equations; use cross-cg, or averaging='tree'"
+                "method cross-direct with masked averaging needs strongly convex objectives and "
+                "few equations; use cross-cg, or averaging='tree'"
             )
         if reduced is None or not (curved or affordable(work, reduced)):
             raise MethodRefused(

@@ -54,7 +54,7 @@ class DirectStop(Stopping):
         found = method.found
         if found is None:  # a run that was resumed at its end
             found = method.proof.at(*method.point(state))
-        return Check(found.error, found.error <= self.tol * max(1.0, found.size), count + 1, found)
+        return Check(found.error, found.error <= self.tol * max(1.0, found.size), found)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """The same."""
@@ -86,13 +86,11 @@ class UndeterminedStop(Stopping):
         for direction in directions:
             verdict = self.duality.fall(*direction)
             if verdict is not None:
-                return Check(np.nan, True, count, verdict=verdict)
+                return Check(np.nan, True, verdict=verdict)
         x, z = method.point(state)
         found, proved = self.duality.gap(x, z[0], method.prices(state))
         self.record.update(found.record(self.goal))
-        return Check(
-            found.bound(found.required(self.goal)), found.met(self.goal), count + 1, proved
-        )
+        return Check(found.bound(found.required(self.goal)), found.met(self.goal), proved)
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """The same."""

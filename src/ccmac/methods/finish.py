@@ -284,7 +284,7 @@ def _split(problem: Problem, x: Array) -> list[Array]:
 
 
 def provenance(runtime: Runtime, seed: int) -> dict[str, Any]:
-    """Versions and settings that a record needs to be understood later."""
+    """Versions and settings for records; kappa_W of thousands of agents only if it was needed."""
     return {
         "ccmac": __version__,
         "python": platform.python_version(),
@@ -295,6 +295,6 @@ def provenance(runtime: Runtime, seed: int) -> dict[str, Any]:
         "averaging": runtime.averaging.name,
         "network": runtime.network.name,
         "agents": runtime.n,
-        "kappa_W": runtime.network.condition,
+        **({} if (known := runtime.network.known_condition) is None else {"kappa_W": known}),
         "seed": seed,
     }

@@ -93,12 +93,20 @@ def built(cls: type[M], options: Mapping[str, Any], others: Mapping[str, str]) -
     known, values = options_of(cls), {}
     label = getattr(cls, "name", cls.__name__)
     for name, value in options.items():
-        if name not in known:
-            if name in others:
-                raise InputError(f"{label}: has no option {name!r}; {others[name]} has")
-            raise InputError(f"{label}: option {shown(name)} is unknown; {nearest(name, known)}")
+        refuse_option(label, name, known, others)
         values[name] = _read(f"{label}: {name}", value, known[name])
     return cls(**values)
+
+
+def refuse_option(
+    label: str, name: str, known: Iterable[str], others: Mapping[str, str] | None = None
+) -> None:
+    """An option that is not among the ``known`` ones, with the nearest, or who has it."""
+    if name in known:
+        return
+    if others and name in others:
+        raise InputError(f"{label}: has no option {name!r}; {others[name]} has")
+    raise InputError(f"{label}: option {shown(name)} is unknown; {nearest(name, known)}")
 
 
 def _read(place: str, value: Any, about: Option) -> Any:

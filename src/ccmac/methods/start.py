@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, real_vector
+from ccmac.inputs import Array, as_array, real_vector
 from ccmac.methods.base import Iteration
 from ccmac.methods.driver import Observer
 from ccmac.objectives.checks import check_problem
@@ -64,14 +64,14 @@ def observer_of(
         return None
     d, q = sum(work.problem.d.values()), work.problem.q
     if hasattr(reference, "x"):
-        blocks = [np.asarray(reference.x[k]) for k in positions(work, reference)]
-        z = np.asarray(reference.z, dtype=np.float64)
+        blocks = [real_vector("reference, x", reference.x[k]) for k in positions(work, reference)]
+        z = real_vector("reference, z", reference.z)
         return Observer(iteration, np.concatenate(blocks), z, tol)
     mine = work.whole.reference_blocks(reference)
-    array = np.asarray(reference, dtype=np.float64).ravel()
     if mine is not None:
         owned = [mine[i] for i in work.runtime.owned]
         return Observer(iteration, np.concatenate(owned), None, tol)
+    array = real_vector("reference", np.ravel(as_array("reference", reference)))
     if len(array) == d and work.problem.complete:
         return Observer(iteration, array, None, tol)
     if len(array) == d + q and work.problem.complete:

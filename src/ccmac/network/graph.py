@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, real_matrix
+from ccmac.inputs import Array, nonnegative, real_matrix, whole
 from ccmac.network.spectra import eccentricities, hops, large_extremes
 from ccmac.network.weights import canonical, metropolis_weights
 from ccmac.texts import shown
@@ -55,7 +55,8 @@ class Network:
     @classmethod
     def grid(cls, rows: int, cols: int) -> Network:
         """Two-dimensional grid, agents numbered row by row."""
-        _check_counts(rows, cols, rows * cols)
+        _check_counts(rows, cols)
+        _check_counts(rows * cols)
         graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, cols), ordering="sorted")
         return cls.from_graph(graph, name=f"grid({rows},{cols})")
 
@@ -75,7 +76,7 @@ class Network:
     def erdos_renyi(cls, n: int, p: float, seed: int) -> Network:
         """Random graph; a disconnected draw is redrawn with seed + 1000 (at most 100 times)."""
         _check_counts(n)
-        if not 0.0 <= p <= 1.0:
+        if not nonnegative("network, edge probability p", p) <= 1.0:
             raise InputError(f"network: edge probability p = {p} lies outside 0..1")
         return cls._redrawn(
             lambda s: nx.gnp_random_graph(n, p, seed=s), seed, f"erdos_renyi({n},{p},{seed})"
@@ -85,7 +86,7 @@ class Network:
     def random_regular(cls, n: int, degree: int, seed: int) -> Network:
         """Random regular graph; a disconnected draw is redrawn with seed + 1000."""
         _check_counts(n)
-        if not 0 <= degree < n or (n * degree) % 2:
+        if not whole("network: degree", degree) < n or (n * degree) % 2:
             raise InputError(
                 f"network: no {degree}-regular graph on {n} agents exists; "
                 "take degree < n with n*degree even"
@@ -98,6 +99,7 @@ class Network:
 
     @classmethod
     def _redrawn(cls, draw: Any, seed: int, name: str) -> Network:
+        whole("network: seed", seed)
         for attempt in range(100):
             graph = draw(seed + 1000 * attempt)
             if nx.is_connected(graph):
@@ -127,7 +129,7 @@ class Network:
         n = graph.number_of_nodes()
         if n == 0:
             raise InputError("network: the graph has no agents; add at least one node")
-        if nodes is not None and set(nodes) != set(graph.nodes):
+        if nodes is not None and not _lists_all(nodes, graph):
             raise InputError("network: nodes must list every node of the graph, each once")
         if nodes is None:
             try:
@@ -235,6 +237,11 @@ class Network:
         low, high = self.extremes
         return high / low
 
+    @property
+    def known_condition(self) -> float | None:
+        """kappa_W where it is found at once or has been asked for, else None."""
+        return self.condition if self.n <= DENSE or "extremes" in vars(self) else None
+
     def hops(self, origins: Sequence[int] | None = None) -> NDArray[np.int64]:
         """Rows of the matrix of hop distances: one search of the graph per origin."""
         return hops(self.weights, range(self.n) if origins is None else origins)
@@ -269,9 +276,16 @@ class Network:
         return f"Network({self.name}, n={self.n}, kappa_W={self.condition:.4g})"
 
 
+def _lists_all(nodes: Any, graph: nx.Graph[Any]) -> bool:
+    """Whether ``nodes`` names every node of the graph, each once."""
+    try:
+        return len(nodes) == len(graph) and set(nodes) == set(graph.nodes)
+    except TypeError:  # of what is no list, or lists what no node can be
+        return False
+
+
 def _check_counts(*counts: int) -> None:
     for count in counts:
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise InputError(f"network: {shown(count)} agents; give a whole number >= 1")
+        whole("network: the number of agents", count, 1)
         if count > LARGEST:
             raise InputError(f"network: {shown(count)} agents are more than {LARGEST:,}")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 WIDTH, RESTARTS = 60, 20  # of Lanczos, before a factorization is tried
 CHUNK = 256  # agents whose distances to all others are held at a time
+ABREAST = 1024  # the same where one bit is enough
 FEW_HOPS = 50  # from one agent to all others: then many agents are searched from at once
 
 
@@ -24,7 +25,8 @@ def eccentricities(weights: sp.csr_array) -> NDArray[np.int64]:
     """Every agent's largest hop distance; those of a part of the agents at a time."""
     n = weights.shape[0]
     wide = n > CHUNK and hops(weights, [0]).max() <= FEW_HOPS
-    parts = [range(k, min(k + CHUNK, n)) for k in range(0, n, CHUNK)]
+    size = ABREAST if wide else CHUNK
+    parts = [range(k, min(k + size, n)) for k in range(0, n, size)]
     if wide:
         return np.concatenate([flooded(weights, part) for part in parts])
     return np.concatenate([hops(weights, part).max(axis=1) for part in parts])
@@ -34,11 +36,13 @@ def flooded(weights: sp.csr_array, origins: range) -> NDArray[np.int64]:
     """Hops until all agents have heard of each origin, one bit each: for graphs of few hops."""
     n = weights.shape[0]
     links = sp.csr_array(abs(weights) + sp.eye_array(n))
-    heard = np.zeros((n, len(origins)), dtype=bool)
+    heard = np.zeros((n, -(-len(origins) // 64) * 64), dtype=bool)
     heard[list(origins), range(len(origins))] = True
-    bits, count = np.packbits(heard, axis=1), np.zeros(len(origins), dtype=np.int64)
+    bits = np.packbits(heard, axis=1).view(np.uint64)  # words of 64 origins
+    count = np.zeros(len(origins), dtype=np.int64)
     while True:
-        known = np.unpackbits(np.bitwise_and.reduce(bits, axis=0), count=len(origins))
+        everybody = np.bitwise_and.reduce(bits, axis=0).view(np.uint8)
+        known = np.unpackbits(everybody, count=len(origins))
         if known.all():
             return count
         count += known == 0

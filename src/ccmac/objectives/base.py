@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import scipy.sparse as sp
@@ -51,6 +52,7 @@ def joint(L: float, mu: float) -> Curvature:
     return Curvature(L, mu, L, mu, L, mu)
 
 
+@lru_cache(maxsize=64)  # of many agents most have the same
 def separated(x: tuple[float, float], z: tuple[float, float], d: int, q: int) -> Curvature:
     """Curvature of g(x) + h(z) from (L, mu) of each part; a block of size 0 does not count."""
     L_x, mu_x = x if d else (0.0, math.inf)

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, labels, nonnegative, positive, real_vector
+from ccmac.inputs import Array, as_array, labels, nonnegative, positive, real_vector
 from ccmac.linalg.extremes import diagonal_matrix, gram_extremes
 from ccmac.objectives.function import Step
 from ccmac.objectives.linear import Linear, row_norms_squared
@@ -49,7 +49,7 @@ class Loss(Linear):
     def _weights(self, weight: Any) -> float | Array:
         """One number, or a vector with one entry for each term."""
         where = f"{type(self).__name__}, weight"
-        if np.ndim(weight) == 0:
+        if as_array(where, weight).ndim == 0:
             return nonnegative(where, weight)
         weights = real_vector(where, weight)
         if (weights < 0).any():

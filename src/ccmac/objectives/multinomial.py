@@ -20,6 +20,7 @@ from scipy.special import logsumexp, softmax, wrightomega
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_vector
 from ccmac.objectives.function import Function, Step
+from ccmac.texts import shown
 
 STEPS = 100
 
@@ -34,7 +35,7 @@ class Multinomial(Function):
     def __init__(self, y: Any, classes: int, weight: Any = 1.0) -> None:
         given = real_vector("Multinomial, y", y)
         if type(classes) is not int or classes < 2:
-            raise InputError(f"Multinomial, classes: is {classes!r}; give a whole number >= 2")
+            raise InputError(f"Multinomial, classes: is {shown(classes)}; give a whole number >= 2")
         if ((given < 0) | (given >= classes) | (given != np.floor(given))).any():
             raise InputError(
                 f"Multinomial, y: has entries that are no class 0..{classes - 1}; "

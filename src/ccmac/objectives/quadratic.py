@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse, real_matrix, real_vector
+from ccmac.inputs import Array, as_array, is_sparse, real_matrix, real_vector
 from ccmac.linalg.extremes import DENSE_LIMIT, Extremes, diagonal_matrix, eigenvalue_extremes
 from ccmac.linalg.factor import FactorCache, factorized
 from ccmac.linalg.tolerances import EXTREME_MARGIN
@@ -100,7 +100,7 @@ def _is_diagonal(H: Any) -> bool:
 
 
 def _symmetric(H: Any, size: int) -> Any:
-    if not is_sparse(H) and np.ndim(H) == 1:
+    if not is_sparse(H) and as_array("Quadratic, H", H).ndim == 1:
         matrix = diagonal_matrix(real_vector("Quadratic, H", H))
     else:
         matrix = real_matrix("Quadratic, H", H)

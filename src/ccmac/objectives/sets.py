@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, positive, real_vector
+from ccmac.inputs import Array, number, positive, real_vector
 from ccmac.objectives.function import Function, Step
 
 ROOM = 1e-12  # share of |a|'|v| + |b| by which the row may be missed
@@ -95,7 +95,7 @@ class Halfspace(OneRow):
 
     def __init__(self, a: Any, b: float = 0.0) -> None:
         self.a = real_vector("Halfspace, a", a)
-        self.b = self.bound = float(real_vector("Halfspace, b", b)[0])
+        self.b = self.bound = number("Halfspace, b", b)
         if not self.a.any():
             raise InputError("Halfspace, a: is zero; give a row with an entry")
 

@@ -8,6 +8,7 @@ import networkx as nx
 
 from ccmac.errors import InputError
 from ccmac.power.grid import Grid, Index
+from ccmac.texts import shown
 
 
 def partition(grid: Grid, areas: int) -> list[list[int]]:
@@ -18,7 +19,9 @@ def partition(grid: Grid, areas: int) -> list[list[int]]:
     """
     graph = grid.graph()
     if type(areas) is not int or not 1 <= areas <= grid.buses:
-        raise InputError(f"power: areas = {areas}; give a number from 1 to {grid.buses}, the buses")
+        raise InputError(
+            f"power: areas = {shown(areas)}; give a number from 1 to {grid.buses}, the buses"
+        )
     if not nx.is_connected(graph):
         parts = sorted(len(part) for part in nx.connected_components(graph))
         raise InputError(f"power, {grid.name}: falls apart into grids of {parts} buses; join them")

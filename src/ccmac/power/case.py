@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, real_vector
+from ccmac.inputs import Array, real_vector, whole
 from ccmac.network import Network
 from ccmac.power.areas import area_graph, partition
 from ccmac.power.grid import Grid, read_grid
@@ -162,8 +162,7 @@ def later(case: Dispatch, settings: Ask) -> Dispatch:
 def _settings(
     grid: Grid, hours: int, reserve: float, ramp: float | None, storage: Any, load: Any
 ) -> Ask:
-    if type(hours) is not int or hours < 1:
-        raise InputError(f"power: hours = {hours}; give a whole number >= 1")
+    whole("power: hours", hours, 1)
     if not 0 <= reserve < 1 or (ramp is not None and not ramp > 0):
         raise InputError("power: reserve must be a share from 0 to 1, ramp a positive share")
     day = np.ones(1) if hours == 1 else np.resize(DAY, hours)

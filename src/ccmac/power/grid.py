@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse, positive, real_matrix
+from ccmac.inputs import Array, is_sparse, of_kind, positive, real_matrix
 from ccmac.texts import nearest, shown
 
 CASES = ("case9", "case14", "case24_ieee_rts", "case30", "case39", "case57", "case118", "case300")
@@ -93,6 +93,7 @@ class Grid:
 
 def read_grid(case: str | Mapping[str, Any]) -> Grid:
     """The grid of a case by name, or of a table with baseMVA, bus, gen, branch, gencost."""
+    of_kind("power, case", case, (str, Mapping), "a name or a table like PYPOWER's")
     name, table = (case, _shipped(case)) if isinstance(case, str) else ("grid", dict(case))
     missing = [key for key in ("baseMVA", "bus", "gen", "branch", "gencost") if key not in table]
     if missing:

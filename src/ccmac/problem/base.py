@@ -10,7 +10,7 @@ process may hold only some of the agents (``Problem({3: agent}, n=8)``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, folder, of_kind, whole
 from ccmac.problem.agent import MATRICES, Agent, checked_agent, clean_agent, has, who
 from ccmac.problem.reading import Senses, bound, distinct, names, not_crossed, senses
 from ccmac.problem.sizes import coupled_dimension, local_dimension, shared_dimension, told
@@ -145,14 +145,14 @@ class Problem:
         """
         from ccmac.storage import save_problem
 
-        save_problem(self, Path(directory), replace=replace)
+        save_problem(self, folder("save", directory), replace=replace)
 
     @classmethod
     def load(cls, directory: str | Path, agents: range | None = None) -> Problem:
         """Read a directory written by :meth:`save`; only ``agents`` if given."""
         from ccmac.storage import load_problem
 
-        return load_problem(Path(directory), agents)
+        return load_problem(folder("load", directory), agents)
 
     def __repr__(self) -> str:
         held = "" if self.complete else f", holding {len(self.agents)}"
@@ -168,13 +168,14 @@ def _listed(
     agents: Sequence[Agent] | Mapping[int, Agent], n: int | None
 ) -> tuple[dict[int, Agent], int]:
     """The agents by number, and how many there are everywhere."""
+    of_kind("problem, agents", agents, (Mapping, Iterable), "a list of ccmac.Agent")
     listed = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
     if not listed:
         raise InputError("problem: there are no agents; give at least one ccmac.Agent")
     for i in listed:
         if not isinstance(i, int | np.integer):
             raise InputError(f"agent {i!r}: agents are numbered 0, 1, ...; use such keys")
-    total = max(listed) + 1 if n is None else n
+    total = max(listed) + 1 if n is None else whole("problem: n", n, 1)
     for i, agent in listed.items():
         if not isinstance(agent, Agent):
             raise InputError(

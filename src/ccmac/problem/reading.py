@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, real_vector
+from ccmac.inputs import Array, as_array, real_vector
 from ccmac.texts import shown
 
 EQUAL, AT_MOST, AT_LEAST = "==", "<=", ">="
@@ -25,7 +25,7 @@ def senses(where: str, value: Any, count: int) -> Senses | None:
     """One sense for all ``count`` rows, or one for each; None where all are equations."""
     if value is None:
         return None
-    given = np.asarray(value)
+    given = as_array(where, value)
     if given.ndim == 0:
         given = np.full(count, str(value))
     if given.ndim != 1 or len(given) != count:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from ccmac.errors import InputError
+from ccmac.inputs import as_array, whole
 from ccmac.problem.agent import Agent, who
 
 
@@ -17,8 +16,8 @@ def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int
     ``limits`` is the number of bounds or names of z, if these tell it.
     """
     found, source = given, "the problem's q"
-    if given is not None and given < 0:
-        raise InputError(f"problem: q = {given} is negative; give the number of shared entries")
+    if given is not None:
+        whole("problem: q", given)
     for i, agent in agents.items():
         for name in ("B", "D"):
             block = getattr(agent, name)
@@ -69,6 +68,8 @@ def _implied_by_objective(i: int, agent: Agent) -> int | None:
 def coupled_dimension(agents: Mapping[int, Agent], given: int | None, limits: int | None) -> int:
     """m, from any A_i, B_i or b_i, else from the number of senses or names."""
     found, source = given, "the problem's m"
+    if given is not None:
+        whole("problem: m", given)
     for i, agent in agents.items():
         me = who(i, agent.name)
         for name in ("A", "B", "b"):
@@ -108,4 +109,5 @@ def local_dimension(i: int, agent: Agent, q: int) -> int:
 
 def told(*vectors: Any) -> int | None:
     """The length of the first that is a vector or a list."""
-    return next((len(v) for v in vectors if v is not None and np.ndim(v) == 1), None)
+    given = (as_array("problem", v) for v in vectors if v is not None)
+    return next((len(v) for v in given if v.ndim == 1), None)

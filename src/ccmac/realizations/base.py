@@ -23,6 +23,7 @@ from ccmac.linalg.lanczos import extreme_ritz
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
+from ccmac.texts import shown
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ class Certificates:
             if value is not None and not (
                 isinstance(value, int | float) and 0 < value < float("inf")
             ):
-                raise InputError(f"certificates: {name} = {value!r} must be a positive number")
+                raise InputError(f"certificates: {name} = {shown(value)} must be a positive number")
         for low, high in (("mu_HC", "h"), ("mu_D", "d_D"), ("l_C", "u_C"), ("l_W", "u_W")):
             a, b = getattr(self, low), getattr(self, high)
             if a is not None and b is not None and a > b:

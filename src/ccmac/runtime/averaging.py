@@ -1,21 +1,20 @@
 """Exact averaging along the edges, with the same bits at every agent.
 
-Both schemes end with one sum, in one order, known to all: whoever computes it, and wherever, gets
+All schemes end with one sum, in one order, known to all: whoever computes it, and wherever, gets
 the same bits. What agents know in common is therefore one row, in a simulation as on a cluster.
 
-``Relay``  every row travels to every agent, which adds them up in agent order: as many rounds as
-           the diameter, the least possible, and n - 1 rows sent by an agent on average
-``Tree``   partial sums climb a breadth-first tree and the sum comes back: 2 x radius rounds,
-           a few rows per agent (two on a ring): for wide rows
-
-A row is not cut into pieces that are summed in different places: its entries would then be added
-in an order that depends on what travels beside them.
+``Relay``    every row travels to every agent, which adds them up in agent order: as many rounds as
+             the diameter, the least possible, and n - 1 rows sent by an agent on average
+``Tree``     partial sums climb a breadth-first tree and the sum comes back: 2 x radius rounds,
+             a few rows per agent (two on a ring): for wide rows
+``Scatter``  every agent sums one of n chunks, and they are relayed: 2 x diameter rounds, about two
+             rows per agent on every graph (:mod:`ccmac.runtime.scatter`)
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +26,7 @@ from ccmac.inputs import Array
 from ccmac.ledger import Costs
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
+from ccmac.texts import shown
 
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
 FLOAT_BYTES = 8
@@ -40,7 +40,8 @@ class Averaging(ABC):
     rounds: int
     rows_known: bool  # whether everybody sees every row, and not their sum alone
     floats_sent: int  # floats that the busiest agent sends, per float averaged
-    floats_total: int  # the same for all agents together
+    floats_once: int = 0  # floats that the busiest agent sends besides, at most
+    floats_total: int  # per float averaged, by all agents together
     messages: int  # sent by all agents together
     longest: int  # rows in the longest message
     words_each: int = 1  # words of eight bytes in which a number that is summed travels
@@ -55,6 +56,10 @@ class Averaging(ABC):
     @abstractmethod
     def total(self, block: Array) -> Array:
         """The sum of all rows in this scheme's order, shape (1, width)."""
+
+    def totals(self, parts: Sequence[Array]) -> list[Array]:
+        """Sums of blocks that travel together."""
+        return [self.total(part) for part in parts]
 
 
 class Relay(Averaging):
@@ -153,7 +158,10 @@ class Tree(Averaging):
         for members in self.levels:
             parents = self.parent[members]
             # How many of the parent's children come before: members are in agent order.
-            turns = np.array([np.sum(parents[:k] == parent) for k, parent in enumerate(parents)])
+            order = np.argsort(parents, kind="stable")
+            starts = np.searchsorted(parents[order], parents[order])
+            turns = np.empty(len(members), dtype=np.int64)
+            turns[order] = np.arange(len(members)) - starts
             steps += [
                 (parents[turns == turn], members[turns == turn])
                 for turn in range(int(turns.max()) + 1)
@@ -192,15 +200,19 @@ def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Av
     """The scheme of least price for rows of ``width`` floats; of fewest rounds if bytes are free.
 
     Wide rows climb the tree: its busiest agent sends its sum once and the whole to its children,
-    two rows on a ring instead of n - 1. Without a price, relaying is left where an agent would send
-    more than by talking to all its neighbors in every round of the tree.
+    two rows on a ring instead of n - 1; or many trees, where agents have more neighbors. Without a
+    price, relaying is left where an agent would send more than by talking to all its neighbors in
+    every round of the tree.
     """
+    from ccmac.runtime.scatter import Scatter
+
     tree = Tree(network)
     if network.n == 1 or network.n > RELAYED:
         return tree
     relay = Relay(network)
     if costs is not None and costs.byte:
-        return min(relay, tree, key=lambda scheme: _price(scheme, costs, width))
+        schemes: tuple[Averaging, ...] = (relay, tree, Scatter(network, relay))
+        return min(schemes, key=lambda scheme: _price(scheme, costs, width))
     degree = max(len(network.neighbors(v)) for v in range(network.n))
     fewer = relay.rounds < tree.rounds and relay.floats_sent <= degree * tree.rounds
     return relay if fewer else tree
@@ -208,19 +220,21 @@ def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Av
 
 def _price(scheme: Averaging, costs: Costs, width: int) -> float:
     """Of one averaging."""
-    return costs.round * scheme.rounds + costs.byte * FLOAT_BYTES * scheme.floats_sent * width
+    sent = scheme.floats_sent * width + scheme.floats_once
+    return costs.round * scheme.rounds + costs.byte * FLOAT_BYTES * sent
 
 
 def by_name(network: Network, name: str, costs: Costs | None = None, width: int = 0) -> Averaging:
-    """``auto`` (by the prices, for rows of ``width`` floats), ``relay``, ``tree`` or ``masked``."""
+    """The scheme of that name; ``auto``: by the prices, for rows of ``width`` floats."""
     from ccmac.runtime.masked import Masked
+    from ccmac.runtime.scatter import Scatter
 
     if name == "auto":
         return cheapest(network, costs, width)
     schemes: dict[str, Callable[[Network], Averaging]]
-    schemes = {"relay": Relay, "tree": Tree, "masked": Masked}
+    schemes = {"relay": Relay, "tree": Tree, "scatter": Scatter, "masked": Masked}
     if name not in schemes:
-        raise InputError(f"averaging {name!r} is unknown; take auto, {', '.join(schemes)}")
+        raise InputError(f"averaging {shown(name)} is unknown; take auto, {', '.join(schemes)}")
     return schemes[name](network)
 
 

@@ -188,6 +188,7 @@ class Runtime(ABC):
             return Cost()
         scheme, row = self.averaging, width + sum(riders) + NOTE + self.averaging.extra
         return self._size(row) + Cost(
+            bytes=FLOAT_BYTES * scheme.floats_once,
             rounds=scheme.rounds, averagings=1, reductions=len(riders),
             messages=scheme.messages, longest_message=row * scheme.longest,
         )  # fmt: skip

@@ -14,6 +14,7 @@ from ccmac.texts import cut, open_file, shown
 
 Address = tuple[str, int]
 CONGESTION = (b"cubic", b"reno")  # the first that the system allows
+WINDOW = 1 << 22  # bytes that a neighbor may send before we have read any
 
 
 @dataclass(frozen=True)
@@ -61,19 +62,23 @@ def listening(address: Address) -> socket.socket:
     return sock
 
 
-async def dialled(address: Address) -> socket.socket:
-    """A connected socket, at the first of the addresses of this name that answers; OSError else."""
+async def dialled(address: Address, seconds: float) -> socket.socket:
+    """A connected socket, at the first of the addresses of this name that answers; OSError else.
+
+    An address that keeps silent has its share of the time, and then the next one is tried.
+    """
     loop, error = asyncio.get_running_loop(), OSError("that is no host's name")
-    for family, kind, protocol, _, where in await loop.getaddrinfo(
-        *address, type=socket.SOCK_STREAM
-    ):
+    async with asyncio.timeout(seconds):
+        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    for family, kind, protocol, _, where in found:
         sock = socket.socket(family, kind, protocol)
         sock.setblocking(False)
         try:
-            await loop.sock_connect(sock, where)
-        except OSError as found:
+            async with asyncio.timeout(seconds / len(found)):
+                await loop.sock_connect(sock, where)
+        except OSError as why:  # TimeoutError too
             sock.close()
-            error = found
+            error = why
         except BaseException:
             sock.close()
             raise
@@ -96,10 +101,15 @@ def hasten(sock: socket.socket) -> None:
 
     asyncio turns Nagle's algorithm off for sockets that dial, not for those it accepts. BBR, which
     some systems prefer, stretches a row over half a latency; no administrator is needed for reno.
+    Linux opens the window of a receiver by what it reads in a round trip, and for rows that come
+    in bursts may leave it at 80 kB for many rounds: a row of 512 kB then takes twelve latencies.
+    To ask for a low-water mark opens it at once; SO_RCVBUF would be cut and end its growth.
     """
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if not hasattr(socket, "TCP_CONGESTION"):  # Linux only
         return
+    for mark in (WINDOW, 1):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
     for name in CONGESTION:
         with suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name)

@@ -31,6 +31,7 @@ from ccmac.runtime.failure import aborting
 from ccmac.runtime.masked import Masks, Words
 from ccmac.runtime.notes import NOTE, never
 from ccmac.runtime.partition import Index, bounds, describe
+from ccmac.runtime.scatter import Scatter
 from ccmac.runtime.transport import Transport
 
 ROSTER_FLOATS = 20
@@ -116,8 +117,10 @@ class Distributed(Runtime):
             total, seen = scheme.total(rows[:, :middle]), rows[:, middle:]
             heard = float(rows[:, -1].sum())
         else:
-            assert isinstance(scheme, Tree)
-            for matrix in scheme.schedule:
+            assert isinstance(scheme, Tree | Scatter)
+            if isinstance(scheme, Scatter):
+                block = scheme.summed(self, block)
+            for matrix in scheme.schedule if isinstance(scheme, Tree) else ():
                 block = self._mix(block, matrix)
             total, seen, heard = block[:1, :middle].copy(), block[:1, middle:], float(block[0, -1])
         self.notes.hear(heard)

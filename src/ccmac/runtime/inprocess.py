@@ -14,6 +14,7 @@ from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.masked import Masked, Words
+from ccmac.runtime.scatter import Scatter
 
 MANY = 64  # agents from which sums may be multiplied out
 
@@ -47,9 +48,7 @@ class InProcess(Runtime):
         self.notes.late = time.monotonic() > self.notes.deadline
         self.notes.stop = self.notes.asked()
         # One storage order, and no -0.0: as after a sum.
-        return [self.averaging.total(part) for part in parts], [
-            np.ascontiguousarray(table) + 0.0 for table in tables
-        ]
+        return self.averaging.totals(parts), [np.ascontiguousarray(table) + 0.0 for table in tables]
 
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """Nothing leaves, so nothing is masked: the sums are the same."""
@@ -57,7 +56,7 @@ class InProcess(Runtime):
 
     def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
         """No more than one piece of every agent's row is there at a time."""
-        if isinstance(self.averaging, Masked):
+        if isinstance(self.averaging, Masked | Scatter):
             return super().average_in_pieces(pieces)
         total = np.hstack([self.averaging.total(piece) for piece in pieces])
         self.summed(total.shape[1])

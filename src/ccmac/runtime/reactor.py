@@ -97,23 +97,22 @@ class Reactor:
 
     async def _dial(self, link: Link, address: Address, context: ssl.SSLContext) -> None:
         """Connect, stay connected, connect again."""
-        pause = PAUSES[0]
+        pause, seconds = PAUSES[0], LOST_BEATS * self.beat
         while not link.settled and not (self.failure and link.connections):
             before = link.connections
             try:
-                async with asyncio.timeout(LOST_BEATS * self.beat):
-                    sock = await dialled(address)
-                    self.sockets.add(sock)
-                    _, connection = await self.loop.create_connection(
-                        lambda: Connection(self, link), sock=sock, ssl=context,
-                        server_hostname=link.name, ssl_shutdown_timeout=1.0,
-                    )  # fmt: skip
+                sock = await dialled(address, seconds)
+                self.sockets.add(sock)
+                _, connection = await self.loop.create_connection(
+                    lambda: Connection(self, link), sock=sock, ssl=context,
+                    server_hostname=link.name, ssl_handshake_timeout=seconds,
+                    ssl_shutdown_timeout=1.0,
+                )  # fmt: skip
                 await connection.closed
                 pause = PAUSES[0] if link.connections > before else pause
-            except ssl.SSLError as error:
-                self.tell(f"agent {link.peer} at {address[0]}:{address[1]}: {reason(error)}")
-            except (OSError, TimeoutError):
-                pass
+            except OSError as error:  # nobody there, or no answer in time, is nothing to tell
+                if isinstance(error, ssl.SSLError):
+                    self.tell(f"agent {link.peer} at {address[0]}:{address[1]}: {reason(error)}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSES[1])
 
@@ -146,7 +145,7 @@ class Reactor:
             )  # fmt: skip
         except ssl.SSLError as error:
             self.tell(f"refused a connection from {host}: {reason(error)}")
-        except (OSError, TimeoutError):
+        except OSError:
             sock.close()
 
     async def _watch(self, link: Link) -> None:
@@ -296,5 +295,6 @@ class Reactor:
         for sock in living:  # of handshakes that were cancelled: they end with their sockets
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
-        while any(sock.fileno() >= 0 for sock in living):
+        end = self.loop.time() + FLUSH_SECONDS
+        while any(sock.fileno() >= 0 for sock in living) and self.loop.time() < end:
             await asyncio.sleep(0)

@@ -14,10 +14,18 @@ from ccmac.inputs import Array
 from ccmac.runtime.base import Rider, Runtime
 
 MANY = 64  # agents from which one pass over all entries is faster than a loop over agents
+SHORT = 2048  # entries of rows many of which are multiplied at once
+CACHED = 1 << 15  # entries at once
 
 
 def row_dots(u: Array, v: Array) -> Array:
     """<u_k, v_k> row by row; the bits of one do not depend on how many rows there are."""
+    if u.shape[1] <= SHORT:
+        sums, step = np.empty(len(u)), CACHED // max(u.shape[1], 1)
+        for k in range(0, len(u), step):
+            rows = slice(k, k + step)
+            np.add.reduce(np.multiply(u[rows], v[rows], order="C"), axis=1, out=sums[rows])
+        return sums
     # One einsum over all rows would cut long rows at places that depend on their number.
     return np.array([np.einsum("i,i->", a, b) for a, b in zip(u, v, strict=True)])
 

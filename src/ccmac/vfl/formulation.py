@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse, nonnegative
+from ccmac.inputs import Array, as_array, is_sparse, nonnegative, whole
 from ccmac.texts import nearest, shown
 from ccmac.vertical import Vertical, VflProblem
 from ccmac.vfl.alignment import align
@@ -96,6 +96,7 @@ def _parties(X: Any, n_agents: int | None, parties: Any, seed: int) -> Any:
     """What :func:`read_tables` deals columns out by; ``n_agents`` deals them out at random."""
     if n_agents is None:
         return parties
+    whole("vfl: n_agents", n_agents, 1)
     if parties is not None:
         raise InputError("vfl: n_agents and parties both deal out columns; give one")
     if not is_one_table(X):
@@ -105,12 +106,13 @@ def _parties(X: Any, n_agents: int | None, parties: Any, seed: int) -> Any:
             f"vfl: n_agents = {shown(n_agents)} but X holds the tables of {len(X)} parties; "
             "leave n_agents out"
         )
-    shape = X.shape if is_sparse(X) else np.shape(X)
+    shape = X.shape if is_sparse(X) else as_array("vfl, X", X).shape
     if len(shape) != 2:
         raise InputError(f"vfl: X has shape {shape}; give one N x d table")
-    if not 1 <= n_agents <= shape[1]:
+    if n_agents > shape[1]:
         raise InputError(f"vfl: {n_agents} agents for {shape[1]} columns; give each at least one")
-    return np.array_split(np.random.default_rng(seed).permutation(shape[1]), n_agents)
+    chance = np.random.default_rng(whole("vfl: partition_seed", seed))
+    return np.array_split(chance.permutation(shape[1]), n_agents)
 
 
 class VerticalData:
@@ -129,7 +131,7 @@ class VerticalData:
         key: str | None = None, join: str = "strict",
     ) -> VerticalData:  # fmt: skip
         """Everything checked; complaints name party and column."""
-        if loss not in LOSSES:
+        if not isinstance(loss, str) or loss not in LOSSES:
             raise InputError(f"vfl: loss {shown(loss)} is unknown; {nearest(str(loss), LOSSES)}")
         if y is None:
             raise InputError("vfl: y is None; requires y to be passed, one label for each row")
@@ -254,6 +256,6 @@ def _owner(asked: int | str | None, parties: Sequence[str]) -> int | None:
         if asked not in parties:
             raise InputError(f"vfl: label_owner {shown(asked)}: {nearest(asked, parties)}")
         return parties.index(asked)
-    if not 0 <= asked < len(parties):
+    if whole("vfl: label_owner", asked) >= len(parties):
         raise InputError(f"vfl: label_owner {asked} is not an agent 0..{len(parties) - 1}")
     return int(asked)

@@ -74,7 +74,7 @@ class Workspace:
             if self.reduction is not None:
                 self.problem = self.reduction.problem
                 declared = declare(self.problem, runtime)
-            self.curvature, self._form, self.supports = declared
+            self.curvature, self._form, self._own, self.supports = declared
 
     def updated(self, whole: Problem, changed: Collection[str]) -> Workspace:
         """The same matrices with other right-hand sides or linear terms; keeps what it can.
@@ -84,6 +84,7 @@ class Workspace:
         """
         other, way = copy.copy(self), self.reduction
         other.whole, other.doubts = whole, []
+        other._own = None  # linear terms may be others
         before = self.problem if way is None else way.user
         other.problem = whole
         if before is not self.whole:
@@ -197,8 +198,9 @@ class Workspace:
 
     @property
     def rounded_rows(self) -> bool:
-        """Whether gathered rows were dropped that depend on the others but for rounding."""
-        return self.reduced is not None and self.reduced.doubt == Doubt.ROUNDING
+        """Whether rows were dropped that depend on the others but for rounding."""
+        known = vars(self).get("gram") or self.reduced  # none is asked for here that was not
+        return known is not None and known.doubt == Doubt.ROUNDING
 
     @cached_property
     def explicit(self) -> Explicit | None:
@@ -230,7 +232,7 @@ class Workspace:
             return None
         with self.ledger.phase("setup"):
             found = Eliminated.of(
-                self.problem, self.runtime, self.coupling, self.curvature, self._form
+                self.problem, self.runtime, self.coupling, self.curvature, self._form, self._own
             )
         if found is not None:
             found.recycles = self.recycles

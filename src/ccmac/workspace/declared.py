@@ -11,21 +11,23 @@ from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import supports
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.own import form_rows
+from ccmac.workspace.own import Own, form_rows, own_parts
 
-Declared = tuple[CurvatureTable, Array, supports.Supports | None]
+Declared = tuple[CurvatureTable, Array, Own | None, supports.Supports | None]
 
 
 def declare(problem: Problem, runtime: Runtime) -> Declared:
-    """What all agents declare of their objectives, :func:`form_rows`, and the rows that concern
-    them: one averaging.
+    """What all agents declare of their objectives, :func:`form_rows` with the parts of the agents
+    here, and the rows that concern them: one averaging.
     """
-    form = runtime.ride(form_rows(problem), whole=True)
+    parts = own_parts(problem)
+    form = runtime.ride(form_rows(problem, parts), whole=True)
     multiples = multiples_of(problem.blocks("B"))
     told = supports.told(problem, multiples)
     rows = runtime.ride(told, whole=True) if told.size else None
     table = CurvatureTable(problem, runtime, multiples)
-    return table, form.value, None if rows is None else supports.heard(rows.value, problem.m)
+    heard = None if rows is None else supports.heard(rows.value, problem.m)
+    return table, form.value, parts, heard
 
 
 def owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool, Declared]:

@@ -34,7 +34,7 @@ from ccmac.runtime.space import Space, row_dots
 from ccmac.workspace.blocks import block_mean
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.own import OwnQuadratic, entries, parts_of
+from ccmac.workspace.own import Own, OwnQuadratic, entries, own_parts
 
 RECYCLED = 64  # directions of earlier solves that join a sketch, at most
 ENOUGH = 4  # of them at a time
@@ -53,39 +53,35 @@ class Eliminated:
 
     def __init__(
         self, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
-        declared: Array,
+        declared: Array, own: Own | None = None,
     ) -> None:  # fmt: skip
         self.problem, self.runtime, self.ledger = problem, runtime, runtime.ledger
         self.A, self.table, self.m = coupling.A, table, problem.m
         self.multiples, self.h_of = table.multiple, declared[:, 1]
         self.beta, self.h = math.fsum(self.multiples), math.fsum(self.h_of)
         self.c = self.beta**2 / self.h * (1 - 8 * EPS)
-        own = table.mu_x - 2 * EPS * table.d * table.L_x
-        self.mu = min(float(own[table.d > 0].min(initial=math.inf)), self.h * (1 - 4 * EPS))
+        least = table.mu_x - 2 * EPS * table.d * table.L_x
+        self.mu = min(float(least[table.d > 0].min(initial=math.inf)), self.h * (1 - 4 * EPS))
         self.noise = math.fsum(declared[:, 2])  # of images under S - c I
         self.space = Space(runtime, list(problem.d.values()), 0)
         self._sketches: dict[tuple[int, int], Nystrom] = {}
         self._kept: list[tuple[Array, Array]] = []
         self.recycles, self._full = False, False
-        self._solves: list[Solve] = []
-        diagonals: list[Array] = []
-        for H, g_x, *_ in self.told(problem):
-            diagonals.append(H if H.ndim == 1 else np.zeros(0))
-            plain = H.ndim == 1
-            self._solves.append(_divided(H) if plain else factorized(H, np.zeros(len(g_x))))
-        whole = sum(map(len, diagonals)) == self.space.x_size
-        self._diagonal = np.concatenate(diagonals) if whole else None
+        hessians = [part.H for part in self.told(problem, own)]
+        plain = all(H.ndim == 1 for H in hessians)
+        self._diagonal = np.concatenate([np.zeros(0), *hessians]) if plain else None
         if self.whole is not None:  # sums run over all columns at once
             self.noise *= 1 + self.space.x_size / (self.m + problem.n)
 
     @classmethod
     def of(
         cls, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
-        known: Array,
+        known: Array, own: Own | None = None,
     ) -> Eliminated | None:  # fmt: skip
         """Where the problem has the form of the module text and F is strongly convex.
 
-        ``known`` are all agents' :func:`form_rows`.
+        ``known`` are all agents' :func:`form_rows`, ``own`` the parts of those here where they
+        have been looked at.
         """
         if table.multiples is None or not (table.separable and table.quadratic):
             return None
@@ -93,16 +89,23 @@ class Eliminated:
             return None
         if not known[:, 0].all() or not (known[:, 1].any() and math.fsum(table.multiple)):
             return None
-        found = cls(problem, runtime, coupling, table, known)
+        found = cls(problem, runtime, coupling, table, known, own)
         return found if 0 < found.mu < math.inf and found.c > 0 else None
 
-    def told(self, problem: Problem) -> list[OwnQuadratic]:
+    @cached_property
+    def _solves(self) -> list[Solve]:
+        """H_i^{-1} of the agents here."""
+        hessians = [part.H for part in self.parts]
+        return [
+            _divided(H) if H.ndim == 1 else factorized(H, np.zeros(H.shape[0])) for H in hessians
+        ]
+
+    def told(self, problem: Problem, own: Own | None = None) -> list[OwnQuadratic]:
         """Take over right-hand sides and linear terms of a problem with the same matrices."""
-        self.problem, self.b, self.parts = problem, right_hand_sides(problem).b, []
-        for i, agent in problem.agents.items():
-            found = parts_of(agent.objective, problem.d[i], problem.q)
-            assert found is not None
-            self.parts.append(found)
+        found = own_parts(problem) if own is None else own
+        self.problem, self.b = problem, right_hand_sides(problem).b
+        self.parts = [part for part in found if part is not None]
+        assert len(self.parts) == len(problem.agents)
         self.g_x = np.concatenate([np.zeros(0), *(part.g_x for part in self.parts)])
         self.g_z = np.stack([part.g_z for part in self.parts])
         return self.parts

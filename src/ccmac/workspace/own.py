@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +30,9 @@ class OwnQuadratic(NamedTuple):
     g_z: Array
 
 
+Own = Sequence[OwnQuadratic | None]  # of the agents here
+
+
 def parts_of(objective: Objective, d: int, q: int) -> OwnQuadratic | None:
     """The parts, where the objective is such and its constants are those of a decomposition."""
     if isinstance(objective, Quadratic):
@@ -39,13 +44,21 @@ def parts_of(objective: Objective, d: int, q: int) -> OwnQuadratic | None:
     on_x = (0.0, None) if x is None else x.isotropic()
     if on_z is None:
         return None
-    g_z = np.zeros(q) if on_z[1] is None else on_z[1]
+    g_z = _zeros(q) if on_z[1] is None else on_z[1]
     if on_x is not None:
-        g_x = np.zeros(d) if on_x[1] is None else on_x[1]
+        g_x = _zeros(d) if on_x[1] is None else on_x[1]
         return OwnQuadratic(np.full(d, on_x[0]), g_x, on_z[0], g_z)
     if not isinstance(x, Quadratic) or not (x.coordinatewise or d <= DENSE_LIMIT):
         return None
     return OwnQuadratic(x.H.diagonal() if x.coordinatewise else x.H, x.g, on_z[0], g_z)
+
+
+@lru_cache(maxsize=4)
+def _zeros(size: int) -> Array:
+    """The same ones for many agents."""
+    zeros = np.zeros(size)
+    zeros.flags.writeable = False
+    return zeros
 
 
 def _of_quadratic(f: Quadratic, d: int) -> OwnQuadratic | None:
@@ -64,16 +77,20 @@ def entries(block: Any) -> Array:
     return np.asarray(block.data if is_sparse(block) else block)
 
 
-def form_rows(problem: Problem) -> Array:
+def own_parts(problem: Problem) -> Own:
+    """:func:`parts_of` the agents here."""
+    return [parts_of(a.objective, problem.d[i], problem.q) for i, a in problem.agents.items()]
+
+
+def form_rows(problem: Problem, parts: Own) -> Array:
     """What the agents declare: :func:`_declared`."""
-    rows = [_declared(problem, i) for i in problem.agents]
+    rows = [_declared(problem, i, part) for i, part in zip(problem.agents, parts, strict=True)]
     return np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 
-def _declared(problem: Problem, i: int) -> tuple[float, float, float]:
+def _declared(problem: Problem, i: int, found: OwnQuadratic | None) -> tuple[float, float, float]:
     """(whether the agent has the form, h, what rounding leaves of A H^{-1} A'w at ||w|| = 1)."""
     agent, d = problem.agents[i], problem.d[i]
-    found = parts_of(agent.objective, d, problem.q)
     if found is None:
         return 0.0, 0.0, 0.0
     if agent.A is None:
@@ -81,7 +98,8 @@ def _declared(problem: Problem, i: int) -> tuple[float, float, float]:
     known = agent.objective.curvature(d, problem.q)
     if not has_entries(agent.A) or known.mu_x <= 0:
         return 0.0, 0.0, 0.0
-    square = float(np.sum(np.square(entries(agent.A))))
+    values = entries(agent.A)
+    square = float(np.vdot(values, values))
     local = 4.0 if found.H.ndim == 1 else SOLVES * d * known.L_x / known.mu_x
     noise = EPS * (problem.m + d + problem.n + local) * square / known.mu_x
     return 1.0, found.h, noise

@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.blocks import dense
-from ccmac.linalg.extended import EPS_LONG
+from ccmac.linalg.blocks import dense, powers
+from ccmac.linalg.extended import EPS_LONG, norm
 from ccmac.linalg.ranks import Doubt, RowSpace, made_of_rounded, rank_cut, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
@@ -82,10 +82,11 @@ class Reduced:
 
     ``least`` is a lower bound of the least positive singular value of S T that counts what rounding
     and the angles of the kernels may have changed; 0 where it cannot be told from zero. ``rounded``
-    is what an entry of Bbar may be off by, beside its size.
+    is what an entry of Bbar may be off by, beside its size; ``off_D`` and ``off_e`` are what D (its
+    norm) and e may be.
     """
 
-    rounded = 0.0
+    rounded, off_D, off_e = 0.0, 0.0, 0.0
 
     def __init__(
         self, problem: Problem, runtime: Runtime, table: CurvatureTable, kernels: list[Kernel],
@@ -119,9 +120,9 @@ class Reduced:
         # Rows are measured before the projection: what it cancelled must not be blown up.
         whole = np.add.reduce(squares, axis=0) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
         self.unit = powers(np.sqrt(whole))
-        before = math.hypot(float(np.linalg.norm(self.unit * np.sqrt(whole))), _norm(self.D))
+        before = math.hypot(float(np.linalg.norm(self.unit * np.sqrt(whole))), norm(self.D))
         rounding = 4 * EPS * (n + m + wide + int(table.d.max(initial=0))) * before
-        rounding += n * EPS_LONG * _norm(self.unit[:, None] * self.size_B)
+        rounding += n * EPS_LONG * norm(self.unit[:, None] * self.size_B)
         self._decompose(factors, rounding + self.angle * before)
         self._ask(np.any(factors != 0, axis=(0, 2)) | (whole > 0), table, wide)
 
@@ -271,6 +272,15 @@ class Reduced:
         """(coupled, shared) prices in the equations' own rows from multipliers of scaled rows."""
         return self.unit * rows[: len(self.unit)], rows[len(self.unit) :]
 
+    def hidden(self, k: int) -> list[tuple[Array, Array]]:
+        """An agent's rows of D and e, where the others do not know them."""
+        return []
+
+    def own_shared(self, k: int, prices: Array) -> tuple[Array, Array]:
+        """(prices of the scaled shared rows in an agent's own rows, D_i' of them)."""
+        own = self.rows_of[list(self.problem.agents)[k]]
+        return self.unit_D[own] * prices[own], self.D[own].T @ prices[own]
+
     @property
     def condition(self) -> float:
         """Of the scaled rows over their row space."""
@@ -293,13 +303,3 @@ def kernels_of(problem: Problem, local: LocalEquations) -> list[Kernel]:
 
 def _filled(block: object, rows: int, columns: int) -> Array:
     return np.zeros((rows, columns)) if block is None else dense(block)
-
-
-def _norm(matrix: Array) -> float:
-    return float(np.linalg.norm(matrix))
-
-
-def powers(lengths: Array) -> Array:
-    """Powers of two that bring lengths near one (1 for zero)."""
-    safe = np.where(lengths > 0, lengths, 1.0)
-    return np.asarray(np.exp2(-np.round(np.log2(safe))))

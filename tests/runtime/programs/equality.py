@@ -23,7 +23,7 @@ def networks() -> Iterator[Network]:
 
 
 def schemes(network: Network) -> Iterator[averaging.Averaging]:
-    for name in ("relay", "tree"):
+    for name in ("relay", "tree", "scatter"):
         yield averaging.by_name(network, name)
 
 
@@ -40,7 +40,7 @@ def compare(network: Network, scheme: averaging.Averaging, rng: np.random.Genera
             assert np.array_equal(here.mix(mine, matrix), whole.mix(block, matrix)[rows])
         mean = here.average(mine)
         assert np.array_equal(mean, whole.average(block))
-        # Blocks that travel together have the bits of blocks that travel alone.
+        # Blocks that travel together have the bits of one block, in its order.
         parts = here.combine([mine[:, :1], mine[:, 1:]])
         assert np.array_equal(np.concatenate(parts, axis=1), mean)
         whole.combine([block[:, :1], block[:, 1:]])

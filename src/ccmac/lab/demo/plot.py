@@ -32,7 +32,9 @@ def picture(uneven: Result, even: Result) -> bytes | None:
         left.semilogy(rounds[known], bound[known], "o-", ms=4, color=COLORS[name], label=name)
     left.set(xlabel="neighbor rounds (solve phase)", ylabel="certified error bound")
     left.grid(alpha=0.3)
-    left.legend(frameon=False)
+    left.legend(
+        frameon=False, ncols=2, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1)
+    )
     _bars(right, runs)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
@@ -49,5 +51,7 @@ def _bars(axes: Any, runs: dict[str, Result]) -> None:
         axes.bar(labels, height, 0.55, bottom=base, color=TONES[phase], label=phase)
         base += height
     axes.set(ylabel="neighbor rounds, all phases")
-    axes.set_ylim(0, 1.3 * base.max())
-    axes.legend(frameon=False, ncols=3, fontsize="small", loc="upper center", columnspacing=0.8)
+    axes.legend(
+        frameon=False, ncols=3, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1),
+        columnspacing=0.8,
+    )  # fmt: skip

@@ -156,20 +156,20 @@ class Block:
         S[np.ix_(inside, inside)] += self.H_zz[np.ix_(at, at)]
         return np.asarray(S)
 
-    def factorized(self, diagonal: Array) -> Callable[[Array], Array]:
-        """v -> M^{-1} v, Theta = diag(diagonal)."""
+    def factorized(self, diagonal: Array, rho: float = RHO) -> Callable[[Array], Array]:
+        """v -> M^{-1} v, Theta = diag(diagonal), with a proximal term of weight ``rho``."""
         size, rows = self.size, len(self.f)
         if self.small:
             M = np.zeros((size + rows, size + rows))
             M[: self.d, : self.d] = self.H_xx
             M[:size, :size] += self.flat @ self.flat.T
             M[:size, size:], M[size:, :size] = self.E.T, self.E
-            M[np.diag_indices(size + rows)] += np.append(diagonal + RHO, np.full(rows, -DELTA))
+            M[np.diag_indices(size + rows)] += np.append(diagonal + rho, np.full(rows, -DELTA))
             factor = scipy.linalg.lu_factor(M, check_finite=False)
             return lambda v: np.asarray(scipy.linalg.lu_solve(factor, v, check_finite=False))
         flat = sp.csr_array(self.flat)
         rest = sp.csr_array((size - self.d, size - self.d))
-        top = sp.block_diag([self.H_xx, rest]) + sp.diags_array(diagonal + RHO) + flat @ flat.T
+        top = sp.block_diag([self.H_xx, rest]) + sp.diags_array(diagonal + rho) + flat @ flat.T
         both = sp.block_array(
             [[top, self.E.T], [self.E, -DELTA * sp.eye_array(rows)]], format="csc"
         )

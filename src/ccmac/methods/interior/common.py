@@ -33,6 +33,7 @@ from ccmac.workspace.reduced import ROWS, Reduced
 
 SHIFTS = (0.0, 1e-9, 1e-6, 1e-3)
 FULL = 0.1  # share of entries up to which a large matrix is sparse
+LEAST = 1e-3  # of RHO: with less, sums lose what a direction is judged by
 PIVOT = 1e-13  # share of its terms below which the pivot of tau is rounding
 
 
@@ -50,6 +51,14 @@ class Common:
     v: Array
     tau: float
     kappa: float
+
+    @property
+    def rho(self) -> float:
+        """The weight of the proximal term: RHO, and less of it where tau vanishes beside kappa.
+
+        Along a ray dw = g tau / rho at most: what holds a point would bound a free fall.
+        """
+        return RHO * min(1.0, max(LEAST, self.tau / max(self.kappa, self.tau)))
 
     def moved(self, step: Common, alpha: float) -> Common:
         """A step of length alpha."""
@@ -130,12 +139,12 @@ class Equations:
         """The common matrix from the sums S on (z, lambda), the column and the row of tau."""
         q, K = self.q, np.zeros((self.size, self.size))
         z, mu, xi, phi, top = self.z, self.mu, self.xi, self.phi, self.top
-        K[z, z] = S[:q, :q] + np.diag(newton.diagonal + RHO)
+        K[z, z] = S[:q, :q] + np.diag(newton.diagonal + c.rho)
         K[mu, z] = top.T @ S[q:, :q] + self.Z
         K[z, mu] = K[mu, z].T
         K[mu, mu] = top.T @ S[q:, q:] @ top - DELTA * np.eye(self.rank)
         K[mu, xi], K[xi, mu] = self.G, self.G.T
-        K[xi, xi] = RHO * np.eye(len(self.gamma))
+        K[xi, xi] = c.rho * np.eye(len(self.gamma))
         at = np.arange(phi.start, phi.stop)
         K[at, self.fixed] = K[self.fixed, at] = 1.0
         K[at, at] = -DELTA

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.methods.interior.block import Block
+from ccmac.methods.interior.block import RHO, Block
 from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.sides import Newton
 
@@ -57,7 +57,7 @@ class Elimination:
 
     def __init__(
         self, block: Block, point: OwnPoint, z: Array, lam: Array, tau: float,
-        newton: Newton | None = None,
+        newton: Newton | None = None, rho: float = RHO,
     ) -> None:  # fmt: skip
         self.block, self.point, self.z, self.tau = block, point, z, tau
         self.k = block.q + len(lam)
@@ -70,7 +70,7 @@ class Elimination:
         self.row = np.concatenate([2 / tau * on_y - block.g_y + tilt, block.f])
         self.row_z = 2 / tau * on_z - block.g_z
         self.W = block.W[:, block.support]
-        self.solve = block.factorized(self.newton.diagonal)
+        self.solve = block.factorized(self.newton.diagonal, rho)
         self.solved = self.solve(np.column_stack([self.W, column]))
 
     def right(self, part: int) -> Array:

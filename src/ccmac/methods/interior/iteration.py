@@ -59,7 +59,7 @@ class Interior(Agents, Iteration[InteriorState]):
         self.work.ledger.charge(argmins=1)
         lam = equations.lam(common.mu)
         parts = [
-            Elimination(block, p, common.z, lam, common.tau)
+            Elimination(block, p, common.z, lam, common.tau, rho=common.rho)
             for block, p in zip(self.blocks, points, strict=True)
         ]
         newton = Newton.at(equations.sides, common.z, common.s, common.v, common.tau)

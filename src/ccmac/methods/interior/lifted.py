@@ -62,7 +62,7 @@ class LiftedStop(DualityStop):
         price = -told.value / lift.beta
         proved = replace(proved, z=z, price=price, gradient_z=slopes, report=None)
         bound = found.bound(found.required(goal))
-        return Check(bound, found.met(goal), state.count + 1, proved)
+        return Check(bound, found.met(goal), proved)
 
     @property
     def far(self) -> float:

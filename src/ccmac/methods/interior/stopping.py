@@ -61,10 +61,10 @@ class DualityStop(Stopping):
         """A proof where it promises to succeed."""
         assert isinstance(iteration, Interior)
         if self.crossing is not None:
-            return Check(math.nan, True, count, verdict=self.crossing)
+            return Check(math.nan, True, verdict=self.crossing)
         if state.warm:
             if state.gap > self._warm:
-                return Check(math.nan, False, count + 1)
+                return Check(math.nan, False)
             self._warm = LESS * state.gap
             return self._proof(iteration, state)
         ratio = state.kappa / max(state.tau, 1e-300)
@@ -72,7 +72,7 @@ class DualityStop(Stopping):
             self._ray = AGAIN * ratio
             verdict = self.verdict(iteration, state)
             if verdict is not None:
-                return Check(math.nan, True, count, verdict=verdict)
+                return Check(math.nan, True, verdict=verdict)
         value = state.value / iteration.unit
         gap = state.gap / iteration.unit
         near = gap <= self.goal.epsilon(value)
@@ -83,7 +83,7 @@ class DualityStop(Stopping):
             check = self._settled(iteration, state, 1 if near else 2)
             if check is not None:
                 return check
-        return self._proof(iteration, state) if near else Check(gap, False, count + 1)
+        return self._proof(iteration, state) if near else Check(gap, False)
 
     def _settled(self, iteration: Interior, state: InteriorState, first: int) -> Check | None:
         """A proof after settling, tried from the step numbered ``first`` on; None: in vain."""
@@ -105,7 +105,7 @@ class DualityStop(Stopping):
         found, proved = self.duality.gap(x, z[0], iteration.prices(state, state.tau))
         self.record.update(found.record(self.goal))
         bound = found.bound(found.required(self.goal))
-        return Check(bound, found.met(self.goal), state.count + 1, proved)
+        return Check(bound, found.met(self.goal), proved)
 
     def verdict(
         self, iteration: Interior, state: InteriorState
@@ -121,5 +121,5 @@ class DualityStop(Stopping):
         if state.kappa > state.tau:
             verdict = self.verdict(iteration, state)
             if verdict is not None:
-                return Check(math.nan, True, 0, verdict=verdict)
+                return Check(math.nan, True, verdict=verdict)
         return self._proof(iteration, state)

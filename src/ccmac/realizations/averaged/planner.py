@@ -99,6 +99,7 @@ class Planner:
         self.supplied, self.cosine = supplied, cosine
         self.balance = table.balance()
         self._steps: dict[tuple[int, int, bool], StepPrice] = {}
+        self._residuals: dict[int, Cost] = {}
         self._models: dict[float, _Model | None] = {}
         L_x = float(table.L_x.max())
         self.blocks = np.array(
@@ -272,9 +273,10 @@ class Planner:
         averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
         key = averagings, candidate.outer, bool(constants.augment)
         if key not in self._steps:  # many candidates, a few dozen costs
+            if averagings not in self._residuals:
+                self._residuals[averagings] = self.system.cost_with(averagings)
             extra = self.system.runtime.average_cost(self.system.coupling.q) if key[2] else Cost()
-            residuals = candidate.outer * self.system.cost_with(averagings)
-            cost = Cost(gradients=1) + extra + residuals
+            cost = Cost(gradients=1) + extra + candidate.outer * self._residuals[averagings]
             products = sum(cost[u] for u in "ABCD")
             self._steps[key] = StepPrice(cost["rounds"], products, self.goal.costs.bill(cost))
         return self._steps[key]

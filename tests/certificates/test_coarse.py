@@ -1,0 +1,783 @@
+"""Every term that stands for rounding, in closed form: the unit of rounding is made coarse."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.certificates import conflicts, dual_bound, duality, explicit, inside, proof, share
+from ccmac.certificates.dual_bound import DualBound
+from ccmac.certificates.duality import Duality, Prices
+from ccmac.certificates.explicit import ExplicitProof
+from ccmac.certificates.proof import Proof
+from ccmac.certificates.share import NUMBERS, Heard
+from ccmac.linalg.nystrom import Shifted
+from ccmac.linalg.ranks import Doubt
+from ccmac.objectives import Box, Quadratic
+from ccmac.realizations.base import Images
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+from interior.test_interior import prepared
+
+COARSE = 2.0**-5
+INF = math.inf
+
+
+# -- prices of a bounded problem -------------------------------------------------------------------
+H = [np.diag([2.0, 1.0, 3.0, 1.0]), np.diag([1.0, 4.0, 1.0, 2.0])]
+G = [np.array([1.0, -2.0, 3.0, 0.5]), np.array([-1.0, 1.0, 2.0, -3.0])]
+A = [np.array([[1.0, 2.0]]), np.array([[-1.0, 1.0]])]
+B = [np.array([[3.0, -1.0]]), np.array([[1.0, 2.0]])]
+C, C_RIGHT = [np.array([[3.0, 4.0]]), np.array([[1.0, 0.0]])], [np.array([2.0]), np.array([-1.0])]
+D, D_RIGHT = [np.array([[1.0, 1.0]]), np.array([[2.0, -3.0]])], [np.array([4.0]), np.array([-6.0])]
+LOW = [np.array([0.0, -INF, -2.0, -INF]), np.array([-INF, -INF, -3.0, -INF])]
+HIGH = [np.array([INF, 5.0, INF, INF]), np.array([INF, INF, 4.0, INF])]
+X, Z = [np.array([0.5, 1.0]), np.array([2.0, -1.0])], np.array([-1.0, 2.0])
+Y, KAPPA, DELTA = np.array([0.75]), [np.array([-0.5]), np.array([2.0])], np.array([1.5, -0.25])
+UNIT_D = np.array([1.0, 0.25])  # powers of two near 1/sqrt(2), 1/sqrt(13)
+
+
+@pytest.fixture
+def bounded(monkeypatch: pytest.MonkeyPatch) -> Duality:
+    """Two agents with x and z partly bounded; what rounds in the sums is coarse."""
+    agents = [
+        ccmac.Agent(Quadratic(H[i], G[i]) + Box(LOW[i], HIGH[i]), A=A[i], B=B[i],
+                    b=np.array([1.0 + i]), C=C[i], c=C_RIGHT[i], D=D[i], e=D_RIGHT[i])
+        for i in range(2)
+    ]  # fmt: skip
+    found = prepared(ccmac.Problem(agents))[1].duality
+    assert found._room == 8 * 2.0**-52 * (2 + 2 + 2)
+    found._room = COARSE
+    for agent in found.agents:
+        agent.room, agent.room_long = COARSE / 16, COARSE / 32
+    found.x0, found.z0 = np.full(4, 0.25), np.array([0.5, -0.5])
+    monkeypatch.setattr(duality, "EPS", COARSE / 2)
+    return found
+
+
+PRICES = Prices(Y, DELTA, KAPPA, [np.zeros(0), np.zeros(0)])
+
+
+def test_the_gap_counts_all_agents_and_all_rounding(bounded: Duality) -> None:
+    unit = bounded.reduced.unit_D
+    scaled, right = unit[:, None] * np.vstack(D), unit * np.concatenate(D_RIGHT)
+    assert unit.tolist() in ([1.0, 0.25], [0.5, 0.25])
+    found, said = bounded.gap(np.concatenate(X), Z, PRICES)
+    base = value = far2 = spread = moved2 = 0.0
+    misfit, r_z, violations = np.zeros(1), scaled.T @ DELTA, []
+    for i in range(2):
+        u = np.append(X[i], Z)
+        slope = H[i] @ u - G[i]
+        r = slope[:2] + A[i].T @ Y + C[i].T @ KAPPA[i]
+        for j in range(2):
+            end = LOW[i][j] if r[j] > 0 else HIGH[i][j]
+            far2 += 0.0 if math.isfinite(end) else r[j] ** 2
+            base += abs(r[j] * (X[i][j] - end)) if math.isfinite(end) else r[j] * (X[i][j] - 0.25)
+        off = C[i] @ X[i] - C_RIGHT[i]
+        base -= KAPPA[i] @ off
+        violations.append(abs(off[0]) / np.linalg.norm(C[i]))
+        misfit += A[i] @ X[i] + B[i] @ Z - (1.0 + i)
+        own = slope[2:] + B[i].T @ Y
+        r_z, spread = r_z + own, spread + np.linalg.norm(own)
+        value += u @ H[i] @ u / 2 - G[i] @ u
+        moved2 += np.sum((X[i] - 0.25) ** 2)
+    assert r_z[1] != 0
+    end = -2.0 if r_z[0] > 0 else 4.0
+    away = np.array([abs(r_z[0] * (Z[0] - end)), r_z[1] * (Z[1] + 0.5)])
+    off = scaled @ Z - right
+    base += away.sum() - Y @ misfit - DELTA @ off
+    base += COARSE * (
+        np.abs(away).sum() + np.abs(DELTA) @ (np.abs(scaled) @ np.abs(Z) + np.abs(right))
+    )
+    noise = COARSE * spread + COARSE * np.linalg.norm(np.abs(scaled).T @ np.abs(DELTA))
+    for i, agent in enumerate(bounded.agents):  # (number by number in test_bounded.py)
+        start = np.array([0.25, 0.25, *bounded.z0])
+        numbers = agent.gap(X[i], Z, start, Y, KAPPA[i], np.zeros(0)).scalars
+        noise, base = noise + numbers[3], base + numbers[4]
+    moved = math.sqrt(moved2 + np.sum((Z - bounded.z0) ** 2))
+    assert found.base == pytest.approx(base, rel=1e-9)
+    assert found.value == pytest.approx(value, rel=1e-12)
+    assert found.slope == pytest.approx(math.sqrt(far2 + r_z[1] ** 2) + noise, rel=1e-9)
+    assert found.travelled == pytest.approx(moved, rel=1e-12)
+    reduced = bounded.reduced
+    coupled = abs(reduced.unit[0] * misfit[0]) / max(1.0, reduced.unit[0] * reduced.size_b[0])
+    shared = np.abs(off) / np.maximum(1.0, np.abs(right))
+    assert found.violation == pytest.approx(max(coupled, *shared, *violations), rel=1e-12)
+    assert said.report is not None
+    residuals = said.report.residuals
+    assert residuals["coupled"] == pytest.approx(abs(misfit[0]))
+    assert residuals["shared"] == pytest.approx(np.linalg.norm(off / unit))
+    locals_ = [float((C[i] @ X[i] - C_RIGHT[i])[0]) for i in range(2)]
+    assert residuals["local"] == pytest.approx(np.linalg.norm(locals_))
+    # Prices: what is left of the slopes in z, but for what bounds hold, in equal parts.
+    prices = said.report.multipliers
+    for i in range(2):
+        assert prices.shared[i] == pytest.approx(unit[i] * DELTA[i : i + 1])
+    left = np.array([0.0, r_z[1] / 2])
+    for i in range(2):
+        own = (H[i] @ np.append(X[i], Z) - G[i])[2:] + B[i].T @ Y + D[i].T @ prices.shared[i]
+        # The bound that counts: agent 0's lower, agent 1's upper.
+        held = max(r_z[0], 0.0) if i == 0 else min(r_z[0], 0.0)
+        assert prices.consensus[i] == pytest.approx(left - own + np.array([held, 0.0]))
+
+
+def test_violations_are_those_of_unit_rows(bounded: Duality) -> None:
+    """Rows 0.5 long, right-hand sides of 2 and 0.5 beside 3 and 0.5."""
+    for size, e, worst in ((4.0, 3.0, (2.0, 3.0)), (1.0, 0.5, (4.0, 9.0))):
+        bounded.reduced = Fake(unit=np.array([0.5]), size_b=np.array([size]), e=np.array([e]))  # type: ignore[assignment]
+        assert bounded._violation(np.array([-8.0]), np.zeros(1)) == worst[0]
+        assert bounded._violation(np.zeros(1), np.array([-9.0])) == worst[1]
+
+
+def test_a_contradiction_counts_all_agents_and_all_rounding(
+    bounded: Duality, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[float, float, float]] = []
+
+    def claim(*numbers: float) -> bool:
+        seen.append(numbers)  # type: ignore[arg-type]
+        return True
+
+    monkeypatch.setattr(duality, "claimed", claim)
+    found = bounded.contradiction(PRICES, 17.0)
+    assert found is not None
+    unit = bounded.reduced.unit_D
+    scaled, right = unit[:, None] * np.vstack(D), unit * np.concatenate(D_RIGHT)
+    value = -right @ DELTA
+    room = COARSE * np.abs(right) @ np.abs(DELTA)
+    far2 = spread = noise = 0.0
+    r_z = scaled.T @ DELTA
+    for i in range(2):
+        r = A[i].T @ Y + C[i].T @ KAPPA[i]
+        terms = np.abs(A[i]).T @ np.abs(Y) + np.abs(C[i]).T @ np.abs(KAPPA[i])
+        noise += COARSE / 32 * np.linalg.norm([*terms, *(np.abs(B[i]).T @ np.abs(Y))])
+        gains = sum(
+            abs(r[j] * e)
+            for j in range(2)
+            if math.isfinite(e := LOW[i][j] if r[j] > 0 else HIGH[i][j])
+        )
+        room += COARSE / 16 * (gains + (1.0 + i) * Y[0] + np.abs(C_RIGHT[i]) @ np.abs(KAPPA[i]))
+        for j in range(2):
+            end = LOW[i][j] if r[j] > 0 else HIGH[i][j]
+            value += r[j] * end if math.isfinite(end) else 0.0
+            far2 += 0.0 if math.isfinite(end) else r[j] ** 2
+        value -= (1.0 + i) * Y[0] + C_RIGHT[i] @ KAPPA[i]
+        r_z, spread = r_z + B[i].T @ Y, spread + np.linalg.norm(B[i].T @ Y)
+    held = r_z[0] * (-2.0 if r_z[0] > 0 else 4.0)
+    value, room = value + held, room + COARSE * abs(held)
+    noise += COARSE * spread + COARSE * np.linalg.norm(np.abs(scaled).T @ np.abs(DELTA))
+    assert seen == [pytest.approx((value - room, math.sqrt(far2 + r_z[1] ** 2) + noise, 17.0))]
+    assert (found.value, found.defect) == pytest.approx((value, seen[0][1]))
+    assert found.z_bounds == pytest.approx([r_z[0], 0.0])
+    assert found.shared[1] == pytest.approx(unit[1] * DELTA[1:])
+    assert found.local[1] == pytest.approx(KAPPA[1])
+
+
+def test_a_fall_counts_all_that_ends_it(bounded: Duality, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any direction within the bounds, were its defects allowed."""
+    monkeypatch.setattr(duality, "REACH", 0.0)
+    x, z = np.array([3.0, -1.0, 2.0, 2.0]), np.array([0.0, -2.0])
+    found = bounded.fall(x, z)
+    assert found is not None
+    length = math.sqrt(9 + 1 + 4 + 4 + 4)
+    assert np.concatenate(found.x) * length == pytest.approx(x)
+    assert found.z * length == pytest.approx(z)
+    pairs = [np.append(x[2 * i : 2 * i + 2], z) for i in range(2)]
+    falls = sum(G[i] @ pairs[i] - COARSE / 16 * np.abs(G[i]) @ np.abs(pairs[i]) for i in range(2))
+    bend = math.sqrt(sum(np.sum((H[i] @ pairs[i]) ** 2) for i in range(2)))
+    local = math.sqrt(sum((C[i] @ pairs[i][:2])[0] ** 2 / np.sum(C[i] ** 2) for i in range(2)))
+    coupled = sum(A[i] @ pairs[i][:2] + B[i] @ z for i in range(2))
+    shared = bounded.reduced.unit_D * (np.vstack(D) @ z)
+    image = math.hypot(bounded.reduced.unit[0] * coupled[0], np.linalg.norm(shared))
+    assert found.fall == pytest.approx(falls / length)
+    assert found.defect == pytest.approx((bend + local + image) / length)
+    # A defect ends it within reach of the steepness; no length, no direction.
+    steep = sum(float(np.linalg.norm(g)) for g in G)
+    for factor, there in ((0.99, True), (1.01, False)):
+        reach = factor * found.fall / (found.defect * steep)
+        monkeypatch.setattr(duality, "REACH", reach)
+        assert (bounded.fall(x, z) is not None) is there
+    assert bounded.fall(0 * x, 0 * z) is None
+    monkeypatch.setattr(duality, "REACH", 0.0)
+    assert bounded.fall(-x, -z) is None  # that is a rise
+    bounded.reduced.doubt = Doubt.OPINION
+    assert bounded.fall(x, z) is None
+
+
+# -- the proof in the user's rows ------------------------------------------------------------------
+def proof_of(n: int = 2) -> Proof:
+    """n agents with two coupled rows, and one shared row of length 5 at agent 0."""
+    agents = [
+        ccmac.Agent(
+            Quadratic(np.diag([2.0, 1.0, 4.0]), np.array([1.0, 0.0, 2.0])),
+            A=np.array([[3.0], [4.0]]), B=np.array([[1.0, 3.0], [2.0, -1.0]]) * (1 - 3 * i),
+            b=np.ones(2), D=np.array([[3.0, 4.0]]) if i == 0 else None,
+            e=np.array([2.0]) if i == 0 else None,
+        ) for i in range(n)
+    ]  # fmt: skip
+    found = Proof.of(Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.complete(n))))
+    assert found is not None
+    return found
+
+
+def test_what_is_left_on_z_counts_its_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """dist(s + Bbar'y, Range D'), all terms by their sizes; D = (3, 4, 0) and (1, -2, 0)."""
+    B, rows = np.array([[1.0, 3.0, 1.0], [2.0, -1.0, 1.0]]), [[3.0, 4.0, 0.0], [1.0, -2.0, 0.0]]
+    agents = [
+        ccmac.Agent(Quadratic(np.eye(4), np.zeros(4)), A=np.array([[3.0], [4.0]]),
+                    B=B * (1 - 3 * i), b=np.ones(2), D=np.array([rows[i]]), e=np.zeros(1))
+        for i in range(2)
+    ]  # fmt: skip
+    found = Proof.of(Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.complete(2))))
+    assert found is not None
+    monkeypatch.setattr(proof, "EPS_LONG", COARSE)
+    slope, price = np.array([1.0, 2.0, 5.0], dtype=np.longdouble), np.array([2.0, -1.0])
+    total = slope.astype(float) - B.T @ price
+    D = found.reduced.unit_D[:, None] * np.array(rows)
+    delta = np.linalg.solve(D[:, :2].T, total[:2])
+    assert delta[0] * delta[1] < 0
+    spread = np.linalg.norm(3 * np.abs(B).T @ np.abs(price)) + math.sqrt(30)
+    spread += np.linalg.norm(np.abs(D).T @ np.abs(delta))
+    for rounded in (0.0, 0.125):
+        monkeypatch.setattr(type(found.reduced), "rounded", rounded)
+        noise = (2 + 2 * 2 + 2 + 3) * COARSE * spread
+        noise += rounded * np.linalg.norm(np.abs(B).T @ np.abs(price))
+        said, multiplier = found._shared_stationarity(slope, price.astype(np.longdouble))
+        assert said == pytest.approx(abs(total[2]) + noise, rel=1e-9)
+        assert multiplier == pytest.approx(-delta)
+
+
+def test_masked_sums_are_wrong_by_their_grain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum in doubles of what is on a grid: four units of both, for every coupled row."""
+    found = proof_of()
+    monkeypatch.setattr(proof, "EPS", COARSE)
+    coupled, z = np.array([2.0, -3.0], dtype=np.longdouble), np.zeros(2, dtype=np.longdouble)
+    heard = Heard.of(np.zeros((2, found.row)), 2, 2)
+    open_one = found._distance(z, coupled, 0.0, heard)
+    found.open = False
+    found.runtime = Fake(averaging=Fake(grain=0.5), n=2)  # type: ignore[assignment]
+    more = found.reduced.unit * (4 * COARSE * np.array([2.0, 3.0]) + 4 * 0.5)
+    said = found._distance(z, coupled, 0.0, heard)
+    assert said == pytest.approx(open_one + np.linalg.norm(more) / found.reduced.least)
+
+
+def test_what_is_heard_of_all_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums and roots; with a grain, what each of them may lack is added before the root."""
+    monkeypatch.setattr(share, "EPS", COARSE)
+    monkeypatch.setattr(share, "EPS_LONG", COARSE / 4)
+    m, q, n = 1, 2, 3
+    numbers = np.arange(1.0, n * NUMBERS + 1).reshape(n, NUMBERS)
+    slopes = np.array([[3.0, 4.0, 0.1, 0.1], [0.0, 2.0, 0.1, 0.1], [1.0, 0.0, 0.1, 0.1]])
+    table = np.hstack([np.full((n, 2 * m), 7.0), slopes, np.array([[1.0], [2.0], [-4.0]]), numbers])
+    sums = numbers.sum(axis=0)
+    for grain in (None, 0.5):
+        heard = Heard.of(table, m, q, grain)
+        more = 0.0 if grain is None else grain
+        noise = sums[0] + n * COARSE / 4 * 8.0
+        if grain is not None:
+            noise += 4 * COARSE * 8.0 + 4 * grain * math.sqrt(q)
+        assert heard.noise == pytest.approx(noise)
+        said = [heard.stationarity, heard.off, heard.scaled, heard.tail, heard.price_tail,
+                heard.long_size]  # fmt: skip
+        assert said == pytest.approx([math.sqrt(sums[k] + more) for k in (1, 3, 4, 7, 8, 9)])
+        assert (heard.size, heard.local) == pytest.approx((math.sqrt(sums[2]), math.sqrt(sums[6])))
+        assert (heard.value, heard.rounded.tolist()) == (sums[5], [-1.0])
+        assert heard.slopes.tolist() == slopes.tolist()
+
+
+def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """x = 1 + t, z = 1 + t with t below what a double keeps, a price likewise."""
+    found = proof_of()
+    monkeypatch.setattr(proof, "EPS", COARSE)
+    t = np.longdouble(2.0) ** -60
+    one = np.ones(1, dtype=np.longdouble)
+    pieces, z, price = (
+        [one + t, one + t],
+        np.array([1.0, 2.0]) + t * np.ones(2),
+        np.array([1.0, 2.0]) + t,
+    )
+    monkeypatch.setattr(Proof, "_distance", lambda self, z, coupled, size, heard: 0.25)
+    monkeypatch.setattr(Proof, "_shared_stationarity", lambda self, s, y: (4.0, np.zeros(1)))
+    said = found.judged(pieces, z.astype(np.longdouble), price.astype(np.longdouble))
+    grow = 1 + 16 * COARSE
+    own = [a.tell(v, z, price).row[-NUMBERS + 1] for a, v in zip(found.agents, pieces, strict=True)]
+    r, delta = math.hypot(math.sqrt(sum(own)), 4.0 + 0.0) * grow, 0.25 * grow
+    tail = float(t) * 2.0 * grow  # of two x and two entries of z
+    bound = proof.distance_bound(r, delta, found.mu, found.L)
+    assert said.error == pytest.approx(bound + tail, rel=1e-12)
+    assert said.infeasibility == pytest.approx(delta + tail, rel=1e-12)
+    assert said.stationarity == pytest.approx(r, rel=1e-12)
+    assert said.size == pytest.approx(math.sqrt(2 + 5))
+
+
+def test_what_rounding_takes_from_point_and_price_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same where it is all there is: r = 0, delta = 0."""
+    found = proof_of()
+    monkeypatch.setattr(Proof, "_distance", lambda self, z, coupled, size, heard: 0.0)
+    monkeypatch.setattr(Proof, "_shared_stationarity", lambda self, s, y: (0.0, np.zeros(1)))
+    monkeypatch.setattr(proof, "EPS", COARSE)
+    t, grow = np.longdouble(2.0) ** -60, 1 + 16 * COARSE
+    z, price = np.array([1.0 + t, 2.0 + t]), np.array([1.0 + t, 2.0 - t])
+    told = found.tell([np.array([1.0 + t])] * 2, z, price)
+    table = np.stack([share.row for share in told])
+    table[:, -NUMBERS : -NUMBERS + 2] = 0.0  # noise and r
+    table[:, 4:8] = 0.0  # slopes, whose sum rounds
+    said = found.concluded(told, table, [np.array([1.0 + t])] * 2, z, price)
+    tail = 2 * float(t) * grow
+    low = np.array([1.0, -1.0]) * float(t)
+    Bbar = np.array([[-1.0, -3.0], [-2.0, 1.0]])
+    off = math.sqrt(2 * (np.array([3.0, 4.0]) @ low) ** 2 + np.sum((Bbar.T @ low) ** 2))
+    assert said.error == pytest.approx(tail, rel=1e-9, abs=0.0)
+    assert said.infeasibility == pytest.approx(tail, rel=1e-9, abs=0.0)
+    assert said.stationarity == pytest.approx(found.L * tail + off * grow, rel=1e-9, abs=0.0)
+
+
+# -- contradictions --------------------------------------------------------------------------------
+def test_values_and_defects_of_a_multiplier_count_their_rounding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(conflicts, "EPS_LONG", COARSE)
+    M, right, price = (
+        np.array([[3.0, 1.0], [1.0, 2.0]]),
+        np.array([5.0, -2.0]),
+        np.array([1.0, -2.0]),
+    )
+    found = conflicts._weighed(M, right, price)
+    assert found.value == pytest.approx(9.0)
+    assert found.sure == pytest.approx(9.0 - 4 * COARSE * 9.0)
+    defect = math.hypot(1.0, 3.0) + 4 * COARSE * math.hypot(5.0, 5.0)
+    assert found.defect == pytest.approx(defect)
+    # Two blocks that cancel exactly, and two that do not.
+    assert conflicts._defect([(M, price), (M, -price)]) == 0.0
+    both = conflicts._defect([(M, price), (M[:1], np.array([1.0]))])
+    expected = math.hypot(4.0, 2.0) + 5 * COARSE * (math.hypot(5.0, 5.0) + math.hypot(3.0, 1.0))
+    assert both == pytest.approx(expected)
+
+
+# -- curvature on the kernel of all equations ------------------------------------------------------
+def test_the_least_eigenvalue_counts_its_rounding() -> None:
+    """In units of the diagonal, or as it is: the better of the two."""
+    assert inside._least(np.zeros((0, 0)), COARSE) == (INF, 1.0)
+    P = np.array([[4.0, 0.0], [0.0, 100.0]])  # scaled: the identity
+    least, kappa = inside._least(P, COARSE)
+    assert (least, kappa) == pytest.approx((4 * (1 - COARSE), 1.0))
+    P = np.array([[2.0, 1.0], [1.0, 2.0]])
+    least, kappa = inside._least(P, COARSE)
+    assert (least, kappa) == pytest.approx((1 - 3 * COARSE, 3.0))
+    # As it is: 3 and 8 with diagonal (4, 7); scaled 1 -+ 2/sqrt(28).
+    P = np.array([[4.0, 2.0], [2.0, 7.0]])
+    low, high = 1 - 2 / math.sqrt(28), 1 + 2 / math.sqrt(28)
+    least, kappa = inside._least(P, COARSE)
+    assert (least, kappa) == pytest.approx(
+        (max(3 - 8 * COARSE, 4 * (low - high * COARSE)), high / low)
+    )
+    assert inside._least(np.array([[1.0, 1.0], [1.0, 1.0]]), COARSE)[1] > 1e15
+
+
+def _scalar(
+    S: float, G: float, W: float, p: float, t: float, lost: float, off_W: float, eta: float
+) -> float:
+    """The module's text for one c and one row, over all eps."""
+    best = 0.0
+    for power in range(2, 13, 2):
+        eps = W * 10.0**-power
+        if eps < off_W:
+            continue
+        sigma = math.sqrt(max(S, 0.0) + G * G / (W + eps) / 1.1)
+        sigma -= 8 * COARSE**2 * 2 * (1 + math.sqrt(W / eps)) * sigma
+        if sigma > 0:
+            mu = 1 / ((p**-0.5 + t / sigma) ** 2 + sigma**-2)
+            best = max(best, mu - lost - 11.0 * eta**2 / eps)
+    return best
+
+
+@pytest.mark.parametrize("numbers", [
+    (2.0, 3.0, 4.0, 5.0, 0.5, 0.0, 0.0, 0.0), (2.0, 3.0, 4.0, 5.0, 0.5, 0.01, 1e-3, 1e-3),
+    (2.0, 0.0, 4.0, 5.0, 0.0, 0.0, 0.0, 1e-4), (-2.0, 3.0, 4.0, 5.0, 0.5, 0.0, 1e-5, 1e-2),
+])  # fmt: skip
+def test_the_best_curvature_in_closed_form(
+    numbers: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inside, "EPS", COARSE**2)
+    S, G, W, p, t, *off = numbers
+    blocks = np.array([[S]]), np.array([[G]]), np.array([[W]])
+    said = inside._best(blocks, (p, t), tuple(off))  # type: ignore[arg-type]
+    assert said == pytest.approx(_scalar(*numbers), rel=1e-9)
+    assert said > 0
+
+
+def test_the_best_curvature_in_its_corners(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "EPS", COARSE)
+    none, S = np.zeros((0, 0)), np.array([[2.0]])
+    # Nothing in common: that of the agents; nothing at all: anything.
+    assert inside._best((none, none, none), (5.0, 0.0), (0.5, 0.0, 0.0)) == pytest.approx(4.5)
+    assert inside._best((none, none, none), (INF, 0.0), (0.0, 0.0, 0.0)) == 1.0
+    # No rows: S alone.
+    sigma = math.sqrt(2.0) * (1 - 8 * COARSE * 1 * (1 + math.sqrt(0.5)))
+    mu = 1 / ((5.0**-0.5 + 0.5 / sigma) ** 2 + sigma**-2)
+    said = inside._best((S, np.zeros((0, 1)), none), (5.0, 0.5), (0.0, 0.0, 0.0))
+    assert said == pytest.approx(max(mu, 0.0) if sigma > 0 else 0.0)
+
+
+def test_the_curvature_of_all_counts_what_everybody_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes into the search over eps, from the summed matrix and two agents' numbers."""
+    monkeypatch.setattr(inside, "EPS", COARSE)
+    seen: list[Any] = []
+
+    def best(*given: Any) -> float:
+        seen.append(given)
+        return 10.0
+
+    monkeypatch.setattr(inside, "_best", best)
+    K = np.array([[2.0, 3.0], [3.0, -4.0]])
+    facts = np.array([
+        [5.0, 1.0, 0.1, 0.2, 0.3, 0.4, 7.0, 0.01, 3.0],
+        [6.0, 3.0, 0.2, 0.1, 0.1, 0.1, 6.0, 0.02, 4.0],
+    ])  # fmt: skip
+    reduced: Any = Fake(rank=1, least=0.5, sigma=np.array([2.0, 1.0]), frobenius=3.0, angle=0.0)
+    found = inside.inside(K, 1, facts, reduced, 8.0)
+    count = COARSE * (2 + 2 + 4)
+    (S, G, W), own, (lost, off_W, eta) = seen[0]
+    assert [float(v) for v in (S[0, 0], G[0, 0], W[0, 0])] == [2.0, 3.0, 4.0]
+    assert own == (5.0, 2.0)
+    assert lost == pytest.approx(2 * (0.3 + 8 * count * 2.0) + 0.5)
+    assert off_W == pytest.approx(0.3 + 16 * count * 4.0)
+    assert eta == pytest.approx(0.4 + 8 * count * 3.0 + (1.0 - 0.5 + 8 * count * 3.0) / 1.0)
+    assert (found.mu, found.noise, found.size) == pytest.approx((10.0, 0.3, 7.0))
+    assert (found.kept, found.dropped) == (6.0, 0.02)
+    # A kernel that rounding turned; rows that rounding may have made dependent; none at all.
+    reduced.angle = 0.125
+    assert inside.inside(K, 1, facts, reduced, 8.0).mu == pytest.approx(
+        10 * 0.875**2 - 2 * 8 * 0.125
+    )
+    reduced.angle = 0.9
+    assert inside.inside(K, 1, facts, reduced, 8.0).mu == 0.0
+    reduced.angle, reduced.least = 0.0, 0.0
+    assert inside.inside(K, 1, facts, reduced, 8.0).mu == 0.0
+    reduced.rank = 0
+    assert inside.inside(K, 1, facts, reduced, 8.0).mu == 10.0
+    assert seen[-1][2][2] == pytest.approx(0.4 + 8 * count * 3.0)
+    facts[0, 0] = 0.0
+    assert inside.inside(K, 1, facts, reduced, 8.0).mu == 0.0
+
+
+# -- where z follows from x ------------------------------------------------------------------------
+def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two agents with x = (3, 4) and 12, |A| = 2 and 1, b = 5 and 0, beta = -2, misfit 6: z = 3."""
+    monkeypatch.setattr(explicit, "EPS", COARSE)
+    found: Any = object.__new__(ExplicitProof)
+    pieces = [np.array([3.0, 4.0]), np.array([12.0])]
+    means = [np.array([[3.0]]), np.array([[84.5]]), np.array([[13.5]])]
+    given: list[list[Any]] = []
+
+    def combine(rows: list[Any]) -> list[Any]:
+        given.append(rows)
+        return means
+
+    found.space = Fake(count=2, x_of=lambda x, k: pieces[k])
+    found.problem, found._norms, found.norm = Fake(n=2, m=1), np.array([2.0, 1.0]), math.sqrt(5)
+    found.explicit, found.mu, found.L_z = Fake(beta=-2.0), 0.5, 4.0
+    found._right = np.array([[5.0], [0.0]])
+    found.runtime = Fake(combine=combine, unseen=lambda m: 0.25, total=lambda squares: squares)
+    images = np.array([16.0, -5.0])
+    found.work = Fake(
+        coupling=Fake(A=Fake(forward=lambda x: images)), curvature=Fake(d=np.array([2, 1]))
+    )
+    found._slopes = lambda z: (np.array([[1.0], [5.0]]), np.array([6.0]), 6.5)
+    found._gradients = lambda x, price: (np.full(3, float(price[0])), np.array([9.0]))
+    said = found.at(np.zeros(3))
+    rows, squares, sizes = given[0]
+    assert rows.tolist() == [[11.0], [-5.0]]
+    assert squares.tolist() == [[25.0], [144.0]]
+    assert sizes.tolist() == [[15.0], [12.0]]
+    assert said.z.tolist() == [3.0]
+    assert said.price.tolist() == [3.0]
+    assert said.gradient_x.tolist() == [3.0, 3.0, 3.0]
+    off_z = COARSE * (2 + 2 + 4) * (27.0 / 2 + 3.0) + 2 * 0.5 / 2
+    noise = 4.0 * off_z + COARSE * 10 * (4.0 * 3.0 + 6.5) + 0.5
+    r = (math.sqrt(9.25) + math.sqrt(5) * noise / 2) * (1 + 8 * COARSE)
+    off = r / 0.5
+    assert said.stationarity == pytest.approx(r)
+    assert said.infeasibility == pytest.approx(2 * off_z)
+    assert said.error == pytest.approx(math.hypot(off, math.sqrt(5) * off / 2 + off_z))
+    assert said.size == pytest.approx(math.sqrt(169.0 + 9.0))
+
+
+def test_a_proof_is_made_where_there_is_hope() -> None:
+    """The error over gap / sqrt(mu), at most at first, then as it was proved."""
+    errors = [3.0, 0.5]
+    point = np.zeros(1), np.full((1, 1), 8.0)
+    iteration: Any = Fake(point=lambda state: point)
+    part: Any = Fake(norm=3.0, explicit=Fake(beta=-4.0), mu=0.25)
+    part.at = lambda x: explicit.Proved(*point, errors.pop(0), 0.0, 0.0, 10.0, *[np.zeros(0)] * 3)
+    stop = explicit.ExplicitStop(part, 0.1)
+    assert stop.due(1)
+    assert stop.memory() == {"ratio": 1.25}
+    check = stop.check(iteration, Fake(gap=0.321), 7)  # 1.25 * 0.321 / 0.5 > 0.1 * 8
+    assert math.isnan(check.bound)
+    assert not check.done
+    check = stop.check(iteration, Fake(gap=0.319), 7)
+    assert (check.bound, check.done) == (3.0, False)
+    assert stop.memory()["ratio"] == pytest.approx(3.0 * 0.5 / 0.319)
+    check = stop.final(iteration, None)
+    assert (check.bound, check.done) == (0.5, True)
+    stop.recall({"ratio": 2.0})
+    assert stop.memory() == {"ratio": 2.0}
+
+
+# -- a price alone ---------------------------------------------------------------------------------
+PLAIN = Shifted(np.zeros((2, 0)), np.zeros((0, 0)), 1.0, 0.0)
+
+
+def test_many_agents_in_one_pass_say_what_each_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rounding of r is counted with all agents' columns, which are more."""
+    for name in ("EPS", "EPS_LONG"):
+        monkeypatch.setattr(dual_bound, name, COARSE)
+    random, d, n = np.random.default_rng(0), [2, 2], 2
+    A, H, g = (random.standard_normal(s) for s in ((2, 4), 4, 4))
+    x, price, b = (random.standard_normal(s) for s in (4, 2, (2, 2)))
+    agents = {
+        i: Fake(A=A[:, 2 * i : 2 * i + 2], b=b[i], objective=Fake(value=lambda x, z: float(x @ x)))
+        for i in range(n)
+    }
+    parts: Any = Fake(
+        problem=Fake(agents=agents, n=n), m=2, whole=None, g_x=g, b=b,
+        space=Fake(d=d, count=n, x_size=4, x_of=lambda x, k: x[2 * k : 2 * k + 2]),
+        parts=[(H[:2], g[:2]), (H[2:], g[2:])],
+        lengths_of_blocks=np.array([np.linalg.norm(agents[i].A) for i in range(n)]),
+    )  # fmt: skip
+    bound = DualBound(parts, PLAIN)
+    alone = bound._all(x, np.zeros(1), price)
+    parts.whole = Fake(H=H, A=A)
+    together = bound._all(x, np.zeros(1), price)
+    assert together[:, [0, 1, 3]] == pytest.approx(alone[:, [0, 1, 3]])
+    assert together[:, 2] == pytest.approx(alone[:, 2] * (4 + n + 4) / (2 + n + 4))
+
+
+def test_the_metric_loses_what_rounding_may_have_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dual_bound, "EPS", COARSE)
+    given: list[Any] = []
+
+    def of(vectors: Any, images: Any, noise: float) -> Any:
+        given.append((vectors, images, noise))
+        return Fake(plus=lambda c: ("M", c))
+
+    monkeypatch.setattr(dual_bound, "Nystrom", Fake(of=of))
+    parts: Any = Fake(
+        table=Fake(L_x=np.array([4.0, 2.0]), d=np.array([1, 3])), noise=0.5, c=2.0, m=2,
+        problem=Fake(n=6), runtime=Fake(unseen=lambda m: 9.0),
+    )  # fmt: skip
+    top = 4.0 * (1 + 2 * COARSE)
+    found = DualBound.from_block(parts, Images(np.eye(2), np.diag([2.0, 8.0])))
+    assert found.M == ("M", 2.0)
+    assert given[0][1] == pytest.approx(np.diag([2.0, 8.0]) * 6 / top)
+    assert given[0][2] == pytest.approx(0.5 + 8 * COARSE * 2.0 + 3.0 / top)
+
+
+def test_multipliers_of_a_price_alone() -> None:
+    """nu_i = g_i - h_i z - beta_i y; no other equations."""
+    problem = Fake(agents={0: None, 1: None}, p={0: 0, 1: 0}, r={0: 0, 1: 0})
+    parts: Any = Fake(
+        problem=problem, h_of=np.array([2.0, 3.0]), multiples=np.array([-1.0, 4.0]),
+        g_z=np.array([[1.0, 2.0], [3.0, 4.0]]),
+    )  # fmt: skip
+    z, price = np.array([1.0, -1.0]), np.array([5.0, 0.5])
+    found = DualBound(parts, PLAIN)._prices(z, price)
+    assert found.coupled.tolist() == price.tolist()
+    expected = [[1 - 2 + 5, 2 + 2 + 0.5], [3 - 3 - 20, 4 + 3 - 2]]
+    assert found.consensus == pytest.approx(np.array(expected))
+
+
+class Proving:
+    """Bounds as listed, for points of size 10."""
+
+    def __init__(self, *errors: float) -> None:
+        self.errors, self.slopes = list(errors), list[float]()
+        self.parts = Fake(shared=lambda price, slope: price)
+
+    def estimate(self, energy: float) -> float:
+        return energy
+
+    def slope_again(self) -> tuple[Any, float]:
+        return np.zeros(1), 77.0
+
+    def at(self, price: Any, slope: Any, slopes: float) -> Any:
+        self.slopes.append(slopes)
+        return Fake(error=self.errors.pop(0), size=10.0)
+
+
+def test_a_price_is_proved_once_its_residual_gives_hope() -> None:
+    """tol |z| = 0.1 * 4; after a failure the estimate must halve."""
+    proving: Any = Proving(2.0, 0.9)
+    stop = dual_bound.DualStop(proving, 0.1)
+    energy = [0.41]
+    method: Any = Fake(
+        energy=lambda state: energy[0], prices=lambda state: (np.array([4.0]), np.zeros(1), 3.0)
+    )
+    check = stop.check(method, None, 5)
+    assert (check.bound, check.done) == (0.41, False)
+    energy[0] = 0.4
+    check = stop.check(method, None, 6)
+    assert (check.bound, check.done) == (2.0, False)
+    assert float(stop.memory()["hope"]) == 0.2
+    energy[0] = 0.21
+    assert stop.check(method, None, 7).bound == 0.21
+    energy[0] = 0.19
+    check = stop.check(method, None, 8)
+    assert (check.bound, check.done, proving.slopes) == (0.9, True, [3.0, 3.0])
+    # What is read from a file is computed anew.
+    proving = Proving(1.5)
+    stop = dual_bound.DualStop(proving, 0.1)
+    stop.recall({"hope": "0.25"})
+    assert not stop.final(method, None).done
+    assert proving.slopes == [77.0]
+    assert stop.memory() == {"hope": "0.25"}
+    with pytest.raises(ValueError, match="none"):
+        stop.recall({"hope": "-1"})
+
+
+def spaced(proving: Any, planned: float | None = 40.0, warm: bool = False) -> Any:
+    rider: Any = Fake(value=np.array([0.0, 5.0]))
+    return dual_bound.SpacedDualStop(proving, 1e-4, rider, planned, warm=warm)
+
+
+def test_proofs_are_spaced_by_the_rate_planned_or_seen() -> None:
+    method: Any = Fake(price=lambda state: np.array([4.0]))
+    proving = Proving(1e-1, 1e-1, 1e-2, 1e-3)
+    stop = spaced(proving)
+    assert next(k for k in range(40) if stop.due(k)) == 28
+    rate = math.log(1e4) / 40
+    check = stop.check(method, None, 28)
+    assert not check.done
+    memory = stop.memory()
+    assert (memory["rate"], memory["last"]) == (pytest.approx(rate), (28, 0.1))
+    assert stop.memory()["next"] == 28 + math.ceil(math.log(0.1 / 1e-3) / rate)
+    # No progress: the rate planned. A decade in one step: faster than planned.
+    stop.check(method, None, 30)
+    assert stop.memory()["next"] == 30 + math.ceil(math.log(100.0) / rate)
+    stop.check(method, None, 31)
+    assert stop.memory()["next"] == 31 + 1
+    assert stop.check(method, None, 32).done
+    assert proving.slopes == [5.0] * 4
+    assert spaced(None, warm=True).due(1)
+    assert not spaced(None, planned=None).due(dual_bound.FIRST_CHECK - 1)
+    assert spaced(None, planned=None).due(dual_bound.FIRST_CHECK)
+    assert spaced(None, planned=INF).due(dual_bound.FIRST_CHECK)
+
+
+def test_without_a_rate_proofs_wait_a_fifth_and_never_far() -> None:
+    method: Any = Fake(price=lambda state: np.array([4.0]))
+    stop = spaced(Proving(INF, INF), planned=None)
+    stop.check(method, None, 10)
+    assert stop.memory()["next"] == 13
+    stop.check(method, None, 50)
+    assert stop.memory()["next"] == 60
+    stop = spaced(Proving(1e30, 1e30), planned=1e4)
+    stop.check(method, None, 4)
+    assert stop.memory()["next"] == 14
+    stop.check(method, None, 50)
+    assert stop.memory()["next"] == 100
+    stop = spaced(Proving(0.5, 1e-3))
+    stop.recall({"next": 3, "rate": 0.5, "last": [2, 1.0]})
+    assert stop.due(3)
+    assert not stop.due(2)
+    assert stop.memory() == {"next": 3, "rate": 0.5, "last": (2, 1.0)}
+    assert not stop.final(method, None).done
+    assert stop.final(method, None).done
+    assert stop.bound.slopes == [77.0, 77.0]
+    with pytest.raises(ValueError, match="none"):
+        stop.recall({"next": 3, "rate": math.inf, "last": None})
+
+
+def test_a_price_alone_counts_the_rounding_of_every_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As test_dual_bound.py has it, where rounding alone is left: n = 3, m = 2."""
+    monkeypatch.setattr(dual_bound, "EPS", COARSE)
+    parts: Any = Fake(
+        problem=Fake(n=3), m=2, c=4.0, mu=0.25, beta=-2.0, b=None, A=Fake(cost=None),
+        minimisers=lambda price: np.zeros(2), shared=lambda price, slope: np.array([0.0, 1.0]),
+        ledger=Fake(charge=lambda **k: None, charge_cost=lambda c: None),
+        sums=lambda x, own, minus: (np.array([3.0, 0.0]), [0.0, 25.0, 0.0, 7.0]),
+        runtime=Fake(unseen=lambda m: 0.0),
+    )  # fmt: skip
+    monkeypatch.setattr(DualBound, "_all", lambda self, x, z, price: None)
+    monkeypatch.setattr(DualBound, "_prices", lambda self, z, price: None)
+    four = Shifted(np.zeros((2, 0)), np.zeros((0, 0)), 4.0, 0.0)
+    found = DualBound(parts, four).at(np.array([0.0, 6.0]), np.array([8.0, 0.0]), 5.0)
+    off, rho = 4 * COARSE * (3 + 2), 4 * COARSE * (8 + 2 * 6) + 3 * COARSE * 5
+    error = (math.hypot(3.0, 2.0) + off) / 2 / 0.5 + 2 * rho / 0.25
+    assert found.error == pytest.approx(error * (1 + 5 * COARSE))
+
+
+def test_local_distances_count_the_rounding_of_the_decomposition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows (1, 0) and (0.6, 0.8): singular values sqrt(1 -+ 0.6); off by (1, 0.6)."""
+    agent = ccmac.Agent(
+        Quadratic(np.eye(3), np.zeros(3)), C=np.array([[1.0, 0.0], [0.6, 0.8]]), c=np.zeros(2)
+    )
+    work = Workspace(ccmac.Problem([agent], q=1), InProcess(ccmac.Network.complete(1)))
+    found = Proof.of(work)
+    assert found is not None
+    monkeypatch.setattr(share, "EPS", COARSE / 8)
+    least = math.sqrt(0.4) - 4 * COARSE / 8 * 4 * math.sqrt(1.6)
+    off = math.hypot(1.0, 0.6) * (1 + 2 * COARSE / 8)
+    assert found.agents[0].local_distance(np.array([1.0, 0.0])) == pytest.approx(off / least)
+    monkeypatch.setattr(share, "EPS", 2 * COARSE)
+    assert found.agents[0].local_distance(np.array([1.0, 0.0])) == INF
+
+
+@pytest.mark.parametrize(("S", "top"), [(2.0, 0.5), (-1.0, 1.0)])
+def test_rows_without_weight_are_measured_by_the_curvature(S: float, top: float) -> None:
+    """W = 0: eps G'G / 1.1 with eps in units of 1/S, or 1."""
+    blocks = np.array([[S]]), np.array([[1e-3]]), np.zeros((1, 1))
+    said = inside._best(blocks, (5.0, 0.0), (0.0, 0.0, 0.0))
+    sigma2 = max(S, 0.0) + 1e-6 / (top * 1e-12) / 1.1
+    assert said == pytest.approx(1 / (1 / 5.0 + 1 / sigma2), rel=1e-6)
+
+
+# -- several processes that round differently ------------------------------------------------------
+@pytest.mark.parametrize("others", [(0.5, 0.25, 0.1, 1.0, 0.0), (7.0, 6.0, 0.3, 0.0, 0.0)])
+def test_what_all_processes_find(others: tuple[float, ...]) -> None:
+    """The largest bound and drift; done where all are."""
+    given: list[Any] = []
+
+    def gather(rows: Any) -> Any:
+        given.append(rows)
+        return np.vstack([rows, others])
+
+    notes = Fake(led=True, drift=0.2)
+    runtime: Any = Fake(notes=notes, owned=[0, 1], gather=gather)
+    point = explicit.Proved(np.zeros(1), np.zeros(1), 2.0, 0.0, 0.0, 1.0, *[np.zeros(0)] * 3)
+    found = explicit.Check(3.0, True, point).agreed(runtime)
+    assert given[0].tolist() == [[3.0, 2.0, 0.2, 1.0, 0.0]] * 2
+    assert (found.bound, found.done) == (max(3.0, others[0]), others[3] == 1.0)
+    assert found.certificate is not None
+    assert found.certificate.error == max(2.0, others[1])
+    assert notes.drift == max(0.2, others[2])
+    # Nothing is claimed, nothing is sent; without a leader neither.
+    nothing = explicit.Check(3.0, False)
+    assert nothing.agreed(runtime) is nothing
+    notes.led = False
+    claim = explicit.Check(3.0, True, point)
+    assert claim.agreed(runtime) is claim
+    assert len(given) == 1
+
+
+def test_a_verdict_that_not_all_reach_ends_nothing() -> None:
+    verdict: Any = Fake(message="infeasible")
+    for seen in (1.0, 0.0):
+        other = [math.nan, math.nan, 0.0, 1.0, seen]
+        runtime: Any = Fake(
+            notes=Fake(led=True, drift=0.0),
+            owned=[0],
+            gather=lambda rows, o=other: np.vstack([rows, o]),
+        )
+        found = explicit.Check(math.nan, True, verdict=verdict).agreed(runtime)
+        assert (found.done, found.verdict) == ((True, verdict) if seen else (False, None))
