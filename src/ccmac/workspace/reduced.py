@@ -64,10 +64,7 @@ class Kernel:
 def affordable(
     problem: Problem, table: CurvatureTable, room: int = 1, supports: Supports | None = None
 ) -> bool:
-    """Whether T may be gathered: by the sizes that everybody knows.
-
-    ``room`` times as much in one message, and more rows, where nothing else would do.
-    """
+    """Whether T may be gathered, by sizes that all know; ``room`` > 1: nothing else would do."""
     m, q, r = problem.m, problem.q, table.r
     d, n = int(table.d.max(initial=0)), len(table.d)
     length = Packing(supports, n, m).length
@@ -203,20 +200,14 @@ class Reduced:
 
     def _decompose(self, factors: Array, slack: float) -> None:
         """``slack``: how far rounding and the kernels' angles may have moved T."""
-        n, m, wide = factors.shape
-        r = len(self.D)
-        Bbar = self.Bbar.astype(np.float64)
-        shape = m + r, n * wide + Bbar.shape[1]
+        (n, m, wide), (r, q) = factors.shape, self.D.shape
         side = factors.transpose(1, 0, 2).reshape(m, n * wide)
-        side = side[:, np.any(side, axis=0)]
-        coupled = np.hstack([side, Bbar])
-        shared = np.hstack([np.zeros((r, side.shape[1])), self.D])
+        coupled = np.hstack([side[:, np.any(side, axis=0)], self.Bbar.astype(np.float64)])
+        shared = np.hstack([np.zeros((r, coupled.shape[1] - q)), self.D])
         T = np.vstack([self.unit[:, None] * coupled, shared])
         if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
             T = np.asarray(np.linalg.qr(T.T, mode="r")).T
-        U, s, _ = (
-            np.linalg.svd(T, full_matrices=True) if T.size else (np.eye(m + r), np.zeros(0), 0)
-        )
+        U, s = np.linalg.svd(T)[:2] if T.size else (np.eye(m + r), np.zeros(0))
         top = float(s[0]) if s.size else 0.0
         cut = rank_cut(T.shape) * max(top, 1.0)
         self.rank = int(np.count_nonzero(s > cut)) if top > 0 else 0
@@ -224,7 +215,7 @@ class Reduced:
         dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
         kept = float(self.sigma[-1] / cut) if self.rank else np.inf
         self.near_cut = {"kept": kept, "dropped": dropped}
-        self._dropped = dropped * cut / max(top, 1.0), shape
+        self._dropped = dropped * cut / max(top, 1.0), (m + r, n * wide + q)
         self.frobenius = float(np.linalg.norm(T))
         self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else np.inf
 
