@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.objectives import Intercept
+from ccmac.objectives import ConcomitantHuber, Intercept
 from ccmac.problem import Problem
 from ccmac.texts import shown
 
@@ -96,7 +96,7 @@ class VflProblem(Problem):
         vertical = self.vertical
         offset = np.zeros(vertical.outputs)
         losses = [getattr(agent.objective, "z_part", None) for agent in self.agents.values()]
-        fitted = [loss for loss in losses if isinstance(loss, Intercept)]
+        fitted = [loss for loss in losses if isinstance(loss, Intercept | ConcomitantHuber)]
         if fitted:
             offset = self.prediction_scale * fitted[0].offset(np.asarray(result.z))
         elif vertical.target is not None:

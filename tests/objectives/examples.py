@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from ccmac.objectives import (
     L1,
     Box,
+    ConcomitantHuber,
     ElasticNet,
     Halfspace,
     Hinge,
@@ -115,6 +116,10 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
     "Multinomial": [
         lambda: Multinomial([2], N),
         lambda: Multinomial([4], N, [1.7]),
+    ],
+    "ConcomitantHuber": [
+        lambda: ConcomitantHuber(_y(N), 1.35, 0.2, _weights(N)),
+        lambda: ConcomitantHuber(_y(N), 1.1, 0.05, 0.7, intercept=False),
     ],
     "Intercept": [
         lambda: Intercept(Logistic(y=_signs(N))),

@@ -14,6 +14,7 @@ from ccmac.objectives import (
     KINDS,
     L1,
     Box,
+    ConcomitantHuber,
     ElasticNet,
     Function,
     Halfspace,
@@ -67,6 +68,7 @@ NONE: dict[str, Function] = {
     "huber of M": Huber(M),
     "hinge of M": Hinge(M, np.ones(4)),
     "max affine": MaxAffine(M),
+    "huber with its scale": ConcomitantHuber(np.ones(N)),
 }
 WHOLE: dict[str, Function] = {
     "multinomial": Multinomial([1], N, 1.3),

@@ -25,7 +25,7 @@ from ccmac.vfl import (
 )
 
 # Weights of rows are compared with repeated rows to 1e-7: tighter than what a default proves.
-# VerticalHuber's default penalty is so small that its bounds are rounding on some of the data.
+# Some of the data are fitted exactly; VerticalHuber's default penalty is too small for 1e-7 there.
 ESTIMATORS: dict[str, Any] = {
     type(e).__name__: e
     for e in (

@@ -96,8 +96,9 @@ class DualBound:
         """:meth:`_own` of the agents here, one row each; of many in one pass."""
         parts, d = self.parts, self.parts.space.d
         if parts.whole is None:
-            pieces = [parts.space.x_of(x, k) for k in range(parts.space.count)]
-            return np.array([self._own(k, piece, z, price) for k, piece in enumerate(pieces)])
+            length, pieces = norm(price), [parts.space.x_of(x, k) for k in range(len(d))]
+            own = [self._own(k, piece, z, price, length) for k, piece in enumerate(pieces)]
+            return np.array(own)
         agents = list(parts.problem.agents.values())
         images = parts.whole.H * x.astype(np.longdouble)
         slope = images - parts.g_x + product(parts.whole.A.T, price)
@@ -114,18 +115,18 @@ class DualBound:
         value = [a.objective.value(v, z) for a, v in zip(agents, pieces, strict=True)]
         return np.column_stack([rho * rho, size * size, off, value])
 
-    def _own(self, k: int, x: Array, z: Array, price: Array) -> list[float]:
-        """One agent's ||rho||^2, ||x||^2, rounding of its part of r, and value."""
+    def _own(self, k: int, x: Array, z: Array, price: Array, length: float) -> list[float]:
+        """One agent's ||rho||^2, ||x||^2, rounding of its part of r, and value; ||price|| given."""
         parts, agent = self.parts, list(self.parts.problem.agents.values())[k]
         H, g, *_ = parts.parts[k]
         plain = H.ndim == 1
         images = H * x.astype(np.longdouble) if plain else product(H, x)
-        spread, block = norm(images if plain else np.abs(H) @ np.abs(x)), 0.0
+        spread = norm(images if plain else np.abs(H) @ np.abs(x))
+        block = float(parts.lengths_of_blocks[k])
         slope = images - g
         if agent.A is not None:
             slope = slope + product(agent.A.T, price)
-            block = norm(agent.A if isinstance(agent.A, np.ndarray) else agent.A.data)
-        long = EPS_LONG * (parts.m + len(x) + 4) * (block * norm(price) + spread + norm(g))
+        long = EPS_LONG * (parts.m + len(x) + 4) * (block * length + spread + norm(g))
         rho = norm(slope) + long + 2 * EPS * norm(g)
         b = 0.0 if agent.b is None else norm(agent.b)
         size = norm(x)

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from ccmac.objectives.base import Curvature, FusedGradient, Objective
 from ccmac.objectives.basic import L1, Box, ElasticNet, MaxAffine, SquaredDistance
+from ccmac.objectives.concomitant import ConcomitantHuber
 from ccmac.objectives.custom import Custom
 from ccmac.objectives.function import Function
 from ccmac.objectives.intercept import Intercept
@@ -21,8 +22,8 @@ KINDS: Mapping[str, type[Objective]] = MappingProxyType(
     {
         kind.__name__: kind
         for kind in (
-            Box, ElasticNet, Halfspace, Hinge, Huber, Intercept, L1, LeastSquares,
-            Limited, Logistic, MaxAffine, Multinomial, Quadratic, Ridge, Separable,
+            Box, ConcomitantHuber, ElasticNet, Halfspace, Hinge, Huber, Intercept, L1,
+            LeastSquares, Limited, Logistic, MaxAffine, Multinomial, Quadratic, Ridge, Separable,
             Simplex, SquaredDistance, Sum,
         )
     }
@@ -33,8 +34,8 @@ A new objective joins by its name here; the tests then run over it as over all o
 """
 
 __all__ = [
-    "Box", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient", "Halfspace", "Hinge",
-    "Huber", "Intercept", "KINDS", "L1", "LeastSquares", "Limited", "Logistic", "MaxAffine",
-    "Multinomial", "Objective", "Quadratic", "Ridge", "Separable", "Simplex", "SquaredDistance",
-    "Sum",
+    "Box", "ConcomitantHuber", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient",
+    "Halfspace", "Hinge", "Huber", "Intercept", "KINDS", "L1", "LeastSquares", "Limited",
+    "Logistic", "MaxAffine", "Multinomial", "Objective", "Quadratic", "Ridge", "Separable",
+    "Simplex", "SquaredDistance", "Sum",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.base import Objective
+from ccmac.objectives.concomitant import ConcomitantHuber
 from ccmac.objectives.custom import Custom
 from ccmac.objectives.function import Function
 from ccmac.objectives.intercept import Intercept
@@ -92,12 +93,12 @@ def rise(slope: Callable[[Array], Array], v: Array) -> Array:
 
 def has_gram(g: Function) -> bool:
     """Whether :func:`gram` knows g."""
-    return g.coordinatewise or isinstance(g, Intercept | Multinomial)
+    return g.coordinatewise or isinstance(g, Intercept | Multinomial | ConcomitantHuber)
 
 
 def gram(g: Function, v: Array, E: Array) -> Array:
     """E g''(v) E' for rows E, g'' never formed."""
-    if isinstance(g, Multinomial):
+    if isinstance(g, Multinomial | ConcomitantHuber):
         return g.gram(v, E)
     if not isinstance(g, Intercept):
         return np.asarray((E * rise(g.gradient_at, v)) @ E.T)

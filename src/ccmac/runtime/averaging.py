@@ -14,7 +14,7 @@ the same bits. What agents know in common is therefore one row, in a simulation 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -56,6 +56,10 @@ class Averaging(ABC):
     @abstractmethod
     def total(self, block: Array) -> Array:
         """The sum of all rows in this scheme's order, shape (1, width)."""
+
+    def total_of(self, rows: Iterable[Array]) -> Array:
+        """The same of rows that come one by one, in agent order."""
+        return self.total(np.stack(list(rows)))
 
     def totals(self, parts: Sequence[Array]) -> list[Array]:
         """Sums of blocks that travel together."""
@@ -123,10 +127,15 @@ class Relay(Averaging):
 
     def total(self, block: Array) -> Array:
         """((row_0 + row_1) + row_2) + ..."""
-        total = block[:1] + 0.0  # no sum is -0.0
-        for row in block[1:]:
-            total[0] += row
-        return total
+        return self.total_of(block)
+
+    def total_of(self, rows: Iterable[Array]) -> Array:
+        """Nothing but the sum is kept."""
+        each = iter(rows)
+        total = next(each) + 0.0  # no sum is -0.0
+        for row in each:
+            total += row
+        return total[None]
 
 
 class Tree(Averaging):

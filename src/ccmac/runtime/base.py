@@ -267,9 +267,9 @@ class Runtime(ABC):
                 rider.found = self.ride(rider.rows, whole=rider.whole).value
         self.mind_the_time()
 
-    def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
-        """Common mean of rows that are computed piece by piece: one averaging of all of them."""
-        return self.average(np.hstack(list(pieces)))
+    def average_in_pieces(self, pieces: Iterable[Iterable[Array]]) -> Array:
+        """Common mean of rows that are computed piece by piece, agent by agent: one averaging."""
+        return self.average(np.hstack([np.stack(list(rows)) for rows in pieces]))
 
     def mind_the_time(self) -> None:
         """Ends a long setup between messages, where one process can decide it for all."""

@@ -54,11 +54,11 @@ class InProcess(Runtime):
         """Nothing leaves, so nothing is masked: the sums are the same."""
         return words, self._pool([], tables)[1]
 
-    def average_in_pieces(self, pieces: Iterable[Array]) -> Array:
-        """No more than one piece of every agent's row is there at a time."""
+    def average_in_pieces(self, pieces: Iterable[Iterable[Array]]) -> Array:
+        """One piece of every agent's row is there at a time; of a relay one of one row."""
         if isinstance(self.averaging, Masked | Scatter):
             return super().average_in_pieces(pieces)
-        total = np.hstack([self.averaging.total(piece) for piece in pieces])
+        total = np.hstack([self.averaging.total_of(rows) for rows in pieces])
         self.summed(total.shape[1])
         return np.divide(total, self.n, out=total)
 

@@ -21,6 +21,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse
 from ccmac.objectives import (
     L1,
+    ConcomitantHuber,
     ElasticNet,
     Function,
     Hinge,
@@ -40,7 +41,11 @@ from ccmac.vfl.labels import LOSSES, MARGINS
 
 @dataclass(frozen=True)
 class VerticalModel:
-    """Loss, penalties and sizes; ``fits_intercept``: the loss does, no column is centred."""
+    """Loss, penalties and sizes; ``fits_intercept``: the loss does, no column is centred.
+
+    ``delta`` is Huber's threshold; with ``least`` > 0 it counts in multiples of a scale, at least
+    that large, that is fitted as well (:mod:`ccmac.objectives.concomitant`).
+    """
 
     loss: str
     rows: int
@@ -50,6 +55,7 @@ class VerticalModel:
     delta: float = 1.0
     outputs: int = 1
     fits_intercept: bool = False
+    least: float = 0.0
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -67,7 +73,12 @@ class VerticalModel:
         return 1.0 if self.loss in (*MARGINS, "multinomial") else math.sqrt(self.rows)
 
     def in_units(self, columns: float, labels: float) -> VerticalModel:
-        """The same model over labels^2, of columns and labels divided by these units."""
+        """The same model over labels^2, of columns and labels divided by these units (a loss with
+        its scale, which grows in proportion to the labels: over labels).
+        """
+        if self.least:
+            ridge, least = self.ridge * labels / columns**2, self.least / labels
+            return replace(self, ridge=ridge, least=least)
         return replace(
             self, ridge=self.ridge / columns**2, l1=self.l1 / (columns * labels),
             delta=self.delta / labels,
@@ -106,7 +117,7 @@ class VerticalModel:
             if rho:
                 part = Sum(part, SquaredDistance(share * rho / self.rows))
         assert part is not None
-        return Intercept(part) if self.fits_intercept else part
+        return Intercept(part) if self.fits_intercept and not self.least else part
 
     def _residual_loss(self, y: Array, share: float, each: Any, root: float) -> Function:
         """Losses of p - y in z = p / root: weights of rows are times N."""
@@ -118,6 +129,9 @@ class VerticalModel:
                 # (1/2)(z - yb)^2 + (rho/2) z^2 up to a constant.
                 return SquaredDistance(share * (1 + rho), y / root / (1 + rho))
             return SquaredDistance(share, y / root)
+        if self.least:
+            scaled = (y / root, self.delta, self.least / root, weight / root)
+            return ConcomitantHuber(*scaled, intercept=self.fits_intercept)
         if self.loss == "huber":
             return Huber(y=y / root, delta=self.delta / root, weight=weight, ridge=share * rho)
         if np.ndim(weight):

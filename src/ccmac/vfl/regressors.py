@@ -7,8 +7,11 @@ Objectives as in scikit-learn, with the intercept unpenalized and weights s_j of
                          + (alpha/2) (1 - l1_ratio) ||w||^2           (VerticalLasso: l1_ratio 1)
     VerticalHuber        sum_j s_j (sigma + H((y_j - x_j'w - b)/sigma) sigma) + alpha ||w||^2
 
-W = sum_j s_j; Huber's sigma is minimised over as well: the minimum over (w, b) is convex in sigma
-with slope W - sum_j s_j min(r_j^2/sigma^2, epsilon^2), whose root is found by a few solves.
+W = sum_j s_j; H(t) = t^2 up to epsilon, then 2 epsilon |t| - epsilon^2. Huber's objective is
+jointly convex in (w, b, sigma), and b and sigma are fitted where the loss is evaluated
+(:mod:`ccmac.objectives.concomitant`): one solve for all three. Its curvature is that of a scale
+which is at least some share of the labels' deviation, tried from LEAST_SCALES downwards: a scale
+above it is that of the objective itself.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-import scipy.optimize
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative, positive
@@ -34,8 +36,7 @@ except ImportError:  # estimators has said so
     raise
 
 VALUE = 0.01  # times tol, squared: an error of the value that will do
-LEAST_SCALE = 1e-10  # of the labels' deviation: a fit without residuals
-SCALE_TOLERANCE = 1e-8
+LEAST_SCALES = (0.3, 0.03, 3e-3, 3e-4, 3e-5, 1e-6)  # of the labels' deviation, one after the other
 
 
 class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc]
@@ -128,8 +129,9 @@ class VerticalHuber(VerticalRegressor):
 
     ``scale_`` is sigma, ``outliers_`` tells those rows. ``tol`` is the proved error of the weights
     or, where the ridge alpha sigma/W is too small for that, what proves the value to (tol/100)^2
-    (of the mean loss over the labels' variance, times the square of the weights' size if above
-    one).
+    (of half the mean loss over the labels' deviation, times the square of the weights' size if
+    above one). A scale below a millionth of the labels' deviation counts as that much; where the
+    fit is that exact and alpha tiny, neither may be proved, and a warning says so.
     """
 
     def __init__(
@@ -153,56 +155,27 @@ class VerticalHuber(VerticalRegressor):
         data = self._read(X, y, "huber", sample_weight)
         weights = np.ones(data.rows) if data.weights is None else data.weights
         spread = math.sqrt(float(np.cov(data.y, aweights=weights, ddof=0))) if data.rows > 1 else 0
-        spread = spread or 1.0
-        iterations = 0
         # Where cross-newton ends without a proof, the bound is rounding over a tiny ridge.
         method = "cross-newton" if self.method == "auto" and alpha > 0 else self.method
-
-        def slope(log_scale: float) -> float:
-            nonlocal iterations
-            sigma = spread * math.exp(log_scale)
-            model = self._model(data, "huber", alpha * sigma / data.total, delta=epsilon * sigma)
-            start = getattr(self, "result_", None) if iterations else None
-            problem = self._solved(data, model, start, method, (VALUE * self.tol) ** 2)
-            iterations += self.n_iter_
-            self.coef_ = problem.weights(self.result_)
-            self.intercept_ = float(problem.intercept(self.result_)[0])
-            self.scale_ = sigma
-            self._residuals = data.y - self._summed([t.X for t in data.tables])[:, 0]
-            ratio = np.minimum((self._residuals / sigma) ** 2, epsilon**2)
-            return 1.0 - float(weights @ ratio) / data.total
-
+        iterations, start = 0, None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of the scales that are tried
-            _root_of(slope)
+            for share in LEAST_SCALES:
+                least = share * (spread or 1.0)
+                model = self._model(data, "huber", alpha / data.total, delta=epsilon, least=least)
+                problem = self._solved(data, model, start, method, (VALUE * self.tol) ** 2)
+                start, iterations = self.result_, iterations + self.n_iter_
+                loss: Any = problem.agents[0].objective
+                scale = loss.z_part.fitted(np.asarray(self.result_.z))[1]
+                if scale > loss.z_part.least:
+                    break
+        self.n_iter_, self.scale_ = iterations, scale * problem.prediction_scale
         self._tell_unproved()
-        self.n_iter_ = iterations
-        self.outliers_ = np.abs(self._residuals) > epsilon * self.scale_
+        self.coef_ = problem.weights(self.result_)
+        self.intercept_ = float(problem.intercept(self.result_)[0])
+        residuals = data.y - self._summed([t.X for t in data.tables])[:, 0]
+        self.outliers_ = np.abs(residuals) > epsilon * self.scale_
         return self
-
-
-def _root_of(slope: Any) -> None:
-    """Evaluate the increasing ``slope`` at its root last; the smallest scale where it has none."""
-    known: dict[float, float] = {}
-
-    def seen(place: float) -> float:
-        if place not in known:
-            known[place] = slope(place)
-        return known[place]
-
-    high, low = 0.0, -1.0
-    if seen(high) < 0:
-        while seen(high + 1.0) < 0:
-            high += 1.0
-        low, high = high, high + 1.0
-    else:
-        while low > math.log(LEAST_SCALE) and seen(low) > 0:
-            high, low = low, min(low - 1.0, 2.0 * low + 4.0)  # small scales are the costly ones
-        if low <= math.log(LEAST_SCALE):
-            return
-    found = scipy.optimize.brentq(seen, low, high, xtol=SCALE_TOLERANCE, rtol=1e-14)
-    if found != next(reversed(known)):
-        slope(found)
 
 
 def l1_share(estimator: Any, value: Any) -> float:

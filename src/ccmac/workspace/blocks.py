@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 import numpy as np
@@ -33,19 +33,17 @@ def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: bool = False)
 
 
 def block_mean(
-    runtime: Runtime, own: Callable[[Array], Array], W: Array, beside: Array | None = None
+    runtime: Runtime, own: Callable[[Array], Iterable[Array]], W: Array, beside: Array | None = None
 ) -> tuple[Array, Array]:
     """Means over agents of their images of W (m x r), and of the rows ``beside``: one averaging.
 
-    ``own`` gives the images of some columns, shape (agents, m, columns).
+    ``own`` gives the images of some columns, (m, columns) agent by agent.
     """
     parts = [np.ascontiguousarray(W[:, k : k + PIECE]) for k in range(0, W.shape[1], PIECE)]
     rows = np.zeros((len(runtime.owned), 0)) if beside is None else beside
 
-    def flat(part: Array) -> Array:
-        return own(part).reshape(len(rows), -1)
-
-    [mean] = runtime.average_in_pieces(chain([rows], map(flat, parts)))
+    flat = (map(np.ravel, own(part)) for part in parts)
+    [mean] = runtime.average_in_pieces(chain([rows], flat))
     first = rows.shape[1]
     ends = first + np.cumsum([part.size for part in parts])[:-1]
     images = [piece.reshape(len(W), -1) for piece in np.split(mean[first:], ends - first)]

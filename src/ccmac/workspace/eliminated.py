@@ -17,6 +17,7 @@ Cost of knowing: one row of scalars, with the agents' declarations.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -223,13 +224,10 @@ class Eliminated:
             return np.asarray(A @ ((A.T @ W).T / H).T)
         return block_mean(self.runtime, self._own_images, W)[0] * self.problem.n
 
-    def _own_images(self, W: Array) -> Array:
+    def _own_images(self, W: Array) -> Iterator[Array]:
         """A_i H_i^{-1} A_i'W, agent by agent."""
-        rows = np.zeros((len(self.A.blocks), self.m, W.shape[1]))
-        for k, block in enumerate(self.A.blocks):
-            if block is not None:
-                rows[k] = block @ self._solves[k](block.T @ W)
-        return rows
+        for block, solve in zip(self.A.blocks, self._solves, strict=True):
+            yield np.zeros(W.shape) if block is None else block @ solve(block.T @ W)
 
 
 def _divided(diagonal: Array) -> Solve:

@@ -27,7 +27,7 @@ INNER = 1e-3  # of the first decrement: the span is minimised well enough for it
 STEPS = 30
 ARMIJO = 1e-4
 ALIKE = 1e-13
-SHORTEST = 1e-6
+TRIES = 60  # of one line search
 
 
 @dataclass(frozen=True)
@@ -131,15 +131,21 @@ class OnSpan:
             goal = INNER * fall if goal < 0 else goal
             if fall <= max(goal, SETTLED * float(c @ c)):
                 break
-            move, t = span.image(step) / h.beta, 1.0
-            while True:
+            move, t, low, high = span.image(step) / h.beta, 1.0, (0.0, -fall), (1.0, 0.0)
+            for _ in range(TRIES):
                 ahead, there = c + t * step, z + t * move
                 rise = h.value(there) + 0.5 * float(ahead @ ahead) - value
                 slope = h.slope(there)
-                flat = abs(float(self.gradient(span, ahead, slope) @ step)) <= 0.9 * fall
-                enough = rise <= -ARMIJO * t * fall or (rise <= ALIKE * abs(value) and flat)
-                if enough or t < SHORTEST:
+                along = float(self.gradient(span, ahead, slope) @ step)
+                flat = abs(along) <= 0.5 * fall
+                whole = t == 1.0 and (along <= 0.0 or rise <= -ARMIJO * fall)
+                if whole or (flat and rise <= ALIKE * abs(value)):
                     break
-                t *= 0.5
+                # The slope along the step increases: its root lies between low and high.
+                low, high = ((t, along), high) if along < 0 else (low, (t, along))
+                share = -low[1] / max(high[1] - low[1], 1e-300)
+                t = low[0] + min(max(share, 1e-3), 0.999) * (high[0] - low[0])
             c, z, value = ahead, there, value + rise
+            if fall <= ALIKE * abs(value):  # below what values tell: this step was the last
+                break
         return c

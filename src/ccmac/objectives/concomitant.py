@@ -1,0 +1,158 @@
+"""h(v) = min over sigma >= least, and b, of sum_j w_j sigma (1/2 + H((v_j + b - y_j) / sigma)).
+
+H(t) = t^2/2 up to epsilon, then linear: Huber's loss together with its scale. Term by term this is
+the perspective of a convex function, so jointly convex in (v, b, sigma), and h is convex. By the
+envelope theorem grad h = w clip(r / sigma, -epsilon, epsilon) at the minimisers; L is at most
+max w / least and mu = 0. Along (dv, db, dsigma) the second derivative is
+
+    sum_j (w_j / sigma) (dv_j + db - (r_j / sigma) dsigma)^2     over |r_j| <= epsilon sigma,
+
+so that h'' is what is left of dv beside the columns 1 and r/sigma in these weights (1 alone where
+sigma = least). Whoever knows the scores fits b and sigma alone, without a message.
+
+For one sigma the best b is where a sum of ramps crosses zero; in sigma the value then has the
+slope (1/2) sum_j w_j (1 - min(r_j^2/sigma^2, epsilon^2)), which increases, with its root below the
+standard deviation of v - y. Cost of h and of its gradient: some ten sorts of the residuals.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ccmac.errors import InputError
+from ccmac.inputs import Array, nonnegative, positive, real_vector
+from ccmac.objectives.function import Function
+from ccmac.objectives.piecewise import crossing
+
+STEPS = 200
+RESOLVED = 1e-15
+DEPENDENT = 1e-14  # share of r/sigma beside 1 that is rounding
+
+
+class ConcomitantHuber(Function):
+    """Huber's loss of v - y with its scale (at least ``least``), and an intercept if asked for."""
+
+    capabilities = frozenset({"gradient"})
+    arguments = ("y", "epsilon", "least", "weight", "intercept")
+
+    def __init__(
+        self, y: Any, epsilon: float = 1.35, least: float = 1e-3, weight: Any = 1.0,
+        intercept: bool = True,
+    ) -> None:  # fmt: skip
+        self.y = real_vector("ConcomitantHuber, y", y)
+        self.epsilon = positive("ConcomitantHuber, epsilon", epsilon)
+        if self.epsilon < 1:
+            raise InputError(
+                f"ConcomitantHuber, epsilon: is {epsilon}; below 1 the scale has no minimum"
+            )
+        self.least = positive("ConcomitantHuber, least", least)
+        self.intercept = bool(intercept)
+        if np.ndim(weight) == 0:
+            self.weight: Any = nonnegative("ConcomitantHuber, weight", weight)
+        else:
+            self.weight = real_vector("ConcomitantHuber, weight", weight)
+        fits = np.shape(self.weight) in ((), self.y.shape)
+        if not fits or (np.asarray(self.weight) < 0).any():
+            raise InputError(
+                "ConcomitantHuber, weight: give one number, or one for each y, not negative"
+            )
+        self._w: Array = np.broadcast_to(self.weight, self.y.shape).astype(np.float64)
+
+    @property
+    def size(self) -> int:
+        """One score for each y."""
+        return len(self.y)
+
+    def constants(self, size: int) -> tuple[float, float]:
+        """(max w / least, 0)."""
+        return float(self._w.max(initial=0.0)) / self.least, 0.0
+
+    def lipschitz_at(self, size: int) -> float:
+        """epsilon |w|."""
+        return self.epsilon * float(np.linalg.norm(self._w))
+
+    def fitted(self, v: Array) -> tuple[float, float]:
+        """(b, sigma) of the minimum."""
+        r, total = v - self.y, float(self._w.sum())
+        if not total:
+            return 0.0, self.least
+        mean = float(self._w @ r) / total if self.intercept else 0.0
+        high = math.sqrt(float(self._w @ (r - mean) ** 2) / total)
+        if not high > self.least:
+            return self._offset(r, self.least), self.least
+        low, sigma = self.least, high
+        if self._rise(r, low)[0] >= 0:
+            return self._offset(r, low), low
+        for _ in range(STEPS):
+            slope, bend = self._rise(r, sigma)
+            low, high = (sigma, high) if slope < 0 else (low, sigma)
+            # Newton's step in log sigma, inside the bracket.
+            ahead = sigma * math.exp(-slope / bend) if 0 < abs(slope) < bend else sigma
+            if slope and not low < ahead < high:
+                ahead = math.sqrt(low * high)
+            done = abs(ahead - sigma) <= RESOLVED * sigma or high - low <= RESOLVED * high
+            sigma = ahead
+            if done:
+                break
+        return self._offset(r, sigma), sigma
+
+    def _offset(self, r: Array, sigma: float) -> float:
+        """The best b for one sigma."""
+        if not self.intercept:
+            return 0.0
+        reach, height = self.epsilon * sigma, 2.0 * self.epsilon * self._w
+        return crossing(-r - reach, -r + reach, height, -0.5 * float(height.sum()))
+
+    def _rise(self, r: Array, sigma: float) -> tuple[float, float]:
+        """Slope of the minimum over b in sigma, and sigma times its second derivative."""
+        t = (r + self._offset(r, sigma)) / sigma
+        inside = np.abs(t) <= self.epsilon
+        w, t_in = self._w[inside], t[inside]
+        slope = 0.5 * float(self._w @ (1.0 - np.minimum(t**2, self.epsilon**2)))
+        bend, mass = float(w @ t_in**2), float(w.sum())
+        if self.intercept and mass > 0:
+            bend -= float(w @ t_in) ** 2 / mass
+        return slope, bend
+
+    def offset(self, v: Array) -> Array:
+        """b, one entry."""
+        return np.array([self.fitted(v)[0]])
+
+    def value_at(self, v: Array) -> float:
+        b, sigma = self.fitted(v)
+        r, reach = v + b - self.y, self.epsilon * sigma
+        clipped = np.clip(r, -reach, reach)
+        return float(self._w @ (0.5 * sigma + clipped * (r - 0.5 * clipped) / sigma))
+
+    def gradient_at(self, v: Array) -> Array:
+        """w clip(r / sigma)."""
+        b, sigma = self.fitted(v)
+        return self._w * np.clip((v + b - self.y) / sigma, -self.epsilon, self.epsilon)
+
+    def gram(self, v: Array, E: Array) -> Array:
+        """E h''(v) E' for rows E."""
+        b, sigma = self.fitted(v)
+        t = (v + b - self.y) / sigma
+        inside = np.abs(t) <= self.epsilon
+        root = np.sqrt(self._w[inside] / sigma)
+        weighted = E[:, inside] * root
+        free = [np.ones_like(t)] * self.intercept + [t] * (sigma > self.least)
+        for column in _orthonormal([c[inside] * root for c in free]):
+            weighted -= np.outer(weighted @ column, column)
+        return np.asarray(weighted @ weighted.T)
+
+
+def _orthonormal(columns: list[Array]) -> list[Array]:
+    """The same span, without what is rounding of earlier ones."""
+    found: list[Array] = []
+    for column in columns:
+        rest = column
+        for q in found:
+            rest = rest - (rest @ q) * q
+        length = float(np.linalg.norm(rest))
+        if length > DEPENDENT * float(np.linalg.norm(column)):
+            found.append(rest / length)
+    return found
