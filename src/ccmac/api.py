@@ -194,7 +194,7 @@ def run_on(
     observed = reference is not None
     weights_only = observed and not hasattr(reference, "x")
     request = Request(
-        float(tol), x0, z0, observed, float(tol) if observed else float(tol) ** 2,
+        float(tol), x0, z0, observed, float(tol) if observed else float(tol) * float(tol),
         (1.0, 0.0) if weights_only else (1.0, 1.0), costs or Costs(), seed,
     )  # fmt: skip
     return Run(work, asked, request, reference, warm_start)

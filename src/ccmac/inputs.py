@@ -59,11 +59,9 @@ def real_vector(where: str, value: Any, *, infinite: bool = False) -> Array:
         array = array[None]
     if array.ndim != 1:
         raise InputError(f"{where}: has shape {array.shape}; a vector has one dimension")
-    if infinite:
-        if np.isnan(array).any():
-            raise InputError(f"{where}: has entries that are NaN; clean the data")
-    else:
-        _check_finite(where, array)
+    if infinite and np.isnan(array).any():
+        raise InputError(f"{where}: has entries that are NaN; clean the data")
+    _check_finite(where, array[np.isfinite(array)] if infinite else array)
     return array
 
 

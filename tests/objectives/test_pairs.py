@@ -134,6 +134,8 @@ def test_every_function_is_in_the_table() -> None:
     assert kinds == set(KINDS.values()) - {Separable, Limited}
 
 
+# Some versions of Clarabel doubt their last digits; that both agree is what is tested.
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
 @pytest.mark.parametrize("second", TABLE)
 def test_claims_and_results(second: str) -> None:
     names = list(TABLE)

@@ -17,7 +17,7 @@ def fail(error: BaseException, rank: int = 1) -> list[int]:
     codes: list[int] = []
     with (
         pytest.raises(type(error)),
-        failure.aborting(codes.append, rank, range(2, 4)),
+        failure.aborting(codes.append, rank, range(2, 4), alone=False),
     ):
         raise error
     return codes
@@ -49,6 +49,13 @@ def test_a_bug_tells_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_leaving_together_is_no_failure() -> None:
     codes: list[int] = []
-    with pytest.raises(SystemExit), failure.aborting(codes.append, 0, None):
+    with pytest.raises(SystemExit), failure.aborting(codes.append, 0, None, alone=False):
         raise SystemExit(1)
     assert codes == []
+
+
+def test_nobody_waits_for_a_process_that_is_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    codes: list[int] = []
+    with pytest.raises(InputError), failure.aborting(codes.append, 0, None, alone=True):
+        raise InputError("b is empty")
+    assert (codes, capsys.readouterr().err) == ([], "")

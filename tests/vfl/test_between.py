@@ -198,6 +198,8 @@ def test_one_party_alone_is_scikit_learn() -> None:
         train(Agreement(parties=("shop",)), table, y, runtime)
     with pytest.raises(InputError, match="one party each"):
         train(Agreement(parties=("lab", "shop")), table, y, runtime)
+    with pytest.raises(InputError, match="join = 'outer'; take 'strict' or 'inner'"):
+        train(Agreement(parties=("lab",), join="outer"), table, y, runtime)
 
 
 def _own(party: str, frame: pd.DataFrame) -> Any:

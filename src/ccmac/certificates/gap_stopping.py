@@ -57,7 +57,7 @@ class GapStop(Stopping):
 
     def check(self, iteration: Judged, state: Any, count: int) -> Check:
         """Quick, then tight if near."""
-        self._next = max(count + 1, math.ceil(CHECK_AGAIN * count))
+        self._next = math.ceil(CHECK_AGAIN * count)
         quick = self.prover.quick_gap(state)
         if quick is None:
             return Check(math.nan, False)

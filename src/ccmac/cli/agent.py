@@ -14,6 +14,7 @@ import typer
 from ccmac.cli.kept import keep_here, told_rescue, tried
 from ccmac.cli.options import AsJson, fitted, print_json
 from ccmac.cli.solve import exit_code
+from ccmac.errors import InputError
 from ccmac.methods.registry import parse
 from ccmac.network import Network, as_network
 from ccmac.problem import Agent, Problem
@@ -141,11 +142,15 @@ def _report(asked: Owner, result: Result, place: Path | None, as_json: bool) -> 
 def keys(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are written.")],
     *,
-    agents: Annotated[int, typer.Option("--agents", min=1, help="How many agents.")] = 0,
+    agents: Annotated[
+        int, typer.Option("--agents", min=0, max=owner.LARGEST["agents"], help="How many agents.")
+    ] = 0,
     name: Annotated[
         list[str] | None, typer.Option("--name", help="A certificate for this name; repeatable.")
     ] = None,
-    days: Annotated[int, typer.Option("--days", min=1, help="How long they are good.")] = DAYS,
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=36500, help="How long they are good.")
+    ] = DAYS,
 ) -> None:
     """Make a small authority and certificates, for a trial.
 
@@ -153,5 +158,7 @@ def keys(
     and authority.crt.
     """
     names = [*(f"agent-{i}" for i in range(agents)), *(name or [])]
+    if not names:
+        raise InputError("keys: for whom? give --agents N, or --name NAME")
     for path in make_keys(directory, names, days):
         typer.echo(str(path))

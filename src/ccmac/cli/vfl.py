@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -51,6 +51,18 @@ class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: list[str] = []
     patience: float = 60.0
     wait: float = 600.0
+
+
+class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``model.json``: a row of ``coef`` for each column, an entry of it for each score."""
+
+    format: Literal["ccmac-vfl-party"]
+    version: Literal[1]
+    party: str
+    columns: list[str]
+    coef: list[list[float]]
+    offset: list[float]
+    classes: list[str | int | float | bool]
 
 
 class Me(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,11 +112,13 @@ def sum_scores(file: File) -> None:
     if me.new is None:
         raise InputError(f'{file}: names no table of new rows; add new = "FILE"')
     with connected(file, me) as runtime:
-        model = read_model(generations.current(file.parent / me.out, MODEL))
+        model = read_model(place := generations.current(file.parent / me.out, MODEL))
+        if model.party != me.party:
+            raise InputError(f"{place}: is the model of another party, {shown(model.party)}")
         table, _ = read_own(file, me, me.new, columns=list(model.columns))
         rows, scores = predict(me.agreement, model, table, runtime)
         place = file.parent / me.out / PREDICTIONS
-        atomic_write(place, _table(["key"], rows.keys, scores, _classes(me, model, scores)))
+        atomic_write(place, _table(["key"], rows.keys, scores, _classes(model, scores)))
     typer.echo(f"party {me.party}: {len(scores)} predictions in {place}")
 
 
@@ -113,6 +127,8 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
     """One party, one process: MPI, or links between owners. An error here ends the run of all."""
     if me.party not in me.parties:
         raise InputError(f"{file}: party {shown(me.party)} is not in its own list of parties")
+    if len({*me.parties}) < len(me.parties):
+        raise InputError(f"{file}: parties: a name is there twice; give each its own")
     network = as_network(me.model.network, len(me.parties))
     averaging = by_name(network, me.model.averaging)
     if me.link is None:
@@ -123,7 +139,7 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
         return
     from ccmac.cli.agent import Owner
     from ccmac.runtime.owners import between_owners
-    from ccmac.storage.owner import Mine, Public
+    from ccmac.storage.owner import Mine, Public, checked_mine, checked_public
 
     link, number = me.link, {name: str(i) for i, name in enumerate(me.parties)}
     near = {number.get(name, name): place for name, place in link.neighbors.items()}
@@ -132,7 +148,7 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
         link.listen, near, patience=link.patience, wait=link.wait,
     )  # fmt: skip
     public = Public(len(me.parties), 0, 0, me.model.network, names=link.names)
-    asked = Owner(file, mine, public, network, averaging)
+    asked = Owner(file, checked_mine(file, mine), checked_public(file, public), network, averaging)
     with asked.links(None) as links:
         links.start()
         yield between_owners(links, network, asked.averaging)
@@ -159,6 +175,8 @@ def read_own(
                 frame = pd.read_parquet(stream)
             else:
                 frame = pd.read_csv(stream, dtype={me.key: str})
+                if not isinstance(frame.index, pd.RangeIndex):  # pandas shifts them all
+                    raise ValueError("rows have more cells than there are names of columns")
     except FileNotFoundError:
         raise InputError(
             f"{cut(str(path), 160)}: not found; it is the table of party {shown(me.party)}"
@@ -178,6 +196,8 @@ def read_own(
         frame = frame.drop(columns=me.label)
     wanted = columns or me.columns
     if wanted is not None:
+        if me.key in wanted:
+            raise InputError(f"{file}: the key {shown(me.key)} is among columns; take it out")
         for column in wanted:
             if column not in frame.columns:
                 raise InputError(
@@ -199,24 +219,23 @@ def _content(model: PartyModel) -> dict[str, Any]:
 def read_model(path: Path) -> PartyModel:
     """A file that ``ccmac vfl party`` wrote."""
     try:
-        found = loads(read_text(path, str(path), BYTES))
-        if found["format"] != "ccmac-vfl-party" or found["version"] != 1:
+        found = msgspec.convert(loads(read_text(path, str(path), BYTES)), Stored)
+        scores, names = len(found.offset), len(found.classes)
+        shape = len(found.columns), scores
+        coef = np.array(found.coef, dtype=np.float64).reshape(shape)
+        if scores == 0 or names not in (0, max(scores, 2)) or len(found.coef) != shape[0]:
             raise ValueError
-        coef, offset = (np.array(found[k], dtype=np.float64) for k in ("coef", "offset"))
-        columns, classes = found["columns"], found["classes"]
-        sound = isinstance(columns, list) and all(isinstance(c, str) for c in columns)
-        if not sound or not isinstance(classes, list) or offset.ndim != 1:
-            raise ValueError
-        if coef.shape != (len(columns), len(offset)) or not np.isfinite(coef).all():
-            raise ValueError
-        return PartyModel(str(found["party"]), tuple(columns), coef, offset, tuple(classes))
     except FileNotFoundError:
         raise InputError(f"{path}: not found; run ccmac vfl party first") from None
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except InputError:
+        raise
+    except ValueError:
         raise InputError(f"{path}: is not a model of ccmac vfl party") from None
+    offset, classes = np.array(found.offset), tuple(found.classes)
+    return PartyModel(found.party, tuple(found.columns), coef, offset, classes)
 
 
-def _classes(me: Me, model: PartyModel, scores: np.ndarray[Any, Any]) -> Any:
+def _classes(model: PartyModel, scores: np.ndarray[Any, Any]) -> Any:
     """The classes that the scores say, where their names are known."""
     if not model.classes:
         return None

@@ -15,12 +15,14 @@ from ccmac.power.areas import area_graph, partition
 from ccmac.power.grid import Grid, read_grid
 from ccmac.power.model import Ask, Model, Storage
 from ccmac.problem import Problem
+from ccmac.texts import shown
 
 DAY = np.array([
     0.67, 0.63, 0.60, 0.59, 0.59, 0.60, 0.74, 0.86, 0.95, 0.96, 0.96, 0.95,
     0.95, 0.95, 0.93, 0.94, 0.99, 1.00, 1.00, 0.96, 0.91, 0.83, 0.73, 0.63,
 ])  # fmt: skip
 """Demand by hours of a winter weekday over its peak (IEEE Reliability Test System)."""
+LONGEST = 8784  # hours of a leap year
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ def later(case: Dispatch, settings: Ask) -> Dispatch:
 def _settings(
     grid: Grid, hours: int, reserve: float, ramp: float | None, storage: Any, load: Any
 ) -> Ask:
-    whole("power: hours", hours, 1)
+    if whole("power: hours", hours, 1) > LONGEST:
+        raise InputError(f"power: hours = {shown(hours)}; give at most {LONGEST}, a year")
     if not 0 <= reserve < 1 or (ramp is not None and not ramp > 0):
         raise InputError("power: reserve must be a share from 0 to 1, ramp a positive share")
     day = np.ones(1) if hours == 1 else np.resize(DAY, hours)

@@ -72,7 +72,7 @@ class Distributed(Runtime):
 
     def guard(self) -> AbstractContextManager[None]:
         """End the whole job with one line naming this process and its agents on an error."""
-        return aborting(self.transport.abort, self.rank, self.owned)
+        return aborting(self.transport.abort, self.rank, self.owned, alone=self.alone)
 
     # -- rounds -----------------------------------------------------------------------------
     def _exchange(self, kind: str, sent: Sequence[Rows], received: Sequence[Rows]) -> None:

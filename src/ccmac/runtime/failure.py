@@ -42,16 +42,21 @@ def message(error: BaseException, rank: int, agents: range | None) -> str:
 
 
 @contextmanager
-def aborting(abort: Callable[[int], object], rank: int, agents: range | None) -> Iterator[None]:
+def aborting(
+    abort: Callable[[int], object], rank: int, agents: range | None, *, alone: bool
+) -> Iterator[None]:
     """End the job by ``abort(exit code)`` when the block raises; no rank is left waiting.
 
-    SystemExit passes: it is the way in which all ranks leave together.
+    SystemExit passes: it is the way in which all ranks leave together. So does every error of a
+    process that is ``alone``.
     """
     try:
         yield
     except SystemExit:
         raise
     except BaseException as error:
+        if alone:
+            raise
         if rank:
             time.sleep(GRACE_SECONDS)
         sys.stdout.flush()

@@ -43,7 +43,8 @@ NAP_SECONDS = (5e-5, 5e-3)  # at least, at most
 
 def guard(agents: range | None = None) -> AbstractContextManager[None]:
     """End the whole job with one line naming rank and agents if the block raises here."""
-    return aborting(_abort, MPI.COMM_WORLD.Get_rank(), agents)
+    world = MPI.COMM_WORLD
+    return aborting(_abort, world.Get_rank(), agents, alone=world.Get_size() == 1)
 
 
 class MpiTransport(Transport):

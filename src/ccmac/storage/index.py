@@ -21,7 +21,8 @@ from ccmac.texts import MEGABYTE, cut, open_file, read_bytes, shown
 
 INDEX = "checkpoint.json"
 FORMAT = "ccmac-checkpoint-3"
-BYTES = 1024 * MEGABYTE  # of an index: a million agents are a hundredth of that
+BYTES = 256 * MEGABYTE  # of an index, which has a line for each process
+MOST = 2**53  # of what is counted: processes tell it as a float
 STATE = re.compile(r"state-\d{6,}-\d{5,}\.bin")
 
 
@@ -122,7 +123,9 @@ def read_index(directory: str | Path, name: str = INDEX, *, apart: bool = False)
         raise damaged(folder, f"the checksum of {name} does not match")
     spans = [(part.start, part.stop) for part in index.parts]
     whole = [0, *(stop for _, stop in spans)] == [*(start for start, _ in spans), index.n]
-    if not (whole or apart) or min(index.iteration, index.generation) < 0:
+    if not all(0 <= count < MOST for count in (index.iteration, index.generation)):
+        raise damaged(folder, f"{name} counts beyond what a run can reach")
+    if not (whole or apart):
         raise damaged(folder, f"{name} does not list agents 0..{index.n - 1} once each")
     return index
 

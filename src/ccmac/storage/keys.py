@@ -8,15 +8,18 @@ neighbors expect, ``agent-3`` by default.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.storage.files import atomic_write
+from ccmac.texts import shown
 
 AUTHORITY = "authority"
 DAYS = 90
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 HINT = "install it with: pip install 'ccmac[owners]'"
 
 
@@ -32,6 +35,12 @@ def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[P
     except ImportError as error:
         raise InputError(f"certificates cannot be made ({error}); {HINT}") from None
 
+    for name in names:  # a plain name, for files as for certificates
+        if not NAME.fullmatch(name) or name == AUTHORITY or names.count(name) > 1:
+            raise InputError(
+                f"keys: the name {shown(name)} cannot be used; give different ones of at most 64 "
+                "letters, digits, dots and dashes"
+            )
     taken = [name for name in names if (directory / f"{name}.crt").exists()]
     if taken:
         raise InputError(f"{directory / taken[0]}.crt: is there already; choose another directory")

@@ -114,7 +114,11 @@ def load_agent(directory: Path) -> Agent:
 
 def read_public(path: Path) -> Public:
     """``public.toml``, checked."""
-    public = read_toml(path, Public)
+    return checked_public(path, read_toml(path, Public))
+
+
+def checked_public(path: Path, public: Public) -> Public:
+    """Sizes, tolerance and names that make sense."""
     for name, value, least in (
         ("agents", public.agents, 1),
         ("q", public.q, 0),
@@ -132,7 +136,11 @@ def read_public(path: Path) -> Public:
 
 def read_mine(path: Path) -> Mine:
     """``me.toml``, checked."""
-    mine = read_toml(path, Mine)
+    return checked_mine(path, read_toml(path, Mine))
+
+
+def checked_mine(path: Path, mine: Mine) -> Mine:
+    """Times that make sense."""
     for name in ("patience", "wait", "every"):
         if not 0 < getattr(mine, name) < float("inf"):
             raise InputError(f"{path}: {name} must be a positive number")

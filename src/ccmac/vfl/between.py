@@ -27,6 +27,8 @@ from ccmac.objectives import Intercept
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result
 from ccmac.runtime import Runtime
+from ccmac.texts import shown
+from ccmac.vfl.alignment import JOINS
 from ccmac.vfl.labels import encoded
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.tables import PartyTable, read_tables
@@ -159,13 +161,16 @@ def joined_rows(
 ) -> NDArray[np.int64]:
     """This party's rows that all have, in the order of their hashes: one row of hashes each."""
     names = agreement.parties
+    if agreement.join not in JOINS:
+        raise InputError(f"vfl: join = {shown(agreement.join)}; take 'strict' or 'inner'")
     if keys is None:
         raise InputError("vfl: the table has no keys; name the key column")
     own: dict[tuple[float, float], int] = {}
     for row, key in enumerate(keys.tolist()):
         name = _hashed(agreement.salt, key)
         if name in own:
-            raise InputError(f"vfl: the key {key!r} is there twice (rows {own[name]} and {row})")
+            rows = f"rows {own[name]} and {row}"
+            raise InputError(f"vfl: the key {shown(key)} is there twice ({rows})")
         own[name] = row
     counts = _told(runtime, [float(len(own))])[:, 0].astype(int)
     line = np.full(2 * int(counts.max()), -1.0)
@@ -183,8 +188,8 @@ def joined_rows(
         for who, keys_there in zip(names, held, strict=True):
             if len(keys_there) < len(every):
                 raise InputError(
-                    f"vfl: party {who!r} lacks {len(every - keys_there)} of the keys that others "
-                    'have; add the rows, or keep the common ones with join = "inner"'
+                    f"vfl: party {shown(who)} lacks {len(every - keys_there)} of the keys that "
+                    'others have; add the rows, or keep the common ones with join = "inner"'
                 )
     return np.array([own[name] for name in sorted(common)], dtype=np.int64)
 
@@ -214,8 +219,8 @@ def _place(agreement: Agreement, name: str, runtime: Runtime) -> int:
     me = runtime.owned[0]
     if name not in names or names.index(name) != me:
         raise InputError(
-            f"vfl: process {me} is party {names[me]!r} by the list of parties but its file says "
-            f"{name!r}; start the processes in the order of the list"
+            f"vfl: process {me} is party {shown(names[me])} by the list of parties but its file "
+            f"says {shown(name)}; start the processes in the order of the list"
         )
     return me
 
@@ -227,7 +232,8 @@ def _compare(agreement: Agreement, runtime: Runtime) -> None:
     if other is not None:
         names = agreement.parties
         raise InputError(
-            f"vfl: party {names[other]!r} has another [model] than {names[0]!r}; make them alike"
+            f"vfl: party {shown(names[other])} has another [model] than {shown(names[0])}; "
+            "make them alike"
         )
 
 

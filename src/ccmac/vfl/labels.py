@@ -51,7 +51,8 @@ def classified(loss: str, values: Any, keys: Any = None) -> tuple[Array, tuple[A
     """Classes in sorted order; two of them for the losses of a margin."""
     missing = [v is None or v != v for v in values.tolist()]  # noqa: PLR0124 (NaN)
     if any(missing):
-        row = missing.index(True) if keys is None else keys[missing.index(True)]
+        first = missing.index(True)
+        row = first if keys is None else np.asarray(keys).tolist()[first]
         raise InputError(f"vfl: y has NaN (a missing label) in row {shown(row)}; fill or drop it")
     if values.dtype.kind == "f" and np.isinf(values).any():
         raise InputError("vfl: y has infinity (inf) among its labels; clean them")
