@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import ccmac
 from ccmac.errors import InputError
 from ccmac.ledger import PHASES
+from ccmac.methods.interior import common
 from power.reference import clarabel, unique
 
 pytest.importorskip("pypower")
@@ -190,6 +191,27 @@ def test_the_command_refuses_in_one_line(
     told = capsys.readouterr()
     assert words in (told.err if code == 2 else told.out.replace("\n", " "))
     assert told.err.count("\n") == (code == 2)
+
+
+def test_many_independent_rows_are_solved_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As 24 hours by buses are: neither whitened nor dense, with the same rounds."""
+    case = ccmac.power.dc_opf("case30", hours=3, ramp=0.1, reserve=0.05)
+    before = rounds(solved(case))
+    factored: list[int] = []
+
+    def seen(K: Any) -> Any:
+        factored.append(K.shape[0])
+        return sparse(K)
+
+    sparse = common._sparse
+    monkeypatch.setattr(common, "ROWS", 60)
+    monkeypatch.setattr(common, "_sparse", seen)
+    result = solved(case)
+    assert factored
+    assert min(factored) >= case.problem.m
+    assert result.status == "optimal"
+    assert rounds(result) <= before
+    agrees(case, result)
 
 
 def test_warm_windows_take_a_third_of_the_cold_ones_rounds() -> None:

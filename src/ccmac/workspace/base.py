@@ -143,7 +143,7 @@ class Workspace:
         if self.stack is not None or isinstance(self.runtime.averaging, Masked):
             return False
         room = 1 if self.reduction is None else LIMITS_ROOM
-        return affordable(self.problem, self.curvature, room)
+        return affordable(self.problem, self.curvature, room, self.supports)
 
     @property
     def hides(self) -> bool:

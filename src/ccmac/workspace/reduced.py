@@ -35,7 +35,8 @@ from ccmac.workspace.supports import Packing, Supports
 FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
 SQUARES = 20_000_000  # sum of (d_i + q)^2: dense kernels and Hessians
-ROWS = 1_200  # of T: one dense decomposition
+ROWS = 1_200  # of T: one dense decomposition (a second); with inequalities and bounds
+MANY = 4_200  # as many (a minute): nothing else would do
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,17 @@ class Kernel:
         return cls(space, whole[:, space.rank :], point, angle)
 
 
-def affordable(problem: Problem, table: CurvatureTable, room: int = 1) -> bool:
-    """Whether T may be gathered: by the sizes that everybody knows.
-
-    ``room`` times as much in one message where nothing else would do.
-    """
+def affordable(
+    problem: Problem, table: CurvatureTable, room: int = 1, supports: Supports | None = None
+) -> bool:
+    """Whether T may be gathered, by sizes that all know; ``room`` > 1: nothing else would do."""
     m, q, r = problem.m, problem.q, table.r
     d, n = int(table.d.max(initial=0)), len(table.d)
-    floats = m * min(m, d) + m * (q + 1) + int(r.max(initial=0)) * (q + 1)
+    length = Packing(supports, n, m).length
+    floats = length * (min(length, d) + q + 1) + int(r.max(initial=0)) * (q + 1)
     squares = float(np.sum((table.d + q) ** 2))
     small = floats <= room * FLOATS and n * floats <= ALL_FLOATS and squares <= SQUARES
-    return small and m + int(r.sum()) <= ROWS
+    return small and m + int(r.sum()) <= (ROWS if room == 1 else MANY)
 
 
 class Reduced:
@@ -199,18 +200,14 @@ class Reduced:
 
     def _decompose(self, factors: Array, slack: float) -> None:
         """``slack``: how far rounding and the kernels' angles may have moved T."""
-        n, m, wide = factors.shape
-        r = len(self.D)
-        Bbar = self.Bbar.astype(np.float64)
-        coupled = np.hstack([factors.transpose(1, 0, 2).reshape(m, n * wide), Bbar])
-        shared = np.hstack([np.zeros((r, n * wide)), self.D])
+        (n, m, wide), (r, q) = factors.shape, self.D.shape
+        side = factors.transpose(1, 0, 2).reshape(m, n * wide)
+        coupled = np.hstack([side[:, np.any(side, axis=0)], self.Bbar.astype(np.float64)])
+        shared = np.hstack([np.zeros((r, coupled.shape[1] - q)), self.D])
         T = np.vstack([self.unit[:, None] * coupled, shared])
-        shape = T.shape
         if T.shape[0] < T.shape[1]:  # the same left vectors and singular values in a square
             T = np.asarray(np.linalg.qr(T.T, mode="r")).T
-        U, s, _ = (
-            np.linalg.svd(T, full_matrices=True) if T.size else (np.eye(m + r), np.zeros(0), 0)
-        )
+        U, s = np.linalg.svd(T)[:2] if T.size else (np.eye(m + r), np.zeros(0))
         top = float(s[0]) if s.size else 0.0
         cut = rank_cut(T.shape) * max(top, 1.0)
         self.rank = int(np.count_nonzero(s > cut)) if top > 0 else 0
@@ -218,7 +215,7 @@ class Reduced:
         dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
         kept = float(self.sigma[-1] / cut) if self.rank else np.inf
         self.near_cut = {"kept": kept, "dropped": dropped}
-        self._dropped = dropped * cut / max(top, 1.0), shape
+        self._dropped = dropped * cut / max(top, 1.0), (m + r, n * wide + q)
         self.frobenius = float(np.linalg.norm(T))
         self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else np.inf
 

@@ -2,7 +2,8 @@
 
 The summed matrix lives on (z, lambda), lambda the prices of all coupled rows in unit length; rows
 that depend on others are left out by whitening, lambda = combine mu (:class:`Reduced`), after the
-sum. The agents' flat directions xi and the entries of z fixed by equal bounds (prices phi) join:
+sum (many rows that are independent stay as they are: combine = 1). The agents' flat directions xi
+and the entries of z fixed by equal bounds (prices phi) join:
 
     [ S_zz + Theta_z   .            .    .  . ] [dz  ]
     [ combine'S_lz + Z  combine'S_ll combine   .    .  . ] [dmu ]
@@ -14,18 +15,24 @@ sum. The agents' flat directions xi and the entries of z fixed by equal bounds (
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array
 from ccmac.methods.interior.block import DELTA, RHO
+from ccmac.methods.interior.own import HELD
 from ccmac.methods.interior.sides import Newton, Sides
-from ccmac.workspace.reduced import Reduced
+from ccmac.workspace.reduced import ROWS, Reduced
 
 SHIFTS = (0.0, 1e-9, 1e-6, 1e-3)
+FULL = 0.1  # share of entries up to which a large matrix is sparse
 LEAST = 1e-3  # of RHO: with less, sums lose what a direction is judged by
 PIVOT = 1e-13  # share of its terms below which the pivot of tau is rounding
 
@@ -66,9 +73,12 @@ class Equations:
         self, reduced: Reduced, lower: Array, upper: Array, flats: list[tuple[Array, Array]]
     ) -> None:
         m, self.q, self.rank = len(reduced.unit), len(lower), reduced.rank
-        self.combine = reduced.U / reduced.sigma
+        self.plain = reduced.rank == len(reduced.U) > ROWS and reduced.condition <= HELD
+        self.combine: Any = reduced.U / reduced.sigma
+        if self.plain:
+            self.combine = sp.eye_array(reduced.rank, format="csr")
         self.top = self.combine[:m]
-        self.Z = (self.top.T * reduced.unit) @ reduced.Bbar.astype(np.float64)
+        self.Z = self.top.T @ (reduced.unit[:, None] * reduced.Bbar.astype(np.float64))
         self.Z = self.Z + self.combine[m:].T @ reduced.D
         self._reduced = reduced
         self.G = self.top.T @ np.hstack([G for G, _ in flats])
@@ -94,6 +104,11 @@ class Equations:
     def lam(self, mu: Array) -> Array:
         """Prices of the unit rows."""
         return np.asarray(self.top @ mu)
+
+    def mu_of(self, rows: Array) -> Array:
+        """mu with combine mu = ``rows``, as far as there is one."""
+        reduced = self._reduced
+        return rows if self.plain else np.asarray(reduced.sigma * (reduced.U.T @ rows))
 
     def told(self, dc: Array) -> Array:
         """What agents need of a common step: dz, dlambda, dtau."""
@@ -150,14 +165,16 @@ class Solver:
     """
 
     def __init__(self, K: Array, signs: Array) -> None:
-        self.K, self.row = K[:-1, :-1], K[-1, :-1]
-        self.lu = None
+        self.K: Any = K[:-1, :-1]
+        self.row = K[-1, :-1]
+        self.lu: Callable[[Array], Array] | None = None
+        many = len(signs) > ROWS and np.count_nonzero(self.K) <= FULL * self.K.size
+        if many:
+            self.K = sp.csc_array(self.K)
         for shift in SHIFTS if len(signs) else ():
-            shifted = self.K + shift * np.diag(signs)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
-                self.lu = scipy.linalg.lu_factor(shifted, check_finite=False)
-            if np.diag(self.lu[0]).all():
+            diagonal = sp.diags_array(shift * signs) if many else np.diag(shift * signs)
+            self.lu, regular = (_sparse if many else _dense)(self.K + diagonal)
+            if regular:
                 break
         self.along = self.inner(K[:-1, -1])
         self.pivot = float(K[-1, -1] - self.row @ self.along)
@@ -168,12 +185,28 @@ class Solver:
         """With one refinement."""
         if self.lu is None:
             return right
-        x = scipy.linalg.lu_solve(self.lu, right, check_finite=False)
-        left = right - self.K @ x
-        return np.asarray(x + scipy.linalg.lu_solve(self.lu, left, check_finite=False))
+        x = self.lu(right)
+        return np.asarray(x + self.lu(right - self.K @ x))
 
     def solve(self, right: Array) -> Array:
         """The common step."""
         first = self.inner(right[:-1])
         dtau = float(right[-1] - self.row @ first) / self.pivot if self.moves else 0.0
         return np.append(first - dtau * self.along, dtau)
+
+
+def _dense(K: Array) -> tuple[Callable[[Array], Array], bool]:
+    """(v -> K^{-1} v, whether K is regular)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
+        lu = scipy.linalg.lu_factor(K, check_finite=False)
+    solve = partial(scipy.linalg.lu_solve, lu, check_finite=False)
+    return solve, bool(np.diag(lu[0]).all())
+
+
+def _sparse(K: Any) -> tuple[Callable[[Array], Array], bool]:
+    """The same of a sparse K; where it is singular or not finite all of it becomes NaN."""
+    try:
+        return spla.splu(K).solve, True
+    except (RuntimeError, ValueError):
+        return lambda v: np.full_like(v, np.nan), False

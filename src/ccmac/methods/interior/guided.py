@@ -7,10 +7,11 @@ length t leaves 1 - t of them and
     M(t) = (1 - t)^2 ||linear part||^2 + sum_j (s_j(t) + u_j(t) - sqrt(...))^2
 
 is known from sums of one number a length. M falls along the step (De Luca, Facchinei and Kanzow,
-1996; Kanzow, 1996). The full step is taken at once: its matrix travels with M at all lengths, and
-only where a shorter one is needed is a matrix summed again. ``weight`` makes prices as large as
-slacks (the largest coupled price counts as 1), and mu falls with M; it keeps the equations regular
-where prices are not unique. A run that does not get there starts inside.
+1996; Kanzow, 1996). The full step is taken at once: its matrix and those of two shorter ones travel
+with M at all lengths, and only where a still shorter one is needed is a matrix summed again.
+``weight`` makes prices as large as slacks (the largest coupled price counts as 1). mu falls with M,
+less after short steps; it keeps the equations regular where prices are not unique. A run that does
+not get there starts inside.
 
 Beside it goes a second point, whose steps guess which bounds are active
 (:meth:`.sides.Exclusive.guessed`) and may lead anywhere: where few bounds change they end at the
@@ -19,8 +20,8 @@ first point.
 
 In a state on this way ``primal`` is the root of the linear part before the last step, ``gap`` that
 of M with mu = 0 and ``mu`` the smoothing; ``mu_next`` is that of the step to come.
-Cost: 1 averaging at the start; 2 local factorizations and 1 averaging a step, 2 where the last step
-was too long.
+Cost: 1 averaging at the start; 4 local factorizations and 1 averaging a step, 2 where the last step
+was far too long.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ from ccmac.methods.interior.settling import Lacking, Linearized
 from ccmac.methods.interior.sides import Exclusive, unbalanced
 from ccmac.methods.interior.state import Agents, InteriorState
 
-LENGTHS = np.array([1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 0.0])
+TRIED = (0.5, 0.2)  # lengths whose matrices travel with that of the full step
+RAISES = (3.0, 10.0)  # of mu there: a step that must be shortened was too bold
+LENGTHS = np.array([1.0, *TRIED, 0.1, 0.05, 0.02, 0.01, 0.0])
 GAIN = 1e-3  # share of the slope at 0 by which M must fall
-SHARE = 0.01  # mu over the mean square that M has a side
+SHARE = 0.1  # mu over the mean square that M has a side
 SHORT = 0.1  # a step shorter than this was jammed between kinks: mu is raised to all of that
 GUESSES = 5  # steps of the second point before it is put back
 STEPS = 20  # after so many it is tried no longer
@@ -56,7 +59,7 @@ def begun(agents: Agents, x: Array, z: Array, dual: Array, price: Array) -> Inte
     rows = np.zeros(len(reduced.U))
     m = len(reduced.unit)
     rows[:m] = unit * price[:m] / reduced.unit
-    mu, sides = reduced.sigma * (reduced.U.T @ rows), equations.sides
+    mu, sides = equations.mu_of(rows), equations.sides
     none, largest = np.zeros(sides.count), unit * float(np.abs(price[:m]).max(initial=0.0))
     common = Common(z, mu, np.zeros(len(equations.fixed)), sides.slack(z, 1.0), none, 1.0, 0.0)
     weight, lam = 1.0 / largest if largest > 0 else 1.0, equations.lam(mu)
@@ -89,13 +92,17 @@ def guided(agents: Agents, state: InteriorState) -> InteriorState | None:
         for p, d in zip(points, ways, strict=True)
     ]
     guess = _Guess.of(agents, state)
-    balanced = _balanced(agents, points, common, weight, mu)
-    linear, guessed = Linearized.at(agents, (balanced, riding), guess.told)
-    far = guess.far(guessed)
+    tried = [(points, common, mu)]
+    for t, f in zip(TRIED, RAISES, strict=True) if state.warm > 1 else ():
+        tried.append((_moved(points, ways, t - 1.0), common.moved(way, t - 1.0), f * mu))
+    sets = [(_balanced(agents, *at, weight), [np.zeros(0)] * len(points)) for at in tried]
+    sets[0] = sets[0][0], riding
+    *found, guessed = Linearized.at(agents, *sets, guess.told)
+    linear, far = found[0], guess.far(guessed)
     if far <= CLOSE:
         return guess.taken(guessed)
     count = max(float(linear.told[-1]) + equations.sides.count, 1.0)
-    square, share = state.gap**2, SHARE
+    square = state.gap**2
     if state.warm > 1:
         merits = linear.told[:-1].reshape(2, -1) + _merits(common, way, weight, state.mu)
         merits += ((1.0 - LENGTHS) * state.primal) ** 2
@@ -103,11 +110,13 @@ def guided(agents: Agents, state: InteriorState) -> InteriorState | None:
             return None
         chosen = _length(merits[0])
         square = float(merits[1, chosen])
-        if chosen:
+        if chosen < len(found):
+            linear, (points, common, mu) = found[chosen], tried[chosen]
+        else:
             share = SHARE if LENGTHS[chosen] >= SHORT else 1.0
             back, mu = LENGTHS[chosen] - 1.0, share * square / count
             points, common = _moved(points, ways, back), common.moved(way, back)
-            again = _balanced(agents, points, common, weight, mu), riding
+            again = _balanced(agents, points, common, mu, weight), riding
             (linear,) = Linearized.at(agents, again)
     newton = Exclusive.balanced(equations.sides, common.s, common.v, weight, mu)
     steps, step = linear.step(common, newton)
@@ -117,7 +126,7 @@ def guided(agents: Agents, state: InteriorState) -> InteriorState | None:
         *new, (steps, step), guess.moved(guessed) if goes_on else new,
         primal=float(np.sqrt(linear.far(common))), gap=float(np.sqrt(square)),
         count=state.count + 1, warm=state.warm + 1, weight=weight, mu=mu,
-        mu_next=(SHARE if share == SHARE else 0.1) * square / count,
+        mu_next=SHARE * square / count,
     )  # fmt: skip
 
 
@@ -136,7 +145,7 @@ class _Guess:
         """At the state's second point."""
         points, common = agents.guess(state)
         newtons = [
-            Exclusive.guessed(block.sides, p.s, p.v)
+            Exclusive.guessed(block.sides, p.s, p.v, state.weight)
             for block, p in zip(agents.blocks, points, strict=True)
         ]
         return cls(agents, state, points, common, _parts(agents, points, common, newtons))
@@ -155,8 +164,9 @@ class _Guess:
 
     def moved(self, linear: Linearized) -> tuple[list[OwnPoint], Common]:
         """One step on."""
-        newton = Exclusive.guessed(self.agents.equations.sides, self.common.s, self.common.v)
-        steps, step = linear.step(self.common, newton)
+        common, sides = self.common, self.agents.equations.sides
+        newton = Exclusive.guessed(sides, common.s, common.v, self.state.weight)
+        steps, step = linear.step(common, newton)
         return _moved(self.points, steps, 1.0), self.common.moved(step, 1.0)
 
     def taken(self, linear: Linearized) -> InteriorState:
@@ -176,7 +186,7 @@ def _moved(points: list[OwnPoint], steps: list[OwnPoint], length: float) -> list
 
 
 def _balanced(
-    agents: Agents, points: list[OwnPoint], common: Common, weight: float, mu: float
+    agents: Agents, points: list[OwnPoint], common: Common, mu: float, weight: float
 ) -> list[Elimination]:
     newtons = [
         Exclusive.balanced(block.sides, p.s, p.v, weight, mu)

@@ -30,7 +30,7 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 from ccmac.workspace.supports import Packing, bits, words
 
-COMMON = 1_200  # shared variables and coupled and shared rows: one dense system for everybody
+COMMON = 4_500  # shared variables and coupled and shared rows: one dense system for everybody
 OWN = 3_000  # an agent's unknowns, epigraphs included
 
 

@@ -110,9 +110,9 @@ class Exclusive(Newton):
     shift: Array
 
     @classmethod
-    def guessed(cls, sides: Sides, s: Array, v: Array) -> Exclusive:
-        """min(s, v) = 0: the bounds with s < v are active."""
-        active = s < v
+    def guessed(cls, sides: Sides, s: Array, v: Array, weight: float = 1.0) -> Exclusive:
+        """min(s, v) = 0: the bounds with s < weight v are active."""
+        active = s < weight * v
         theta = np.where(active, STIFF, 0.0)
         return cls(sides, s, v, np.zeros(len(s)), theta, np.where(active, -STIFF * s, -v))
 

@@ -27,6 +27,7 @@ TRIES = 3  # settling steps from an interior point
 MOST = 6  # and as many as long as
 GAINS = 0.1  # the bound falls to this share of the one before
 AGAIN_CLOSE = 1e-3  # times the gap at which that was tried in vain: the next time
+LESS = 0.1  # the same from a warm start
 FEASIBLE = 1.0  # share of the tolerance to which the equations are met before a proof is tried
 
 
@@ -41,15 +42,16 @@ class DualityStop(Stopping):
         crossing: Infeasibility | None = None,
     ) -> None:  # fmt: skip
         self.duality, self.goal, self.record, self.crossing = duality, goal, record, crossing
-        self._ray, self._close = RAY, FAR
+        self._ray, self._close, self._warm = RAY, FAR, guided.CLOSE
 
     def memory(self) -> dict[str, Any]:
-        """When a ray is looked at."""
-        return {"ray": self._ray, "close": self._close}
+        """When a ray is looked at, and when a proof is tried."""
+        return {"ray": self._ray, "close": self._close, "warm": self._warm}
 
     def recall(self, memory: dict[str, Any]) -> None:
         """As the stored run would."""
         self._ray, self._close = float(memory["ray"]), float(memory["close"])
+        self._warm = float(memory.get("warm", guided.CLOSE))
 
     def due(self, iteration: int) -> bool:
         """Always: a look at what is known costs nothing."""
@@ -61,8 +63,10 @@ class DualityStop(Stopping):
         if self.crossing is not None:
             return Check(math.nan, True, verdict=self.crossing)
         if state.warm:
-            ready = state.gap <= guided.CLOSE
-            return self._proof(iteration, state) if ready else Check(math.nan, False)
+            if state.gap > self._warm:
+                return Check(math.nan, False)
+            self._warm = LESS * state.gap
+            return self._proof(iteration, state)
         ratio = state.kappa / max(state.tau, 1e-300)
         if ratio >= self._ray:
             self._ray = AGAIN * ratio
