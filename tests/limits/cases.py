@@ -124,8 +124,9 @@ def reference(problem: ccmac.Problem) -> Reference:
         value += constant - g @ both
         if H.any():
             value += 0.5 * cp.quad_form(both, cp.psd_wrap(H))
-        coupled = coupled - agent.b + agent.A @ v
-        coupled = coupled + (0 if z is None or agent.B is None else agent.B @ z)
+        if problem.m:  # CVXPY 1.7 knows no matrix without rows
+            coupled = coupled - agent.b + agent.A @ v
+            coupled = coupled + (0 if z is None or agent.B is None else agent.B @ z)
         rules += _rules(agent.C, agent.c, agent.C_sense, v)
         rules += _rules(agent.D, agent.e, agent.D_sense, z)
         rules += _within(v, agent.lower, agent.upper)
