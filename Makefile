@@ -22,6 +22,9 @@ endif
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
+# Tests and demos start many processes: what one has compiled, the others load.
+unexport PYTHONDONTWRITEBYTECODE
+
 # mpiexec of the mpich wheel lives here.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 

@@ -8,8 +8,9 @@ count of the ledger. Solvers that CVXPY knows get the CC-MAC form
 
     minimize 1/(2N) ||z - y||^2 + lambda/2 ||w||^2   subject to   sum_i X_i w_i = z
 
-compiled beforehand (its time is not counted), at their default accuracy; beside the ratio stands
-the distance of their weights from the solution.
+and the joined one, ||X w - y||^2 in place of ||z - y||^2 and no z, both compiled beforehand (its
+time is not counted), at their default accuracy; beside the ratio stands the distance of their
+weights from the solution.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ times, medians of {repeat} in turn; another machine gives others. Counts are exa
 ## The whole solve over solvers of the joined table
 
 lsqr: SciPy's, atol = btol = 1e-9. Ridge: scikit-learn's, solver lsqr, tol 1e-9. MB: sent by the
-busiest agent.
+busiest agent. Setup: what `ccmac.plan` takes of the solve's process time.
 
 {ridge}
 
 ## General solvers over the whole solve
 
-On the CC-MAC form with z, through CVXPY, compilation apart, at their default accuracy; in brackets
-the relative distance of their weights from the solution.
+Through CVXPY, compilation apart, at their default accuracy: on the CC-MAC form with z, and on the
+joined one without; in brackets the relative distance of their weights from the solution.
 
 {general}
 
@@ -111,20 +112,22 @@ def against_ridge(names: Sequence[str], repeat: int) -> Iterator[list[str]]:
         model = Ridge(alpha=LAMBDA * len(y), fit_intercept=False, solver="lsqr", tol=1e-9)
         matrix = sp.csr_matrix(X)
         bare = partial(lsqr, A, right, damp=LAMBDA**0.5, atol=1e-9, btol=1e-9)
-        times = in_turn([certified(problem, network), bare, partial(model.fit, matrix, y)], repeat)
+        works = [certified(problem, network), partial(ccmac.plan, problem, network)]
+        times = in_turn([*works, bare, partial(model.fit, matrix, y)], repeat)
         ledger = ccmac.solve(problem, network, tol=1e-6, progress=False).ledger
         rounds = " + ".join(str(ledger.of(phase)["rounds"]) for phase in PHASES)
         yield [
             found.name,
             str(n),
-            *(f"{times[0] / theirs:.1f}" for theirs in times[1:]),
+            *(f"{times[0] / theirs:.1f}" for theirs in times[2:]),
+            f"{times[1] / times[0]:.0%}",
             rounds,
             f"{ledger.total('bytes') / 1e6:.1f}",
         ]
 
 
 def against_general(names: Sequence[str], repeat: int) -> Iterator[list[str]]:
-    """Solvers of the CC-MAC form over our certified solve."""
+    """Solvers of both forms over our certified solve."""
     import cvxpy as cp
 
     for name in names:
@@ -132,20 +135,26 @@ def against_general(names: Sequence[str], repeat: int) -> Iterator[list[str]]:
         X, y = sp.csr_array(found.X), found.y
         exact, ours = solution(X, y), certified(ccmac.vfl.problem(X, y, n), ccmac.Network.ring(n))
         w, z = cp.Variable(X.shape[1]), cp.Variable(X.shape[0])
-        loss = cp.sum_squares(z - y) / (2 * len(y)) + LAMBDA / 2 * cp.sum_squares(w)
-        stated = cp.Problem(cp.Minimize(loss), [X @ w == z])
-        cells = [found.name]
-        for solver in GENERAL:
-            if solver not in cp.installed_solvers():
-                cells.append("not installed")
-                continue
-            compiled, chain, inverse = stated.get_problem_data(solver, solver_opts={})
-            theirs = partial(chain.solve_via_data, stated, compiled)
-            long, short = in_turn([theirs, ours], repeat)
-            stated.unpack_results(theirs(), chain, inverse)
-            off = np.linalg.norm(np.asarray(w.value) - exact) / np.linalg.norm(exact)
-            cells.append(f"{long / short:.1f} ({off:.0e})")
-        yield cells
+        ridge = LAMBDA / 2 * cp.sum_squares(w)
+        coupled = cp.sum_squares(z - y) / (2 * len(y)) + ridge
+        joined = cp.sum_squares(X @ w - y) / (2 * len(y)) + ridge
+        forms = {
+            "CC-MAC": cp.Problem(cp.Minimize(coupled), [X @ w == z]),
+            "joined": cp.Problem(cp.Minimize(joined)),
+        }
+        for form, stated in forms.items():
+            cells = [f"{found.name}, {form}"]
+            for solver in GENERAL:
+                if solver not in cp.installed_solvers():
+                    cells.append("not installed")
+                    continue
+                compiled, chain, inverse = stated.get_problem_data(solver, solver_opts={})
+                theirs = partial(chain.solve_via_data, stated, compiled)
+                long, short = in_turn([theirs, ours], repeat)
+                stated.unpack_results(theirs(), chain, inverse)
+                off = np.linalg.norm(np.asarray(w.value) - exact) / np.linalg.norm(exact)
+                cells.append(f"{long / short:.1f} ({off:.0e})")
+            yield cells
 
 
 def drawn(rows: int, columns: int, filled: float) -> tuple[Any, np.ndarray]:
@@ -153,6 +162,14 @@ def drawn(rows: int, columns: int, filled: float) -> tuple[Any, np.ndarray]:
     random = np.random.default_rng(rows + columns)
     X = sp.random_array((rows, columns), density=filled, format="csr", rng=random)
     return X, X @ random.standard_normal(columns) + 0.1 * random.standard_normal(rows)
+
+
+def processor() -> str:
+    """The model, where Linux tells it."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())
 
 
 def growth(repeat: int) -> Iterator[list[str]]:
@@ -195,14 +212,22 @@ def page(names: Sequence[str], repeat: int) -> str:
         )
     )
     ridge = table(
-        ["data", "agents", "over lsqr", "over Ridge", "rounds: setup + solve + monitor", "MB"],
+        [
+            "data",
+            "agents",
+            "over lsqr",
+            "over Ridge",
+            "setup",
+            "rounds: setup + solve + monitor",
+            "MB",
+        ],
         against_ridge(names, repeat),
     )
     few = min(repeat, 3)
     general = table(["data", *(s.title() for s in GENERAL)], against_general(names, few))
     grown = table(["what grows", "sizes", "time, first = 1", "exponent"], growth(few))
     return PAGE.format(
-        repeat=repeat, machine=platform.machine(), versions=versions, ridge="\n".join(ridge),
+        repeat=repeat, machine=processor(), versions=versions, ridge="\n".join(ridge),
         general="\n".join(general), grown="\n".join(grown),
     )  # fmt: skip
 

@@ -2,14 +2,14 @@
 
     python tests/mutants.py --modules certificates linalg --count 60 --seed 3
 
-Mutants replace a comparison, an operator, a number or a sign, drop a term or a call, or return an
-argument instead of what a function computes (``mutation.py``). The tests are collected once; each
-mutant is a forked process in which one function has changed code: nothing is written. The tests
-that enter the changed block run, quick ones first, until one fails or ``--budget`` is spent. Which
-tests enter which block, and their time, is kept in ``--map``: the first run makes it, later ones
-add new tests and files that were changed. A mutant that nobody notices is printed with its line,
-unless ``mutants-equivalent.txt`` lists it with the reason why it changes nothing. Exit status 1
-when fewer than ``--wanted`` of the others are killed.
+Mutants replace a comparison, an operator, a number, a key or a sign, drop a term, a call or an
+argument, or return something else than a function computes (``mutation.py``). The tests are
+collected once; each mutant is a forked process in which one function has changed code: nothing is
+written. The tests that enter the changed block run, quick ones first, until one fails or
+``--budget`` is spent. Which tests enter which block, and their time, is kept in ``--map``: the
+first run makes it, later ones add new tests and files that were changed. A mutant that nobody
+notices is printed with its line, unless ``mutants-equivalent.txt`` lists it with the reason why it
+changes nothing. Exit status 1 when fewer than ``--wanted`` of the others are killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from mutation import HITS, KEYS, PACKAGE, ROOT, Loader, Mutant, change, mutants
+from mutation import HITS, KEYS, PACKAGE, ROOT, Loader, Mutant, change, living, mutants
 
 DEFAULT = ("certificates", "linalg", "workspace/reduced.py", "methods")
 AREAS = (
@@ -184,6 +184,7 @@ class Session:
 
     def _try_all(self) -> int:
         asked, listed = self.asked, equivalent()
+        living()
         killed = survivors = equal = 0
         begun = time.monotonic()
         for mutant in self.every[asked.first :]:

@@ -9,19 +9,22 @@ import importlib.abc
 import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "ccmac"
-COMPARED = {
+NEGATED = {
     ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
+EDGES = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 OPERATED = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
-    ast.FloorDiv: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.Div, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+    ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.MatMult: ast.Add,
 }  # fmt: skip
 NEUTRAL = ("float", "int", "bool", "tuple", "list", "asarray", "ascontiguousarray", "cast")
 HITS = bytearray(1 << 17)  # of the blocks that were entered, numbered as in KEYS
@@ -49,7 +52,12 @@ class Mutant:
         place = f"{self.module} {around[-1].name}" if around else self.module
         if isinstance(node, ast.FunctionDef):
             return f"{place}: {self.kind}"
-        return f"{place}: {ast.unparse(node)} -> {ast.unparse(changed)}"
+        shown = node
+        while isinstance(shown, ast.Constant | ast.UnaryOp):  # with what stands around it
+            shown = next(p for p in ast.walk(tree) if shown in ast.iter_child_nodes(p))
+        before = ast.unparse(shown).strip().splitlines()[0]
+        after = ast.unparse(_Put(node, changed).visit(shown)).strip().splitlines()[0]
+        return f"{place}: {before} -> {after}"
 
     def tree(self, source: str) -> ast.Module:
         """The changed module."""
@@ -78,9 +86,12 @@ def _places(tree: ast.Module) -> list[ast.AST]:
             if name in ("annotation", "returns", "decorator_list", "type_params"):
                 continue
             for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.keyword) and child.arg == "strict":
+                    continue  # of a zip: it speaks up only where something else is wrong
                 if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr | ast.Raise):
                     out.append(child)
-                    walk(child)
+                    if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
+                        walk(child)
 
     walk(tree)
     return out
@@ -88,38 +99,88 @@ def _places(tree: ast.Module) -> list[ast.AST]:
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """(kind, the node changed) for everything that can be done to one node."""
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARED:
-        new = copy.copy(node)
-        new.ops = [COMPARED[type(node.ops[0])](), *node.ops[1:]]
-        yield "comparison", new
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATED:
-        new_op = copy.copy(node)
-        new_op.op = OPERATED[type(node.op)]()
-        yield "operator", new_op
-        if isinstance(node.op, ast.Add | ast.Sub):
-            yield "second term dropped", node.left
-            if isinstance(node.op, ast.Add):
-                yield "first term dropped", node.right
-        elif isinstance(node.op, ast.Mult):
-            yield "first factor dropped", node.right
-    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
-        yield "addition dropped", ast.copy_location(ast.Pass(), node)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
-        yield "sign dropped", node.operand
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        yield "number", ast.copy_location(ast.Constant(node.value * 2 + (node.value == 0)), node)
-    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        name = node.func.id if isinstance(node.func, ast.Name) else name
-        if name not in NEUTRAL and not isinstance(node.args[0], ast.Starred | ast.GeneratorExp):
-            yield "call dropped", node.args[0]
-    if isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
+    if isinstance(node, ast.Compare | ast.BoolOp | ast.BinOp | ast.UnaryOp | ast.AugAssign):
+        yield from _operations(node)
+    elif isinstance(node, ast.Constant):
+        yield from _constants(node)
+    elif isinstance(node, ast.Call):
+        yield from _calls(node)
+    elif isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"):
+        yield "nothing returned", ast.copy_location(ast.Return(ast.Constant(None)), node)
+    elif isinstance(node, ast.Break | ast.Continue):
+        other = ast.Continue if isinstance(node, ast.Break) else ast.Break
+        yield "break", ast.copy_location(other(), node)
+    elif isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
         names = [a.arg for a in node.args.args if a.arg not in ("self", "cls")]
         if names:
             new_def = copy.copy(node)
             given = ast.Return(ast.Name(names[0], ast.Load()))
             new_def.body = [*node.body[:-1], ast.copy_location(given, node.body[-1])]
             yield "argument returned", new_def
+
+
+def _operations(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Other comparisons and operators, terms and signs left out."""
+    if isinstance(node, ast.Compare):
+        for kind, others in (("comparison", NEGATED), ("edge", EDGES)):
+            for k, op in enumerate(node.ops):
+                if type(op) in others:
+                    new = copy.copy(node)
+                    new.ops = [*node.ops[:k], others[type(op)](), *node.ops[k + 1 :]]
+                    yield f"{kind} {k}", new
+    elif isinstance(node, ast.BoolOp):
+        new_bool = copy.copy(node)
+        new_bool.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield "and, or", new_bool
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
+        yield "sign dropped", node.operand
+    elif isinstance(node, ast.AugAssign):
+        if type(node.op) in OPERATED:
+            new_aug = copy.copy(node)
+            new_aug.op = OPERATED[type(node.op)]()
+            yield "operator", new_aug
+        yield "change dropped", ast.copy_location(ast.Pass(), node)
+        yield "set", ast.copy_location(ast.Assign([node.target], node.value), node)
+    elif isinstance(node, ast.BinOp) and type(node.op) in OPERATED:
+        new_op = copy.copy(node)
+        new_op.op = OPERATED[type(node.op)]()
+        yield "operator", new_op
+        if isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+            yield "second dropped", node.left
+        if isinstance(node.op, ast.Add | ast.Mult):
+            yield "first dropped", node.right
+
+
+def _constants(node: ast.Constant) -> Iterator[tuple[str, ast.AST]]:
+    """Other numbers, truths and texts."""
+    value = node.value
+    others: dict[object, str] = {}
+    if isinstance(value, bool):
+        others = {not value: "truth"}
+    elif isinstance(value, int | float):
+        others = {value * 2 + (value == 0): "number doubled", value + 1: "number plus one"}
+    elif isinstance(value, str) and " " not in value:  # words for readers are left alone
+        others = {f"XX{value}XX": "text"}
+    for other, kind in others.items():
+        yield kind, ast.copy_location(ast.Constant(other), node)
+
+
+def _calls(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
+    """A call, or one of its arguments, left out."""
+    if len(node.args) + len(node.keywords) > 1:
+        if node.args:
+            new = copy.copy(node)
+            new.args = node.args[:-1]
+            yield "argument dropped", new
+        for k in (k for k, word in enumerate(node.keywords) if word.arg != "strict"):
+            new = copy.copy(node)
+            new.keywords = [*node.keywords[:k], *node.keywords[k + 1 :]]
+            yield f"keyword {k} dropped", new
+    elif len(node.args) == 1:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        name = node.func.id if isinstance(node.func, ast.Name) else name
+        if name not in NEUTRAL and not isinstance(node.args[0], ast.Starred | ast.GeneratorExp):
+            yield "call dropped", node.args[0]
 
 
 def _functions(body: Sequence[ast.AST], inside: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -197,6 +258,17 @@ def _changed_code(code: CodeType) -> Iterator[CodeType]:
                 yield from _changed_code(constant)
 
 
+@cache
+def living() -> dict[str, list[FunctionType]]:
+    """The functions of the process, by files; looked for once, before anything is forked."""
+    found: dict[str, list[FunctionType]] = {}
+    for f in gc.get_objects():
+        if isinstance(f, FunctionType):
+            found.setdefault(f.__code__.co_filename, []).append(f)
+    gc.freeze()  # so that a collection in a fork does not copy the memory
+    return found
+
+
 def change(mutant: Mutant) -> bool:
     """Put the changed code into the function; False where only a new import can do it."""
     if not mutant.block:
@@ -205,11 +277,10 @@ def change(mutant: Mutant) -> bool:
     code = compile(mutant.tree(Path(path).read_text()), path, "exec")
     new = {(c.co_qualname, c.co_firstlineno): c for c in _changed_code(code)}
     name, done = mutant.block.split(":")[1], False
-    for f in gc.get_objects():
-        if isinstance(f, FunctionType) and f.__code__.co_filename == path:
-            key = (f.__code__.co_qualname, f.__code__.co_firstlineno)
-            if key[0] == name and key in new:
-                if f.__code__.co_freevars != new[key].co_freevars:
-                    return False
-                f.__code__, done = new[key], True
+    for f in living().get(path, []):
+        key = (f.__code__.co_qualname, f.__code__.co_firstlineno)
+        if key[0] == name and key in new:
+            if f.__code__.co_freevars != new[key].co_freevars:
+                return False
+            f.__code__, done = new[key], True
     return done

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NEEDED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-    "dependencies"
-]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"].values()
+NEEDED = sorted(
+    {name for names in (PROJECT["dependencies"], *EXTRAS) for name in names if "[" not in name}
+)
 LOCK = (ROOT / "requirements" / "lock.txt").read_text(encoding="utf-8")
 
 

@@ -66,6 +66,7 @@ def test_shown_values_do_not_unfold() -> None:
 def test_nearest_names() -> None:
     assert nearest("rinf", ["ring", "path"]) == "did you mean 'ring'?"
     assert nearest("zzz", ["ring", "path"]) == "take one of ring, path"
+    assert len(nearest("zzz", ["a" * 5000, "b" * 5000])) < 6 * SHOWN
 
 
 def test_files_are_read_up_to_a_limit(tmp_path: Path) -> None:

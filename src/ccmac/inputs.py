@@ -20,6 +20,7 @@ from ccmac.texts import shown
 Array = NDArray[np.float64]
 LARGEST = 1e50
 """Of an entry: its fourth power, which bounds of curvature form, is still a number."""
+FLAG = (bool, np.bool_)
 
 
 def is_sparse(value: Any) -> bool:

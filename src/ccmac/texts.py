@@ -53,7 +53,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """``did you mean 'ring'?`` for a misspelled name, else the known ones."""
     names = list(known)
     close = difflib.get_close_matches(name[:SHOWN], names, n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else f"take one of {', '.join(names)}"
+    if close:
+        return f"did you mean {shown(close[0])}?"
+    return f"take one of {cut(', '.join(names), 5 * SHOWN)}"
 
 
 def is_file(path: str | Path) -> bool:
@@ -100,9 +102,12 @@ def read_bytes(stream: BinaryIO, limit: int) -> bytes:
     Piece by piece: asked for everything at once, a stream makes room for all of the limit.
     """
     found = bytearray()
-    while len(found) <= limit and (more := stream.read(min(MEGABYTE, limit + 1 - len(found)))):
-        found += more
-    return bytes(found)
+    try:
+        while len(found) <= limit and (more := stream.read(min(MEGABYTE, limit + 1 - len(found)))):
+            found += more
+        return bytes(found)
+    except MemoryError:
+        raise OSError(errno.ENOMEM, "holds more than fits into the memory") from None
 
 
 def read_text(path: Path, what: str, limit: int) -> str:
@@ -132,8 +137,8 @@ def loads(text: str) -> Any:
             text, parse_constant=_refuse, parse_float=_finite, parse_int=_whole,
             object_pairs_hook=_distinct,
         )  # fmt: skip
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
+    except (RecursionError, MemoryError):
+        raise ValueError("is nested too deeply, or needs more memory than there is") from None
 
 
 def _refuse(text: str) -> NoReturn:

@@ -23,8 +23,26 @@ DEEP = (35, 46)  # 2^-35 .. 2^-45: beyond what a bound can stand, above what rou
 @family
 def near_deep(random: Random, seed: int) -> Draft:
     """Rows of C, of D or of the coupled equation that differ by 2^-35 .. 2^-45 only."""
-    draft, t = base(random, p=1, r=1), float(2.0 ** -int(random.integers(*DEEP)))
-    i, kind = int(random.integers(draft.n)), seed % 3
+    return _near_rows(random, base(random, p=1, r=1), DEEP, seed % 3)
+
+
+@family
+def near_flat(random: Random, seed: int) -> Draft:
+    """The same, 2^-10 .. 2^-45, where F is flat in some entries and may lie far below F*."""
+    draft = base(random, p=1, r=1)
+    price = integers(random, draft.m)
+    for i, d in enumerate(draft.d):
+        bent = (random.random(d + draft.q) < 0.5).astype(float)
+        own, shared = integers(random, 1) @ draft.C[i], integers(random, 1) @ draft.D[i]
+        draft.H[i] = np.diag(bent)
+        draft.g[i] = bent * integers(random, d + draft.q, top=9)
+        draft.g[i] += np.concatenate([price @ draft.A[i] + own, price @ draft.B[i] + shared])
+    return _near_rows(random, draft, (10, 46), seed % 3)
+
+
+def _near_rows(random: Random, draft: Draft, exponents: tuple[int, int], kind: int) -> Draft:
+    """One row more in C, in D or in the coupled equation, nearly a combination of the others."""
+    t, i = float(2.0 ** -int(random.integers(*exponents))), int(random.integers(draft.n))
     if kind == 0:
         draft.C[i] = near(random, draft.C[i], t)
     elif kind == 1:

@@ -195,11 +195,11 @@ def _judge_solution(exact: Exact, result: Any, verdict: Verdict) -> None:
 
 
 def _small_gap(exact: Exact, u: fmpq_mat, tol: float) -> bool:
-    """What the tolerance means without strong convexity: a gap and a violation."""
+    """What the tolerance means without strong convexity: F near F* and a violation."""
     value = exact.value(u)
     gap = float(value - exact.value(exact.solution))
     allowed = tol * max(1.0, abs(float(value))) * (1 + 1e-9)
-    return gap <= allowed and exact.violation(u) <= tol * max(1.0, norm(exact.equilibrated[1]))
+    return abs(gap) <= allowed and exact.violation(u) <= tol * max(1.0, norm(exact.equilibrated[1]))
 
 
 def _judge_numbers(exact: Exact, result: Any, u: fmpq_mat, verdict: Verdict) -> None:

@@ -45,7 +45,7 @@ def test_the_numbers_of_a_fall(agent: Bounded) -> None:
     size = np.abs(G) @ np.abs(u) + 0.5 * np.abs(u).sum()
     expected = [
         G @ u - 0.5 * np.abs(u).sum(), np.sum((H @ u) ** 2), (C[0] @ x / 5) ** 2,
-        agent.room * size, x @ x, math.sqrt(14.0),
+        agent.room * size, x @ x, math.sqrt(14.0), np.linalg.norm(H @ u) / np.linalg.norm(H),
     ]  # fmt: skip
     assert numbers == pytest.approx(expected, rel=1e-12, abs=0.0)
     assert 8 * EPS < agent.room < 64 * EPS
@@ -64,12 +64,13 @@ def test_the_numbers_of_a_contradiction(agent: Bounded) -> None:
     assert (far, on_z, local, bounds) == (0.0, 6.0, 1.0, 5.0)
     assert room == pytest.approx(agent.room * (10 + 14 + 10), abs=0.0)
     sizes = np.array([2.0 + 3.0, 4.0 + 4.0, 6.0])
-    assert noise == pytest.approx(
-        agent.room_long * np.linalg.norm(sizes) + EPS * 5.0, rel=1e-12, abs=0.0
-    )
-    # Nothing bounds the second entry from below.
+    assert noise == pytest.approx(agent.room_long * np.linalg.norm(sizes), rel=1e-12, abs=0.0)
+    # Nothing bounds the second entry from below: its rounding counts.
     found = agent.contradiction(np.array([4.0]), np.array([1.0]))
     assert found.scalars[:2] == pytest.approx([7 * 2 - 7 * 4 - 10, 4.0**2])
+    sizes = np.array([4.0 + 3.0, 8.0 + 4.0, 12.0])
+    expected = agent.room_long * np.linalg.norm(sizes) + EPS * 4.0
+    assert found.scalars[2] == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
 def test_the_numbers_of_a_gap(agent: Bounded) -> None:
@@ -84,7 +85,7 @@ def test_the_numbers_of_a_gap(agent: Bounded) -> None:
     slope = H @ u - G + agent.R[0].T @ steady
     r = slope[:2] + A[0] * 0.5 + C[0] * -0.25
     on_z = slope[2:] + B[0] * 0.5
-    base, value, far, noise, room, size_z, moved, off, violation = found.scalars
+    base, value, far, noise, room, size_z, moved, off, near, paid, violation = found.scalars
     assert value == pytest.approx(u @ H @ u / 2 - G @ u + 0.5 * np.abs(u).sum())
     bound = np.array([2.0 if r[0] > 0 else math.nan, 5.0 if r[1] < 0 else math.nan])
     held = np.isfinite(bound)
@@ -96,11 +97,12 @@ def test_the_numbers_of_a_gap(agent: Bounded) -> None:
     assert found.vector == pytest.approx(np.append(A @ x + B @ z - 7, on_z))
     assert (size_z, moved) == pytest.approx((abs(on_z[0]), 1.25))
     assert (off, violation) == pytest.approx((misfit**2, abs(misfit) / 5 / 2))
+    assert (near, paid) == pytest.approx(((misfit / 5) ** 2, -0.25 * misfit))
     # What rounding may have changed: sizes of all terms of the slope, and of the base.
     sizes = np.abs(H) @ np.abs(u) + np.abs(G) + np.abs(agent.R[0]).T @ np.abs(steady)
     sizes[:2] += np.abs(A[0]) * 0.5 + np.abs(C[0]) * 0.25
     sizes[2:] += B[0] * 0.5
-    expected = agent.room_long * np.linalg.norm(sizes) + EPS * np.linalg.norm(r)
+    expected = agent.room_long * np.linalg.norm(sizes) + EPS * np.linalg.norm(r[~held])
     assert noise == pytest.approx(expected, rel=1e-12, abs=0.0)
     bend = u @ H @ u / 2 - G @ u
     size = np.abs(steady) @ np.abs(agent.R[0] @ np.eye(3)) @ np.abs(u) + abs(value) + abs(bend)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from ccmac.certificates import certifier as certifier_module
 from ccmac.certificates.certifier import GRADIENT_EPS, SHARE, Certifier, below
 from ccmac.certificates.error_bound import Dual, distance_bound
 from ccmac.inputs import Array
@@ -158,6 +159,22 @@ def test_a_repair_ends_on_the_equations_nearby() -> None:
     assert repaired == pytest.approx(nearest, abs=1e-10)
 
 
+def test_a_repair_ends_where_rounding_of_a_point_of_its_size_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """FLOOR (1 + ||w||) of distance is left alone, more is removed."""
+    c = case(2)
+    across = np.linalg.pinv(c.K)[:, 0]
+    away = 7.0 * np.linalg.svd(c.K)[2][-1]  # along the equations
+    for share, left in ((0.9, True), (1.1, False)):
+        w = c.solution + away + 1e-3 * across
+        distance = float(np.linalg.norm(c.K.T @ (c.K @ w - c.v))) / c.system.interval.low
+        monkeypatch.setattr(
+            certifier_module, "FLOOR", distance / share / (1 + float(np.linalg.norm(w)))
+        )
+        assert (Certifier(c.realized).repair(w) is w) is left
+
+
 def test_no_equations() -> None:
     c = case(0)
     c.system.empty = True
@@ -169,6 +186,31 @@ def test_no_equations() -> None:
     bound = certifier.tight(look, 1e-6)
     assert bound.infeasibility == 0.0
     assert bound.stationarity == pytest.approx(np.linalg.norm(c.H @ c.solution - c.g))
+
+
+def test_a_dual_state_that_was_read_must_lie_in_the_range() -> None:
+    """What lies outside may spoil the bound by a tenth of the tolerance, or be rounding."""
+    c = case(1)
+    certifier, none = Certifier(c.realized), np.zeros((1, 0))
+    before = dict(c.realized.space.runtime.ledger.of("solve"))
+    inside, out = c.K.T @ np.array([1.0, -2.0, 0.5]), np.linalg.svd(c.K)[2][-1]
+    spoils = 0.1 * 1e-3 * MU / c.realized.error_scale
+    for share, good in ((0.0, True), (0.9, True), (1.1, False)):
+        dual = Dual(inside + share * spoils * out, none)
+        assert certifier.verified(c.solution, dual, 1e-3) is good
+    # Of a large state rounding is the larger.
+    for share, good in ((0.9, True), (1.1, False)):
+        large = 1e6 * inside
+        off = share * 1e-11 * float(np.linalg.norm(large)) * out
+        assert certifier.verified(c.solution, Dual(large + off, none), 1e-12) is good
+    # Without p it is -grad Phi, which lies in the range at the solution alone.
+    assert certifier.verified(c.solution, Dual(None, none), 1e-3)
+    assert not certifier.verified(c.solution + out, Dual(None, none), 1e-3)
+    assert not certifier.verified(c.solution, Dual(np.full(10, math.inf), none), 1e-3)
+    assert dict(c.realized.space.runtime.ledger.of("solve")) == before
+    c.system.empty = True
+    assert certifier.verified(c.solution, Dual(0.9 * spoils * out, none), 1e-3)
+    assert not certifier.verified(c.solution, Dual(1.1 * spoils * out, none), 1e-3)
 
 
 # -- an interval that is wrong -------------------------------------------------------------------

@@ -16,7 +16,8 @@ from ccmac.certificates.duality import Duality, Prices
 from ccmac.certificates.explicit import ExplicitProof
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.share import NUMBERS, Heard
-from ccmac.linalg.nystrom import Shifted
+from ccmac.linalg.extended import norm
+from ccmac.linalg.nystrom import Columns, Shifted
 from ccmac.linalg.ranks import Doubt
 from ccmac.objectives import Box, Quadratic
 from ccmac.realizations.base import Images
@@ -57,7 +58,15 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> Duality:
         agent.room, agent.room_long = COARSE / 16, COARSE / 32
     found.x0, found.z0 = np.full(4, 0.25), np.array([0.5, -0.5])
     monkeypatch.setattr(duality, "EPS", COARSE / 2)
+    monkeypatch.setattr(duality, "EPS_LONG", COARSE / 8)
     return found
+
+
+def rounding_on_z(r_z: Any, scaled: Any, spread: float) -> float:
+    """Of the agents' sum, of the sum over two shared rows in the long format, of r_z[1] itself."""
+    terms = np.abs(r_z - scaled.T @ DELTA) + np.abs(scaled).T @ np.abs(DELTA)
+    own = COARSE / 2 * abs(r_z[1])
+    return float(COARSE * spread + 2 * 3 * COARSE / 8 * np.linalg.norm(terms) + own)
 
 
 PRICES = Prices(Y, DELTA, KAPPA, [np.zeros(0), np.zeros(0)])
@@ -67,7 +76,10 @@ def test_the_gap_counts_all_agents_and_all_rounding(bounded: Duality) -> None:
     unit = bounded.reduced.unit_D
     scaled, right = unit[:, None] * np.vstack(D), unit * np.concatenate(D_RIGHT)
     assert unit.tolist() in ([1.0, 0.25], [0.5, 0.25])
+    ledger, units = bounded.work.ledger, ("gradients", *"ABC")
+    before = [ledger[unit] for unit in units]
     found, said = bounded.gap(np.concatenate(X), Z, PRICES)
+    assert [ledger[unit] - old for unit, old in zip(units, before, strict=True)] == [1, 2, 2, 2]
     base = value = far2 = spread = moved2 = 0.0
     misfit, r_z, violations = np.zeros(1), scaled.T @ DELTA, []
     for i in range(2):
@@ -94,7 +106,7 @@ def test_the_gap_counts_all_agents_and_all_rounding(bounded: Duality) -> None:
     base += COARSE * (
         np.abs(away).sum() + np.abs(DELTA) @ (np.abs(scaled) @ np.abs(Z) + np.abs(right))
     )
-    noise = COARSE * spread + COARSE * np.linalg.norm(np.abs(scaled).T @ np.abs(DELTA))
+    noise = rounding_on_z(r_z, scaled, spread)
     for i, agent in enumerate(bounded.agents):  # (number by number in test_bounded.py)
         start = np.array([0.25, 0.25, *bounded.z0])
         numbers = agent.gap(X[i], Z, start, Y, KAPPA[i], np.zeros(0)).scalars
@@ -126,6 +138,29 @@ def test_the_gap_counts_all_agents_and_all_rounding(bounded: Duality) -> None:
         assert prices.consensus[i] == pytest.approx(left - own + np.array([held, 0.0]))
 
 
+def test_how_far_below_the_optimum_a_violation_may_have_led(bounded: Duality) -> None:
+    """Onto the local rows by ``near``, then along the others; F bends by L at most on the way."""
+    bounded.reduced = Fake(unit=np.array([0.5]), least=0.25, doubt=Doubt.NONE)  # type: ignore[assignment]
+    misfit, off = np.array([-6.0]), np.array([4.0])
+    expected = 0.1 + (5.0 + math.sqrt(2.0) * 0.1) / 0.25
+    assert bounded._distance(misfit, off, 0.1) == pytest.approx(expected)
+    bounded.work.curvature = Fake(quadratic=True, L=np.array([2.0, 3.0]))  # type: ignore[assignment]
+    assert bounded._below(0.7, 0.3, 2.0) == pytest.approx(0.7 + 2.0 * (0.3 + 5.0))
+    bounded.work.curvature.quadratic = False
+    assert bounded._below(0.7, 0.3, 2.0) == 0.0
+    bounded.reduced.doubt = Doubt.OPINION
+    assert bounded._below(0.7, 0.3, 2.0) == INF
+    bounded.reduced.least = 0.0
+    assert bounded._distance(misfit, off, 0.1) == INF
+
+
+def test_prices_of_shared_rows_by_agents(bounded: Duality) -> None:
+    bounded.work.curvature = Fake(r=np.array([1.0, 2.0, 1.0]))  # type: ignore[assignment]
+    bounded.reduced = Fake(unit_D=np.array([1.0, 0.5, 0.25, 2.0]))  # type: ignore[assignment]
+    found = bounded._by_agent(np.array([8.0, 8.0, 8.0, 8.0]))
+    assert [v.tolist() for v in found] == [[8.0], [4.0, 2.0], [16.0]]
+
+
 def test_violations_are_those_of_unit_rows(bounded: Duality) -> None:
     """Rows 0.5 long, right-hand sides of 2 and 0.5 beside 3 and 0.5."""
     for size, e, worst in ((4.0, 3.0, (2.0, 3.0)), (1.0, 0.5, (4.0, 9.0))):
@@ -144,8 +179,11 @@ def test_a_contradiction_counts_all_agents_and_all_rounding(
         return True
 
     monkeypatch.setattr(duality, "claimed", claim)
+    ledger = bounded.work.ledger
+    before = [ledger[unit] for unit in "ABC"]
     found = bounded.contradiction(PRICES, 17.0)
     assert found is not None
+    assert [ledger[unit] - old for unit, old in zip("ABC", before, strict=True)] == [1, 1, 1]
     unit = bounded.reduced.unit_D
     scaled, right = unit[:, None] * np.vstack(D), unit * np.concatenate(D_RIGHT)
     value = -right @ DELTA
@@ -170,7 +208,7 @@ def test_a_contradiction_counts_all_agents_and_all_rounding(
         r_z, spread = r_z + B[i].T @ Y, spread + np.linalg.norm(B[i].T @ Y)
     held = r_z[0] * (-2.0 if r_z[0] > 0 else 4.0)
     value, room = value + held, room + COARSE * abs(held)
-    noise += COARSE * spread + COARSE * np.linalg.norm(np.abs(scaled).T @ np.abs(DELTA))
+    noise += rounding_on_z(r_z, scaled, spread)
     assert seen == [pytest.approx((value - room, math.sqrt(far2 + r_z[1] ** 2) + noise, 17.0))]
     assert (found.value, found.defect) == pytest.approx((value, seen[0][1]))
     assert found.z_bounds == pytest.approx([r_z[0], 0.0])
@@ -181,9 +219,13 @@ def test_a_contradiction_counts_all_agents_and_all_rounding(
 def test_a_fall_counts_all_that_ends_it(bounded: Duality, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any direction within the bounds, were its defects allowed."""
     monkeypatch.setattr(duality, "REACH", 0.0)
+    monkeypatch.setattr(duality, "FLAT", math.inf)
     x, z = np.array([3.0, -1.0, 2.0, 2.0]), np.array([0.0, -2.0])
+    ledger = bounded.work.ledger
+    before = [ledger[unit] for unit in "ABC"]
     found = bounded.fall(x, z)
     assert found is not None
+    assert [ledger[unit] - old for unit, old in zip("ABC", before, strict=True)] == [1, 1, 1]
     length = math.sqrt(9 + 1 + 4 + 4 + 4)
     assert np.concatenate(found.x) * length == pytest.approx(x)
     assert found.z * length == pytest.approx(z)
@@ -205,6 +247,11 @@ def test_a_fall_counts_all_that_ends_it(bounded: Duality, monkeypatch: pytest.Mo
     assert bounded.fall(0 * x, 0 * z) is None
     monkeypatch.setattr(duality, "REACH", 0.0)
     assert bounded.fall(-x, -z) is None  # that is a rise
+    # So does curvature, however little, if it is more than rounding.
+    curved = sum(norm(H[i] @ pairs[i]) / norm(H[i]) for i in range(2)) / length
+    for factor, there in ((0.99, False), (1.01, True)):
+        monkeypatch.setattr(duality, "FLAT", factor * curved)
+        assert (bounded.fall(x, z) is not None) is there
     bounded.reduced.doubt = Doubt.OPINION
     assert bounded.fall(x, z) is None
 
@@ -510,10 +557,29 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
     assert said.size == pytest.approx(math.sqrt(169.0 + 9.0))
 
 
+@pytest.mark.parametrize("common", [True, False])
+def test_slopes_in_z_are_summed_unless_all_know_them(common: bool) -> None:
+    found = ExplicitProof.__new__(ExplicitProof)
+    charged: list[Any] = []
+    known: Any = Fake(
+        common=common, slopes=lambda z: np.array([[3.0, 4.0], [0.0, 1.0]]),
+        slope=lambda z: np.array([6.0, 8.0]),
+    )  # fmt: skip
+    found.explicit, found.problem = known, Fake(n=2)  # type: ignore[assignment]
+    found.work = Fake(ledger=Fake(charge=lambda **units: charged.append(units)))  # type: ignore[assignment]
+    found.runtime = Fake(  # type: ignore[assignment]
+        common=lambda v: v, combine=lambda rows: [r.mean(axis=0, keepdims=True) for r in rows]
+    )
+    slopes, slope, size = found._slopes(np.zeros(2))
+    assert slopes.tolist() == [[3.0, 4.0], [0.0, 1.0]]
+    assert (slope.tolist(), size) == (([6.0, 8.0], 10.0) if common else ([3.0, 5.0], 6.0))
+    assert charged == [{"gradients": 1}]
+
+
 def test_a_proof_is_made_where_there_is_hope() -> None:
     """The error over gap / sqrt(mu), at most at first, then as it was proved."""
-    errors = [3.0, 0.5]
-    point = np.zeros(1), np.full((1, 1), 8.0)
+    errors = [3.0, 1.0]
+    point = np.zeros(1), np.array([[4.8, 6.4]])  # of length 8
     iteration: Any = Fake(point=lambda state: point)
     part: Any = Fake(norm=3.0, explicit=Fake(beta=-4.0), mu=0.25)
     part.at = lambda x: explicit.Proved(*point, errors.pop(0), 0.0, 0.0, 10.0, *[np.zeros(0)] * 3)
@@ -527,30 +593,30 @@ def test_a_proof_is_made_where_there_is_hope() -> None:
     assert (check.bound, check.done) == (3.0, False)
     assert stop.memory()["ratio"] == pytest.approx(3.0 * 0.5 / 0.319)
     check = stop.final(iteration, None)
-    assert (check.bound, check.done) == (0.5, True)
+    assert (check.bound, check.done) == (1.0, True)  # 0.1 * 10, just so
     stop.recall({"ratio": 2.0})
     assert stop.memory() == {"ratio": 2.0}
 
 
 # -- a price alone ---------------------------------------------------------------------------------
-PLAIN = Shifted(np.zeros((2, 0)), np.zeros((0, 0)), 1.0, 0.0)
+PLAIN = Shifted(Columns(), np.zeros((0, 0)), 1.0, 0.0)
 
 
 def test_many_agents_in_one_pass_say_what_each_would(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rounding of r is counted with all agents' columns, which are more."""
     for name in ("EPS", "EPS_LONG"):
         monkeypatch.setattr(dual_bound, name, COARSE)
-    random, d, n = np.random.default_rng(0), [2, 2], 2
-    A, H, g = (random.standard_normal(s) for s in ((2, 4), 4, 4))
-    x, price, b = (random.standard_normal(s) for s in (4, 2, (2, 2)))
+    random, d, n = np.random.default_rng(0), [2, 2, 2], 3
+    A, H, g = (random.standard_normal(s) for s in ((2, 6), 6, 6))
+    x, price, b = (random.standard_normal(s) for s in (6, 2, (3, 2)))
     agents = {
         i: Fake(A=A[:, 2 * i : 2 * i + 2], b=b[i], objective=Fake(value=lambda x, z: float(x @ x)))
         for i in range(n)
     }
     parts: Any = Fake(
         problem=Fake(agents=agents, n=n), m=2, whole=None, g_x=g, b=b,
-        space=Fake(d=d, count=n, x_size=4, x_of=lambda x, k: x[2 * k : 2 * k + 2]),
-        parts=[(H[:2], g[:2]), (H[2:], g[2:])],
+        space=Fake(d=d, count=n, x_size=6, x_of=lambda x, k: x[2 * k : 2 * k + 2]),
+        parts=list(zip(np.split(H, 3), np.split(g, 3), strict=True)),
         lengths_of_blocks=np.array([np.linalg.norm(agents[i].A) for i in range(n)]),
     )  # fmt: skip
     bound = DualBound(parts, PLAIN)
@@ -558,7 +624,7 @@ def test_many_agents_in_one_pass_say_what_each_would(monkeypatch: pytest.MonkeyP
     parts.whole = Fake(H=H, A=A)
     together = bound._all(x, np.zeros(1), price)
     assert together[:, [0, 1, 3]] == pytest.approx(alone[:, [0, 1, 3]])
-    assert together[:, 2] == pytest.approx(alone[:, 2] * (4 + n + 4) / (2 + n + 4))
+    assert together[:, 2] == pytest.approx(alone[:, 2] * (6 + n + 4) / (2 + n + 4))
 
 
 def test_the_metric_loses_what_rounding_may_have_added(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -708,7 +774,7 @@ def test_a_price_alone_counts_the_rounding_of_every_sum(monkeypatch: pytest.Monk
     )  # fmt: skip
     monkeypatch.setattr(DualBound, "_all", lambda self, x, z, price: None)
     monkeypatch.setattr(DualBound, "_prices", lambda self, z, price: None)
-    four = Shifted(np.zeros((2, 0)), np.zeros((0, 0)), 4.0, 0.0)
+    four = Shifted(Columns(), np.zeros((0, 0)), 4.0, 0.0)
     found = DualBound(parts, four).at(np.array([0.0, 6.0]), np.array([8.0, 0.0]), 5.0)
     off, rho = 4 * COARSE * (3 + 2), 4 * COARSE * (8 + 2 * 6) + 3 * COARSE * 5
     error = (math.hypot(3.0, 2.0) + off) / 2 / 0.5 + 2 * rho / 0.25
@@ -740,6 +806,13 @@ def test_rows_without_weight_are_measured_by_the_curvature(S: float, top: float)
     said = inside._best(blocks, (5.0, 0.0), (0.0, 0.0, 0.0))
     sigma2 = max(S, 0.0) + 1e-6 / (top * 1e-12) / 1.1
     assert said == pytest.approx(1 / (1 / 5.0 + 1 / sigma2), rel=1e-6)
+
+
+def test_rows_with_weights_add_to_the_curvature() -> None:
+    """S + G'(W + eps)^{-1}G / 1.1, eps nearly nothing: 2 + (1/1 + 4/4) / 1.1."""
+    blocks = np.array([[2.0]]), np.array([[1.0], [2.0]]), np.diag([1.0, 4.0])
+    said = inside._best(blocks, (5.0, 0.0), (0.0, 0.0, 0.0))
+    assert said == pytest.approx(1 / (1 / 5.0 + 1 / (2 + 2 / 1.1)), rel=1e-6)
 
 
 # -- several processes that round differently ------------------------------------------------------

@@ -9,9 +9,10 @@ import pytest
 
 from ccmac import Agent, Network, Problem
 from ccmac.certificates import conflicts
-from ccmac.certificates.conflicts import Conflicts
+from ccmac.certificates.conflicts import Conflicts, contradiction
 from ccmac.certificates.prices import Recovery
 from ccmac.inputs import Array
+from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -64,22 +65,29 @@ def test_value_defect_and_size_in_closed_form(monkeypatch: pytest.MonkeyPatch) -
     assert sure == pytest.approx(4 * unit - 4 * COARSE * (21 + 5) * unit)
     assert defect == pytest.approx(2 * COARSE * math.sqrt(5) * unit, rel=1e-6)
     assert said.defect == defect
-    assert size == pytest.approx((u * u + 5 * v * v) / (math.sqrt(5) * h * h))
-    for text in ("coupled equation", "C of agents 0, 1", "D of agents 0", "violation"):
+    inside = (u * u + 5 * v * v) / (math.sqrt(5) * h * h)
+    assert size == pytest.approx(math.sqrt(inside**2 + 3**2 + 1**2))
+    worst = max((4 * v * v / h**2, "coupled"), (4 * u * u / h**2, "shared"))
+    violation = f"{worst[1]} violation {worst[0]:.3g}"  # in the user's own rows
+    for text in ("coupled equation", "C of agents 0, 1", "D of agents 0", violation):
         assert text in said.message
 
 
 def test_a_share_in_closed_form() -> None:
     """Of agent 0: b'y + c'kappa, what A'y + C'kappa leaves, and the sizes."""
     found, reduced = posed()
-    high, low, off2, terms, size = found._share(reduced, 0, np.array([2.0]), np.array([-5.0]))
+    high, low, off2, terms, size, point = found._share(
+        reduced, 0, np.array([2.0]), np.array([-5.0])
+    )
     assert high + low == 10 * 2 - 6 * 5
     assert math.sqrt(off2) == pytest.approx(abs(3 * 2 - 2 * 5))
-    assert (terms, size) == (20 + 30, 5.0)
+    assert (terms, size, point) == (20 + 30, 5.0, pytest.approx(3.0**2))
 
 
 def test_a_misfit_that_may_be_rounding_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside of the range lie 4 uv/h of (u, 5v): SEEN for every row, and the kernels' angle."""
+    """Outside of the range lie 4 uv/h of (u, 5v): SEEN for every row, and the kernels' angle,
+    which excuses a share of TURNED at most.
+    """
     found, reduced = posed()
     u, v = float(reduced.unit[0]), float(reduced.unit_D[0])
     share = 4 * u * v / math.hypot(u, v) / math.hypot(u, 5 * v)
@@ -88,7 +96,11 @@ def test_a_misfit_that_may_be_rounding_is_none(monkeypatch: pytest.MonkeyPatch) 
         assert (found.together(reduced) is not None) is there
     monkeypatch.setattr(conflicts, "SEEN", 0.25 * share / math.sqrt(2))
     for factor, there in ((0.74, True), (0.76, False)):
+        monkeypatch.setattr(conflicts, "TURNED", 1.0)
         reduced.angle = factor * share
+        assert (found.together(reduced) is not None) is there
+        monkeypatch.setattr(conflicts, "TURNED", factor * share)
+        reduced.angle = 1.0
         assert (found.together(reduced) is not None) is there
 
 
@@ -100,3 +112,54 @@ def test_what_is_claimed_doubted_or_left_alone(
     monkeypatch.setattr(conflicts, "_defect", lambda pairs: defect)
     assert (found.together(reduced) is not None) is (said == "proof")
     assert ("all agents together" in found.doubt) is (said == "doubt")
+
+
+def test_what_one_agents_rows_leave_of_a_right_hand_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """x = 4, 2 x = 2 and (3, 4)'x' = 5: unit rows leave (3, -3, 0) / 2 of (4, 1, 1)."""
+    block = np.array([[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 3.0, 4.0]])
+    right, space = np.array([4.0, 2.0, 5.0]), row_space(block)
+    found = contradiction(block, right, space)
+    assert found is not None
+    scaled = space.inverse_lengths * right
+    outside = scaled - space.left @ (space.left.T @ scaled)
+    assert np.abs(found.price) == pytest.approx(
+        np.abs(space.inverse_lengths * outside) / np.linalg.norm(outside)
+    )
+    assert found.value == pytest.approx(float(np.linalg.norm(outside)))
+    assert found.sure == pytest.approx(found.value)
+    assert found.defect <= 1e-15
+    # Below SEEN for every row, beside the scaled right-hand side, it is rounding.
+    share = float(np.linalg.norm(outside) / np.linalg.norm(scaled)) / math.sqrt(3)
+    for factor, there in ((0.99, True), (1.01, False)):
+        monkeypatch.setattr(conflicts, "SEEN", factor * share)
+        assert (contradiction(block, right, space) is not None) is there
+
+
+@pytest.mark.parametrize("block", ["C", "D"])
+def test_an_agent_that_contradicts_itself_is_named(block: str) -> None:
+    """u = 1 and 2 u = 6, by agent 1 alone; nobody has rows of the other kind."""
+    f = Quadratic(np.eye(2), np.zeros(2))
+    rows = {block: [[1.0], [2.0]], block.translate({67: "c", 68: "e"}): [1.0, 6.0]}
+    agents = [Agent(f, A=[[1.0]], b=[0.0]), Agent(f, A=[[1.0]], b=[0.0], **rows)]
+    work = Workspace(Problem(agents, q=1), InProcess(Network.complete(2)))
+    found = Conflicts(work, Recovery(work)).own()
+    assert found is not None
+    assert f"agent 1's own equations {block}" in found.message
+    prices = found.local if block == "C" else found.shared
+    assert list(prices) == [1]
+    assert prices[1] @ np.array([1.0, 2.0]) == pytest.approx(0.0, abs=1e-15)
+    assert abs(prices[1] @ np.array([1.0, 6.0])) == pytest.approx(found.value)
+    assert not (found.shared if block == "C" else found.local)
+
+
+def test_blocks_take_part_beside_the_largest() -> None:
+    """Above a millionth of the largest weight, which is agent 1's, or the coupled price's."""
+    found, _ = posed()
+    local, shared = [np.array([2e-6]), np.array([1e3])], [np.array([2e-3]), np.array([5e-4])]
+    said = found._weights([0, 1], local, shared, np.array([0.5]))
+    assert said == {"coupled": [0], "C": [1], "D": [0]}
+    said = found._weights([0, 1], local, shared, np.array([1e12]))
+    assert said == {"coupled": [0], "C": [], "D": []}
+    nothing = [np.zeros(1)] * 2
+    said = found._weights([0, 1], nothing, nothing, np.zeros(1))
+    assert said == {"coupled": [], "C": [], "D": []}

@@ -11,7 +11,7 @@ import pytest
 
 from ccmac.certificates.dual_bound import DualBound
 from ccmac.linalg.extended import EPS_LONG
-from ccmac.linalg.nystrom import Shifted
+from ccmac.linalg.nystrom import Columns, Shifted
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Images
 
@@ -20,7 +20,7 @@ A, PRICE, X, Z = np.array([[1.0, 2.0], [2.0, -1.0]]), np.array([1.0, -1.0]), np.
 
 def plain(c: float) -> Shifted:
     """M = c I, S >= M."""
-    return Shifted(np.zeros((2, 0)), np.zeros((0, 0)), c, 0.0)
+    return Shifted(Columns(), np.zeros((0, 0)), c, 0.0)
 
 
 @pytest.mark.parametrize("diagonal", [True, False])
@@ -65,7 +65,7 @@ def test_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.report is not None
     assert (found.report.residuals["coupled"], found.report.objective) == (5.0, 7.0)
     # Where the metric proves nothing, the curvature c alone does.
-    alone = Shifted(np.zeros((2, 0)), np.zeros((0, 0)), 4.0, 9.0)
+    alone = Shifted(Columns(), np.zeros((0, 0)), 4.0, 9.0)
     assert alone.share == 0
     assert DualBound(parts, alone).at(price, slope, unit).error == pytest.approx(found.error)
     assert DualBound(parts, plain(4.0)).estimate(16.0) == pytest.approx(4.0 / 0.5)

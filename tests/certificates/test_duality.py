@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ccmac.certificates.duality import DualityGap, _words, crossing
-from ccmac.certificates.gap import Goal
+from ccmac.certificates.duality import _words, crossing
+from ccmac.certificates.gap import DualityGap, Goal
 
 NAMED = {
     "coupled": "the coupled equation", "C": "the local equations C of agents 1 ",
@@ -48,10 +49,23 @@ def test_a_gap_for_a_radius() -> None:
     goal = Goal(0.1, None, 4.0)
     assert (found.required(goal), found.required(Goal(0.1, None, None))) == (4.0, 6.0)
     assert found.met(goal)  # 3 <= 0.1 * 50
+    assert found.met(Goal(0.01, 3.0, 4.0))  # both just so
+    assert DualityGap(0.0, 0.0, 0.0, 0.0, 0.0).met(Goal(1e-9, 0.0, 1.0))  # exact
+    # Far below zero, or by what is violated: F may lie below F* by more than the accuracy.
+    for base, below, good in (
+        (-6.9, 0.0, True),
+        (-7.1, 0.0, False),
+        (1.0, 4.9, True),
+        (1.0, 5.1, False),
+    ):
+        assert replace(found, base=base, below=below).met(goal) is good
     assert not found.met(Goal(0.1, 2.9, 4.0))
     assert not found.met(Goal(0.009, 3.0, 4.0))  # the violation
     record = found.record(goal)
     assert record["radius_proved"] == pytest.approx((5.0 - 1.0) / 0.5)
     assert (record["gap"], record["epsilon"], record["proved_by"]) == (3.0, 5.0, "bound")
     assert record["radius_source"] == "supplied"
+    assert (record["radius"], record["feasibility"], record["value"]) == (4.0, 0.01, -50.0)
+    assert "estimated" in found.record(Goal(0.1))["radius_source"]
+    assert found.record(Goal(0.1, 0.5, 4.0))["proved_by"] == "nothing"
     assert found.record(Goal(0.1, 0.5, 4.0))["radius_proved"] == 0.0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace as Fake
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates.gap import Gap, Goal, strong_distance
+from ccmac.certificates.gap import Gap, Goal, execution_radius, strong_distance
 from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.methods import CrossContinuation
 from ccmac.methods.base import Request
@@ -35,6 +37,25 @@ def test_the_gap_of_any_point_and_dual_vector() -> None:
     assert found.slope == pytest.approx(math.hypot(r[0], r[1], r[2] / realized.s))
     assert found.distance == 2.0
     assert found.travelled == pytest.approx(math.hypot(1.0, 2.0, realized.s))
+    # What sums may lack because of how they travel: a quarter of a square, half of a length.
+    realized.space.runtime.unseen = lambda size: 0.25  # type: ignore[method-assign]
+    less = GapCertifier(realized, w0).gap(w, gradient, p, value=5.0, distance=lambda: 2.0)
+    far = 2.0 + 0.5 / realized.system.interval.low
+    assert less.slope == pytest.approx(found.slope + 0.5)
+    assert less.distance == pytest.approx(far)
+    assert less.base == pytest.approx(r @ (w - w0) + 0.25 + math.sqrt(49.25) * far)
+    assert less.travelled == pytest.approx(math.sqrt(found.travelled**2 + 0.25))
+    realized.space.runtime.unseen = lambda size: 0.0  # type: ignore[method-assign]
+    # A violation costs L of a smooth F, the length of a subgradient elsewhere, one where F is flat.
+    assert (found.smooth, found.steepness) == (True, realized.objective.L)
+    for curvature, slope, steep in (
+        (math.inf, gradient, math.sqrt(5.25)),
+        (0.0, 0 * gradient, 1.0),
+    ):
+        realized.objective.L = curvature
+        other = GapCertifier(realized, w0).gap(w, slope, p, value=5.0, distance=lambda: 2.0)
+        assert other.smooth == math.isfinite(curvature)
+        assert other.steepness == pytest.approx(steep)
 
 
 @pytest.mark.parametrize(
@@ -123,3 +144,40 @@ def test_tight_gaps_hold_and_are_as_tight_as_the_goal(smooth: bool, radius: floa
             float(np.linalg.norm(found.way(c.solution)))
         ) * (1 + 1e-9)
         assert said.price is not None
+
+
+@pytest.mark.parametrize(("smooth", "reached"), [(True, 10 / 12), (False, 4.0)])
+def test_the_largest_radius_that_is_proved(smooth: bool, reached: float) -> None:
+    """base 2, slope 2, L or M = 4, distance 0.5, 6 execution units a user's one; eps = 10."""
+    none = np.zeros(1)
+    found = Gap(none, none, none, 5.0, 2.0, 2.0, 0.5, 3.0, 4.0, smooth, 6.0)
+    assert found.bound(3.0) == 8.0
+    assert found.feasibility(3.0) == (4 * 0.5 * 6 * 3 if smooth else 2.0)
+    assert found.radius(10.0) == pytest.approx(reached)
+    assert found.radius(1.9) == 0.0
+    assert (found.required(Goal(1e-3)), found.required(Goal(1e-3, None, 7.0))) == (6.0, 7.0)
+    assert found.met(Goal(1e-3, 10.0, reached))
+    assert not found.met(Goal(1e-3, 10.0, 1.01 * reached))
+    record = found.record(Goal(1e-3, 10.0, 3.0))
+    assert [record[k] for k in ("epsilon", "radius", "gap", "value", "point")] == [
+        10.0, 3.0, 8.0, 5.0, "last",
+    ]  # fmt: skip
+    assert record["radius_proved"] == found.radius(10.0)
+    assert (record["feasibility"], record["radius_source"]) == (found.feasibility(3.0), "supplied")
+    steep = Gap(none, none, none, 5.0, 0.0, 0.0, 2.6, 0.0, 4.0, smooth, 1.0)
+    assert steep.radius(10.0) == (pytest.approx(10 / 10.4) if smooth else 0.0)
+    exact = Gap(none, none, none, 5.0, 0.0, 0.0, 0.0, 0.0, 4.0, smooth, 1.0)
+    assert exact.radius(10.0) == math.inf
+
+
+def test_a_radius_in_execution_units() -> None:
+    """n copies of z / s, and x as it is."""
+    for n, s, factor in ((4, 0.5, 4.0), (4, 8.0, 1.0), (9, 2.0, 1.5)):
+        realized: Any = Fake(s=s, space=Fake(runtime=Fake(n=n)))
+        assert execution_radius(realized, 3.0) == pytest.approx(3.0 * factor)
+    assert (Goal(0.1).epsilon(-30.0), Goal(0.1).epsilon(0.5)) == (pytest.approx(3.0), 0.1)
+    assert (Goal(0.1, 0.7).epsilon(9.0), Goal(0.1, 0.7).absolute, Goal(0.1).absolute) == (
+        0.7,
+        0.7,
+        0.1,
+    )

@@ -85,6 +85,8 @@ def test_the_tight_bound_is_taken_near_the_goal(factor: float, tights: int) -> N
         (gap(EPSILON), True),
         (gap(1.01 * EPSILON), False),
         (gap(EPSILON / 2, EPSILON / 4), True),  # proved for the radius 2, just so
+        (gap(EPSILON / 2, EPSILON / 4 * (1 + 5e-13)), True),  # but for rounding
+        (gap(EPSILON / 2, EPSILON / 4 * (1 + 5e-12)), False),
         (gap(EPSILON / 2, EPSILON / 3), False),
         (gap(0.0, 0.0, EPSILON / 2), True),  # L R times the distance
         (gap(0.0, 0.0, EPSILON), False),

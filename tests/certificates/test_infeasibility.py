@@ -325,6 +325,23 @@ def test_small_contradictions_are_proved_or_doubted_or_rounding(
         assert doubted == (word == "converged")
 
 
+@pytest.mark.parametrize(
+    ("level", "word"), [(2.0**-10, "infeasible"), (2.0**-38, "infeasible"), (0.0, "optimal")]
+)
+def test_nearly_dependent_local_rows_hide_no_contradiction_of_shared_ones(
+    level: float, word: str
+) -> None:
+    C, x = np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-36]]), np.ones(2)
+    f = Quadratic(np.eye(4), np.zeros(4))
+    agents = [
+        Agent(f, A=np.eye(2), b=x, C=C, c=C @ x, D=[[1.0, 2.0]], e=[3.0 + k * level])
+        for k in range(2)
+    ]
+    result = ccmac.solve(Problem(agents), "path", tol=1e-3)
+    assert result.status == word
+    assert (result.infeasibility is not None) == (word == "infeasible")
+
+
 def test_at_most_six_agents_are_named() -> None:
     norms = {"coupled": 0.0, "shared": 1.0}
     few = described({"coupled": [], "C": [], "D": list(range(6))}, norms)

@@ -157,3 +157,16 @@ def test_the_status_is_unbounded() -> None:
     assert np.isnan(result.error_bound)
     assert result.certificates["fall"] > 0
     assert any("falls" in text for text in result.warnings)
+
+
+@pytest.mark.parametrize("method", ["auto", "cross-ipm"])
+@pytest.mark.parametrize("exponent", [20, 34, 42])
+def test_the_least_curvature_ends_a_fall(method: str, exponent: int) -> None:
+    """Of least value at u_1 = 2^exponent; u_2 is free."""
+    H = np.zeros((3, 3))
+    H[:2, :2] = [[1.0, 1.0], [1.0, 1.0 + 2.0**-exponent]]
+    problem = Problem([Agent(Quadratic(H, [0.0, 1.0, 0.0]))], q=0)
+    assert ccmac.solve(problem, None, method, max_iterations=40).status != "unbounded"
+    H[1, 1] = 1.0
+    problem = Problem([Agent(Quadratic(H, [0.0, 1.0, 0.0]))], q=0)
+    assert ccmac.solve(problem, None, method).status == "unbounded"

@@ -184,6 +184,20 @@ def test_the_memory_continues_the_schedule() -> None:
     assert [other.due(k) for k in (12, 13)] == [False, True]
     assert second.realized.system.interval == Interval(0.5, 2.0, "other")
     assert stop.notes == ["a note"]
+    # Ends that are not wider at both sides are left; what was estimated then is no more than that.
+    for ends, word, left in (((0.4, 1.8), "exact", (0.5, 2.0, "other")),
+                             ((0.6, 3.0), "exact", (0.5, 2.0, "other")),
+                             ((0.4, 3.0), "estimated", (0.4, 3.0, "estimated"))):  # fmt: skip
+        other.recall({**stop.memory(), "interval": [*ends, word]})
+        assert second.realized.system.interval == Interval(*left)
+    for ends in ((0.0, 1.0), (2.0, 1.0), (1.0, math.inf)):
+        with pytest.raises(ValueError, match="none"):
+            other.recall({**stop.memory(), "interval": [*ends, "exact"]})
+    with pytest.raises(ValueError, match="none"):
+        other.recall({**stop.memory(), "interval": [0.1, 3.0, 7]})
+    for ratio, kept in ((0.5, 1.0), (2.0, 2.0), (1e5, 1e4)):
+        other.recall({**stop.memory(), "ratio": ratio})
+        assert other.memory()["ratio"] == kept
 
 
 def test_after_a_tight_bound_that_fell_short_it_waits_for_more_than_was_lacking() -> None:
@@ -195,6 +209,17 @@ def test_after_a_tight_bound_that_fell_short_it_waits_for_more_than_was_lacking(
     assert not check.done
     assert told.tights == 1
     assert stop.memory()["next"] == 115
+
+
+def test_a_point_that_blew_up_is_looked_at_again_a_little_later() -> None:
+    stop, told, iterate = rule()
+    told.size = math.inf
+    check = stop.check(iterate, None, 10)
+    assert math.isnan(check.bound)
+    assert not check.done
+    assert [stop.due(k) for k in (9 + FIRST_CHECK, 10 + FIRST_CHECK)] == [False, True]
+    assert not stop.final(iterate, None).done
+    assert told.tights == 0
 
 
 def test_an_infinite_bound_meets_no_goal() -> None:

@@ -122,7 +122,7 @@ KERNELS = ("Haswell", "SandyBridge", "Nehalem")  # as processors of different ki
 
 def rounding(kernel: str, *, alike: bool = False) -> bytes:
     """The fingerprint of a process whose BLAS is told so; ``alike``: and then made portable."""
-    program = "import sys; from ccmac.runtime.likeness import arithmetic as a; "
+    program = "import sys; from ccmac.runtime.leading import arithmetic as a; "
     command = [sys.executable, "-c", program + "sys.stdout.buffer.write(a())"]
     env = {**os.environ, "OPENBLAS_CORETYPE": kernel}
     env = environment(env) if alike else env

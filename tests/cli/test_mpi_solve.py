@@ -34,34 +34,24 @@ def test_ranks_agree_with_one_process_bit_for_bit(
     mpi = (*common, "--runtime", "mpi", "--out")
     parted = launch(mpiexec, 2, *mpi, tmp_path / "parts", "--audit")
     assert parted.returncode == 0, parted.stderr
-    gathered = launch(mpiexec, 3, *mpi, tmp_path / "whole", "--gather")
-    assert gathered.returncode == 0, gathered.stderr
-    for told in (parted, gathered):
-        assert json.loads(told.stdout)["ledger"] == alone["ledger"]
     assert "relay" in parted.stderr
     names = sorted(p.name for p in (tmp_path / "parts").glob("*.npz"))
     assert names == ["solution-0000-0002.npz", "solution-0003-0005.npz"]
+    found = [read_solution(tmp_path / "parts", range(6))]
+    # Another number of ranks replaces the parts.
+    others = launch(mpiexec, 3, *mpi, tmp_path / "parts")
+    assert others.returncode == 0, others.stderr
+    assert len(list((tmp_path / "parts").glob("solution-*.npz"))) == 3
+    gathered = launch(mpiexec, 2, *mpi, tmp_path / "whole", "--gather")
+    assert gathered.returncode == 0, gathered.stderr
     assert [p.name for p in (tmp_path / "whole").glob("*.npz")] == ["solution.npz"]
+    for told in (parted, others, gathered):
+        assert json.loads(told.stdout)["ledger"] == alone["ledger"]
     expected = read_solution(tmp_path / "alone", range(6))
-    for name in ("parts", "whole"):
-        found = read_solution(tmp_path / name, range(6))
-        assert np.array_equal(found.z, expected.z)
-        assert all(np.array_equal(a, b) for a, b in zip(found.x, expected.x, strict=True))
-
-
-def test_another_number_of_ranks_replaces_the_parts(
-    run: Run, saved: Path, tmp_path: Path, mpiexec: str
-) -> None:
-    common = ("solve", saved / "calibration", "--method", "cross-apapc", "--network", "ring")
-    run(*common, "--tol", "1e-9", "--no-fused", "--out", "alone")
-    for ranks, tol in ((2, "1e-2"), (3, "1e-9")):
-        told = launch(
-            mpiexec, ranks, *common, "--tol", tol, "--runtime", "mpi", "--out", tmp_path / "out"
-        )
-        assert told.returncode == 0, told.stderr
-    assert len(list((tmp_path / "out").glob("solution-*.npz"))) == 3
-    found, alone = (read_solution(tmp_path / name, range(8)) for name in ("out", "alone"))
-    assert all(np.array_equal(a, b) for a, b in zip(found.x, alone.x, strict=True))
+    found += [read_solution(tmp_path / name, range(6)) for name in ("parts", "whole")]
+    for each in found:
+        assert np.array_equal(each.z, expected.z)
+        assert all(np.array_equal(a, b) for a, b in zip(each.x, expected.x, strict=True))
 
 
 def test_bad_input_on_ranks_is_one_line(saved: Path, mpiexec: str) -> None:

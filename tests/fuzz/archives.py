@@ -81,7 +81,7 @@ def array_changed(rng: Random, array: Any) -> Any:
         dtype = np.dtype(rng.choice(DTYPES))
         try:
             return array.astype(dtype)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RuntimeError):
             return np.zeros(array.shape, dtype)
     if kind == 2:
         return rng.choice(

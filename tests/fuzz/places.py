@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from ccmac.cli.commands import app
+from ccmac.cli.commands import application
 from fuzz.commands import NUMBERS, TEXTS
 from fuzz.targets import LIMITED, Words
 from fuzz.templates import Templates
@@ -83,7 +83,7 @@ def wrong(rng: Random, place: Path, parameter: Any) -> str:
 
 def words(rng: Random, place: Path, made: Templates) -> Words:
     """Any command of the program with its own options, of other types, too few or too many."""
-    command, line = typer.main.get_command(app), []
+    command, line = typer.main.get_command(application()), []
     while getattr(command, "commands", None):
         name = rng.choice(sorted(set(command.commands) - {"demo", "optimality"}))
         command, line = command.commands[name], [*line, name]

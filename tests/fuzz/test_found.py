@@ -291,9 +291,10 @@ def test_a_number_of_5000_digits_in_an_objective(
     assert "not valid JSON" in refused(capsys, "solve", place)
 
 
-def test_a_step_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["cross-apapc", "coupled-yarmoshik"])
+def test_a_step_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     """A step may take hours where the spectrum is wide; the limit on time ends it."""
-    problem, method = dispatch(hours=2).problem, ccmac.methods.CrossApapc()
+    problem = dispatch(hours=2).problem
     whole = ccmac.solve(problem, "ring", method, max_iterations=5)
 
     def slow(count: int, state: object) -> None:

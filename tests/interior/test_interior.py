@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import ccmac
 from ccmac.certificates.duality import Duality, Prices
 from ccmac.certificates.gap import Goal
+from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.methods.base import Request
@@ -287,3 +288,35 @@ def test_a_resumed_run_has_the_same_bits(tmp_path: Path) -> None:
     assert resumed.iterations == whole.iterations
     assert np.array_equal(np.concatenate(resumed.x), np.concatenate(whole.x))
     assert resumed.ledger.as_dict() == whole.ledger.as_dict()
+
+
+def test_a_fall_of_a_problem_without_feasible_point_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """x_0 may grow for ever, but x_1 >= 0 and x_1 = c < 0 exclude each other.
+
+    The first look is kept from seeing that, as where a contradiction shows later than a fall.
+    """
+    f = Quadratic(np.zeros(2), [100.0, 0.0]) + Box([-np.inf, 0.0], [np.inf, np.inf])
+    seen, real = [], Duality.contradiction
+
+    def late(self: Duality, prices: Prices, size: float) -> Infeasibility | None:
+        seen.append(size)
+        return None if len(seen) == 1 else real(self, prices, size)
+
+    monkeypatch.setattr(Duality, "contradiction", late)
+    for c, status in ((-1e-3, "infeasible"), (1e-3, "unbounded")):
+        seen.clear()
+        problem = ccmac.Problem([ccmac.Agent(f, A=[[0.0, 1.0]], b=[c])] * 2, q=0)
+        assert solve(problem).status == status
+
+
+def test_a_ray_that_may_not_be_claimed_ends_the_run() -> None:
+    """Rows that are multiples but for rounding, and do not look so: no claim, and no crash."""
+    C = np.array([[1.0, 2.0, 3.0, 0.0], [0.1, 0.2, 0.3, 0.0]])
+    free = Box(np.full(4, -1e3), np.array([np.inf, 1e3, 1e3, np.inf]))
+    f = Quadratic(np.zeros(4), np.array([0.0, 0.0, 0.0, 1.0])) + free
+    result = ccmac.solve(ccmac.Problem([ccmac.Agent(f, C=C, c=np.zeros(2))]), tol=1e-8)
+    assert result.status == "stalled"
+    assert result.iterations <= 40
+    assert "but for rounding" in result.warnings[0]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
@@ -56,6 +58,21 @@ def test_the_price_of_a_row_is_that_of_the_lagrangian(
     result = ccmac.solve(one_sided(sense, target), tol=1e-9)
     assert result.x[0] == pytest.approx([x], abs=1e-7)
     assert result.multipliers.coupled == pytest.approx([price], abs=1e-6)
+
+
+def test_rows_that_hold_at_no_price_have_none_of_the_wrong_sign() -> None:
+    """Four rows meet in a point of three variables, and two of them need cost nothing."""
+    random = np.random.default_rng(17)
+    x, C = random.integers(-3, 4, 3).astype(float), random.integers(-3, 4, (4, 3)).astype(float)
+    root = random.integers(-2, 3, (3, 3))
+    H = root.T @ root + np.eye(3)
+    f = Quadratic(H, H @ x + C.T @ [1.0, 2.0, 0.0, 0.0])
+    problem = ccmac.Problem([ccmac.Agent(f, C=C, c=C @ x, C_sense="<=")], q=0)
+    result = ccmac.solve(problem, tol=1e-6)
+    assert result.status == "optimal"
+    assert result.multipliers.local[0].min() >= 0.0
+    paid = C.T @ result.multipliers.local[0]  # the prices themselves are not unique
+    assert paid == pytest.approx(C.T @ [1.0, 2.0, 0.0, 0.0], abs=1e-4)
 
 
 def test_bounds_have_prices_of_their_own() -> None:
@@ -218,3 +235,25 @@ def test_violations_of_any_point_are_those_of_the_rows_as_stated() -> None:
         assert norms["shared"] == pytest.approx(12.0)
         assert norms["limits"] == pytest.approx(limits)
         assert value == pytest.approx(sum(v * v / 2 - v for v in x) + 25.0)
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_units_of_rows_change_nothing(seed: int) -> None:
+    """Slacks are of the size of x: rows times 2^-10 to 2^10 take the same steps."""
+    problem, rng = random_limited(seed, "linear"), np.random.default_rng(seed)
+    coupled, agents = np.exp2(rng.integers(-10, 11, problem.m)), []
+    for i, agent in problem.agents.items():
+        A = agent.A.toarray() if sp.issparse(agent.A) else agent.A
+        own = {"A": coupled[:, None] * A, "B": coupled[:, None] * agent.B, "b": coupled * agent.b}
+        if agent.C is not None:
+            on_C, on_D = (np.exp2(rng.integers(-10, 11, k)) for k in (problem.p[i], problem.r[i]))
+            own |= {"C": on_C[:, None] * agent.C, "c": on_C * agent.c}
+            own |= {"D": on_D[:, None] * agent.D, "e": on_D * agent.e}
+        agents.append(replace(agent, **own))
+    bounds = {"z_lower": problem.z_lower, "z_upper": problem.z_upper}
+    scaled = ccmac.Problem(agents, q=problem.q, m=problem.m, sense=problem.sense, **bounds)
+    plain, other = (ccmac.solve(p, "complete", tol=1e-9) for p in (problem, scaled))
+    assert other.status == "optimal"
+    assert other.iterations == plain.iterations
+    assert other.objective == pytest.approx(plain.objective, rel=1e-8, abs=1e-8)
+    assert other.multipliers.coupled * coupled == pytest.approx(plain.multipliers.coupled, abs=1e-6)

@@ -65,6 +65,8 @@ def test_names_decide_who_sits_where() -> None:
         (lambda: ccmac.Problem([agent(lower=[0, 2], upper=1)]),
          r"agent 0, x\[1\]: lower bound 2 exceeds upper bound 1; exchange or widen"),
         (lambda: ccmac.Problem([agent()], z_lower=1, z_upper=0), r"problem, z\[0\]: lower"),
+        (lambda: ccmac.Problem([agent()], z_lower=1, z_upper=0, z_names=["price"]),
+         r"problem, z\[0\] \('price'\): lower"),
         (lambda: ccmac.Problem([agent(lower=np.inf)]), "entry 0 is inf, which nothing satisfies"),
         (lambda: ccmac.Problem([agent(lower=[1.0])]), "1 entries but there are 2; give one"),
         (lambda: ccmac.Problem([agent(lower=np.nan)]), "NaN"),

@@ -230,3 +230,9 @@ def test_second_kind_filter_bounds(ratio: float) -> None:
     assert np.abs(s).max() <= 1 + 1e-9
     assert (np.sqrt(t) * np.abs(s)).max() <= math.sqrt(low) * (1 + 1e-9)
     assert np.allclose(1.0 + price[0], s, atol=1e-9)
+
+
+def test_the_degree_of_a_graph_filter() -> None:
+    """ceil(sqrt(ratio)/2 log 4), one where the interval is a point."""
+    for ratio, degree in ((1.0, 1), (1.5, 1), (4.0, 2), (100.0, 7)):
+        assert graph_filter_degree(ratio) == degree

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccmac.linalg.nystrom import Nystrom, random_signs
+from ccmac.linalg import nystrom
+from ccmac.linalg.nystrom import SHIFT, Nystrom, random_signs
 from ccmac.linalg.tolerances import EPS
 
 
@@ -44,7 +45,8 @@ def test_a_sketch_stays_below(
         found = found.grown(P, S @ P)
     M = found.plus(c)
     assert M.share > 0.9
-    whole = M.B @ M.B.T + c * np.eye(m)
+    B = np.hstack(M.B.parts)
+    whole = B @ B.T + c * np.eye(m)
     least = np.linalg.eigvalsh(S + c * np.eye(m) - M.share * whole)[0]
     assert least >= -100 * m * EPS
     v = np.random.default_rng(seed).standard_normal(m)
@@ -57,7 +59,8 @@ def test_enough_vectors_give_the_matrix_itself() -> None:
     S = spread(0, 30, 6, 3.0)
     W = random_signs(30, 10, 0)
     found = Nystrom.of(W, S @ W, EPS)
-    assert pytest.approx(S, abs=1e-7) == found.B @ found.B.T
+    [B] = found.B.parts
+    assert pytest.approx(S, abs=1e-7) == B @ B.T
 
 
 def test_images_that_are_off_are_accounted_for() -> None:
@@ -67,14 +70,39 @@ def test_images_that_are_off_are_accounted_for() -> None:
     D = 1e-4 * (D - D.T) / np.linalg.norm(D - D.T)
     for noise, c in ((np.linalg.norm(D), 1e-1), (np.linalg.norm(D), 1.0)):
         M = Nystrom.of(W, (S + D) @ W, noise).plus(c)
-        rest = S + c * np.eye(30) - M.share * (M.B @ M.B.T + c * np.eye(30))
+        [B] = M.B.parts
+        rest = S + c * np.eye(30) - M.share * (B @ B.T + c * np.eye(30))
         assert np.linalg.eigvalsh(rest)[0] >= -1e-12
     assert Nystrom.of(W, S @ W).plus(1.0).share == 0.0  # nothing said of the noise
 
 
 def test_no_vectors() -> None:
-    M = Nystrom.nothing(4).plus(2.0)
+    M = Nystrom.nothing().plus(2.0)
     v = np.arange(4.0)
     assert M.solve(v) == pytest.approx(v / 2)
     assert M.norm(v) == pytest.approx(np.linalg.norm(v) / math.sqrt(2))
     assert M.share == 1.0
+
+
+def test_what_rounding_and_noise_may_have_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S = diag(3, 5), tested along 2 e_1, then 1.5 e_2: every term of ``off`` and ``floor``."""
+    eps, noise = 2.0**-14, 2.0**-10
+    monkeypatch.setattr(nystrom, "EPS", eps)
+    first = Nystrom.of(np.array([[2.0], [0.0]]), np.array([[6.0], [0.0]]), noise)
+    rounding = 2 * eps * 3 * 2 * 6 + 2 * (noise * 2)
+    nu = max(SHIFT * 12, 4 * rounding)
+    L, B = math.sqrt(12 + nu), 6 / math.sqrt(12 + nu)
+    off = noise * 2 + 2 * eps * B * L
+    assert (first.off, first.floor, first.length) == pytest.approx((off, nu / 2, L))
+    assert first.e == pytest.approx(off / math.sqrt(nu / 2))
+    both = first.grown(np.array([[0.0], [1.5]]), np.array([[0.0], [7.5]]))
+    rounding = 2 * eps * 4 * 1.5 * (7.5 + 1.5 * B**2) + 1.5 * (noise * 1.5)
+    beside = 1.5 * (off + 2 * eps * 2 * B * L)
+    nu = max(SHIFT * 11.25, 4 * (rounding + beside**2 / first.floor))
+    L2, B2 = math.sqrt(11.25 + nu), 7.5 / math.sqrt(11.25 + nu)
+    more = noise * 1.5 + 2 * eps * 2 * math.hypot(B, B2) * L2
+    assert both.off == pytest.approx(math.hypot(off, more))
+    assert both.length == pytest.approx(math.hypot(L, L2))
+    turn = 1 + beside / first.floor
+    assert both.floor == pytest.approx(min(first.floor, nu / 2) / turn**2)
+    assert first.grown(np.zeros((2, 0)), np.zeros((2, 0))) is first

@@ -272,3 +272,10 @@ def test_numbers_that_look_rounded() -> None:
     assert made_of_rounded((entries, rounded), np.array([1.0, 0.0, 0.0]))
     assert not made_of_rounded((entries, rounded), np.array([1.0, 0.0, 1e-3]))
     assert made_of_rounded((np.array([4]), np.array([2])), np.ones(1))
+
+
+def test_the_condition_is_that_of_the_unit_rows() -> None:
+    """Unit rows 1 and 0.6 apart have singular values sqrt(1 -+ 0.6)."""
+    found = row_space(np.array([[5.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 2.0]]))
+    assert found.condition == pytest.approx(2.0)
+    assert row_space(np.zeros((0, 3))).condition == 1.0

@@ -95,7 +95,7 @@ def test_complete_graph_has_one_eigenvalue() -> None:
 
 
 def test_common_directions_are_benign() -> None:
-    check(random_quadratic(4, n=3, overlap=True), ccmac.Network.ring(3))
+    check(random_quadratic(4, n=3, B="overlap"), ccmac.Network.ring(3))
 
 
 @pytest.mark.parametrize("conflict", ["coupled", "shared", "cross"])

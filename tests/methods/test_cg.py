@@ -17,13 +17,13 @@ from ccmac.lab.instances import infeasible, random_quadratic, solve_kkt
     seed=st.integers(0, 10**6),
     n=st.integers(1, 5),
     rank_deficient=st.booleans(),
-    overlap=st.booleans(),
+    B=st.sampled_from(["generic", "overlap"]),
     sparse=st.booleans(),
     absent=st.sampled_from([(), ("C",), ("D",), ("A", "C"), ("B",), 0.3]),
 )
-def test_agrees_with_the_dense_solution(seed, n, rank_deficient, overlap, sparse, absent) -> None:
+def test_agrees_with_the_dense_solution(seed, n, rank_deficient, B, sparse, absent) -> None:
     problem = random_quadratic(
-        seed, n, rank_deficient=rank_deficient, overlap=overlap, sparse=sparse, absent=absent
+        seed, n, rank_deficient=rank_deficient, B=B, sparse=sparse, absent=absent
     )
     reference = solve_kkt(problem)
     network = ccmac.Network.path(n)

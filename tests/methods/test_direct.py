@@ -40,7 +40,11 @@ def test_random_problems_of_every_condition(
     seed: int, power: float, n: int, redundant: bool, overlap: bool
 ) -> None:
     problem = random_quadratic(
-        seed, n, kappa_f=10**power, rank_deficient=redundant, overlap=overlap and n > 1
+        seed,
+        n,
+        kappa_f=10**power,
+        rank_deficient=redundant,
+        B="overlap" if overlap and n > 1 else "generic",
     )
     network = ccmac.Network.path(n)
     result = ccmac.solve(problem, network, "cross-direct", 1e-6)

@@ -159,6 +159,62 @@ def test_what_is_not_finite_is_noticed_with_the_next_message() -> None:
     assert run(Scaling(math.nan), 100).status == "diverged"
 
 
+class Apart(InProcess):
+    """As if other agents lived elsewhere."""
+
+    alone = False  # type: ignore[assignment]
+
+
+class Mixing(Scaling):
+    """Besides, rows are mixed with neighbors, and nothing is averaged."""
+
+    def __init__(self, factor: float = 1.0) -> None:
+        super().__init__(factor)
+        self.space = Space(Apart(Network.path(3), fused=False), SIZES, Q)
+
+    def step(self, state: Toy) -> Toy:
+        self.space.runtime.mix(self.space.z(state.w).copy())
+        return super().step(state)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(gradients=1) + self.space.runtime.mix_cost(Q)
+
+
+@pytest.mark.parametrize("factor", [1e3, math.nan, math.inf])
+def test_a_blow_up_is_whispered_where_nothing_is_averaged(factor: float) -> None:
+    """Said at one turn of ten iterations, heard at the next, looked at with the next message."""
+    outcome = run(Mixing(factor), 100)
+    assert outcome.status == "diverged"
+    assert outcome.iterations <= 3 * HEALTH_EVERY + 1
+
+
+def test_slow_growth_is_whispered_by_nobody() -> None:
+    iteration = Mixing(1.05)
+    assert run(iteration, 60).status == "max_iterations"
+    assert iteration.space.runtime.ledger.of("monitor")["averagings"] == 2
+
+
+def test_who_wants_to_stop_whispers_it() -> None:
+    def press(count: int, _: Any) -> None:
+        if count == HEALTH_EVERY + 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    outcome = run(Mixing(), 100, callback=press)
+    assert (outcome.status, outcome.iterations) == ("interrupted", 3 * HEALTH_EVERY)
+
+
+def test_whose_time_is_over_whispers_it() -> None:
+    iteration = Mixing()
+
+    def over(count: int, _: Any) -> None:
+        if count == HEALTH_EVERY + 1:
+            iteration.space.runtime.notes.deadline = 0.0
+
+    outcome = run(iteration, 100, callback=over)
+    assert (outcome.status, outcome.iterations) == ("max_iterations", 3 * HEALTH_EVERY)
+
+
 def test_slow_growth_is_no_blow_up() -> None:
     assert run(Scaling(1.05), 60).status == "max_iterations"
 

@@ -16,6 +16,7 @@ from ccmac.errors import MethodRefused
 from ccmac.methods.base import Request
 from ccmac.methods.direct import CrossDirect, Direct
 from ccmac.methods.start import starting_point
+from ccmac.methods.system import solver
 from ccmac.objectives import Quadratic
 from ccmac.workspace.flats import flat_directions
 from certificates.points import workspace
@@ -134,3 +135,9 @@ def test_too_many_flat_directions_are_refused(monkeypatch: pytest.MonkeyPatch) -
     assert other.plan is not None
     assert other.plan.method == "cross-ipm"
     assert other.status == "optimal"
+
+
+def test_a_matrix_that_elimination_finds_singular_is_solved_across_its_null_space() -> None:
+    K = np.diag([2.0, 0.0, -4.0])
+    np.testing.assert_allclose(solver(K)(np.array([2.0, 7.0, 4.0])), [1.0, 0.0, -1.0])
+    np.testing.assert_allclose(solver(K + np.eye(3))(np.array([3.0, 1.0, 3.0])), [1.0, 1.0, -1.0])

@@ -23,9 +23,9 @@ def flavour(seed: int) -> tuple[ccmac.Problem, ccmac.Network]:
     if rng.random() < 0.3:
         options["rank_deficient"] = True
     if rng.random() < 0.15:
-        options["B_zero"] = True
+        options["B"] = "zero"
     if rng.random() < 0.15:
-        options["overlap"] = True
+        options["B"] = "overlap"
     if rng.random() < 0.2:
         options["sparse"] = True
     if rng.random() < 0.3:
@@ -46,8 +46,8 @@ def distance(problem: ccmac.Problem, result: ccmac.Result) -> float:
     return max(off - REFERENCE * (1 + float(np.linalg.norm(exact))), 0.0)
 
 
-@pytest.mark.parametrize("block", range(10))
-def test_bound_and_tolerance_on_two_hundred_instances(block: int) -> None:
+@pytest.mark.parametrize("block", range(4))
+def test_bound_and_tolerance_on_eighty_instances(block: int) -> None:
     loose = 0
     for seed in range(20 * block, 20 * block + 20):
         problem, network = flavour(seed)
@@ -148,7 +148,7 @@ def test_both_ways_of_averaging_give_the_solution(seed: int) -> None:
 
 def test_averaging_is_checked() -> None:
     problem, network = flavour(1)
-    with pytest.raises(InputError, match="'gossip' is unknown; take auto, relay, tree"):
+    with pytest.raises(InputError, match="'gossip' is unknown; take one of auto, relay, tree"):
         ccmac.solve(problem, network, averaging="gossip")
     runtime = InProcess(network, averaging=Tree(network))
     with pytest.raises(InputError, match="'relay': the runtime given has tree"):

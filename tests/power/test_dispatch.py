@@ -162,14 +162,16 @@ def test_unknown_cases_and_settings_are_refused() -> None:
 
 
 def test_the_command_prints_and_draws(tmp_path: Path) -> None:
-    from ccmac.cli.commands import app
+    from ccmac.cli.commands import application
 
     target = tmp_path / "grid.png"
-    ran = CliRunner().invoke(app, ["power", "case30", "--areas", "3", "--out", str(target)])
+    ran = CliRunner().invoke(
+        application("power"), ["power", "case30", "--areas", "3", "--out", str(target)]
+    )
     assert ran.exit_code == 0, ran.output
     assert "cost 565.21" in ran.output
     assert target.read_bytes()[:4] == b"\x89PNG"
-    told = CliRunner().invoke(app, ["power", "case30", "--areas", "3", "--json"])
+    told = CliRunner().invoke(application("power"), ["power", "case30", "--areas", "3", "--json"])
     assert json.loads(told.output)["cost"] == pytest.approx(565.206, abs=1e-3)
 
 

@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 FLAVOURS: dict[str, dict[str, Any]] = {
     "all blocks": {},
     "rank deficient": {"rank_deficient": True},
-    "common direction": {"overlap": True},
-    "B = 0": {"B_zero": True},
+    "common direction": {"B": "overlap"},
+    "B = 0": {"B": "zero"},
     "no B": {"absent": "B"},
     "no A, no C": {"absent": "AC", "m": 2, "q": 6},
     "no C": {"absent": "C"},

@@ -24,16 +24,16 @@ from realizations.flavours import FLAVOURS, error, instance, iterate, normal_mat
 def test_reaches_the_kkt_solution_at_the_predicted_ledger(name: str) -> None:
     problem, network = instance(name)
     solution = solve_kkt(problem).vector
-    for realization, fused, interval in (
-        ("averaged", True, "minimal"), ("averaged", False, "tight"), ("canonical", True, "tight"),
-    ):  # fmt: skip
+    turn = [*FLAVOURS].index(name) % 2
+    other = ("canonical", True, "tight") if turn else ("averaged", False, "tight")
+    for realization, fused, interval in (("averaged", True, "minimal"), other):
         runtime = InProcess(network, fused=fused)
         realized = joint(Workspace(problem, runtime), realization=realization, interval=interval)
         iterations, w = iterate(realized, solution, tol=1e-7)
         assert error(realized, w, solution) <= 1e-7
         assert runtime.ledger.of("solve") == iterations * Apapc(realized).cost
-        other = "rounds" if realization == "canonical" else "modelled_rounds"
-        assert runtime.ledger[other] == 0
+        unused = "rounds" if realization == "canonical" else "modelled_rounds"
+        assert runtime.ledger[unused] == 0
 
 
 @pytest.mark.parametrize("name", FLAVOURS)

@@ -21,7 +21,16 @@ from ccmac.errors import InputError, PeerLost
 from ccmac.runtime import frames, reactor
 from ccmac.runtime.connection import Connection
 from ccmac.runtime.credentials import WINDOW, dialled, hasten, listening
-from ccmac.runtime.frames import BYE, DATA, HELLO, REFUSE, Decoder, Numbering, Violation
+from ccmac.runtime.door import SPARE
+from ccmac.runtime.frames import (
+    BYE,
+    DATA,
+    HELLO,
+    REFUSE,
+    Decoder,
+    Numbering,
+    Violation,
+)
 from ccmac.runtime.links import Credentials, Links
 from ccmac.runtime.reactor import Reactor
 from ccmac.storage.keys import make_keys
@@ -341,6 +350,34 @@ def test_strangers_are_refused_by_name_and_disturb_nobody(
     assert "refused a connection from 127.0.0.1: its certificate is refused" in lines
     assert "refused agent-2 at 127.0.0.1: is no neighbor of this agent" in lines
     assert not any(ring.said[i] for i in (1, 2, 3))
+
+
+def test_a_host_that_knocks_and_says_nothing_keeps_nobody_out(ring: Neighborhood) -> None:
+    """Many connections without a handshake, and as many with a neighbor's name and no greeting."""
+    most = SPARE + len(ring.network.neighbors(0))
+    met = threading.Event()
+
+    def run(i: int) -> Any:
+        with ring.links(i) as links:
+            links.start()
+            if i == 0:
+                where = ("127.0.0.1", ring.ports[0])
+                knocking = [socket.create_connection(where, timeout=10) for _ in range(3 * most)]
+                assert all(one.recv(1) == b"" for one in knocking[most:])  # sent away at once
+                for one in knocking:
+                    one.close()
+                while links.door is not None and sum(links.door.knocking.values()):
+                    time.sleep(0.01)
+                mute = [shake(ring, ring.credentials(3), to=0) for _ in range(3)]
+                for one in mute[:-1]:  # of each neighbor the newest counts
+                    until_closed(one)
+                mute[-1].close()
+                met.set()
+            met.wait(20)
+            return talk(links) == due(links)
+
+    assert at_once(run, range(4)) == dict.fromkeys(range(4), True)
+    assert "refused connections from 127.0.0.1: too many at once" in ring.said[0]
 
 
 def test_replayed_and_truncated_messages_are_refused_by_name_and_nothing_is_lost(

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.mpi
             1,
             r"rank 0 \(agents 0-3\): no message from rank 1 beyond the time .*",
         ),
+        ("absent", 3, 1, r"rank 0: not all ranks could be reached within the time limit: .*"),
         ("many", 3, 2, r"rank 0: runtime: 3 processes for 2 agents .* start at most 2 .*"),
         ("network", 3, 2, r"rank 0: rank 2: problem files, network, .* differ .* all 3 ranks .*"),
         ("token", 3, 2, r"rank 0 \(agents 0-2\): rank 1: problem files, .* differ .*"),

@@ -142,15 +142,26 @@ def test_empty_directory_is_taken(tmp_path: Path) -> None:
 def test_replace_removes_the_old_content(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "old").touch()
-    with atomic_directory(tmp_path / "run", replace=True) as folder:
+    with atomic_directory(tmp_path / "run", replace="old|new") as folder:
         (folder / "new").touch()
         assert names(tmp_path / "run") == ["old"]
     assert names(tmp_path / "run") == ["new"]
     assert names(tmp_path) == ["run"]
 
 
-@pytest.mark.parametrize("replace", [False, True])
-def test_file_and_link_are_not_replaced_by_a_directory(tmp_path: Path, replace: bool) -> None:
+def test_what_others_put_there_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "older").touch()
+    with (
+        pytest.raises(InputError, match="holds 'older', which was not written there"),
+        atomic_directory(tmp_path / "run", replace="old|new"),
+    ):
+        pass
+    assert names(tmp_path / "run") == ["older"]
+
+
+@pytest.mark.parametrize("replace", [None, ".*"])
+def test_file_and_link_are_not_replaced_by_a_directory(tmp_path: Path, replace: str | None) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")

@@ -46,8 +46,9 @@ QUICK = frozenset(
         "estimators_nan_inf", "estimators_overwrite_params", "estimators_pickle", "fit1d",
         "fit2d_1feature", "fit2d_1sample", "fit_score_takes_y", "get_params_invariance",
         "n_features_in_after_fitting", "no_attributes_set_in_init",
-        "parameters_default_constructible", "regressors_int", "regressors_no_decision_function",
-        "requires_y_none", "sample_weights_list", "sample_weights_shape", "set_params",
+        "parameters_default_constructible", "regressor_data_not_an_array", "regressors_int",
+        "regressors_no_decision_function", "requires_y_none", "sample_weights_list",
+        "sample_weights_not_an_array", "sample_weights_shape", "set_params",
         "supervised_y_no_nan",
     )
 )  # fmt: skip

@@ -139,6 +139,22 @@ def test_rows_are_joined_by_hashes_of_their_keys() -> None:
     assert "no key is at all parties" in joined(inner, ["x"], ["y"])[0]
 
 
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ([None, "y"], "party 'a' has a missing key in row 0"),
+        (["x", float("nan")], "party 'a' has a missing key in row 1"),
+        (["x", ""], "party 'a' has a missing key in row 1"),
+        ([1, "1"], "party 'a' has the key '1' twice (rows 0 and 1)"),
+    ],
+)
+def test_every_row_has_a_key_of_its_own(keys: list[Any], said: str) -> None:
+    alone = InProcess(ccmac.Network.complete(1))
+    with pytest.raises(InputError) as caught:
+        joined_rows(Agreement(parties=("a",)), np.array(keys, dtype=object), alone)
+    assert said in str(caught.value)
+
+
 def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
     """Three processes that know their neighbors alone, over TLS on the loopback; masked sums."""
     pytest.importorskip("cryptography")
@@ -217,6 +233,12 @@ def test_files_that_are_not_right_are_refused(tmp_path: Path) -> None:
         read_own(tmp_path / "lab.toml", me, "no.csv")
     with pytest.raises(InputError, match="party 'lab', column 'q': is missing"):
         read_own(tmp_path / "lab.toml", me, "lab.csv", columns=["q"])
+    (tmp_path / "twice.csv").write_text("id,a,a\nk1,1,2\n")
+    with pytest.raises(InputError, match="column 'a' is named twice"):
+        read_own(tmp_path / "lab.toml", me, "twice.csv")
+    (tmp_path / "long.csv").write_text("id,a\nk1,1,2\n")
+    with pytest.raises(InputError, match="more cells than there are names"):
+        read_own(tmp_path / "lab.toml", me, "long.csv")
     with pytest.raises(InputError, match="run ccmac vfl party first"):
         read_model(tmp_path / "model.json")
     (tmp_path / "model.json").write_text('{"format": "other"}')
@@ -237,7 +259,7 @@ def test_a_table_may_be_parquet(tmp_path: Path) -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        with pytest.raises(InputError, match="reading Parquet needs pyarrow; pip install pyarrow"):
+        with pytest.raises(InputError, match="reading Parquet needs pyarrow; pip install"):
             read_own(file, me, "lab.parquet")
         pytest.skip("pyarrow is not installed; what is said then was checked")
     with pytest.raises(InputError, match=r"lab\.parquet: cannot be read"):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
@@ -23,6 +24,7 @@ from ccmac.vfl import (
     VerticalLogisticRegression,
     VerticalRidge,
     VerticalSVC,
+    problem,
 )
 from vfl import checks
 
@@ -87,11 +89,52 @@ def test_tables_of_parties_and_new_rows() -> None:
     assert model.score(new, Y.iloc[400:]) == pytest.approx(theirs)
 
 
+def test_tables_are_joined_by_a_key_column() -> None:
+    keyed = {name: table.reset_index(names="id") for name, table in tables().items()}
+    labels = Y.sample(frac=1.0, random_state=9)
+    model = VerticalRidge(key="id").fit(keyed, labels)
+    close(model, Ridge().fit(X, Y))
+    assert model.feature_names_in_.tolist() == [c for p in PARTIES.values() for c in p]
+    known = VerticalRidge().fit(tables(), labels).predict(tables())
+    np.testing.assert_array_equal(model.predict(keyed), known)
+    whole = VerticalRidge(key="id", parties=PARTIES).fit(X.reset_index(names="id"), Y)
+    assert whole.n_features_in_ == 10
+    np.testing.assert_allclose(whole.predict(X.reset_index(names="id")), whole.predict(
+        X.sample(frac=1.0, random_state=1).reset_index(names="id").sort_values("id")))  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [[3, 1, 2, 0, 5, 4, 9, 8, 7, 6], range(1, 11), range(-10, 0)])
+def test_columns_may_be_called_by_numbers(names: Any) -> None:
+    numbered, names = X.set_axis(list(names), axis=1), list(names)
+    theirs = Ridge().fit(X, Y)
+    for parties in (3, [names[:4], names[4:]], {"one": names[:4], "two": set(names[4:])}):
+        ours = VerticalRidge(parties=parties).fit(numbered, Y)
+        close(ours, theirs)
+        np.testing.assert_allclose(ours.predict(numbered), theirs.predict(X))
+        assert problem(numbered, Y, 3).n == 3
+
+
+@pytest.mark.parametrize(("load", "C"), [(load_breast_cancer, 1.0), (load_wine, 10.0)])
+def test_logistic_regression_on_columns_of_any_size(load: Any, C: float) -> None:
+    """Deviations from 0.003 to 600: rounding over the ridge is far above the usual tolerance."""
+    Z, y = load(return_X_y=True)
+    ours = VerticalLogisticRegression(C, parties=3).fit(Z, y)
+    close(ours, LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12).fit(Z, y))
+    assert ours.result_.status == "optimal"
+    assert ours.result_.ledger["rounds"] < 20
+
+
 def test_standardizing_is_scaling_first() -> None:
     wide = X * np.linspace(0.1, 1e3, 10)
     ours = VerticalRidge(standardize=True, parties=3).fit(wide, Y)
     theirs = make_pipeline(StandardScaler(), Ridge()).fit(wide, Y)
     np.testing.assert_allclose(ours.predict(wide), theirs.predict(wide), rtol=1e-8)
+    flat = wide.assign(more=0.1)  # a constant column has no deviation, in full or sparse
+    for table in (flat, sp.csr_array(flat)):
+        with pytest.warns(UserWarning, match=r"party '2', column ('more'|10): is constant"):
+            ours.fit(table, Y)
+        assert abs(ours.coef_[10]) < 1e-6
+        np.testing.assert_allclose(ours.coef_[:10], theirs[1].coef_ / theirs[0].scale_, rtol=1e-6)
 
 
 def test_the_support_vector_machine_has_its_objective() -> None:
@@ -146,6 +189,11 @@ def test_huber_finds_the_scale_as_well() -> None:
     theirs = HuberRegressor(alpha=0.1, tol=1e-10, max_iter=10_000).fit(Z, y)
     close(ours, theirs)
     assert ours.scale_ == pytest.approx(theirs.scale_, rel=1e-5)
+    np.testing.assert_array_equal(ours.outliers_, theirs.outliers_)
+    weights = np.arange(80) % 3  # rows of no weight may be outliers, too
+    ours.fit(Z, y, sample_weight=weights)
+    theirs.fit(Z, y, sample_weight=weights)
+    close(ours, theirs)
     np.testing.assert_array_equal(ours.outliers_, theirs.outliers_)
 
 

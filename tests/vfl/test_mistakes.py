@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.vfl import VerticalLogisticRegression, VerticalRidge, problem
+from ccmac.vfl import VerticalLogisticRegression, VerticalRidge, party, problem
 
 RNG = np.random.default_rng(0)
 KEYS = [f"k{j}" for j in range(12)]
@@ -219,6 +219,64 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "too few weights": (
         lambda: problem([ARRAY, ARRAY], Y.to_numpy(), sample_weight=np.ones(5)),
         "sample_weight has 5 rows but party '0' has 12",
+    ),
+    "NaN in one table dealt out": (
+        lambda: VerticalRidge(parties={"a": ["income"], "b": ["age"]}).fit(
+            changed(BANK, "age", np.nan), Y
+        ),
+        "party 'b', column 'age': has NaN (a missing value) in row 'k3'",
+    ),
+    "numbers written as text": (
+        lambda: VerticalRidge(parties=2).fit(ARRAY.astype(str), Y.to_numpy()),
+        "party '0', column 0: holds '",
+    ),
+    "one word among numbers written as text": (
+        lambda: problem(both(changed(BANK.astype({"age": str}), "age", "old")), Y),
+        "party 'bank', column 'age': holds 'old', which is no number",
+    ),
+    "a mask instead of places": (
+        lambda: VerticalRidge(parties=[[True, False, False], [1, 2]]).fit(ARRAY, Y.to_numpy()),
+        "party '0', column True: give names of columns, or places",
+    ),
+    "tables as nested lists": (
+        lambda: VerticalRidge().fit([ARRAY.tolist(), ARRAY[:, :2].tolist()], Y.to_numpy()),
+        "has rows of different lengths; give a table",
+    ),
+    "a key that pandas calls missing": (
+        lambda: problem(both(BANK.set_axis([pd.NA, *KEYS[1:]])), Y),
+        "party 'bank' has a missing key in row 0",
+    ),
+    "a class that pandas calls missing": (
+        lambda: VerticalLogisticRegression().fit(
+            both(), LABELS.map(str).astype("string").where(Y.index != "k4")
+        ),
+        "y has NaN (a missing label) in row 'k4'",
+    ),
+    "dates as classes": (
+        lambda: VerticalLogisticRegression().fit(
+            both(), LABELS.map({True: pd.Timestamp(0), False: pd.Timestamp(9)})
+        ),
+        "y holds dates or times",
+    ),
+    "a list as a key": (
+        lambda: VerticalRidge(key=["id"]).fit(both(), Y),
+        "party 'bank': has no key column ['id']",
+    ),
+    "a tolerance in quotes": (
+        lambda: VerticalRidge(tol="1e-6").fit(both(), Y),
+        "VerticalRidge, tol: is not numeric",
+    ),
+    "a word for yes or no": (
+        lambda: VerticalRidge(fit_intercept="no").fit(both(), Y),
+        "VerticalRidge, fit_intercept: expected True or False, got str",
+    ),
+    "a party's labels in another number": (
+        lambda: party(BANK, Y[:3], parties=2),
+        "y lacks the key 'k3' and 8 more",
+    ),
+    "all tables at one party": (
+        lambda: party(both(), Y, parties=2),
+        "X is one party's table",
     ),
     "a penalty below zero": (
         lambda: VerticalRidge(alpha=-1.0).fit(both(), Y),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.certificates.recession import curved
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, Long, norm, product, thinned
 from ccmac.linalg.tolerances import EPS
@@ -49,7 +50,8 @@ class Bounded:
         self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
         self.c = np.zeros(self.C.shape[0]) if agent.c is None else agent.c
         self.H, self.R = thinned(form.H), [thinned(t.R) for t in form.terms]
-        self.unit = reduced.kernels[k].space.inverse_lengths
+        self.space = reduced.kernels[k].space
+        self.unit = self.space.inverse_lengths
         self.lower, self.upper = form.lower[: self.d], form.upper[: self.d]
         width = self.H.shape[0] + sum(self.A.shape) + self.C.shape[0]
         width += sum(R.shape[0] for R in self.R) + 8
@@ -67,15 +69,19 @@ class Bounded:
         sizes[d:] = abs(self.B).T @ np.abs(coupled)
         return out, sizes
 
-    def _noise(self, r: Array, sizes: Array) -> float:
-        """How far r may be from what it stands for: summed in the long format, kept in doubles."""
-        return self.room_long * norm(sizes) + EPS * norm(r)
+    def _noise(self, far: Array, sizes: Array) -> float:
+        """How far r may be from what it stands for: summed in the long format, kept in doubles.
+
+        The latter changes no sign: only what pushes where there is no bound, ``far``, counts.
+        """
+        return self.room_long * norm(sizes) + EPS * norm(far)
 
     def gap(
         self, x: Array, z: Array, begin: Array, coupled: Array, local: Array, terms: Array
     ) -> Shares:
         """Vector: coupled misfit, r on z. Numbers: base, value, r_f^2, rounding of r and of base,
-        size of r on z, distance^2 from the start, ||C x - c||^2, violation of C.
+        size of r on z, distance^2 from the start, ||C x - c||^2, distance^2 from C x = c, what
+        its violation is priced at, violation of C.
         """
         form, d, u, start = self.form, self.d, np.append(x, z), begin[: self.d]
         slope = product(self.H, u) - form.g
@@ -101,14 +107,16 @@ class Bounded:
         bend = float(u @ product(self.H, u)) / 2 - float(form.g @ u) + form.c
         value, off = self.objective.value(x, z), self._own_misfit(x)
         misfit = (product(self.A, x) + product(self.B, z) - self.b).astype(np.float64)
-        base = float(away.sum()) + (value - bend - below) - float(local @ off)
+        paid, near = float(local @ off), self.space.coordinates(off)
+        base = float(away.sum()) + (value - bend - below) - paid
         size += abs(value) + abs(bend) + float(np.abs(form.g) @ np.abs(u)) + abs(form.c)
         size += float(np.abs(away).sum() + np.abs(local) @ np.abs(off))
         size += float(np.abs(coupled) @ (np.abs(misfit) + np.abs(self.b)))
         far, moved = r[~held], x - start
         numbers = [
-            base, value, float(far @ far), self._noise(r, sizes) + leaning, self.room * size,
-            norm(whole[d:]), float(moved @ moved), float(off @ off), self._violation(off),
+            base, value, float(far @ far), self._noise(far, sizes) + leaning, self.room * size,
+            norm(whole[d:]), float(moved @ moved), float(off @ off), float(near @ near), paid,
+            self._violation(off),
         ]  # fmt: skip
         on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
         on_z = whole[d:].astype(np.float64)
@@ -134,7 +142,7 @@ class Bounded:
         size = float(np.abs(gain).sum() + np.abs(self.b) @ np.abs(coupled))
         size += float(np.abs(self.c) @ np.abs(local))
         numbers = [
-            value, float(far @ far), self._noise(r, sizes), self.room * size,
+            value, float(far @ far), self._noise(far, sizes), self.room * size,
             norm(back[self.d :]), norm(local), norm(rest),
         ]  # fmt: skip
         on_z = back[self.d :].astype(np.float64)
@@ -142,7 +150,7 @@ class Bounded:
 
     def fall(self, x: Array, z: Array) -> tuple[Array, list[float]]:
         """Vector: A x + B z. Numbers: fall, ||Hd||^2, ||C d||^2 of unit rows, rounding, ||x||^2,
-        size of the slopes.
+        size of the slopes, curvature left.
         """
         form, u = self.form, np.append(x, z)
         far = sum(t.value(R @ u) for t, R in zip(form.terms, self.R, strict=True))
@@ -153,5 +161,5 @@ class Bounded:
         coupled = (product(self.A, x) + product(self.B, z)).astype(np.float64)
         return coupled, [
             float(form.g @ u) - far, norm(product(self.H, u)) ** 2, own**2, self.room * size,
-            float(x @ x), norm(form.g),
+            float(x @ x), norm(form.g), curved(self.H, u),
         ]  # fmt: skip

@@ -157,9 +157,9 @@ class Certifier:
             size = space.norm(p)
             spoils = 0.1 * tol * objective.mu / self.realized.error_scale
             allowed = max(spoils, ROUNDING * size)
-            if self._system.empty or not math.isfinite(size):
-                return size <= allowed
-            return space.norm(self._project(p, lambda: 0.5 * allowed)[0]) <= allowed
+            if not self._system.empty and math.isfinite(size):
+                size = space.norm(self._project(p, lambda: 0.5 * allowed)[0])
+            return math.isfinite(size) and size <= allowed
 
     def confirmed(self, look: Look) -> bool:
         """Whether a few steps on G w - g meet nothing outside the interval the look relies on.

@@ -7,6 +7,7 @@ certificate of :mod:`ccmac.certificates.infeasibility`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
 SEEN = 64 * EPS  # share of a right-hand side below which a misfit is rounding
+TURNED = 1e-11  # share below which it may come from the angles of the kernels
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,21 @@ def _defect(pairs: list[tuple[Any, Array]]) -> float:
     return norm(total) + (sum(len(price) for _, price in pairs) + 2) * EPS_LONG * spread
 
 
+def _outside(reduced: Reduced) -> Iterator[Array]:
+    """What of the right-hand sides lies outside the range, in scaled rows, if not by rounding.
+
+    Then what does of the D_i alone: angles of the C_i, which turn the rest, hide nothing there.
+    """
+    right = reduced.right
+    outside = reduced.U_null @ (reduced.U_null.T @ right)
+    length, whole = float(np.linalg.norm(outside)), float(np.linalg.norm(right))
+    if length > (SEEN * math.sqrt(len(right)) + min(reduced.angle, TURNED)) * whole:
+        yield outside
+    seen = contradiction(reduced.D, reduced.e, reduced.shared)
+    if seen is not None:
+        yield np.concatenate([np.zeros(len(reduced.unit)), seen.value * seen.price])
+
+
 class Conflicts:
     """Finds and proves contradictions among the equations of a :class:`Recovery`."""
 
@@ -97,7 +114,8 @@ class Conflicts:
                 right = np.zeros(block.shape[0]) if side is None else side
                 seen = contradiction(block, right, space)
                 size = float(np.linalg.norm(space.coordinates(right)))
-                if seen is not None and claimed(seen.sure, seen.defect, size):
+                sure = seen is not None and claimed(seen.sure, seen.defect, size)
+                if seen is not None and sure and not space.solvable:
                     found[i, column] = seen
                     rows[k, 2 * column : 2 * column + 2] = seen.value, seen.defect
                 elif seen is not None and doubted(seen.sure, seen.defect, size):
@@ -114,7 +132,8 @@ class Conflicts:
         for column, (block, right) in enumerate((("C", "c"), ("D", "e"))):
             values = seen_by_all[:, 2 * column]
             if (values < 0).any():
-                self._doubt(f"{block} of agent {int(np.argmin(values))}", -float(values.min()))
+                k = int(np.argmin(values))
+                self._doubt(f"{block} of agent {k}", *seen_by_all[k, 2 * column : 2 * column + 2])
             if (values > 0).any():
                 agent_index = int(np.argmax(values))
                 mine = found.get((agent_index, column))
@@ -133,12 +152,12 @@ class Conflicts:
         """Among all equations, where everybody knows them: no rounds unless there is one."""
         if not reduced.U_null.shape[1]:
             return None
-        right = reduced.right
-        outside = reduced.U_null @ (reduced.U_null.T @ right)
-        length, whole = float(np.linalg.norm(outside)), float(np.linalg.norm(right))
-        if length <= (SEEN * math.sqrt(len(right)) + reduced.angle) * whole:
-            return None
-        scaled = outside / length
+        tried = (self._along(reduced, outside) for outside in _outside(reduced))
+        return next((found for found in tried if found is not None), None)
+
+    def _along(self, reduced: Reduced, outside: Array) -> Infeasibility | None:
+        """The certificate with multipliers along ``outside``, if it proves something."""
+        right, scaled = reduced.right, outside / np.linalg.norm(outside)
         price, shared = reduced.prices(scaled)
         local = [
             -kernel.space.multipliers(kernel.space.basis.T @ (A.T @ price))
@@ -151,11 +170,12 @@ class Conflicts:
         value = float(summed(gathered[:, :2])[0] + product(reduced.e[None], shared)[0])
         terms = float(np.add.reduce(gathered[:, 3]) + np.abs(reduced.e) @ np.abs(shared))
         defect = math.sqrt(float(np.add.reduce(gathered[:, 2])) + off_z * off_z)
-        size = float(np.linalg.norm((reduced.U.T @ right) / reduced.sigma))
+        inside = float(np.linalg.norm((reduced.U.T @ right) / reduced.sigma))
+        size = math.hypot(inside, math.sqrt(float(np.add.reduce(gathered[:, 5]))))
         sure = abs(value) - 4 * EPS * terms
-        if not claimed(sure, defect, size):
+        if not claimed(sure, defect, size) or reduced.solvable:
             if doubted(sure, defect, size):
-                self._doubt("all agents together", abs(value))
+                self._doubt("all agents together", value, defect)
             return None
         ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
         by_agent = np.split(reduced.unit_D * shared, ends)
@@ -182,23 +202,25 @@ class Conflicts:
             {i: by_agent[i] for i in agents if by_agent[i].size}, defect, value,
         )  # fmt: skip
 
-    def _doubt(self, whose: str, value: float) -> None:
-        """Words for a contradiction that is more than rounding and too little to be proved."""
+    def _doubt(self, whose: str, value: float, defect: float) -> None:
+        """Of a contradiction beyond rounding, too small for a proof or met by large points."""
         self.doubt = (
-            f"the equations of {whose} contradict each other by {value:.2g} (rows of unit length): "
-            "more than rounding, too little for a proof; what is said of the error is an estimate, "
-            "for the nearest right-hand sides that agree"
+            f"the equations of {whose} contradict each other by {abs(value):.2g} (rows of unit "
+            f"length) but for points of norm {abs(value / defect) if defect else math.inf:.2g} and "
+            "more: too little for a proof; what is said of the error is an estimate, for the "
+            "nearest right-hand sides that agree"
         )
 
     def _share(self, reduced: Reduced, k: int, price: Array, kappa: Array) -> list[float]:
-        """Of one agent: lambda'v in two halves, squared defect, size of terms, ||kappa||."""
+        """Of one agent: lambda'v in halves, squared defect, terms, ||kappa||, ||C_i^+ c_i||^2."""
         agent = list(self.problem.agents.values())[k]
         b = np.zeros(len(price)) if agent.b is None else agent.b
         c = np.zeros(len(kappa)) if agent.c is None else agent.c
         value = halves(product(b[None], price) + product(c[None], kappa))
         terms = float(np.abs(b) @ np.abs(price) + np.abs(c) @ np.abs(kappa))
         off = _defect([(reduced.A[k], price), (reduced.C[k], kappa)])
-        return [*value, off * off, terms, float(np.linalg.norm(kappa))]
+        point = reduced.kernels[k].point
+        return [*value, off * off, terms, float(np.linalg.norm(kappa)), float(point @ point)]
 
     def at(self, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
         """The certificate at a least-squares point (repaired as far as it goes), or None.
@@ -265,7 +287,7 @@ class Conflicts:
         pairs = zip(local, shared, strict=True)
         rows = np.array([[float(np.linalg.norm(k)), float(np.linalg.norm(d))] for k, d in pairs])
         gathered = self.runtime.gather(rows)
-        top = max(float(gathered.max(initial=0.0)), float(np.linalg.norm(coupled)), 1e-300)
+        top = max(float(gathered.max(initial=0.0)), float(np.linalg.norm(coupled)))
         return {
             "coupled": [0] if np.linalg.norm(coupled) > 1e-6 * top else [],
             "C": [int(i) for i in np.flatnonzero(gathered[:, 0] > 1e-6 * top)],

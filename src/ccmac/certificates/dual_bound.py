@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ccmac.certificates.error_bound import Particulars, Proved
 from ccmac.certificates.prices import Multipliers
-from ccmac.certificates.proved import Particulars, Proved
 from ccmac.certificates.stopping import FIRST_CHECK, Check, Judged, Stopping
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
@@ -182,7 +182,8 @@ class DualStop(Stopping):
         method: Priced = iteration  # type: ignore[assignment]
         seen = self.bound.estimate(method.energy(state))
         price, slope, _ = method.prices(state)
-        size = norm(self.bound.parts.shared(price, slope))  # of z alone: less than that of (x, z)
+        z = self.bound.parts.shared(price, slope)  # alone: less than (x, z)
+        size = float(np.linalg.norm(z))
         if not seen <= min(self.tol * max(1.0, size), self._hope):
             return Check(seen, False)
         found = self.final(iteration, state)
@@ -217,10 +218,9 @@ class SpacedDualStop(Stopping):
         self, bound: DualBound, tol: float, slope: Rider, planned: float | None, *, warm: bool
     ) -> None:
         self.bound, self.tol, self._slope = bound, tol, slope
-        known = planned is not None and math.isfinite(planned)
-        self._rate = math.log(1.0 / min(tol, 0.5)) / planned if known and planned else 0.0
-        first = round(EARLY * planned) if known and planned else 0
-        self._next = 1 if warm else max(FIRST_CHECK, first)
+        plan = planned if planned is not None and math.isfinite(planned) else 0.0
+        self._rate = math.log(1.0 / min(tol, 0.5)) / plan if plan else 0.0
+        self._next = 1 if warm else max(FIRST_CHECK, round(EARLY * plan))
         self._last: tuple[int, float] | None = None
         self._stored = False
 

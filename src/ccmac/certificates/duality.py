@@ -7,7 +7,13 @@ with r = Hw - g + K'y + R'nu, every solution w* obeys (convexity, and phi(w*) >=
                  + <r_f, w - w0> + R ||r_f||,      R >= ||w* - w0||,
 
 bound_j the one that r_j pushes to, r_f the entries of r that push where there is none. No price is
-believed: whatever is brought, the bound holds. With r = K'y alone
+believed: whatever is brought, the bound holds. Nearly dependent rows leave much room for small
+violations, and F may lie far below F*: without bounds and epigraphs, w at most delta away from the
+equations,
+
+    F* - F(w) <= |y'(K w - v)| + ||r|| delta + L delta^2 / 2.
+
+With r = K'y alone
 
     sum_j r_j bound_j - y'v > 0
 
@@ -21,19 +27,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.certificates.bounded import Bounded, Shares, outward, pushed
-from ccmac.certificates.gap import Goal, estimated_radius
+from ccmac.certificates.error_bound import Particulars, Proved
+from ccmac.certificates.gap import DualityGap
 from ccmac.certificates.infeasibility import REACH, VISIBLE, Infeasibility, claimed
 from ccmac.certificates.prices import Multipliers
-from ccmac.certificates.proved import Particulars, Proved
-from ccmac.certificates.recession import Recession
+from ccmac.certificates.recession import FLAT, Recession
 from ccmac.inputs import Array
-from ccmac.linalg.extended import norm
+from ccmac.linalg.extended import EPS_LONG, norm, product
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Polyhedral
@@ -49,46 +54,6 @@ class Prices:
     shared: Array
     local: list[Array]
     terms: list[Array]
-
-
-@dataclass(frozen=True)
-class DualityGap:
-    """F - F* <= base + R slope; ``violation`` of unit rows beside their right-hand sides."""
-
-    value: float
-    base: float
-    slope: float
-    violation: float
-    travelled: float
-
-    def bound(self, radius: float) -> float:
-        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
-        return self.base + radius * self.slope
-
-    def required(self, goal: Goal) -> float:
-        """The radius it must hold for: given, else estimated."""
-        return goal.radius if goal.radius is not None else estimated_radius(self.travelled)
-
-    def met(self, goal: Goal) -> bool:
-        """Whether gap and violation are small enough.
-
-        A bound far below zero tells of a violation that lowers F by more than the accuracy.
-        """
-        small = abs(self.bound(self.required(goal))) <= goal.epsilon(self.value)
-        return small and self.violation <= goal.tol
-
-    def record(self, goal: Goal) -> dict[str, Any]:
-        """For Result.certificates."""
-        epsilon, source = goal.epsilon(self.value), "supplied"
-        if goal.radius is None:
-            source = "estimated: twice the distance travelled, at least 1"
-        proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
-        return {
-            "epsilon": epsilon, "radius": self.required(goal), "radius_source": source,
-            "radius_proved": proved, "gap": self.bound(self.required(goal)),
-            "feasibility": self.violation, "value": self.value,
-            "proved_by": "bound" if self.met(goal) else "nothing",
-        }  # fmt: skip
 
 
 class Duality:
@@ -142,21 +107,24 @@ class Duality:
             paid = prices.coupled, prices.local[k], prices.terms[k]
             shares.append(agent.gap(own, z, start, *paid))
         total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
-        base, value, far2, noise, room, spread, moved2, local2, _ = map(
-            float, np.add.reduce(rows, axis=0)
+        base, value, far2, noise, room, spread, moved2, local2, near2, due, _ = map(
+            float, np.add.reduce(rows)
         )
-        misfit, r = total[:m], total[m:] + reduced.D.T @ prices.shared
+        misfit, (r, rounded) = total[:m], self._on_z(total[m:], prices.shared)
         bound, held = pushed(r, self.lower, self.upper)
         off = reduced.D @ z - reduced.e
         away = r * (z - np.where(held, bound, self.z0))
-        base += float(away.sum() - prices.coupled @ misfit - prices.shared @ off)
+        owed = float(prices.coupled @ misfit + prices.shared @ off)
+        base += float(away.sum()) - owed
         sizes = np.abs(reduced.D) @ np.abs(z) + np.abs(reduced.e)
         room += self._room * float(np.abs(away).sum() + np.abs(prices.shared) @ sizes)
-        noise += n * EPS * spread + self._room * norm(np.abs(reduced.D).T @ np.abs(prices.shared))
+        noise += n * EPS * spread + rounded + EPS * norm(r[~held])
         slope = math.sqrt(far2 + float(np.sum(r[~held] ** 2))) + noise
         violation = max(float(rows[:, -1].max()), self._violation(misfit, off))
         moved = math.sqrt(moved2 + float((z - self.z0) @ (z - self.z0)))
-        found = DualityGap(value, base + room, slope, violation, moved)
+        distance = self._distance(misfit, off, math.sqrt(near2))
+        below = self._below(abs(owed + due), slope, distance)
+        found = DualityGap(value, base + room, slope, violation, moved, below)
         residuals = {
             "coupled": norm(misfit), "local": math.sqrt(local2),
             "shared": norm(off / reduced.unit_D), "consensus": 0.0,
@@ -164,6 +132,13 @@ class Duality:
         told = Particulars(residuals, self._multipliers(shares, prices, r, held), value)
         gx, gz = np.concatenate([s.slope_x for s in shares]), np.zeros(0)
         return found, Proved(x, z, math.nan, slope, violation, moved, gx, gz, prices.coupled, told)
+
+    def _on_z(self, total: Array, shared: Array) -> tuple[Array, float]:
+        """(r on z from the agents' sum, what the sum over shared rows may be off by)."""
+        D = self.reduced.D
+        r = (total + product(D.T, shared)).astype(np.float64)
+        sizes = np.abs(D).T @ np.abs(shared)
+        return r, 2 * (len(shared) + 1) * EPS_LONG * norm(np.abs(total) + sizes)
 
     def _multipliers(
         self, shares: list[Shares], prices: Prices, r: Array, held: NDArray[np.bool_]
@@ -187,6 +162,26 @@ class Duality:
         ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
         return list(np.split(self.reduced.unit_D * shared, ends))
 
+    def _distance(self, misfit: Array, off: Array, near: float) -> float:
+        """From the equations at most: onto the local ones first (``near``), then along the rest."""
+        reduced = self.reduced
+        if not reduced.least > 0:
+            return math.inf
+        left = math.hypot(norm(reduced.unit * misfit), norm(off))
+        return near + (left + math.sqrt(2 * self.problem.m) * near) / reduced.least
+
+    def _below(self, owed: float, slope: float, distance: float) -> float:
+        """F* - F(w) at most; 0, unknown, where bounds or epigraphs are in the way to the equations.
+
+        Infinite where their rank is a matter of opinion.
+        """
+        table = self.work.curvature
+        if self.reduced.doubt == Doubt.OPINION:
+            return math.inf
+        if not table.quadratic:
+            return 0.0
+        return owed + distance * (slope + float(table.L.sum()) * distance / 2)
+
     def _violation(self, misfit: Array, off: Array) -> float:
         """Of the coupled and shared unit rows, beside max(1, right-hand side)."""
         reduced = self.reduced
@@ -204,14 +199,13 @@ class Duality:
             for k, agent in enumerate(self.agents)
         ]
         total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
-        value, far2, noise, room, spread = (float(v) for v in np.add.reduce(rows[:, :5], axis=0))
-        r = total + reduced.D.T @ prices.shared
+        value, far2, noise, room, spread = (float(v) for v in np.add.reduce(rows[:, :5]))
+        r, rounded = self._on_z(total, prices.shared)
         bound, held = pushed(r, self.lower, self.upper)
         value += float((r * bound).sum() - reduced.e @ prices.shared)
         sizes = np.abs(r * bound).sum() + np.abs(reduced.e) @ np.abs(prices.shared)
         room += self._room * float(sizes)
-        noise += self.problem.n * EPS * spread
-        noise += self._room * norm(np.abs(reduced.D).T @ np.abs(prices.shared))
+        noise += self.problem.n * EPS * spread + rounded + EPS * norm(r[~held])
         defect = math.sqrt(far2 + float(np.sum(r[~held] ** 2))) + noise
         if not claimed(value - room, defect, size):
             return None
@@ -238,14 +232,16 @@ class Duality:
             vectors.append(vector)
             scalars.append(numbers)
         total, rows = self._summed(vectors, scalars)
-        fall, bend2, local2, room, size2, steep = (float(v) for v in np.add.reduce(rows, axis=0))
+        fall, bend2, local2, room, size2, steep, curvature = map(float, np.add.reduce(rows))
         length = math.sqrt(size2 + float(z @ z))
         if not 0.0 < length < math.inf:
             return None
         coupled = math.hypot(norm(self.reduced.unit * total), norm(self.reduced.D @ z))
         defect = (math.sqrt(bend2) + math.sqrt(local2) + coupled) / length
         fall = (fall - room) / length
-        if fall <= 1e-9 * max(steep, 1e-300) or fall < REACH * defect * max(1.0, steep):
+        if fall <= 1e-9 * steep or fall < REACH * defect * max(1.0, steep):
+            return None
+        if curvature > FLAT * length:
             return None
         if self.reduced.doubt > Doubt.CONVENTION:
             return None  # a row that was dropped may end the fall, however far away

@@ -15,7 +15,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ccmac.certificates.prices import Multipliers
 from ccmac.inputs import Array
+from ccmac.linalg.ranks import Doubt
+
+ROUNDED_ROWS = (
+    "some equations are combinations of others but for rounding, and were left out: double "
+    "precision cannot tell, so what is said of the error is an estimate; give them to the last "
+    "digit, or leave them out"
+)
+TAKEN_FOR_DEPENDENT = (
+    "some equations are combinations of others but for rounding, in numbers that are rounded: they "
+    "count as dependent, and the bound is about the equations without them; leave them out to be "
+    "sure"
+)
+DOUBTED = {Doubt.ROUNDING: ROUNDED_ROWS, Doubt.CONVENTION: TAKEN_FOR_DEPENDENT}
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,36 @@ class Look:
     norm: float  # of it
     length: float  # ||w||
     parts: tuple[float, float]  # what r and delta alone add to the bound (r: nan without a dual)
+
+
+@dataclass(frozen=True)
+class Particulars:
+    """What else a proof found out about its point: residuals, prices, F."""
+
+    residuals: dict[str, float]
+    multipliers: Multipliers
+    objective: float
+
+
+@dataclass(frozen=True)
+class Proved:
+    """A point (flat x, one z for all) and what is proved of it.
+
+    ``error`` bounds its distance from the solution, ``stationarity`` is r and ``infeasibility``
+    delta; ``gradient_x``, ``gradient_z`` (one row per agent) and the coupled ``price`` go with it,
+    unless ``report`` has what they are for.
+    """
+
+    x: Array
+    z: Array
+    error: float
+    stationarity: float
+    infeasibility: float
+    size: float
+    gradient_x: Array
+    gradient_z: Array
+    price: Array
+    report: Particulars | None = None
 
 
 def distance_bound(r: float, delta: float, mu: float, L: float) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.proved import Proved
+from ccmac.certificates.error_bound import Proved
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS

@@ -109,6 +109,51 @@ class Gap:
         }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class DualityGap:
+    """F - F* <= base + R slope; ``violation`` of unit rows beside their right-hand sides.
+
+    ``below``: F* - F at most, by what the equations are violated (where that is known).
+    """
+
+    value: float
+    base: float
+    slope: float
+    violation: float
+    travelled: float
+    below: float = 0.0
+
+    def bound(self, radius: float) -> float:
+        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
+        return self.base + radius * self.slope
+
+    def required(self, goal: Goal) -> float:
+        """The radius it must hold for: given, else estimated."""
+        return goal.radius if goal.radius is not None else estimated_radius(self.travelled)
+
+    def met(self, goal: Goal) -> bool:
+        """Whether gap and violation are small enough.
+
+        A bound far below zero tells of a violation that lowers F by more than the accuracy.
+        """
+        most = max(abs(self.bound(self.required(goal))), self.below)
+        return most <= goal.epsilon(self.value) and self.violation <= goal.tol
+
+    def record(self, goal: Goal) -> dict[str, Any]:
+        """For Result.certificates."""
+        epsilon, source = goal.epsilon(self.value), "supplied"
+        if goal.radius is None:
+            source = "estimated: twice the distance travelled, at least 1"
+        proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
+        return {
+            "epsilon": epsilon, "radius": self.required(goal), "radius_source": source,
+            "radius_proved": proved, "gap": self.bound(self.required(goal)),
+            "feasibility": self.violation, "value": self.value,
+            "below": self.below if math.isfinite(self.below) else None,
+            "proved_by": "bound" if self.met(goal) else "nothing",
+        }  # fmt: skip
+
+
 def estimated_radius(travelled: float) -> float:
     """max(1, 2 ||w - w0||): a point that has hardly moved must not prove itself optimal."""
     return max(1.0, ESTIMATE * travelled)

@@ -65,9 +65,9 @@ class GapStop(Stopping):
         if bound > NEAR * self.goal.epsilon(quick.value):
             self.note(quick)
             return Check(bound, False)
-        return self._tight(state, count)
+        return self._tight(state)
 
-    def _tight(self, state: Any, count: int) -> Check:
+    def _tight(self, state: Any) -> Check:
         found = self.prover.tight_gap(state)
         self.note(found)
         bound = found.bound(found.required(self.goal))
@@ -82,7 +82,7 @@ class GapStop(Stopping):
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """One tight bound; a completed schedule needs none."""
-        check = self._tight(state, 0)
+        check = self._tight(state)
         if self.scheduled and iteration.finished(state):
             self.record["proved_by"] = "schedule"
             return Check(check.bound, True, check.certificate)

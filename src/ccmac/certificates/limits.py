@@ -2,8 +2,9 @@
 
 For every row and bound the Lagrangian is f + lambda'(A x - b), lambda >= 0 for <= and <= 0 for >=.
 With r_x = grad_x f_i + A_i'y + C_i'kappa_i the prices of the bounds are lower = max(r_x, 0) and
-upper = max(-r_x, 0), likewise for z with the sum over all agents. Signs that rounding made wrong
-are set to zero. Violations are those of the user's rows: of an inequality the positive part.
+upper = max(-r_x, 0), likewise for z with the sum over all agents. Wrong signs are set to zero up to
+what is left of stationarity, of which they are a part. Violations are those of the user's rows: of
+an inequality the positive part.
 Cost (phase monitor): one averaging, two reductions, one gradient.
 """
 
@@ -73,7 +74,8 @@ def in_users_rows(work: Workspace, result: Result) -> Result:
     with work.ledger.phase("monitor"):
         priced = None
         if isinstance(result.multipliers, Multipliers):
-            priced = _prices(work, way, result.multipliers, x, z)
+            left = result.residuals.get("stationarity", 0.0)
+            priced = _prices(work, way, result.multipliers, (x, z), left)
         norms, value = _violations(work, way, x, z)
         found["residuals"] = {**result.residuals, **norms}
         found["objective"] = value
@@ -126,12 +128,16 @@ def outside(v: Array, lower: Array | None, upper: Array | None) -> Array:
 
 # -- prices ----------------------------------------------------------------------------------------
 def _prices(
-    work: Workspace, way: Reduction, prices: Multipliers, x: list[Array], z: Array
-) -> Callable[[], Multipliers]:
-    """Prices in the user's rows, to be asked for when the next message has gone."""
-    user, shared = way.user, way.shared(prices.coupled, prices.shared)
+    work: Workspace, way: Reduction, prices: Multipliers, point: tuple[list[Array], Array],
+    left: float,
+) -> Callable[[], Multipliers]:  # fmt: skip
+    """Prices in the user's rows, to be asked for when the next message has gone.
+
+    ``left`` is what is left of stationarity at the point.
+    """
+    user, shared, (x, z) = way.user, way.shared(prices.coupled, prices.shared), point
     coupled = prices.coupled[: user.m]
-    top = WRONG_SIGN * max(1.0, float(np.abs(prices.coupled).max(initial=0.0)))
+    top = max(WRONG_SIGN * float(np.abs(prices.coupled).max(initial=1.0)), left)
     agents = list(user.agents.values())
     local = [_signed(v, a.C_sense, top) for v, a in zip(prices.local, agents, strict=True)]
     shared = [_signed(v, a.D_sense, top) for v, a in zip(shared, agents, strict=True)]

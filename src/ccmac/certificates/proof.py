@@ -26,10 +26,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ccmac.certificates.error_bound import distance_bound
+from ccmac.certificates.error_bound import Particulars, Proved, distance_bound
 from ccmac.certificates.inside import inner_bound
 from ccmac.certificates.prices import Multipliers
-from ccmac.certificates.proved import Particulars, Proved
 from ccmac.certificates.share import NUMBERS, Heard, Share, Told
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
@@ -252,7 +251,7 @@ class Proof:
             shares.append(np.concatenate([misfit, along, on_z, [square(piece)]]))
         everybody = heard_by_all(self.runtime, np.stack(shares))
         coupled, along, on_z, size = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)
-        return summed(coupled), np.add.reduce(along, axis=0), summed(on_z), math.sqrt(np.sum(size))
+        return summed(coupled), np.add.reduce(along), summed(on_z), math.sqrt(np.sum(size))
 
     def best_price(self, along: Array, slope: Array) -> Array:
         """y that cancels the most of the gradient: -(T T')^+ T grad F."""

@@ -4,7 +4,8 @@
 
 The direction tried is the gradient's part in ker K. It is found with the equations that all may
 know, and checked in the user's own blocks: the fall must exceed what the
-defects of K d and H d could make up for within REACH times the size of the problem.
+defects of K d and H d could make up for within REACH times the size of the problem, and H d must be
+rounding: the least curvature ends a fall, however far away.
 Cost: 5 averagings, where the objectives are quadratic and not strongly convex.
 """
 
@@ -12,15 +13,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ccmac.certificates.infeasibility import REACH
 from ccmac.certificates.proof import Pieces, Proof
-from ccmac.inputs import Array
+from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.extended import Long, norm
 from ccmac.linalg.ranks import Doubt
+from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
+
+FLAT = 100 * EPS  # curvature along a direction, beside the largest, that counts as none
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,12 @@ class Recession:
             f"unbounded: the objective falls by {self.fall:.3g} per unit along a direction that "
             "keeps all equations; add curvature, limits or equations"
         )
+
+
+def curved(H: Any, d: Array) -> float:
+    """||H d|| beside ||H||: what curvature is left along a direction of length one."""
+    size = norm(H.data if is_sparse(H) else H)
+    return norm(H @ d) / size if size > 0 else 0.0
 
 
 def recession(work: Workspace) -> Recession | None:
@@ -61,6 +72,7 @@ def recession(work: Workspace) -> Recession | None:
         u = np.concatenate([d, d_z])
         assert agent.quadratic is not None
         bend = float(np.linalg.norm(agent.quadratic[0] @ u)) ** 2
+        bend = bend if curved(agent.quadratic[0], u) <= FLAT else math.inf
         misfit = float(np.linalg.norm(agent.C @ d)) ** 2
         steep = float(np.linalg.norm(slope.astype(np.float64)))
         rows.append([-float(slope @ u), bend, misfit, steep])
@@ -68,12 +80,10 @@ def recession(work: Workspace) -> Recession | None:
     coupled = _image(proof, d_x, d_z)
     fall, bend, local, sizes = (float(v) for v in told.value)
     defect = math.sqrt(bend) + math.sqrt(local) + coupled
-    if fall <= 1e-9 * max(sizes, 1e-300) or fall < REACH * defect * max(1.0, sizes):
+    if fall <= 1e-9 * sizes or fall < REACH * defect * max(1.0, sizes):
         return None
-    if (
-        proof.reduced.doubt > Doubt.CONVENTION
-    ):  # a row that was dropped may end the fall, however far away
-        return None
+    if proof.reduced.doubt > Doubt.CONVENTION:
+        return None  # a row that was dropped may end the fall, however far away
     return Recession(d_x, d_z, fall, defect)
 
 

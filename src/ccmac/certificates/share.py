@@ -56,7 +56,7 @@ class Heard:
         misfit, slopes, rounded, numbers = np.split(
             table, np.cumsum([2 * m, 2 * q, m]), axis=1
         )  # fmt: skip
-        totals = [float(v) for v in np.add.reduce(numbers, axis=0)]
+        totals = [float(v) for v in np.add.reduce(numbers)]
         noise, r, size, off, scaled, value, local, tail, price_tail, long_size, *hidden = totals
         sizes = float(np.sum(np.linalg.norm(slopes[:, :q], axis=1)))
         noise += len(table) * EPS_LONG * sizes
@@ -66,7 +66,7 @@ class Heard:
             price_tail, long_size = price_tail + grain, long_size + grain
         root = math.sqrt
         return cls(
-            misfit, slopes, np.add.reduce(rounded, axis=0), noise, root(r), root(size), root(off),
+            misfit, slopes, np.add.reduce(rounded), noise, root(r), root(size), root(off),
             root(scaled), value, root(local), root(tail), root(price_tail), root(long_size),
             root(hidden[0]) if hidden else math.nan,
         )  # fmt: skip

@@ -14,10 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ccmac.certificates.certifier import Certifier
-from ccmac.certificates.error_bound import Bound, Dual, Look
+from ccmac.certificates.error_bound import Bound, Dual, Look, Proved
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.proof import Proof
-from ccmac.certificates.proved import Proved
 from ccmac.certificates.recession import Recession
 from ccmac.inputs import Array
 from ccmac.realizations.base import Interval, Realized

@@ -57,7 +57,7 @@ class Owner:
 
     def links(self, patience: float | None) -> Links:
         """The connections to the neighbors, not yet made."""
-        from ccmac.runtime.likeness import fingerprint
+        from ccmac.runtime.leading import fingerprint
         from ccmac.version import __version__
 
         mine, public = self.mine, self.public

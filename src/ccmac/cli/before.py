@@ -15,22 +15,16 @@ from ccmac.angles.measure import geometry
 from ccmac.api import plan
 from ccmac.cli.options import (
     WIDTH,
-    Access,
     AsJson,
-    AveragingName,
-    MethodName,
-    MethodOptions,
-    NetworkSpec,
-    Prices,
+    Chosen,
+    Conditions,
     ProblemDir,
-    Realization,
-    Tolerance,
-    chosen,
     fitted,
+    grouped,
     load,
     parse_costs,
     print_json,
-)  # fmt: skip
+)
 from ccmac.network.spec import HELP, as_network
 from ccmac.plans import REGIMES, Plan, shown_alternatives
 from ccmac.problem import Problem
@@ -95,17 +89,12 @@ def show_geometry(
     typer.echo(fitted(str(found), indent=24))
 
 
+@grouped
 def show_plan(
     problem_dir: ProblemDir,
     *,
-    network: NetworkSpec = "complete",
-    method: MethodName = "auto",
-    tol: Tolerance = 1e-6,
-    costs: Prices = None,
-    realization: Realization = None,
-    access: Access = None,
-    settings: MethodOptions = None,
-    averaging: AveragingName = "auto",
+    terms: Conditions,
+    chosen: Chosen,
     rows: Annotated[int, typer.Option("--rows", help="Candidates to show.", min=1)] = 8,
     as_json: AsJson = False,
 ) -> None:
@@ -113,13 +102,11 @@ def show_plan(
 
     Executes the setup only: a few averagings that measure the spectrum.
     """
-    problem, graph = load(problem_dir, network)
-    made = plan(
-        problem, graph, chosen(method, realization, access, settings), tol, parse_costs(costs),
-        averaging=averaging,
-    )  # fmt: skip
+    problem, graph = load(problem_dir, terms.network)
+    costs = parse_costs(terms.costs)
+    made = plan(problem, graph, chosen.method(), terms.tol, costs, averaging=terms.averaging)
     if as_json:
-        print_json({"network": graph.name, "tol": tol, **made.as_dict(limit=rows)})
+        print_json({"network": graph.name, "tol": terms.tol, **made.as_dict(limit=rows)})
         return
     print_plan(made, rows)
 

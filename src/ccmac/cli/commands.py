@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from ccmac.cli import agent, before, complexity, data, lab, power, solve, suite, vfl
 from ccmac.version import __version__
 
 EPILOG = (
@@ -14,28 +14,45 @@ EPILOG = (
     "Exit codes: 0 done, 1 tolerance not reached, 2 bad input, 3 infeasible, 130 interrupted, "
     "143 terminated."
 )
-app = typer.Typer(
-    name="ccmac",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-    epilog=EPILOG,
-)
-app.command("demo", epilog=lab.DEMO_EPILOG)(lab.show_demo)
-app.command("geometry", epilog=before.GEOMETRY_EPILOG)(before.show_geometry)
-app.command("complexity", epilog=complexity.EPILOG)(complexity.show)
-app.command("plan", epilog=before.PLAN_EPILOG)(before.show_plan)
-app.command("solve", epilog=solve.EPILOG)(solve.show)
-app.command("power", epilog=power.EPILOG)(power.show)
-app.command("agent", epilog=agent.EPILOG)(agent.show)
-app.command("keys", epilog=agent.KEYS_EPILOG)(agent.keys)
-app.add_typer(data.app, name="data")
-app.add_typer(suite.app, name="suite")
-app.add_typer(vfl.app, name="vfl")
-app.command("report")(lab.show_report)
-app.command("optimality")(lab.show_optimality)
+# Module, function or group of commands, and the constant that holds its epilog.
+PLACES: dict[str, tuple[str, str, str | None]] = {
+    "demo": ("lab", "show_demo", "DEMO_EPILOG"),
+    "geometry": ("before", "show_geometry", "GEOMETRY_EPILOG"),
+    "complexity": ("complexity", "show", "EPILOG"),
+    "plan": ("before", "show_plan", "PLAN_EPILOG"),
+    "solve": ("solve", "show", "EPILOG"),
+    "power": ("power", "show", "EPILOG"),
+    "agent": ("agent", "show", "EPILOG"),
+    "keys": ("agent", "keys", "KEYS_EPILOG"),
+    "report": ("lab", "show_report", None),
+    "optimality": ("lab", "show_optimality", None),
+    "data": ("data", "app", None),
+    "suite": ("suite", "app", None),
+    "vfl": ("vfl", "app", None),
+}
+
+
+def application(word: str | None = None) -> typer.Typer:
+    """All commands; the one that ``word`` names alone, so that it does not load the others."""
+    app = typer.Typer(
+        name="ccmac",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+        epilog=EPILOG,
+    )
+    app.callback()(about)
+    for name in [word] if word in PLACES else PLACES:
+        place, attribute, words = PLACES[name]
+        module = import_module(f"ccmac.cli.{place}")
+        found = getattr(module, attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name, epilog=None if words is None else getattr(module, words))(found)
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -44,7 +61,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def about(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")

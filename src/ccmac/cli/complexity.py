@@ -15,18 +15,16 @@ from ccmac.api import solve
 from ccmac.cli.options import (
     WIDTH,
     AsJson,
-    MethodName,
-    MethodOptions,
-    NetworkSpec,
+    Chosen,
     ProblemDir,
-    Realization,
-    chosen,
     fitted,
+    grouped,
     load,
     print_json,
-)  # fmt: skip
+)
 from ccmac.lab.complexity import OWN, Complexity, complexity
 from ccmac.network import Network
+from ccmac.network.spec import HELP
 from ccmac.problem import Problem
 from ccmac.results import Result
 
@@ -49,10 +47,11 @@ NAMES = {
 }
 
 
+@grouped
 def show(
     problem_dir: ProblemDir,
     *,
-    network: NetworkSpec = "complete",
+    network: Annotated[str, typer.Option("--network", metavar="SPEC", help=HELP)] = "complete",
     tol: Annotated[float, typer.Option("--tol", help="The accuracy eps of the orders.")] = 1e-6,
     radius: Annotated[
         float | None,
@@ -64,9 +63,7 @@ def show(
     measure: Annotated[
         bool, typer.Option("--measure", help="Solve the problem and show its counts too.")
     ] = False,
-    method: MethodName = "auto",
-    realization: Realization = None,
-    settings: MethodOptions = None,
+    chosen: Chosen,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate the orders of the theory for a problem: who would need how much of what.
@@ -75,7 +72,7 @@ def show(
     products with the blocks and neighbor rounds.
     """
     problem, graph = load(problem_dir, network)
-    asked = chosen(method, realization, None, settings)
+    asked = chosen.method()
     result = solve(problem, graph, asked, tol) if measure else None
     if radius is None and result is not None and result.status == "optimal":
         radius = _radius(problem, result)

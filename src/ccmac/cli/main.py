@@ -21,7 +21,8 @@ PLACES = frozenset(
     (errno.EACCES, errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
      errno.ENOENT, errno.ENOTDIR, errno.EPERM, errno.EROFS)
 )  # fmt: skip
-LONG = r"[^\s/]{100,}"  # a word of a message that repeats what somebody sent to do harm
+# What a message repeats of what somebody sent to do harm, and how much of it is left.
+LONG = ((r"[^\s/]{100,}", 80), (r"\S{200,}", 160), (r".{500,}", 500))
 
 
 def run() -> None:
@@ -33,6 +34,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run one command; errors become one line on standard error and an exit code."""
     warnings.showwarning = _show_warning
     listen()
+    try:
+        return _told_of(arguments)
+    except BrokenPipeError:
+        # The reader of a pipe went away (ccmac ... | head); nobody is left to tell.
+        sys.stderr.close()
+        return 1
+
+
+def _told_of(arguments: Sequence[str]) -> int:
     try:
         if list(arguments) == ["--version"]:  # answered without loading the commands
             from ccmac.version import __version__
@@ -47,9 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     except MemoryError:
         return _told("out of memory: take a larger machine, or more processes with MPI", 1)
     except BrokenPipeError:
-        # The reader of a pipe went away (ccmac ... | head); nobody is left to tell.
-        sys.stderr.close()
-        return 1
+        raise
     except OSError as error:
         return _files(error)
     except Exception as error:
@@ -71,9 +79,9 @@ def _command(arguments: Sequence[str]) -> int:
     with waiting():
         import typer
 
-        from ccmac.cli.commands import app
+        from ccmac.cli.commands import application
 
-        command = typer.main.get_command(app)
+        command = typer.main.get_command(application(arguments[0] if arguments else None))
     try:
         with command.make_context("ccmac", list(arguments)) as context:
             code = command.invoke(context)
@@ -104,14 +112,20 @@ def _usage(error: Any) -> int:
 
 
 def _told(message: str, code: int) -> int:
-    _say(f"error: {re.sub(LONG, _shorter, ' '.join(message.split()))}")
+    _say(f"error: {_short(message)}")
     return code
 
 
-def _shorter(match: re.Match[str]) -> str:
-    from ccmac.texts import cut
+def _short(message: str) -> str:
+    """One line in which nothing long is repeated."""
+    line = " ".join(message.split())
+    if len(line) >= 100:  # else it is short, and may come before anything else was loaded
+        from ccmac.texts import cut
 
-    return cut(match[0])
+        for long, limit in LONG:
+            parts = enumerate(re.split(f"({long})", line))  # every second one is long
+            line = "".join(cut(part, limit) if k % 2 else part for k, part in parts)
+    return line
 
 
 def _say(line: str) -> None:
@@ -121,4 +135,4 @@ def _say(line: str) -> None:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say(f"warning: {' '.join(str(message).split())}")
+    _say(f"warning: {_short(str(message))}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import textwrap
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console
@@ -24,38 +26,7 @@ WIDTH = 80
 ProblemDir = Annotated[
     Path, typer.Argument(metavar="PROBLEM_DIR", help="A directory written by problem.save(...).")
 ]
-NetworkSpec = Annotated[str, typer.Option("--network", metavar="SPEC", help=HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Tolerance = Annotated[
-    float, typer.Option("--tol", help="Certified error of (x, z), relative to max(1, its norm).")
-]
-MethodName = Annotated[
-    str, typer.Option("--method", help="auto, or a name that ccmac.available_methods() lists.")
-]
-Realization = Annotated[
-    str | None, typer.Option("--realization", help="averaged (default), certified or canonical.")
-]
-Access = Annotated[
-    str | None,
-    typer.Option("--access", help="factor: C_i, D_i may be factorized; matvec: products only."),
-]
-MethodOptions = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="An option of the method; repeatable."),
-]
-AveragingName = Annotated[
-    str,
-    typer.Option(
-        "--averaging", help="relay (fewest rounds), tree or scatter (few bytes), masked or auto."
-    ),
-]
-Prices = Annotated[
-    str | None,
-    typer.Option(
-        "--costs", metavar="PRICES", help="What the plan minimizes: gradient=1,product=0,round=1."
-    ),
-]
-
 KNOWN_PRICES = tuple(field.name for field in fields(Costs))
 
 
@@ -65,23 +36,90 @@ def load(directory: Path, network: str) -> tuple[Problem, Network]:
     return problem, as_network(network, problem.n)
 
 
-def chosen(
-    method: str, realization: str | None, access: str | None, settings: list[str] | None
-) -> Method:
-    """The method with its options: ``--set inner=3``, and the flags that have a name of their own.
+@dataclass(frozen=True)
+class Chosen:
+    """The options that name a method and its options."""
 
-    Refuses what the method does not know, before any work.
-    """
-    options: dict[str, Any] = {}
-    for text in settings or ():
-        name, sign, value = text.partition("=")
-        if not (sign and name.strip()):
-            raise InputError(f"--set {shown(text)}: is not NAME=VALUE, such as inner=3")
-        options[name.strip()] = value.strip()
-    for name, given in (("realization", realization), ("access", access)):
-        if given is not None:
-            options[name] = given
-    return parse(method, options)
+    name: Annotated[
+        str, typer.Option("--method", help="auto, or a name that ccmac.available_methods() lists.")
+    ] = "auto"
+    realization: Annotated[
+        str | None,
+        typer.Option("--realization", help="averaged (default), certified or canonical."),
+    ] = None
+    access: Annotated[
+        str | None,
+        typer.Option("--access", help="factor: C_i, D_i may be factorized; matvec: products only."),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="An option of the method; repeatable."),
+    ] = None
+
+    def method(self) -> Method:
+        """The method, refusing what it does not know, before any work."""
+        options: dict[str, Any] = {}
+        for text in self.settings or ():
+            name, sign, value = text.partition("=")
+            if not (sign and name.strip()):
+                raise InputError(f"--set {shown(text)}: is not NAME=VALUE, such as inner=3")
+            options[name.strip()] = value.strip()
+        for name in ("realization", "access"):
+            if getattr(self, name) is not None:
+                options[name] = getattr(self, name)
+        return parse(self.name, options)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The options that say where, how exactly and at which prices."""
+
+    network: Annotated[str, typer.Option("--network", metavar="SPEC", help=HELP)] = "complete"
+    tol: Annotated[
+        float,
+        typer.Option("--tol", help="Certified error of (x, z), relative to max(1, its norm)."),
+    ] = 1e-6
+    averaging: Annotated[
+        str,
+        typer.Option(
+            "--averaging",
+            help="relay (fewest rounds), tree or scatter (few bytes), masked or auto.",
+        ),
+    ] = "auto"
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs", metavar="PRICES",
+            help="What the plan minimizes: gradient=1,product=0,round=1.",
+        ),
+    ] = None  # fmt: skip
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` for Typer: a parameter that is a dataclass becomes an option for each field."""
+    kinds, listed = get_type_hints(command, include_extras=True), []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if is_dataclass(kinds[name]):
+            hints = get_type_hints(kinds[name], include_extras=True)
+            listed += [
+                parameter.replace(name=f.name, default=f.default, annotation=hints[f.name])
+                for f in fields(kinds[name])
+            ]
+        else:
+            listed.append(parameter.replace(annotation=kinds[name]))
+
+    def call(**given: Any) -> None:
+        values = {
+            name: kinds[name](**{f.name: given.pop(f.name) for f in fields(kinds[name])})
+            for name in kinds
+            if is_dataclass(kinds[name])
+        }
+        command(**given, **values)
+
+    call.__doc__ = command.__doc__
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
+    call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    return call
 
 
 def parse_costs(text: str | None) -> Costs | None:

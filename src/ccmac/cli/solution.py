@@ -11,9 +11,7 @@ All of them replace an earlier run's at one moment (:mod:`ccmac.storage.generati
 from __future__ import annotations
 
 import io
-import re
 import tempfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
-from ccmac.storage.generations import BYTES, attempt, current, parts_of
+from ccmac.storage.generations import BYTES, PART, attempt, checksum, current, parts_of
 from ccmac.storage.npz import read_npz
 from ccmac.texts import dumps, loads, open_file, read_text
 
@@ -33,7 +31,6 @@ WHOLE = "solution.npz"
 SUMMARY = "summary.json"
 # Of every agent one: x3, local3, ...; the other arrays are the same for all.
 AGENTWISE = ("x", "local", "shared", "consensus", "lower", "upper")
-PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
 
 
 def arrays_of(solution: Solution, agents: range) -> dict[str, Array]:
@@ -115,7 +112,7 @@ def listed(out: Path) -> dict[str, int | None]:
         names = sorted(path.name for path in out.glob("solution*.npz"))
         return {name: None for name in names if PART.fullmatch(name)}
     parts = parts_of(record)
-    if parts is None or not all(PART.fullmatch(name) for name in parts):
+    if parts is None:
         raise InputError(f"{summary}: names no parts of a solution; solve again")
     return dict(parts)
 
@@ -172,10 +169,10 @@ def _part(out: Path, name: str, crc: int | None) -> dict[str, Array]:
 def _read(path: Path, crc: int | None) -> dict[str, Array]:
     try:
         with open_file(path) as stream:
-            content = stream.read()
-        if crc is not None and zlib.crc32(content) != crc:
-            raise InputError(f"{path}: is not the file its summary names; solve again")
-        arrays = read_npz(io.BytesIO(content))
+            if crc is not None and checksum(stream) != crc:
+                raise InputError(f"{path}: is not the file its summary names; solve again")
+            stream.seek(0)
+            arrays = read_npz(stream)
         if any(array.dtype.kind not in "iuf" for array in arrays.values()):
             raise ValueError("not real numbers")
     except InputError:

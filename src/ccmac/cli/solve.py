@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,24 +11,19 @@ import typer
 from ccmac.api import solve
 from ccmac.cli.kept import keep_here, keep_ranks, told_rescue, tried
 from ccmac.cli.options import (
-    Access,
     AsJson,
-    AveragingName,
-    MethodName,
-    MethodOptions,
-    NetworkSpec,
-    Prices,
+    Chosen,
+    Conditions,
     ProblemDir,
-    Realization,
-    Tolerance,
-    chosen,
     fitted,
+    grouped,
     parse_costs,
     print_json,
-)  # fmt: skip
+)
 from ccmac.cli.signals import TERMINATED, terminated
-from ccmac.cli.solution import prepare, read_solution
+from ccmac.cli.solution import read_solution
 from ccmac.errors import InputError
+from ccmac.methods.base import Method
 from ccmac.network import as_network
 from ccmac.problem import Problem
 from ccmac.results import Result
@@ -48,74 +43,94 @@ EPILOG = (
     "143 terminated."
 )
 
-Out = Annotated[
-    Path | None, typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there.")
-]
-MaxIterations = Annotated[
-    int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
-]
-MaxSeconds = Annotated[
-    float | None, typer.Option("--max-seconds", help="Stop after so many seconds.")
-]
-WarmStart = Annotated[
-    Path | None, typer.Option("--warm-start", help="Start from the --out of an earlier solve.")
-]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option("--checkpoint", help="Save the state there; continue from it if it exists."),
-]
-Every = Annotated[
-    int | None, typer.Option("--every", help="Iterations between checkpoints (50).", min=1)
-]
-RuntimeName = Annotated[str, typer.Option("--runtime", help="inprocess, or mpi under mpiexec.")]
-Audit = Annotated[
-    bool, typer.Option("--audit", help="With mpi: list every kind of message that was sent.")
-]
-Gather = Annotated[bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")]
-Fused = Annotated[
-    bool, typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out.")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the setup's random starts.")]
+
+@dataclass(frozen=True)
+class Running:
+    """The options that say how a solve is run and what is kept of it."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write summary.json, trace.csv and solution.npz there."),
+    ] = None
+    max_iterations: Annotated[
+        int | None, typer.Option("--max-iterations", help="Stop after so many iterations.")
+    ] = None
+    max_seconds: Annotated[
+        float | None, typer.Option("--max-seconds", help="Stop after so many seconds.")
+    ] = None
+    warm_start: Annotated[
+        Path | None, typer.Option("--warm-start", help="Start from the --out of an earlier solve.")
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", help="Save the state there; continue from it if it exists."),
+    ] = None
+    every: Annotated[
+        int | None, typer.Option("--every", help="Iterations between checkpoints (50).", min=1)
+    ] = None
+    runtime: Annotated[str, typer.Option("--runtime", help="inprocess, or mpi under mpiexec.")] = (
+        "inprocess"
+    )
+    audit: Annotated[
+        bool, typer.Option("--audit", help="With mpi: list every kind of message that was sent.")
+    ] = False
+    gather: Annotated[bool, typer.Option("--gather", help="With mpi: bring all x_i to rank 0.")] = (
+        False
+    )
+    fused: Annotated[
+        bool,
+        typer.Option("--fused/--no-fused", help="--no-fused: no polynomial is multiplied out."),
+    ] = True
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the setup's random starts.")] = 0
+
+    def __post_init__(self) -> None:
+        if self.every is not None and self.checkpoint is None:
+            raise InputError(
+                "--every: counts iterations between checkpoints; give --checkpoint DIR too"
+            )
+        if self.max_seconds is not None and not self.max_seconds >= 0:
+            raise InputError(f"--max-seconds {self.max_seconds}: give a number of seconds")
+
+    @property
+    def stored(self) -> dict[str, Any] | None:
+        """The checkpoint as ``solve`` takes it."""
+        if self.checkpoint is None:
+            return None
+        return {"path": str(self.checkpoint), "every": self.every or 50}
 
 
 @dataclass(frozen=True)
 class Call:
-    """The options of one call that do not change with the runtime."""
+    """What was asked of one solve."""
 
     directory: Path
-    network: str
-    out: Path | None
-    warm_start: Path | None
+    terms: Conditions
+    method: Method
+    running: Running
     as_json: bool
-    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What ``solve`` is given on any runtime, prices still as text."""
+        running, terms = self.running, self.terms
+        return {
+            "method": self.method, "tol": terms.tol, "max_iterations": running.max_iterations,
+            "max_seconds": running.max_seconds, "costs": terms.costs,
+            "checkpoint": running.stored, "seed": running.seed, "averaging": terms.averaging,
+        }  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, for the record."""
-        return {"network": self.network, **self.options, "method": repr(self.options["method"])}
+        return {"network": self.terms.network, **self.options, "method": repr(self.method)}
 
 
+@grouped
 def show(
     problem_dir: ProblemDir,
     *,
-    network: NetworkSpec = "complete",
-    method: MethodName = "auto",
-    tol: Tolerance = 1e-6,
-    out: Out = None,
-    realization: Realization = None,
-    access: Access = None,
-    settings: MethodOptions = None,
-    costs: Prices = None,
-    max_iterations: MaxIterations = None,
-    max_seconds: MaxSeconds = None,
-    warm_start: WarmStart = None,
-    checkpoint: Checkpoint = None,
-    every: Every = None,
-    runtime: RuntimeName = "inprocess",
-    audit: Audit = False,
-    gather: Gather = False,
-    fused: Fused = True,
-    averaging: AveragingName = "auto",
-    seed: Seed = 0,
+    terms: Conditions,
+    chosen: Chosen,
+    running: Running,
     as_json: AsJson = False,
 ) -> None:
     """Solve a saved problem; print the solution's certified error and what it cost.
@@ -123,33 +138,21 @@ def show(
     Ctrl-C stops after the current iteration and keeps the iterate: continue with --checkpoint, or
     from --out with --warm-start.
     """
-    if every is not None and checkpoint is None:
-        raise InputError(
-            "--every: counts iterations between checkpoints; give --checkpoint DIR too"
-        )
-    if max_seconds is not None and not max_seconds >= 0:
-        raise InputError(f"--max-seconds {max_seconds}: give a number of seconds")
-    stored = None if checkpoint is None else {"path": str(checkpoint), "every": every or 50}
-    options = {
-        "method": chosen(method, realization, access, settings), "tol": tol,
-        "max_iterations": max_iterations, "max_seconds": max_seconds, "costs": costs,
-        "checkpoint": stored, "seed": seed, "averaging": averaging,
-    }  # fmt: skip
-    request = Call(problem_dir, network, out, warm_start, as_json, options)
-    if runtime == "mpi":
-        code = _on_ranks(request, audit, gather)
-    elif runtime == "inprocess":
-        _refuse_copies(audit)
-        code = _in_process(request, fused)
+    request = Call(problem_dir, terms, chosen.method(), running, as_json)
+    if running.runtime == "mpi":
+        code = _on_ranks(request)
+    elif running.runtime == "inprocess":
+        _refuse_copies(running.audit)
+        code = _in_process(request)
     else:
-        raise InputError(f"--runtime {shown(runtime)}: is unknown; take inprocess or mpi")
+        raise InputError(f"--runtime {shown(running.runtime)}: is unknown; take inprocess or mpi")
     raise typer.Exit(code)
 
 
-def _in_process(request: Call, fused: bool) -> int:
+def _in_process(request: Call) -> int:
     problem = Problem.load(request.directory)
-    with tried(request.out):
-        result = _solve(request, problem, "inprocess", range(problem.n), fused)
+    with tried(request.running.out):
+        result = _solve(request, problem, None, range(problem.n))
     out = _place(request, result)
     if out is None:
         return _report(request, problem, result, None)
@@ -160,31 +163,35 @@ def _in_process(request: Call, fused: bool) -> int:
 
 def _place(request: Call, result: Result) -> Path | None:
     """Where the result goes; an interruption never loses the work."""
-    lost = result.status == "interrupted" and not request.options["checkpoint"]
-    return RESCUE if request.out is None and lost else request.out
+    out = request.running.out
+    lost = result.status == "interrupted" and request.running.checkpoint is None
+    return RESCUE if out is None and lost else out
 
 
-def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
+def _on_ranks(request: Call) -> int:
     """The same under MPI: every rank opens its own agents' files; rank 0 prints."""
     from ccmac.runtime.audit import table  # (optional dependency)
     from ccmac.runtime.mpi import Mpi, guard
 
+    running, terms = request.running, request.terms
     with guard():
         manifest = read_manifest(request.directory)
-        network = as_network(request.network, manifest.n)
-        costs = parse_costs(request.options["costs"])
-        scheme = by_name(network, request.options["averaging"], costs, manifest.m)
-        runtime = Mpi(network, averaging=scheme, audit=audit)
+        network = as_network(terms.network, manifest.n)
+        scheme = by_name(network, terms.averaging, parse_costs(terms.costs), manifest.m)
+        runtime = Mpi(
+            network, averaging=scheme, audit=running.audit, max_seconds=running.max_seconds
+        )
         with runtime.guard(), runtime.watched():
-            token = {"manifest": repr(manifest), **request.settings(), "gather": gather}
-            runtime.check_consistent(dumps(token))
+            token = {"manifest": repr(manifest), **request.settings(), "gather": running.gather}
             problem = Problem.load(request.directory, agents=runtime.owned)
-            if request.out is not None:
-                prepare(request.out)
-            result = _solve(request, problem, runtime, runtime.owned, False)
+            runtime.check_consistent(dumps(token))  # all have loaded before anybody writes
+            with tried(running.out):
+                result = _solve(request, problem, runtime, runtime.owned)
             out, lost = _place(request, result), None
             if out is not None:
-                place, lost = keep_ranks(out, result, runtime, gather, _record(request, problem))
+                place, lost = keep_ranks(
+                    out, result, runtime, running.gather, _record(request, problem)
+                )
             sent = runtime.audit_report()
             code = exit_code(result) if lost is None else 1
             if runtime.is_root:
@@ -196,15 +203,14 @@ def _on_ranks(request: Call, audit: bool, gather: bool) -> int:
     return code
 
 
-def _solve(
-    request: Call, problem: Problem, runtime: Runtime | str, owned: range, fused: bool
-) -> Result:
-    network = as_network(request.network, problem.n)
-    warm = None if request.warm_start is None else read_solution(request.warm_start, owned, problem)
-    options = request.options | {"costs": parse_costs(request.options["costs"])}
-    if runtime == "inprocess":
+def _solve(request: Call, problem: Problem, runtime: Runtime | None, owned: range) -> Result:
+    network = as_network(request.terms.network, problem.n)
+    start = request.running.warm_start
+    warm = None if start is None else read_solution(start, owned, problem)
+    options = request.options | {"costs": parse_costs(request.terms.costs)}
+    if runtime is None:
         scheme = by_name(network, options["averaging"], options["costs"], problem.m)
-        runtime = InProcess(network, fused=fused, averaging=scheme)
+        runtime = InProcess(network, fused=request.running.fused, averaging=scheme)
     return solve(problem, network, runtime=runtime, warm_start=warm, **options)
 
 

@@ -26,8 +26,8 @@ from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.storage import generations
 from ccmac.storage.files import atomic_write
-from ccmac.storage.owner import read_toml
-from ccmac.texts import MEGABYTE, cut, dumps, loads, open_file, read_text, shown
+from ccmac.storage.owner import Mine, Public, checked_mine, checked_public, read_toml
+from ccmac.texts import MEGABYTE, cut, dumps, loads, nearest, open_file, read_text, shown
 from ccmac.vfl.between import Agreement, PartyModel, Terms, predict, train
 from ccmac.vfl.tables import PartyTable, read_tables
 
@@ -129,6 +129,8 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
         raise InputError(f"{file}: party {shown(me.party)} is not in its own list of parties")
     if len({*me.parties}) < len(me.parties):
         raise InputError(f"{file}: parties: a name is there twice; give each its own")
+    names = [] if me.link is None else me.link.names
+    public = checked_public(file, Public(len(me.parties), 0, 0, me.model.network, names=names))
     network = as_network(me.model.network, len(me.parties))
     averaging = by_name(network, me.model.averaging)
     if me.link is None:
@@ -139,7 +141,6 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
         return
     from ccmac.cli.agent import Owner
     from ccmac.runtime.owners import between_owners
-    from ccmac.storage.owner import Mine, Public, checked_mine, checked_public
 
     link, number = me.link, {name: str(i) for i, name in enumerate(me.parties)}
     near = {number.get(name, name): place for name, place in link.neighbors.items()}
@@ -147,8 +148,7 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
         "", me.parties.index(me.party), "", link.certificate, link.key, link.authority, me.out,
         link.listen, near, patience=link.patience, wait=link.wait,
     )  # fmt: skip
-    public = Public(len(me.parties), 0, 0, me.model.network, names=link.names)
-    asked = Owner(file, checked_mine(file, mine), checked_public(file, public), network, averaging)
+    asked = Owner(file, checked_mine(file, mine), public, network, averaging)
     with asked.links(None) as links:
         links.start()
         yield between_owners(links, network, asked.averaging)
@@ -174,22 +174,23 @@ def read_own(
             if path.suffix == ".parquet":
                 frame = pd.read_parquet(stream)
             else:
-                frame = pd.read_csv(stream, dtype={me.key: str})
-                if not isinstance(frame.index, pd.RangeIndex):  # pandas shifts them all
-                    raise ValueError("rows have more cells than there are names of columns")
+                frame = _read_csv(stream, me.key)
     except FileNotFoundError:
         raise InputError(
             f"{cut(str(path), 160)}: not found; it is the table of party {shown(me.party)}"
         ) from None
     except ImportError:
-        raise InputError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow") from None
+        raise InputError(
+            f"{path}: reading Parquet needs pyarrow; pip install 'ccmac[parquet]'"
+        ) from None
     except (ValueError, OSError, LookupError, TypeError, NotImplementedError) as error:
         raise InputError(f"{cut(str(path), 160)}: cannot be read ({cut(str(error))})") from None
     y = None
     if labels is not None:
         if labels not in frame.columns:
+            hint = nearest(labels, map(str, frame.columns))
             raise InputError(
-                f"{path}: has no column {shown(labels)}, the labels of {shown(me.party)}"
+                f"{path}: has no column {shown(labels)}, the labels of {shown(me.party)}; {hint}"
             )
         y = frame.pop(labels).to_numpy()
     elif me.label is not None and me.label in frame.columns:
@@ -206,6 +207,21 @@ def read_own(
         frame = frame[[me.key, *wanted] if me.key in frame.columns else wanted]
     [table] = read_tables({me.party: frame}, key=me.key)
     return table, y
+
+
+def _read_csv(stream: Any, key: str) -> Any:
+    """A CSV whose header names each column once; pandas would rename or shift the others."""
+    import pandas as pd
+
+    named = pd.read_csv(stream, header=None, nrows=1, dtype=str).iloc[0].dropna()
+    if named.duplicated().any():
+        twice = named[named.duplicated()].iloc[0]
+        raise ValueError(f"column {shown(twice)} is named twice; give each its own name")
+    stream.seek(0)
+    frame = pd.read_csv(stream, dtype={key: str})
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise ValueError("rows have more cells than there are names of columns")
+    return frame
 
 
 def _content(model: PartyModel) -> dict[str, Any]:

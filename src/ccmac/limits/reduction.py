@@ -1,12 +1,14 @@
 """From a problem with inequalities and bounds to one with equations, and back.
 
-    a'(x, z) <= b   ->   a'(x, z) + s = b,  s >= 0        a'(x, z) >= b   ->   a'(x, z) - s = b
+    a'(x, z) <= b   ->  a'(x, z) + l s = b,  s >= 0       a'(x, z) >= b   ->  a'(x, z) - l s = b
 
-The slack s is one more entry of the x of an agent that takes part in the row: of the agent itself
-for rows of C_i, of one that has entries in the row for coupled rows. Rows D_i z <= e_i join the
-coupled rows, where x and z meet, with a slack of agent i. Bounds and the signs of slacks go into
-the objective (:class:`ccmac.objectives.Limited`). The solutions are the same, the user's prices are
-those of the same rows, and a slack is never shown. Cost: one reduction that rides.
+l is a power of two, near the length of what the agent that keeps the slack has of the row: slacks
+are of the size of x, whatever the units of a row. The slack s is one more entry of the x of an
+agent that takes part in the row: of the agent itself for rows of C_i, of one that has entries in
+the row for coupled rows. Rows D_i z <= e_i join the coupled rows, where x and z meet, with a slack
+of agent i. Bounds and the signs of slacks go into the objective
+(:class:`ccmac.objectives.Limited`). The solutions are the same, the user's prices are those of the
+same rows, and a slack is never shown. Cost: one reduction that rides.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import scipy.sparse as sp
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse
 from ccmac.limits.layout import Layout, layout
+from ccmac.linalg.blocks import has_entries, powers
 from ccmac.objectives import Limited
 from ccmac.problem import Agent, Problem
 from ccmac.problem.reading import rows_of, signs
@@ -76,13 +79,12 @@ class Reduction:
         found = []
         for v, (i, agent) in zip(x, user.agents.items(), strict=True):
             room = [
-                -signs(user.sense[plan.kept(i)]) * misfit[plan.keepers == i]
-                if user.sense is not None
-                else np.zeros(0),
+                -_entries(user.sense, plan.kept(i)) * misfit[plan.keepers == i],
                 _room(agent.C, agent.c, agent.C_sense, np.asarray(v)),
                 _room(agent.D, agent.e, agent.D_sense, z),
             ]
-            found.append(np.concatenate([v, np.maximum(np.concatenate(room), 0.0)]))
+            slack = np.concatenate(room) / np.abs(np.concatenate(_slack_entries(user, i, plan)))
+            found.append(np.concatenate([v, np.maximum(slack, 0.0)]))
         return found
 
     # -- prices ------------------------------------------------------------------------------------
@@ -146,10 +148,10 @@ def _reduced(user: Problem, i: int, plan: Layout) -> Agent:
     changes: dict[str, Any] = {"lower": None, "upper": None, "C_sense": None, "D_sense": None}
     if slacks or plan.width > user.m:
         _refuse_operators(user, i, slacks, plan)
-        coupled = _signs(user.sense, kept), _signs(agent.D_sense, D_rows)
+        on_kept, on_C, on_D = _slack_entries(user, i, plan)
         changes["A"] = _extended(
             agent.A, (plan.width, d + slacks), np.concatenate([kept, moved]),
-            d + np.r_[: len(kept), len(kept) + len(C_rows) : slacks], np.concatenate(coupled),
+            d + np.r_[: len(kept), len(kept) + len(C_rows) : slacks], np.append(on_kept, on_D),
         )  # fmt: skip
         changes["B"] = _with_rows(agent.B, agent.D, D_rows, moved, (plan.width, user.q))
         side = np.zeros(plan.width)
@@ -159,7 +161,7 @@ def _reduced(user: Problem, i: int, plan: Layout) -> Agent:
     if slacks and agent.C is not None:
         place = d + len(kept) + np.arange(len(C_rows))
         shape = (user.p[i], d + slacks)
-        changes["C"] = _extended(agent.C, shape, C_rows, place, _signs(agent.C_sense, C_rows))
+        changes["C"] = _extended(agent.C, shape, C_rows, place, on_C)
     if len(D_rows):
         stay = rows_of(agent.D_sense, user.r[i], equal=True)
         changes["D"] = agent.D[stay] if len(stay) else None
@@ -182,8 +184,27 @@ def _limited(user: Problem, i: int, slacks: int) -> Any:
     return agent.objective if limited.free and not slacks else limited
 
 
-def _signs(sense: Any, rows: Any) -> Array:
-    return np.zeros(0) if sense is None else signs(sense)[rows]
+def _slack_entries(user: Problem, i: int, plan: Layout) -> list[Array]:
+    """An agent's l with its sign: in the coupled rows whose slack it keeps, in C_i's, in D_i's."""
+    agent = user.agents[i]
+    C_rows = rows_of(agent.C_sense, user.p[i], equal=False)
+    D_rows = rows_of(agent.D_sense, user.r[i], equal=False)
+    return [
+        _entries(user.sense, plan.kept(i), agent.A, agent.B),
+        _entries(agent.C_sense, C_rows, agent.C), _entries(agent.D_sense, D_rows, agent.D),
+    ]  # fmt: skip
+
+
+def _entries(sense: Any, rows: Any, *blocks: Any) -> Array:
+    """Signs of inequality rows, times a power of two near the length that the blocks have there."""
+    if sense is None:
+        return np.zeros(0)
+    squares = np.zeros(len(rows))
+    for block in blocks:
+        if block is not None and has_entries(block):
+            own = block[rows]
+            squares += np.asarray((own.multiply(own) if is_sparse(own) else own * own).sum(axis=1))
+    return np.asarray(signs(sense)[rows] / powers(np.sqrt(squares)))
 
 
 def _extended(block: Any, shape: tuple[int, int], rows: Any, columns: Any, entries: Array) -> Any:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Generator
 
 import numpy as np
-import scipy.fft
+import scipy
 
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import DEGREE_SLACK, GRID_ROUNDING, GRID_SLACK, POINT

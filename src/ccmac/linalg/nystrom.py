@@ -41,13 +41,44 @@ def random_signs(m: int, r: int, seed: int) -> Array:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """B = [B_1 B_2 ...], each block as it came; ``length`` = ||B||_F. Growing copies nothing."""
+
+    parts: tuple[Array, ...] = ()
+    length: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """Of columns."""
+        return sum(part.shape[1] for part in self.parts)
+
+    def plus(self, more: Array) -> Columns:
+        """[B more]."""
+        return Columns((*self.parts, more), math.hypot(self.length, _size(more)))
+
+    def along(self, V: Array) -> Array:
+        """V'B of a vector, or of columns."""
+        return np.concatenate([V.T @ part for part in self.parts], axis=-1)
+
+    def times(self, Y: Array) -> Array:
+        """B Y of a vector, or of columns."""
+        cuts = np.cumsum([part.shape[1] for part in self.parts])[:-1]
+        first, *others = (
+            part @ piece for part, piece in zip(self.parts, np.split(Y, cuts), strict=True)
+        )
+        for image in others:
+            first += image
+        return np.asarray(first)
+
+
+@dataclass(frozen=True)
 class Nystrom:
     """B and B'B; ``off`` >= ||E||, ``floor`` <= the least eigenvalue of F, ``length`` = ||L||_F.
 
     ``noise``: images are known with ||Y - S W|| <= noise ||W||_F (infinite: nothing is known).
     """
 
-    B: Array
+    B: Columns
     inner: Array
     noise: float
     off: float = 0.0
@@ -60,24 +91,23 @@ class Nystrom:
         return self.off / math.sqrt(self.floor)
 
     @classmethod
-    def nothing(cls, m: int, noise: float = math.inf) -> Nystrom:
+    def nothing(cls, noise: float = math.inf) -> Nystrom:
         """No vectors: B B' = 0."""
-        return cls(np.zeros((m, 0)), np.zeros((0, 0)), noise)
+        return cls(Columns(), np.zeros((0, 0)), noise)
 
     @classmethod
     def of(cls, W: Array, Y: Array, noise: float = math.inf) -> Nystrom:
         """From test vectors and their images."""
-        return cls.nothing(len(W), noise).grown(W, Y)
+        return cls.nothing(noise).grown(W, Y)
 
     def grown(self, P: Array, Y: Array) -> Nystrom:
         """With further vectors and their images."""
         if not P.shape[1]:
             return self
         m, k = P.shape
-        r = self.B.shape[1] + k
-        rows = P.T @ self.B
+        r = self.B.count + k
         core = P.T @ Y
-        size_P, size_Y, size_B = (float(np.linalg.norm(v)) for v in (P, Y, self.B))
+        size_P, size_Y, size_B = _size(P), _size(Y), self.B.length
         off = self.noise * size_P
         rounding = 2 * EPS * (m + r) * size_P * (size_Y + size_P * size_B**2) + size_P * off
         nu = SHIFT * float(np.trace(core)) / k
@@ -85,19 +115,24 @@ class Nystrom:
         beside = size_P * (self.off + 2 * EPS * m * size_B * self.length)
         if math.isfinite(rounding):
             nu = max(nu, 4 * (rounding + beside * (beside / self.floor)))
-        rest = 0.5 * (core + core.T) - rows @ rows.T
+        rest, left, size_L = 0.5 * (core + core.T), Y, 0.0
+        if r > k:
+            rows = self.B.along(P)
+            rest, left, size_L = rest - rows @ rows.T, Y - self.B.times(rows.T), _size(rows)
         rest[np.diag_indices_from(rest)] += nu
         L = np.linalg.cholesky(rest)
-        left = (Y - self.B @ rows.T).T
-        B = scipy.linalg.solve_triangular(L, left, lower=True, check_finite=False).T
-        size_L = math.hypot(float(np.linalg.norm(L)), float(np.linalg.norm(rows)))
-        off += 2 * EPS * r * math.hypot(float(np.linalg.norm(B)), size_B) * size_L
-        mixed = self.B.T @ B
-        inner = np.block([[self.inner, mixed], [mixed.T, B.T @ B]])
+        B = scipy.linalg.solve_triangular(L, left.T, lower=True, check_finite=False).T
+        size_L = math.hypot(size_L, _size(L))
+        both = self.B.plus(B)
+        off += 2 * EPS * r * both.length * size_L
+        inner = B.T @ B
+        if r > k:
+            mixed = self.B.along(B)
+            inner = np.block([[self.inner, mixed.T], [mixed, inner]])
         turn = 1 + beside / self.floor
         floor = min(self.floor, 0.5 * nu) / turn / turn
         return Nystrom(
-            np.hstack([self.B, B]), inner, self.noise, math.hypot(self.off, off), floor,
+            both, inner, self.noise, math.hypot(self.off, off), floor,
             math.hypot(self.length, size_L),
         )  # fmt: skip
 
@@ -112,35 +147,39 @@ class Shifted:
     ``share``: S + c I >= share M is proved (0 where nothing is).
     """
 
-    def __init__(self, B: Array, inner: Array, c: float, e: float) -> None:
+    def __init__(self, B: Columns, inner: Array, c: float, e: float) -> None:
         self.B, self.c = B, c
         self.share = max(1.0 - e / math.sqrt(c), 0.0)
         self._factor: Any = None
-        if B.shape[1]:
+        if B.count:
             self._factor = scipy.linalg.cho_factor(inner + c * np.eye(len(inner)))
 
     def _inside(self, v: Array) -> Array:
         """y that minimises ||v - B y||^2 / c + ||y||^2."""
-        return np.asarray(scipy.linalg.cho_solve(self._factor, v @ self.B, check_finite=False))
+        return np.asarray(scipy.linalg.cho_solve(self._factor, self.B.along(v), check_finite=False))
 
     def solve(self, v: Array) -> Array:
         """M^{-1} v."""
         if self._factor is None:
             return v / self.c
-        return np.asarray((v - self.B @ self._inside(v)) / self.c)
+        return np.asarray((v - self.B.times(self._inside(v))) / self.c)
 
     def norm(self, v: Array, noise: float = 0.0) -> float:
         """A bound on (u'M^{-1}u)^{1/2} for every u within ``noise`` of v, rounding included.
 
         v'M^{-1}v is the least value of ||v - B y||^2 / c + ||y||^2 over y: any y will do.
         """
-        size = float(np.linalg.norm(v))
+        size = _size(v)
         plain = (size * (1 + EPS * len(v)) + noise) / math.sqrt(self.c)
         if self._factor is None:
             return plain
         y = self._inside(v)
-        rest, inside = float(np.linalg.norm(v - self.B @ y)), float(np.linalg.norm(y))
-        r = self.B.shape[1]
-        rest += EPS * (r + 2) * (size + float(np.linalg.norm(self.B)) * inside)
+        rest, inside = _size(v - self.B.times(y)), _size(y)
+        rest += EPS * (self.B.count + 2) * (size + self.B.length * inside)
         found = math.hypot(rest / math.sqrt(self.c), inside) * (1 + EPS * len(v))
         return min(plain, found + noise / math.sqrt(self.c))
+
+
+def _size(v: Any) -> float:
+    """||v||, of a matrix that of Frobenius."""
+    return float(np.linalg.norm(v))

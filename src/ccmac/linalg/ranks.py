@@ -135,6 +135,14 @@ class RowSpace:
         return Doubt.of(self.dropped * rank_cut(shape), shape, rounded=rounded)
 
     @property
+    def solvable(self) -> bool:
+        """Whether rows that were dropped, being nearly dependent, are not so to the last digit:
+        M x = v has a solution then, however large.
+        """
+        full = self.rows is not None and self.rank + self.excess == len(self.rows)
+        return full and self.doubt > Doubt.CONVENTION
+
+    @property
     def _present(self) -> tuple[int, int]:
         """Rows and columns with entries."""
         assert self.rows is not None

@@ -16,6 +16,10 @@ RANK = 1e-12
 The rows are known to eps each and their decomposition to eps max(shape), which reaches 1e-12 at
 4,500 rows or columns; beyond that :func:`ccmac.linalg.ranks.rank_cut` grows with them. Smaller
 matrices keep the difference for dependent rows that were computed with some cancellation."""
+GRAM_RANK = 1e-11
+"""Eigenvalues of a Gram matrix below this share of the largest are zero. They are squares, known to
+eps times the largest and its size, some 1e-12 for the sizes that are formed: smaller ones may be
+zeros, and singular values below 3e-6 of the largest are not told from them."""
 UNEVEN = 256.0
 """Row lengths beyond this, or its inverse, are evened out before rows are squared as they are: the
 squares of the rest differ by at most 256^4 = 4e9, which a Gram matrix still tells from rounding."""

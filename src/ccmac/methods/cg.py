@@ -29,7 +29,7 @@ from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
-from ccmac.methods.dual_channels import channel_curvatures, split_vector
+from ccmac.methods.dual_channels import SETTLED, SWELLED, channel_curvatures, split_vector
 from ccmac.methods.local.inverse import LocalInverses
 from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
@@ -40,9 +40,6 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.eliminated import Eliminated
-
-SWELLED = 1e8  # of <y, r> over its least: rounding, or equations in conflict
-SETTLED = 1e-30  # of the first <y, r>: nothing is left to reduce
 
 
 @dataclass(frozen=True)
@@ -202,6 +199,6 @@ class CrossCg(JudgedMethod):
         stopping = None if request.reference else DualStop(DualBound(parts, M), request.tol)
         return Prepared(
             SketchedConjugateGradients(parts, M), stopping, "eliminated",
-            "quadratic, and z follows from the coupled price", {"sketch": M.B.shape[1]},
+            "quadratic, and z follows from the coupled price", {"sketch": M.B.count},
             certificates={"lower_end": parts.c, "sketch_share": M.share}, proves=True,
         )  # fmt: skip

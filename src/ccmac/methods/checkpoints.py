@@ -64,11 +64,10 @@ class Checkpoints:
         if self._index is not None:
             self._recognise(self._index.manifest)
         self._generation = -1 if self._index is None else self._index.generation
+        self._kept = not self.runtime.apart
         if self.runtime.is_root:
             store.ready(directory)
-            if self.runtime.apart:
-                apart.keep_only(directory, self._index)
-            if self._index is not None:
+            if self._kept and self._index is not None:
                 store.tidy(directory, self._index)
 
     def _common_generation(self) -> Index | None:
@@ -214,6 +213,9 @@ class Checkpoints:
         elif broken is not None:
             raise broken
         else:
+            if not self._kept:  # not before: the run may still find its generation damaged
+                apart.keep_only(self.directory, self._index)
+                self._kept = True
             apart.save_apart(
                 self.runtime.owned, self.runtime.n, self.directory, self._generation, count,
                 manifest, agents,
@@ -261,9 +263,7 @@ class Checkpoints:
         scalars = found.manifest["scalars"]
         if set(scalars) != set(state.numbers()):
             raise ValueError("its numbers are not the method's")
-        for name, before in state.numbers().items():
-            fields[name] = _number(name, before, scalars[name])
-        return fields
+        return fields | {k: _number(k, v, scalars[k]) for k, v in state.numbers().items()}
 
     def _pieces(self, found: store.Checkpoint, name: str, like: Array) -> list[Array]:
         pieces = found.agents[name]

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.duality import Prices
+from ccmac.certificates.error_bound import Proved
 from ccmac.certificates.gap import Goal
 from ccmac.certificates.proof import Pieces, Proof
-from ccmac.certificates.proved import Proved
 from ccmac.certificates.share import Told
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import MethodRefused
@@ -102,7 +102,7 @@ class Direct(Iteration[DirectState]):
             ]
         )
         table = heard_by_all(self.runtime, mine)
-        shares, more = table[:, : self.proof.row], np.add.reduce(table[:, self.proof.row :], axis=0)
+        shares, more = table[:, : self.proof.row], np.add.reduce(table[:, self.proof.row :])
         self.found = self.proof.concluded(told, shares, point.x, point.z, point.coupled)
         return self._written(self._refined(point, shares, more, lacking), state.count + 1)
 

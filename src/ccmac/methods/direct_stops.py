@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ccmac.certificates.duality import Duality, Prices
+from ccmac.certificates.error_bound import Proved
 from ccmac.certificates.gap import Goal
 from ccmac.certificates.proof import Proof
-from ccmac.certificates.proved import Proved
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.inputs import Array
 from ccmac.methods.base import Request

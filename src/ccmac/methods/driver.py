@@ -17,13 +17,15 @@ import numpy as np
 from ccmac.certificates.stopping import Check, Stopping
 from ccmac.errors import GradientError, OutOfTime
 from ccmac.inputs import Array
+from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration, State
-from ccmac.methods.progress import Report
 from ccmac.runtime.base import Rider
 from ccmac.runtime.notes import never
 from ccmac.runtime.space import piece_sums, row_dots
+from ccmac.runtime.whisper import Whisper
 from ccmac.trace import Trace
 
+Report = Callable[[int, float, float, Ledger], None]  # iteration, bound, RelErr, bill
 HEALTH_EVERY = 10
 ABANDONED = (
     "the time limit passed within iteration {}, which was given up and is not on the bill; "
@@ -114,13 +116,13 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     relative_error, check, notes = math.nan, None, list[str]()
     status, count = "max_iterations", settings.first
     if count and settings.saver is not None:
-        health.ask(state, count)  # as the run that saved this state had asked
+        health.resume(state, count)
 
     with _interruptible() as interrupted:
         runtime.notes.asked = interrupted.is_set
         while count < settings.max_iterations:
             count += 1
-            state, whole = _step(iteration, state, count, settings.max_seconds is not None)
+            state, whole = _step(health, state, count, settings.max_seconds is not None)
             if not whole:
                 count, notes = count - 1, [ABANDONED.format(count)]
                 break
@@ -167,17 +169,22 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     return Outcome(status, state, count, check, relative_error, time.perf_counter() - begun, notes)
 
 
-def _step(iteration: Iteration[Any], state: State, count: int, timed: bool) -> tuple[State, bool]:
+def _step(health: _Health, state: State, count: int, timed: bool) -> tuple[State, bool]:
     """The state after iteration ``count``, or, with False, the one before it.
 
     The latter where the time limit passed long ago inside a step; the ledger is as it was then.
     """
-    runtime = iteration.space.runtime
+    runtime = health.iteration.space.runtime
     # A step may use up the state it is given.
     kept = (state.copied(), runtime.ledger.as_dict()) if timed else None
     try:
-        runtime.stepping = timed
-        return iteration.step(state), True
+        runtime.stepping, runtime.whisper = timed, health.whisper
+        before = health.whisper.left if health.whisper else 0
+        state = health.iteration.step(state)
+        if health.whisper and before:
+            with runtime.ledger.phase("monitor"):
+                runtime.ledger.charge_cost(health.whisper.stepped(before, health.iteration.cost))
+        return state, True
     except GradientError as error:
         raise GradientError(f"{error} (iteration {count})") from None
     except OutOfTime:
@@ -186,20 +193,33 @@ def _step(iteration: Iteration[Any], state: State, count: int, timed: bool) -> t
         runtime.ledger.restore(kept[1])
         return kept[0], False
     finally:
-        runtime.stepping = False
+        runtime.stepping, runtime.whisper = False, None
 
 
 class _Health:
     """Notices iterates that blow up: non-finite, or far beyond anything seen at first.
 
-    Their size travels with the averagings of the step that follows; a method that has none pays for
-    it, and hears that somebody wants to stop or that time is over with it.
+    Their size travels with the averagings of the step that follows. A method that has none takes
+    one for it when it begins; later it whispers with the rows that it mixes whether somebody's part
+    blows up, wants to stop or is late, and takes another where one does.
     """
 
     def __init__(self, iteration: Iteration[Any]) -> None:
         self.iteration = iteration
         self.reference = math.inf
         self._asked: tuple[int, Rider] | None = None
+        self.whisper: Whisper | None = None
+        self._turn, runtime, step = HEALTH_EVERY, iteration.space.runtime, iteration.cost
+        if step["rounds"] and not step["averagings"]:
+            self.whisper = Whisper(runtime)
+            self._turn *= math.ceil(runtime.network.diameter / (HEALTH_EVERY * step["rounds"]))
+
+    def resume(self, state: State, count: int) -> None:
+        """Ask as the run that saved this state had asked."""
+        self.ask(state, count)
+        if self.whisper is not None and count >= self._turn:
+            passed = count % self._turn * self.iteration.cost["rounds"]
+            self.whisper.left = max(self.iteration.space.runtime.network.diameter - passed, 0)
 
     def failed(self) -> bool:
         """Whether what was asked before the last step shows a blow-up."""
@@ -214,7 +234,19 @@ class _Health:
         space = self.iteration.space
         with space.runtime.ledger.phase("monitor"), np.errstate(all="ignore"):
             squares = piece_sums(x**2, space.d) + row_dots(z, z)
-            self._asked = count, space.runtime.ride(squares[:, None])
+            if self._wanted(squares, count) or count <= HEALTH_EVERY:
+                self._asked = count, space.runtime.ride(squares[:, None])
+
+    def _wanted(self, squares: Array, count: int) -> bool:
+        """Whether to look at all: always, or if somebody has whispered that there is reason to."""
+        if self.whisper is None or count % self._turn:
+            return self.whisper is None
+        runtime = self.iteration.space.runtime
+        limit = BLOW_UP * self.reference / runtime.n if count > HEALTH_EVERY else math.inf
+        flags = (False, False, False) if runtime.alone else runtime.notes.flags
+        *told, wanted = self.whisper.turn([[*flags, not square <= limit] for square in squares])
+        runtime.notes.heed(*map(bool, told))
+        return bool(wanted)
 
     def _judge(self, count: int, squares: Rider) -> bool:
         size = float(squares.value[0])

@@ -17,6 +17,8 @@ from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 
 PROBES = 8
+SWELLED = 1e8  # of the square that shall fall, over its least: rounding, or equations in conflict
+SETTLED = 1e-30  # of the first one: nothing is left to reduce
 
 
 def split_vector(space: Space, x: Array, z: Array) -> Array:

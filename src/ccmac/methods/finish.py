@@ -12,30 +12,24 @@ import scipy
 
 from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.conflicts import Conflicts
-from ccmac.certificates.error_bound import Bound
+from ccmac.certificates.error_bound import DOUBTED, Bound, Proved
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
-from ccmac.certificates.proved import Proved
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
+from ccmac.linalg.ranks import Doubt
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.driver import Outcome
 from ccmac.plans import Plan
 from ccmac.problem import Problem
 from ccmac.realizations.base import Realized
 from ccmac.results import Result
-from ccmac.runtime import Runtime, leading
+from ccmac.runtime import Runtime
 from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
-
-ROUNDED_ROWS = (
-    "some equations are combinations of others but for rounding, and were left out: double "
-    "precision cannot tell, so what is said of the error is an estimate; give them to the last "
-    "digit, or leave them out"
-)
 
 
 def finish(
@@ -77,9 +71,9 @@ def finish(
         status = "converged"
     error = math.nan if bound is None or seen.infeasibility is not None else bound.error
     checked = [] if prepared.stopping is None else prepared.stopping.notes
-    warnings = [*warnings, *prepared.notes, *checked, *leading.told(runtime)]
-    if isinstance(bound, Proved) and work.rounded_rows:
-        warnings.append(ROUNDED_ROWS)
+    warnings = [*warnings, *prepared.notes, *checked, *runtime.notes.warnings]
+    if isinstance(bound, Proved) and work.rows_in_doubt in DOUBTED:
+        warnings.append(DOUBTED[work.rows_in_doubt])
     return Result(
         _split(problem, x), np.array(seen.mean[0]), seen.multipliers, status,
         objective=seen.objective, residuals={k: float(v) for k, v in seen.residuals.items()},
@@ -257,7 +251,7 @@ def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace)
     if work.doubts:
         return "estimated"
     if isinstance(bound, Proved) or prepared.judge is None:
-        return "estimated" if work.rounded_rows else "proved"
+        return "estimated" if work.rows_in_doubt == Doubt.ROUNDING else "proved"
     return prepared.judge.system.interval.source
 
 

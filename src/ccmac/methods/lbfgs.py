@@ -33,9 +33,10 @@ from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
-from ccmac.methods.dual_channels import channel_curvatures, split_vector
+from ccmac.methods.dual_channels import SETTLED, SWELLED, channel_curvatures, split_vector
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, replaced
 from ccmac.methods.local.minimum import LocalMinimisers
+from ccmac.methods.local.newton import ARMIJO
 from ccmac.methods.realized import JudgedMethod
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
@@ -43,12 +44,9 @@ from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 
 PROBE = 1e-4  # displacement of the minimisers when curvature is probed, at most
-ARMIJO = 1e-4
 ALIKE = 1e-10  # values closer than this (relative) do not decide
 CURVATURE = 1e-8  # <s, y> below this share of |s||y|: condition 1e16, the dual has no curvature
 TRIALS = 20  # rejected in a row: nothing is left to gain
-SETTLED = 1e-30
-SWELLED = 1e8  # of the square over its least: rounding, or equations in conflict
 FLATTER = 0.8
 
 

@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
 from ccmac.errors import InputError
+from ccmac.inputs import LARGEST
 from ccmac.texts import nearest, shown
 
 M = TypeVar("M")
@@ -82,7 +83,9 @@ def _check_value(place: str, value: Any, about: Option) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it is one, not beyond :data:`LARGEST`."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) <= LARGEST
 
 
 def built(cls: type[M], options: Mapping[str, Any], others: Mapping[str, str]) -> M:

@@ -17,8 +17,7 @@ from ccmac.methods.base import Method, Request
 from ccmac.methods.options import option
 from ccmac.realizations.averaged.build import averaged
 from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
-from ccmac.realizations.base import Certificates, Realized
-from ccmac.realizations.rests import resolved
+from ccmac.realizations.base import Certificates, Realized, resolved
 from ccmac.workspace import Workspace
 
 REALIZATIONS = ("averaged", "canonical", "certified", "stack")

@@ -32,9 +32,8 @@ from ccmac.methods.finish import (
     without_solution,
 )
 from ccmac.methods.identity import Asked
-from ccmac.methods.progress import reporter
 from ccmac.methods.registry import refuse_unless_fit
-from ccmac.methods.start import names_of, observer_of, positions, probed
+from ccmac.methods.start import names_of, observer_of, positions, probed, reporter
 from ccmac.plans import Alternative, Plan
 from ccmac.results import Result, Solution
 from ccmac.runtime.base import Rider

@@ -22,10 +22,8 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import Shifted
 from ccmac.methods.base import Iteration, State, known, vector
+from ccmac.methods.dual_channels import SETTLED, SWELLED
 from ccmac.workspace.eliminated import Eliminated
-
-SWELLED = 1e8  # of r'M^{-1}r over its least: rounding
-SETTLED = 1e-30  # of the first r'M^{-1}r: nothing is left to reduce
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,21 @@
-"""What a caller brings to a run: a start, a reference, constants that are tried first."""
+"""What a caller brings to a run: a start, a reference, constants to be tried, a wish for a bar."""
 
 from __future__ import annotations
 
+import math
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, as_array, real_vector
+from ccmac.ledger import Ledger
 from ccmac.methods.base import Iteration
-from ccmac.methods.driver import Observer
+from ccmac.methods.driver import Observer, Report
 from ccmac.objectives.checks import check_problem
 from ccmac.results import Names, Solution
 from ccmac.runtime.base import Rider
@@ -95,3 +100,36 @@ def probed(work: Workspace, seed: int) -> Rider:
         work.doubts.append(str(warning.message))
     rows = np.tile([float(spent), float(bool(work.doubts))], (len(work.problem.agents), 1))
     return work.runtime.ride(rows, whole=True)
+
+
+@contextmanager
+def reporter(
+    wanted: bool | None, root: bool, name: str, predicted: float | None
+) -> Iterator[Report | None]:
+    """Yield a report function (None when silent). ``wanted`` None: only in a terminal."""
+    show = sys.stderr.isatty() if wanted is None else wanted
+    if not (show and root):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed:.0f} it  {task.fields[error]}  {task.fields[rounds]} rounds"),
+        TimeElapsedColumn(),
+    )
+    total = predicted if predicted is not None and math.isfinite(predicted) else None
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total, error="", rounds=0)
+
+        def report(count: int, bound: float, relative: float, ledger: Ledger) -> None:
+            fields: dict[str, object] = {"rounds": f"{ledger['rounds']:,}"}
+            if math.isfinite(bound):
+                fields["error"] = f"bound {bound:.1e}"
+            elif math.isfinite(relative):
+                fields["error"] = f"error {relative:.1e}"
+            bar.update(task, completed=count, **fields)  # type: ignore[arg-type]
+
+        yield report

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.network.graph import Network
 from ccmac.texts import DIGITS, MEGABYTE, loads, read_text, shown
 
-BYTES = 256 * MEGABYTE
-EDGES = 10_000_000
+BYTES = 32 * MEGABYTE
+EDGES = 2_000_000
 Edge = tuple[int, int, float]
 
 
@@ -59,6 +58,8 @@ def _from_edges(where: str, entries: Iterator[tuple[int, Any]], n: int, name: st
         edges.append(edge)
         if len(edges) > EDGES:
             raise InputError(f"{where}: has more than {EDGES:,} edges")
+    import networkx as nx
+
     graph: nx.Graph[Any] = nx.Graph()
     graph.add_nodes_from(range(n))
     graph.add_weighted_edges_from((u, v, w) for u, v, w in edges if u != v)

@@ -9,18 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, nonnegative, real_matrix, whole
-from ccmac.network.spectra import eccentricities, hops, large_extremes
-from ccmac.network.weights import canonical, metropolis_weights
+from ccmac.network.weights import (
+    canonical,
+    eccentricities,
+    graph_weights,
+    hops,
+    large_extremes,
+    metropolis_weights,
+)
 from ccmac.texts import shown
+
+if TYPE_CHECKING:  # loaded where a graph of it is given, drawn or asked for
+    import networkx as nx
 
 DENSE = 500  # agents up to which all eigenvalues of W are computed
 LARGEST = 10_000_000  # agents of a named family
@@ -43,34 +51,43 @@ class Network:
     def ring(cls, n: int) -> Network:
         """Cycle on n agents."""
         _check_counts(n)
-        graph = nx.cycle_graph(n) if n > 2 else nx.path_graph(n)
-        return cls.from_graph(graph, name=f"ring({n})")
+        agents = np.arange(n if n > 2 else n - 1)
+        return cls._linked(n, agents, (agents + 1) % n, f"ring({n})")
 
     @classmethod
     def path(cls, n: int) -> Network:
         """Path on n agents; kappa_W = cot^2(pi/2n)."""
         _check_counts(n)
-        return cls.from_graph(nx.path_graph(n), name=f"path({n})")
+        return cls._linked(n, np.arange(n - 1), np.arange(1, n), f"path({n})")
 
     @classmethod
     def grid(cls, rows: int, cols: int) -> Network:
         """Two-dimensional grid, agents numbered row by row."""
         _check_counts(rows, cols)
         _check_counts(rows * cols)
-        graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, cols), ordering="sorted")
-        return cls.from_graph(graph, name=f"grid({rows},{cols})")
+        agents = np.arange(rows * cols).reshape(rows, cols)
+        lower = np.concatenate([agents[:, :-1].ravel(), agents[:-1].ravel()])
+        upper = np.concatenate([agents[:, 1:].ravel(), agents[1:].ravel()])
+        return cls._linked(rows * cols, lower, upper, f"grid({rows},{cols})")
 
     @classmethod
     def star(cls, n: int) -> Network:
         """Agent 0 in the middle."""
         _check_counts(n)
-        return cls.from_graph(nx.star_graph(n - 1), name=f"star({n})")
+        return cls._linked(n, np.zeros(n - 1, dtype=int), np.arange(1, n), f"star({n})")
 
     @classmethod
     def complete(cls, n: int) -> Network:
         """Everybody talks to everybody."""
         _check_counts(n)
-        return cls.from_graph(nx.complete_graph(n), name=f"complete({n})")
+        return cls._linked(n, *np.triu_indices(n, 1), f"complete({n})")
+
+    @classmethod
+    def _linked(cls, n: int, u: NDArray[Any], v: NDArray[Any], name: str) -> Network:
+        """Edges (u_k, v_k), each once."""
+        both = np.concatenate([u, v]), np.concatenate([v, u])
+        adjacency = sp.csr_array((np.ones(2 * len(u)), both), shape=(n, n))
+        return cls(canonical(sp.diags_array(adjacency.sum(axis=1)) - adjacency), name=name)
 
     @classmethod
     def erdos_renyi(cls, n: int, p: float, seed: int) -> Network:
@@ -78,9 +95,7 @@ class Network:
         _check_counts(n)
         if not nonnegative("network, edge probability p", p) <= 1.0:
             raise InputError(f"network: edge probability p = {p} lies outside 0..1")
-        return cls._redrawn(
-            lambda s: nx.gnp_random_graph(n, p, seed=s), seed, f"erdos_renyi({n},{p},{seed})"
-        )
+        return cls._redrawn("gnp_random_graph", (n, p), seed, f"erdos_renyi({n},{p},{seed})")
 
     @classmethod
     def random_regular(cls, n: int, degree: int, seed: int) -> Network:
@@ -91,17 +106,16 @@ class Network:
                 f"network: no {degree}-regular graph on {n} agents exists; "
                 "take degree < n with n*degree even"
             )
-        return cls._redrawn(
-            lambda s: nx.random_regular_graph(degree, n, seed=s),
-            seed,
-            f"random_regular({n},{degree},{seed})",
-        )
+        name = f"random_regular({n},{degree},{seed})"
+        return cls._redrawn("random_regular_graph", (degree, n), seed, name)
 
     @classmethod
-    def _redrawn(cls, draw: Any, seed: int, name: str) -> Network:
+    def _redrawn(cls, draw: str, sizes: tuple[float, ...], seed: int, name: str) -> Network:
+        import networkx as nx
+
         whole("network: seed", seed)
         for attempt in range(100):
-            graph = draw(seed + 1000 * attempt)
+            graph = getattr(nx, draw)(*sizes, seed=seed + 1000 * attempt)
             if nx.is_connected(graph):
                 return cls.from_graph(graph, name=name)
         raise InputError(f"network: {name} was disconnected in 100 draws; raise the edge density")
@@ -119,6 +133,8 @@ class Network:
         ``weights``: ``"laplacian"`` (unweighted L) or ``"metropolis"`` (I - M, with M the
         Metropolis matrix M_ij = 1 / (1 + max(deg i, deg j))).
         """
+        import networkx as nx
+
         if not isinstance(graph, nx.Graph):
             raise InputError(
                 f"network: expected a networkx graph, got {type(graph).__name__}; "
@@ -136,23 +152,8 @@ class Network:
                 nodes = sorted(graph.nodes)
             except TypeError:
                 nodes = list(graph.nodes)
-        simple: nx.Graph[Any] = nx.Graph(graph)
-        simple.remove_edges_from(list(nx.selfloop_edges(simple)))
-        if not nx.is_connected(simple):
-            parts = sorted(len(c) for c in nx.connected_components(simple))
-            raise InputError(
-                f"network: the graph is disconnected (components of {shown(parts)} agents); "
-                "add edges until every agent can reach every other"
-            )
-        if weights == "laplacian":
-            matrix = nx.laplacian_matrix(simple, nodelist=nodes, weight="")
-        elif weights == "metropolis":
-            matrix = metropolis_weights(simple, nodes)
-        else:
-            raise InputError(
-                f"network: unknown weights {weights!r}; take 'laplacian' or 'metropolis'"
-            )
-        return cls(canonical(matrix), name=name or f"graph({n})", nodes=nodes)
+        matrix = graph_weights(graph, nodes, weights)
+        return cls(matrix, name=name or f"graph({n})", nodes=nodes)
 
     @classmethod
     def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
@@ -213,6 +214,8 @@ class Network:
     @cached_property
     def graph(self) -> nx.Graph[Any]:
         """The graph of the off-diagonal support of W."""
+        import networkx as nx
+
         graph = nx.from_scipy_sparse_array(self.weights)
         graph.remove_edges_from(list(nx.selfloop_edges(graph)))
         return graph

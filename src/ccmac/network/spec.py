@@ -9,9 +9,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 
 from ccmac.errors import InputError
@@ -19,6 +18,9 @@ from ccmac.inputs import is_sparse
 from ccmac.network.files import read_network
 from ccmac.network.graph import Network
 from ccmac.texts import DIGITS, is_file, nearest, shown
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,12 @@ def as_network(spec: Any, n: int, names: Sequence[str | None] = ()) -> Network:
         return spec
     if isinstance(spec, str | Path):
         return _named(str(spec), n)
-    if isinstance(spec, nx.Graph):
-        return _sized(spec, spec.number_of_nodes(), n, lambda graph: _by_name(graph, names))
     if isinstance(spec, np.ndarray) or is_sparse(spec):
         return _sized(spec, max(spec.shape, default=0), n, Network.from_weights)
+    import networkx as nx
+
+    if isinstance(spec, nx.Graph):
+        return _sized(spec, spec.number_of_nodes(), n, lambda graph: _by_name(graph, names))
     raise InputError(
         f"network: is a {type(spec).__name__}; give a Network, a name such as 'ring', a file, a "
         "networkx graph or a weight matrix"

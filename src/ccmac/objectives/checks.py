@@ -16,10 +16,9 @@ import numpy as np
 
 from ccmac.errors import AssumptionWarning
 from ccmac.inputs import Array
+from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.base import Objective
 from ccmac.objectives.custom import Custom
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 class Probe(NamedTuple):

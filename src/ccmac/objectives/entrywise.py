@@ -1,4 +1,4 @@
-"""The root of an increasing slope, entry by entry: argmin of sum_j g_j(v_j) + <h, v>."""
+"""What acts entry by entry, known by its slope: second derivatives, and argmin of g(v) + <h, v>."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from ccmac.inputs import Array
 STEPS = 100
 DIFFERENCE = 1e-5
 RESOLVED = 1e-14  # a residual below this share of its terms is rounding
+
+
+def rise(slope: Callable[[Array], Array], v: Array, least: Array | float = 0.0) -> Array:
+    """Second derivatives of what acts entry by entry, from its slope: two slopes."""
+    h = DIFFERENCE * (1.0 + np.abs(v))
+    return np.maximum((slope(v + h) - slope(v - h)) / (2 * h), least)
 
 
 def increasing_root(
@@ -28,13 +34,12 @@ def increasing_root(
     low, high = v - np.maximum(reach, 0.0), v - np.minimum(reach, 0.0)
     before = np.full_like(residual, np.inf)
     for _ in range(STEPS):
-        h = DIFFERENCE * (1.0 + np.abs(v))
-        rise = np.maximum((slope(v + h) - slope(v - h)) / (2 * h), mu)
-        done = np.abs(residual) <= RESOLVED * np.maximum(np.abs(linear), rise * np.abs(v))
+        bend = rise(slope, v, mu)
+        done = np.abs(residual) <= RESOLVED * np.maximum(np.abs(linear), bend * np.abs(v))
         count += 2
         if done.all():
             break
-        newton = v - residual / rise
+        newton = v - residual / bend
         good = (np.abs(residual) <= 0.5 * before) & (newton >= low) & (newton <= high)
         before = np.abs(residual)
         v = np.where(done, v, np.where(good, newton, 0.5 * (low + high)))

@@ -7,7 +7,6 @@ gradients each, accurate enough for the speed of Newton's method.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,13 @@ from ccmac.linalg.extremes import diagonal_matrix
 from ccmac.objectives.base import Objective
 from ccmac.objectives.concomitant import ConcomitantHuber
 from ccmac.objectives.custom import Custom
+from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function
 from ccmac.objectives.intercept import Intercept
 from ccmac.objectives.loss import Loss
 from ccmac.objectives.multinomial import Multinomial
 from ccmac.objectives.separable import Separable
 from ccmac.objectives.sum import Sum
-
-DIFFERENCE = 1e-5
 
 
 def has_hessian(g: Function) -> bool:
@@ -83,12 +81,6 @@ def joint_hessian(f: Objective, x: Array, z: Array) -> Array:
             H[:, j] = np.concatenate(f.hessian_product(x, z, unit[:d], unit[d:]))
         H = 0.5 * (H + H.T)
     return H
-
-
-def rise(slope: Callable[[Array], Array], v: Array) -> Array:
-    """Second derivatives of what acts entry by entry, from its slope: two slopes."""
-    h = DIFFERENCE * (1.0 + np.abs(v))
-    return np.maximum((slope(v + h) - slope(v - h)) / (2 * h), 0.0)
 
 
 def has_gram(g: Function) -> bool:

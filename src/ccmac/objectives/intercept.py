@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.optimize
+import scipy
 import scipy.sparse as sp
 from scipy.special import softmax
 
@@ -199,10 +199,13 @@ def _class_offsets(loss: Multinomial, v: Array) -> Array:
         H = np.diag(weighted.sum(axis=0)) - p.T @ weighted
         H += float(np.trace(H)) / loss.classes**2  # the direction (1, ..., 1) is flat
         move = np.linalg.lstsq(H, slope, rcond=None)[0]
-        t = 1.0
+        promised, t = float(slope @ move), 1.0
+        if promised <= 1e-15 * abs(value):  # no value tells steps apart any more
+            b = b - move
+            break
         while t > 1e-10:
             trial = loss.value_at((scores + b - t * move).ravel())
-            if trial <= value - 1e-4 * t * float(slope @ move) + 1e-15 * abs(value):
+            if trial <= value - 1e-4 * t * promised + 1e-15 * abs(value):
                 break
             t *= 0.5
         b, value = b - t * move, trial

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, number, positive, real_vector
@@ -83,7 +83,9 @@ def _root(excess: Callable[[float], float], now: float, unit: float) -> float:
     for _ in range(DOUBLINGS):
         if excess(reach) * now <= 0.0:
             low, high = sorted((0.0, reach))
-            return float(brentq(excess, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=500))
+            return float(
+                scipy.optimize.brentq(excess, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=500)
+            )
         reach *= 2.0
     raise InputError("Sum: a linear row and the bounds beside it have no common point")
 

@@ -84,7 +84,7 @@ class Problem:
         }  # fmt: skip
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-        not_crossed("problem, z", self.z_lower, self.z_upper)
+        not_crossed("problem, z", self.z_lower, self.z_upper, self.z_names)
 
     # -- looking at it ----------------------------------------------------------------------
     @property

@@ -75,15 +75,18 @@ def bound(where: str, value: Any, size: int, missing: float) -> Array | None:
     return None if (given == missing).all() else given.copy()
 
 
-def not_crossed(where: str, lower: Array | None, upper: Array | None) -> None:
+def not_crossed(
+    where: str, lower: Array | None, upper: Array | None, called: Sequence[str] | None = None
+) -> None:
     """Refuse a lower bound above its upper one; ``where`` ends before the entry."""
     if lower is None or upper is None:
         return
     bad = np.flatnonzero(lower > upper)
     if bad.size:
         k = int(bad[0])
+        name = "" if called is None else f" ({shown(called[k])})"
         raise InputError(
-            f"{where}[{k}]: lower bound {lower[k]:g} exceeds upper bound {upper[k]:g}; "
+            f"{where}[{k}]{name}: lower bound {lower[k]:g} exceeds upper bound {upper[k]:g}; "
             "exchange or widen them"
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.texts import shown
+from ccmac.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Interval:
     """0 < low <= spec^+ <= high; ``source`` says on what ``low`` rests.
 
     ``proved`` (structure, a factorization), ``supplied`` or ``estimated``; ``exhausted``, from
-    squares, until :mod:`ccmac.realizations.rests` decides.
+    squares, until :func:`resolved` decides.
     """
 
     low: float
@@ -49,6 +50,21 @@ class Interval:
     def degree(self, *, minimal: bool = False) -> int:
         """Outer degree of the paper, or the least that is safe."""
         return (minimal_degree if minimal else outer_degree)(self.low, self.high)
+
+
+def resolved(work: Workspace, found: Interval) -> Interval:
+    """The interval with ``exhausted`` decided, and what rests on an agent's own rows looked at.
+
+    A Lanczos run that exhausts its space, or a decomposition of G = K'K, knows eigenvalues to about
+    1e-10 of the largest, singular values of the rows to 1e-5: it cannot tell nearly dependent rows
+    from dependent ones, whose eigenvalue is zero and does not count. It proves a lower end where
+    gathered equations show that there are no such rows.
+    """
+    if found.source == "exhausted":
+        return replace(found, source="proved" if work.well_told else "estimated")
+    if found.source == "proved" and not work.own_well_told:
+        return replace(found, source="estimated")
+    return found
 
 
 class AffineSystem(ABC):
@@ -70,10 +86,6 @@ class AffineSystem(ABC):
     @abstractmethod
     def cost(self) -> Cost:
         """Static cost of one residual."""
-
-    @abstractmethod
-    def channel_residuals(self, w: Array) -> list[Array]:
-        """G_j w - g_j channel by channel (a diagnosis; costs one residual)."""
 
     @abstractmethod
     def homogeneous(self) -> AffineSystem:

@@ -18,10 +18,16 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.realizations.base import AffineSystem, Interval, Realized, refuse_part, refuse_unknown
+from ccmac.realizations.base import (
+    AffineSystem,
+    Interval,
+    Realized,
+    refuse_part,
+    refuse_unknown,
+    resolved,
+)
 from ccmac.realizations.joint_spectrum import joint_spectrum
 from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
-from ccmac.realizations.rests import resolved
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
 

@@ -17,7 +17,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import has_entries
 from ccmac.linalg.lanczos import lanczos
-from ccmac.linalg.tolerances import DENSE_MARGIN
+from ccmac.linalg.tolerances import DENSE_MARGIN, GRAM_RANK
 from ccmac.problem import Problem
 from ccmac.realizations.base import Interval
 from ccmac.workspace.curvature import CurvatureTable
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 DENSE = 1200
 SINGULAR = 3000
-RANK = 1e-11
 STEPS = 60
 STEPS_SMALL = 120
 STEPS_TOP = 30
@@ -107,7 +106,7 @@ class IdentitySpectrum(JointSpectrum):
                 continue
             cosine = min(deviation / math.sqrt(a * n), 1.0)
             low, high = weighted_extremes(a, balance, cosine) if consensus else (a, a)
-            lows.append(low if 1 - cosine > RANK else high)
+            lows.append(low if 1 - cosine > GRAM_RANK else high)
             highs.append(high)
         return Interval(min(lows) * (1 - DENSE_MARGIN), max(highs) * (1 + DENSE_MARGIN))
 
@@ -167,7 +166,9 @@ def _dense(system: JointSystem, first: float, second: float) -> Array:
 
 def _ends(gram: Array) -> tuple[float, float] | None:
     values = np.linalg.eigvalsh(gram)
-    positive = values[values > RANK * values[-1]] if len(values) and values[-1] > 0 else values[:0]
+    positive = (
+        values[values > GRAM_RANK * values[-1]] if len(values) and values[-1] > 0 else values[:0]
+    )
     return (float(positive[0]), float(positive[-1])) if len(positive) else None
 
 
@@ -182,7 +183,7 @@ def _identity_spectrum(
     if not explicit or sum(problem.d.values()) > SINGULAR or np.isnan(beta).any():
         return None
     values = np.linalg.eigvalsh(_gram(blocks, problem))
-    rank = int(np.count_nonzero(values > RANK * max(values[-1], 0.0)))
+    rank = int(np.count_nonzero(values > GRAM_RANK * max(values[-1], 0.0)))
     squares: Array = np.asarray(values[len(values) - rank :], dtype=np.float64)
     if problem.m > rank:
         squares = np.concatenate([[0.0], squares])
@@ -202,7 +203,7 @@ def _executed_identity(
         return None
     variables = runtime.total(np.array([[float(d)] for d in problem.d.values()]))[0]
     spread = float(np.linalg.norm(beta - beta.mean())) / float(np.linalg.norm(beta))
-    if variables >= problem.m or 1 - spread <= RANK:
+    if variables >= problem.m or 1 - spread <= GRAM_RANK:
         return None
 
     def contribution(v: Array) -> Array:

@@ -20,13 +20,14 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense, has_entries
 from ccmac.linalg.ranks import row_space, squared_range
+from ccmac.linalg.tolerances import GRAM_RANK
 from ccmac.problem import Problem
 from ccmac.realizations.base import Certificates
 from ccmac.runtime.base import Runtime
 
 MARGIN = 1e-9  # of constants composed of several decompositions
 GRAM_LIMIT = 400
-COMMON = 1e-10
+COMMON = 1e-10  # squares of sines below this are common directions
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ def _range(gram: Array, noise: float = 0.0) -> tuple[float, Array]:
     if not gram.size:
         return 0.0, np.zeros_like(gram)
     values, vectors = np.linalg.eigh(gram)
-    keep = values > 1e-11 * max(values[-1], 0.0)
+    keep = values > GRAM_RANK * max(values[-1], 0.0)
     keep &= values > noise
     return (float(values[keep][0]) if keep.any() else 0.0), vectors[:, keep]
 

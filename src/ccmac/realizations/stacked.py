@@ -16,7 +16,7 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.blocks import dense, multiply
 from ccmac.linalg.ranks import squared_range
-from ccmac.linalg.tolerances import DENSE_MARGIN
+from ccmac.linalg.tolerances import DENSE_MARGIN, OVERLAP
 from ccmac.realizations.base import Interval, Realized, refuse_unknown
 from ccmac.realizations.normalized import (
     RULES,
@@ -32,7 +32,6 @@ from ccmac.realizations.objective import ExecutionObjective
 from ccmac.workspace import Workspace
 
 DENSE = 4000
-OVERLAP = 1e-10
 
 
 class MatrixChannel(Channel):

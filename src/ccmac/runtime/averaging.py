@@ -30,12 +30,13 @@ from ccmac.inputs import Array
 from ccmac.ledger import Costs
 from ccmac.network import Network
 from ccmac.runtime.partition import Index, owners
-from ccmac.texts import shown
+from ccmac.texts import nearest, shown
 
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
 Pattern = NDArray[np.bool_]  # agents by columns: who may have an entry
 FLOAT_BYTES = 8
-RELAYED = 128  # agents up to which all pairs of them are looked at
+RELAYED = 2048  # agents up to which all pairs of them are looked at
+LOOKED_AT = 2**22  # pairs times neighbors at a time
 
 
 class Averaging(ABC):
@@ -84,27 +85,37 @@ class Relay(Averaging):
     def __init__(self, network: Network) -> None:
         self.hops = network.hops()
         self.rounds = int(self.hops.max())
-        self.senders, sent = self._senders(network)
-        self.routes = self.senders
-        self.floats_sent, self.floats_total = max(sent), sum(sent)
+        self.routes, sent = self._senders(network)
+        self.senders = self.routes
+        self.floats_sent, self.floats_total = int(sent.max()), int(sent.sum())
         v, o = np.nonzero(self.hops)
-        in_one = np.stack([self.hops[v, o], self.senders[v, o], v])
-        _, self._message, rows = np.unique(in_one, axis=1, return_inverse=True, return_counts=True)
+        in_one = (self.hops[v, o] * network.n + self.senders[v, o]) * network.n + v
+        _, self._message, rows = np.unique(in_one, return_inverse=True, return_counts=True)
         self.messages, self.longest = len(rows), int(rows.max(initial=0))
 
-    def _senders(self, network: Network) -> tuple[Index, list[int]]:
+    def _senders(self, network: Network) -> tuple[Index, Index]:
         """A neighbor one hop nearer to the origin, the one that sends least so far; who sends what.
 
-        Near pairs choose first: they have the least choice.
+        Near pairs choose first, and of equally near ones those that have no choice.
         """
         n, hops = network.n, self.hops
         near = [network.neighbors(v) for v in range(n)]
-        senders, sent = np.full((n, n), -1, dtype=np.int64), [0] * n
-        for v, o in (divmod(int(k), n) for k in np.argsort(hops, axis=None, kind="stable")):
-            if v != o:
-                nearer = [u for u in near[v] if hops[u, o] == hops[v, o] - 1]
-                senders[v, o] = chosen = min(nearer, key=sent.__getitem__)
-                sent[chosen] += 1
+        degree = max(map(len, near))
+        padded = np.array([[*each, *[v] * (degree - len(each))] for v, each in enumerate(near)])
+        senders, sent = np.where(hops == 1, np.arange(n), -1), (hops == 1).sum(axis=0)
+        order = np.argsort(hops, axis=None, kind="stable")
+        levels = np.split(order, np.cumsum(np.bincount(hops.ravel()))[:-1])
+        for level, pairs in enumerate(levels[2:], start=2):
+            for part in np.array_split(pairs, -(-len(pairs) * degree // LOOKED_AT)):
+                v, o = np.divmod(part, n)
+                nearer = hops[padded[v], o[:, None]] == level - 1
+                only = nearer.sum(axis=1) == 1
+                senders[v[only], o[only]] = chosen = padded[v[only], nearer[only].argmax(axis=1)]
+                sent += np.bincount(chosen, minlength=n)
+                for i in np.flatnonzero(~only):
+                    choice = padded[v[i], nearer[i]]
+                    senders[v[i], o[i]] = least = choice[sent[choice].argmin()]
+                    sent[least] += 1
         return senders, sent
 
     def arrivals(self, ends: Index, rank: int) -> list[dict[int, Index]]:
@@ -250,13 +261,14 @@ def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Av
     tree = Tree(network)
     if network.n == 1 or network.n > RELAYED:
         return tree
-    relay = Relay(network)
     if costs is not None and costs.byte:
-        schemes: tuple[Averaging, ...] = (relay, tree, Scatter(network, relay))
+        schemes: list[Averaging] = [relay := Relay(network), tree, Scatter(network, relay)]
         return min(schemes, key=lambda scheme: _price(scheme, costs, width))
-    degree = max(len(network.neighbors(v)) for v in range(network.n))
-    fewer = relay.rounds < tree.rounds and relay.floats_sent <= degree * tree.rounds
-    return relay if fewer else tree
+    most = tree.rounds * max(len(network.neighbors(v)) for v in range(network.n))
+    if network.n - 1 > most or network.diameter >= tree.rounds:  # whatever the routes
+        return tree
+    relay = Relay(network)
+    return relay if relay.floats_sent <= most else tree
 
 
 def _price(scheme: Averaging, costs: Costs, width: int) -> float:
@@ -275,12 +287,14 @@ def by_name(network: Network, name: str, costs: Costs | None = None, width: int 
     schemes: dict[str, Callable[[Network], Averaging]]
     schemes = {"relay": Relay, "tree": Tree, "scatter": Scatter, "masked": Masked}
     if name not in schemes:
-        raise InputError(f"averaging {shown(name)} is unknown; take auto, {', '.join(schemes)}")
+        raise InputError(
+            f"averaging {shown(name)} is unknown; {nearest(str(name), ('auto', *schemes))}"
+        )
     return schemes[name](network)
 
 
 def messages_sent(matrix: sp.csr_array) -> NDArray[np.int64]:
     """How many neighbors each agent's row goes to in one round of ``matrix``."""
     coo = matrix.tocoo()
-    off = coo.row != coo.col
-    return np.bincount(coo.col[off], minlength=matrix.shape[0]).astype(np.int64)
+    others = coo.col[coo.row != coo.col]
+    return np.bincount(others, minlength=matrix.shape[0]).astype(np.int64)

@@ -20,8 +20,8 @@ from ccmac.network import Network
 from ccmac.runtime import patterns
 from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, Pattern, by_name, messages_sent
 from ccmac.runtime.masked import Masked, Words
-from ccmac.runtime.notes import NOTE, Notes, never
-from ccmac.runtime.riders import Rider
+from ccmac.runtime.notes import NOTE, Notes, Rider, never
+from ccmac.runtime.whisper import Whisper
 
 __all__ = ["FLOAT_BYTES", "Rider", "Runtime"]
 
@@ -31,14 +31,14 @@ OVERDUE = 1.0  # seconds after the time limit at which a step is given up
 class Runtime(ABC):
     """Owns agents ``owned``; charges rounds, messages and bytes as it executes them.
 
-    ``fused``: whether polynomials in operators may be multiplied out (certified and canonical
-    realizations, graph filters of two comparators), which moves the last bits.
+    ``fused``: whether polynomials in operators may be multiplied out, which moves the last bits.
     """
 
     fused: bool = False
     sums_here: bool = False  # all agents are here, and a sum over them may be one product
     apart: bool = False  # whether every process keeps files of its own, and no others'
     stepping: bool = False  # whether a step is under way that may be given up
+    whisper: Whisper | None = None  # in steps of methods that never average
 
     def __init__(
         self, network: Network, *, ledger: Ledger | None = None, averaging: Averaging | str = "auto"
@@ -75,7 +75,8 @@ class Runtime(ABC):
         """(W (x) I) block, or any matrix supported on the graph. Cost: 1 round."""
         matrix = self.network.weights if matrix is None else matrix
         self.ledger.charge_cost(self.mix_cost(block.shape[1], matrix))
-        return self._mix(block, matrix)
+        self.mind_the_time()
+        return self._mix(block, matrix) if self.whisper is None else self.whisper(block, matrix)
 
     def mix_cost(self, width: int, matrix: sp.csr_array | None = None) -> Cost:
         """Static cost of :meth:`mix` for rows of ``width`` floats."""
@@ -151,8 +152,7 @@ class Runtime(ABC):
             rider.found = table
         if self.notes.late and self.ledger.current == "setup":
             raise OutOfTime("the time limit passed during the setup")
-        if self.stepping and self.alone and time.monotonic() > self.notes.deadline + OVERDUE:
-            raise OutOfTime("the time limit passed long ago")
+        self.mind_the_time()
         return totals[: len(parts)]
 
     def _charge(self, width: int, riders: Sequence[Rider], own: Pattern | None = None) -> None:
@@ -221,8 +221,7 @@ class Runtime(ABC):
     def unseen(self, width: int = 1) -> float:
         """At most this is missing in the square of a norm of sums, or in a sum of squares.
 
-        Beside what rounding does to sums of floats; ``width`` entries that are sums, each wrong by
-        the scheme's grain.
+        Beside the rounding of floats: ``width`` entries are sums, each wrong by the scheme's grain.
         """
         grain = self.averaging.grain
         return max(grain, width * grain * grain)
@@ -280,16 +279,16 @@ class Runtime(ABC):
         return self.average(np.hstack([np.stack(list(rows)) for rows in pieces]))
 
     def mind_the_time(self) -> None:
-        """Ends a long setup between messages, where one process can decide it for all."""
-        late = self.alone and time.monotonic() > self.notes.deadline
-        if late and self.ledger.current == "setup":
-            raise OutOfTime("the time limit passed during the setup")
+        """Ends a long setup, or a step long overdue, where one process can decide it for all."""
+        setup = self.ledger.current == "setup"
+        end = self.notes.deadline + (0.0 if setup else OVERDUE)
+        if self.alone and (setup or self.stepping) and time.monotonic() > end:
+            raise OutOfTime("the time limit passed")
 
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
         """When time is over (by time.monotonic()), and who knows whether a user wants to stop.
 
-        Both are told to all with every averaging. A setup ends by OutOfTime, and in one process
-        so does a step (``stepping``) that goes on for long. Nothing waits for a message any more.
+        Both are told to all with every averaging. Nothing waits for a message any more.
         """
         self.notes.deadline, self.notes.asked, self.notes.due = deadline, asked, never
         self.notes.late = self.notes.stop = self.notes.save = False

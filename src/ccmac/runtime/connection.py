@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
                 return
             self.link = expected[0]
             self.who = f"agent {self.link.peer}"
-        self.write(frames.encode(HELLO, 0, 0, self.reactor.greeting(self.link)))
+        self.write(frames.encode(HELLO, 0, 0, self.reactor.greeting(self, self.link)))
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the other side."""
@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """The connection is gone."""
         self.reactor.open.discard(self)
-        if isinstance(error, ssl.SSLError) and not self.known:
+        if isinstance(error, ssl.SSLError) and self.link is not None and not self.known:
             self.reactor.tell(f"{self.who} refused us: {reason(error)}")
         if self.link is not None and self.link.connection is self:
             self.link.connection = None

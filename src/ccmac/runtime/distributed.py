@@ -23,7 +23,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
-from ccmac.runtime import halo, leading, likeness, patterns, watch
+from ccmac.runtime import halo, leading, patterns, watch
 from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging, Pattern, Relay, Step, Tree
 from ccmac.runtime.base import Runtime
@@ -57,7 +57,7 @@ class Distributed(Runtime):
         self.rank, self.ranks = transport.rank, transport.ranks
         self._ends = bounds(network.n, self.ranks)
         self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
-        self.check_consistent(likeness.fingerprint(network, self.averaging))
+        self.check_consistent(leading.fingerprint(network, self.averaging))
         self.peers = halo.rank_neighbors(network, self._ends, self.rank)
         self._plans: dict[int, halo.Halo] = {}
         self._relay: list[Step] | None = None

@@ -60,7 +60,8 @@ class InProcess(Runtime):
         """One piece of every agent's row is there at a time; of a relay one of one row."""
         if isinstance(self.averaging, Masked | Scatter):
             return super().average_in_pieces(pieces)
-        total = np.hstack([self.averaging.total_of(rows) for rows in pieces])
+        totals = [self.averaging.total_of(rows) for rows in pieces]
+        total = totals[0] if len(totals) == 1 else np.hstack(totals)
         self.summed(total.shape[1])
         return np.divide(total, self.n, out=total)
 

@@ -1,4 +1,4 @@
-"""Processors that round differently: what all should know alike is then what agent 0 has found.
+"""What all processes must have alike: version, network, routes and, where it can be, arithmetic.
 
 Sums over agents have the same bits everywhere, for additions round alike on every processor. What
 everybody computes from them by BLAS, LAPACK or exp may differ in the last bits, and more where a
@@ -16,12 +16,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.runtime.likeness import arithmetic
+from ccmac.network import Network
+from ccmac.runtime.averaging import Averaging
+from ccmac.version import __version__
 
 if TYPE_CHECKING:
     from ccmac.runtime.base import Runtime
 
 DIGEST_BYTES = 6  # of the arithmetic: a whole number that a float holds
+
+
+def fingerprint(network: Network, averaging: Averaging) -> str:
+    """Version, network and routes: where these differ, the rounds would not match."""
+    digest = hashlib.sha256()
+    weights = network.weights
+    for part in (weights.indptr, weights.indices, weights.data, averaging.routes):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return f"{__version__} {network.n} {averaging.name} {digest.hexdigest()}"
+
+
+def arithmetic() -> bytes:
+    """The bits of a few results whose order of summation the library or processor chooses."""
+    matrix = np.sin(np.arange(1.0, 6001.0)).reshape(120, 50)
+    image = matrix @ np.cos(np.arange(50.0))
+    spectrum = np.linalg.eigvalsh(matrix[:50] + matrix[:50].T)
+    results = matrix, image, image @ matrix, image @ image, np.sum(matrix), np.exp(image), spectrum
+    return b"".join(np.asarray(result).tobytes() for result in results)
 
 
 def needed(runtime: Runtime) -> bool:
@@ -44,13 +64,3 @@ def followed(runtime: Runtime, mine: Array) -> Array:
         off = np.where(led == mine, 0.0, np.abs(led - mine))
     runtime.notes.drift = max(runtime.notes.drift, float(np.max(off)))
     return led
-
-
-def told(runtime: Runtime) -> list[str]:
-    """What the user of a run that was led should hear."""
-    if not runtime.notes.led:
-        return []
-    return [
-        "processes round differently (another processor or BLAS): all took agent 0's numbers, in "
-        "messages of their own; portable arithmetic needs none (docs/owners.md)"
-    ]

@@ -1,4 +1,6 @@
-"""What every averaging's rows carry besides: one float in which processes tell each other
+"""What averagings carry besides their rows: numbers that ride, and a note.
+
+The note is one float in which processes tell each other
 
     late      its time is over              stop    somebody there has asked to stop
     save      it is time to save            digest  of what it has computed from what all know
@@ -18,13 +20,46 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ccmac.errors import CcmacError
 from ccmac.inputs import Array
 
+if TYPE_CHECKING:
+    from ccmac.runtime.base import Runtime
+
 NOTE = 1  # floats
 EXACT_BITS = 53
 DIGEST_BITS = 16
+
+
+class Rider:
+    """Numbers of the agents on their way to all: they travel inside the next averaging.
+
+    Asked for before there was one, they travel alone and pay its rounds.
+    """
+
+    def __init__(self, runtime: Runtime, rows: Array, whole: bool) -> None:
+        self.rows, self.whole, self.phase = rows, whole, runtime.ledger.current
+        self.width = int(np.prod(rows.shape[1:]))
+        self.found: Array | None = None
+        self._runtime = runtime
+
+    @property
+    def value(self) -> Array:
+        """The sum over all agents, or (``whole``) the rows of all agents in agent order."""
+        if self.found is None:
+            with self._runtime.ledger.phase(self.phase):
+                self._runtime.send([])
+        assert self.found is not None
+        return self.found
+
+    @property
+    def mean(self) -> Array:
+        """The mean over all agents, as one row."""
+        return np.asarray(self.value / self._runtime.n)[None]
 
 
 def never() -> bool:
@@ -69,10 +104,29 @@ class Notes:
         return parted
 
     @property
+    def warnings(self) -> list[str]:
+        """What the user of a run that was led should hear."""
+        told = (
+            "processes round differently (another processor or BLAS): all took agent 0's numbers, "
+            "in messages of their own; portable arithmetic needs none (docs/owners.md)"
+        )
+        return [told] if self.led else []
+
+    @property
+    def flags(self) -> tuple[bool, bool, bool]:
+        """late, stop, save: here and now."""
+        return time.monotonic() > self.deadline, self.asked(), self.due()
+
+    def heed(self, late: bool, stop: bool, save: bool) -> None:
+        """Flags of somebody, which all have heard."""
+        self.late, self.stop = self.late or late, self.stop or stop
+        self.save = self.save or save
+
+    @property
     def mine(self) -> float:
         """What an agent adds."""
-        N, flags = self._base, (time.monotonic() > self.deadline, self.asked(), self.due())
-        told = sum(N**k * bool(flag) for k, flag in enumerate(flags))
+        N = self._base
+        told = sum(N**k * bool(flag) for k, flag in enumerate(self.flags))
         return float(told + N**3 * (self._digest % self._range))
 
     def hear(self, total: float) -> None:
@@ -80,8 +134,7 @@ class Notes:
         rest, late = divmod(int(total), self._base)
         rest, stop = divmod(rest, self._base)
         digests, save = divmod(rest, self._base)
-        self.late, self.stop = self.late or late > 0, self.stop or stop > 0
-        self.save = self.save or save > 0
+        self.heed(late > 0, stop > 0, save > 0)
         loose, self._loose = self._loose, False
         if digests == self.n * (self._digest % self._range):
             return

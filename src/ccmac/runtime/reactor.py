@@ -23,6 +23,7 @@ from ccmac.errors import CcmacError, InputError, PeerLost
 from ccmac.runtime import frames
 from ccmac.runtime.connection import Connection
 from ccmac.runtime.credentials import Address, dialled, reason
+from ccmac.runtime.door import Door
 from ccmac.runtime.frames import BEAT, BYE, DATA, END, REFUSE, Frame, Violation
 from ccmac.runtime.link import Link
 
@@ -30,7 +31,7 @@ PROTOCOL = 1
 BEAT_SECONDS = 2.0  # between signs of life, and at most a quarter of the patience
 LOST_BEATS = 3  # of silence after which a connection is given up and made again
 PAUSES = (0.05, 1.0)  # seconds between two attempts to dial: the first, the longest
-VIOLATIONS = 10  # of the protocol by one neighbor
+VIOLATIONS = 10  # of the protocol by one neighbor, without a message between them
 FLUSH_SECONDS = 3.0  # for the last words
 
 
@@ -64,7 +65,7 @@ class Reactor:
         self.loop.set_exception_handler(self._broken)
         self._tasks: set[asyncio.Task[None]] = set()
         self.open: set[Connection] = set()
-        self._arriving: set[socket.socket] = set()  # nobody else closes these
+        self.door: Door | None = None
         self.sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # of all connections
 
     def begin(
@@ -73,14 +74,15 @@ class Reactor:
         """Accept and dial."""
         now = self.loop.time()
         if sock is not None:
-            self._listen_on(sock, server)
+            self.door = Door(self, sock, server, LOST_BEATS * self.beat)
         for link in self.links.values():
             link.heard = now
-            self._spawn(self._watch(link))
+            self.spawn(self._watch(link))
             if link.address is not None:
-                self._spawn(self._dial(link, link.address, client))
+                self.spawn(self._dial(link, link.address, client))
 
-    def _spawn(self, work: Any) -> None:
+    def spawn(self, work: Any) -> None:
+        """Work of its own, until the end."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -116,50 +118,23 @@ class Reactor:
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSES[1])
 
-    def _accept(self, sock: socket.socket, context: ssl.SSLContext) -> None:
-        """Somebody knocks."""
-        try:
-            accepted, address = sock.accept()
-        except (BlockingIOError, ConnectionError):  # gone before it was taken
-            return
-        except OSError:  # too many open files
-            self.loop.remove_reader(sock)
-            self.loop.call_later(PAUSES[1], self._listen_on, sock, context)
-            return
-        accepted.setblocking(False)
-        self._arriving.add(accepted)
-        self._spawn(self._welcome(accepted, address[0], context))
-
-    def _listen_on(self, sock: socket.socket, context: ssl.SSLContext) -> None:
-        if sock.fileno() >= 0:
-            self._arriving.add(sock)
-            self.loop.add_reader(sock, self._accept, sock, context)
-
-    async def _welcome(self, sock: socket.socket, host: str, context: ssl.SSLContext) -> None:
-        self._arriving.discard(sock)
-        self.sockets.add(sock)
-        try:
-            await self.loop.connect_accepted_socket(
-                lambda: Connection(self, None), sock, ssl=context,
-                ssl_handshake_timeout=LOST_BEATS * self.beat, ssl_shutdown_timeout=1.0,
-            )  # fmt: skip
-        except ssl.SSLError as error:
-            self.tell(f"refused a connection from {host}: {reason(error)}")
-        except OSError:
-            sock.close()
-
     async def _watch(self, link: Link) -> None:
         """Signs of life; a silent connection is made again, a silent neighbor ends the run."""
         while self.failure is None and not link.settled:
-            await asyncio.sleep(self.beat / 2 if link.connection is None else self.beat)
+            pause = self.beat / 2 if link.connection is None else self.beat
+            left = link.heard + self._limit(link) - self.loop.time()
+            await asyncio.sleep(max(min(pause, left), 0.01))
             silence = self.loop.time() - link.heard
-            limit = self.patience if link.connections else self.wait
-            if silence > limit and not link.left:
+            if silence > self._limit(link) and not link.left:
                 self._lose(link, silence)
             elif link.connection is not None:
                 link.connection.write(link.numbering.frame(BEAT))
                 if silence > LOST_BEATS * self.beat:
                     link.connection.abort()
+
+    def _limit(self, link: Link) -> float:
+        """Seconds for which this neighbor may be silent."""
+        return self.patience if link.connections else self.wait
 
     def _lose(self, link: Link, silence: float) -> None:
         what = "has not been heard of" if link.connections else "did not come"
@@ -171,7 +146,7 @@ class Reactor:
 
     # -- a connection tells what happened ----------------------------------------------------------
     def violated(self, link: Link) -> None:
-        """A neighbor that breaks the rules again and again is as good as gone."""
+        """A neighbor that does nothing but break the rules is as good as gone."""
         link.violations += 1
         if link.violations > VIOLATIONS:
             self.fail(PeerLost(f"agent {link.peer}: broke the rules {link.violations} times"))
@@ -182,14 +157,14 @@ class Reactor:
             self._said.add(line)
             self.say(line)
 
-    def greeting(self, link: Link) -> bytes:
+    def greeting(self, newest: Connection, link: Link) -> bytes:
         """What we say first: who we are, and how much of this neighbor's has arrived.
 
         What comes on an older connection counts no more.
         """
-        if link.connection is not None:
-            link.connection.abort()
-            link.connection = None
+        for older in [c for c in self.open if c.link is link and c is not newest]:
+            older.abort()
+        link.connection = None
         return frames.hello(
             protocol=PROTOCOL, agent=self.me, session=self.session, facts=self.facts,
             arrived=link.numbering.arrived, knows=link.session if link.begun else None,
@@ -231,6 +206,7 @@ class Reactor:
             numbering.acknowledge(frame.acknowledged)
         if frame.kind in (DATA, BYE):
             numbering.accept(frame)
+            link.violations = 0
             if frame.kind == DATA:
                 link.inbox.put(frame.payload)
             else:
@@ -287,9 +263,8 @@ class Reactor:
             connection.abort()
         for task in list(self._tasks):
             task.cancel()
-        for sock in self._arriving:
-            self.loop.remove_reader(sock)
-            sock.close()
+        if self.door is not None:
+            self.door.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         living = [sock for sock in self.sockets if sock.fileno() >= 0]
         for sock in living:  # of handshakes that were cancelled: they end with their sockets

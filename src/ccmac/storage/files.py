@@ -8,6 +8,7 @@ sees the old content or the new content and never a mixture.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ccmac.errors import InputError
+from ccmac.texts import shown
 
 __all__ = ["atomic_directory", "atomic_path", "atomic_write", "flushed_write"]
 
@@ -107,13 +109,14 @@ def _beside(target: Path) -> tuple[int, Path]:
 
 
 @contextmanager
-def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
+def atomic_directory(path: str | os.PathLike[str], *, replace: str | None = None) -> Iterator[Path]:
     """Yield an empty sibling directory; it takes the name ``path`` when the block succeeds.
 
-    A ``path`` that holds anything is refused unless ``replace`` is true. The refusal comes before
-    the block runs, so that no work is lost to it, and is repeated before the rename. If the block
-    raises, ``path`` is untouched. With ``replace`` the old directory is moved aside first and
-    deleted last: a crash between the two renames leaves both versions on disk.
+    A ``path`` that holds anything is refused, but for files whose names all match ``replace``: no
+    others may go with the old directory. The refusal comes before the block runs, so that no work
+    is lost to it, and is repeated before the rename. If the block raises, ``path`` is untouched.
+    With ``replace`` the old directory is moved aside first and deleted last: a crash between the
+    two renames leaves both versions on disk.
     """
     target = Path(path)
     _check_free(target, replace)
@@ -131,17 +134,24 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: bool = False) -> 
     flush_directory(target.parent)
 
 
-def _check_free(target: Path, replace: bool) -> None:
+def _check_free(target: Path, replace: str | None) -> None:
     if not os.path.lexists(target):
         return
     if target.is_symlink() or not target.is_dir():
         raise InputError(
             f"{target} exists and is not a directory of its own: choose another output name"
         )
-    if not replace and any(target.iterdir()):
+    names = sorted(os.listdir(target))
+    if names and replace is None:
         raise InputError(
             f"directory {target} is not empty: choose another one, or allow it to be replaced"
         )
+    for name in names:
+        if not re.fullmatch(replace or "", name):
+            raise InputError(
+                f"directory {target} holds {shown(name)}, which was not written there by ccmac: "
+                "choose another directory, or move it away"
+            )
 
 
 def _take_name(temporary: Path, target: Path) -> None:

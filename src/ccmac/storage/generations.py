@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ccmac.storage.files import atomic_write, flush_directory
 from ccmac.texts import MEGABYTE, loads, open_file, read_text
@@ -29,6 +29,7 @@ from ccmac.texts import MEGABYTE, loads, open_file, read_text
 NEXT = ".ccmac-next"
 STAGED = re.compile(r"\.ccmac-new-\d{1,20}")
 PROBE = ".ccmac-probe-"
+PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
 BYTES = 64 * MEGABYTE
 
 
@@ -103,7 +104,7 @@ def settle(folder: Path, index: str) -> None:
     if (place / index).exists():
         new = _parts(place / index)
         for name, crc in _parts(folder / index).items():
-            if name not in new and _checksum(folder / name) == crc:
+            if name not in new and _stored(folder / name) == crc:
                 (folder / name).unlink(missing_ok=True)
         last = [place / index]
         for file in [*(p for p in sorted(place.iterdir()) if p.name != index), *last]:
@@ -118,10 +119,10 @@ def current(folder: Path, name: str) -> Path:
 
 
 def parts_of(content: Any) -> dict[str, int] | None:
-    """{name: CRC-32} as the content of an index says; None where it names no parts."""
+    """{name: CRC-32} as the content of an index says; None where it names other files."""
     parts = content.get("parts") if isinstance(content, dict) else None
     plain = isinstance(parts, dict) and all(
-        type(crc) is int and name == os.path.basename(name) for name, crc in parts.items()
+        type(crc) is int and PART.fullmatch(name) for name, crc in parts.items()
     )
     return parts if plain else None
 
@@ -134,13 +135,18 @@ def _parts(index: Path) -> dict[str, int]:
         return {}
 
 
-def _checksum(path: Path) -> int | None:
-    """CRC-32 of an ordinary file; None where there is none."""
+def checksum(stream: BinaryIO) -> int:
+    """CRC-32 of what is left of a stream."""
     crc = 0
+    while piece := stream.read(MEGABYTE):
+        crc = zlib.crc32(piece, crc)
+    return crc
+
+
+def _stored(path: Path) -> int | None:
+    """The checksum of an ordinary file; None where there is none."""
     try:
         with open_file(path) as stream:
-            while piece := stream.read(MEGABYTE):
-                crc = zlib.crc32(piece, crc)
+            return checksum(stream)
     except OSError:
         return None
-    return crc

@@ -8,6 +8,7 @@ neighbors expect, ``agent-3`` by default.
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.storage.files import atomic_write
-from ccmac.texts import shown
+from ccmac.texts import MEGABYTE, open_file, read_bytes, shown
 
 AUTHORITY = "authority"
 DAYS = 90
@@ -26,10 +27,11 @@ HINT = "install it with: pip install 'ccmac[owners]'"
 def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[Path]:
     """``authority.crt``, ``authority.key`` and NAME.crt, NAME.key for every name.
 
-    An authority that is there already is used again, an agent's files are never replaced.
+    An authority that is there already is used again, no file is ever replaced.
     """
     try:
         from cryptography import x509
+        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError as error:
@@ -41,17 +43,23 @@ def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[P
                 f"keys: the name {shown(name)} cannot be used; give different ones of at most 64 "
                 "letters, digits, dots and dashes"
             )
-    taken = [name for name in names if (directory / f"{name}.crt").exists()]
-    if taken:
-        raise InputError(f"{directory / taken[0]}.crt: is there already; choose another directory")
+    for file in (directory / f"{name}{ending}" for name in names for ending in (".crt", ".key")):
+        if os.path.lexists(file):
+            raise InputError(f"{file}: is there already; choose another directory")
     certificate, key = directory / f"{AUTHORITY}.crt", directory / f"{AUTHORITY}.key"
     written = []
-    if certificate.exists():
+    if os.path.lexists(certificate) or os.path.lexists(key):
         try:
-            signer: Any = load_pem_private_key(key.read_bytes(), None)
-            issuer = x509.load_pem_x509_certificate(certificate.read_bytes())
-        except (OSError, ValueError):
-            raise InputError(f"{certificate}: its key {key} is missing or damaged") from None
+            signer: Any = load_pem_private_key(_read(key), None)
+            issuer = x509.load_pem_x509_certificate(_read(certificate))
+            if issuer.public_key() != signer.public_key():
+                raise ValueError
+            _builder(AUTHORITY, issuer, signer, days).sign(signer, hashes.SHA256())
+        except (OSError, ValueError, TypeError, UnsupportedAlgorithm):
+            raise InputError(
+                f"{certificate}: it or its key {key} is missing, damaged or of another kind than "
+                "ccmac keys makes; choose another directory"
+            ) from None
     else:
         signer = _new_key()
         issuer = _builder("ccmac trial authority", None, signer, days).sign(signer, hashes.SHA256())
@@ -61,6 +69,12 @@ def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[P
         signed = _builder(name, issuer, own, days).sign(signer, hashes.SHA256())
         written += _write(directory, name, signed, own)
     return written
+
+
+def _read(path: Path) -> bytes:
+    """A certificate or a key, which is short."""
+    with open_file(path) as stream:
+        return read_bytes(stream, MEGABYTE)
 
 
 def _new_key() -> Any:

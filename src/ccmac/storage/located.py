@@ -9,6 +9,7 @@ digits have limits. Every refusal is one InputError that names the line.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
@@ -22,11 +23,13 @@ T = TypeVar("T")
 ENTRIES = 100_000
 """Most values of a document, aliases counted with what they stand for."""
 DEPTH = 30
+# The parser compares every %TAG with all before it.
+DIRECTIVE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])\ufeff?%")
 CORE = "tag:yaml.org,2002:"
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Located:
     """A value, its line (from 1), the file and the path of keys that leads to it."""
 
@@ -38,7 +41,7 @@ class Located:
 
     def fail(self, message: str) -> NoReturn:
         """Raise an InputError that points at this value."""
-        where = f"{self.path}: " if self.path else ""
+        where = f"{cut(self.path, 2 * SHOWN)}: " if self.path else ""
         raise InputError(f"{self.file}, line {self.line}: {where}{message}")
 
     # -- scalars -----------------------------------------------------------------------------------
@@ -111,6 +114,9 @@ class Located:
 
 def parse(text: str, file: str, *, entries: int = ENTRIES) -> Located:
     """The document of ``text`` as located values, at most ``entries`` of them."""
+    if found := DIRECTIVE.search(text):
+        line = text.count("\n", 0, found.end()) + 1
+        raise InputError(f"{file}, line {line}: not YAML that is read here: it begins with %")
     try:
         loader = LOADER(text)
         try:
@@ -150,9 +156,10 @@ class _Builder:
             raise InputError(f"{self.file}, line {line}: not YAML: a second document; give one")
         return found
 
-    def value(self, path: str, depth: int) -> Located:
+    def value(self, path: str, depth: int, line: int = 0) -> Located:
+        """The next value; its ``line`` is that of its key, where it has one."""
         event = self.loader.get_event()
-        here = Located(None, event.start_mark.line + 1, self.file, path)
+        here = Located(None, line or event.start_mark.line + 1, self.file, path)
         self.read += 1
         if self.read > self.limit:
             here.fail(f"the file has more than {self.limit:,} entries")
@@ -165,19 +172,18 @@ class _Builder:
             target = self.anchors[event.anchor]
             return Located(target.value, here.line, self.file, path, target.size)
         if isinstance(event, yaml.ScalarEvent):
-            found = Located(self.scalar(event, here), here.line, self.file, path)
+            here.value = self.scalar(event, here)
         else:
             mapping = isinstance(event, yaml.MappingStartEvent)
             self.check_tag(event, here, "map" if mapping else "seq")
             content = self.entries(path, depth) if mapping else self.items(path, depth)
             inner = content.values() if isinstance(content, dict) else content
-            size = 1 + sum(entry.size for entry in inner)
-            found = Located(content, here.line, self.file, path, size)
-            if size > self.limit:
+            here.value, here.size = content, 1 + sum(entry.size for entry in inner)
+            if here.size > self.limit:
                 here.fail(f"its aliases stand for more than {self.limit:,} entries")
         if event.anchor is not None:
-            self.anchors[event.anchor] = found
-        return found
+            self.anchors[event.anchor] = here
+        return here
 
     def items(self, path: str, depth: int) -> list[Located]:
         found: list[Located] = []
@@ -194,12 +200,9 @@ class _Builder:
             if not isinstance(name, str) or len(name) > SHOWN:
                 key.fail(f"a key must be a short text, got {_kind(name)}")
             inner = f"{path}.{name}" if path else name
-            where = Located(None, key.line, self.file, inner)
             if name in found:
-                where.fail("the key is given twice")
-            value = self.value(inner, depth + 1)
-            # A complaint about a whole block points at its key, not at the line below it.
-            found[name] = Located(value.value, key.line, self.file, inner, value.size)
+                Located(None, key.line, self.file, inner).fail("the key is given twice")
+            found[name] = self.value(inner, depth + 1, key.line)
         self.loader.get_event()
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tokenize
 import zipfile
 import zlib
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from ccmac.texts import shown
 
-MEMBERS = 10_000_000
 ODD = (tokenize.TokenError, AttributeError, IndexError)  # numpy's, of headers that are none
 _HEADERS: dict[Any, Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -23,15 +23,15 @@ _HEADERS: dict[Any, Any] = {
 def read_npz(stream: IO[bytes]) -> dict[str, NDArray[Any]]:
     """The arrays of an ``.npz`` that ``numpy.savez`` wrote; ValueError for anything else.
 
-    Members must be stored, not compressed, and hold as many bytes as their header declares: what
-    is allocated is bounded by what is there.
+    Members must be stored, not compressed, beside each other and hold as many bytes as their header
+    declares: what is allocated is bounded by what is there.
     """
     found: dict[str, NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(stream) as archive:
             members = archive.infolist()
-            if len(members) > MEMBERS:
-                raise ValueError(f"holds {len(members):,} members")
+            if sum(member.file_size for member in members) > stream.seek(0, os.SEEK_END):
+                raise ValueError("members lie over each other")
             for member in members:
                 name = member.filename.removesuffix(".npy")
                 if name in found or name == member.filename:

@@ -27,8 +27,10 @@ from ccmac.texts import MEGABYTE, cut, read_text, shown
 
 FILE_NAME, ARRAYS = "agent.yaml", "agent.npz"
 FORMAT, VERSION = "ccmac-agent", 1
-BYTES = 16 * MEGABYTE
+BYTES = 4 * MEGABYTE  # of settings, with a name for each of some ten thousand rows
 LARGEST = {"agents": 2000, "q": 10**8, "m": 10**8}
+# A key of many parts, a.a.a ...: tomllib takes time and memory in proportion to their square.
+PARTS = re.compile(r"""(?:\.[ \t]*+(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+){20}""")
 T = TypeVar("T")
 
 
@@ -91,7 +93,7 @@ class Mine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def save_agent(agent: Agent, directory: Path, *, replace: bool = False) -> None:
     """Write one agent; the directory appears complete or not at all."""
     arrays = encode_agent(0, clean_agent(0, agent))
-    with atomic_directory(directory, replace=replace) as target:
+    with atomic_directory(directory, replace=r"agent\.(yaml|npz)" if replace else None) as target:
         sha256 = write_arrays(target / ARRAYS, arrays)
         content = {"format": FORMAT, "version": VERSION, "file": ARRAYS, "sha256": sha256}
         (target / FILE_NAME).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
@@ -192,7 +194,10 @@ def read_toml(path: Path, kind: type[T], where: str = "") -> T:
     there. No text in it holds a zero byte, for most are names of files.
     """
     try:
-        content: Any = tomllib.loads(read_text(path, str(path), BYTES))
+        text = read_text(path, str(path), BYTES)
+        if PARTS.search(text):
+            raise ValueError("a key has more than 20 parts")
+        content: Any = tomllib.loads(text)
         if "\\x00" in repr(content):
             raise ValueError("a text holds a zero byte")
         return msgspec.convert(content, kind)
@@ -200,5 +205,7 @@ def read_toml(path: Path, kind: type[T], where: str = "") -> T:
         raise InputError(f"{path}: not found{where}") from None
     except InputError:
         raise
-    except (ValueError, RecursionError) as error:  # of TOML, of its numbers, of what they mean
+    except RecursionError:
+        raise InputError(f"{path}: is nested too deeply") from None
+    except ValueError as error:  # of TOML, of its numbers, of what they mean
         raise InputError(f"{path}: {cut(str(error), 160)}") from None

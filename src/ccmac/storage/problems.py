@@ -23,10 +23,11 @@ from ccmac.texts import MEGABYTE, cut, read_text, shown
 from ccmac.vertical import Vertical, VflProblem
 
 FILE_NAME = "problem.yaml"
+FILES = r"problem\.yaml|agent-\d{4,}\.npz"
 FORMAT = "ccmac-problem"
 VERSION = 2  # written where there are limits or names; version 1, without, is read and written too
-BYTES = 256 * MEGABYTE
-ENTRIES = 20_000_000  # the bytes are the limit: a problem of a million agents can be read
+BYTES = 64 * MEGABYTE
+ENTRIES = 2_000_000  # of over a hundred thousand agents, or a million columns
 
 
 class AgentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,7 +93,7 @@ def save_problem(problem: Problem, directory: Path, *, replace: bool = False) ->
             "save it where all agents are present"
         )
     encoded = {i: encode_agent(i, agent) for i, agent in problem.agents.items()}
-    with atomic_directory(directory, replace=replace) as target:
+    with atomic_directory(directory, replace=FILES if replace else None) as target:
         entries = []
         for i, arrays in encoded.items():
             name = f"agent-{i:04d}.npz"

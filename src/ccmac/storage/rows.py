@@ -19,7 +19,7 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.storage.files import atomic_write, flushed_write
-from ccmac.texts import open_file
+from ccmac.texts import open_file, read_bytes
 
 NAME = re.compile(r"trace-\d{6,}\.bin")
 
@@ -71,7 +71,7 @@ class Growing:
             with open_file(self.folder / found.file) as stream:
                 if os.fstat(stream.fileno()).st_size < size:
                     raise ValueError(f"{found.file} is cut short")
-                content = stream.read(size)
+                content = read_bytes(stream, size)[:size]
         except OSError as error:
             raise ValueError(f"{found.file}: {error.strerror}") from None
         if zlib.crc32(content) != found.crc:

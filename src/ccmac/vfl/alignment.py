@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.texts import shown
+from ccmac.vfl.labels import is_missing
 from ccmac.vfl.tables import PartyTable
 
 JOINS = ("strict", "inner")
@@ -82,7 +83,7 @@ def _order(
         return None  # rows count by their place, as in any array
     if parties > 1:
         for name, keys in keyed:
-            _check_unique(name, keys)
+            check_unique(name, keys)
     first, reference = keyed[0]
     if all(_same(keys, reference) for _, keys in keyed[1:]):
         return None
@@ -94,7 +95,7 @@ def _order(
                 f"of {first} (or are others); give {name} with keys, as a DataFrame or Series"
             )
     for name, keys in keyed:
-        _check_unique(name, keys)
+        check_unique(name, keys)
     found = [{key: row for row, key in enumerate(keys.tolist())} for _, keys in keyed]
     common = _common(keyed, found, join)
     return [np.array([rows[key] for key in common], dtype=np.int64) for rows in found]
@@ -133,10 +134,11 @@ def _same(keys: Keys, reference: Keys) -> bool:
     return keys is reference or np.array_equal(keys, reference)
 
 
-def _check_unique(name: str, keys: Keys) -> None:
+def check_unique(name: str, keys: Keys) -> None:
+    """Every row has a key of its own."""
     seen: dict[Any, int] = {}
     for row, key in enumerate(keys.tolist()):
-        if key is None or key != key:  # noqa: PLR0124 (NaN alone is not itself)
+        if is_missing(key):
             raise InputError(f"vfl: {name} has a missing key in row {row}; give every row a key")
         if key in seen:
             raise InputError(

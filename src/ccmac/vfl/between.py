@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 
 from ccmac.api import solve
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, number, whole
 from ccmac.objectives import Intercept
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result
 from ccmac.runtime import Runtime
 from ccmac.texts import shown
-from ccmac.vfl.alignment import JOINS
-from ccmac.vfl.labels import encoded
+from ccmac.vfl.alignment import JOINS, align, check_unique
+from ccmac.vfl.labels import encoded, is_missing
 from ccmac.vfl.model import VerticalModel
-from ccmac.vfl.tables import PartyTable, read_tables
+from ccmac.vfl.tables import PartyTable, is_one_table, read_tables
 from ccmac.vfl.units import column_moments, entered, may_be_centred
 
 HALF = 6  # bytes of a hash that one float holds exactly; two of them name a key
@@ -93,7 +93,14 @@ def party(
     part of the loss is 1/``parties`` (all know them), or ``loss_share`` (1 where it alone does).
     With an intercept squared losses have centred columns, the others fit it.
     """
-    [table] = read_tables(X)
+    if not is_one_table(X):
+        raise InputError("vfl.party: X is one party's table; give each party's to its own call")
+    even = 1.0 / whole("vfl.party, parties", parties, 1)
+    share, loss_share = (
+        even if asked is None else number(f"vfl.party, {name}", asked)
+        for name, asked in (("share", share), ("loss_share", loss_share))
+    )
+    [table], y, _ = align(read_tables(X), y)
     targets = classes = None
     if y is not None:
         targets, classes = encoded(loss, y, table.keys)
@@ -107,8 +114,8 @@ def party(
     if targets is not None:
         if centred:
             targets = targets - targets.mean()
-        part = model.shared_loss(targets, 1.0 / parties if loss_share is None else loss_share)
-    return model.agent(entered(table.X, *moments), 1.0 / parties if share is None else share, part)
+        part = model.shared_loss(targets, loss_share)
+    return model.agent(entered(table.X, *moments), share, part)
 
 
 def train(
@@ -121,13 +128,13 @@ def train(
     table = table.taken(order)
     y = None if y is None else np.asarray(y)[order]
     labels = _Labels.told(agreement, y, table.keys, runtime)
-    centred = agreement.intercept and agreement.loss == "squared"
-    centred = centred and bool(_told(runtime, [float(may_be_centred(table.X))]).all())
+    centre = agreement.intercept and bool(_told(runtime, [float(may_be_centred(table.X))]).all())
+    centred = centre and agreement.loss == "squared"
     model = VerticalModel(
         agreement.loss, table.rows, agreement.regularization, agreement.l1, 0.0, agreement.delta,
         labels.outputs, agreement.intercept and not centred,
     )  # fmt: skip
-    mean, scale = column_moments(table.X, None, centre=centred, scale=agreement.standardize)
+    mean, scale = column_moments(table.X, None, centre=centre, scale=agreement.standardize)
     part = labels.loss(model, centred, runtime.n)
     agent = model.agent(entered(table.X, mean, scale), 1.0 / runtime.n, part)
     size = table.rows * labels.outputs
@@ -165,13 +172,9 @@ def joined_rows(
         raise InputError(f"vfl: join = {shown(agreement.join)}; take 'strict' or 'inner'")
     if keys is None:
         raise InputError("vfl: the table has no keys; name the key column")
-    own: dict[tuple[float, float], int] = {}
-    for row, key in enumerate(keys.tolist()):
-        name = _hashed(agreement.salt, key)
-        if name in own:
-            rows = f"rows {own[name]} and {row}"
-            raise InputError(f"vfl: the key {shown(key)} is there twice ({rows})")
-        own[name] = row
+    texts = [None if is_missing(key) or key == "" else str(key) for key in keys.tolist()]
+    check_unique(f"party {shown(names[runtime.owned[0]])}", np.array(texts, dtype=object))
+    own = {_hashed(agreement.salt, key): row for row, key in enumerate(texts)}
     counts = _told(runtime, [float(len(own))])[:, 0].astype(int)
     line = np.full(2 * int(counts.max()), -1.0)
     line[: 2 * len(own)] = np.array(list(own)).ravel()
@@ -194,7 +197,7 @@ def joined_rows(
     return np.array([own[name] for name in sorted(common)], dtype=np.int64)
 
 
-def _hashed(salt: str, key: Any) -> tuple[float, float]:
+def _hashed(salt: str, key: str | None) -> tuple[float, float]:
     told = hmac.new(salt.encode(), str(key).encode(), hashlib.sha256).digest()
     return _number(told[:HALF]), _number(told[HALF : 2 * HALF])
 

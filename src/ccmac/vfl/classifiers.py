@@ -25,9 +25,10 @@ from ccmac.vfl.regressors import l1_share
 
 try:
     from sklearn.base import ClassifierMixin
-    from sklearn.metrics import accuracy_score
 except ImportError:  # estimators has said so
     raise
+
+VALUE = 0.1  # times tol, squared: an error of the value that will do for logistic losses
 
 
 class VerticalClassifier(ClassifierMixin, VerticalEstimator):  # type: ignore[misc]
@@ -47,7 +48,7 @@ class VerticalClassifier(ClassifierMixin, VerticalEstimator):  # type: ignore[mi
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of every row, in the order of the first party's rows."""
+        """The class of every row, in the order of the first fitted party's rows."""
         return self._labelled(self._scores(X))
 
     def _labelled(self, scores: Array) -> NDArray[Any]:
@@ -57,15 +58,17 @@ class VerticalClassifier(ClassifierMixin, VerticalEstimator):  # type: ignore[mi
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose class is met."""
         predicted, y, weights = score_inputs(self, X, y, sample_weight)
-        return float(accuracy_score(y, predicted, sample_weight=weights))
+        return float(np.average(predicted == np.ravel(y), weights=weights))
 
-    def _two_class(self, data: VerticalData, loss: str, ridge: float, **more: float) -> Any:
+    def _two_class(
+        self, data: VerticalData, loss: str, ridge: float, l1: float = 0.0, value: float = 0.0
+    ) -> Any:
         """(weights, intercept) where class 1 is +1."""
         signs = np.where(data.y > 0, 1.0, -1.0)
         binary = VerticalData(
             data.tables, data.places, signs, data.classes, data.weights, outputs=1
         )
-        problem = self._solved(binary, self._model(binary, loss, ridge, **more))
+        problem = self._solved(binary, self._model(binary, loss, ridge, l1=l1), value=value)
         return problem.weights(self.result_), problem.intercept(self.result_)[0]
 
 
@@ -74,13 +77,13 @@ class VerticalLogisticRegression(VerticalClassifier):
 
     def __init__(
         self, C: float = 1.0, *, l1_ratio: float = 0.0, fit_intercept: bool = True,
-        standardize: bool = False, parties: Any = None, join: str = "strict", shares: Any = None,
-        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
-        warm_start: bool = False,
+        standardize: bool = False, parties: Any = None, key: str | None = None,
+        join: str = "strict", shares: Any = None, network: Any = None, method: Any = "auto",
+        tol: float = 1e-6, max_iter: int = 100_000, warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.C, self.l1_ratio = C, l1_ratio
         self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.join, self.shares = parties, join, shares
+        self.parties, self.key, self.join, self.shares = parties, key, join, shares
         self.network, self.method, self.tol = network, method, tol
         self.max_iter, self.warm_start = max_iter, warm_start
 
@@ -90,11 +93,12 @@ class VerticalLogisticRegression(VerticalClassifier):
         data = self._classified(X, y, sample_weight)
         penalty = 1.0 / (C * data.total)
         ridge, l1 = penalty * (1.0 - ratio), penalty * ratio
+        value = 0.0 if l1 else VALUE
         if len(data.classes) == 2:
-            w, b = self._two_class(data, "logistic", ridge, l1=l1)
+            w, b = self._two_class(data, "logistic", ridge, l1, value)
             self.coef_, self.intercept_ = w[None, :], np.array([b])
             return self
-        problem = self._solved(data, self._model(data, "multinomial", ridge, l1=l1))
+        problem = self._solved(data, self._model(data, "multinomial", ridge, l1=l1), value=value)
         self.coef_ = np.ascontiguousarray(problem.weights(self.result_).T)
         self.intercept_ = problem.intercept(self.result_)
         return self
@@ -119,12 +123,13 @@ class VerticalSVC(VerticalClassifier):
 
     def __init__(
         self, C: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
-        parties: Any = None, join: str = "strict", shares: Any = None, network: Any = None,
-        method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000, warm_start: bool = False,
+        parties: Any = None, key: str | None = None, join: str = "strict", shares: Any = None,
+        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
+        warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.C = C
         self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.join, self.shares = parties, join, shares
+        self.parties, self.key, self.join, self.shares = parties, key, join, shares
         self.network, self.method, self.tol = network, method, tol
         self.max_iter, self.warm_start = max_iter, warm_start
 

@@ -1,7 +1,8 @@
 """What the vertical estimators share: reading tables, solving, scores of new rows.
 
 They are scikit-learn estimators (``pip install "ccmac[vfl]"``). X is a mapping or a list of the
-parties' tables, or one table dealt out by ``parties``; rows are joined by the tables' index.
+parties' tables, or one table dealt out by ``parties``; rows are joined by the tables' index, or by
+the column ``key``.
 Penalties are named and scaled as in scikit-learn; ``tol`` is the certified error of
 :func:`ccmac.solve`, in units in which labels and columns have a deviation of about one (``result_``
 is in these units, ``coef_`` in those of the tables).
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from ccmac.api import solve
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse, nonnegative
+from ccmac.inputs import FLAG, Array, of_kind, positive
 from ccmac.results import Result
 from ccmac.texts import nearest, shown
 from ccmac.vfl.alignment import align
 from ccmac.vfl.formulation import VerticalData, VflProblem, formulated
 from ccmac.vfl.model import VerticalModel
-from ccmac.vfl.tables import PartyTable, is_one_table, read_tables
+from ccmac.vfl.tables import PartyTable, dealt, is_one_table, one_table, read_tables
 
 try:
     from sklearn.base import BaseEstimator
@@ -43,6 +43,7 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
     fit_intercept: bool
     standardize: bool
     parties: Any
+    key: str | None
     join: str
     shares: Any
     network: Any
@@ -54,38 +55,46 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
     # -- fitting -----------------------------------------------------------------------------------
     def _read(self, X: Any, y: Any, loss: str, sample_weight: Any) -> VerticalData:
         """Tables, labels and weights, checked and joined; names of columns are kept."""
+        for name in ("fit_intercept", "standardize", "warm_start"):
+            of_kind(f"{type(self).__name__}, {name}", getattr(self, name), FLAG, "True or False")
         if y is None:
             raise InputError("vfl: requires y to be passed, but the target y is None")
-        single = is_one_table(X)
-        X = _as_table(X) if single else X
+        single, key = is_one_table(X), self.key
+        if single:
+            X, key = one_table(X, key), None
         if not hasattr(y, "iloc"):
             y = column_or_1d(y, warn=True)
         elif hasattr(y, "columns") and len(y.columns) == 1:
             y = y.iloc[:, 0]
         if sample_weight is not None and not hasattr(sample_weight, "iloc"):
             sample_weight = np.asarray(sample_weight)
-        data = VerticalData.read(X, y, loss, self.parties, weights=sample_weight, join=self.join)
+        data = VerticalData.read(
+            X, y, loss, self.parties, weights=sample_weight, key=key, join=self.join
+        )
         if single:
             validate_data(self, X, skip_check_array=True)
         else:
-            self.n_features_in_ = sum(len(t.columns) for t in data.tables)
+            self.n_features_in_ = len(data.columns)
+            if all(isinstance(name, str) for name in data.columns):
+                self.feature_names_in_ = np.array(data.columns, dtype=object)
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
         self._single, self._tables = single, [(t.party, t.columns, t.named) for t in data.tables]
         self._places = data.places
         return data
 
     def _model(self, data: VerticalData, loss: str, ridge: float, **more: Any) -> VerticalModel:
         """Loss and penalties of (1/W) sum_j s_j loss_j + ...; see :class:`VerticalModel`."""
-        ridge = nonnegative(f"{type(self).__name__}, penalty", ridge)
         return VerticalModel(loss, data.rows, ridge, outputs=data.outputs, **more)
 
     def _solved(
-        self, data: VerticalData, model: VerticalModel, start: Any = None, method: Any = None,
-        enough: float = 0.0,
-    ) -> VflProblem:  # fmt: skip
+        self, data: VerticalData, model: VerticalModel, start: Any = None, value: float = 0.0
+    ) -> VflProblem:
         """Solve; ``result_`` and ``n_iter_`` are set. ``start`` is a Solution to begin at.
 
-        ``enough`` is an error of the value that will do where the ridge r is so small that ``tol``
-        is beyond it: a gradient g proves |g|/r for the weights and |g|^2/(2r) for the value.
+        A smooth loss with a ridge r so small that rounding keeps cross-newton from proving ``tol``
+        is solved to (``value`` times tol)^2 of its value: a gradient g proves |g|/r for the weights
+        and |g|^2/(2r) for the value.
         """
         problem = formulated(
             data, model, self.shares, None, intercept=self.fit_intercept,
@@ -95,9 +104,11 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
             start = getattr(self, "result_", None)
         penalty: Any = problem.agents[0].objective  # in the units of the solve
         ridge = penalty.x_part.constants(1)[1]
-        tol = max(self.tol, math.sqrt(2.0 * enough / ridge)) if ridge else self.tol
+        tol, method = positive(f"{type(self).__name__}, tol", self.tol), self.method
+        if value and ridge and method in ("auto", "cross-newton"):
+            tol, method = tol * max(1.0, value * math.sqrt(2.0 / ridge)), "cross-newton"
         self.result_: Result = solve(
-            problem, self.network, method or self.method, tol, max_iterations=self.max_iter,
+            problem, self.network, method, tol, max_iterations=self.max_iter,
             warm_start=start if _fits(start, problem) else None, progress=False,
         )  # fmt: skip
         self.n_iter_ = max(1, self.result_.iterations)
@@ -117,18 +128,21 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
     def _aligned(self, X: Any, y: Any = None, weights: Any = None) -> tuple[list[Any], Any, Any]:
         """The parties' columns for new rows, in the order of the fit; labels joined with them."""
         check_is_fitted(self, "coef_")
+        if y is not None and not hasattr(y, "iloc"):
+            y = np.asarray(y)
+        names = [party for party, _, _ in self._tables]
         if self._single:
-            X = _as_table(X)
+            X = one_table(X, self.key)
             validate_data(self, X, skip_check_array=True, reset=False)
-            tables = read_tables(X, self._places)
+            tables = dealt(X, None if self.parties is None else names, self._places)
+        elif is_one_table(X):
+            raise InputError(
+                f"vfl: the model was fitted with a table of each party ({str(names)[1:-1]}) but X "
+                "is one table; give those of the parties"
+            )
         else:
-            if is_one_table(X):
-                names = ", ".join(repr(party) for party, _, _ in self._tables)
-                raise InputError(
-                    f"vfl: the model was fitted with a table of each party ({names}) but X is one "
-                    "table; give those of the parties"
-                )
-            tables = self._matched(read_tables(X))
+            tables = read_tables(X, key=self.key)
+        tables = self._matched(tables)
         tables, y, weights = align(tables, y, weights, self.join)
         return [t.X for t in tables], y, weights
 
@@ -183,20 +197,6 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
 
-def _as_table(X: Any) -> Any:
-    """One table: a DataFrame, a sparse matrix or an array of two dimensions."""
-    if hasattr(X, "columns") or is_sparse(X):
-        return X
-    if X is None or isinstance(X, str | PathLike):
-        raise InputError(f"vfl: X is {shown(X)}; give tables, such as pandas.read_csv reads them")
-    array = np.asarray(X)
-    if array.ndim != 2:
-        raise InputError(
-            f"vfl: X has {array.ndim} dimension(s). Reshape your data: a table has rows and columns"
-        )
-    return array
-
-
 def _fits(start: Any, problem: VflProblem) -> bool:
     """Whether a solution of an earlier fit is one of this problem's size."""
     if start is None or len(start.x) != problem.n or len(start.z) != problem.q:
@@ -229,7 +229,5 @@ def _columns_of(table: PartyTable, columns: tuple[Any, ...], named: bool) -> Par
 
 def score_inputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """(predictions, labels, weights) in one order of rows."""
-    if hasattr(y, "iloc") or not is_one_table(X):
-        blocks, y, sample_weight = estimator._aligned(X, y, sample_weight)
-        return estimator._labelled(estimator._summed(blocks)), y, sample_weight
-    return estimator.predict(X), y, sample_weight
+    blocks, y, sample_weight = estimator._aligned(X, y, sample_weight)
+    return estimator._labelled(estimator._summed(blocks)), y, sample_weight

@@ -11,6 +11,7 @@ kept by one (``label_owner``). Each party centres and scales its own columns.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -20,17 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, as_array, is_sparse, nonnegative, whole
+from ccmac.inputs import FLAG, Array, is_sparse, of_kind, whole
 from ccmac.texts import nearest, shown
 from ccmac.vertical import Vertical, VflProblem
 from ccmac.vfl.alignment import align
 from ccmac.vfl.labels import LOSSES, encoded, numbers
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.shares import shares_of
-from ccmac.vfl.tables import PartyTable, column_groups, is_one_table, read_tables
-from ccmac.vfl.units import column_moments, entered, may_be_centred, power_of_two
+from ccmac.vfl.tables import PartyTable, columns_of, is_one_table, one_table, read_tables
+from ccmac.vfl.units import column_moments, constant_columns, entered, may_be_centred, power_of_two
 
 __all__ = ["VerticalData", "VflProblem", "formulated", "problem"]
+FLAGS = {"intercept": False, "standardize": False}
 FURTHER = ("parties", "key", "join", "intercept", "standardize", "sample_weight", "alpha")
 
 
@@ -71,17 +73,15 @@ def problem(
             raise InputError("vfl: alpha is the old name of shares; give shares alone")
         shares = options["alpha"]
     data = VerticalData.read(
-        X, y, loss, _parties(X, n_agents, options["parties"], partition_seed),
+        X, y, loss, _parties(X, n_agents, partition_seed, options["parties"], options["key"]),
         weights=options["sample_weight"], key=options["key"], join=options["join"],
     )  # fmt: skip
     model = VerticalModel(
-        loss, data.rows, nonnegative("vfl, regularization", regularization),
-        nonnegative("vfl, l1", l1),
-        nonnegative("vfl, shared_regularization", shared_regularization), delta, data.outputs,
-    )  # fmt: skip
+        loss, data.rows, regularization, l1, shared_regularization, delta, data.outputs
+    )
     return formulated(
-        data, model, shares, label_owner, intercept=bool(options["intercept"]),
-        standardize=bool(options["standardize"]),
+        data, model, shares, label_owner, intercept=options["intercept"],
+        standardize=options["standardize"],
     )  # fmt: skip
 
 
@@ -89,10 +89,13 @@ def _further(given: dict[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in FURTHER:
             raise InputError(f"vfl.problem: keyword {name!r} is unknown; {nearest(name, FURTHER)}")
-    return {**dict.fromkeys(FURTHER), "join": "strict", **given}
+    options = {**dict.fromkeys(FURTHER), **FLAGS, "join": "strict", **given}
+    for name in FLAGS:
+        of_kind(f"vfl.problem, {name}", options[name], FLAG, "True or False")
+    return options
 
 
-def _parties(X: Any, n_agents: int | None, parties: Any, seed: int) -> Any:
+def _parties(X: Any, n_agents: int | None, seed: int, parties: Any, key: str | None) -> Any:
     """What :func:`read_tables` deals columns out by; ``n_agents`` deals them out at random."""
     if n_agents is None:
         return parties
@@ -106,13 +109,11 @@ def _parties(X: Any, n_agents: int | None, parties: Any, seed: int) -> Any:
             f"vfl: n_agents = {shown(n_agents)} but X holds the tables of {len(X)} parties; "
             "leave n_agents out"
         )
-    shape = X.shape if is_sparse(X) else as_array("vfl, X", X).shape
-    if len(shape) != 2:
-        raise InputError(f"vfl: X has shape {shape}; give one N x d table")
-    if n_agents > shape[1]:
-        raise InputError(f"vfl: {n_agents} agents for {shape[1]} columns; give each at least one")
-    chance = np.random.default_rng(whole("vfl: partition_seed", seed))
-    return np.array_split(chance.permutation(shape[1]), n_agents)
+    columns, _ = columns_of("vfl", one_table(X, key))
+    if n_agents > len(columns):
+        raise InputError(f"vfl: {n_agents} agents for {len(columns)} columns; give each one")
+    chance = np.random.default_rng(whole("vfl: partition_seed", seed)).permutation(len(columns))
+    return [[columns[j] for j in part] for part in np.array_split(chance, n_agents)]
 
 
 class VerticalData:
@@ -140,7 +141,7 @@ class VerticalData:
         targets, classes = encoded(loss, y, tables[0].keys)
         s = None if weights is None else _row_weights(weights, len(targets))
         outputs = len(classes) if loss == "multinomial" else 1
-        data = cls(tables, places_of(X, tables, parties), targets, classes, s, outputs)
+        data = cls(tables, places_of(X, tables, key), targets, classes, s, outputs)
         # Rows that do not count are not there.
         return data if s is None or s.all() else data.selected(np.flatnonzero(s))
 
@@ -170,14 +171,15 @@ class VerticalData:
         return tuple(names)
 
 
-def places_of(X: Any, tables: Sequence[PartyTable], parties: Any) -> list[NDArray[np.int64]]:
+def places_of(
+    X: Any, tables: Sequence[PartyTable], key: str | None = None
+) -> list[NDArray[np.int64]]:
     """Where the columns of each table are in the whole table."""
+    if is_one_table(X):
+        place = {name: j for j, name in enumerate(columns_of("vfl", one_table(X, key))[0])}
+        return [np.array([place[name] for name in t.columns]) for t in tables]
     ends = np.cumsum([0, *(len(t.columns) for t in tables)])
-    own = [np.arange(a, b) for a, b in pairwise(ends)]
-    if not is_one_table(X) or parties is None or isinstance(parties, int | np.integer):
-        return own
-    columns = list(X.columns) if hasattr(X, "columns") else list(range(int(ends[-1])))
-    return column_groups(columns, hasattr(X, "columns"), parties)
+    return [np.arange(a, b) for a, b in pairwise(ends)]
 
 
 def _row_weights(weights: Any, rows: int) -> Array:
@@ -209,10 +211,14 @@ def formulated(
     if centred:
         target = float(np.average(y, weights=data.weights))
         y = y - target
+    # Columns that are stored in full are centred at no cost: rounding counts from their deviations.
+    centre = centred or (intercept and not any(map(is_sparse, blocks)))
     moments = [
-        column_moments(X, data.weights, centre=centred, scale=standardize or own_units)
+        column_moments(X, data.weights, centre=centre, scale=standardize or own_units)
         for X in blocks
     ]
+    if standardize:
+        _tell_constant(data.tables)
     unit = 1.0
     if own_units:
         unit = 1.0 if data.classes else power_of_two(y - y.mean() if intercept else y)
@@ -237,6 +243,17 @@ def formulated(
         data.classes,
     )  # fmt: skip
     return VflProblem(agents).with_vertical(vertical)
+
+
+def _tell_constant(tables: Sequence[PartyTable]) -> None:
+    """A column that is to be divided by its deviation, and has none, may be a mistake."""
+    for table in tables:
+        for j in constant_columns(table.X)[:1]:
+            warnings.warn(
+                f"vfl: party {shown(table.party)}, column {shown(table.columns[j])}: is constant "
+                "and cannot be standardized; drop it",
+                stacklevel=5,
+            )
 
 
 def _whole(parts: Sequence[Array | None], places: Sequence[NDArray[np.int64]]) -> Array | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import LARGEST, Array
 from ccmac.texts import shown
 
 MARGINS = ("logistic", "hinge")
@@ -39,21 +39,38 @@ def numbers(name: str, values: Any, keys: Any = None) -> Array:
         ) from None
     if array.dtype.kind == "c":
         raise InputError(f"vfl: {name} is complex: Complex data not supported; give real numbers")
-    bad = np.flatnonzero(~np.isfinite(out))
+    bad = np.flatnonzero(~(np.abs(out) <= LARGEST))
     if len(bad):
         row = int(bad[0]) if keys is None else keys[bad[0] : bad[0] + 1].tolist()[0]
-        kind = "NaN (a missing value)" if np.isnan(out[bad[0]]) else "infinity (inf)"
+        kind = unusable(out[bad[0]])
         raise InputError(f"vfl: {name} has {kind} in row {shown(row)}; fill or drop it")
     return out
 
 
+def unusable(value: float) -> str:
+    """What is wrong with a number that cannot be learned from."""
+    if np.isnan(value):
+        return "NaN (a missing value)"
+    return "infinity (inf)" if np.isinf(value) else f"a number beyond {LARGEST:g}"
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, or what pandas has for them."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124 (NaN alone is not itself)
+    except TypeError:  # pandas.NA
+        return True
+
+
 def classified(loss: str, values: Any, keys: Any = None) -> tuple[Array, tuple[Any, ...]]:
     """Classes in sorted order; two of them for the losses of a margin."""
-    missing = [v is None or v != v for v in values.tolist()]  # noqa: PLR0124 (NaN)
-    if any(missing):
-        first = missing.index(True)
+    lost = [is_missing(v) for v in values.tolist()]
+    if any(lost):
+        first = lost.index(True)
         row = first if keys is None else np.asarray(keys).tolist()[first]
         raise InputError(f"vfl: y has NaN (a missing label) in row {shown(row)}; fill or drop it")
+    if values.dtype.kind in "mM":
+        raise InputError("vfl: y holds dates or times; turn them into text or numbers first")
     if values.dtype.kind == "f" and np.isinf(values).any():
         raise InputError("vfl: y has infinity (inf) among its labels; clean them")
     broken = values[values != np.floor(values)] if values.dtype.kind == "f" else values[:0]

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array, is_sparse, nonnegative, positive
 from ccmac.objectives import (
     L1,
     ConcomitantHuber,
@@ -62,6 +62,10 @@ class VerticalModel:
             raise InputError(
                 f"vfl: loss {self.loss!r} is unknown; {nearest(str(self.loss), LOSSES)}"
             )
+        nonnegative("vfl, regularization", self.ridge)
+        nonnegative("vfl, l1", self.l1)
+        nonnegative("vfl, shared_regularization", self.rho)
+        positive("vfl, delta", self.delta)
         if self.fits_intercept and self.rho:
             raise InputError(
                 "vfl: shared_regularization would penalize the intercept as well; drop one of them"

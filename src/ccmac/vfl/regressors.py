@@ -35,7 +35,7 @@ try:
 except ImportError:  # estimators has said so
     raise
 
-VALUE = 0.01  # times tol, squared: an error of the value that will do
+VALUE = 0.01  # times tol, squared: an error of the value that will do for Huber
 LEAST_SCALES = (0.3, 0.03, 3e-3, 3e-4, 3e-5, 1e-6)  # of the labels' deviation, one after the other
 
 
@@ -43,7 +43,7 @@ class VerticalRegressor(RegressorMixin, VerticalEstimator):  # type: ignore[misc
     """Scores are the predictions."""
 
     def predict(self, X: Any) -> Array:
-        """x'w + b of every row, in the order of the first party's rows."""
+        """x'w + b of every row, in the order of the first fitted party's rows."""
         return self._labelled(self._scores(X))
 
     def _labelled(self, scores: Array) -> Array:
@@ -66,12 +66,13 @@ class VerticalRidge(VerticalRegressor):
 
     def __init__(
         self, alpha: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
-        parties: Any = None, join: str = "strict", shares: Any = None, network: Any = None,
-        method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000, warm_start: bool = False,
+        parties: Any = None, key: str | None = None, join: str = "strict", shares: Any = None,
+        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
+        warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.alpha = alpha
         self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.join, self.shares = parties, join, shares
+        self.parties, self.key, self.join, self.shares = parties, key, join, shares
         self.network, self.method, self.tol = network, method, tol
         self.max_iter, self.warm_start = max_iter, warm_start
 
@@ -90,13 +91,13 @@ class VerticalElasticNet(VerticalRegressor):
 
     def __init__(
         self, alpha: float = 1.0, *, l1_ratio: float = 0.5, fit_intercept: bool = True,
-        standardize: bool = False, parties: Any = None, join: str = "strict", shares: Any = None,
-        network: Any = None, method: Any = "auto", tol: float = 1e-9,
-        max_iter: int = 100_000, warm_start: bool = False,
+        standardize: bool = False, parties: Any = None, key: str | None = None,
+        join: str = "strict", shares: Any = None, network: Any = None, method: Any = "auto",
+        tol: float = 1e-9, max_iter: int = 100_000, warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.alpha, self.l1_ratio = alpha, l1_ratio
         self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.join, self.shares = parties, join, shares
+        self.parties, self.key, self.join, self.shares = parties, key, join, shares
         self.network, self.method, self.tol = network, method, tol
         self.max_iter, self.warm_start = max_iter, warm_start
 
@@ -113,13 +114,13 @@ class VerticalLasso(VerticalElasticNet):
 
     def __init__(
         self, alpha: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
-        parties: Any = None, join: str = "strict", shares: Any = None, network: Any = None,
-        method: Any = "auto", tol: float = 1e-9, max_iter: int = 100_000,
+        parties: Any = None, key: str | None = None, join: str = "strict", shares: Any = None,
+        network: Any = None, method: Any = "auto", tol: float = 1e-9, max_iter: int = 100_000,
         warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.alpha = alpha
         self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.join, self.shares = parties, join, shares
+        self.parties, self.key, self.join, self.shares = parties, key, join, shares
         self.network, self.method, self.tol = network, method, tol
         self.max_iter, self.warm_start = max_iter, warm_start
 
@@ -136,13 +137,13 @@ class VerticalHuber(VerticalRegressor):
 
     def __init__(
         self, epsilon: float = 1.35, *, alpha: float = 1e-4, fit_intercept: bool = True,
-        standardize: bool = False, parties: Any = None, join: str = "strict", shares: Any = None,
-        network: Any = None, method: Any = "auto", tol: float = 1e-4, max_iter: int = 100_000,
-        warm_start: bool = False,
+        standardize: bool = False, parties: Any = None, key: str | None = None,
+        join: str = "strict", shares: Any = None, network: Any = None, method: Any = "auto",
+        tol: float = 1e-4, max_iter: int = 100_000, warm_start: bool = False,
     ) -> None:  # fmt: skip
         self.epsilon, self.alpha = epsilon, alpha
         self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.join, self.shares = parties, join, shares
+        self.parties, self.key, self.join, self.shares = parties, key, join, shares
         self.network, self.method, self.tol = network, method, tol
         self.max_iter, self.warm_start = max_iter, warm_start
 
@@ -155,15 +156,13 @@ class VerticalHuber(VerticalRegressor):
         data = self._read(X, y, "huber", sample_weight)
         weights = np.ones(data.rows) if data.weights is None else data.weights
         spread = math.sqrt(float(np.cov(data.y, aweights=weights, ddof=0))) if data.rows > 1 else 0
-        # Where cross-newton ends without a proof, the bound is rounding over a tiny ridge.
-        method = "cross-newton" if self.method == "auto" and alpha > 0 else self.method
         iterations, start = 0, None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of the scales that are tried
             for share in LEAST_SCALES:
                 least = share * (spread or 1.0)
                 model = self._model(data, "huber", alpha / data.total, delta=epsilon, least=least)
-                problem = self._solved(data, model, start, method, (VALUE * self.tol) ** 2)
+                problem = self._solved(data, model, start, VALUE)
                 start, iterations = self.result_, iterations + self.n_iter_
                 loss: Any = problem.agents[0].objective
                 scale = loss.z_part.fitted(np.asarray(self.result_.z))[1]
@@ -173,7 +172,8 @@ class VerticalHuber(VerticalRegressor):
         self._tell_unproved()
         self.coef_ = problem.weights(self.result_)
         self.intercept_ = float(problem.intercept(self.result_)[0])
-        residuals = data.y - self._summed([t.X for t in data.tables])[:, 0]
+        blocks, y, _ = self._aligned(X, y)  # rows of no weight as well
+        residuals = np.ravel(y).astype(np.float64) - self._summed(blocks)[:, 0]
         self.outliers_ = np.abs(residuals) > epsilon * self.scale_
         return self
 

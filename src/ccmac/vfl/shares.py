@@ -13,7 +13,7 @@ import numpy as np
 
 from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array, is_sparse, number
 from ccmac.texts import shown
 
 ZERO_SUM_SEED = 307
@@ -46,7 +46,7 @@ def shares_of(asked: Any, blocks: Sequence[Any]) -> Array:
         norms = np.sqrt(squares)
         return np.asarray(norms / norms.sum())
     if isinstance(asked, tuple) and len(asked) == 2 and asked[0] == "cross_factor":
-        return cross_factor_weights(n, float(asked[1]))
+        return cross_factor_weights(n, number("vfl, shares, cross factor", asked[1]))
     try:
         values = np.asarray(asked, dtype=np.float64)
     except (TypeError, ValueError):

@@ -8,8 +8,11 @@ party and the column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -17,8 +20,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import is_sparse
+from ccmac.inputs import LARGEST, is_sparse
 from ccmac.texts import nearest, shown
+from ccmac.vfl.labels import unusable
 
 LISTED = 5  # names that a message repeats
 
@@ -46,20 +50,28 @@ class PartyTable:
 
 def read_tables(X: Any, parties: Any = None, key: str | None = None) -> list[PartyTable]:
     """One :class:`PartyTable` for each party, in the order given."""
-    if _is_mapping(X):
-        names = [str(name) for name in X]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"vfl: party {twice!r}: is there twice; give each a name of its own")
-        tables = [_table(str(name), table, key) for name, table in X.items()]
-    elif _is_list_of_tables(X):
-        tables = [_table(str(i), table, key) for i, table in enumerate(X)]
-    else:
-        return _dealt(_table("X", X, key), parties)
+    if is_one_table(X):
+        X = one_table(X, key)
+        names = [str(name) for name in parties] if isinstance(parties, Mapping) else None
+        groups = column_groups(*columns_of("vfl", X), parties)
+        if parties is not None and names is None:
+            names = [str(i) for i in range(len(groups))]
+        return dealt(X, names, groups)
     if parties is not None:
         raise InputError("vfl: parties= deals out one table, but X holds the parties' own tables")
-    if not tables:
+    if not len(X):
         raise InputError("vfl: X holds no table; give one for each party")
+    listed = X.items() if isinstance(X, Mapping) else enumerate(X)
+    named = [(str(name), table) for name, table in listed]
+    names = [name for name, _ in named]
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"vfl: party {twice!r}: is there twice; give each a name of its own")
+    tables = []
+    for name, value in named:
+        table = _plain(_where(name), value, key)
+        columns, is_named = columns_of(_where(name), table)
+        tables.append(_read(_where(name), name, table, columns, _keys(table), is_named))
     return tables
 
 
@@ -85,61 +97,73 @@ def is_frame(value: Any) -> bool:
     return hasattr(value, "columns") and hasattr(value, "iloc")
 
 
-def _table(party: str, value: Any, key: str | None) -> PartyTable:
-    where = _where(party)
+def one_table(value: Any, key: str | None = None) -> Any:
+    """A DataFrame with the keys as its index, a csr_array, or an array of two dimensions."""
+    if value is None or isinstance(value, str | PathLike):
+        raise InputError(
+            f"vfl: X is {shown(value)}; give tables, such as pandas.read_csv reads them"
+        )
+    return _plain("vfl", value, key)
+
+
+def _plain(where: str, value: Any, key: str | None) -> Any:
     if is_frame(value):
-        return _from_frame(party, value, key)
+        if key is None:
+            return value
+        if not isinstance(key, Hashable) or key not in value.columns:
+            hint = nearest(str(key), map(str, value.columns))
+            raise InputError(f"{where}: has no key column {shown(key)}; {hint}")
+        return value.set_index(key)
     if key is not None:
         raise InputError(f"{where}: has no column {shown(key)}; a key column needs a DataFrame")
     if is_sparse(value):
-        if value.dtype.kind not in "biuf":
-            raise InputError(f"{where}: holds {value.dtype}, not real numbers; encode it first")
-        X: Any = sp.csr_array(value, dtype=np.float64)
-    else:
-        X = _numbers(where, value)
-    if X.ndim != 2:
-        hint = "Reshape your data: a table has rows and columns"
-        raise InputError(f"{where}: has {X.ndim} dimension(s). {hint}")
-    columns = tuple(range(X.shape[1]))
-    return _checked(PartyTable(party, X, columns))
-
-
-def _where(party: str) -> str:
-    return "vfl" if party == "X" else f"vfl: party {shown(party)}"
-
-
-def _numbers(where: str, value: Any) -> NDArray[np.float64]:
+        return sp.csr_array(value)
     try:
         array = np.asarray(value)
     except ValueError:
         raise InputError(f"{where}: has rows of different lengths; give a table") from None
-    if array.dtype.kind == "c":
-        raise InputError(f"{where}: Complex data not supported; give real numbers")
-    if array.dtype.kind not in "biuf":
-        try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError):
-            for column in range(array.shape[1]) if array.ndim == 2 else ():
-                _column(f"{where}, column {column}", array[:, column])
-            raise InputError(f"{where}: is not numeric ({array.dtype}); encode it first") from None
-    return np.asarray(array, dtype=np.float64)
+    if array.ndim != 2:
+        hint = "Reshape your data: a table has rows and columns"
+        raise InputError(f"{where}: has {array.ndim} dimension(s). {hint}")
+    return array
 
 
-def _from_frame(party: str, frame: Any, key: str | None) -> PartyTable:
-    where = _where(party)
-    if key is not None:
-        if key not in frame.columns:
-            hint = nearest(str(key), map(str, frame.columns))
-            raise InputError(f"{where}: has no key column {shown(key)}; {hint}")
-        frame = frame.set_index(key)
-    names = list(frame.columns)
-    twice = sorted(str(c) for c in set(names) if names.count(c) > 1)
+def columns_of(where: str, table: Any) -> tuple[list[Any], bool]:
+    """The columns' names, or their places; whether they have names."""
+    if not is_frame(table):
+        return list(range(table.shape[1])), False
+    names = list(table.columns)
+    twice = sorted(str(c) for c, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"{where}, column {shown(twice[0])}: is there twice; rename or drop one")
-    keys = np.asarray(frame.index)
-    parts = [_column(f"{where}, column {shown(c)}", frame[c]) for c in names]
-    X = np.column_stack(parts) if parts else np.zeros((len(frame), 0))
-    return _checked(PartyTable(party, X, tuple(names), keys, named=True))
+    return names, True
+
+
+def _keys(table: Any) -> NDArray[Any] | None:
+    return np.asarray(table.index) if is_frame(table) else None
+
+
+def _where(party: str) -> str:
+    return f"vfl: party {shown(party)}"
+
+
+def _read(
+    where: str, party: str, table: Any, columns: Sequence[Any], keys: Any, named: bool
+) -> PartyTable:
+    """Numbers, all of them finite."""
+    if is_frame(table) or not (is_sparse(table) or table.dtype.kind in "biuf"):
+        parts = [
+            _column(f"{where}, column {shown(c)}", table.iloc[:, j] if named else table[:, j])
+            for j, c in enumerate(columns)
+        ]
+        X: Any = np.column_stack(parts) if parts else np.zeros((len(table), 0))
+    elif is_sparse(table):
+        if table.dtype.kind not in "biuf":
+            raise InputError(f"{where}: holds {table.dtype}, not real numbers; encode it first")
+        X = sp.csr_array(table, dtype=np.float64)
+    else:
+        X = np.asarray(table, dtype=np.float64)
+    return _checked(where, PartyTable(party, X, tuple(columns), keys, named))
 
 
 def _column(where: str, column: Any) -> NDArray[np.float64]:
@@ -157,15 +181,24 @@ def _column(where: str, column: Any) -> NDArray[np.float64]:
     except OverflowError:
         raise InputError(f"{where}: holds a whole number that no float can hold") from None
     except (TypeError, ValueError):
-        first = next((v for v in values if not isinstance(v, int | float)), values[0])
+        found = [v for v in values.tolist() if not isinstance(v, int | float)]
+        first = next((v for v in found if not _numeral(v)), found[0])
         raise InputError(
             f"{where}: holds {shown(first)}, which is no number; encode the column as numbers first"
         ) from None
 
 
-def _checked(table: PartyTable) -> PartyTable:
+def _numeral(value: Any) -> bool:
+    """A number, but written as text: not what spoilt the column."""
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError):
+        return False
+
+
+def _checked(where: str, table: PartyTable) -> PartyTable:
     """Something is there, and all of it is finite."""
-    where, X = _where(table.party), table.X
+    X = table.X
     if X.shape[0] == 0:
         raise InputError(f"{where}: Found array with 0 sample(s), a minimum of 1 is required")
     if X.shape[1] == 0:
@@ -173,36 +206,32 @@ def _checked(table: PartyTable) -> PartyTable:
             f"{where}: has no columns: 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
             "required; leave the party out"
         )
-    entries = X.data if is_sparse(X) else X
-    if not np.isfinite(entries).all():
-        coo = sp.coo_array(X) if is_sparse(X) else None
-        bad = ~np.isfinite(entries if coo is None else coo.data)
-        places = np.argwhere(bad)[0] if coo is None else [coo.row[bad][0], coo.col[bad][0]]
-        value, row, column = X[places[0], places[1]], places[0], table.columns[places[1]]
+    coo = sp.coo_array(X) if is_sparse(X) else None
+    bad = ~(np.abs(X if coo is None else coo.data) <= LARGEST)
+    if bad.any():
+        row, j = np.argwhere(bad)[0] if coo is None else (coo.row[bad][0], coo.col[bad][0])
         key = int(row) if table.keys is None else table.keys[row : row + 1].tolist()[0]
-        kind = "NaN (a missing value)" if np.isnan(value) else "infinity (inf)"
         raise InputError(
-            f"{where}, column {shown(column)}: has {kind} in row {shown(key)}; fill or drop it"
+            f"{where}, column {shown(table.columns[j])}: has {unusable(X[row, j])} in row "
+            f"{shown(key)}; fill or drop it"
         )
     return table
 
 
 # -- one table dealt out ---------------------------------------------------------------------------
-def _dealt(table: PartyTable, parties: Any) -> list[PartyTable]:
-    """The columns of one table, for each party its own."""
-    names = _names_of(parties)
-    groups = column_groups(table.columns, table.named, parties)
+def dealt(
+    table: Any, names: Sequence[str] | None, groups: Sequence[NDArray[np.int64]]
+) -> list[PartyTable]:
+    """The columns of :func:`one_table` at these places, for each party (of no name) its own."""
+    (columns, named), keys = columns_of("vfl", table), _keys(table)
     return [
-        PartyTable(
-            name, table.X[:, places], tuple(table.columns[j] for j in places), table.keys,
-            table.named,
+        _read(
+            "vfl" if names is None else _where(names[i]), str(i) if names is None else names[i],
+            table.iloc[:, places] if named else table[:, places], [columns[j] for j in places],
+            keys, named,
         )
-        for name, places in zip(names or map(str, range(len(groups))), groups, strict=True)
+        for i, places in enumerate(groups)
     ]  # fmt: skip
-
-
-def _names_of(parties: Any) -> list[str] | None:
-    return [str(name) for name in parties] if isinstance(parties, Mapping) else None
 
 
 def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDArray[np.int64]]:
@@ -220,10 +249,11 @@ def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDA
         )
     listed = parties.items() if isinstance(parties, Mapping) else enumerate(parties)
     place = {name: j for j, name in enumerate(columns)}
+    by_place = not (named and any(isinstance(c, int) for c in columns))
     owner: dict[int, Any] = {}
     groups = []
     for party, own in listed:
-        found = [_place(party, c, place, d, named) for c in np.atleast_1d(np.asarray(own, object))]
+        found = [_place(party, c, place, by_place, d) for c in _listed(own, place)]
         if not found:
             raise InputError(f"vfl: party {shown(str(party))}: has no columns; leave it out")
         for j in found:
@@ -244,14 +274,22 @@ def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDA
     return groups
 
 
-def _place(party: Any, column: Any, place: Mapping[Any, int], d: int, named: bool) -> int:
-    """The place of a column given by its name, or by its place where it has no name."""
+def _listed(own: Any, place: Mapping[Any, int]) -> list[Any]:
+    """One column, or several."""
+    alone = isinstance(own, str) or not isinstance(own, Iterable)
+    return [own] if alone or (isinstance(own, tuple) and own in place) else list(own)
+
+
+def _place(party: Any, column: Any, place: Mapping[Any, int], by_place: bool, d: int) -> int:
+    """The place of a column given by its name, or by its place where no name is a number."""
+    where = f"vfl: party {shown(str(party))}, column {shown(column)}"
+    if isinstance(column, bool | np.bool_) or not isinstance(column, Hashable):
+        raise InputError(f"{where}: give names of columns, or places 0, 1, ...")
     if column in place:
         return place[column]
-    where = f"vfl: party {shown(str(party))}, column {shown(column)}"
-    if isinstance(column, int | np.integer) and not isinstance(column, bool):
+    if by_place and isinstance(column, int | np.integer):
         if -d <= column < d:
             return int(column) % d
         raise InputError(f"{where}: the table has columns 0..{d - 1}")
-    hint = nearest(str(column), map(str, place)) if named else "give places 0, 1, ..."
+    hint = nearest(str(column), map(str, place))
     raise InputError(f"{where}: is not in the table; {hint}")

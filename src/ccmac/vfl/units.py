@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
+from ccmac.linalg.tolerances import EPS
 
 SMALL = 2_000_000  # entries of one party's columns that are stored in full where that helps
 DENSE, FILLED = 10_000_000, 0.05  # and up to how many, where this share of them is filled
@@ -39,11 +41,19 @@ def column_moments(
         return mean, None
     if is_sparse(X):
         squares = np.asarray(X.multiply(X).T @ s) / s.sum() - mean**2
+        rounding = 4.0 * EPS * X.shape[0] * mean**2
     else:
         squares = np.asarray(((X - mean) ** 2).T @ s) / s.sum()
-    size = np.abs(mean) + np.sqrt(np.maximum(squares, 0.0))
-    deviation = np.where(squares > (1e-14 * size) ** 2 * 100, np.sqrt(np.maximum(squares, 0)), 1.0)
-    return (mean if centre else None), deviation
+        rounding = (4.0 * EPS * X.shape[0] * mean) ** 2
+    constant = squares <= rounding
+    constant[constant_columns(X)] = True
+    return (mean if centre else None), np.sqrt(np.where(constant, 1.0, squares))
+
+
+def constant_columns(X: Any) -> NDArray[np.int64]:
+    """Their places."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.flatnonzero((low == high) if not is_sparse(X) else (high - low).toarray() == 0)
 
 
 def entered(X: Any, mean: Array | None, scale: Array | None) -> Any:

@@ -197,10 +197,10 @@ class Workspace:
         return self.reduced.condition <= WELL and self.reduced.doubt <= Doubt.CONVENTION
 
     @property
-    def rounded_rows(self) -> bool:
-        """Whether rows were dropped that depend on the others but for rounding."""
+    def rows_in_doubt(self) -> Doubt:
+        """Whether rows that were dropped depend on the others."""
         known = vars(self).get("gram") or self.reduced  # none is asked for here that was not
-        return known is not None and known.doubt == Doubt.ROUNDING
+        return Doubt.NONE if known is None else known.doubt
 
     @cached_property
     def explicit(self) -> Explicit | None:

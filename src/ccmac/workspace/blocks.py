@@ -12,7 +12,8 @@ from ccmac.inputs import Array
 from ccmac.ledger import Costs
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
 
-PIECE = 16  # columns of a block that are computed at a time
+PIECE = 16  # columns of a block that are computed at a time, at the least
+TOGETHER = 2**25  # floats that all agents compute at a time, where more columns are no more
 LARGEST = 64  # vectors of a block
 HALVING = 32  # vectors that halve the iterations, as seen on real data
 FLOATS = 2**27  # that all agents may put into one block
@@ -39,12 +40,12 @@ def block_mean(
 
     ``own`` gives the images of some columns, (m, columns) agent by agent.
     """
-    parts = [np.ascontiguousarray(W[:, k : k + PIECE]) for k in range(0, W.shape[1], PIECE)]
-    rows = np.zeros((len(runtime.owned), 0)) if beside is None else beside
-
+    m, r = W.shape
+    piece = max(PIECE, TOGETHER // (m * runtime.n))
+    parts = [np.ascontiguousarray(W[:, k : k + piece]) for k in range(0, r, piece)]
     flat = (map(np.ravel, own(part)) for part in parts)
-    [mean] = runtime.average_in_pieces(chain([rows], flat))
-    first = rows.shape[1]
-    ends = first + np.cumsum([part.size for part in parts])[:-1]
-    images = [piece.reshape(len(W), -1) for piece in np.split(mean[first:], ends - first)]
-    return np.hstack(images), mean[None, :first]
+    [mean] = runtime.average_in_pieces(flat if beside is None else chain([beside], flat))
+    first = len(mean) - W.size
+    ends = np.cumsum([part.size for part in parts])[:-1]
+    images = [cut.reshape(m, -1) for cut in np.split(mean[first:], ends)]
+    return images[0] if len(images) == 1 else np.hstack(images), mean[None, :first]

@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
+import scipy
 
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import multiples_of

@@ -43,8 +43,9 @@ def told(blocks: Iterable[Blocks], packing: Packing, wide: int) -> Array:
 
 def heard(
     gathered: Array, packing: Packing, wide: int, D: Array
-) -> tuple[int, tuple[Array, Array]]:
-    """(rank of all equations less that of the C_i as decomposed, :func:`digits` of the rows).
+) -> tuple[int, int, tuple[Array, Array]]:
+    """(rank of the coupled and shared rows on the kernels, by how much the ranks of the C_i exceed
+    those decomposed, :func:`digits` of the rows).
 
     From what all agents said; ``D`` is known to all.
     """
@@ -61,7 +62,7 @@ def heard(
         upper = np.hstack([coupled, B.sum(axis=0) % prime])
         lower = np.hstack([np.zeros((r, n * wide), dtype=np.int64), modular.residues(D, prime)])
         ranks.append(modular.rank_modulo(np.vstack([upper, lower]), prime))
-    entries, rounded = np.add.reduce(packing.unpacked(counts, 2), axis=0).T
+    entries, rounded = np.add.reduce(packing.unpacked(counts, 2)).T
     own = digits(D)
     all_rows = np.concatenate([entries, own[0]]), np.concatenate([rounded, own[1]])
-    return max(ranks) + int(excess.sum()), all_rows
+    return max(ranks), int(excess.sum()), all_rows

@@ -192,7 +192,7 @@ class Eliminated:
         """
         found = self._sketches.get((size, seed))
         if found is None:
-            found = Nystrom.nothing(self.m, self.noise + 8 * EPS * self.c)  # of S p - c p
+            found = Nystrom.nothing(self.noise + 8 * EPS * self.c)  # of S p - c p
             if size:
                 W = random_signs(self.m, size, seed)
                 found = found.grown(W, self._block(W))
@@ -208,7 +208,7 @@ class Eliminated:
 
     def keep(self, p: Array, image: Array) -> None:
         """A direction and S p, for the sketches of later solves where ``recycles`` says so."""
-        known = sum(found.B.shape[1] - size for (size, _), found in self._sketches.items())
+        known = sum(found.B.count - size for (size, _), found in self._sketches.items())
         if self.recycles and not self._full and known + len(self._kept) < RECYCLED:
             length = float(np.linalg.norm(p))
             self._kept.append((p / length, (image - self.c * p) / length))
@@ -222,7 +222,9 @@ class Eliminated:
             self.runtime.summed(W.size)
             A, H = self.whole
             return np.asarray(A @ ((A.T @ W).T / H).T)
-        return block_mean(self.runtime, self._own_images, W)[0] * self.problem.n
+        images, _ = block_mean(self.runtime, self._own_images, W)
+        images *= self.problem.n
+        return images
 
     def _own_images(self, W: Array) -> Iterator[Array]:
         """A_i H_i^{-1} A_i'W, agent by agent."""

@@ -22,8 +22,9 @@ import numpy as np
 from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.blocks import has_entries
 from ccmac.objectives.basic import SquaredDistance
+from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function
-from ccmac.objectives.hessians import gram, has_gram, rise
+from ccmac.objectives.hessians import gram, has_gram
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime

@@ -100,11 +100,9 @@ class Reduced:
         unpacked = self.packing.unpacked
         factors, B, squares = unpacked(factors, wide), unpacked(B, q), unpacked(squares)
         beta = unpacked(beta) if not facts[:, 2:].any() else self._all_sides()
-        self.Bbar = np.add.reduce(B.astype(np.longdouble), axis=0)
-        self.size_B = np.add.reduce(np.abs(B), axis=0)  # the sum may cancel
-        self._sides: Rider | Array = np.stack(
-            [np.add.reduce(beta, axis=0), np.add.reduce(np.abs(beta), axis=0)]
-        )
+        self.Bbar = np.add.reduce(B.astype(np.longdouble))
+        self.size_B = np.add.reduce(np.abs(B))  # the sum may cancel
+        self._sides: Rider | Array = np.stack([np.add.reduce(beta), np.add.reduce(np.abs(beta))])
         self.angle, self._own = float(facts[:, 0].max()), Doubt(int(facts[:, 1].max()))
         counts, n = table.r.astype(int), len(table.r)
         used = np.arange(deep)[None, :] < counts[:, None]
@@ -115,7 +113,7 @@ class Reduced:
         self.D, self.e, self.unit_D = unit[:, None] * D, unit * e, unit
         self.shared = row_space(self.D)
         # Rows are measured before the projection: what it cancelled must not be blown up.
-        whole = np.add.reduce(squares, axis=0) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
+        whole = np.add.reduce(squares) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
         self.unit = powers(np.sqrt(whole))
         before = math.hypot(float(np.linalg.norm(self.unit * np.sqrt(whole))), norm(self.D))
         rounding = 4 * EPS * (n + m + wide + int(table.d.max(initial=0))) * before
@@ -147,11 +145,19 @@ class Reduced:
         """
         if self._told is None:
             return Doubt.NONE
-        rank, counts = dependence.heard(self._told.value, self.packing, self._wide, self.D)
-        if rank <= self.rank:
+        rank, own, counts = dependence.heard(self._told.value, self.packing, self._wide, self.D)
+        self._independent = rank == len(self.U)
+        if rank + own <= self.rank:
             return Doubt.NONE
+        if rank <= self.rank:
+            return self._own  # what exceeds is in the rows of the C_i
         rounded = made_of_rounded(counts, np.linalg.norm(self.U_null, axis=1))
         return max(self._own, Doubt.of(*self._dropped, rounded=rounded))
+
+    @property
+    def solvable(self) -> bool:
+        """Whether rows that were dropped, being nearly dependent, are not so to the last digit."""
+        return self.doubt > Doubt.CONVENTION and self._independent
 
     def _take(self, problem: Problem, runtime: Runtime, kernels: list[Kernel]) -> None:
         """The blocks of the agents owned here."""
@@ -159,10 +165,8 @@ class Reduced:
         m, q, d = problem.m, problem.q, problem.d.values()
         self.A = [_filled(a, m, k) for a, k in zip(problem.blocks("A"), d, strict=True)]
         self.B = [_filled(b, m, q) for b in problem.blocks("B")]
-        self.C = [
-            _filled(c, problem.p[i], problem.d[i])
-            for i, c in zip(problem.agents, problem.blocks("C"), strict=True)
-        ]
+        own = zip(problem.blocks("C"), problem.p.values(), d, strict=True)
+        self.C = [_filled(c, rows, k) for c, rows, k in own]
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
         """One agent's factor, B, part of beta, rows of D; its kernel's angle and doubt."""
@@ -275,11 +279,9 @@ class Reduced:
     @property
     def condition(self) -> float:
         """Of the scaled rows over their row space."""
-        return (
-            float(self.sigma[0] / self.least)
-            if self.rank and self.least > 0
-            else (1.0 if not self.rank else np.inf)
-        )
+        if not self.rank:
+            return 1.0
+        return float(self.sigma[0] / self.least) if self.least > 0 else np.inf
 
 
 def kernels_of(problem: Problem, local: LocalEquations) -> list[Kernel]:

@@ -188,7 +188,7 @@ def test_https_does_not_become_http() -> None:
 def test_a_download_without_end_is_stopped(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "_LIMIT", 1000)
+    monkeypatch.setattr(download, "LIMIT", 1000)
     with pytest.raises(InputError, match="goes on after 1,000 bytes"):
         download.fetch(PLAIN, tmp_path, base_url=site.url)
 

@@ -105,12 +105,17 @@ def test_resume_redoes_what_is_broken_and_leaves_the_rest_alone(tmp_path: Path) 
     (places[0] / "summary.json").write_text('{"id": "half', encoding="utf-8")
     (places[1] / "trace.csv").unlink()
     write_record(out, suite.runs[2], {"status": "interrupted", "message": "stopped"}, "")
-    stray = out / "runs" / f".{suite.runs[3].id}.xyz"
+    stray, mine = out / "runs" / f".{suite.runs[3].id}.xyz_1234", out / "runs" / ".mine"
+    notes = places[1] / "notes.txt"
+    notes.write_text("mine", encoding="utf-8")
     stray.mkdir()
+    mine.mkdir()
     assert [r.id for r in pending(out, suite)] == [r.id for r in suite.runs[:3]]
     said = run(suite, out, plugin, resume=True)
     assert "3 runs to do, 9 done before" in said
     assert not stray.exists()
+    mine.rmdir()  # it is still there
+    assert notes.read_text(encoding="utf-8") == "mine"
     assert all(finding.holds for finding in findings(out))
     after = [p.stat().st_mtime_ns for p in places]
     assert after[3:] == before[3:]

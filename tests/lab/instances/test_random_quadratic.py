@@ -11,6 +11,7 @@ from scipy.linalg import subspace_angles
 
 from ccmac.errors import InputError
 from ccmac.lab.instances import infeasibility, infeasible, random_quadratic, solve_kkt
+from ccmac.lab.instances.random_quadratic import COUPLINGS
 from ccmac.lab.instances.reference import constraints, dense
 from ccmac.problem import Problem
 from lab.instances.dense_geometry import channels, row_basis
@@ -18,8 +19,7 @@ from lab.instances.dense_geometry import channels, row_basis
 FLAGS = st.fixed_dictionaries(
     {
         "rank_deficient": st.booleans(),
-        "overlap": st.booleans(),
-        "B_zero": st.booleans(),
+        "B": st.sampled_from(COUPLINGS),
         "sparse": st.booleans(),
         "absent": st.sampled_from([(), "A", "CD", "C", "D", "B", 0.4]),
         "d": st.sampled_from([(3, 5), 1, (0, 2)]),
@@ -95,20 +95,20 @@ def test_same_seed_same_problem_other_seed_other_problem():
     )
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_overlap_gives_the_channels_a_common_direction(overlap):
-    problem = random_quadratic(2, 3, d=4, overlap=overlap)
+@pytest.mark.parametrize("B", ["generic", "overlap"])
+def test_overlap_gives_the_channels_a_common_direction(B):
+    problem = random_quadratic(2, 3, d=4, B=B)
     K1, K2 = channels(problem)
     common = (
         np.linalg.matrix_rank(K1)
         + np.linalg.matrix_rank(K2)
         - np.linalg.matrix_rank(np.vstack([K1, K2]))
     )
-    assert common == (1 if overlap else 0)
+    assert common == (1 if B == "overlap" else 0)
 
 
 def test_without_B_the_channels_are_orthogonal():
-    K1, K2 = channels(random_quadratic(2, 3, B_zero=True))
+    K1, K2 = channels(random_quadratic(2, 3, B="zero"))
     assert np.cos(subspace_angles(row_basis(K1).T, row_basis(K2).T)).max() < 1e-12
 
 

@@ -151,10 +151,10 @@ def test_mixed_constraints_reach_twelve_digits_on_a_reduction() -> None:
     assert result.status == "optimal"
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_dependent_equations_are_no_obstacle_to_the_coupled_method(overlap: bool) -> None:
+@pytest.mark.parametrize("B", ["generic", "overlap"])
+def test_dependent_equations_are_no_obstacle_to_the_coupled_method(B: str) -> None:
     """mu_A is the least positive eigenvalue, so redundant rows of R1 only cost degree."""
-    problem = random_quadratic(0, 4, rank_deficient=True, overlap=overlap)
+    problem = random_quadratic(0, 4, rank_deficient=True, B=B)
     result = ccmac.solve(
         problem, RING, CoupledYarmoshik(), tol=1e-8, reference=solve_kkt(problem),
         max_iterations=200,

@@ -27,7 +27,9 @@ class Case:
 @cache
 def quadratic(*, coupled_z: bool = True) -> Case:
     """A random quadratic with all four families; B = 0 for methods that need it."""
-    problem = random_quadratic(5, AGENTS, d=3, q=2, m=2, kappa_f=4.0, B_zero=not coupled_z)
+    problem = random_quadratic(
+        5, AGENTS, d=3, q=2, m=2, kappa_f=4.0, B="generic" if coupled_z else "zero"
+    )
     return Case(problem, solve_kkt(problem))
 
 

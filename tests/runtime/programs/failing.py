@@ -9,6 +9,7 @@ import numpy as np
 
 from ccmac.errors import GradientError, InputError
 from ccmac.network import Network
+from ccmac.runtime import mpi
 from ccmac.runtime.mpi import MPI, Mpi, guard
 
 
@@ -37,7 +38,10 @@ def main(how: str) -> None:
     rank = MPI.COMM_WORLD.Get_rank()
     with guard():
         network = Network.ring(2 if how == "many" else 9 if how == "network" and rank == 2 else 8)
-        runtime = Mpi(network)
+        if how == "absent" and rank == 1:
+            time.sleep(60)
+        mpi.MEETING_SECONDS = 0.5
+        runtime = Mpi(network, max_seconds=0.0 if how == "absent" else None)
     with runtime.guard():
         runtime.check_consistent("other problem" if how == "token" and rank == 1 else "problem")
         work(runtime, how)

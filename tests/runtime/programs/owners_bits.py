@@ -32,7 +32,9 @@ Case = tuple[str, ccmac.Problem, dict[str, Any]]
 
 def quadratic(*, coupled_z: bool = True) -> ccmac.Problem:
     """All four families of blocks; B = 0 for methods that need it."""
-    return random_quadratic(5, AGENTS, d=3, q=2, m=2, kappa_f=4.0, B_zero=not coupled_z)
+    return random_quadratic(
+        5, AGENTS, d=3, q=2, m=2, kappa_f=4.0, B="generic" if coupled_z else "zero"
+    )
 
 
 def logistic() -> ccmac.Problem:

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from ccmac.errors import InputError
-from ccmac.lab.data.files import VARIABLE, digest_fault, read_text
+from ccmac.lab.data.files import LIMIT, VARIABLE, digest_fault, read_text
 from ccmac.lab.data.registry import KnownSet
 from ccmac.texts import cut
 
@@ -32,7 +32,6 @@ _ATTEMPTS = 4
 _PAUSE = 1.0
 _TIMEOUT = 30.0
 _CHUNK = 1 << 16
-_LIMIT = 1 << 30  # bytes of a file: many times the largest
 _HERE = ("127.0.0.1", "::1", "localhost")
 
 
@@ -147,8 +146,8 @@ def _copy(
             if not chunk:
                 return
             offset += len(chunk)
-            if offset > _LIMIT:
-                raise InputError(f"the download of {name} goes on after {_LIMIT:,} bytes: stopped")
+            if offset > LIMIT:
+                raise InputError(f"the download of {name} goes on after {LIMIT:,} bytes: stopped")
             write(chunk)
             bar.advance(task, len(chunk))
 

@@ -24,8 +24,11 @@ VARIABLE = "CCMAC_DATA"
 SUFFIXES = ("", ".txt", ".bz2", ".xz")
 """Endings under which a set may be stored; the last two are compressed."""
 
-# Many times the largest known set; a compressed file of a few kilobytes can claim terabytes.
-_LIMIT = 1 << 30
+# Many times the largest known set; a compressed file of a few kilobytes can claim terabytes, so
+# what it unpacks to is compared with its own size beyond some megabytes.
+LIMIT = 1 << 30
+_UNPACKED = 1 << 26
+_TIMES = 100
 
 
 def read_text(path: Path, *, compression: str | None = None) -> bytes:
@@ -38,15 +41,17 @@ def read_text(path: Path, *, compression: str | None = None) -> bytes:
     unpacked: Any = {".bz2": bz2.open, ".xz": lzma.open}.get(ending, lambda stream: stream)
     try:
         with open_file(path) as packed, unpacked(packed) as stream:
-            text = read_bytes(stream, _LIMIT)
+            size = os.fstat(packed.fileno()).st_size
+            limit = min(LIMIT, max(_UNPACKED, _TIMES * size) if stream is not packed else LIMIT)
+            text = read_bytes(stream, limit)
     except (EOFError, lzma.LZMAError) as error:
         raise InputError(f"{path} is damaged or cut short ({error}): replace the file") from None
     except OSError as error:
         # bz2 reports bad content as an OSError without an error number.
         what = error.strerror or f"damaged content, {error}"
         raise InputError(f"cannot read {path} ({what}): replace or repair the file") from None
-    if len(text) > _LIMIT:
-        raise InputError(f"{path} holds more than {_LIMIT:,} bytes of text: it is not a known set")
+    if len(text) > limit:
+        raise InputError(f"{path} holds more than {limit:,} bytes of text: it is not a known set")
     return text
 
 

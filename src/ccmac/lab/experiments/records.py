@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +34,9 @@ TRACE_ROWS = 1500
 PRODUCTS = "ABCD"
 COUNTS = ("gradients", "argmins", "products", "rounds", "modelled_rounds", "bytes", "seconds")
 ERRORS = ("relative_error", "error_bound")
-BYTES = 256 * MEGABYTE
+BYTES = 64 * MEGABYTE  # of a suite of 100,000 runs
+TRACE_BYTES = 4 * MEGABYTE
+HALF = re.compile(r"\.[a-z0-9.-]*-[0-9a-f]{12}\.\w{8}")  # of a record, before it has its name
 
 
 Number = float | None
@@ -156,7 +159,7 @@ class Record:
     def trace(self) -> dict[str, Array]:
         """Columns of the trace; empty if there is none, ValueError if it is damaged."""
         try:
-            text = read_text(self.folder / "trace.csv", "trace", BYTES)
+            text = read_text(self.folder / "trace.csv", "trace", TRACE_BYTES)
         except FileNotFoundError:
             return {}
         head, *rows = list(csv.reader(io.StringIO(text))) or [[]]
@@ -188,7 +191,10 @@ def write_record(folder: Path, run: SuiteRun, summary: dict[str, Any], trace: st
     """Put one run directory in place, complete."""
     runs = folder / "runs"
     runs.mkdir(parents=True, exist_ok=True)
-    with atomic_directory(runs / run.id, replace=True) as place:
+    with atomic_directory(runs / run.id, replace="(?s).*") as place:
+        if (runs / run.id).is_dir():  # what somebody else put there stays
+            mine = shutil.ignore_patterns("trace.csv", "summary.json")
+            shutil.copytree(runs / run.id, place, True, mine, dirs_exist_ok=True)
         (place / "trace.csv").write_text(trace, encoding="utf-8")
         content = {"id": run.id, "spec": run.as_dict(), **summary}
         (place / "summary.json").write_text(dumps(content, 1) + "\n", encoding="utf-8")
@@ -248,10 +254,10 @@ def pending(folder: Path, suite: Suite) -> list[SuiteRun]:
 
 
 def clean(folder: Path) -> None:
-    """Remove what a killed runner left half-written (hidden names only)."""
+    """Remove what a killed runner left half-written, by the names that it gives."""
     runs = folder / "runs"
     for place in sorted(runs.iterdir()) if runs.is_dir() else ():
-        if place.name.startswith(".") and place.is_dir():
+        if HALF.fullmatch(place.name) and place.is_dir():
             shutil.rmtree(place, ignore_errors=True)
-    for stray in folder.glob(".suite.*.json"):
+    for stray in folder.glob(".suite.????????.json"):
         stray.unlink(missing_ok=True)

@@ -13,6 +13,9 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
+from ccmac.texts import nearest, shown
+
+COUPLINGS = ("generic", "zero", "overlap")
 
 
 def random_quadratic(
@@ -26,9 +29,8 @@ def random_quadratic(
     r: int = 1,
     kappa_f: float = 10.0,
     rank_deficient: bool = False,
-    overlap: bool = False,
     absent: Collection[str] | float = (),
-    B_zero: bool = False,
+    B: str = "generic",
     sparse: bool = False,
 ) -> Problem:
     """f_i(u) = u'H_i u/2 - g_i'u with spectrum [1, kappa_f]; b, c, e are read off a random point.
@@ -37,13 +39,12 @@ def random_quadratic(
     p, r            rows of C_i and D_i; C_i has at most d_i - 1 rows, and all D_i share a row space
                     of dimension max(1, q // 2), so that the feasible set is more than one point
     rank_deficient  dependent rows inside the coupled equation, each C_i and each D_i
-    overlap         the last coupled row lies in the row space of the D_i: K_1 and K_2 share a
-                    direction (needs D)
     absent          names out of "ABCD" dropped everywhere, or a probability of dropping each block
-    B_zero          the shared variable leaves the coupled equation (chi = 1)
+    B               how z enters the coupled equation: "generic", "zero" (chi = 1), or "overlap":
+                    its last row lies in the row space of the D_i, K_1 and K_2 share a direction
     sparse          blocks as csr_array with about half of the entries
     """
-    _check(n, q, m, kappa_f)
+    _check(n, q, m, kappa_f, B)
     random = np.random.default_rng(seed)
     low, high = (d, d) if isinstance(d, int) else d
     sizes = random.integers(low, high + 1, size=n)
@@ -57,14 +58,14 @@ def random_quadratic(
         x = random.standard_normal(d_i)
         rows = min(p, max(d_i - 1, 0))
         A = coupled_mixing @ draw.matrix(m, d_i)
-        B = coupled_mixing @ draw.matrix(m, q) * (not B_zero)
+        B_i = coupled_mixing @ draw.matrix(m, q) * (B != "zero")
         C = (_dependent(random, rows) if rank_deficient else np.eye(rows)) @ draw.matrix(rows, d_i)
         D = random.standard_normal((r, len(shared_rows))) @ shared_rows
         if rank_deficient:
             D = _dependent(random, r) @ D
-        if overlap and m and r:
-            A[-1], B[-1] = 0.0, random.standard_normal(r) @ D
-        blocks: dict[str, Any] = {"A": A, "B": B, "C": C, "D": D}
+        if B == "overlap" and m and r:
+            A[-1], B_i[-1] = 0.0, random.standard_normal(r) @ D
+        blocks: dict[str, Any] = {"A": A, "B": B_i, "C": C, "D": D}
         for name in list(blocks):
             dropped = name in absent if isinstance(absent, Collection) else random.random() < absent
             if dropped:
@@ -122,10 +123,12 @@ def _dependent(random: np.random.Generator, rows: int) -> Array:
     return np.asarray((basis * values) @ basis.T)
 
 
-def _check(n: int, q: int, m: int, kappa_f: float) -> None:
+def _check(n: int, q: int, m: int, kappa_f: float, B: str) -> None:
     if n < 1 or q < 1 or m < 0:
         raise InputError(
             f"random_quadratic: n = {n}, q = {q}, m = {m}; take n >= 1, q >= 1, m >= 0"
         )
     if not (np.isfinite(kappa_f) and kappa_f >= 1):
         raise InputError(f"random_quadratic: kappa_f = {kappa_f}; a condition number is >= 1")
+    if B not in COUPLINGS:
+        raise InputError(f"random_quadratic: B = {shown(B)} is unknown; {nearest(B, COUPLINGS)}")

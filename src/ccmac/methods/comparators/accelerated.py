@@ -51,6 +51,7 @@ class GraphFilter:
     def __call__(self, rows: Array, times: int = 1) -> Array:
         """W'^times rows, ``times`` 1 or 2. Cost: times nu rounds of the width of the rows."""
         runtime, width = self.runtime, rows.shape[1]
+        runtime.mind_the_time()  # a step may be thousands of these
         if runtime.n == 1 or width == 0:
             return np.zeros_like(rows)
         if runtime.fused and runtime.n <= DENSE:

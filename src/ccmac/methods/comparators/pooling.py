@@ -66,7 +66,7 @@ def pooled_loss(work: Workspace, name: str) -> tuple[int, list[Function]]:
         )
     if name == "R3" and len(holders) < runtime.n:
         raise MethodRefused(f"reduction R3 needs the labels at every agent; {REMEDY}")
-    weight, ridge = np.add.reduce(present[:, 2:], axis=0)
+    weight, ridge = np.add.reduce(present[:, 2:])
     totals = {"weight": float(weight), "ridge": float(ridge)}
     return holder, [
         type(part)(**{**part.state(), **totals}) if isinstance(part, Loss) else SquaredDistance(0.0)

@@ -47,6 +47,8 @@ SHORT = 0.1  # a step shorter than this was jammed between kinks: mu is raised t
 GUESSES = 5  # steps of the second point before it is put back
 STEPS = 20  # after so many it is tried no longer
 CLOSE = 1e-5  # root of M before a full step after which a proof is tried
+SETTLED = 1e-9  # root of M at a solution: where bounds are degenerate a step may lead away again
+BETTER = 0.1  # share of the first point's that the second's must have: guesses may go round
 
 
 def begun(agents: Agents, x: Array, z: Array, dual: Array, price: Array) -> InteriorState:
@@ -99,9 +101,9 @@ def guided(agents: Agents, state: InteriorState) -> InteriorState | None:
     sets[0] = sets[0][0], riding
     *found, guessed = Linearized.at(agents, *sets, guess.told)
     linear, far = found[0], guess.far(guessed)
-    if far <= CLOSE:
-        return guess.taken(guessed)
     count = max(float(linear.told[-1]) + equations.sides.count, 1.0)
+    if far <= min(CLOSE, BETTER * state.gap):
+        return guess.taken(guessed, SHARE * far * far / count)
     square = state.gap**2
     if state.warm > 1:
         merits = linear.told[:-1].reshape(2, -1) + _merits(common, way, weight, state.mu)
@@ -169,15 +171,20 @@ class _Guess:
         steps, step = linear.step(common, newton)
         return _moved(self.points, steps, 1.0), self.common.moved(step, 1.0)
 
-    def taken(self, linear: Linearized) -> InteriorState:
-        """The state there: what is proved next, and where both go on."""
-        points, common = self.moved(linear)
+    def taken(self, linear: Linearized, smooth: float) -> InteriorState:
+        """The state there: what is proved next, and where both go on, the first with ``smooth``.
+
+        One step on, unless rounding is all that a step could add.
+        """
+        points, common = self.points, self.common
+        if self.far(linear) > SETTLED:
+            points, common = self.moved(linear)
         way = [p.moved(q, -1.0) for p, q in zip(points, self.points, strict=True)]
         step = replace(common.moved(self.common, -1.0), tau=0.0, kappa=0.0)
         return self.agents.packed(
             points, common, (way, step), (points, common), count=self.state.count + 1,
             primal=float(np.sqrt(linear.far(self.common))), gap=self.far(linear),
-            warm=self.state.warm + 1, weight=self.state.weight,
+            warm=self.state.warm + 1, weight=self.state.weight, mu_next=smooth,
         )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ FRACTION = 0.99
 FACTS = 6  # sums of squares and products beside the residuals' shares
 STEPS = 100
 STUCK = 1e-9  # a step this short gains nothing
+GONE = 1e-14  # tau over kappa: a ray to the last digit, which is proved by now or never
 
 
 class Interior(Agents, Iteration[InteriorState]):
@@ -143,7 +144,8 @@ class Interior(Agents, Iteration[InteriorState]):
 
     def finished(self, state: InteriorState) -> bool:
         """No step gains anything any more."""
-        return state.count >= STEPS or state.length < STUCK
+        gone = state.tau < GONE * state.kappa
+        return state.count >= STEPS or state.length < STUCK or gone
 
     @property
     def cost(self) -> Cost:

@@ -2,11 +2,14 @@
 
     min eps ||e||^2 + ||d + e||_H^2   s.t.   K (d + e) = 0,   d + e = 0 where a bound is active,
 
-active meaning that its price exceeds its slack. An iterate w comes with w'Hw = O(tau) only, which
-is slow; this has Hd = O(eps). Cost: one averaging of the matrix.
+active meaning that its price exceeds its slack, each beside the largest of all, or that d leads
+beyond it. An iterate w comes with w'Hw = O(tau) only, which is slow; this has Hd = O(eps), and
+O(eps^2) when it is done again. Cost: one averaging of the matrix.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,20 +18,47 @@ from ccmac.inputs import Array
 from ccmac.methods.interior.common import Common, Solver
 from ccmac.methods.interior.sides import Newton, Sides
 from ccmac.methods.interior.state import Agents, InteriorState
+from ccmac.runtime.base import Rider
 
-EPSILON = 1e-7
+EPSILON = 1e-9
 STIFF = 1e2  # weight of entries that stay zero
 
 
-def straightened(iteration: Agents, state: InteriorState) -> tuple[Array, Array]:
-    """(flat x, z) of the direction."""
+@dataclass(frozen=True)
+class Ray:
+    """A direction: the agents' own entries, and z."""
+
+    own: list[Array]
+    z: Array
+
+    @classmethod
+    def of(cls, iteration: Agents, state: InteriorState) -> Ray:
+        """The iterate."""
+        own = [p.y / state.kappa for p in iteration.points(state)]
+        return cls(own, iteration.common(state).z / state.kappa)
+
+    def point(self, iteration: Agents) -> tuple[Array, Array]:
+        """(flat x, z)."""
+        pairs = zip(self.own, iteration.blocks, strict=True)
+        return np.concatenate([y[: block.d] for y, block in pairs]), self.z
+
+
+def largest(iteration: Agents, state: InteriorState) -> Rider:
+    """The agents' largest slack and price, with the next message."""
+    own = [[p.s.max(initial=0.0), p.v.max(initial=0.0)] for p in iteration.points(state)]
+    return iteration.runtime.ride(np.array(own), whole=True)
+
+
+def straightened(iteration: Agents, state: InteriorState, before: Ray, weight: float) -> Ray:
+    """From the direction ``before``; ``weight`` makes prices as large as slacks."""
     equations, common = iteration.equations, iteration.common(state)
-    z, theta_z = _begun(equations.sides, common.z / state.kappa, common.s, common.v)
+    z, theta_z = _begun(equations.sides, before.z, common.s, weight * common.v)
     starts, solved, rights, matrices, vectors = [], [], [], [], []
-    for block, p in zip(iteration.blocks, iteration.points(state), strict=True):
-        y, theta = _begun(block.sides, p.y / state.kappa, p.s, p.v)
+    own = zip(iteration.blocks, iteration.points(state), before.own, strict=True)
+    for block, p, last in own:
+        y, theta = _begun(block.sides, last, p.s, weight * p.v)
         on_y, on_z = block.slope(y, z)
-        solve = block.factorized(EPSILON + block.sides.spread(theta))
+        solve = block.factorized(EPSILON + block.sides.spread(theta), common.rho)
         W = block.W[:, block.support]
         starts.append(y)
         solved.append(solve(W))
@@ -41,7 +71,8 @@ def straightened(iteration: Agents, state: InteriorState) -> tuple[Array, Array]
     weights = Newton(equations.sides, theta_z, theta_z, theta_z, theta_z)
     mu, phi, none = np.zeros(equations.rank), np.zeros(len(equations.fixed)), 0 * theta_z
     zero = np.zeros(iteration.k + 1)
-    K = equations.matrix(S, zero[:-1], zero, weights, Common(z, mu, phi, none, none, 1.0, 1.0))
+    weak = replace(common, s=none, v=none)
+    K = equations.matrix(S, zero[:-1], zero, weights, weak)
     K[np.arange(len(z)), np.arange(len(z))] += EPSILON
     right = equations.right(share, weights, none)
     right -= equations.residual(Common(z, mu, phi, none, none, 0.0, 0.0))
@@ -49,13 +80,13 @@ def straightened(iteration: Agents, state: InteriorState) -> tuple[Array, Array]
     told, xi, pieces = equations.told(dc), dc[equations.xi], []
     for k, (block, y) in enumerate(zip(iteration.blocks, starts, strict=True)):
         moved = y + (rights[k] - solved[k] @ told[block.support])[: block.size]
-        pieces.append((moved + block.flat @ xi[iteration.flat_of[k]])[: block.d])
-    return np.concatenate(pieces), z + dc[equations.z]
+        pieces.append(moved + block.flat @ xi[iteration.flat_of[k]])
+    return Ray(pieces, z + dc[equations.z])
 
 
 def _begun(sides: Sides, d: Array, s: Array, v: Array) -> tuple[Array, Array]:
     """(d, zero where a bound is active; the weights of the sides)."""
-    active = s < v
+    active = (s < v) | (sides.slack(d, 0.0) < 0.0)
     start = outward(d, sides.lower, sides.upper)
     start[sides.at[active]] = 0.0
     return start, np.where(active, STIFF, 0.0)

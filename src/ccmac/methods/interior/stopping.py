@@ -14,13 +14,15 @@ from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.methods.interior import guided
+from ccmac.methods.interior.feasible import contradiction
 from ccmac.methods.interior.iteration import Interior
-from ccmac.methods.interior.rays import straightened
+from ccmac.methods.interior.rays import Ray, largest, straightened
 from ccmac.methods.interior.settling import settled
 from ccmac.methods.interior.state import InteriorState
 
 RAY = 1e3  # kappa over tau beyond which there may be no solution
 AGAIN = 10.0  # how much it must grow before that is looked at again
+RAYS = 3  # directions tried, one from the other
 FAR = 1e300
 CLOSE = 1e-4  # relative gap at which the bounds that are active may be known
 TRIES = 3  # settling steps from an interior point
@@ -111,9 +113,18 @@ class DualityStop(Stopping):
         self, iteration: Interior, state: InteriorState
     ) -> Infeasibility | Recession | None:
         """Proof that there is no solution, if the iterate is one."""
-        prices = iteration.prices(state, state.kappa)
+        prices, told = iteration.prices(state, state.kappa), largest(iteration, state)
         conflict = self.duality.contradiction(prices, iteration.reach)
-        return conflict or self.duality.fall(*straightened(iteration, state))
+        if conflict is not None:
+            return conflict
+        slack, price = told.value.max(axis=0)
+        weight, ray = float(slack / max(price, state.kappa)), Ray.of(iteration, state)
+        for _ in range(RAYS):
+            ray = straightened(iteration, state, ray, weight)
+            fall = self.duality.fall(*ray.point(iteration))
+            if fall is not None:
+                return contradiction(iteration, self.duality) or fall
+        return None
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """The best proof of what the last state shows."""

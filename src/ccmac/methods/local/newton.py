@@ -9,14 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-import scipy.optimize
+import scipy
 
 from ccmac.inputs import Array
 from ccmac.methods.local.inverse import Solve
 
 STEPS = 60
 TOLERANCE = 1e-13
-ARMIJO = 1e-4
+ARMIJO = 1e-4  # share of the fall that a slope promises which a step has to bring
 ALIKE = 1e-12  # values closer than this (relative) do not decide
 
 

@@ -31,7 +31,8 @@ from ccmac.linalg.nystrom import random_signs
 from ccmac.methods.base import Iteration, State, known, rows, vector
 from ccmac.methods.local.inverse import OwnEquations
 from ccmac.methods.local.minimum import Factorized
-from ccmac.methods.newton.subspace import ALIKE, ARMIJO, OnSpan, Span
+from ccmac.methods.local.newton import ARMIJO
+from ccmac.methods.newton.subspace import ALIKE, OnSpan, Span
 from ccmac.realizations.base import Realized
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.inputs import Array
+from ccmac.methods.local.newton import ARMIJO
 from ccmac.workspace.explicit import Explicit
 
 FAINT = 1e-12  # v'S v over |v| |S v| below which it is rounding
@@ -25,7 +26,6 @@ SETTLED = 1e-26  # of |c|^2: a decrement that is rounding
 THIN = 1e-8  # eigenvalues of a block below this share of the largest are left out
 INNER = 1e-3  # of the first decrement: the span is minimised well enough for its next vector
 STEPS = 30
-ARMIJO = 1e-4
 ALIKE = 1e-13
 TRIES = 60  # of one line search
 

@@ -2,7 +2,7 @@
 
 A step moves every (x_i, z) to the minimum of the sum of the quadratic models under all equations:
 each agent eliminates its own variables, the sum of what is left is the KKT system in (z, mu)
-(:mod:`ccmac.methods.summed`), solved by everybody alike. The message that sums it looks ahead: it
+(:mod:`ccmac.methods.system`), solved by everybody alike. The message that sums it looks ahead: it
 carries the system at the end of the step and values along it, so that a step of full length pays
 one averaging. A step that does not descend enough is cut to the best length seen, and the next
 message carries the system there. The first iteration moves the start onto the equations, and all
@@ -21,8 +21,9 @@ from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, known, vector
-from ccmac.methods.newton.subspace import ALIKE, ARMIJO
-from ccmac.methods.summed import Whitened
+from ccmac.methods.local.newton import ARMIJO
+from ccmac.methods.newton.subspace import ALIKE
+from ccmac.methods.system import Whitened
 from ccmac.objectives.hessians import joint_hessian
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced

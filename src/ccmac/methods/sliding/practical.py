@@ -33,9 +33,9 @@ class DoublingState(SlidingState):
     w_sum: Array = vector()
     slope_sum: Array = vector()
     products: Array = rows()
-    lipschitz: float = 0.0
-    radius: float = 0.0
-    target: float = 0.0
+    lipschitz: float
+    radius: float
+    target: float
     terms: float = 0.0
     fresh: bool = False
 

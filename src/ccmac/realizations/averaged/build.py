@@ -19,9 +19,8 @@ from ccmac.realizations.averaged.normalizers import Normalizer
 from ccmac.realizations.averaged.planner import Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
 from ccmac.realizations.averaged.system import AveragedSystem
-from ccmac.realizations.base import Certificates, Interval, Realized
+from ccmac.realizations.base import Certificates, Interval, Realized, resolved
 from ccmac.realizations.objective import ExecutionObjective
-from ccmac.realizations.rests import resolved
 from ccmac.runtime.base import Rider
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides

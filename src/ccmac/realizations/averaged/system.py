@@ -11,6 +11,7 @@ the scaled problem.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,10 +22,9 @@ from ccmac.linalg.chebyshev import Chain, growth
 from ccmac.realizations.averaged.normalizers import Normalizer
 from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.averaging import Pattern
-from ccmac.runtime.base import Rider
+from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from ccmac.workspace.chains import lockstep, lockstep_cost
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.local import LocalEquations
 from ccmac.workspace.shared import SharedEquations
@@ -188,17 +188,6 @@ class AveragedSystem(AffineSystem):
             out_x += projected
             out_x -= self.local_point
 
-    def channel_residuals(self, w: Array) -> list[Array]:
-        """[G_1 w - g_1, G_2 w - g_2]."""
-        projected, price, mean_z, shared = self._channels(w)
-        first, second = np.zeros_like(w), np.zeros_like(w)
-        self._first(price, projected, self.space.x(first), self.space.z(first))
-        if self.consensus:
-            self.space.z(second)[...] = self.space.z(w) - mean_z
-        if not self.shared.empty:
-            self.space.z(second)[...] += shared
-        return [first, second]
-
     @property
     def cost(self) -> Cost:
         """One residual: 2 affine calls, their products, averagings in lockstep."""
@@ -224,3 +213,40 @@ class AveragedSystem(AffineSystem):
     def _own(self) -> Pattern | None:
         """Who has entries in what the normalizer sends, where nothing else does."""
         return self.coupling.own() if self.shared.empty else None
+
+
+def lockstep(runtime: Runtime, chains: Sequence[Chain], own: Pattern | None = None) -> list[Array]:
+    """Run chains together: generators that yield a contribution and receive its mean.
+
+    Rounds are those of the longest, bytes are those of all.
+    ``own``: who has entries in a contribution, where there is one chain.
+    """
+    results: list[Array] = [np.zeros(0)] * len(chains)
+    pending: dict[int, Array] = {}
+
+    def advance(k: int, mean: Array | None) -> None:
+        try:
+            pending[k] = chains[k].send(mean)  # type: ignore[arg-type]
+        except StopIteration as stop:
+            pending.pop(k, None)
+            results[k] = stop.value
+
+    for k in range(len(chains)):
+        advance(k, None)
+    while pending:
+        order = list(pending)
+        means = runtime.combine([pending[k] for k in order], own if len(chains) == 1 else None)
+        for k, mean in zip(order, means, strict=True):
+            advance(k, mean)
+    return results
+
+
+def lockstep_cost(
+    runtime: Runtime, chains: Sequence[tuple[int, int]], own: Pattern | None = None
+) -> Cost:
+    """Static communication cost of chains given as (averagings, width)."""
+    cost = Cost()
+    for step in range(max((steps for steps, _ in chains), default=0)):
+        width = sum(w for steps, w in chains if step < steps)
+        cost = cost + runtime.average_cost(width, own=own if len(chains) == 1 else None)
+    return cost

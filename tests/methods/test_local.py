@@ -1,0 +1,281 @@
+"""Minimisers of one agent at given prices, against dense KKT systems and closed forms."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ccmac import Agent, Network, Problem
+from ccmac.inputs import Array
+from ccmac.methods.local import minimum
+from ccmac.methods.local.inverse import (
+    LEAST_SHARE,
+    LocalInverses,
+    constrained_inverse,
+    curvature_shift,
+    plus_diagonal,
+)
+from ccmac.methods.local.newton import Smooth
+from ccmac.objectives import (
+    Custom,
+    Huber,
+    LeastSquares,
+    Logistic,
+    Quadratic,
+    Separable,
+    SquaredDistance,
+)
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+
+D, Q = 3, 2
+
+
+def kkt(H: Array, g: Array, E: Array, r: Array) -> Array:
+    """argmin u'Hu/2 - g'u with E u = r."""
+    whole = np.block([[H, E.T], [E, np.zeros((len(E), len(E)))]])
+    return np.linalg.solve(whole, np.concatenate([g, r]))[: len(g)]
+
+
+def work_of(agents: list[Agent], q: int = Q) -> Workspace:
+    return Workspace(Problem(agents, q=q), InProcess(Network.complete(len(agents))))
+
+
+def posed(seed: int = 0) -> tuple[Workspace, list[Any]]:
+    """Two agents with mixed Hessians; the first has rows of C and D, the second none."""
+    random, agents, parts = np.random.default_rng(seed), [], []
+    for k in range(2):
+        factor = random.standard_normal((D + Q, D + Q))
+        H, g = factor.T @ factor + np.eye(D + Q), random.standard_normal(D + Q)
+        C, c = random.standard_normal((1, D)), random.standard_normal(1)
+        R, e = random.standard_normal((1, Q)), random.standard_normal(1)
+        more = {} if k else {"C": C, "c": c, "D": R, "e": e}
+        agents.append(Agent(Quadratic(H, g), A=random.standard_normal((1, D)), b=[0.0], **more))
+        E = np.zeros((2, D + Q))
+        E[0, :D], E[1, D:] = C, R
+        parts.append((H, g, E[: 0 if k else 2], np.concatenate([c, e])[: 0 if k else 2]))
+    return work_of(agents), parts
+
+
+def test_quadratics_under_their_own_equations() -> None:
+    work, parts = posed()
+    found, h = LocalInverses(work), np.random.default_rng(1).standard_normal(2 * (D + Q))
+    before = work.ledger.of("solve")["argmins"]
+    u, t = found.minimisers(h), found.apply(h)
+    assert work.ledger.of("solve")["argmins"] - before == 2
+    assert not found.shifted
+    for k, (H, g, E, r) in enumerate(parts):
+        mine = work.space.read(h, k)
+        assert work.space.read(u, k) == pytest.approx(kkt(H, g - mine, E, r))
+        assert work.space.read(t, k) == pytest.approx(kkt(H, mine, E, 0 * r))
+    assert constrained_inverse(np.asarray, np.zeros((0, 3)))(np.ones(3)).tolist() == [1.0] * 3
+
+
+def test_multiples_of_the_identity_need_no_factorization() -> None:
+    """(linear - h) / weight, the curvature in z shared by all: 0 and 6 become 3 each."""
+    fs = [
+        Separable(SquaredDistance(2.0, [1.0, 2.0, 3.0]), None),
+        Separable(SquaredDistance(4.0), SquaredDistance(6.0, [1.0, -1.0])),
+    ]
+    work = work_of([Agent(f, A=np.ones((1, D)), b=[0.0]) for f in fs])
+    found = LocalInverses(work)
+    assert found._plain is not None
+    assert found.shifted
+    h = np.arange(1.0, 11.0)
+    u, t = found.minimisers(h), found.apply(h)
+    space = work.space
+    expected = [
+        np.concatenate([(2 * np.array([1.0, 2.0, 3.0]) - space.x_of(h, 0)) / 2,
+                        -space.z(h)[0] / 3]),
+        np.concatenate([-space.x_of(h, 1) / 4, (6 * np.array([1.0, -1.0]) - space.z(h)[1]) / 3]),
+    ]  # fmt: skip
+    for k in range(2):
+        assert space.read(u, k) == pytest.approx(expected[k])
+    assert space.x_of(t, 1) == pytest.approx(space.x_of(h, 1) / 4)
+    assert space.z(t) == pytest.approx(space.z(h) / 3)
+    # The same through factorizations, where an agent has an equation of its own.
+    own = [
+        Agent(f, A=np.ones((1, D)), b=[0.0], C=np.eye(D)[:1], c=[k + 1.0])
+        for k, f in enumerate(fs)
+    ]  # fmt: skip
+    work = work_of(own)
+    found = LocalInverses(work)
+    assert found._plain is None
+    u = found.minimisers(h)
+    for k in range(2):
+        assert work.space.read(u, k) == pytest.approx([k + 1.0, *expected[k][1:]])
+
+
+def test_curvature_is_shared_where_some_have_hardly_any() -> None:
+    def table(h: list[float], separable: bool = True) -> Any:
+        return Fake(mu_z=np.array(h), separable=separable)
+
+    assert curvature_shift(table([0.0, 6.0])).tolist() == [3.0, -3.0]
+    share = LEAST_SHARE / (2 - LEAST_SHARE)  # h / mean = LEAST_SHARE
+    assert not curvature_shift(table([1.01 * share, 1.0])).any()
+    assert curvature_shift(table([0.99 * share, 1.0])).any()
+    assert not curvature_shift(table([0.0, 6.0], separable=False)).any()
+    assert curvature_shift(table([0.0, math.inf])).tolist() == [0.0, 0.0]
+
+
+def test_a_diagonal_is_added() -> None:
+    H = np.array([[2.0, 1.0], [1.0, 3.0]])
+    for given in (H, sp.csr_array(H)):
+        assert plus_diagonal(given, np.zeros(2)) is given
+        total = plus_diagonal(given, np.array([0.0, 5.0]))
+        dense = total.toarray() if sp.issparse(total) else total
+        assert dense.tolist() == [[2.0, 1.0], [1.0, 8.0]]
+        assert sp.issparse(total) == sp.issparse(given)
+
+
+# -- other smooth functions ------------------------------------------------------------------------
+def bent(seed: int = 0) -> Any:
+    """A logistic loss and half a square."""
+    return loss(seed) + SquaredDistance(0.5)
+
+
+def loss(seed: int = 0) -> Logistic:
+    random = np.random.default_rng(seed)
+    return Logistic(random.standard_normal((12, D)), np.sign(random.standard_normal(12)))
+
+
+def both(g: Any) -> Custom:
+    """g(x) as a function that has no Hessian to tell."""
+    return Custom(
+        value=lambda x, z: g.value_at(x) + 0.5 * float(z @ z),
+        gradient=lambda x, z: (g.gradient_at(x), z),
+        smoothness=10.0, strong_convexity=0.1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("hessian", [True, False])
+def test_a_minimiser_meets_equations_and_has_no_slope_along_them(hessian: bool) -> None:
+    E = np.linalg.qr(np.random.default_rng(3).standard_normal((D, 1)))[0].T
+    point, h, shift = np.array([0.5, -1.0, 2.0]), np.array([1.0, -2.0, 0.5]), np.full(D, 0.7)
+    g: Any = loss() if hessian else minimum._Joined(both(loss()), D)
+    found = minimum.Descent(g, shift, E, point)
+    u, count = found.minimise(h, np.full(D, 5.0))
+    assert E @ u == pytest.approx(E @ point)
+    slope = loss().gradient_at(u) + 0.7 * u + h
+    tangent = slope - E.T @ (E @ slope)
+    assert np.linalg.norm(tangent) <= (1e-11 if hessian else 1e-6)
+    assert found.tangent(slope) == pytest.approx(tangent)
+    value = loss().value_at(u) + 0.35 * float(u @ u) + float(h @ u)
+    assert found.value(u, h) == pytest.approx(value)
+    if hessian:
+        assert count % 3 == 1
+        assert 4 <= count <= 31
+        again, few = found.newton(h, u)
+        assert few <= 4
+        assert again == pytest.approx(u)
+    nearest = found.feasible(np.full(D, 5.0))
+    assert nearest == pytest.approx(5.0 + E.T[:, 0] * (E @ (point - 5.0)))
+
+
+class Valley(Smooth):
+    """f = sqrt(1 + u^2): a Newton step from |u| > 1 goes to -u^3, uphill."""
+
+    def __init__(self) -> None:
+        self.E, self.point = np.zeros((0, 1)), np.zeros(1)
+
+    def value(self, u: Array, linear: Array) -> float:
+        return math.sqrt(1 + float(u[0]) ** 2) + float(linear @ u)
+
+    def gradient(self, u: Array, linear: Array) -> Array:
+        return np.asarray(u / math.sqrt(1 + float(u[0]) ** 2) + linear)
+
+    def inverse(self, u: Array) -> Any:
+        return lambda v: v * (1 + float(u[0]) ** 2) ** 1.5
+
+
+def test_newton_steps_are_halved_until_they_descend() -> None:
+    valley, none = Valley(), np.zeros(1)
+    u, _ = valley.newton(none, np.array([3.0]))
+    assert abs(u[0]) <= 1e-6
+    start = np.array([3.0])
+    slope = valley.gradient(start, none)
+    step = -valley.inverse(start)(slope)  # to -27
+    assert start + step == pytest.approx([-27.0])
+    moved, ahead = valley._descend(start, slope, step, none)
+    assert moved == pytest.approx(start + step / 8)  # -27, -12 and -4.5 lie higher
+    assert ahead == pytest.approx(valley.gradient(moved, none))
+    with pytest.raises(TypeError, match="Hessian"):
+        Smooth.inverse(valley, none)
+
+
+def test_the_cheapest_exact_way() -> None:
+    none, E = np.zeros((0, D)), np.eye(D)[:1]
+    for g, rows, kind in (
+        (SquaredDistance(2.0), none, minimum.Factorized),
+        (SquaredDistance(2.0), E, minimum.Factorized),
+        (Huber(np.eye(D), np.zeros(D), 1.0), none, minimum.Descent),
+        (bent(), none, minimum.Descent),
+    ):
+        assert type(minimum.minimiser(g, np.zeros(D), rows, np.zeros(D))) is kind
+    quadratic = minimum.Factorized(
+        LeastSquares(np.diag([1.0, 2.0, 3.0]), np.ones(D)), np.full(D, 2.0), E, np.full(D, 7.0)
+    )
+    h = np.array([1.0, 2.0, 3.0])
+    u, count = quadratic.minimise(h, np.zeros(D))
+    assert count == 0
+    H = np.diag([1.0, 4.0, 9.0]) + 2 * np.eye(D)
+    assert u == pytest.approx(kkt(H, np.array([1.0, 2.0, 3.0]) - h, E, np.array([7.0])))
+
+
+def test_parts_that_may_be_minimised_apart() -> None:
+    x, z = SquaredDistance(1.0), SquaredDistance(2.0)
+    assert minimum.pieces(Separable(x, z), 3, 2) == [(slice(0, 3), x), (slice(3, 5), z)]
+    assert [where for where, _ in minimum.pieces(Separable(x, None), 3, 0)] == [slice(0, 3)]
+    [_, (where, nothing)] = minimum.pieces(Separable(x, None), 3, 2)
+    assert (where, nothing.value_at(np.ones(2))) == (slice(3, 5), 0.0)
+    joint = Quadratic(np.eye(5), np.zeros(5))
+    assert minimum.pieces(joint, 3, 2) == [(slice(0, 5), joint)]
+    [(where, joined)] = minimum.pieces(both(bent()), 3, 2)
+    v = np.arange(5.0)
+    assert where == slice(0, 5)
+    assert joined.value_at(v) == pytest.approx(bent().value_at(v[:3]) + 12.5)
+    assert joined.gradient_at(v) == pytest.approx([*bent().gradient_at(v[:3]), 3.0, 4.0])
+
+
+def test_minimisers_of_all_agents_and_their_values() -> None:
+    """Logistic in x, nothing and 6 z^2/2 in z: each is given 3."""
+    fs = [Separable(bent(), None), Separable(bent(1), SquaredDistance(6.0, [1.0, 0.0]))]
+    agents = [
+        Agent(f, A=np.ones((1, D)), b=[0.0], D=[[1.0, 1.0]], e=[2.0]) for f in fs
+    ]  # fmt: skip
+    work = work_of(agents)
+    found, space = minimum.LocalMinimisers(work), work.space
+    assert (found.shifted, found.shift.tolist()) == (True, [3.0, -3.0])
+    h = np.random.default_rng(0).standard_normal(space.z_end)
+    u, spent = found.minimise(h, space.zeros())
+    assert work.ledger.of("solve")["argmins"] == 1
+    assert (spent > 0).all()
+    values = found.values(h, u)
+    for k, f in enumerate(fs):
+        x, z = space.x_of(u, k), space.z(u)[k]
+        mine = space.read(h, k)
+        assert np.linalg.norm(bent(k).gradient_at(x) + mine[:D]) <= 1e-11
+        assert z == pytest.approx(
+            kkt(
+                3 * np.eye(2), k * np.array([6.0, 0.0]) - mine[D:], np.ones((1, 2)), np.array([2.0])
+            )
+        )
+        shift = 0.5 * (3.0 - 6.0 * k) * float(z @ z)
+        assert values[k, 0] == pytest.approx(f.value(x, z) + shift + mine @ np.append(x, z))
+
+
+def test_who_needs_no_factorization_in_every_step() -> None:
+    plain, curved = SquaredDistance(1.0), bent()
+    for on_x, on_z, cheap in ((plain, plain, True), (curved, plain, False), (plain, None, True)):
+        agents = [Agent(Separable(on_x, on_z), A=np.ones((1, D)), b=[0.0]) for _ in range(2)]
+        assert minimum.without_factorizations(work_of(agents)) is cheap
+    mixed = [
+        Agent(Separable(plain, plain), A=np.ones((1, D)), b=[0.0]),
+        Agent(both(bent()), A=np.ones((1, D)), b=[0.0]),
+    ]
+    assert not minimum.without_factorizations(work_of(mixed))

@@ -1,0 +1,97 @@
+"""What proximal steps claim of F: subgradients with their slack, and the balance of the steps."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.methods import CrossSliding
+from ccmac.methods.base import Request
+from ccmac.methods.convex import FACTOR, SPREAD, adapted_weight, next_adaptation
+from ccmac.methods.sliding.parts import GRID, _crossing
+from ccmac.methods.sliding.proximal import ProximalPrimalDual
+from ccmac.methods.start import starting_point
+from ccmac.objectives import L1, Logistic, Separable, SquaredDistance
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+
+
+def begun(kind: str) -> tuple[ProximalPrimalDual, Any, Workspace]:
+    """Two agents, x in three and z in two dimensions, one coupled row."""
+    random, agents = np.random.default_rng(0), []
+    for _ in range(2):
+        loss = Logistic(random.standard_normal((8, 3)), np.sign(random.standard_normal(8)))
+        on_x = L1(0.3) + SquaredDistance(0.5, [1.0, -1.0, 2.0]) if kind == "simple" else loss
+        on_x = loss + L1(0.05) if kind == "both" else on_x
+        row = {"A": random.standard_normal((1, 3)), "B": random.standard_normal((1, 2))}
+        agents.append(ccmac.Agent(Separable(on_x, L1(0.1)), b=[1.0], **row))
+    work = Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.complete(2)))
+    with work.ledger.phase("setup"):
+        x, z = starting_point(work, None)
+        found = CrossSliding().prepare(work, Request(1e-6, x, z))
+    iteration = found.iteration
+    assert isinstance(iteration, ProximalPrimalDual)
+    return iteration, iteration.start(x, z), work
+
+
+@pytest.mark.parametrize("kind", ["simple", "smooth", "both"])
+@pytest.mark.parametrize("anchored", [True, False])
+def test_slopes_are_subgradients_up_to_their_slack(kind: str, anchored: bool) -> None:
+    """F(u) >= F(w) + <slope, u - w> - slack for every u, of last points and of averages."""
+    iteration, state, work = begun(kind)
+    iteration.anchored = anchored
+    assert (iteration.parts.smooth is None) == (kind == "simple")
+    objective, random = iteration.realized.objective, np.random.default_rng(1)
+    assert abs(math.log(iteration.weight)) > 0.1  # a weight of one would hide its place
+
+    def F(u: Any) -> float:
+        return float(objective.values(u).sum())
+
+    seen, before = set(), list[Any]()
+    for _ in range(12):
+        state = iteration.step(state)
+        before = [*before, (state.w.copy(), state.slope.copy(), state.slack)][-state.inner :]
+        for name, (w, slope, slack) in iteration.candidates(state).items():
+            seen.add(name)
+            work.runtime.average(np.zeros((2, 1)))  # what rides is told now
+            room = slack()
+            assert room >= 0
+            if name == "average":
+                points, slopes, slacks = (np.array(part) for part in zip(*before, strict=True))
+                assert w == pytest.approx(points.mean(axis=0))
+                assert slope == pytest.approx(slopes.mean(axis=0))
+                products = np.sum(points * slopes, axis=1) + slacks
+                assert room == pytest.approx(max(products.mean() - slope @ w, 0.0), abs=1e-12)
+            for size in (1e-3, 1.0, 10.0):
+                u = w + size * random.standard_normal(w.shape)
+                assert F(u) >= F(w) + float(slope @ (u - w)) - room - 1e-12 * (1 + abs(F(u)))
+    assert seen == {"last", "average"}
+
+
+def test_primal_and_dual_steps_are_balanced() -> None:
+    def space(dual: float, primal: float) -> Any:
+        return Fake(norms=lambda p, w: (dual, primal))
+
+    none = np.zeros(1)
+    assert adapted_weight(space(8.0, 6.0), 4.0, 1.0, none, none) == pytest.approx(
+        math.sqrt(4.0 * FACTOR * 8 / 6)
+    )
+    for dual, primal in ((0.0, 1.0), (1.0, 0.0), (math.inf, 1.0), (1.0, math.inf)):
+        assert adapted_weight(space(dual, primal), 4.0, 1.0, none, none) == 4.0
+    assert adapted_weight(space(1e9, 1.0), 4.0, 2.0, none, none) == 2.0 * SPREAD
+    assert adapted_weight(space(1e-9, 1.0), 4.0, 2.0, none, none) == 2.0 / SPREAD
+    assert [next_adaptation(k) for k in (4, 6, 9)] == [6, 9, 14]
+
+
+def test_where_a_decreasing_function_passes_a_level() -> None:
+    falling = 10.0 - np.arange(len(GRID), dtype=float)
+    assert _crossing(falling, 7.0) == pytest.approx(GRID[3])
+    assert _crossing(falling, 6.5) == pytest.approx(math.sqrt(GRID[3] * GRID[4]))
+    assert _crossing(falling, 11.0) == GRID[0]
+    assert _crossing(falling, -100.0) == GRID[-1]
+    assert _crossing(np.full(len(GRID), 5.0), 5.0) == GRID[-1]
