@@ -11,7 +11,7 @@ import ccmac
 from ccmac.certificates.bounded import Bounded, outward, pushed
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives import L1, Box, Quadratic
-from interior.test_interior import prepared
+from methods.interior.test_interior import prepared
 
 H = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 1.0]])
 G = np.array([1.0, -2.0, 3.0])
