@@ -10,8 +10,8 @@ import pytest
 from ccmac.certificates.inside import inner_bound, told
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import EPS
-from ccmac.workspace.own import SOLVES
-from ccmac.workspace.reduced import Kernel
+from ccmac.workspace.declared import SOLVES
+from ccmac.workspace.local import Kernel
 from ccmac.workspace.summed import LocalModel
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.extremes import diagonal_matrix
+from ccmac.linalg.symmetric import diagonal_matrix
 from ccmac.objectives.base import Objective
 from ccmac.objectives.concomitant import ConcomitantHuber
 from ccmac.objectives.custom import Custom

@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, as_array, labels, nonnegative, positive, real_vector
-from ccmac.linalg.extremes import diagonal_matrix, gram_extremes
+from ccmac.linalg.symmetric import diagonal_matrix, gram_extremes
 from ccmac.objectives.function import Step
 from ccmac.objectives.linear import Linear, row_norms_squared
 from ccmac.objectives.piecewise import Pieces

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.inputs import Array
-from ccmac.linalg.factor import factorized
+from ccmac.linalg.symmetric import factorized
 from ccmac.methods.local.inverse import (
     OwnEquations,
     Solve,
