@@ -119,6 +119,8 @@ class Checkpoints:
             more = f" and {len(found) - 4} more" if len(found) > 4 else ""
             verb = "differs" if len(found) == 1 else "differ"
             self.refuse(f"{', '.join(found[:4])}{more} {verb} from the stored run's")
+        if (manifest.get("problem"), manifest.get("version")) != (self._problem, __version__):
+            self.refuse("is damaged: its problem and version are not those it was saved with")
         try:
             self.planned, self.target = (float(v) for v in manifest["planned"])
             self.path = [str(step) for step in manifest["path"]]
