@@ -23,7 +23,7 @@ from ccmac.objectives import Box, Quadratic
 from ccmac.realizations.base import Images
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
-from interior.test_interior import prepared
+from methods.interior.test_interior import prepared
 
 COARSE = 2.0**-5
 INF = math.inf
