@@ -50,7 +50,7 @@ FIRST ?= 0
 LAST ?= 300
 
 interior: $(VENV)/.installed-test
-	PYTHONPATH=tests $(BIN)/python tests/interior/sweep.py $(FIRST) $(LAST)
+	PYTHONPATH=tests $(BIN)/python tests/methods/interior/sweep.py $(FIRST) $(LAST)
 
 # Damaged files and command lines in workers with limits: make fuzz COUNT=10000 SEED=0
 fuzz: COUNT = 10000

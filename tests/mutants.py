@@ -34,7 +34,7 @@ from mutation import HITS, KEYS, PACKAGE, ROOT, Loader, Mutant, change, living, 
 
 DEFAULT = ("certificates", "linalg", "workspace/reduced.py", "methods")
 AREAS = (
-    "certificates", "linalg", "workspace", "limits", "interior", "methods", "realizations",
+    "certificates", "linalg", "workspace", "limits", "methods", "realizations",
     "angles", "adversarial", "pins", "vfl", "objectives", "power", "storage", "test_prepared.py",
 )  # fmt: skip
 LIMIT = 20.0  # CPU seconds beside three times what the tests need: longer counts as noticed

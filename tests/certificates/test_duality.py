@@ -25,6 +25,17 @@ def test_words_name_what_takes_part(kind: str) -> None:
         assert (text in said) == (other == kind), said
 
 
+def test_words_are_for_what_weighs_a_millionth_of_the_most() -> None:
+    for largest in range(4):
+        for share, named in ((0.9e-6, 1), (1.1e-6, 5)):
+            sizes = [5.0 if k == largest else 5.0 * share for k in range(5)]
+            coupled, shared, on_z, C, bounds = sizes
+            said = _words(coupled, shared, on_z, np.array([[0.0, bounds], [C, 0.0]]))
+            texts = [text.replace(" 0 ", " 0").replace(" 1 ", " 1") for text in NAMED.values()]
+            assert sum(text in said for text in texts) == named
+    assert _words(0.0, 0.0, 0.0, np.zeros((2, 2))).startswith("infeasible:  cannot hold")
+
+
 def test_many_agents_are_not_all_named() -> None:
     for count, end in (6, "4, 5 cannot"), (7, "4, 5, ... cannot"):
         weights = np.column_stack([np.zeros(count), np.ones(count)])

@@ -326,10 +326,16 @@ def test_small_contradictions_are_proved_or_doubted_or_rounding(
 
 
 @pytest.mark.parametrize(
-    ("level", "word"), [(2.0**-10, "infeasible"), (2.0**-38, "infeasible"), (0.0, "optimal")]
+    ("level", "words"),
+    [
+        (2.0**-10, {"infeasible"}),
+        (2.0**-22, {"infeasible"}),
+        (2.0**-38, {"infeasible", "converged"}),  # the price's own rounding decides
+        (0.0, {"optimal"}),
+    ],
 )
 def test_nearly_dependent_local_rows_hide_no_contradiction_of_shared_ones(
-    level: float, word: str
+    level: float, words: set[str]
 ) -> None:
     C, x = np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-36]]), np.ones(2)
     f = Quadratic(np.eye(4), np.zeros(4))
@@ -338,8 +344,8 @@ def test_nearly_dependent_local_rows_hide_no_contradiction_of_shared_ones(
         for k in range(2)
     ]
     result = ccmac.solve(Problem(agents), "path", tol=1e-3)
-    assert result.status == word
-    assert (result.infeasibility is not None) == (word == "infeasible")
+    assert result.status in words
+    assert (result.infeasibility is not None) == (result.status == "infeasible")
 
 
 def test_at_most_six_agents_are_named() -> None:

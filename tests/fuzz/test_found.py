@@ -306,3 +306,39 @@ def test_a_step_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch, method
     assert any("within iteration 6" in text for text in ended.warnings)
     assert ended.ledger.as_dict()["solve"] == whole.ledger.as_dict()["solve"]
     assert all(np.array_equal(a, b) for a, b in zip(ended.x, whole.x, strict=True))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("data", "path", "a", "QZ"),
+        ("data", "QZ"),
+        ("solve", "--QZ"),
+        ("solve", "QZ"),
+        ("suite", "status", "/tmp/QZ"),
+        ("agent", "QZ/me.toml"),
+        ("solve", "x", "--set=QZ"),
+    ],
+)
+@pytest.mark.parametrize("letters", ["Qz ", "Q\tz", "Qz/ "])
+def test_long_words_with_blanks_are_not_repeated(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], letters: str
+) -> None:
+    long = letters * 100
+    line = refused(capsys, *(word.replace("QZ", long) for word in words))
+    assert line.count("Q") <= 160 // 3
+
+
+def test_a_checkpoint_of_another_version_is_refused_before_anything_is_written(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The version stands twice in it: beside what the run depends on, and in it."""
+    folder = made.copy("checkpoint", tmp_path)
+    content = json.loads((folder / "checkpoint.json").read_text())
+    content["manifest"]["version"] = "0.0.1"
+    (folder / "checkpoint.json").write_text(signed(json.dumps(content)))
+    before = {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.iterdir()}
+    words = ("--network", "ring", "--method", "cross-apapc", "--checkpoint", folder)
+    assert "damaged" in refused(capsys, "solve", made.root / "dispatch", *words)
+    after = {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.iterdir()}
+    assert before == after

@@ -21,6 +21,7 @@ PLACES = frozenset(
     (errno.EACCES, errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
      errno.ENOENT, errno.ENOTDIR, errno.EPERM, errno.EROFS)
 )  # fmt: skip
+SHOWN = 80
 # What a message repeats of what somebody sent to do harm, and how much of it is left.
 LONG = ((r"[^\s/]{100,}", 80), (r"\S{200,}", 160), (r".{500,}", 500))
 
@@ -53,17 +54,17 @@ def _told_of(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _ended()
     except CcmacError as error:
-        return _told(str(error), error.exit_code)
+        return _told(_abridged(str(error), arguments), error.exit_code)
     except MemoryError:
         return _told("out of memory: take a larger machine, or more processes with MPI", 1)
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _files(error)
+        return _files(error, arguments)
     except Exception as error:
         # Usage errors come from typer's own copy of click or from click itself, by its version.
         if hasattr(error, "format_message"):
-            return _usage(error)
+            return _usage(error, arguments)
         if interrupted(error):
             return _ended()
         raise
@@ -92,23 +93,35 @@ def _command(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _files(error: OSError) -> int:
+def _files(error: OSError, arguments: Sequence[str]) -> int:
     """A file or folder that the system refuses; a fault of the disk is no fault of the input."""
     what = "a file" if error.filename is None else str(error.filename)
     reason = error.strerror or type(error).__name__
-    return _told(
-        f"{what}: {reason}; choose another place", BAD_INPUT if error.errno in PLACES else 1
-    )
+    message = _abridged(f"{what}: {reason}; choose another place", arguments)
+    return _told(message, BAD_INPUT if error.errno in PLACES else 1)
 
 
-def _usage(error: Any) -> int:
+def _usage(error: Any, arguments: Sequence[str]) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())
         return BAD_INPUT
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ccmac"
-    message = error.format_message().rstrip(".")
+    message = _abridged(error.format_message().rstrip("."), arguments)
     return _told(f"{message}; see: {command} --help", BAD_INPUT)
+
+
+def _abridged(message: str, arguments: Sequence[str]) -> str:
+    """Without the middle of long arguments, which blanks hide from :data:`LONG`."""
+    if max(map(len, arguments), default=0) > SHOWN:
+        from ccmac.texts import cut
+
+        for given in arguments:
+            value = given.partition("=")[2]
+            for said in (given, value, repr(given)[1:-1], repr(value)[1:-1], *given.split("/")):
+                most = 2 * SHOWN if "/" in said else SHOWN
+                message = message.replace(said, cut(said, most)) if len(said) > most else message
+    return message
 
 
 def _told(message: str, code: int) -> int:

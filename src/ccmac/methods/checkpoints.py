@@ -119,6 +119,8 @@ class Checkpoints:
             more = f" and {len(found) - 4} more" if len(found) > 4 else ""
             verb = "differs" if len(found) == 1 else "differ"
             self.refuse(f"{', '.join(found[:4])}{more} {verb} from the stored run's")
+        if (manifest.get("problem"), manifest.get("version")) != (self._problem, __version__):
+            self.refuse("is damaged: its problem and version are not those it was saved with")
         try:
             self.planned, self.target = (float(v) for v in manifest["planned"])
             self.path = [str(step) for step in manifest["path"]]
@@ -266,8 +268,7 @@ class Checkpoints:
         return fields | {k: _number(k, v, scalars[k]) for k, v in state.numbers().items()}
 
     def _pieces(self, found: store.Checkpoint, name: str, like: Array) -> list[Array]:
-        pieces = found.agents[name]
-        if len(pieces) != self.iteration.space.count:
+        if len(pieces := found.agents[name]) != self.iteration.space.count:
             raise ValueError(f"{name} is there for {len(pieces)} agents")
         for piece in pieces:
             if piece.dtype.kind != like.dtype.kind:

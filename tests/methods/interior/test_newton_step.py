@@ -11,8 +11,8 @@ from ccmac.methods.interior.elimination import Lack
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.state import InteriorState
 from ccmac.objectives import L1, Box, Hinge, Quadratic
-from interior.problems import make
-from interior.test_interior import prepared
+from methods.interior.problems import make
+from methods.interior.test_interior import prepared
 
 INF = np.inf
 

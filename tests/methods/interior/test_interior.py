@@ -25,7 +25,7 @@ from ccmac.objectives import L1, Box, ElasticNet, Hinge, MaxAffine, Quadratic, S
 from ccmac.results import Solution
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
-from interior.problems import Made, make, reference, violation
+from methods.interior.problems import Made, make, reference, violation
 
 SEEDS = st.integers(0, 10**6)
 EXPECTED = {"solvable": "optimal", "infeasible": "infeasible", "unbounded": "unbounded"}

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 
 import ccmac
-from interior.problems import make, violation
+from methods.interior.problems import make, violation
 
 EXPECTED = {"solvable": "optimal", "infeasible": "infeasible", "unbounded": "unbounded"}
 

@@ -1,4 +1,4 @@
-"""Hinge losses with a matrix and maxima: ``python tests/interior/kinks.py --count 20``.
+"""Hinge losses with a matrix and maxima: ``python tests/methods/interior/kinks.py --count 20``.
 
 Random problems of 50 unknowns (9 agents with 5 each, 5 shared), three coupled rows; solved to a
 relative gap of 1e-6 and compared with Clarabel. Prints the averagings of all phases; exit code 1
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from adversarial.direct import averagings
-from interior.problems import reference, violation
-from interior.test_interior import kinked, solve
+from methods.interior.problems import reference, violation
+from methods.interior.test_interior import kinked, solve
 
 MOST, TOL, FEASIBLE = 120, 1e-6, 1e-7
 
