@@ -1,113 +1,174 @@
-"""An agent's share of what prices prove, number by number."""
+"""An agent's share of what prices prove, number by number, with numbers of both signs."""
 
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace as Fake
+from typing import Any
 
 import numpy as np
 import pytest
 
-import ccmac
+from ccmac.certificates import bounded
 from ccmac.certificates.bounded import Bounded, outward, pushed
+from ccmac.inputs import Array
+from ccmac.linalg.extended import EPS_LONG
+from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import EPS
-from ccmac.objectives import L1, Box, Quadratic
-from methods.interior.test_interior import prepared
+from ccmac.objectives.polyhedral import Polyhedral
 
-H = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 1.0]])
-G = np.array([1.0, -2.0, 3.0])
-A, B, C = np.array([[1.0, 2.0]]), np.array([[3.0]]), np.array([[3.0, -4.0]])
+SEEDS = range(6)
+D, Q, M, P = 3, 2, 2, 2
 INF = math.inf
+ROOM, ROOM_LONG, COARSE = 2.0**-7, 2.0**-5, 2.0**-6
 
 
-@pytest.fixture(scope="module")
-def agent() -> Bounded:
-    """f(u) = u'Hu/2 - G'u + |u|_1 / 2 with 2 <= x_1, x_2 <= 5; A x + B z = 7, C x = 10."""
-    bounds = Box(np.array([2.0, -INF, -INF]), np.array([INF, 5.0, INF]))
-    blocks = {"A": A, "B": B, "b": np.array([7.0]), "C": C, "c": np.array([10.0])}
-    agents = [ccmac.Agent(Quadratic(H, G) + L1(0.5) + bounds, **blocks) for _ in range(2)]
-    return prepared(ccmac.Problem(agents))[1].duality.agents[0]
+def drawn(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Bounded, Any]:
+    """x in R^3 partly bounded, z in R^2, two terms of four and three rows; rounding is coarse.
+
+    Terms are made up: their multipliers are halved, and lean by their sum.
+    """
+    random = np.random.default_rng(seed)
+    draw = random.standard_normal
+    terms = []
+    for k, rows in enumerate((4, 3)):
+        terms.append(
+            Fake(R=draw((rows, D + Q)), h=draw(rows), steady=lambda nu: nu / 2, steepness=1.5 + k,
+                 unsteady=lambda nu, k=k: k * abs(float(nu.sum())), value=lambda v: float(v[0]))
+        )  # fmt: skip
+    lower, upper = np.array([-1.0, -INF, -INF, 0.0, 0.0]), np.array([INF, 2.0, INF, 0.0, 0.0])
+    H = draw((D + Q, D + Q))
+    form: Any = Polyhedral(H + H.T, draw(D + Q), float(draw()), lower, upper, tuple(terms))
+    agent = Fake(objective=Fake(value=lambda x, z: 3 * x[0] - z[1]), b=draw(M), c=5 * draw(P))
+    A, B, C = draw((M, D)), draw((M, Q)), draw((P, D))
+    work: Any = Fake(problem=Fake(agents={7: None, 4: agent}, d={7: 0, 4: D}, m=M))
+    blocks = {"A": [None, A], "B": [None, B], "C": [None, C]}
+    reduced: Any = Fake(**blocks, kernels=[None, Fake(space=row_space(C))])
+    monkeypatch.setattr(bounded, "thinned", lambda block: block)
+    found = Bounded(work, reduced, 1, form)
+    width = D + Q + (M + D) + P + (4 + 3) + 8
+    assert (found.room, found.room_long) == (width * EPS, width * EPS_LONG)
+    found.room, found.room_long = ROOM, ROOM_LONG
+    monkeypatch.setattr(bounded, "EPS", COARSE)
+    known = Fake(
+        A=A, B=B, C=C, b=agent.b, c=agent.c, form=form, draw=draw, terms=terms,
+        objective=agent.objective, unit=1 / np.linalg.norm(C, axis=1),
+    )  # fmt: skip
+    return found, known
+
+
+def ends(r: Array, form: Any) -> tuple[Array, Any]:
+    """(the bound that each entry is pushed to, whether there is one)."""
+    low, high = form.lower[:D], form.upper[:D]
+    found = np.array([low[j] if r[j] > 0 else high[j] for j in range(D)])
+    return found, np.isfinite(found)
 
 
 def test_what_a_bound_holds() -> None:
-    r, low, high = np.array([1.0, -1.0, 1.0, -1.0, 0.0]), np.full(5, -INF), np.full(5, INF)
-    low[0], high[1] = 2.0, 3.0
+    r = np.array([1.0, -1.0, 1.0, -1.0, 0.0, 0.0, 0.0])
+    low, high = np.full(7, -INF), np.full(7, INF)
+    low[0], high[1], low[5], high[6] = 2.0, 3.0, 4.0, 5.0
     bound, held = pushed(r, low, high)
-    assert bound.tolist() == [2.0, 3.0, 0.0, 0.0, 0.0]
-    assert held.tolist() == [True, True, False, False, True]
-    assert outward(-r, low, high).tolist() == [0.0, 0.0, -1.0, 1.0, 0.0]
+    assert bound.tolist() == [2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert held.tolist() == [True, True, False, False, True, True, True]
+    assert outward(-r[:5], low[:5], high[:5]).tolist() == [0.0, 0.0, -1.0, 1.0, 0.0]
+    assert outward(r[:5], low[:5], high[:5]).tolist() == [1.0, -1.0, 1.0, -1.0, 0.0]
 
 
-def test_the_numbers_of_a_fall(agent: Bounded) -> None:
-    x, z = np.array([1.0, -3.0]), np.array([2.0])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_numbers_of_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F(w) - F(v) <= base + r_f (v - w0) of every v that meets bounds and equations."""
+    agent, known = drawn(seed, monkeypatch)
+    A, B, C, form, draw = known.A, known.B, known.C, known.form, known.draw
+    x, z, start, y, k, nu = (draw(s) for s in (D, Q, D + Q, M, P, 7))
+    u = np.append(x, z)
+    found = agent.gap(x, z, start, y, k, nu)
+    slope, sizes = form.H @ u - form.g, np.abs(form.H) @ np.abs(u) + np.abs(form.g)
+    below = size = leaning = 0.0
+    for term, steady in zip(known.terms, (nu[:4] / 2, nu[4:] / 2), strict=True):
+        lean, spread = term.unsteady(steady), np.abs(term.R)
+        slope = slope + term.R.T @ steady
+        sizes = sizes + spread.T @ np.abs(steady)
+        below += steady @ (term.R @ u - term.h)
+        below -= lean * max(spread @ np.abs(start) + np.abs(term.h))
+        leaning += lean * max(spread.sum(axis=1))
+        size += np.abs(steady) @ (spread @ np.abs(u) + np.abs(term.h))
+    r = slope[:D] + A.T @ y + C.T @ k
+    on_z = slope[D:] + B.T @ y
+    sizes[:D] += np.abs(A).T @ np.abs(y) + np.abs(C).T @ np.abs(k)
+    sizes[D:] += np.abs(B).T @ np.abs(y)
+    bound, held = ends(r, form)
+    away = r * (x - np.where(held, bound, start[:D]))
+    bend = u @ form.H @ u / 2 - form.g @ u + form.c
+    value, off, misfit = known.objective.value(x, z), C @ x - known.c, A @ x + B @ z - known.b
+    size += abs(value) + abs(bend) + np.abs(form.g) @ np.abs(u) + abs(form.c)
+    size += np.abs(away).sum() + np.abs(k) @ np.abs(off)
+    size += np.abs(y) @ (np.abs(misfit) + np.abs(known.b))
+    far, near = r[~held], np.linalg.pinv(C) @ off
+    violation = np.abs(known.unit * off) / np.maximum(1.0, np.abs(known.unit * known.c))
+    expected = [
+        away.sum() + value - bend - below - k @ off, value, far @ far,
+        ROOM_LONG * np.linalg.norm(sizes) + COARSE * np.linalg.norm(far) + leaning, ROOM * size,
+        np.linalg.norm(on_z), np.sum((x - start[:D]) ** 2), off @ off, near @ near, k @ off,
+        violation.max(),
+    ]  # fmt: skip
+    assert found.scalars == pytest.approx(expected, rel=1e-10, abs=0.0)
+    assert found.vector == pytest.approx(np.append(misfit, on_z))
+    assert found.slope_x == pytest.approx(slope[:D] - np.where(held, r, 0.0))
+    assert found.slope_z == pytest.approx(slope[D:])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_numbers_of_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K'y = (A'y + C'k, B'y): what pushes to a bound counts, what pushes to none is its defect."""
+    agent, known = drawn(seed, monkeypatch)
+    A, B, C, y, k = known.A, known.B, known.C, known.draw(M), known.draw(P)
+    found = agent.contradiction(y, k)
+    r, on_z = A.T @ y + C.T @ k, B.T @ y
+    bound, held = ends(r, known.form)
+    gain, rest, far = np.where(held, r * bound, 0.0), np.where(held, r, 0.0), r[~held]
+    gain = np.nan_to_num(gain)
+    sizes = np.append(np.abs(A).T @ np.abs(y) + np.abs(C).T @ np.abs(k), np.abs(B).T @ np.abs(y))
+    size = np.abs(gain).sum() + np.abs(known.b) @ np.abs(y) + np.abs(known.c) @ np.abs(k)
+    expected = [
+        gain.sum() - known.b @ y - known.c @ k, far @ far,
+        ROOM_LONG * np.linalg.norm(sizes) + COARSE * np.linalg.norm(far), ROOM * size,
+        np.linalg.norm(on_z), np.linalg.norm(k), np.linalg.norm(rest),
+    ]  # fmt: skip
+    assert found.scalars == pytest.approx(expected, rel=1e-12, abs=0.0)
+    assert found.vector == pytest.approx(on_z)
+    assert found.slope_x == pytest.approx(-rest)
+    assert found.slope_z == pytest.approx(on_z)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_numbers_of_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, known = drawn(seed, monkeypatch)
+    A, B, C, form, x, z = known.A, known.B, known.C, known.form, known.draw(D), known.draw(Q)
     u = np.append(x, z)
     vector, numbers = agent.fall(x, z)
     assert vector == pytest.approx(A @ x + B @ z)
-    size = np.abs(G) @ np.abs(u) + 0.5 * np.abs(u).sum()
+    size = np.abs(form.g) @ np.abs(u)
+    size += sum(t.steepness * np.sum(np.abs(t.R) @ np.abs(u)) for t in known.terms)
     expected = [
-        G @ u - 0.5 * np.abs(u).sum(), np.sum((H @ u) ** 2), (C[0] @ x / 5) ** 2,
-        agent.room * size, x @ x, math.sqrt(14.0), np.linalg.norm(H @ u) / np.linalg.norm(H),
+        form.g @ u - sum((t.R @ u)[0] for t in known.terms), np.sum((form.H @ u) ** 2),
+        np.sum((known.unit * (C @ x)) ** 2), ROOM * size, x @ x, np.linalg.norm(form.g),
+        np.linalg.norm(form.H @ u) / np.linalg.norm(form.H),
     ]  # fmt: skip
-    assert numbers == pytest.approx(expected, rel=1e-12, abs=0.0)
-    assert 8 * EPS < agent.room < 64 * EPS
+    assert numbers == pytest.approx(expected, rel=1e-10, abs=0.0)
 
 
-def test_the_numbers_of_a_contradiction(agent: Bounded) -> None:
-    """K'y = (A'y + C'k, B'y): its first entry is pushed to 2, its second to nothing."""
-    y, k = np.array([2.0]), np.array([1.0])
-    found = agent.contradiction(y, k)
-    r = A[0] * 2 + C[0]  # (5, 0)
-    assert r.tolist() == [5.0, 0.0]
-    assert found.vector == pytest.approx([6.0])
-    assert found.slope_x == pytest.approx([-5.0, 0.0])
-    value, far, noise, room, on_z, local, bounds = found.scalars
-    assert value == pytest.approx(5 * 2 - 7 * 2 - 10 * 1)
-    assert (far, on_z, local, bounds) == (0.0, 6.0, 1.0, 5.0)
-    assert room == pytest.approx(agent.room * (10 + 14 + 10), abs=0.0)
-    sizes = np.array([2.0 + 3.0, 4.0 + 4.0, 6.0])
-    assert noise == pytest.approx(agent.room_long * np.linalg.norm(sizes), rel=1e-12, abs=0.0)
-    # Nothing bounds the second entry from below: its rounding counts.
-    found = agent.contradiction(np.array([4.0]), np.array([1.0]))
-    assert found.scalars[:2] == pytest.approx([7 * 2 - 7 * 4 - 10, 4.0**2])
-    sizes = np.array([4.0 + 3.0, 8.0 + 4.0, 12.0])
-    expected = agent.room_long * np.linalg.norm(sizes) + EPS * 4.0
-    assert found.scalars[2] == pytest.approx(expected, rel=1e-12, abs=0.0)
-
-
-def test_the_numbers_of_a_gap(agent: Bounded) -> None:
-    """F(w) - F(v) <= base + r_f (v - w0) of every v that meets bounds and equations."""
-    x, z, start = np.array([3.5, 1.0]), np.array([-1.0]), np.array([2.5, 0.5, 0.0])
-    y, k, nu = np.array([0.5]), np.array([-0.25]), np.array([0.5, 0.25, -0.5])
-    u = np.append(x, z)
-    found = agent.gap(x, z, start, y, k, nu)
-    terms = agent.form.terms
-    assert len(terms) == 1
-    steady = terms[0].steady(nu)
-    slope = H @ u - G + agent.R[0].T @ steady
-    r = slope[:2] + A[0] * 0.5 + C[0] * -0.25
-    on_z = slope[2:] + B[0] * 0.5
-    base, value, far, noise, room, size_z, moved, off, near, paid, violation = found.scalars
-    assert value == pytest.approx(u @ H @ u / 2 - G @ u + 0.5 * np.abs(u).sum())
-    bound = np.array([2.0 if r[0] > 0 else math.nan, 5.0 if r[1] < 0 else math.nan])
-    held = np.isfinite(bound)
-    away = np.where(held, np.abs(r * (x - np.where(held, bound, 0.0))), r * (x - start[:2]))
-    kink = 0.5 * np.abs(u).sum() - steady @ (agent.R[0] @ u - terms[0].h)
-    misfit = float(C[0] @ x - 10)
-    assert base == pytest.approx(away.sum() + kink + 0.25 * misfit)
-    assert far == pytest.approx(np.sum(r[~held] ** 2))
-    assert found.vector == pytest.approx(np.append(A @ x + B @ z - 7, on_z))
-    assert (size_z, moved) == pytest.approx((abs(on_z[0]), 1.25))
-    assert (off, violation) == pytest.approx((misfit**2, abs(misfit) / 5 / 2))
-    assert (near, paid) == pytest.approx(((misfit / 5) ** 2, -0.25 * misfit))
-    # What rounding may have changed: sizes of all terms of the slope, and of the base.
-    sizes = np.abs(H) @ np.abs(u) + np.abs(G) + np.abs(agent.R[0]).T @ np.abs(steady)
-    sizes[:2] += np.abs(A[0]) * 0.5 + np.abs(C[0]) * 0.25
-    sizes[2:] += B[0] * 0.5
-    expected = agent.room_long * np.linalg.norm(sizes) + EPS * np.linalg.norm(r[~held])
-    assert noise == pytest.approx(expected, rel=1e-12, abs=0.0)
-    bend = u @ H @ u / 2 - G @ u
-    size = np.abs(steady) @ np.abs(agent.R[0] @ np.eye(3)) @ np.abs(u) + abs(value) + abs(bend)
-    size += np.abs(G) @ np.abs(u) + np.abs(away).sum() + 0.25 * abs(misfit)
-    size += 0.5 * (abs(float(A[0] @ x + B[0] @ z - 7)) + 7)
-    assert room == pytest.approx(agent.room * size, rel=1e-12, abs=0.0)
-    assert found.slope_x == pytest.approx(slope[:2] - np.where(held, r, 0.0))
-    assert found.slope_z == pytest.approx(slope[2:])
+def test_sides_that_are_not_given_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is nearly empty is multiplied as sparse."""
+    form = Polyhedral.zero(3)
+    agent = Fake(objective=None, b=None, c=None)
+    work: Any = Fake(problem=Fake(agents={0: agent}, d={0: 2}, m=1))
+    C = np.array([[3.0, 4.0]])
+    reduced: Any = Fake(
+        A=[np.zeros((1, 2))], B=[np.ones((1, 1))], C=[C], kernels=[Fake(space=row_space(C))]
+    )
+    found = Bounded(work, reduced, 0, form)
+    assert (found.b.tolist(), found.c.tolist()) == ([0.0], [0.0])
+    assert hasattr(found.A, "toarray")
+    assert not hasattr(found.B, "toarray")
+    assert found._violation(np.array([-10.0])) == pytest.approx(2.0)

@@ -335,6 +335,9 @@ def test_what_is_heard_of_all_shares(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (heard.size, heard.local) == pytest.approx((math.sqrt(sums[2]), math.sqrt(sums[6])))
         assert (heard.value, heard.rounded.tolist()) == (sums[5], [-1.0])
         assert heard.slopes.tolist() == slopes.tolist()
+        assert math.isnan(heard.shared)
+        hidden = Heard.of(np.hstack([table, [[1.0], [5.0], [3.0]]]), m, q, grain)
+        assert (hidden.shared, hidden.noise) == (3.0, heard.noise)
 
 
 def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(
@@ -460,6 +463,31 @@ def test_the_best_curvature_in_closed_form(
     assert said > 0
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_best_curvature_of_several_variables(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text's S + G'(W + eps)^{-1}G / 1.1 by a dense inverse; W is not diagonal."""
+    unit = COARSE**3
+    monkeypatch.setattr(inside, "EPS", unit)
+    draw = np.random.default_rng(seed).standard_normal
+    S, W, G = draw((2, 3)), draw((3, 3)) / 4, draw((3, 3))
+    S, W = S.T @ S, W.T @ W  # S has a kernel
+    p, t, lost, off_W, eta = 5.0, 0.5, 0.01, 1e-7, 1e-5
+    best, top = 0.0, float(np.linalg.norm(W))
+    for eps in (top * 10.0**-power for power in range(2, 13, 2)):
+        values = np.linalg.eigvalsh(S + G.T @ np.linalg.inv(W + eps * np.eye(3)) @ G / 1.1)
+        sigma = math.sqrt(values[0]) - 8 * unit * 6 * (1 + math.sqrt(top / eps)) * math.sqrt(
+            values[-1]
+        )
+        if eps >= off_W and sigma > 0:
+            mu = 1 / ((p**-0.5 + t / sigma) ** 2 + sigma**-2)
+            best = max(best, mu - lost - 11.0 * eta**2 / eps)
+    assert best > 0
+    said = inside._best((S, G, W), (p, t), (lost, off_W, eta))
+    assert said == pytest.approx(best, rel=1e-6)
+
+
 def test_the_best_curvature_in_its_corners(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "EPS", COARSE)
     none, S = np.zeros((0, 0)), np.array([[2.0]])
@@ -485,7 +513,7 @@ def test_the_curvature_of_all_counts_what_everybody_lost(monkeypatch: pytest.Mon
     monkeypatch.setattr(inside, "_best", best)
     K = np.array([[2.0, 3.0], [3.0, -4.0]])
     facts = np.array([
-        [5.0, 1.0, 0.1, 0.2, 0.3, 0.4, 7.0, 0.01, 3.0],
+        [5.0, 1.0, 0.1, 0.6, 0.3, 0.4, 7.0, 0.01, 3.0],
         [6.0, 3.0, 0.2, 0.1, 0.1, 0.1, 6.0, 0.02, 4.0],
     ])  # fmt: skip
     reduced: Any = Fake(rank=1, least=0.5, sigma=np.array([2.0, 1.0]), frobenius=3.0, angle=0.0)
@@ -495,7 +523,7 @@ def test_the_curvature_of_all_counts_what_everybody_lost(monkeypatch: pytest.Mon
     assert [float(v) for v in (S[0, 0], G[0, 0], W[0, 0])] == [2.0, 3.0, 4.0]
     assert own == (5.0, 2.0)
     assert lost == pytest.approx(2 * (0.3 + 8 * count * 2.0) + 0.5)
-    assert off_W == pytest.approx(0.3 + 16 * count * 4.0)
+    assert off_W == pytest.approx(0.7 + 16 * count * 4.0)
     assert eta == pytest.approx(0.4 + 8 * count * 3.0 + (1.0 - 0.5 + 8 * count * 3.0) / 1.0)
     assert (found.mu, found.noise, found.size) == pytest.approx((10.0, 0.3, 7.0))
     assert (found.kept, found.dropped) == (6.0, 0.02)
@@ -532,13 +560,15 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
     found.problem, found._norms, found.norm = Fake(n=2, m=1), np.array([2.0, 1.0]), math.sqrt(5)
     found.explicit, found.mu, found.L_z = Fake(beta=-2.0), 0.5, 4.0
     found._right = np.array([[5.0], [0.0]])
-    found.runtime = Fake(combine=combine, unseen=lambda m: 0.25, total=lambda squares: squares)
+    found.runtime = Fake(
+        combine=combine, unseen=lambda m: 0.25, total=lambda squares: squares.sum(axis=0)
+    )
     images = np.array([16.0, -5.0])
     found.work = Fake(
         coupling=Fake(A=Fake(forward=lambda x: images)), curvature=Fake(d=np.array([2, 1]))
     )
     found._slopes = lambda z: (np.array([[1.0], [5.0]]), np.array([6.0]), 6.5)
-    found._gradients = lambda x, price: (np.full(3, float(price[0])), np.array([9.0]))
+    found._gradients = lambda x, price: (np.full(3, float(price[0])), np.array([[4.0], [5.0]]))
     said = found.at(np.zeros(3))
     rows, squares, sizes = given[0]
     assert rows.tolist() == [[11.0], [-5.0]]
@@ -555,6 +585,8 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
     assert said.infeasibility == pytest.approx(2 * off_z)
     assert said.error == pytest.approx(math.hypot(off, math.sqrt(5) * off / 2 + off_z))
     assert said.size == pytest.approx(math.sqrt(169.0 + 9.0))
+    found.work.curvature.d[:] = 0
+    assert found.at(np.zeros(3)).infeasibility == pytest.approx(2 * (off_z - COARSE * 2 * 16.5))
 
 
 @pytest.mark.parametrize("common", [True, False])
@@ -596,6 +628,30 @@ def test_a_proof_is_made_where_there_is_hope() -> None:
     assert (check.bound, check.done) == (1.0, True)  # 0.1 * 10, just so
     stop.recall({"ratio": 2.0})
     assert stop.memory() == {"ratio": 2.0}
+
+
+@pytest.mark.parametrize(("z", "size", "gap", "there", "done"), [
+    (8.0, 8.0, 0.4, True, True), (8.0, 7.99, 0.4, True, False), (0.25, 0.5, 0.05, True, False),
+    (0.25, 0.5, 0.0501, False, False), (8.0, 8.0, 0.0, True, True),
+])  # fmt: skip
+def test_hopes_and_proofs_are_compared_with_the_size_or_one(
+    z: float, size: float, gap: float, there: bool, done: bool
+) -> None:
+    """tol = 1/8, ratio 1.25, mu = 1/4: a hope of 2.5 gap, a proof of 1."""
+    point = np.zeros(1), np.array([[z]])
+    part: Any = Fake(norm=3.0, explicit=Fake(beta=-4.0), mu=0.25)
+    part.at = lambda x: explicit.Proved(*point, 1.0, 0.0, 0.0, size, *[np.zeros(0)] * 3)
+    iteration: Any = Fake(point=lambda state: point)
+    stop = explicit.ExplicitStop(part, 0.125)
+    assert stop.due(1) is True
+    check = stop.check(iteration, Fake(gap=gap), 7)
+    assert (math.isnan(check.bound), check.done) == (not there, done)
+    if there:
+        assert stop.memory()["ratio"] == pytest.approx(0.5 / max(gap, 1e-300))
+    part.at = lambda x: explicit.Proved(*point, 0.125, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
+    assert stop.final(iteration, None).done
+    part.at = lambda x: explicit.Proved(*point, 0.126, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
+    assert not stop.final(iteration, None).done
 
 
 # -- a price alone ---------------------------------------------------------------------------------
@@ -662,10 +718,10 @@ def test_multipliers_of_a_price_alone() -> None:
 
 
 class Proving:
-    """Bounds as listed, for points of size 10."""
+    """Bounds as listed, for points of size 10 unless said otherwise."""
 
-    def __init__(self, *errors: float) -> None:
-        self.errors, self.slopes = list(errors), list[float]()
+    def __init__(self, *errors: float, size: float = 10.0) -> None:
+        self.errors, self.slopes, self.size = list(errors), list[float](), size
         self.parts = Fake(shared=lambda price, slope: price)
 
     def estimate(self, energy: float) -> float:
@@ -676,7 +732,7 @@ class Proving:
 
     def at(self, price: Any, slope: Any, slopes: float) -> Any:
         self.slopes.append(slopes)
-        return Fake(error=self.errors.pop(0), size=10.0)
+        return Fake(error=self.errors.pop(0), size=self.size)
 
 
 def test_a_price_is_proved_once_its_residual_gives_hope() -> None:
@@ -760,6 +816,48 @@ def test_without_a_rate_proofs_wait_a_fifth_and_never_far() -> None:
     assert stop.bound.slopes == [77.0, 77.0]
     with pytest.raises(ValueError, match="none"):
         stop.recall({"next": 3, "rate": math.inf, "last": None})
+
+
+def test_the_spacing_of_proofs_in_closed_form() -> None:
+    method: Any = Fake(price=lambda state: np.array([4.0]))
+    assert spaced(None, planned=41.0).memory()["next"] == 29  # 28.7 steps
+    # A tolerance near one plans for a half.
+    rider: Any = Fake(value=np.zeros(2))
+    loose = dual_bound.SpacedDualStop(Proving(), 0.75, rider, 8.0, warm=False)  # type: ignore[arg-type]
+    assert loose.memory() == {"next": 6, "rate": pytest.approx(math.log(2.0) / 8), "last": None}
+    # A factor e^2 in four steps, from 1e6: at that rate the rest takes 40, which is not far.
+    stop = spaced(Proving(1e6 / math.e**2), planned=1e4)
+    stop.recall({"next": 3, "rate": 1e-9, "last": [96, 1e6]})
+    stop.check(method, None, 100)
+    assert stop.memory()["next"] == 100 + math.ceil(2 * (math.log(1e6 / 1e-3) - 2))
+    # The count has not moved on, or the error has grown: the rate planned.
+    for last in ([100, 1e6], [96, 1e3]):
+        stop = spaced(Proving(1e5))
+        stop.recall({"next": 3, "rate": 1.0, "last": last})
+        stop.check(method, None, 100)
+        assert stop.memory()["next"] == 100 + math.ceil(math.log(1e8))
+    stop.recall({"next": 3, "rate": 0.0, "last": None})
+    assert stop.memory()["rate"] == 0.0
+
+
+@pytest.mark.parametrize(("error", "size", "done"), [
+    (1e-4, 0.5, True), (1.01e-4, 0.5, False), (4e-4, 4.0, True), (4.01e-4, 4.0, False),
+])  # fmt: skip
+def test_every_proof_is_compared_with_the_size_of_its_point(
+    error: float, size: float, done: bool
+) -> None:
+    spread: Any = Fake(price=lambda state: np.array([4.0]))
+    method: Any = Fake(
+        energy=lambda state: 1e-5, prices=lambda state: (np.array([4.0]), np.zeros(1), 3.0)
+    )
+    rule = dual_bound.DualStop(Proving(*[error] * 2, size=size), 1e-4)  # type: ignore[arg-type]
+    assert rule.due(0)
+    checks = [rule.check(method, None, 3), rule.final(method, None)]
+    later = spaced(Proving(*[error] * 2, size=size))
+    checks += [later.check(spread, None, 3), later.final(spread, None)]
+    for check in checks:
+        assert (check.bound, check.done) == (error, done)
+        assert check.certificate.size == size
 
 
 def test_a_price_alone_counts_the_rounding_of_every_sum(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,12 @@ def test_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.stationarity == pytest.approx(rho)
     assert found.infeasibility == pytest.approx(5.0)
     assert found.size == pytest.approx(math.sqrt(29.0))
+    assert (found.x.tolist(), found.z.tolist()) == (X.tolist(), z.tolist())
+    assert (found.gradient_x.size, found.gradient_z.size, found.price) == (
+        0,
+        0,
+        pytest.approx(price),
+    )
     assert found.report is not None
     assert (found.report.residuals["coupled"], found.report.objective) == (5.0, 7.0)
     # Where the metric proves nothing, the curvature c alone does.

@@ -25,6 +25,17 @@ def test_words_name_what_takes_part(kind: str) -> None:
         assert (text in said) == (other == kind), said
 
 
+def test_words_are_for_what_weighs_a_millionth_of_the_most() -> None:
+    for largest in range(4):
+        for share, named in ((0.9e-6, 1), (1.1e-6, 5)):
+            sizes = [5.0 if k == largest else 5.0 * share for k in range(5)]
+            coupled, shared, on_z, C, bounds = sizes
+            said = _words(coupled, shared, on_z, np.array([[0.0, bounds], [C, 0.0]]))
+            texts = [text.replace(" 0 ", " 0").replace(" 1 ", " 1") for text in NAMED.values()]
+            assert sum(text in said for text in texts) == named
+    assert _words(0.0, 0.0, 0.0, np.zeros((2, 2))).startswith("infeasible:  cannot hold")
+
+
 def test_many_agents_are_not_all_named() -> None:
     for count, end in (6, "4, 5 cannot"), (7, "4, 5, ... cannot"):
         weights = np.column_stack([np.zeros(count), np.ones(count)])
@@ -67,5 +78,8 @@ def test_a_gap_for_a_radius() -> None:
     assert record["radius_source"] == "supplied"
     assert (record["radius"], record["feasibility"], record["value"]) == (4.0, 0.01, -50.0)
     assert "estimated" in found.record(Goal(0.1))["radius_source"]
+    for below, said in ((0.0, 0.0), (0.5, 0.5), (math.inf, None)):
+        assert replace(found, below=below).record(goal)["below"] == said
+    assert replace(found, slope=0.0).record(goal)["radius_proved"] == math.inf
     assert found.record(Goal(0.1, 0.5, 4.0))["proved_by"] == "nothing"
     assert found.record(Goal(0.1, 0.5, 4.0))["radius_proved"] == 0.0

@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ccmac.linalg.blocks import common_multiples, identity_multiple, multiples_of, stored_rows
+from ccmac.linalg.blocks import (
+    common_multiples,
+    compressed,
+    dense,
+    filled_in,
+    has_entries,
+    identity_multiple,
+    multiples_of,
+    multiply,
+    powers,
+    some_columns,
+    stored_rows,
+)
 
 EYE = sp.eye_array(3, format="csr")
 
@@ -45,3 +57,34 @@ def test_rows_with_entries_that_are_not_zero(form: str) -> None:
     assert stored_rows(block.asformat(form)).tolist() == [True, False, True, False]
     block.data[1] = 3.0
     assert stored_rows(block.asformat(form)).tolist() == [True, True, True, False]
+
+
+def test_long_sides_are_compressed() -> None:
+    tall = sp.csr_array(np.arange(6.0).reshape(3, 2))
+    assert isinstance(compressed(tall), sp.csc_array)
+    assert isinstance(compressed(sp.csc_array(tall.T)), sp.csr_array)
+    assert isinstance(compressed(sp.csc_array(np.eye(2))), sp.csr_array)
+    assert np.array_equal(compressed(tall).toarray(), tall.toarray())
+
+
+def test_some_columns_are_a_view() -> None:
+    whole = sp.csc_array(np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 3.0, 4.0, 5.0]]))
+    part = some_columns(whole, 1, 3)
+    assert np.array_equal(part.toarray(), [[0.0, 2.0], [3.0, 4.0]])
+    assert np.shares_memory(part.data, whole.data)
+
+
+def test_operators_are_probed_and_absent_blocks_filled() -> None:
+    M = np.array([[1.0, 2.0, 3.0], [0.0, -1.0, 4.0]])
+    operator = sp.linalg.aslinearoperator(M)
+    assert np.array_equal(dense(operator), M)
+    assert multiply(operator, np.ones(2), adjoint=True).tolist() == [1.0, 1.0, 7.0]
+    assert dense(sp.linalg.aslinearoperator(np.zeros((2, 0)))).shape == (2, 0)
+    assert not has_entries(operator)
+    blocks = filled_in([None, M, sp.csr_array(M)], [2, 2, 2], [4, 3, 3])
+    assert [b.shape for b in blocks] == [(2, 4), (2, 3), (2, 3)]
+    assert [b.nnz for b in blocks] == [0, 5, 5]
+
+
+def test_powers_of_two_near_the_inverse_length() -> None:
+    assert powers(np.array([0.0, 1.0, 8.0, 0.3, 5.0])).tolist() == [1.0, 1.0, 0.125, 4.0, 0.25]

@@ -79,6 +79,22 @@ def test_the_tight_degree_is_the_least(ratio: float, accuracy: float) -> None:
         assert low < 1 - accuracy or high > 1 + accuracy
 
 
+@pytest.mark.parametrize("ratio", [1.5, 30.0, 1e3, 1e5])
+def test_the_lower_end_of_the_interval_decides_about_the_degree(ratio: float) -> None:
+    for degree in (1, 2, 3, 6):
+        low, high = inverse_root_interval(1.0, ratio, inverse_root(1.0, ratio, degree))
+        assert high - 1 <= 1 - low
+        assert tight_degree(ratio, (1 - low) * (1 + 1e-9)) == degree
+        assert tight_degree(ratio, (1 - low) * (1 - 1e-9)) == degree + 1
+    assert tight_degree(1.0, 0.1) == 0
+
+
+def test_the_interval_of_a_constant() -> None:
+    """x / mean on [2, 6], widened by a thousandth of its range."""
+    assert inverse_root(2.0, 6.0, 0) == pytest.approx([0.5])
+    assert inverse_root_interval(2.0, 6.0, np.array([0.5])) == pytest.approx((0.499, 1.501))
+
+
 def test_clenshaw_is_stable_at_degree_500() -> None:
     ratio, degree = 1e4, 500
     coefficients = inverse_root(1.0, ratio, degree)

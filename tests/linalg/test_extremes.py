@@ -9,7 +9,7 @@ import scipy.sparse.linalg as spla
 
 from ccmac.errors import InputError
 from ccmac.linalg import symmetric
-from ccmac.linalg.symmetric import eigenvalue_extremes, gram_extremes
+from ccmac.linalg.symmetric import Extremes, eigenvalue_extremes, gram_extremes
 from ccmac.objectives import LeastSquares, Logistic, Quadratic, SquaredDistance
 
 
@@ -107,3 +107,27 @@ def test_rank_deficient_hessian_has_no_strong_convexity() -> None:
     assert Quadratic(root.T @ root, np.zeros(8)).constants(8)[1] == 0.0
     tall = np.random.default_rng(1).standard_normal((20, 3)) @ root
     assert LeastSquares(tall, np.zeros(20)).constants(8)[1] == 0.0
+
+
+def test_without_rows_or_columns() -> None:
+    assert gram_extremes(np.zeros((0, 3))) == (0.0, 0.0, True)
+    assert gram_extremes(np.zeros((3, 0))) == (np.inf, 0.0, True)
+    assert eigenvalue_extremes(np.zeros((0, 0))) == (np.inf, 0.0, True)
+
+
+def test_bounds_widen_estimates_alone() -> None:
+    assert Extremes(1.0, 4.0).bounds() == (4.0, 1.0)
+    assert Extremes(1.0, 4.0, exact=False).bounds() == pytest.approx((4 + 4e-6, 1 - 4e-6))
+    assert Extremes(4e-13, 4.0).bounds() == (4.0, 0.0)
+    assert Extremes(4.1e-13, 4.0).bounds() == (4.0, 4.1e-13)
+
+
+def test_the_smallest_is_not_looked_for_where_it_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(symmetric, "DENSE_LIMIT", 10)
+    M = _sparse(60, 20)
+    high = np.linalg.norm(M.toarray(), 2) ** 2
+    assert gram_extremes(M, both=False) == pytest.approx((0.0, high, False))
+    assert gram_extremes(sp.csr_array(M.T)) == pytest.approx((0.0, high, False))
+    assert gram_extremes(M).low > 0.0

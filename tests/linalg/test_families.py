@@ -95,3 +95,43 @@ def test_products_are_adjoint_and_charged_once(case: tuple[list[Any], list[int],
     assert np.abs(total - images.sum(axis=0)).max() <= 1e-13 * max(bound, 1e-300)
     f.add_forward(u.reshape(len(blocks), -1) if len(set(sizes)) == 1 else u, 2.0, images)
     assert f.ledger["A"] == 5
+
+
+def test_how_blocks_are_stored_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dense blocks of one shape in one array, small sparse ones in one matrix."""
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((ROWS, 3))
+    batch = family([M, 2 * M], [3, 3])._batched
+    assert batch is not None
+    assert np.array_equal(batch, [M, 2 * M])
+    assert family([M, M[:, :2]], [3, 2])._batched is None
+    assert family([M, None], [3, 3])._batched is None
+    sparse = family([sp.csr_array(M), None], [3, 3])
+    monkeypatch.setattr(module, "SMALL", M.size / 2)
+    joined = sparse._joined
+    assert joined is not None
+    assert np.array_equal(joined.toarray(), sp.block_diag([M, np.zeros((ROWS, 3))]).toarray())
+    assert np.array_equal(sparse.abreast.toarray(), np.hstack([M, np.zeros((ROWS, 3))]))
+    monkeypatch.setattr(module, "SMALL", M.size / 2 - 1)
+    assert family([sp.csr_array(M), None], [3, 3])._joined is None
+    assert family([M], [3])._joined is None
+    wide = sp.csr_array(rng.standard_normal((ROWS, ROWS)))
+    assert family([wide], [ROWS]).abreast is None  # large, and not fewer columns than rows
+    assert family([sp.csr_array(M)] * 2, [3, 3]).abreast is not None
+
+
+def test_empty_families_and_their_price() -> None:
+    none = LocalFamily("C", [None, np.zeros((0, 2))], [2, 0], [3, 2], Ledger())
+    assert none.empty
+    assert (none.shape, dict(none.cost)) == ((2, 5), {})
+    assert none.forward(np.ones(5)).tolist() == [0.0, 0.0]
+    assert none.adjoint(np.ones(2)).tolist() == [0.0] * 5
+    assert none.adjoint_common(np.ones(2)).tolist() == [0.0] * 5
+    assert none.forward_sum(np.ones(5)).tolist() == [0.0, 0.0]
+    assert none.ledger["C"] == 0
+    elsewhere = LocalFamily("C", [None], [2], [3], Ledger(), present=True)
+    elsewhere.forward(np.ones(3))
+    assert (elsewhere.ledger["C"], dict(elsewhere.cost)) == (1, {"C": 1})
+    known = LocalFamily("B", [None, None], [2, 2], [2, 2], Ledger(), present=True,
+                        multiples=np.array([2.0, 3.0]))  # fmt: skip
+    assert known.forward(np.ones(4)).tolist() == [2.0, 2.0, 3.0, 3.0]

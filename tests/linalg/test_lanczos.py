@@ -52,6 +52,7 @@ def test_a_run_on_common_vectors() -> None:
     found = lanczos(runtime, contribution, start, 3)
     assert (found.steps, found.exhausted, found.complete) == (3, False, False)
     assert (found.vectors.shape, found.basis.shape) == ((4, 5), (3, 5))
+    assert found.alpha.shape == found.beta.shape == (3,)
     assert len(asked) == 3
     assert runtime.ledger.of("solve")["averagings"] == 3
     assert found.vectors @ found.vectors.T == pytest.approx(np.eye(4), abs=1e-13)
@@ -209,3 +210,7 @@ def test_a_basis_grows_by_what_is_new() -> None:
     W, drift = extend(V, V @ np.ones((2, 1)), project, FRESH)
     assert W.shape == (5, 0)
     assert drift == pytest.approx(FRESH * math.sqrt(2.0))
+    four = 4.0 * V[:, :1]
+    for size, new in ((2e-9, 0), (8e-9, 1)):  # of an image of length 4: rounding, or more
+        W, _ = extend(V, four + size * np.eye(5)[:, 3:4], project, FRESH)
+        assert W.shape == (5, new)

@@ -106,3 +106,47 @@ def test_what_rounding_and_noise_may_have_done(monkeypatch: pytest.MonkeyPatch) 
     turn = 1 + beside / first.floor
     assert both.floor == pytest.approx(min(first.floor, nu / 2) / turn**2)
     assert first.grown(np.zeros((2, 0)), np.zeros((2, 0))) is first
+
+
+def test_random_signs_are_drawn_for_every_entry() -> None:
+    signs = random_signs(64, 7, 3)
+    assert signs.shape == (64, 7)
+    assert set(np.unique(signs)) == {-0.125, 0.125}
+    assert set(np.unique(signs[-4:])) == {-0.125, 0.125}  # the last bytes too
+    assert np.abs(signs.sum(axis=0)).max() < 4.0
+    assert np.array_equal(signs, random_signs(64, 7, 3))
+    assert not np.array_equal(signs, random_signs(64, 7, 4))
+
+
+def test_the_core_is_shifted_by_a_share_of_its_mean_diagonal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S = diag(3, 5) on the whole space: nu = 0.25 (3 + 5) / 2, B = S L^{-T}."""
+    monkeypatch.setattr(nystrom, "SHIFT", 0.25)
+    none = Nystrom.nothing()
+    assert (none.B.count, none.inner.shape, none.noise) == (0, (0, 0), math.inf)
+    found = none.grown(np.eye(2), np.diag([3.0, 5.0]))
+    [B] = found.B.parts
+    assert pytest.approx(np.diag([1.5, 5 / math.sqrt(6)])) == B
+    assert found.inner == pytest.approx(B.T @ B)
+    assert (found.floor, found.length) == pytest.approx((0.5, math.sqrt(10)))
+    assert found.B.length == pytest.approx(np.linalg.norm(B))
+
+
+def test_a_norm_counts_rounding_and_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """v = (3, 4), B = (2, 0)', c = 4: y = 3/4, and v - B y = (3/2, 4)."""
+    eps, v = 2.0**-14, np.array([3.0, 4.0])
+    monkeypatch.setattr(nystrom, "EPS", eps)
+    B = nystrom.Columns().plus(np.array([[2.0], [0.0]]))
+    M = nystrom.Shifted(B, np.array([[4.0]]), 4.0, 0.5)
+    assert M.share == 0.75
+    assert M.solve(v) == pytest.approx([3 / 8, 1.0])
+    rest = math.hypot(1.5, 4.0) + eps * 3 * (5 + 2 * 0.75)
+    found = math.hypot(rest / 2, 0.75) * (1 + 2 * eps)
+    assert M.norm(v) == pytest.approx(found, rel=1e-12)
+    assert M.norm(v, 0.5) == pytest.approx(found + 0.25, rel=1e-12)
+    # Where B does not help, the plain norm is the bound.
+    plain = nystrom.Shifted(nystrom.Columns(), np.zeros((0, 0)), 4.0, 0.0)
+    assert plain.norm(v, 0.5) == pytest.approx((5 * (1 + 2 * eps) + 0.5) / 2, rel=1e-12)
+    across = np.array([0.0, 5.0])
+    assert M.norm(across) == pytest.approx(2.5 * (1 + 2 * eps), rel=1e-12)

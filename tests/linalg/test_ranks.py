@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from ccmac import Agent, Network, Problem, Stack, geometry
 from ccmac.ledger import Ledger
 from ccmac.linalg.blocks import dense
-from ccmac.linalg.ranks import Doubt, digits, made_of_rounded, rank_cut, row_space, squared_range
+from ccmac.linalg.ranks import (
+    Doubt,
+    digits,
+    made_of_rounded,
+    rank_cut,
+    rounding_of_rows,
+    row_space,
+    squared_range,
+)
 from ccmac.linalg.tolerances import EPS, RANK, UNEVEN
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.realizations.normalized import WhitenedChannel, squared_singular_range
@@ -274,8 +282,19 @@ def test_numbers_that_look_rounded() -> None:
     assert made_of_rounded((np.array([4]), np.array([2])), np.ones(1))
 
 
-def test_the_condition_is_that_of_the_unit_rows() -> None:
-    """Unit rows 1 and 0.6 apart have singular values sqrt(1 -+ 0.6)."""
+def test_the_condition_is_that_of_the_unit_rows() -> None:  # sqrt(1 -+ 0.6)
     found = row_space(np.array([[5.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 2.0]]))
     assert found.condition == pytest.approx(2.0)
     assert row_space(np.zeros((0, 3))).condition == 1.0
+
+
+def test_rows_that_take_no_part_in_a_dependence_do_not_count() -> None:
+    M = np.array([[0.1, 1 / 3, 0.0], [0.1 * 3, 1.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+    found = row_space(M)
+    assert (found.rank, found.excess, found.doubt) == (2, 1, Doubt.CONVENTION)
+    assert not found.solvable
+    edge = rounding_of_rows((2, 3))
+    assert edge == pytest.approx(EPS * (4 + np.sqrt(3)))
+    assert Doubt.of(edge, (2, 3), rounded=True) == Doubt.CONVENTION
+    assert Doubt.of(edge, (2, 3), rounded=False) == Doubt.ROUNDING
+    assert Doubt.of(1.01 * edge, (2, 3), rounded=True) == Doubt.OPINION

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from ccmac.linalg.ritz_blocks import MARGIN, orthonormal_columns, ritz_blocks
+from ccmac.linalg.ritz_blocks import MARGIN, RitzBlocks, orthonormal_columns, ritz_blocks
+from ccmac.linalg.tolerances import EPS
 
 
 def operator(seed: int, m: int = 300, rank: int = 120, decay: float = 0.95) -> np.ndarray:
@@ -62,3 +65,56 @@ def test_dependent_columns_are_dropped() -> None:
     assert Q.shape == (40, 3)
     assert np.allclose(Q.T @ Q, np.eye(3), atol=1e-13)
     assert np.allclose(Q @ (Q.T @ X), X)
+
+
+def found_values(values: list[float], left: np.ndarray, trace: float = math.inf) -> RitzBlocks:
+    size = len(values)
+    eye = np.eye(size)
+    return RitzBlocks(np.array(values), eye, [eye], [np.diag(values)], left, False, trace)
+
+
+def test_the_trace_of_what_is_left() -> None:
+    """tr S - (4 + 0.8/4) - (2 + 0.6/2), and rounding of (100 + m) eps tr S."""
+    found = found_values([4.0, 2.0, 1.0], np.diag([0.8, 0.6, 0.5]), 10.0)
+    rounding = EPS * 103 * 10.0
+    assert found.left_trace(2) == pytest.approx(10.0 - 4.2 - 2.3 + rounding, abs=1e-15)
+    assert found.left_trace(1) == pytest.approx(10.0 - 4.2)
+    spent = found_values([4.0, 2.0, 1.0], np.diag([0.8, 0.6, 0.5]), 5.0)
+    assert spent.left_trace(2) == pytest.approx(EPS * 103 * 5.0, rel=1e-12, abs=0.0)
+    assert found_values([1.0], np.eye(1)).left_trace(1) == math.inf
+
+
+def test_the_top_of_what_is_left() -> None:
+    """The largest eigenvalue of D (Y'S^2 Y) D, D = values^{-1/2}; values below a tenth left out."""
+    left = np.array([[9.0, 0.0, 0.0, 0.0], [0, 0.5, 0.2, 0], [0, 0.2, 0.3, 0], [0, 0, 0, 9.0]])
+    found = found_values([4.0, 1.0, 0.5, 0.1], left)
+    scaled = np.array([[1.5, 0.2 / math.sqrt(0.5)], [0.2 / math.sqrt(0.5), 0.55 / 0.5]])
+    top = MARGIN * np.linalg.eigvalsh(scaled)[-1]
+    assert found.left_top(1) == pytest.approx(top)
+    proved = found_values([4.0, 1.0, 0.5, 0.1], left, 8.0)
+    assert proved.left_top(1) == pytest.approx(8.0 - 4.0 - 9.0 / 4)
+    assert found.shifted_excess(2, 0.5) == pytest.approx(9.0 * 0.5 / (4 * 4.5) + 0.25 / 1.5)
+    assert MARGIN == 1.1
+
+
+def test_values_of_a_kernel_are_lifted() -> None:
+    S = np.diag([8.0, 1.0, 0.0])
+    found = ritz_blocks(lambda V: S @ V, np.eye(3), 2)
+    assert found.exhausted
+    assert found.values == pytest.approx([8.0, 1.0, 8e-10], rel=1e-12)
+    assert found.left_top(1) == 8.0
+    start = np.eye(3)[:, :1] + np.eye(3)[:, 1:2]
+    one = ritz_blocks(lambda V: S @ V, start, 1)
+    assert one.values == pytest.approx([4.5])
+    assert one.left == pytest.approx(np.array([[12.25]]))  # |S v - 4.5 v|^2 = 2 (3.5^2) / 2
+
+
+def test_what_is_below_a_floor_is_dropped() -> None:
+    X = np.diag([1.0, 0.25, 0.2])
+    assert orthonormal_columns(X).shape == (3, 3)
+    assert orthonormal_columns(X, 0.25).shape == (3, 1)
+    assert orthonormal_columns(X, 0.24).shape == (3, 2)
+    assert orthonormal_columns(np.diag([1.0, 2e-5])).shape == (2, 2)  # squares are compared
+    assert orthonormal_columns(np.diag([1.0, 5e-6])).shape == (2, 1)
+    assert orthonormal_columns(np.zeros((3, 0))).shape == (3, 0)
+    assert orthonormal_columns(np.zeros((3, 2))).shape == (3, 0)

@@ -143,14 +143,15 @@ def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[floa
 
 
 def tight_degree(ratio: float, accuracy: float) -> int:
-    """Least degree whose computed interval lies within [1 - accuracy, 1 + accuracy]."""
-    for degree in range(paper_degree(ratio, accuracy) + 1):
-        if ratio <= 1:
-            return 0
-        low, high = inverse_root_interval(1.0, ratio, inverse_root(1.0, ratio, degree))
-        if low >= 1 - accuracy and high <= 1 + accuracy:
+    """Least degree whose computed interval lies within [1 - accuracy, 1 + accuracy].
+
+    The lower end decides: the upper one is never farther from one.
+    """
+    enough = paper_degree(ratio, accuracy)
+    for degree in range(enough):
+        if inverse_root_interval(1.0, ratio, inverse_root(1.0, ratio, degree))[0] >= 1 - accuracy:
             return degree
-    return paper_degree(ratio, accuracy)
+    return enough
 
 
 def clenshaw(coefficients: Array, a: float, b: float, apply: Apply, v: Array) -> Array:

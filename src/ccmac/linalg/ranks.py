@@ -130,7 +130,7 @@ class RowSpace:
             return Doubt.NONE
         assert self.rows is not None
         inside = np.sum(self.left**2, axis=1)
-        part = np.where(self.inverse_lengths > 0, np.sqrt(np.maximum(1.0 - inside, 0.0)), 1.0)
+        part = np.sqrt(np.maximum(1.0 - inside, 0.0))
         shape, rounded = self._present, made_of_rounded(digits(self.rows), part)
         return Doubt.of(self.dropped * rank_cut(shape), shape, rounded=rounded)
 

@@ -268,8 +268,7 @@ class Checkpoints:
         return fields | {k: _number(k, v, scalars[k]) for k, v in state.numbers().items()}
 
     def _pieces(self, found: store.Checkpoint, name: str, like: Array) -> list[Array]:
-        pieces = found.agents[name]
-        if len(pieces) != self.iteration.space.count:
+        if len(pieces := found.agents[name]) != self.iteration.space.count:
             raise ValueError(f"{name} is there for {len(pieces)} agents")
         for piece in pieces:
             if piece.dtype.kind != like.dtype.kind:

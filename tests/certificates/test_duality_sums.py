@@ -1,0 +1,295 @@
+"""What the agents' shares add up to: gaps, contradictions and falls from made-up shares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmac.certificates import duality
+from ccmac.certificates.bounded import Shares
+from ccmac.certificates.duality import Duality, Prices
+from ccmac.inputs import Array
+from ccmac.linalg.ranks import Doubt
+from ccmac.linalg.tolerances import EPS
+
+SEEDS = range(8)
+N, M, Q, R, D_X = 3, 2, 4, (1, 0, 2), 2
+INF, COARSE = math.inf, 2.0**-6
+LED = 0.125  # what the leader's z and prices are larger by: all count with those
+
+
+class Made:
+    """Three agents that answer with numbers drawn at random; z is bounded in two entries.
+
+    Its first entry from below by agents 0 and 2 alike, its second from above by agent 1.
+    """
+
+    def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        draw = self.draw = np.random.default_rng(seed).standard_normal
+        self.asked: list[Any] = []
+        self.charged: list[dict[str, int]] = []
+        self.vectors, self.scalars = draw((N, M + Q)), draw((N, 11))
+        self.scalars[:, [2, 6, 7, 8]] = np.abs(self.scalars[:, [2, 6, 7, 8]])  # squares
+        self.slope_x, self.slope_z = draw((N, D_X)), draw((N, Q))
+        powers = 2.0 ** np.arange(-1, 2)
+        B, D = list(draw((N, M, Q))), draw((3, Q))
+        self.rows = [slice(0, 1), slice(1, 1), slice(1, 3)]
+
+        def own_shared(k: int, prices: Array) -> tuple[Array, Array]:
+            return (powers * prices)[self.rows[k]], D[self.rows[k]].T @ prices[self.rows[k]]
+
+        self.reduced: Any = Fake(
+            D=D, e=3 * draw(3), unit_D=powers, unit=np.array([0.5, 4.0]), least=0.375,
+            size_b=np.array([8.0, 0.1]), doubt=Doubt.NONE, B=B,
+            own_shared=own_shared,
+        )  # fmt: skip
+        own = [(D / powers[:, None])[rows] for rows in self.rows]
+        agents = {i: Fake(D=own[i] if k else None) for i, k in enumerate(R)}
+        self.x0, self.z0 = draw(N * D_X), draw(Q)
+        runtime = Fake(
+            ride=lambda rows, whole: Fake(value=rows) if whole else None, common=lambda v: v + LED,
+            average=lambda v: v.mean(axis=0, keepdims=True),
+        )  # fmt: skip
+        self.table = Fake(r=np.array(R, dtype=float), quadratic=True, L=np.array([1.0, 2.0, 4.0]))
+        work: Any = Fake(
+            problem=Fake(agents=agents, n=N, m=M, q=Q, present={"A", "C"}), runtime=runtime,
+            space=Fake(x_of=lambda x, k: x[D_X * k : D_X * k + D_X]), curvature=self.table,
+            ledger=Fake(charge=lambda **units: self.charged.append(units)),
+        )  # fmt: skip
+        low, high = np.full((N, Q), -INF), np.full((N, Q), INF)
+        low[:, 0], high[:, 1] = (-1.0, -5.0, -1.0), (3.0, 2.0, 9.0)
+        monkeypatch.setattr(duality, "Bounded", self._agent)
+        self.bounds = np.hstack([low, high])
+        forms: Any = ["f0", "f1", "f2"]
+        found = Duality(work, self.reduced, forms, self.bounds, (self.x0, self.z0))
+        assert found._room == 8 * EPS * (Q + 3 + N)
+        assert found.lower.tolist() == [-1.0, -INF, -INF, -INF]
+        assert found.upper.tolist() == [INF, 2.0, INF, INF]
+        found._room = COARSE
+        monkeypatch.setattr(duality, "EPS", COARSE / 2)
+        monkeypatch.setattr(duality, "EPS_LONG", COARSE / 8)
+        self.found, self.agents = found, agents
+        mine = self.mine = Prices(draw(M), draw(3), list(draw((N, 1))), list(draw((N, 2))))
+        self.prices = replace(mine, coupled=mine.coupled + LED, shared=mine.shared + LED)
+
+    def _agent(self, work: Any, reduced: Any, k: int, form: str) -> Any:
+        assert form == f"f{k}"
+
+        def share(columns: slice, width: int) -> Any:
+            def told(*given: Any) -> Shares:
+                self.asked.append(given)
+                numbers = self.scalars[k, :width].tolist()
+                return Shares(self.vectors[k, columns], numbers, self.slope_x[k], self.slope_z[k])
+
+            return told
+
+        def fall(x: Array, z: Array) -> tuple[Array, list[float]]:
+            self.asked.append((x, z))
+            return self.vectors[k, :M], self.scalars[k, :7].tolist()
+
+        low, high = np.array([0.0, -INF]), np.array([INF, 0.0])
+        return Fake(
+            gap=share(slice(None), 11), contradiction=share(slice(M, None), 7), fall=fall,
+            lower=low if k else -low, upper=high,
+        )  # fmt: skip
+
+    def on_z(self) -> tuple[Array, Array, Array, float]:
+        """(r on z, the bound it pushes to, whether there is one, what rounding adds on z)."""
+        D, delta = self.reduced.D, self.prices.shared
+        total = self.vectors[:, M:].sum(axis=0)
+        r = total + D.T @ delta
+        ends = np.array([-1.0 if r[0] > 0 else INF, 2.0 if r[1] < 0 else INF, INF, INF])
+        held = np.isfinite(ends)
+        sizes = np.linalg.norm(np.abs(total) + np.abs(D).T @ np.abs(delta))
+        rounded = 2 * 4 * COARSE / 8 * sizes + COARSE / 2 * np.linalg.norm(r[~held])
+        return r, ends, held, float(rounded)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(seed, monkeypatch)
+    reduced, prices, rows = made.reduced, made.prices, made.scalars
+    x, z = made.draw(N * D_X), made.draw(Q) + LED
+    found, said = made.found.gap(x, z - LED, made.mine)
+    assert made.charged == [{"gradients": 1, "A": 2, "C": 2}]  # nobody has B
+    for k, (own, at, start, *paid) in enumerate(made.asked):
+        piece = slice(D_X * k, D_X * k + D_X)
+        assert (own.tolist(), at.tolist()) == (x[piece].tolist(), z.tolist())
+        assert start.tolist() == [*made.x0[piece], *made.z0]
+        expected = prices.coupled, prices.local[k], prices.terms[k]
+        assert [v.tolist() for v in paid] == [v.tolist() for v in expected]
+    base, value, far2, noise, room, spread, moved2, local2, near2, due = rows[:, :10].sum(axis=0)
+    misfit, (r, ends, held, rounded) = made.vectors[:, :M].sum(axis=0), made.on_z()
+    off = reduced.D @ z - reduced.e
+    away = np.where(held, r * (z - ends), r * (z - made.z0))
+    owed = prices.coupled @ misfit + prices.shared @ off
+    sizes = np.abs(reduced.D) @ np.abs(z) + np.abs(reduced.e)
+    room += COARSE * (np.abs(away).sum() + np.abs(prices.shared) @ sizes)
+    slope = math.sqrt(far2 + np.sum(r[~held] ** 2)) + noise + N * COARSE / 2 * spread + rounded
+    assert found.base == pytest.approx(base + away.sum() - owed + room)
+    assert (found.value, found.slope) == pytest.approx((value, slope))
+    assert found.travelled == pytest.approx(math.sqrt(moved2 + np.sum((z - made.z0) ** 2)))
+    coupled = np.abs(reduced.unit * misfit) / np.maximum(1.0, reduced.unit * reduced.size_b)
+    shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
+    assert found.violation == pytest.approx(max(*coupled, *shared, *rows[:, 10]))
+    # F may lie below F*: by what is owed, and by the way to the equations.
+    near = math.sqrt(near2)
+    left = math.hypot(*(reduced.unit * misfit), *off)
+    way = near + (left + math.sqrt(2 * M) * near) / 0.375
+    assert found.below == pytest.approx(abs(owed + due) + way * (slope + 7.0 * way / 2))
+    assert said.report is not None
+    assert said.report.residuals == pytest.approx(
+        {"coupled": np.linalg.norm(misfit), "local": math.sqrt(local2),
+         "shared": np.linalg.norm(off / reduced.unit_D), "consensus": 0.0}
+    )  # fmt: skip
+    assert (said.stationarity, said.infeasibility) == (found.slope, found.violation)
+    assert (said.size, said.report.objective) == (found.travelled, found.value)
+    assert math.isnan(said.error)
+    assert said.gradient_x.tolist() == made.slope_x.ravel().tolist()
+    assert said.gradient_z.size == 0
+    # Prices: of z what is left of every slope, but for what bounds hold, in equal parts.
+    told = said.report.multipliers
+    scaled = reduced.unit_D * prices.shared
+    by_agent = [scaled[:1], scaled[1:1], scaled[1:]]
+    assert [v.tolist() for v in told.shared] == [v.tolist() for v in by_agent]
+    assert told.coupled.tolist() == said.price.tolist() == prices.coupled.tolist()
+    assert told.local is made.mine.local
+    for k in range(N):
+        own = made.slope_z[k] + reduced.B[k].T @ prices.coupled
+        if made.agents[k].D is not None:
+            own += made.agents[k].D.T @ by_agent[k]
+        if held[0]:
+            own[0] -= r[0] * (0.0 if k == 1 else 0.5)
+        if held[1]:
+            own[1] -= r[1] * float(k == 1)
+        assert told.consensus[k] == pytest.approx(np.where(held, 0.0, r) / N - own)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(seed, monkeypatch)
+    reduced, prices, rows = made.reduced, made.prices, made.scalars
+    rows[:, [1]] = np.abs(rows[:, [1]])
+    claims: list[tuple[float, ...]] = []
+
+    def claim(*numbers: float) -> bool:
+        claims.append(numbers)
+        return len(claims) == 1
+
+    monkeypatch.setattr(duality, "claimed", claim)
+    found = made.found.contradiction(made.mine, 17.0)
+    assert made.charged == [{"A": 1, "C": 1}]
+    for k, given in enumerate(made.asked):
+        assert [v.tolist() for v in given] == [prices.coupled.tolist(), prices.local[k].tolist()]
+    value, far2, noise, room, spread = rows[:, :5].sum(axis=0)
+    r, ends, held, rounded = made.on_z()
+    gain = np.where(held, r * np.where(held, ends, 0.0), 0.0)
+    value += gain.sum() - reduced.e @ prices.shared
+    room += COARSE * (np.abs(gain).sum() + np.abs(reduced.e) @ np.abs(prices.shared))
+    defect = math.sqrt(far2 + np.sum(r[~held] ** 2)) + noise + N * COARSE / 2 * spread + rounded
+    assert claims == [pytest.approx((value - room, defect, 17.0))]
+    assert found is not None
+    assert (found.value, found.defect) == pytest.approx((value, defect))
+    assert found.z_bounds == pytest.approx(np.where(held, r, 0.0))
+    assert found.coupled.tolist() == prices.coupled.tolist()
+    assert {i: v.tolist() for i, v in found.local.items()} == {
+        i: prices.local[i].tolist() for i in range(N)
+    }
+    scaled = reduced.unit_D * prices.shared
+    assert {i: v.tolist() for i, v in found.shared.items()} == {
+        0: scaled[:1].tolist(), 2: scaled[1:].tolist(),
+    }  # fmt: skip
+    assert {i: v.tolist() for i, v in found.bounds.items()} == {
+        i: (-made.slope_x[i]).tolist() for i in range(N)
+    }
+    words = duality._words(
+        float(np.linalg.norm(prices.coupled)), float(np.linalg.norm(prices.shared)),
+        float(np.linalg.norm(np.where(held, r, 0.0))), rows[:, 5:7],
+    )  # fmt: skip
+    assert found.message == words
+    assert made.found.contradiction(made.mine, 17.0) is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is summed, what ends it, and the direction within everybody's bounds."""
+    made = Made(seed, monkeypatch)
+    rows = np.abs(made.scalars[:, :7])
+    rows[:, 0] += 10.0
+    made.scalars[:, :7] = rows
+    x, z = made.draw(N * D_X), made.draw(Q)
+    fall, bend2, local2, room, size2, steep, curved = rows.sum(axis=0)
+    on_z = np.array([max(z[0], 0.0), min(z[1], 0.0), *z[2:]]) + LED
+    length = math.sqrt(size2 + on_z @ on_z)
+    image = np.append(made.reduced.unit * made.vectors[:, :M].sum(axis=0), made.reduced.D @ on_z)
+    defect = (math.sqrt(bend2) + math.sqrt(local2) + np.linalg.norm(image)) / length
+    fall = (fall - room) / length
+    reach = fall / (defect * max(1.0, steep))
+    monkeypatch.setattr(duality, "REACH", 0.999 * reach)
+    monkeypatch.setattr(duality, "FLAT", 1.001 * curved / length)
+    found = made.found.fall(x, z)
+    assert found is not None
+    assert made.charged == [{"A": 1, "C": 1}]
+    assert (found.fall, found.defect) == pytest.approx((fall, defect))
+    assert found.z == pytest.approx(on_z / length)
+    for k, (own, at) in enumerate(made.asked):
+        first, second = x[2 * k], min(x[2 * k + 1], 0.0)
+        assert own.tolist() == [max(first, 0.0), second]
+        assert at.tolist() == on_z.tolist()
+        assert found.x[k] == pytest.approx(own / length)
+    for name, factor in (("REACH", 1.001 * reach), ("FLAT", 0.999 * curved / length)):
+        with monkeypatch.context() as patch:
+            patch.setattr(duality, name, factor)
+            assert made.found.fall(x, z) is None
+    made.reduced.doubt = Doubt.CONVENTION
+    assert made.found.fall(x, z) is not None
+    made.reduced.doubt = Doubt.ROUNDING
+    assert made.found.fall(x, z) is None
+
+
+def test_a_fall_must_be_seen_and_have_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, x, z = Made(0, monkeypatch), np.zeros(N * D_X), np.zeros(Q)
+    made.found.runtime.common = lambda v: v  # type: ignore[method-assign]
+    monkeypatch.setattr(duality, "REACH", 0.0)
+    monkeypatch.setattr(duality, "FLAT", 0.5)
+    for size2, fall, steep, there in (
+        (1.0, 1.9e-9, 2.0, False), (1.0, 2.1e-9, 2.0, True), (0.0, 1.0, 2.0, False),
+        (INF, INF, 2.0, False), (1.0, -1.0, 2.0, False), (1.0, 0.0, 0.0, False),
+    ):  # fmt: skip
+        made.scalars[:, :7] = 0.0
+        made.scalars[1, 0], made.scalars[2, 4], made.scalars[0, 5] = fall, size2, steep
+        made.scalars[0, 6] = 0.5  # as curved as a fall may be
+        assert (made.found.fall(x, z) is not None) is there, (size2, fall)
+    # Beside the steepness, which is one at least.
+    made.scalars[1, 0], made.scalars[2, 4], made.scalars[0, 5] = 1.0, 1.0, 0.25
+    made.vectors[:, :M] = 0.0
+    made.vectors[0, 0] = 2.0  # times the unit of a half: a defect of one
+    for reach, there in ((1.0, True), (1.01, False)):
+        monkeypatch.setattr(duality, "REACH", reach)
+        assert (made.found.fall(x, z) is not None) is there
+
+
+def test_what_lies_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(0, monkeypatch)
+    found, misfit, off = made.found, np.array([4.0, -1.0]), np.array([0.5, 0.0, -2.0])
+    left = math.hypot(2.0, 4.0, 0.5, 2.0)
+    assert found._distance(misfit, off, 0.5) == pytest.approx(0.5 + (left + 2.0 * 0.5) / 0.375)
+    assert found._below(0.7, 0.3, 2.0) == pytest.approx(0.7 + 2.0 * (0.3 + 7.0))
+    made.table.quadratic = False
+    assert found._below(0.7, 0.3, 2.0) == 0.0
+    made.reduced.doubt = Doubt.OPINION
+    assert found._below(0.7, 0.3, 2.0) == INF
+    made.reduced.least = 0.0
+    assert found._distance(misfit, off, 0.5) == INF
+
+
+def test_without_rows_and_without_z_nothing_is_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Made(0, monkeypatch).found
+    found.runtime.average = None  # type: ignore[method-assign, assignment]
+    total, rows = found._summed([np.zeros(0)] * 2, [[1.0], [2.0]])
+    assert (total.size, rows.tolist()) == (0, [[1.0], [2.0]])
