@@ -199,7 +199,7 @@ class Made:
                      inside=lambda v, k=k: self.keep[k] @ v)
             )  # fmt: skip
         D = draw((1, q))
-        basis = np.linalg.qr(D.T)[0]
+        basis = np.linalg.qr(draw((q, 1)))[0]  # not quite the rows of D
         self.reduced: Any = Fake(
             Bbar=self.B.sum(axis=0).astype(np.longdouble), unit=np.array([0.5, 4.0]), D=D,
             shared=Fake(basis=basis), doubt=Doubt.NONE,

@@ -111,7 +111,7 @@ def test_a_look_that_is_not_confirmed_is_taken_again_at_once() -> None:
 @pytest.mark.parametrize(
     ("parts", "tights"),
     [
-        ((2 * RATIO * TOL, 0.0), 0),  # a repair leaves 1/3 of it: still too much
+        ((1.5 * RATIO * TOL, 0.0), 0),  # a repair leaves 1/3 of it: still too much
         ((0.9 * RATIO * TOL, 0.0), 1),
         ((0.9 * RATIO * TOL, 0.9 * REPAIRABLE * TOL), 0),  # all infeasible: going on is as fast
         ((RATIO * TOL, 200 * TOL), 1),
