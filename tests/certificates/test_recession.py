@@ -235,7 +235,7 @@ class Made:
         self.u = [np.append(x, self.z) / self.length for x in self.x]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [2, 5, 6, 8, 9])  # downwards
 def test_a_direction_in_closed_form(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(seed, monkeypatch)
     d = 2
