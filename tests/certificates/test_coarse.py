@@ -82,7 +82,13 @@ def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(
         np.array([1.0, 2.0]) + t * np.ones(2),
         np.array([1.0, 2.0]) + t,
     )
-    monkeypatch.setattr(Proof, "_distance", lambda self, z, coupled, size, heard: 0.25)
+    sizes: list[float] = []
+
+    def distance(self: Proof, z: Any, coupled: Any, size: float, heard: Heard) -> float:
+        sizes.append(size)
+        return 0.25
+
+    monkeypatch.setattr(Proof, "_distance", distance)
     monkeypatch.setattr(Proof, "_shared_stationarity", lambda self, s, y: (4.0, np.zeros(1)))
     said = found.judged(pieces, z.astype(np.longdouble), price.astype(np.longdouble))
     grow = 1 + 16 * COARSE
@@ -94,6 +100,8 @@ def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(
     assert said.infeasibility == pytest.approx(delta + tail, rel=1e-12)
     assert said.stationarity == pytest.approx(r, rel=1e-12)
     assert said.size == pytest.approx(math.sqrt(2 + 5))
+    assert sizes == pytest.approx([math.sqrt(2 + 5)])
+    assert (said.gradient_x.shape, said.gradient_z.shape) == ((2,), (2, 2))
     # Curvature on the kernel of the equations alone, none at all, rows in doubt.
     mu, inner = found.mu, proof.inner_bound(r, delta, 0.5, found.L) + tail
     for found.mu, found.inside, found.reduced.doubt, error in (
@@ -478,6 +486,7 @@ class Proving:
 
     def at(self, price: Any, slope: Any, slopes: float) -> Any:
         self.slopes.append(slopes)
+        self.given = slope
         return Fake(error=self.errors.pop(0), size=self.size)
 
 
@@ -512,7 +521,7 @@ def test_a_price_is_proved_once_its_residual_gives_hope() -> None:
 
 
 def spaced(proving: Any, planned: float | None = 40.0, warm: bool = False) -> Any:
-    rider: Any = Fake(value=np.array([0.0, 5.0]))
+    rider: Any = Fake(value=np.array([3.0, 4.0, 5.0]))
     return dual_bound.SpacedDualStop(proving, 1e-4, rider, planned, warm=warm)
 
 
@@ -534,6 +543,7 @@ def test_proofs_are_spaced_by_the_rate_planned_or_seen() -> None:
     assert stop.memory()["next"] == 31 + 1
     assert stop.check(method, None, 32).done
     assert proving.slopes == [5.0] * 4
+    assert proving.given.tolist() == [3.0, 4.0]
     assert spaced(None, warm=True).due(1)
     assert not spaced(None, planned=None).due(dual_bound.FIRST_CHECK - 1)
     assert spaced(None, planned=None).due(dual_bound.FIRST_CHECK)

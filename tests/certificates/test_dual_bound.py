@@ -77,6 +77,9 @@ def test_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert alone.share == 0
     assert DualBound(parts, alone).at(price, slope, unit).error == pytest.approx(found.error)
     assert DualBound(parts, plain(4.0)).estimate(16.0) == pytest.approx(4.0 / 0.5)
+    assert DualBound(parts, plain(4.0)).estimate(0.25) == pytest.approx(0.5 / 0.5)
+    assert DualBound(parts, plain(4.0)).estimate(-1e-9) == 0.0
+    assert DualBound(parts, alone).estimate(EPS) == pytest.approx(1.0 / 0.5)
 
 
 def test_slopes_of_a_state_that_was_read_are_summed_again_for_nothing() -> None:

@@ -150,6 +150,9 @@ def test_what_a_repair_gained_is_remembered() -> None:
         stop._ratio = RATIO
         stop.check(iterate, None, 30)
         assert stop.memory()["ratio"] == ratio
+    told.tight_stationarity = 0.0  # nothing to compare with
+    stop.check(iterate, None, 40)
+    assert stop.memory()["ratio"] == ratio
 
 
 def test_looks_follow_the_rate_seen_but_never_far_ahead() -> None:
