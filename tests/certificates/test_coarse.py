@@ -560,13 +560,15 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
     found.problem, found._norms, found.norm = Fake(n=2, m=1), np.array([2.0, 1.0]), math.sqrt(5)
     found.explicit, found.mu, found.L_z = Fake(beta=-2.0), 0.5, 4.0
     found._right = np.array([[5.0], [0.0]])
-    found.runtime = Fake(combine=combine, unseen=lambda m: 0.25, total=lambda squares: squares)
+    found.runtime = Fake(
+        combine=combine, unseen=lambda m: 0.25, total=lambda squares: squares.sum(axis=0)
+    )
     images = np.array([16.0, -5.0])
     found.work = Fake(
         coupling=Fake(A=Fake(forward=lambda x: images)), curvature=Fake(d=np.array([2, 1]))
     )
     found._slopes = lambda z: (np.array([[1.0], [5.0]]), np.array([6.0]), 6.5)
-    found._gradients = lambda x, price: (np.full(3, float(price[0])), np.array([9.0]))
+    found._gradients = lambda x, price: (np.full(3, float(price[0])), np.array([[4.0], [5.0]]))
     said = found.at(np.zeros(3))
     rows, squares, sizes = given[0]
     assert rows.tolist() == [[11.0], [-5.0]]
@@ -583,6 +585,8 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
     assert said.infeasibility == pytest.approx(2 * off_z)
     assert said.error == pytest.approx(math.hypot(off, math.sqrt(5) * off / 2 + off_z))
     assert said.size == pytest.approx(math.sqrt(169.0 + 9.0))
+    found.work.curvature.d[:] = 0
+    assert found.at(np.zeros(3)).infeasibility == pytest.approx(2 * (off_z - COARSE * 2 * 16.5))
 
 
 @pytest.mark.parametrize("common", [True, False])
@@ -624,6 +628,30 @@ def test_a_proof_is_made_where_there_is_hope() -> None:
     assert (check.bound, check.done) == (1.0, True)  # 0.1 * 10, just so
     stop.recall({"ratio": 2.0})
     assert stop.memory() == {"ratio": 2.0}
+
+
+@pytest.mark.parametrize(("z", "size", "gap", "there", "done"), [
+    (8.0, 8.0, 0.4, True, True), (8.0, 7.99, 0.4, True, False), (0.25, 0.5, 0.05, True, False),
+    (0.25, 0.5, 0.0501, False, False), (8.0, 8.0, 0.0, True, True),
+])  # fmt: skip
+def test_hopes_and_proofs_are_compared_with_the_size_or_one(
+    z: float, size: float, gap: float, there: bool, done: bool
+) -> None:
+    """tol = 1/8, ratio 1.25, mu = 1/4: a hope of 2.5 gap, a proof of 1."""
+    point = np.zeros(1), np.array([[z]])
+    part: Any = Fake(norm=3.0, explicit=Fake(beta=-4.0), mu=0.25)
+    part.at = lambda x: explicit.Proved(*point, 1.0, 0.0, 0.0, size, *[np.zeros(0)] * 3)
+    iteration: Any = Fake(point=lambda state: point)
+    stop = explicit.ExplicitStop(part, 0.125)
+    assert stop.due(1) is True
+    check = stop.check(iteration, Fake(gap=gap), 7)
+    assert (math.isnan(check.bound), check.done) == (not there, done)
+    if there:
+        assert stop.memory()["ratio"] == pytest.approx(0.5 / max(gap, 1e-300))
+    part.at = lambda x: explicit.Proved(*point, 0.125, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
+    assert stop.final(iteration, None).done
+    part.at = lambda x: explicit.Proved(*point, 0.126, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
+    assert not stop.final(iteration, None).done
 
 
 # -- a price alone ---------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,27 @@ def test_violations_and_the_size_they_are_compared_with() -> None:
     size = np.linalg.norm(np.concatenate([v for a in agents for v in (a.b, a.c, a.e)]))
     assert recovery.scale() == pytest.approx(size)
     assert draw()[0].scale() == pytest.approx(size)  # asked for by itself
+
+
+def test_the_size_is_everybodys() -> None:
+    """Summed over processes: here one that says twice what this one knows."""
+    recovery, _ = draw()
+    size = draw()[0].scale()
+    recovery.runtime.total = lambda rows: 2 * rows.sum(axis=0)  # type: ignore[method-assign]
+    assert recovery.scale() == pytest.approx(math.sqrt(2) * size)
+
+
+def test_equations_that_nobody_has() -> None:
+    f = Quadratic(np.eye(3), np.zeros(3))
+    agents = [Agent(f, A=[[1.0]], B=[[2.0, 0.0]], b=[3.0]) for _ in range(2)]
+    work = Workspace(Problem(agents), InProcess(Network.complete(2)))
+    recovery = Recovery(work)
+    norms, _, _ = recovery.violations(np.array([1.0, 2.0]), np.ones((2, 2)))
+    assert norms == {"coupled": 1.0, "local": 0.0, "shared": 0.0, "consensus": 0.0}
+    found = recovery.multipliers(np.zeros(2), np.zeros((2, 2)), np.array([[0.5]]))
+    assert [v.size for v in (*found.local, *found.shared)] == [0, 0, 0, 0]
+    assert found.consensus.tolist() == [[0.0, 0.0]] * 2
+    assert recovery.space.x(recovery.dual_vector(found)).tolist() == [0.5, 0.5]
 
 
 def test_prices_are_least_squares_and_stationary_as_far_as_can_be() -> None:
