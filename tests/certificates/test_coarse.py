@@ -469,6 +469,7 @@ def test_multipliers_of_a_price_alone() -> None:
     assert found.coupled.tolist() == price.tolist()
     expected = [[1 - 2 + 5, 2 + 2 + 0.5], [3 - 3 - 20, 4 + 3 - 2]]
     assert found.consensus == pytest.approx(np.array(expected))
+    assert [v.tolist() for v in (*found.local, *found.shared)] == [[]] * 4
 
 
 class Proving:
@@ -548,6 +549,7 @@ def test_proofs_are_spaced_by_the_rate_planned_or_seen() -> None:
     assert not spaced(None, planned=None).due(dual_bound.FIRST_CHECK - 1)
     assert spaced(None, planned=None).due(dual_bound.FIRST_CHECK)
     assert spaced(None, planned=INF).due(dual_bound.FIRST_CHECK)
+    assert [spaced(None, planned=plan).memory()["rate"] for plan in (None, INF)] == [0.0, 0.0]
 
 
 def test_without_a_rate_proofs_wait_a_fifth_and_never_far() -> None:

@@ -260,6 +260,17 @@ def test_what_cannot_be_eliminated(change: dict[str, Any]) -> None:
     assert posed(**change) is None
 
 
+def test_curvature_that_rounding_may_have_made_counts_as_none() -> None:
+    found = posed(H=0.5)
+    assert found is not None
+    assert found.mu == pytest.approx(0.5)
+    for least, there in ((1e-10, True), (1e-17, False)):
+        f, one = Quadratic(np.diag([1.0, least, 1.0]), np.ones(3)), sp.csr_array([[1.0]])
+        agents = [Agent(f, A=sp.csr_array([[1.0, 1.0]]), B=one, b=[1.0]) for _ in range(2)]
+        work = Workspace(Problem(agents), InProcess(Network.complete(2)))
+        assert (work.eliminated is not None) is there
+
+
 def test_one_agent_may_bring_all_the_curvature_of_z() -> None:
     f = [Quadratic(np.diag([1.0, h]), np.ones(2)) for h in (0.0, 3.0)]
     one = sp.csr_array([[1.0]])
