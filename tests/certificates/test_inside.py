@@ -13,8 +13,8 @@ from ccmac.certificates import inside
 from ccmac.certificates.inside import inner_bound, told
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import EPS
-from ccmac.workspace.own import SOLVES
-from ccmac.workspace.reduced import Kernel
+from ccmac.workspace.declared import SOLVES
+from ccmac.workspace.local import Kernel
 from ccmac.workspace.summed import LocalModel
 
 
