@@ -394,7 +394,12 @@ def test_hopes_and_proofs_are_compared_with_the_size_or_one(
     """tol = 1/8, ratio 1.25, mu = 1/4: a hope of 2.5 gap, a proof of 1."""
     point = np.zeros(1), np.array([[z]])
     part: Any = Fake(norm=3.0, explicit=Fake(beta=-4.0), mu=0.25)
-    part.at = lambda x: explicit.Proved(*point, 1.0, 0.0, 0.0, size, *[np.zeros(0)] * 3)
+
+    def at(x: Any) -> explicit.Proved:
+        assert x is point[0]
+        return explicit.Proved(*point, 1.0, 0.0, 0.0, size, *[np.zeros(0)] * 3)
+
+    part.at = at
     iteration: Any = Fake(point=lambda state: point)
     stop = explicit.ExplicitStop(part, 0.125)
     assert stop.due(1) is True

@@ -17,12 +17,8 @@ from ccmac.linalg.nystrom import Columns, Shifted
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Images
 
-A, PRICE, X, Z = (
-    np.array([[1.0, 2.0], [2.0, -1.0]]),
-    np.array([1.0, -1.0]),
-    np.array([3.0, -4.0]),
-    0,
-)
+A, PRICE = np.array([[1.0, 2.0], [2.0, -1.0]]), np.array([1.0, -1.0])
+X = np.array([3.0, -4.0])
 
 
 def plain(c: float) -> Shifted:

@@ -112,6 +112,7 @@ def test_the_least_curvature_may_be_that_of_z(monkeypatch: pytest.MonkeyPatch) -
     known = np.array([[1.0, h / 1e3, 0.0] for h in H_Z])
     coupling = Fake(A=parts.A)
     soft = Eliminated(parts.problem, parts.runtime, coupling, parts.table, known)  # type: ignore[arg-type]
+    assert not soft.recycles
     assert soft.mu == pytest.approx(c.h / 1e3 * (1 - 4 * 2.0**-8))
 
 
