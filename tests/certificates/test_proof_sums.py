@@ -170,6 +170,17 @@ def test_constants_of_all_agents(separable: bool, monkeypatch: pytest.MonkeyPatc
     assert (found.L, found.inside, found.open) == (7.0 if separable else 16.0, 0.0, True)
     own = [(0, 5.0), (1, 6.0)] if separable else [(0, 7.0), (1, 9.0)]
     assert found.agents == own  # type: ignore[comparison-overlap]
+    # Where F is strongly convex, even as rounding may have it, and all may know the equations.
+    work.reduced, work.capabilities = "T", {"smooth", "strongly convex", "quadratic"}
+    assert isinstance(Proof.of(work), Proof)
+    for name, value in (("reduced", None), ("capabilities", {"smooth"})):
+        kept = getattr(work, name)
+        setattr(work, name, value)
+        assert Proof.of(work) is None
+        setattr(work, name, kept)
+    less = 2 * COARSE * (3 + 1) * largest
+    table.mu_x[:] = table.mu_z[:] = table.mu[:] = less
+    assert Proof.of(work) is None
     table.mu_x[:], table.mu_z[:], table.mu[:] = math.inf, math.inf, math.inf
     for values in (table.L_x, table.L_z, table.L):
         values[:] = 0.0
