@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace as Fake
 from typing import Any
 
@@ -75,6 +77,26 @@ def test_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert alone.share == 0
     assert DualBound(parts, alone).at(price, slope, unit).error == pytest.approx(found.error)
     assert DualBound(parts, plain(4.0)).estimate(16.0) == pytest.approx(4.0 / 0.5)
+    assert DualBound(parts, plain(4.0)).estimate(0.25) == pytest.approx(0.5 / 0.5)
+    assert DualBound(parts, plain(4.0)).estimate(-1e-9) == 0.0
+    assert DualBound(parts, alone).estimate(EPS) == pytest.approx(1.0 / 0.5)
+
+
+def test_slopes_of_a_state_that_was_read_are_summed_again_for_nothing() -> None:
+    seen: list[str] = []
+
+    @contextmanager
+    def observing() -> Iterator[None]:
+        seen.append("observed")
+        yield
+
+    def slope() -> Any:
+        seen.append("summed")
+        return Fake(value=np.array([1.0, 2.0, 3.0, 9.0]))
+
+    parts: Any = Fake(ledger=Fake(observing=observing), slope=slope)
+    found, sizes = DualBound(parts, plain(1.0)).slope_again()
+    assert (found.tolist(), sizes, seen) == ([1.0, 2.0, 3.0], 9.0, ["observed", "summed"])
 
 
 def test_what_images_say_of_the_metric() -> None:

@@ -199,7 +199,7 @@ class Made:
                      inside=lambda v, k=k: self.keep[k] @ v)
             )  # fmt: skip
         D = draw((1, q))
-        basis = np.linalg.qr(D.T)[0]
+        basis = np.linalg.qr(draw((q, 1)))[0]  # not quite the rows of D
         self.reduced: Any = Fake(
             Bbar=self.B.sum(axis=0).astype(np.longdouble), unit=np.array([0.5, 4.0]), D=D,
             shared=Fake(basis=basis), doubt=Doubt.NONE,
@@ -235,7 +235,7 @@ class Made:
         self.u = [np.append(x, self.z) / self.length for x in self.x]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [2, 5, 6, 8, 9])  # downwards
 def test_a_direction_in_closed_form(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(seed, monkeypatch)
     d = 2

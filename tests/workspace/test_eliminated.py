@@ -19,8 +19,8 @@ from ccmac.linalg.tolerances import EPS
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace, eliminated
+from ccmac.workspace.declared import SOLVES
 from ccmac.workspace.eliminated import Eliminated
-from ccmac.workspace.own import SOLVES
 
 N, M, D = 3, 4, (2, 3, 1)
 KINDS = ("dense", "diagonal", "whole")

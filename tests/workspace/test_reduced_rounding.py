@@ -14,8 +14,9 @@ from ccmac.inputs import Array
 from ccmac.linalg.ranks import Doubt, rank_cut, row_space
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
-from ccmac.workspace import Workspace, reduced
-from ccmac.workspace.reduced import Kernel, Reduced, affordable, kernels_of
+from ccmac.workspace import Workspace, local, reduced
+from ccmac.workspace.local import Kernel, kernels_of
+from ccmac.workspace.reduced import Reduced, affordable
 
 N, D_X, Q, M = 3, (4, 3, 2), 3, 2
 COARSE, LONG = 2.0**-12, 2.0**-9
@@ -48,6 +49,7 @@ def test_the_least_singular_value_loses_what_rounding_and_angles_may_change(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reduced, "EPS", COARSE)
+    monkeypatch.setattr(local, "EPS", COARSE)
     monkeypatch.setattr(reduced, "EPS_LONG", LONG)
     work, blocks = drawn(seed)
     found = work.reduced
@@ -215,7 +217,7 @@ class Asked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, rank: int, own: int) -> None:
         found: Any = object.__new__(Reduced)
-        found._told, found.packing, found._wide, found.D = Fake(value="rows"), "p", 3, "D"
+        found._told = Fake(value="rows")
         found.U, found.rank, found._own = np.zeros((4, 2)), 2, Doubt.CONVENTION
         found.U_null, found._dropped = np.eye(4)[:, 2:], (0.5, (4, 5))
         self.given: list[Any] = []
@@ -232,7 +234,7 @@ class Asked:
             assert (counts, part.tolist()) == ("counts", [0.0, 0.0, 1.0, 1.0])
             return "rounded"
 
-        monkeypatch.setattr(reduced.dependence, "heard", heard)
+        found._exact_ranks = heard
         monkeypatch.setattr(reduced.Doubt, "of", of)
         monkeypatch.setattr(reduced, "made_of_rounded", made_of_rounded)
         self.found: Reduced = found
@@ -248,7 +250,7 @@ def test_rows_that_were_dropped_are_in_doubt_where_the_rank_is_larger(
     asked = Asked(monkeypatch, rank, own)
     assert asked.found.doubt == doubt
     assert asked.found.solvable is solvable
-    assert asked.given[0] == ("rows", "p", 3, "D")
+    assert asked.given[0] == ("rows",)
     assert asked.given[1:] == ([(0.5, (4, 5), "rounded")] if rank > 2 else [])
 
 

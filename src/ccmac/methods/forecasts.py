@@ -37,7 +37,7 @@ from ccmac.runtime.masked import heard_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import planned_size
 from ccmac.workspace.compressed import SPARE
-from ccmac.workspace.supports import BITS
+from ccmac.workspace.coupling import BITS
 
 INTERIOR = 9
 SKETCHED = 12

@@ -26,8 +26,8 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.factor import Solve, factorized
 from ccmac.linalg.nystrom import Nystrom, random_signs
+from ccmac.linalg.symmetric import Solve, factorized
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
@@ -35,7 +35,7 @@ from ccmac.runtime.space import Space, row_dots
 from ccmac.workspace.blocks import block_mean
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.own import Own, OwnQuadratic, entries, own_parts
+from ccmac.workspace.declared import Own, OwnQuadratic, entries, own_parts
 
 RECYCLED = 64  # directions of earlier solves that join a sketch, at most
 ENOUGH = 4  # of them at a time
