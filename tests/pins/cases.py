@@ -225,6 +225,8 @@ def _ways() -> Iterator[Case]:
     for problem in ("absolute", "hinge", "box"):
         yield from _many("cross-ipm", problem, (1, 2, 5))
     yield from _many("cross-ipm", "absolute", (1, 3), {"warm": True})
+    yield from _many("cross-ipm", "long", (*PROVED, 1, 3))
+    yield from _many("cross-ipm", "long", (1,), {"warm": True})
     name, loose = "cross-continuation", {"tol": 1e-3}
     yield from _many(name, "flat", (5, 60), {}, {"opening": False}, **loose)
     yield from _many(name, "smooth", (10, 50), **loose)

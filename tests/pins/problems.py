@@ -178,6 +178,14 @@ def _absolute() -> Posed:
     return _tied(22, [Separable(x=L1(1.0, draw(3)), z=L1(0.5, draw(2))) for _ in range(3)])
 
 
+def _long() -> Posed:
+    """A lasso with many more rows than columns: brought to the range of its rows."""
+    random = np.random.default_rng(44)
+    X = random.standard_normal((120, 6))
+    y = X @ [1.0, 2.0, 0.0, 0.0, -1.0, 0.1] + 0.3 * random.standard_normal(120)
+    return Posed(ccmac.vfl.problem(X, y, 3, loss="squared", l1=0.1), ccmac.Network.ring(3))
+
+
 def _hinge() -> Posed:
     parts = [Separable(x=SquaredDistance(0.5), z=Hinge(y=np.array([1.0, s]))) for s in (1.0, -1.0)]
     return _tied(23, parts)
@@ -235,6 +243,7 @@ def posed(name: str) -> Posed:
         "ridge": _ridge, "logistic": _logistic, "flat": _flat, "absolute": _absolute,
         "hinge": _hinge, "box": _box, "composite": _composite, "stack": _stack,
         "contradiction": _contradiction, "uneven": _uneven, "smooth": _smooth,
+        "long": _long,
     }  # fmt: skip
     return made[name]()
 
