@@ -91,7 +91,7 @@ class Eliminated:
         if not known[:, 0].all() or not (known[:, 1].any() and math.fsum(table.multiple)):
             return None
         found = cls(problem, runtime, coupling, table, known, own)
-        return found if 0 < found.mu < math.inf and found.c > 0 else None
+        return found if found.mu > 0 and found.c > 0 else None
 
     @cached_property
     def _solves(self) -> list[Solve]:
