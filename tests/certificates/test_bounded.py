@@ -170,5 +170,6 @@ def test_sides_that_are_not_given_are_zero(monkeypatch: pytest.MonkeyPatch) -> N
     found = Bounded(work, reduced, 0, form)
     assert (found.b.tolist(), found.c.tolist()) == ([0.0], [0.0])
     assert hasattr(found.A, "toarray")
+    assert found.H.dtype == np.longdouble
     assert not hasattr(found.B, "toarray")
     assert found._violation(np.array([-10.0])) == pytest.approx(2.0)

@@ -78,5 +78,8 @@ def test_a_gap_for_a_radius() -> None:
     assert record["radius_source"] == "supplied"
     assert (record["radius"], record["feasibility"], record["value"]) == (4.0, 0.01, -50.0)
     assert "estimated" in found.record(Goal(0.1))["radius_source"]
+    for below, said in ((0.0, 0.0), (0.5, 0.5), (math.inf, None)):
+        assert replace(found, below=below).record(goal)["below"] == said
+    assert replace(found, slope=0.0).record(goal)["radius_proved"] == math.inf
     assert found.record(Goal(0.1, 0.5, 4.0))["proved_by"] == "nothing"
     assert found.record(Goal(0.1, 0.5, 4.0))["radius_proved"] == 0.0

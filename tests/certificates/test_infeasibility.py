@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +19,14 @@ from adversarial.exact import Exact
 from adversarial.judge import proof_numbers
 from ccmac import Agent, Network, Problem
 from ccmac.certificates.conflicts import Conflicts, _defect, contradiction
-from ccmac.certificates.infeasibility import REACH, Infeasibility, claimed, described
+from ccmac.certificates.infeasibility import (
+    DOUBTED,
+    REACH,
+    Infeasibility,
+    claimed,
+    described,
+    doubted,
+)
 from ccmac.certificates.prices import Recovery
 from ccmac.linalg.extended import EPS_LONG
 from ccmac.linalg.ranks import row_space
@@ -189,6 +197,16 @@ def test_claimed_exactly_when_the_radius_is_beyond_reach(
     assert near or claimed(value, defect, size) == beyond
     assert not claimed(0.0, defect, size)
     assert not claimed(-value, defect, size)
+
+
+@pytest.mark.parametrize(("rule", "factor"), [(claimed, REACH), (doubted, DOUBTED)])
+def test_claims_and_doubts_begin_just_so(rule: Callable[..., bool], factor: float) -> None:
+    """At so many times the defect, for points of norm one or more."""
+    for size, least in ((0.25, 1.0), (4.0, 4.0)):
+        assert rule(factor * least * 0.5, 0.5, size)
+        assert not rule(factor * least * 0.5 * (1 - 1e-9), 0.5, size)
+    assert not rule(0.0, 0.0, 1.0)
+    assert rule(1e-300, 0.0, 1.0)
 
 
 def test_the_radius_is_value_over_defect_whatever_the_sign() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace as Fake
 from typing import Any
 
@@ -118,6 +119,23 @@ def test_prices_of_bounds_balance_the_slope() -> None:
     assert found.z_upper == pytest.approx([-(r_z - 1001.0)])
 
 
+@pytest.mark.parametrize("ends", [{"z_lower": 0.0}, {"z_upper": 0.0}, {}])
+def test_prices_of_bounds_on_z_from_one_side(ends: dict[str, float]) -> None:
+    """f = (x^2 + z^2) / 2 of two agents at z = 3 or -3; without bounds nothing is sent."""
+    f, side = Quadratic(np.eye(2), np.zeros(2)), 3.0 if "z_lower" in ends else -3.0
+    agents = [ccmac.Agent(f, C=[[1.0]], c=[9.0], C_sense="<=") for _ in range(2)]
+    work = Workspace(ccmac.Problem(agents, q=1, **ends), InProcess(ccmac.Network.path(2)))
+    given = Multipliers(np.zeros(0), [np.zeros(1)] * 2, [np.zeros(0)] * 2, np.zeros((2, 1)))
+    point = [np.zeros(1)] * 2, np.array([side])
+    assert work.reduction is not None
+    known = limits._prices(work, work.reduction, given, point, 0.0)
+    before = work.ledger.of("solve")["averagings"]
+    found = known()
+    assert work.ledger.of("solve")["averagings"] - before == len(ends)
+    assert found.z_lower.tolist() == [6.0 if "z_lower" in ends else 0.0]
+    assert found.z_upper.tolist() == [6.0 if "z_upper" in ends else 0.0]
+
+
 def test_a_solution_is_lifted_with_its_slacks_and_prices() -> None:
     work = posed()[0]
     x, z = [np.array([-3.0]), np.array([-4.0])], np.array([5.0])
@@ -168,3 +186,92 @@ def test_a_contradiction_in_the_users_rows() -> None:
     assert {i: v.tolist() for i, v in told.bounds.items()} == {0: [1.0], 1: [2.0]}
     short = Infeasibility("x", np.zeros(2))
     assert limits._farkas(way, short) is short
+
+
+# -- whole results ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Told:
+    """What of a result is read and replaced."""
+
+    x: list[Any]
+    z: Any
+    certificates: dict[str, Any] = field(default_factory=dict)
+    infeasibility: Any = None
+    objective: float = 1.0
+    residuals: dict[str, float] = field(default_factory=dict)
+    multipliers: Any = None
+    _problem: Any = "reduced"
+
+
+POINT = [np.array([-5.0]), np.array([-4.0])], np.array([-8.0])
+# Rows: -5 - 8 - 1 - 8 - 8 <= 0 holds, -10 - 4 - 8 = 0 is 22 off; 2 x_0 <= 1 holds, 3 z >= 3 is 27
+# off; x_0 >= -1 by 4, z >= -7 by 1.
+OFF = {"coupled": 22.0, "local": 0.0, "shared": 27.0, "limits": math.sqrt(17.0)}
+
+
+def value(x: float, z: float) -> float:
+    return x * x - x + 2 * z * z - 3 * z
+
+
+def test_violations_and_the_objective_at_a_point() -> None:
+    work, way = posed()
+    norms, said = limits._violations(work, way, *POINT)
+    assert norms == pytest.approx(OFF)
+    assert said == pytest.approx(value(-5.0, -8.0) + value(-4.0, -8.0))
+    # The other sides: sums above, C above, D held, bounds from above.
+    norms, _ = limits._violations(work, way, [np.array([12.0]), np.array([1.0])], np.array([7.0]))
+    rows = np.array([12 + 7 - 1 + 2 + 7, 24 + 1 + 7])
+    assert norms == pytest.approx({
+        "coupled": np.linalg.norm(rows), "local": 23.0, "shared": 0.0, "limits": math.sqrt(9 + 1),
+    })  # fmt: skip
+
+
+def test_a_result_as_the_user_stated_the_problem() -> None:
+    work, way = posed()
+    x = [np.append(v, np.zeros(way.problem.d[i] - 1)) for i, v in enumerate(POINT[0])]
+    assert [len(v) for v in x] == [3, 2]
+    prices = Multipliers(
+        np.array([0.5, -2.0, -1.5]), [np.array([4.0]), np.zeros(0)], [np.zeros(0)] * 2,
+        np.zeros((2, 1)),
+    )  # fmt: skip
+    direction = {"x": [np.arange(3.0), np.arange(2.0)], "z": np.ones(1), "fall": 2.0}
+    told: Any = Told(
+        x, POINT[1], {"gap": 0.5, "direction": direction}, None, 3.0,
+        {"stationarity": 0.25, "coupled": 9.0}, prices,
+    )  # fmt: skip
+    found: Any = limits.in_users_rows(work, told)
+    assert [v.tolist() for v in found.x] == [[-5.0], [-4.0]]
+    assert found._problem is way.user
+    assert (found.certificates["slacks"], found.certificates["gap"]) == (3, 0.5)
+    along = found.certificates["direction"]
+    assert ([v.tolist() for v in along["x"]], along["fall"]) == ([[0.0], [0.0]], 2.0)
+    assert found.residuals == pytest.approx({"stationarity": 0.25, **OFF})
+    assert found.objective == pytest.approx(value(-5.0, -8.0) + value(-4.0, -8.0))
+    assert found.multipliers.coupled.tolist() == [0.5, -2.0]
+    assert found.multipliers.shared[1].tolist() == [-1.5]
+    assert work.ledger.of("monitor")["averagings"] > 0
+    assert work.ledger.of("solve")["averagings"] == 0
+    # What is left of stationarity excuses a wrong sign.
+    given = replace(prices, coupled=np.array([-0.2, -2.0, -1.5]))
+    for left, kept in ((0.25, 0.0), (0.1, -0.2)):
+        told = replace(told, multipliers=given, residuals={"stationarity": left})
+        found = limits.in_users_rows(work, told)
+        assert found.multipliers.coupled[0] == kept
+    told = replace(told, residuals={"coupled": 1.0})
+    assert limits.in_users_rows(work, told).multipliers.coupled[0] == -0.2
+    found = limits.in_users_rows(work, replace(told, multipliers=None))
+    assert found.multipliers is None
+
+
+def test_a_verdict_needs_no_point() -> None:
+    work = posed()[0]
+    x = [np.zeros(3), np.zeros(2)]
+    proof = Infeasibility("x", np.array([1.0, 2.0, 3.0]), value=2.0)
+    told: Any = Told(x, np.zeros(1), {}, proof, math.nan)
+    found: Any = limits.in_users_rows(work, told)
+    assert found.infeasibility.coupled.tolist() == [1.0, 2.0]
+    assert (found.residuals, found.certificates) == ({}, {"slacks": 3})
+    assert work.ledger.of("monitor")["averagings"] == 0
+    # Either a value or residuals: there is a point to look at.
+    for more in ({"objective": 1.0}, {"residuals": {"local": 1.0}}):
+        assert "limits" in limits.in_users_rows(work, replace(told, **more)).residuals

@@ -21,7 +21,8 @@ from ccmac.linalg.ranks import Doubt, row_space
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace, reduced
-from ccmac.workspace.reduced import Kernel, Reduced, affordable
+from ccmac.workspace.local import Kernel
+from ccmac.workspace.reduced import Reduced, affordable
 from certificates.points import onto_rows, workspace
 
 SEEDS = st.integers(0, 10**4)

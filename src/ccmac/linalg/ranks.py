@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.modular import exact_rank
+from ccmac.linalg.extended import exact_rank
 from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK, TAKES_PART
 
 

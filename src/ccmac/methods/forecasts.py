@@ -36,7 +36,7 @@ from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.runtime.masked import heard_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import SPARE, in_averagings, planned_size
-from ccmac.workspace.supports import BITS
+from ccmac.workspace.coupling import BITS
 
 INTERIOR = 9
 SKETCHED = 12

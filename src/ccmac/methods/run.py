@@ -97,8 +97,7 @@ class Run:
     def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
         """Judged in the user's own equations where these may be gathered.
 
-        Not with a reference, and not where the user vouches for spectral constants that no run
-        has refuted yet.
+        Not with a reference, nor where the user vouches for constants that no run has refuted.
         """
         supplied = getattr(self.method, "certificates", None) is not None and not refuted
         known = prepared.proves or self.request.reference or supplied
@@ -142,7 +141,9 @@ class Run:
         finally:
             self.work.runtime.limit(math.inf)
         self.found = found
-        return replace(in_users_rows(self.work, found), names=names_of(self.work))
+        if self.work.reduction is not None:
+            found = in_users_rows(self.work, found)
+        return replace(found, names=names_of(self.work))
 
     def _solve(self, limits: Limits) -> Result:
         work, saver = self.work, self._saver(limits)
@@ -152,7 +153,8 @@ class Run:
                 self.method.announce(work)
                 conflict = self._conflict(recovery)
                 known = conflict is not None or self.method.finds_falls(work)
-                direction = None if known else recession(work)
+                bends = "strongly convex" in work.capabilities
+                direction = None if known or bends else recession(work)
             if conflict is not None:
                 return infeasible_result(work, conflict, self.request.seed)
             if direction is not None:
@@ -292,9 +294,7 @@ class Run:
         problem = self.work.problem
         copies = np.broadcast_to(self.request.z0, (len(problem.agents), problem.q))
         prices = None if self.warm is None or recovery is None else self.warm.multipliers
-        if prices is None or recovery is None:
-            return prepared.iteration.start(self.request.x0, copies)  # type: ignore[no-any-return]
-        dual = recovery.dual_vector(prices)
-        return prepared.iteration.start(  # type: ignore[no-any-return]
-            self.request.x0, copies, dual, prices.coupled
-        )
+        known = () if prices is None or recovery is None else (
+            recovery.dual_vector(prices), prices.coupled
+        )  # fmt: skip
+        return prepared.iteration.start(self.request.x0, copies, *known)  # type: ignore[no-any-return]

@@ -26,8 +26,8 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.factor import Solve, factorized
 from ccmac.linalg.nystrom import Nystrom, random_signs
+from ccmac.linalg.symmetric import Solve, factorized
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
@@ -36,7 +36,7 @@ from ccmac.workspace import blocks
 from ccmac.workspace.blocks import block_mean, in_averagings
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.own import Own, OwnQuadratic, entries, own_parts
+from ccmac.workspace.declared import Own, OwnQuadratic, entries, own_parts
 
 RECYCLED = 64  # directions of earlier solves that join a sketch, at most
 ENOUGH = 4  # of them at a time
@@ -93,7 +93,7 @@ class Eliminated:
         if not known[:, 0].all() or not (known[:, 1].any() and math.fsum(table.multiple)):
             return None
         found = cls(problem, runtime, coupling, table, known, own)
-        return found if 0 < found.mu < math.inf and found.c > 0 else None
+        return found if found.mu > 0 and found.c > 0 else None
 
     @cached_property
     def _solves(self) -> list[Solve]:

@@ -9,6 +9,7 @@ Range(C_i'), and the least-norm point C_i^+ c_i.
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ccmac.linalg.blocks import dense
 from ccmac.linalg.chebyshev import semi_iteration, smallest_degree
 from ccmac.linalg.families import LocalFamily
 from ccmac.linalg.ranks import RowSpace, row_space
-from ccmac.linalg.tolerances import PROJECTOR
+from ccmac.linalg.tolerances import EPS, PROJECTOR
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 
@@ -126,3 +127,35 @@ class LocalEquations:
             else:
                 prices.append(self.spaces[k].multipliers(-(self.bases[k] @ piece)))
         return prices
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One agent's ker C_i: ``basis`` N_i, the ``point`` C_i^+ c_i, and the ``angle`` (rad) by which
+    rounding may have turned both.
+    """
+
+    space: RowSpace
+    basis: Array
+    point: Array
+    angle: float
+
+    @classmethod
+    def of(cls, space: RowSpace, point: Array) -> Kernel:
+        """From the row space of C_i."""
+        d = len(point)
+        if not space.rank:
+            return cls(space, np.eye(d), point, 0.0)
+        whole, _ = np.linalg.qr(space.basis, mode="complete")
+        angle = 4 * EPS * (d + len(space.left)) * space.condition
+        return cls(space, whole[:, space.rank :], point, angle)
+
+
+def kernels_of(problem: Problem, local: LocalEquations) -> list[Kernel]:
+    """Of the agents owned here; no communication."""
+    points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
+    if local.empty:
+        spaces = [row_space(np.zeros((0, d))) for d in problem.d.values()]
+    else:
+        spaces = local.spaces
+    return [Kernel.of(space, point) for space, point in zip(spaces, points, strict=True)]

@@ -8,57 +8,44 @@ are brought to length one by powers of two, which changes no digit. Nothing is s
 values of T are known to rounding, so that rank, least singular value, the nearest feasible point
 and contradictions are computed and not estimated. Cost: one gathering of l min(l, d) + l (q + 2) +
 r (q + 1) floats per agent, where that is affordable; l is m, or the longest support where an agent
-has few rows (:mod:`ccmac.workspace.supports`).
+has few rows (:mod:`ccmac.workspace.coupling`).
+
+Where rows look dependent, all must know whether they are, to the last digit. That
+
+    rank K = sum_i rank C_i + rank [A_1 N_1 .. A_n N_n  Bbar; 0  D]
+
+holds modulo a prime as well, where everything is exact (:mod:`ccmac.linalg.extended`). Every agent
+tells a basis of A_i ker C_i and its B_i, both modulo two primes in one float, how many entries its
+rows have and how many of them look rounded, and by how much the rank of C_i exceeds what a
+decomposition found: l (min(l, d) + q + 2) + 1 floats with the next averaging.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from ccmac.inputs import Array
+from ccmac.linalg import extended
 from ccmac.linalg.blocks import dense, powers
 from ccmac.linalg.extended import EPS_LONG, norm
-from ccmac.linalg.ranks import Doubt, RowSpace, made_of_rounded, rank_cut, row_space
+from ccmac.linalg.ranks import Doubt, digits, made_of_rounded, rank_cut, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
-from ccmac.workspace import dependence
+from ccmac.workspace.coupling import Packing, Supports
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.supports import Packing, Supports
+from ccmac.workspace.local import Kernel, LocalEquations
 
 FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
 SQUARES = 20_000_000  # sum of (d_i + q)^2: dense kernels and Hessians
 ROWS = 1_200  # of T: one dense decomposition (a second); with inequalities and bounds
 MANY = 4_200  # as many (a minute): nothing else would do
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One agent's ker C_i: ``basis`` N_i, the ``point`` C_i^+ c_i, and the ``angle`` (rad) by which
-    rounding may have turned both.
-    """
-
-    space: RowSpace
-    basis: Array
-    point: Array
-    angle: float
-
-    @classmethod
-    def of(cls, space: RowSpace, point: Array) -> Kernel:
-        """From the row space of C_i."""
-        d = len(point)
-        if not space.rank:
-            return cls(space, np.eye(d), point, 0.0)
-        whole, _ = np.linalg.qr(space.basis, mode="complete")
-        angle = 4 * EPS * (d + len(space.left)) * space.condition
-        return cls(space, whole[:, space.rank :], point, angle)
 
 
 def affordable(
@@ -99,7 +86,7 @@ class Reduced:
         factors, B, beta, squares, D, e, facts = np.split(gathered, ends, axis=1)
         unpacked = self.packing.unpacked
         factors, B, squares = unpacked(factors, wide), unpacked(B, q), unpacked(squares)
-        beta = unpacked(beta) if not facts[:, 2:].any() else self._all_sides()
+        beta = unpacked(beta) if not facts[:, 2:].any() else runtime.gather(self._own_sides())
         self.Bbar = np.add.reduce(B.astype(np.longdouble))
         self.size_B = np.add.reduce(np.abs(B))  # the sum may cancel
         self._sides: Rider | Array = np.stack([np.add.reduce(beta), np.add.reduce(np.abs(beta))])
@@ -122,20 +109,47 @@ class Reduced:
         self._ask(np.any(factors != 0, axis=(0, 2)) | (whole > 0), table, wide)
 
     def _ask(self, there: Array, table: CurvatureTable, wide: int) -> None:
-        """Where rows seem to depend on others, all must know whether they do.
-
-        ``there``: coupled rows with entries in A.
-        """
+        """Where rows seem to depend on others; ``there``: coupled rows with entries in A."""
         problem, self._wide = self.problem, wide
         rows = int(np.count_nonzero(there | np.any(self.size_B != 0, axis=1)))
         rows += int(np.any(self.D, axis=1).sum()) if self.shared.doubt else self.shared.rank
         columns = int(np.minimum(table.d, problem.m).sum()) + problem.q
         self._told: Rider | None = None
         if self._own or self.rank < min(rows, columns):
-            own = zip(problem.agents, self.kernels, self.A, self.B, self.C, strict=True)
-            blocks = [(i, kernel.space.excess, A, B, C) for i, kernel, A, B, C in own]
-            told = dependence.told(blocks, self.packing, wide)
-            self._told = self.runtime.ride(told, whole=True)
+            self._told = self.runtime.ride(self._residues(), whole=True)
+
+    def _residues(self) -> Array:
+        """What the agents of this process say of their rows modulo the primes."""
+        rows = []
+        own = zip(self.problem.agents, self.kernels, self.A, self.B, self.C, strict=True)
+        for i, kernel, A, B, C in own:
+            images = [extended.image_of_kernel(A, C, p, self._wide) for p in extended.PRIMES]
+            shared = [extended.residues(B, p) for p in extended.PRIMES]
+            counts = np.stack(digits(np.hstack([A, B])), axis=1).astype(np.float64)
+            parts = extended.packed(*images), extended.packed(*shared), counts
+            told = [self.packing.packed(part, i) for part in parts]
+            rows.append(np.concatenate([*told, [kernel.space.excess]]))
+        return np.stack(rows)
+
+    def _exact_ranks(self, gathered: Array) -> tuple[int, int, tuple[Array, Array]]:
+        """(rank of the coupled and shared rows on the kernels, by how much the ranks of the C_i
+        exceed those decomposed, :func:`digits` of the rows), from what all agents said.
+        """
+        (n, m), (r, q), wide = self.packing.shape, self.D.shape, self._wide
+        ends = self.packing.length * np.cumsum([wide, q, 2])
+        images, shared, counts, excess = np.split(gathered, ends, axis=1)
+        both = [self.packing.unpacked(images, wide), self.packing.unpacked(shared, q)]
+        ranks = []
+        for prime, image, B in zip(extended.PRIMES, *map(extended.unpacked, both), strict=True):
+            coupled = image.transpose(1, 0, 2).reshape(m, n * wide)
+            upper = np.hstack([coupled, B.sum(axis=0) % prime])
+            left = np.zeros((r, n * wide), dtype=np.int64)
+            lower = np.hstack([left, extended.residues(self.D, prime)])
+            ranks.append(extended.rank_modulo(np.vstack([upper, lower]), prime))
+        entries, rounded = np.add.reduce(self.packing.unpacked(counts, 2)).T
+        own = digits(self.D)
+        all_rows = np.concatenate([entries, own[0]]), np.concatenate([rounded, own[1]])
+        return max(ranks), int(excess.sum()), all_rows
 
     @cached_property
     def doubt(self) -> Doubt:
@@ -145,7 +159,7 @@ class Reduced:
         """
         if self._told is None:
             return Doubt.NONE
-        rank, own, counts = dependence.heard(self._told.value, self.packing, self._wide, self.D)
+        rank, own, counts = self._exact_ranks(self._told.value)
         self._independent = rank == len(self.U)
         if rank + own <= self.rank:
             return Doubt.NONE
@@ -198,9 +212,9 @@ class Reduced:
         b = np.zeros(self.problem.m) if agent.b is None else agent.b
         return np.asarray(b - self.A[k] @ kernel.point)
 
-    def _all_sides(self) -> Array:
-        """The agents' parts of beta where somebody's lies in rows of others: one averaging."""
-        return self.runtime.gather(np.stack([self._side(k) for k in range(len(self.kernels))]))
+    def _own_sides(self) -> Array:
+        """The parts of the agents here: told whole where somebody's lies in rows of others."""
+        return np.stack([self._side(k) for k in range(len(self.kernels))])
 
     def _decompose(self, factors: Array, slack: float) -> None:
         """``slack``: how far rounding and the kernels' angles may have moved T."""
@@ -230,12 +244,9 @@ class Reduced:
         points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
         pairs = zip(self.kernels, points, strict=True)
         other.problem, other.kernels = problem, [replace(k, point=p) for k, p in pairs]
-        rows = []
-        for A, kernel, agent in zip(self.A, other.kernels, problem.agents.values(), strict=True):
-            beta = (0.0 if agent.b is None else agent.b) - A @ kernel.point
-            rows.append(np.append(beta, np.abs(beta)))
+        sides = other._own_sides()
         if problem.m:
-            other._sides = self.runtime.ride(np.stack(rows))
+            other._sides = self.runtime.ride(np.hstack([sides, np.abs(sides)]))
         return other
 
     def _known(self) -> Array:
@@ -282,16 +293,6 @@ class Reduced:
         if not self.rank:
             return 1.0
         return float(self.sigma[0] / self.least) if self.least > 0 else np.inf
-
-
-def kernels_of(problem: Problem, local: LocalEquations) -> list[Kernel]:
-    """Of the agents owned here; no communication."""
-    points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
-    if local.empty:
-        spaces = [row_space(np.zeros((0, d))) for d in problem.d.values()]
-    else:
-        spaces = local.spaces
-    return [Kernel.of(space, point) for space, point in zip(spaces, points, strict=True)]
 
 
 def _filled(block: object, rows: int, columns: int) -> Array:

@@ -27,8 +27,8 @@ from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.options import option
 from ccmac.objectives import Limited
 from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import Packing, bits, words
 from ccmac.workspace.reduced import Reduced
-from ccmac.workspace.supports import Packing, bits, words
 
 COMMON = 4_500  # shared variables and coupled and shared rows: one dense system for everybody
 OWN = 3_000  # an agent's unknowns, epigraphs included

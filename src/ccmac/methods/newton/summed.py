@@ -24,7 +24,6 @@ from ccmac.methods.base import Iteration, State, known, vector
 from ccmac.methods.local.newton import ARMIJO
 from ccmac.methods.newton.subspace import ALIKE
 from ccmac.methods.system import Whitened
-from ccmac.objectives.hessians import joint_hessian
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 from ccmac.workspace.summed import LocalModel, residuals
@@ -119,7 +118,7 @@ class SummedNewton(Iteration[SummedState]):
         models = []
         for k, f in enumerate(self.objectives):
             x, z = self.space.x_of(u, k), self.space.z(u)[k]
-            H, slope = joint_hessian(f, x, z), np.concatenate(f.gradient(x, z))
+            H, slope = f.hessian(x, z), np.concatenate(f.gradient(x, z))
             g = H @ np.concatenate([x, z]) - slope
             try:
                 model = LocalModel(H, g, self.whitened.kernels[k], self.whitened.A[k])
