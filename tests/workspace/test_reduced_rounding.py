@@ -244,7 +244,8 @@ class Asked:
     ([[1.0], [2.0]], [[1.0, 0.0], [2.0, 0.0]], [[0.0, 1.0]], True),
     ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 2.0]], [[0.0, 1.0]], True),
     ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]], False),
-    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]], False),  # as many as columns
+    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]], False),
+    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 0.0]], True),  # their sides
 ])  # fmt: skip
 def test_others_are_asked_where_rows_seem_to_depend_on_each_other(
     A: Any, B: Any, D: Any, asked: bool
@@ -254,7 +255,7 @@ def test_others_are_asked_where_rows_seem_to_depend_on_each_other(
     )
     found = Workspace(Problem([agent]), InProcess(Network.complete(1))).reduced
     assert found is not None
-    assert (found._told is not None) is asked
+    assert (found.exactly is not None) is asked
     assert found.doubt == Doubt.NONE
 
 

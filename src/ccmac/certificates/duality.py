@@ -202,12 +202,12 @@ class Duality:
         if not claimed(value - room, defect, size):
             return None
         rest = np.where(held, r, 0.0)
-        shared = reduced.by_agent(prices.shared)
         agents = list(self.problem.agents)
+        shared = [reduced.own_shared(k, prices.shared)[0] for k in range(len(agents))]
         return Infeasibility(
             _words(norm(prices.coupled), norm(prices.shared), norm(rest), rows[:, 5:]),
             prices.coupled, {i: v for i, v in zip(agents, prices.local, strict=True) if v.size},
-            {i: shared[i] for i in agents if shared[i].size}, defect, value,
+            {i: v for i, v in zip(agents, shared, strict=True) if v.size}, defect, value,
             {i: -s.slope_x for i, s in zip(agents, shares, strict=True)}, rest,
         )  # fmt: skip
 
