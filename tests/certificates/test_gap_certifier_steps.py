@@ -18,10 +18,10 @@ PRICE = np.array([[0.5, -3.0]])
 
 
 class Made(GapCertifier):
-    """Two agents with z = 2 z~; repairs and projections are made up, and what they are asked."""
+    """Two agents with z = 3 z~; repairs and projections are made up, and what they are asked."""
 
     def __init__(self, seed: int = 0, convexity: tuple[float, float] = (0.0, 0.0)) -> None:
-        self.case: Case = case(seed, s=2.0)
+        self.case: Case = case(seed, s=3.0)
         draw = self.draw = np.random.default_rng(seed + 100).standard_normal
         super().__init__(self.case.realized, draw(10), convexity)
         self.asked: list[float] = []
@@ -51,7 +51,7 @@ class Made(GapCertifier):
     def away(self, w: Array) -> float:
         """||(x, mean z) - (x0, z0)|| at most: copies of z by n of them."""
         x, z = self.split(w - self.w0)
-        return math.hypot(np.linalg.norm(x), 2.0 / math.sqrt(2) * np.linalg.norm(z))
+        return math.hypot(np.linalg.norm(x), 3.0 / math.sqrt(2) * np.linalg.norm(z))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -64,14 +64,14 @@ def test_a_gap_of_two_agents(seed: int) -> None:
     found = made.gap(w, gradient, p)
     r = gradient + p
     on_x, on_z = made.split(r)
-    slope = math.sqrt(on_x @ on_x + np.sum((on_z.sum(axis=0) / 2.0) ** 2) + LED)
+    slope = math.sqrt(on_x @ on_x + np.sum((on_z.sum(axis=0) / 3.0) ** 2) + LED)
     residual = made.case.K.T @ (made.case.K @ w - made.case.v)
     far = float(np.linalg.norm(residual)) / made.case.system.interval.low
     base = r @ (w - made.w0) + float(np.linalg.norm(p)) * far
     assert (found.slope, found.distance, found.base) == pytest.approx((slope, far, base))
     assert (found.value, found.travelled) == pytest.approx((made.F(w), made.away(w)))
     assert (found.steepness, found.smooth, found.source) == (L, True, "last")
-    assert found.scale == pytest.approx(max(1.0, math.sqrt(2) / 2.0))
+    assert found.scale == pytest.approx(max(1.0, math.sqrt(2) / 3.0))
     assert (found.w is w, found.gradient is gradient, found.p is p) == (True, True, True)
     for steepness, said in ((0.5, 0.5), (0.0, 1.0)):
         made.realized.objective.L = steepness

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace as Fake
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ccmac import Agent, Network, Problem
+from ccmac.certificates import prices
 from ccmac.certificates.prices import Recovery
 from ccmac.inputs import Array
 from ccmac.objectives import Quadratic
@@ -78,6 +81,25 @@ def test_equations_that_nobody_has() -> None:
     assert [v.size for v in (*found.local, *found.shared)] == [0, 0, 0, 0]
     assert found.consensus.tolist() == [[0.0, 0.0]] * 2
     assert recovery.space.x(recovery.dual_vector(found)).tolist() == [0.5, 0.5]
+
+
+def test_what_others_have_counts_as_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of C that only agents elsewhere have: products are charged to all."""
+    known: dict[str, bool] = {}
+
+    def family(unit: str, *given: Any, present: bool) -> Any:
+        known[unit] = present
+
+    monkeypatch.setattr(prices, "LocalFamily", family)
+    agent = Agent(Quadratic(np.eye(2), np.zeros(2)), A=[[1.0]], B=[[1.0]])
+    problem = Problem({0: agent}, n=2, q=1, m=1, present={"A", "B", "C"})
+    work: Any = Fake(
+        problem=problem, runtime=Fake(ledger=None), space=None, coupling=None, shared=None,
+        local=Fake(right=np.zeros(0)),
+    )  # fmt: skip
+    found = Recovery(work)
+    assert known == {"C": True, "D": False}
+    assert (found.b.tolist(), found.e.tolist()) == ([[0.0]], [])
 
 
 def test_prices_are_least_squares_and_stationary_as_far_as_can_be() -> None:

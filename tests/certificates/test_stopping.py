@@ -111,7 +111,7 @@ def test_a_look_that_is_not_confirmed_is_taken_again_at_once() -> None:
 @pytest.mark.parametrize(
     ("parts", "tights"),
     [
-        ((2 * RATIO * TOL, 0.0), 0),  # a repair leaves 1/3 of it: still too much
+        ((1.5 * RATIO * TOL, 0.0), 0),  # a repair leaves 1/3 of it: still too much
         ((0.9 * RATIO * TOL, 0.0), 1),
         ((0.9 * RATIO * TOL, 0.9 * REPAIRABLE * TOL), 0),  # all infeasible: going on is as fast
         ((RATIO * TOL, 200 * TOL), 1),
@@ -150,6 +150,12 @@ def test_what_a_repair_gained_is_remembered() -> None:
         stop._ratio = RATIO
         stop.check(iterate, None, 30)
         assert stop.memory()["ratio"] == ratio
+    told.dual, told.parts = None, (math.nan, 0.0)  # nothing to compare with
+    stop.check(iterate, None, 35)
+    assert stop.memory()["ratio"] == ratio
+    told.dual, told.parts, told.tight_stationarity = Dual(NOTHING, NOTHING), (2 * TOL, 0.0), 0.0
+    stop.check(iterate, None, 40)
+    assert stop.memory()["ratio"] == ratio
 
 
 def test_looks_follow_the_rate_seen_but_never_far_ahead() -> None:

@@ -119,6 +119,23 @@ def test_prices_of_bounds_balance_the_slope() -> None:
     assert found.z_upper == pytest.approx([-(r_z - 1001.0)])
 
 
+@pytest.mark.parametrize("ends", [{"z_lower": 0.0}, {"z_upper": 0.0}, {}])
+def test_prices_of_bounds_on_z_from_one_side(ends: dict[str, float]) -> None:
+    """f = (x^2 + z^2) / 2 of two agents at z = 3 or -3; without bounds nothing is sent."""
+    f, side = Quadratic(np.eye(2), np.zeros(2)), 3.0 if "z_lower" in ends else -3.0
+    agents = [ccmac.Agent(f, C=[[1.0]], c=[9.0], C_sense="<=") for _ in range(2)]
+    work = Workspace(ccmac.Problem(agents, q=1, **ends), InProcess(ccmac.Network.path(2)))
+    given = Multipliers(np.zeros(0), [np.zeros(1)] * 2, [np.zeros(0)] * 2, np.zeros((2, 1)))
+    point = [np.zeros(1)] * 2, np.array([side])
+    assert work.reduction is not None
+    known = limits._prices(work, work.reduction, given, point, 0.0)
+    before = work.ledger.of("solve")["averagings"]
+    found = known()
+    assert work.ledger.of("solve")["averagings"] - before == len(ends)
+    assert found.z_lower.tolist() == [6.0 if "z_lower" in ends else 0.0]
+    assert found.z_upper.tolist() == [6.0 if "z_upper" in ends else 0.0]
+
+
 def test_a_solution_is_lifted_with_its_slacks_and_prices() -> None:
     work = posed()[0]
     x, z = [np.array([-3.0]), np.array([-4.0])], np.array([5.0])

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from ccmac.inputs import Array
+from ccmac.methods import lbfgs
+from ccmac.methods.history import GRADIENT, MEMORY, SIZE
+from ccmac.methods.lbfgs import DualLbfgs, LbfgsState
 from ccmac.methods.local.newton import Smooth
 from ccmac.methods.newton.eliminated import (
     LENGTHS,
@@ -205,3 +208,95 @@ def test_a_plan_is_the_newton_step_of_the_span() -> None:
     span = Span(np.eye(3), E, 2)
     assert span.price(np.array([2.0, 3.0, 9.0])).tolist() == [2.0, 3.0, 0.0]
     assert span.image(np.array([2.0, 3.0, 9.0])).tolist() == [2.0, 3.0, 7.0]
+
+
+def searched(before: float, after: float, rise: float, **more: Any) -> tuple[Any, list[Any]]:
+    """One search from phi = 5 with g'g = 4, where <g, d> is ``before`` and then ``after``."""
+    taken: list[Any] = []
+    made = object.__new__(DualLbfgs)
+    gram = np.zeros((SIZE, SIZE))
+    gram[GRADIENT, GRADIENT] = 4.0
+    known: dict[str, Any] = {
+        "u": np.zeros(1), "h": np.zeros(2), "price": np.zeros((1, 1)), "mean": np.zeros((1, 1)),
+        "basis_l": np.zeros((1, SIZE, 1)), "basis_n": np.zeros((1, SIZE, 1)), "gram": gram[None],
+        "inner": np.zeros((1, 1)), "value": 5.0, "first": 8.0, "least": 4.0, "count": 3,
+    }  # fmt: skip
+    state = LbfgsState(**{**known, **more})
+    products, squares = np.zeros((SIZE, 3)), np.zeros((3, 3))
+    products[GRADIENT, 0], squares[2, 0] = before, after
+    trial = Fake(products=products, squares=squares, value=5.0 + rise, size=10.0)
+
+    def learn(state: Any, trial: Any, alpha: float, *, take: bool) -> Any:
+        taken.append((alpha, take))
+        return state, more.get("pairs", 0) >= 0
+
+    vars(made).update(
+        curvature=2.0, _root=1.0, _trial=lambda *given: trial, _learn=learn,
+        coupling=Fake(empty=True), space=Fake(zeros=lambda: np.zeros(2), z=lambda h: h[1:, None]),
+    )  # fmt: skip
+    return made._search(state), taken
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rise", "taken"),
+    [
+        (-1.0, 1.0, -1.01e-4, True), (-1.0, 1.0, -0.99e-4, False),
+        (-1.0, 0.79, 0.9e-9, True),  # values alike: 1e-10 of their size; the slope has to fall
+        (-1.0, 0.81, 0.9e-9, False), (-1.0, 0.79, 1.1e-9, False), (-1.0, -9.0, 0.9e-9, True),
+    ],
+)  # fmt: skip
+def test_which_trials_of_lbfgs_are_taken(
+    before: float, after: float, rise: float, taken: bool
+) -> None:
+    found, told = searched(before, after, rise)
+    assert told == [(1.0, taken)]
+    assert (found.rejected, found.alpha) == ((0, 1.0) if taken else (1, 1.0))
+    again, told = searched(before, after, rise * 0.25, rejected=2, alpha=0.25)
+    assert told[0][0] == 0.25
+    if after == 1.0:
+        assert told[0][1] == taken  # Armijo's share goes with the length
+        assert again.alpha == (1.0 if taken else 0.25)  # after the third refusal in a row
+
+
+@pytest.mark.parametrize(
+    ("more", "over"),
+    [
+        ({}, False), ({"first": 4.1e30}, True), ({"first": 3.9e30}, False),
+        ({"least": 3.9e-8}, True), ({"least": 4.1e-8}, False), ({"rejected": 19}, True),
+        ({"rejected": 18}, False), ({"pairs": -1}, True),
+    ],
+)  # fmt: skip
+def test_when_lbfgs_ends(more: dict[str, Any], over: bool) -> None:
+    found, _ = searched(-1.0, 1.0, 1.0, **more)
+    assert found.over == over
+    assert found.least == min(more.get("least", 4.0), 4.0)
+    assert lbfgs.TRIALS == 20
+
+
+@pytest.mark.parametrize("take", [False, True])
+@pytest.mark.parametrize(("along", "curved"), [(1.01e-8, True), (0.99e-8, False)])
+def test_what_a_trial_teaches(take: bool, along: float, curved: bool) -> None:
+    """<s, y> against 1e-8 |s| |y|, for a step of length 1/2 along d."""
+    made = object.__new__(DualLbfgs)
+    state = LbfgsState(
+        np.zeros(1), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, SIZE, 1)),
+        np.zeros((2, SIZE, 1)), np.zeros((1, SIZE, SIZE)), np.zeros((2, 1)), pairs=MEMORY + 1,
+    )  # fmt: skip
+    squares = np.array([[4.0, 3.0 * along * 2, 5.0], [3.0 * along * 2, 9.0, 6.0], [5.0, 6.0, 7.0]])
+    trial: Any = Fake(
+        u="u", h="h", prices="prices", mean="mean", value=1.5, spent=np.ones((2, 1)),
+        new_l=np.array([[[2.0], [3.0], [4.0]]]), new_n=np.full((2, 3, 1), 8.0),
+        products=np.zeros((SIZE, 3)), squares=squares,
+    )  # fmt: skip
+    found, told = made._learn(state, trial, 0.5, take=take)
+    assert told == curved
+    assert found.pairs == MEMORY + 1 + curved
+    assert found.inner.tolist() == [[1.0], [1.0]]
+    assert found.basis_l[0, [1, MEMORY + 1, GRADIENT], 0].tolist() == [
+        1.0 * curved, 3.0 * curved, 4.0 * take
+    ]  # fmt: skip
+    assert found.basis_n[1, 1, 0] == 4.0 * curved
+    assert found.gram[0, 1, 1] == curved * 1.0
+    assert found.gram[0, GRADIENT, GRADIENT] == 7.0 * take
+    assert found.gram[0, 1, GRADIENT] == curved * take * 2.5
+    assert (found.u, found.value) == (("u", 1.5) if take else (pytest.approx(np.zeros(1)), 0.0))
