@@ -394,7 +394,12 @@ def test_hopes_and_proofs_are_compared_with_the_size_or_one(
     """tol = 1/8, ratio 1.25, mu = 1/4: a hope of 2.5 gap, a proof of 1."""
     point = np.zeros(1), np.array([[z]])
     part: Any = Fake(norm=3.0, explicit=Fake(beta=-4.0), mu=0.25)
-    part.at = lambda x: explicit.Proved(*point, 1.0, 0.0, 0.0, size, *[np.zeros(0)] * 3)
+
+    def at(x: Any) -> explicit.Proved:
+        assert x is point[0]
+        return explicit.Proved(*point, 1.0, 0.0, 0.0, size, *[np.zeros(0)] * 3)
+
+    part.at = at
     iteration: Any = Fake(point=lambda state: point)
     stop = explicit.ExplicitStop(part, 0.125)
     assert stop.due(1) is True
@@ -428,10 +433,11 @@ def test_many_agents_in_one_pass_say_what_each_would(monkeypatch: pytest.MonkeyP
         space=Fake(d=d, count=n, x_size=6, x_of=lambda x, k: x[2 * k : 2 * k + 2]),
         parts=list(zip(np.split(H, 3), np.split(g, 3), strict=True)),
         lengths_of_blocks=np.array([np.linalg.norm(agents[i].A) for i in range(n)]),
+        A=Fake(abreast=None, blocks=[agent.A for agent in agents.values()], columns=d),
     )  # fmt: skip
     bound = DualBound(parts, PLAIN)
     alone = bound._all(x, np.zeros(1), price)
-    parts.whole = Fake(H=H, A=A)
+    parts.whole, parts.A.abreast = Fake(H=H, A=A), A
     together = bound._all(x, np.zeros(1), price)
     assert together[:, [0, 1, 3]] == pytest.approx(alone[:, [0, 1, 3]])
     assert together[:, 2] == pytest.approx(alone[:, 2] * (6 + n + 4) / (2 + n + 4))
@@ -469,6 +475,7 @@ def test_multipliers_of_a_price_alone() -> None:
     assert found.coupled.tolist() == price.tolist()
     expected = [[1 - 2 + 5, 2 + 2 + 0.5], [3 - 3 - 20, 4 + 3 - 2]]
     assert found.consensus == pytest.approx(np.array(expected))
+    assert [v.tolist() for v in (*found.local, *found.shared)] == [[]] * 4
 
 
 class Proving:
@@ -548,6 +555,7 @@ def test_proofs_are_spaced_by_the_rate_planned_or_seen() -> None:
     assert not spaced(None, planned=None).due(dual_bound.FIRST_CHECK - 1)
     assert spaced(None, planned=None).due(dual_bound.FIRST_CHECK)
     assert spaced(None, planned=INF).due(dual_bound.FIRST_CHECK)
+    assert [spaced(None, planned=plan).memory()["rate"] for plan in (None, INF)] == [0.0, 0.0]
 
 
 def test_without_a_rate_proofs_wait_a_fifth_and_never_far() -> None:

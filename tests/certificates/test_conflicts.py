@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 from ccmac import Agent, Network, Problem
 from ccmac.certificates import conflicts
@@ -128,6 +130,10 @@ def test_what_one_agents_rows_leave_of_a_right_hand_side(monkeypatch: pytest.Mon
     assert found.value == pytest.approx(float(np.linalg.norm(outside)))
     assert found.sure == pytest.approx(found.value)
     assert found.defect <= 1e-15
+    for stored in (sp.csr_array(block), aslinearoperator(block)):
+        again = contradiction(stored, right, space)
+        assert again is not None
+        assert (again.value, again.defect) == (found.value, found.defect)
     # Below SEEN for every row, beside the scaled right-hand side, it is rounding.
     share = float(np.linalg.norm(outside) / np.linalg.norm(scaled)) / math.sqrt(3)
     for factor, there in ((0.99, True), (1.01, False)):

@@ -151,6 +151,8 @@ def test_blocks_are_named_if_they_weigh_a_millionth(monkeypatch: pytest.MonkeyPa
         said = found._along(reduced, 7 * np.array([coupled, 0.0, 1.0, 0.0, second]))
         assert said is not None
         assert named in said.message
+    monkeypatch.setattr(conflicts, "VISIBLE", 0.0)  # but not nothing at all
+    assert named in found._along(reduced, np.array([0.0, 0.0, 1.0, 0.0, 0.0])).message  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -168,6 +168,9 @@ def test_the_rank_is_cut_beside_the_largest_singular_value_or_one(scale: float) 
     zero = made(np.zeros((1, 2)))
     zero._decompose(np.zeros((1, 0, 0)), 0.25)
     assert (zero.rank, zero.U_null.shape) == (0, (1, 1))
+    empty = made(np.zeros((1, 0)), m=2)
+    empty._decompose(np.zeros((1, 2, 0)), 0.25)
+    assert (empty.rank, empty.U_null.tolist()) == (0, np.eye(3).tolist())
     close = made(np.eye(2))
     close._decompose(np.zeros((1, 0, 0)), 1.5)
     assert (close.least, close.condition) == (0.0, math.inf)
@@ -238,6 +241,26 @@ class Asked:
         monkeypatch.setattr(reduced.Doubt, "of", of)
         monkeypatch.setattr(reduced, "made_of_rounded", made_of_rounded)
         self.found: Reduced = found
+
+
+@pytest.mark.parametrize(("A", "B", "D", "asked"), [
+    ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0]], False),  # zero rows are no rows
+    ([[0.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0]], False),
+    ([[1.0], [2.0]], [[1.0, 0.0], [2.0, 0.0]], [[0.0, 1.0]], True),
+    ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 2.0]], [[0.0, 1.0]], True),
+    ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]], False),
+    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]], False),  # as many as columns
+])  # fmt: skip
+def test_others_are_asked_where_rows_seem_to_depend_on_each_other(
+    A: Any, B: Any, D: Any, asked: bool
+) -> None:
+    agent = Agent(
+        Quadratic(np.eye(3), np.zeros(3)), A=A, B=B, b=np.zeros(2), D=D, e=np.zeros(len(D))
+    )
+    found = Workspace(Problem([agent]), InProcess(Network.complete(1))).reduced
+    assert found is not None
+    assert (found._told is not None) is asked
+    assert found.doubt == Doubt.NONE
 
 
 @pytest.mark.parametrize(("rank", "own", "doubt", "solvable"), [
