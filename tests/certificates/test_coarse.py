@@ -442,10 +442,11 @@ def test_many_agents_in_one_pass_say_what_each_would(monkeypatch: pytest.MonkeyP
         space=Fake(d=d, count=n, x_size=6, x_of=lambda x, k: x[2 * k : 2 * k + 2]),
         parts=list(zip(np.split(H, 3), np.split(g, 3), strict=True)),
         lengths_of_blocks=np.array([np.linalg.norm(agents[i].A) for i in range(n)]),
+        A=Fake(abreast=None, blocks=[agent.A for agent in agents.values()], columns=d),
     )  # fmt: skip
     bound = DualBound(parts, PLAIN)
     alone = bound._all(x, np.zeros(1), price)
-    parts.whole = Fake(H=H, A=A)
+    parts.whole, parts.A.abreast = Fake(H=H, A=A), A
     together = bound._all(x, np.zeros(1), price)
     assert together[:, [0, 1, 3]] == pytest.approx(alone[:, [0, 1, 3]])
     assert together[:, 2] == pytest.approx(alone[:, 2] * (6 + n + 4) / (2 + n + 4))

@@ -70,7 +70,7 @@ class Run:
         self.why = "asked for"
         self.others: list[tuple[Method, str]] = []
         self.ranked: list[tuple[Method, str]] = []  # by auto; filled in by who has asked before
-        self.alternatives: tuple[Alternative, ...] = ()
+        self.alternatives: tuple[Alternative, ...] = ()  # so are these
         self.begun = time.perf_counter()
         self.warnings: list[str] = []
         self.found: Result | None = None  # before it is told in the user's rows
@@ -85,7 +85,8 @@ class Run:
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
                 auto, [(self.method, self.why), *self.others] = self.method, self.ranked
-                self.alternatives = auto.alternatives(self.work, self.request, self.method)
+                if not self.alternatives:
+                    self.alternatives = auto.alternatives(self.work, self.request, self.method)
             refuse_unless_fit(self.method, self.work)
             prepared = self._proving(self.method.prepare(self.work, self.request))
             self._told = told
@@ -96,8 +97,7 @@ class Run:
     def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
         """Judged in the user's own equations where these may be gathered.
 
-        Not with a reference, and not where the user vouches for spectral constants that no run
-        has refuted yet.
+        Not with a reference, nor where the user vouches for constants that no run has refuted.
         """
         supplied = getattr(self.method, "certificates", None) is not None and not refuted
         known = prepared.proves or self.request.reference or supplied
