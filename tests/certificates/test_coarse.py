@@ -248,6 +248,13 @@ def test_the_best_curvature_in_its_corners(monkeypatch: pytest.MonkeyPatch) -> N
     # Nothing in common: that of the agents; nothing at all: anything.
     assert inside._best((none, none, none), (5.0, 0.0), (0.5, 0.0, 0.0)) == pytest.approx(4.5)
     assert inside._best((none, none, none), (INF, 0.0), (0.0, 0.0, 0.0)) == 1.0
+    # As much as W may be off by is enough for eps, and no less.
+    one, S_1 = np.ones((1, 1)), np.array([[1e3]])
+    for off_W, there in ((1e-2, True), (1.001e-2, False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(inside, "EPS", 0.0)
+            found = inside._best((S_1, one, one), (5.0, 0.0), (0.0, off_W, 0.0))
+            assert (found > 0) == there
     # No rows: S alone.
     sigma = math.sqrt(2.0) * (1 - 8 * COARSE * 1 * (1 + math.sqrt(0.5)))
     mu = 1 / ((5.0**-0.5 + 0.5 / sigma) ** 2 + sigma**-2)
@@ -293,6 +300,8 @@ def test_the_curvature_of_all_counts_what_everybody_lost(monkeypatch: pytest.Mon
     reduced.rank = 0
     assert inside.inside(K, 1, facts, reduced, 8.0).mu == 10.0
     assert seen[-1][2][2] == pytest.approx(0.4 + 8 * count * 3.0)
+    facts[0, 0] = 0.5
+    assert inside.inside(K, 1, facts, reduced, 8.0).mu == 10.0
     facts[0, 0] = 0.0
     assert inside.inside(K, 1, facts, reduced, 8.0).mu == 0.0
 

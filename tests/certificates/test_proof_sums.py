@@ -200,7 +200,7 @@ def test_where_processes_round_differently_the_leaders_numbers_count() -> None:
 
 
 @pytest.mark.parametrize(("lengths", "scale", "passes"), [
-    ((0.9, 9.0), 0.1, 1), ((1.1, 0.9), 0.1, 2), ((4.9, 9.0), 1.0, 1), ((5.1, 4.9), 1.0, 2),
+    ((1.0, 9.0), 0.1, 1), ((1.1, 0.9), 0.1, 2), ((4.9, 9.0), 1.0, 1), ((5.1, 4.9), 1.0, 2),
     ((9.0, 9.0, 9.0, 9.0), 1.0, 3),
 ])  # fmt: skip
 def test_repairs_are_repeated_while_they_move_the_point(
