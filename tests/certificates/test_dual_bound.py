@@ -36,7 +36,8 @@ def test_an_agents_numbers(diagonal: bool) -> None:
     known = {"lengths_of_blocks": [float(np.linalg.norm(A))]}
     parts: Any = Fake(problem=Fake(agents={0: agent}, n=5), parts=[(H, g)], m=2, **known)
     bound, z = DualBound(parts, plain(1.0)), np.zeros(1)
-    rho2, size2, off, value = bound._own(0, X, z, PRICE, float(np.linalg.norm(PRICE)))
+    pulled = (A.T @ PRICE).astype(np.longdouble)
+    rho2, size2, off, value = bound._own(0, X, z, pulled, float(np.linalg.norm(PRICE)))
     spread = np.linalg.norm(images) if diagonal else np.linalg.norm(np.abs(H) @ np.abs(X))
     block, length = math.sqrt(10.0), float(np.linalg.norm(g))
     long = EPS_LONG * 8 * (block * math.sqrt(2.0) + float(spread) + length)
