@@ -61,7 +61,7 @@ def case(seed: int, s: float = 3.0, rows: int = 3, spread: float = 4.0, loose: f
     whole, g = whole[np.ix_(order, order)], np.concatenate(gs)[order]
     left = np.linalg.qr(random.standard_normal((rows, rows)))[0]
     right = np.linalg.qr(random.standard_normal((10, rows)))[0]
-    K = left * np.geomspace(1.0, math.sqrt(spread), rows) @ right.T
+    K = 0.8 * left * np.geomspace(1.0, math.sqrt(spread), rows) @ right.T
     v = K @ random.standard_normal(10)
     kkt = np.block([[whole, K.T], [K, np.zeros((rows, rows))]])
     solution = np.linalg.solve(kkt, np.concatenate([g, v]))[:10]

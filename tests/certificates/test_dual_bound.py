@@ -17,7 +17,8 @@ from ccmac.linalg.nystrom import Columns, Shifted
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Images
 
-A, PRICE, X, Z = np.array([[1.0, 2.0], [2.0, -1.0]]), np.array([1.0, -1.0]), np.array([3.0, 4.0]), 0
+A, PRICE = np.array([[1.0, 2.0], [2.0, -1.0]]), np.array([1.0, -1.0])
+X = np.array([3.0, -4.0])
 
 
 def plain(c: float) -> Shifted:
@@ -35,8 +36,9 @@ def test_an_agents_numbers(diagonal: bool) -> None:
     known = {"lengths_of_blocks": [float(np.linalg.norm(A))]}
     parts: Any = Fake(problem=Fake(agents={0: agent}, n=5), parts=[(H, g)], m=2, **known)
     bound, z = DualBound(parts, plain(1.0)), np.zeros(1)
-    rho2, size2, off, value = bound._own(0, X, z, PRICE, float(np.linalg.norm(PRICE)))
-    spread = np.linalg.norm(images) if diagonal else np.linalg.norm(np.abs(H) @ X)
+    pulled = (A.T @ PRICE).astype(np.longdouble)
+    rho2, size2, off, value = bound._own(0, X, z, pulled, float(np.linalg.norm(PRICE)))
+    spread = np.linalg.norm(images) if diagonal else np.linalg.norm(np.abs(H) @ np.abs(X))
     block, length = math.sqrt(10.0), float(np.linalg.norm(g))
     long = EPS_LONG * 8 * (block * math.sqrt(2.0) + float(spread) + length)
     assert math.sqrt(rho2) == pytest.approx(long + 2 * EPS * length, rel=1e-12, abs=0.0)
@@ -72,6 +74,12 @@ def test_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert found.report is not None
     assert (found.report.residuals["coupled"], found.report.objective) == (5.0, 7.0)
+    # A metric that knows more, of which a quarter is believed.
+    seen: list[Any] = []
+    sharp: Any = Fake(share=0.25, norm=lambda v, off: seen.append((v, off)) or 0.75)
+    error = 0.75 / math.sqrt(0.25) / 0.5 + 2 * rho / 0.25
+    assert DualBound(parts, sharp).at(price, slope, unit).error == pytest.approx(error, rel=1e-12)
+    assert (seen[0][0].tolist(), seen[0][1]) == ([3.0, 4.0], pytest.approx(off))
     # Where the metric proves nothing, the curvature c alone does.
     alone = Shifted(Columns(), np.zeros((0, 0)), 4.0, 9.0)
     assert alone.share == 0

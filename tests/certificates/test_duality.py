@@ -26,9 +26,9 @@ def test_words_name_what_takes_part(kind: str) -> None:
 
 
 def test_words_are_for_what_weighs_a_millionth_of_the_most() -> None:
-    for largest in range(4):
+    for largest, top in zip(range(5), (5.0, 0.05, 5.0, 0.05, 0.05), strict=True):
         for share, named in ((0.9e-6, 1), (1.1e-6, 5)):
-            sizes = [5.0 if k == largest else 5.0 * share for k in range(5)]
+            sizes = [top if k == largest else top * share for k in range(5)]
             coupled, shared, on_z, C, bounds = sizes
             said = _words(coupled, shared, on_z, np.array([[0.0, bounds], [C, 0.0]]))
             texts = [text.replace(" 0 ", " 0").replace(" 1 ", " 1") for text in NAMED.values()]

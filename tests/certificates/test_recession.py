@@ -48,6 +48,11 @@ def test_a_linear_objective_falls_along_its_slope() -> None:
     assert "falls by 5 per unit" in found.message
 
 
+def test_nothing_bends_a_linear_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FLAT", 0.0)
+    assert of(quadratic(np.zeros((2, 2)), [3.0, 4.0]), q=1) is not None
+
+
 def test_a_gentle_slope_falls_for_ever_too() -> None:
     found = of(quadratic(np.zeros((2, 2)), [3e-3, 4e-3]), q=1)
     assert found is not None

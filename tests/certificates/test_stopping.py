@@ -150,7 +150,10 @@ def test_what_a_repair_gained_is_remembered() -> None:
         stop._ratio = RATIO
         stop.check(iterate, None, 30)
         assert stop.memory()["ratio"] == ratio
-    told.tight_stationarity = 0.0  # nothing to compare with
+    told.dual, told.parts = None, (math.nan, 0.0)  # nothing to compare with
+    stop.check(iterate, None, 35)
+    assert stop.memory()["ratio"] == ratio
+    told.dual, told.parts, told.tight_stationarity = Dual(NOTHING, NOTHING), (2 * TOL, 0.0), 0.0
     stop.check(iterate, None, 40)
     assert stop.memory()["ratio"] == ratio
 

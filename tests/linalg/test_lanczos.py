@@ -37,6 +37,7 @@ def shares(S: Array, n: int = 3) -> tuple[InProcess, Callable[[Array], Array], l
     weights, asked = np.arange(n) - 1.0, list[Array]()
 
     def contribution(v: Array) -> Array:
+        assert v.shape[0] == 1
         asked.append(v.copy())
         noise = np.roll(v[0], 1)
         return np.stack([S @ v[0] + w * noise for w in weights])
@@ -80,6 +81,7 @@ def test_an_invariant_space_ends_a_run() -> None:
     for start, steps in ((np.zeros((1, 2)), 3), (np.ones((1, 2)), 0)):
         none = lanczos(runtime, contribution, start, steps)
         assert (none.steps, none.exhausted, none.vectors.shape) == (0, True, (1, 2))
+        assert none.alpha.shape == none.beta.shape == (0,)
         assert not none.vectors.any()
 
 

@@ -180,7 +180,8 @@ def test_the_next_method_is_prepared() -> None:
     found = running()
     assert found._following() is None
     found.others = [(Fake(name="two", prepare=lambda work, request: "ready"), "why")]
-    assert found._following() == "ready"
+    found._proving = lambda prepared, **given: f"{prepared} and judged"
+    assert found._following() == "ready and judged"
     assert (found.method.name, found.why, found.others) == ("two", "why", [])
     assert found.warnings == ["one stalled; went on with two"]
 
@@ -212,10 +213,12 @@ def test_a_stored_history_is_followed() -> None:
     saver: Any = Fake(path=["wider", "next"], refuse=refused.append)
     found = running()
     found.others = [(Fake(name="two", prepare=lambda work, request: Fake(widen=None)), "why")]
-    start = Fake(widen=lambda: Fake(widen=None, wide=True))
+    start, refuted = Fake(widen=lambda: Fake(widen=None, wide=True)), list[Any]()
+    found._proving = lambda prepared, **given: refuted.append(given) or prepared
     assert found._again(start, None) is start
     assert found._again(start, saver).widen is None
     assert (found.method.name, refused) == ("two", [])
+    assert refuted == [{"refuted": True}, {}]  # after a blow-up spectral constants count no more
     found._again(Fake(widen=None), Fake(path=["wider"], refuse=refused.append))
     found._again(Fake(widen=None), Fake(path=["next"], refuse=refused.append))
     found._again(Fake(widen=None), Fake(path=["other"], refuse=refused.append))

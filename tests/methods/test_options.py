@@ -49,6 +49,7 @@ def test_options_are_the_marked_fields_in_order() -> None:
         ({"realization": "fancy", "steps": 0}, "whole number, at least 1"),
         ({"realization": "fancy", "steps": 2.0}, "whole number, at least 1"),
         ({"realization": "fancy", "steps": True}, "whole number, at least 1"),
+        ({"realization": "fancy", "steps": 10**400}, "is more than 1,000,000"),
         ({"steps": 3}, "steps belongs to realization fancy"),
         ({"weight": 0.0}, "positive number below 2"),
         ({"weight": 2.0}, "positive number below 2"),

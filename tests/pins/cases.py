@@ -225,6 +225,8 @@ def _ways() -> Iterator[Case]:
     for problem in ("absolute", "hinge", "box"):
         yield from _many("cross-ipm", problem, (1, 2, 5))
     yield from _many("cross-ipm", "absolute", (1, 3), {"warm": True})
+    yield from _many("cross-ipm", "long", (*PROVED, 1, 3))
+    yield from _many("cross-ipm", "long", (1,), {"warm": True})
     name, loose = "cross-continuation", {"tol": 1e-3}
     yield from _many(name, "flat", (5, 60), {}, {"opening": False}, **loose)
     yield from _many(name, "smooth", (10, 50), **loose)
@@ -232,6 +234,9 @@ def _ways() -> Iterator[Case]:
     for problem in ("absolute", "hinge", "composite", "box"):
         yield from _many(name, problem, (5, 13, 60), **loose)
     subgradients = {"schedule": "subgradient"}
+    paper = {"schedule": "certified", "radius": 4.0, "accuracy": 8.0}
+    yield from _many(name, "apart", (3,), {}, subgradients, paper, **loose)
+    yield from _many("cross-continuation", "bowls", (6, 30), **loose)
     yield from _many(name, "hinge", (3, 5), subgradients, {**subgradients, "radius": 3.0}, **loose)
     for name in ("condat-vu", "papc", "dpmm", "tracking-admm"):
         yield from _many(name, "smooth", (1, 9))

@@ -178,6 +178,35 @@ def _absolute() -> Posed:
     return _tied(22, [Separable(x=L1(1.0, draw(3)), z=L1(0.5, draw(2))) for _ in range(3)])
 
 
+def _long() -> Posed:
+    """A lasso with many more rows than columns: brought to the range of its rows."""
+    random = np.random.default_rng(44)
+    X = random.standard_normal((120, 6))
+    y = X @ [1.0, 2.0, 0.0, 0.0, -1.0, 0.1] + 0.3 * random.standard_normal(120)
+    return Posed(ccmac.vfl.problem(X, y, 3, loss="squared", l1=0.1), ccmac.Network.ring(3))
+
+
+def _apart() -> Posed:
+    """Two agents without any equation: every system is empty."""
+    parts = [L1(1.0, np.array([1.0, -2.0, 0.5])), L1(0.5, np.array([3.0, 1.0]))]
+    agents = [
+        ccmac.Agent(f, C=np.zeros((0, d)), c=np.zeros(0))
+        for f, d in zip(parts, (3, 2), strict=True)
+    ]
+    return Posed(ccmac.Problem(agents, q=0, m=0), ccmac.Network.path(2))
+
+
+def _bowls() -> Posed:
+    """The same, smooth and curved in some directions only."""
+    random = np.random.default_rng(45)
+    parts = [LeastSquares(random.standard_normal((2, d)), np.ones(2)) for d in (3, 2)]
+    agents = [
+        ccmac.Agent(f, C=np.zeros((0, d)), c=np.zeros(0))
+        for f, d in zip(parts, (3, 2), strict=True)
+    ]
+    return Posed(ccmac.Problem(agents, q=0, m=0), ccmac.Network.path(2))
+
+
 def _hinge() -> Posed:
     parts = [Separable(x=SquaredDistance(0.5), z=Hinge(y=np.array([1.0, s]))) for s in (1.0, -1.0)]
     return _tied(23, parts)
@@ -235,6 +264,7 @@ def posed(name: str) -> Posed:
         "ridge": _ridge, "logistic": _logistic, "flat": _flat, "absolute": _absolute,
         "hinge": _hinge, "box": _box, "composite": _composite, "stack": _stack,
         "contradiction": _contradiction, "uneven": _uneven, "smooth": _smooth,
+        "long": _long, "apart": _apart, "bowls": _bowls,
     }  # fmt: skip
     return made[name]()
 

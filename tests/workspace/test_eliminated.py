@@ -112,6 +112,7 @@ def test_the_least_curvature_may_be_that_of_z(monkeypatch: pytest.MonkeyPatch) -
     known = np.array([[1.0, h / 1e3, 0.0] for h in H_Z])
     coupling = Fake(A=parts.A)
     soft = Eliminated(parts.problem, parts.runtime, coupling, parts.table, known)  # type: ignore[arg-type]
+    assert not soft.recycles
     assert soft.mu == pytest.approx(c.h / 1e3 * (1 - 4 * 2.0**-8))
 
 
@@ -258,6 +259,17 @@ def posed(**change: Any) -> Eliminated | None:
 def test_what_cannot_be_eliminated(change: dict[str, Any]) -> None:
     assert posed() is not None
     assert posed(**change) is None
+
+
+def test_curvature_that_rounding_may_have_made_counts_as_none() -> None:
+    found = posed(H=0.5)
+    assert found is not None
+    assert found.mu == pytest.approx(0.5)
+    for least, there in ((1e-10, True), (1e-17, False)):
+        f, one = Quadratic(np.diag([1.0, least, 1.0]), np.ones(3)), sp.csr_array([[1.0]])
+        agents = [Agent(f, A=sp.csr_array([[1.0, 1.0]]), B=one, b=[1.0]) for _ in range(2)]
+        work = Workspace(Problem(agents), InProcess(Network.complete(2)))
+        assert (work.eliminated is not None) is there
 
 
 def test_one_agent_may_bring_all_the_curvature_of_z() -> None:

@@ -168,6 +168,9 @@ def test_the_rank_is_cut_beside_the_largest_singular_value_or_one(scale: float) 
     zero = made(np.zeros((1, 2)))
     zero._decompose(np.zeros((1, 0, 0)), 0.25)
     assert (zero.rank, zero.U_null.shape) == (0, (1, 1))
+    empty = made(np.zeros((1, 0)), m=2)
+    empty._decompose(np.zeros((1, 2, 0)), 0.25)
+    assert (empty.rank, empty.U_null.tolist()) == (0, np.eye(3).tolist())
     close = made(np.eye(2))
     close._decompose(np.zeros((1, 0, 0)), 1.5)
     assert (close.least, close.condition) == (0.0, math.inf)
@@ -217,14 +220,10 @@ class Asked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, rank: int, own: int) -> None:
         found: Any = object.__new__(Reduced)
-        found._told = Fake(value="rows")
+        found.exactly = Fake(rank=rank, excess=own, digits="counts")
         found.U, found.rank, found._own = np.zeros((4, 2)), 2, Doubt.CONVENTION
         found.U_null, found._dropped = np.eye(4)[:, 2:], (0.5, (4, 5))
         self.given: list[Any] = []
-
-        def heard(*given: Any) -> Any:
-            self.given.append(given)
-            return rank, own, "counts"
 
         def of(*given: Any, rounded: bool) -> Doubt:
             self.given.append((*given, rounded))
@@ -234,10 +233,30 @@ class Asked:
             assert (counts, part.tolist()) == ("counts", [0.0, 0.0, 1.0, 1.0])
             return "rounded"
 
-        found._exact_ranks = heard
         monkeypatch.setattr(reduced.Doubt, "of", of)
         monkeypatch.setattr(reduced, "made_of_rounded", made_of_rounded)
         self.found: Reduced = found
+
+
+@pytest.mark.parametrize(("A", "B", "D", "asked"), [
+    ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0]], False),  # zero rows are no rows
+    ([[0.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0]], False),
+    ([[1.0], [2.0]], [[1.0, 0.0], [2.0, 0.0]], [[0.0, 1.0]], True),
+    ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 2.0]], [[0.0, 1.0]], True),
+    ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]], False),
+    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]], False),
+    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 0.0]], True),  # their sides
+])  # fmt: skip
+def test_others_are_asked_where_rows_seem_to_depend_on_each_other(
+    A: Any, B: Any, D: Any, asked: bool
+) -> None:
+    agent = Agent(
+        Quadratic(np.eye(3), np.zeros(3)), A=A, B=B, b=np.zeros(2), D=D, e=np.zeros(len(D))
+    )
+    found = Workspace(Problem([agent]), InProcess(Network.complete(1))).reduced
+    assert found is not None
+    assert (found.exactly is not None) is asked
+    assert found.doubt == Doubt.NONE
 
 
 @pytest.mark.parametrize(("rank", "own", "doubt", "solvable"), [
@@ -250,8 +269,7 @@ def test_rows_that_were_dropped_are_in_doubt_where_the_rank_is_larger(
     asked = Asked(monkeypatch, rank, own)
     assert asked.found.doubt == doubt
     assert asked.found.solvable is solvable
-    assert asked.given[0] == ("rows",)
-    assert asked.given[1:] == ([(0.5, (4, 5), "rounded")] if rank > 2 else [])
+    assert asked.given == ([(0.5, (4, 5), "rounded")] if rank > 2 else [])
 
 
 def test_the_larger_doubt_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.conflicts import Conflicts
-from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
@@ -70,7 +69,7 @@ class Run:
         self.why = "asked for"
         self.others: list[tuple[Method, str]] = []
         self.ranked: list[tuple[Method, str]] = []  # by auto; filled in by who has asked before
-        self.alternatives: tuple[Alternative, ...] = ()
+        self.alternatives: tuple[Alternative, ...] = ()  # so are these
         self.begun = time.perf_counter()
         self.warnings: list[str] = []
         self.found: Result | None = None  # before it is told in the user's rows
@@ -85,7 +84,8 @@ class Run:
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
                 auto, [(self.method, self.why), *self.others] = self.method, self.ranked
-                self.alternatives = auto.alternatives(self.work, self.request, self.method)
+                if not self.alternatives:
+                    self.alternatives = auto.alternatives(self.work, self.request, self.method)
             refuse_unless_fit(self.method, self.work)
             prepared = self._proving(self.method.prepare(self.work, self.request))
             self._told = told
@@ -96,8 +96,7 @@ class Run:
     def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
         """Judged in the user's own equations where these may be gathered.
 
-        Not with a reference, and not where the user vouches for spectral constants that no run
-        has refuted yet.
+        Not with a reference, nor where the user vouches for constants that no run has refuted.
         """
         supplied = getattr(self.method, "certificates", None) is not None and not refuted
         known = prepared.proves or self.request.reference or supplied
@@ -151,7 +150,8 @@ class Run:
         if recovery is not None:
             with work.ledger.phase("setup"):
                 self.method.announce(work)
-                conflict = self._conflict(recovery)
+                conflicts = Conflicts(work, recovery)
+                conflict = conflicts.early()
                 known = conflict is not None or self.method.finds_falls(work)
                 bends = "strongly convex" in work.capabilities
                 direction = None if known or bends else recession(work)
@@ -183,6 +183,11 @@ class Run:
             plan = self.plan(prepared)
             if saver is not None:
                 saver.begin_again("wider")
+        if recovery is not None:
+            with work.ledger.phase("monitor"):
+                conflict = conflicts.late()
+            if conflict is not None:
+                return infeasible_result(work, conflict, self.request.seed)
         if outcome.check is not None and outcome.check.verdict is not None:
             return without_solution(work, outcome, plan, trace, self.request.seed)
         if stalled and self._unproved(prepared, outcome):
@@ -246,16 +251,6 @@ class Run:
         self.warnings.append(f"{stalled} stalled; went on with {self.method.name}")
         with self.work.ledger.phase("setup"):
             return self._proving(self.method.prepare(self.work, self.request))
-
-    def _conflict(self, recovery: Recovery) -> Infeasibility | None:
-        """A contradiction among the equations, as far as it shows before the first step."""
-        conflicts = Conflicts(self.work, recovery)
-        found = conflicts.own()
-        if found is None and self.work.reduced is not None:
-            found = conflicts.together(self.work.reduced)
-        if conflicts.doubt and conflicts.doubt not in self.work.doubts:
-            self.work.doubts.append(conflicts.doubt)
-        return found
 
     def _drive(
         self, prepared: Prepared, limits: Limits, trace: Trace, recovery: Recovery | None,
