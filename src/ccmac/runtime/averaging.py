@@ -51,7 +51,7 @@ class Averaging(ABC):
     messages: int  # sent by all agents together
     longest: int  # rows in the longest message
     words_each: int = 1  # words of eight bytes in which a number that is summed travels
-    extra: int = 0  # words of the scheme's own in every row
+    extra: int = 0  # words of the scheme's own in every row that is summed
     spares: bool = False  # whether entries known to be zero do not travel
     routes: Index  # who sends to whom: all processes must have found the same
 
