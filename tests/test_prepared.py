@@ -13,6 +13,7 @@ from ccmac import vfl
 from ccmac.errors import InputError
 from ccmac.lab.instances import random_quadratic, solve_kkt
 from ccmac.methods import CrossCg
+from ccmac.workspace import blocks
 
 
 def table(rows: int = 300, columns: int = 40) -> tuple[np.ndarray, np.ndarray]:
@@ -50,6 +51,31 @@ def test_new_labels_need_no_setup_and_fewer_and_fewer_steps() -> None:
     assert rounds(results[0])[0] == 6  # each result keeps its own ledger
     cold = ccmac.solve(vfl.problem(X, y, 4), "ring", CrossCg(sketch=8)).iterations
     assert max(result.iterations for result in results[2:]) <= 0.6 * cold
+
+
+def test_a_sketch_holds_what_the_columns_need_and_long_ones_take_several_averagings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = table()
+    monkeypatch.setattr(blocks, "PIECE", 4)
+    found = []
+    for floats in (2**27, 300 * 4 * 20):  # of 20 vectors of 300 rows at 4 agents
+        monkeypatch.setattr(blocks, "FLOATS", floats)
+        prepared = ccmac.prepare(vfl.problem(X, y, 4), "ring", CrossCg())
+        results = [prepared.solve(1e-6) for _ in range(3)]
+        assert [r.status for r in results] == ["optimal"] * 3
+        assert {r.plan.settings["sketch"] for r in results} == {40 + blocks.SPARE}
+        found.append(results[0])
+    assert [rounds(r)[0] for r in found] == [6, 10]  # 48 vectors in three averagings, not in one
+    np.testing.assert_allclose(found[1].z, found[0].z, rtol=0, atol=1e-12)
+    assert found[1].ledger["network_bytes"] == found[0].ledger["network_bytes"]
+    monkeypatch.setattr(blocks, "HELD", 300 * 20)
+    prepared = ccmac.prepare(vfl.problem(X, y, 4), "ring", CrossCg())
+    sizes = []
+    for k in range(3):
+        prepared.update(y=np.roll(y, k))
+        sizes.append(prepared.solve(1e-6).plan.settings["sketch"])
+    assert sizes == [20, 20, 20]  # nobody holds more
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5])

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -42,11 +47,25 @@ def test_with_a_logistic_loss_they_tell_their_signs(owner: int | None) -> None:
     assert np.array_equal(np.sign(-result.multipliers.coupled), labels)
 
 
-def test_two_agents_hide_nothing_from_each_other() -> None:
-    """The sum less one's own row is the other's, masked or not."""
-    rows = np.random.default_rng(0).standard_normal((2, 5))
-    total = 2 * ccmac.InProcess(ccmac.Network.path(2), averaging="masked").average(rows)
-    assert np.allclose(total[0] - rows[0], rows[1], rtol=0, atol=1e-14)
+def test_with_hubers_loss_they_tell_labels_as_far_as_its_slope_does() -> None:
+    """Residuals where the slope grows, and on which side the label is where it does not."""
+    X, y = table(2)
+    problem = ccmac.vfl.problem(X, y, AGENTS, "huber", regularization=0.1, delta=1.0)
+    result = ccmac.solve(problem, "ring", tol=1e-7)
+    assert result.multipliers is not None
+    slope, predicted = np.sqrt(N) * np.array([result.multipliers.coupled, result.z])
+    grows = np.abs(slope) < 1 - 1e-4
+    assert 0 < grows.sum() < N
+    assert np.abs(predicted - slope - y)[grows].max() < 1e-4
+    assert np.array_equal(np.sign(predicted - y)[~grows], np.sign(slope)[~grows])
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_who_joins_all_others_knowledge_knows_the_last_ones_row(n: int) -> None:
+    """The sum less their own rows, masked or not; of two agents each is all others."""
+    rows = np.random.default_rng(0).standard_normal((n, 5))
+    total = n * ccmac.InProcess(ccmac.Network.path(n), averaging="masked").average(rows)
+    assert np.allclose(total[0] - rows[:-1].sum(axis=0), rows[-1], rtol=0, atol=1e-14)
 
 
 def test_gathered_equations_tell_the_products_of_an_agents_blocks() -> None:
@@ -63,6 +82,30 @@ def test_gathered_equations_tell_the_products_of_an_agents_blocks() -> None:
         assert np.allclose(factor @ factor.T, A @ A.T)
         assert np.array_equal(row[4:8].reshape(2, 2), B)
         assert row[8:10].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_long_rows_tell_the_range_and_products_of_a_block_not_its_columns(loss: str) -> None:
+    """The same is told of a block whose columns are turned: what is sent says not which it was."""
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((400, FEATURES)), np.sign(rng.standard_normal(400))
+    problem = ccmac.vfl.problem(X, y, AGENTS, loss, regularization=0.1, l1=0.01)
+    agents = list(problem.agents.values())
+    A, told = agents[0].A, []
+    wide = A.shape[1]
+    turned = A @ np.linalg.qr(rng.standard_normal((wide, wide)))[0]
+    for block in (A, turned):
+        agents[0] = replace(agents[0], A=block)
+        runtime = ccmac.InProcess(ccmac.Network.ring(AGENTS))
+        lift, inner = Workspace(ccmac.Problem(agents), runtime).compressed
+        images = next(iter(lift._images(ccmac.Problem(agents), FEATURES)))[0].reshape(len(X), -1)
+        basis = np.linalg.svd(images, full_matrices=False)[0][:, :wide]
+        assert np.allclose(basis @ (basis.T @ A), A)
+        assert inner.reduced is not None
+        sent = inner.reduced._message(0, wide, 0)[: lift.rank * wide]
+        told.append(lift.Q @ sent.reshape(lift.rank, wide))
+        assert np.allclose(told[-1] @ told[-1].T, A @ A.T)
+    assert not np.allclose(A, turned)
 
 
 @pytest.mark.parametrize("method", ["cross-cg", "cross-apapc", "cross-lbfgs"])
@@ -92,6 +135,57 @@ def test_a_masked_direct_solve_is_proved_where_sums_of_squares_tell_rows_apart()
     result, error, size = masked(problem, "cross-direct")
     assert (result.status, result.certificates["rests_on"]) == ("optimal", "proved")
     assert error <= result.error_bound <= 1e-8 * max(1.0, size)
+
+
+@pytest.mark.parametrize("method", ["cross-cg", "cross-apapc", "cross-direct"])
+def test_what_travels_open_beside_masked_sums_does_not_depend_on_the_data(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes, flags, exponents are whole numbers; of the rest only constants are declared to all."""
+    opened: list[float] = []
+    pool = ccmac.InProcess._pool
+
+    def seen(self: Any, parts: Any, tables: Any, own: Any = None) -> Any:
+        numbers = np.concatenate([np.zeros(0), *(np.ravel(table) for table in tables)])
+        opened.extend(numbers[np.isfinite(numbers) & (numbers != np.rint(numbers))].tolist())
+        return pool(self, parts, tables, own)
+
+    monkeypatch.setattr(ccmac.InProcess, "_pool", seen)
+    told = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        factor = np.random.default_rng(7).standard_normal((5, 5))  # the objectives' curvature
+        H, agents = np.eye(5) + factor @ factor.T, []
+        for _ in range(3):
+            linear, A, B, b, c = (rng.standard_normal(k) for k in (5, (2, 3), (2, 2), 2, 1))
+            f = ccmac.objectives.Quadratic(H, linear)
+            agents.append(ccmac.Agent(f, A=A, B=B, b=b, C=[[0.6, 0.8, 0.0]], c=c))
+        ccmac.solve(
+            ccmac.Problem(agents), "ring", method, 1e-6, averaging="masked", max_iterations=20
+        )
+        told.append(sorted(set(opened)))
+        opened.clear()
+    assert told[0]
+    assert told[0] == told[1]
+
+
+def test_a_checkpoint_lets_guesses_of_an_agents_data_be_confirmed(tmp_path: Path) -> None:
+    """Its index has 48 bits for every agent, which are those of the data and of nothing else."""
+
+    def told(name: str, changed: float) -> list[str]:
+        agents = list(random_quadratic(1, 3, d=3, q=2, m=2).agents.values())
+        agents[1] = replace(agents[1], b=agents[1].b + changed)
+        kept = {"path": tmp_path / name, "every": 1}
+        problem = ccmac.Problem(agents)
+        ccmac.solve(problem, "ring", "cross-cg", max_iterations=1, checkpoint=kept)
+        index = json.loads((tmp_path / name / "checkpoint.json").read_text())
+        digests = index["manifest"]["identity"]["agents"]
+        return [digests[k : k + 12] for k in range(0, len(digests), 12)]
+
+    real, guess, other = told("real", 0.0), told("guess", 0.0), told("other", 1e-9)
+    assert len(real) == 3
+    assert guess == real
+    assert [a == b for a, b in zip(real, other, strict=True)] == [True, False, True]
 
 
 def masked(problem: ccmac.Problem, method: str) -> tuple[ccmac.Result, float, float]:

@@ -25,7 +25,7 @@ from ccmac.runtime.averaging import by_name
 from ccmac.stack import Stack
 from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
-from ccmac.workspace.scales import explained
+from ccmac.workspace.scales import refuse_extreme
 
 KNOWN = (
     "reference", "max_iterations", "max_seconds", "warm_start", "runtime", "averaging", "costs",
@@ -94,11 +94,14 @@ def solve(
     if moved:
         _refuse_moved("solve", moved)
     limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress)
-    with explained(problem):
+    try:
         run = _run(
             problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
         )
         return run.solve(limits)
+    except (ArithmeticError, ValueError) as error:  # LinAlgError is a ValueError
+        refuse_extreme(problem, error)
+        raise
 
 
 def plan(
@@ -118,11 +121,14 @@ def plan(
     """What :func:`solve` would do and its predicted ledger; executes the setup only."""
     if moved:
         _refuse_moved("plan", moved)
-    with explained(problem):
+    try:
         run = _run(
             problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
         )
         return run.plan(run.prepare())
+    except (ArithmeticError, ValueError) as error:
+        refuse_extreme(problem, error)
+        raise
 
 
 def checked_limits(
@@ -188,8 +194,9 @@ def run_on(
         raise InputError(
             f"warm_start: expected a Solution or an earlier Result, got {type(warm_start).__name__}"
         )
-    warm_start = lifted(work, warm_start) if known is None else known
-    reference = lifted(work, reference)
+    if work.reduction is not None:
+        warm_start = lifted(work, warm_start) if known is None else known
+        reference = lifted(work, reference)
     x0, z0 = starting_point(work, warm_start)
     observed = reference is not None
     weights_only = observed and not hasattr(reference, "x")

@@ -24,6 +24,7 @@ from ccmac.methods.base import Method, State
 from ccmac.network import Network
 from ccmac.objectives import Separable, SquaredDistance
 from ccmac.objectives.data import with_linear_term, with_targets
+from ccmac.plans import Alternative
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result, Solution
 from ccmac.runtime import Runtime
@@ -66,6 +67,7 @@ class PreparedProblem:
     def __init__(self, work: Workspace, method: Method, costs: Costs | None, seed: int) -> None:
         self._work, self._method, self._costs, self._seed = work, method, costs, seed
         self._ranked: list[tuple[Method, str]] = []
+        self._alternatives: dict[float, tuple[Alternative, ...]] = {}  # by tolerance
         self._last: tuple[Result, Result] | None = None  # as told, as found
         work.recycles = True
 
@@ -92,9 +94,9 @@ class PreparedProblem:
             self._work, self._method, tol, None, warm_start, self._costs, self._seed,
             self._last[1] if known and self._last is not None else None,
         )  # fmt: skip
-        run.ranked = self._ranked
+        run.ranked, run.alternatives = self._ranked, self._alternatives.get(tol, ())
         result = run.solve(limits)
-        self._ranked = run.ranked
+        self._ranked, self._alternatives[tol] = run.ranked, run.alternatives
         self._last = None if run.found is None else (result, run.found)
         result.ledger = self._work.ledger.taken()
         return result

@@ -12,8 +12,8 @@ from ccmac import Agent, Problem
 from ccmac.angles import sparse
 from ccmac.angles.measure import geometry
 from ccmac.errors import InputError
-from ccmac.linalg.factor import band_work
 from ccmac.linalg.lanczos import Ritz
+from ccmac.linalg.symmetric import band_work
 from ccmac.objectives import Separable, SquaredDistance
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))

@@ -24,14 +24,14 @@ ROOM, ROOM_LONG, COARSE = 2.0**-7, 2.0**-5, 2.0**-6
 
 
 def drawn(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Bounded, Any]:
-    """x in R^3 partly bounded, z in R^2, two terms of four and three rows; rounding is coarse.
+    """x in R^3 partly bounded, z in R^2, three terms of 4, 3 and 2 rows; rounding is coarse.
 
     Terms are made up: their multipliers are halved, and lean by their sum.
     """
     random = np.random.default_rng(seed)
     draw = random.standard_normal
     terms = []
-    for k, rows in enumerate((4, 3)):
+    for k, rows in enumerate((4, 3, 2)):
         terms.append(
             Fake(R=draw((rows, D + Q)), h=draw(rows), steady=lambda nu: nu / 2, steepness=1.5 + k,
                  unsteady=lambda nu, k=k: k * abs(float(nu.sum())), value=lambda v: float(v[0]))
@@ -46,7 +46,7 @@ def drawn(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Bounded, Any]:
     reduced: Any = Fake(**blocks, kernels=[None, Fake(space=row_space(C))])
     monkeypatch.setattr(bounded, "thinned", lambda block: block)
     found = Bounded(work, reduced, 1, form)
-    width = D + Q + (M + D) + P + (4 + 3) + 8
+    width = D + Q + (M + D) + P + (4 + 3 + 2) + 8
     assert (found.room, found.room_long) == (width * EPS, width * EPS_LONG)
     found.room, found.room_long = ROOM, ROOM_LONG
     monkeypatch.setattr(bounded, "EPS", COARSE)
@@ -80,12 +80,12 @@ def test_the_numbers_of_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     """F(w) - F(v) <= base + r_f (v - w0) of every v that meets bounds and equations."""
     agent, known = drawn(seed, monkeypatch)
     A, B, C, form, draw = known.A, known.B, known.C, known.form, known.draw
-    x, z, start, y, k, nu = (draw(s) for s in (D, Q, D + Q, M, P, 7))
+    x, z, start, y, k, nu = (draw(s) for s in (D, Q, D + Q, M, P, 9))
     u = np.append(x, z)
     found = agent.gap(x, z, start, y, k, nu)
     slope, sizes = form.H @ u - form.g, np.abs(form.H) @ np.abs(u) + np.abs(form.g)
     below = size = leaning = 0.0
-    for term, steady in zip(known.terms, (nu[:4] / 2, nu[4:] / 2), strict=True):
+    for term, steady in zip(known.terms, (nu[:4] / 2, nu[4:7] / 2, nu[7:] / 2), strict=True):
         lean, spread = term.unsteady(steady), np.abs(term.R)
         slope = slope + term.R.T @ steady
         sizes = sizes + spread.T @ np.abs(steady)
@@ -170,5 +170,7 @@ def test_sides_that_are_not_given_are_zero(monkeypatch: pytest.MonkeyPatch) -> N
     found = Bounded(work, reduced, 0, form)
     assert (found.b.tolist(), found.c.tolist()) == ([0.0], [0.0])
     assert hasattr(found.A, "toarray")
+    assert found.H.dtype == np.longdouble
+    assert found._back(np.ones(1), np.ones(1))[0].dtype == np.longdouble
     assert not hasattr(found.B, "toarray")
     assert found._violation(np.array([-10.0])) == pytest.approx(2.0)

@@ -10,250 +10,20 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates import conflicts, dual_bound, duality, explicit, inside, proof, share
+from ccmac.certificates import dual_bound, explicit, inside, own_rows, proof, share
 from ccmac.certificates.dual_bound import DualBound
-from ccmac.certificates.duality import Duality, Prices
 from ccmac.certificates.explicit import ExplicitProof
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.share import NUMBERS, Heard
-from ccmac.linalg.extended import norm
 from ccmac.linalg.nystrom import Columns, Shifted
 from ccmac.linalg.ranks import Doubt
-from ccmac.objectives import Box, Quadratic
+from ccmac.objectives import Quadratic
 from ccmac.realizations.base import Images
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
-from methods.interior.test_interior import prepared
 
 COARSE = 2.0**-5
 INF = math.inf
-
-
-# -- prices of a bounded problem -------------------------------------------------------------------
-H = [np.diag([2.0, 1.0, 3.0, 1.0]), np.diag([1.0, 4.0, 1.0, 2.0])]
-G = [np.array([1.0, -2.0, 3.0, 0.5]), np.array([-1.0, 1.0, 2.0, -3.0])]
-A = [np.array([[1.0, 2.0]]), np.array([[-1.0, 1.0]])]
-B = [np.array([[3.0, -1.0]]), np.array([[1.0, 2.0]])]
-C, C_RIGHT = [np.array([[3.0, 4.0]]), np.array([[1.0, 0.0]])], [np.array([2.0]), np.array([-1.0])]
-D, D_RIGHT = [np.array([[1.0, 1.0]]), np.array([[2.0, -3.0]])], [np.array([4.0]), np.array([-6.0])]
-LOW = [np.array([0.0, -INF, -2.0, -INF]), np.array([-INF, -INF, -3.0, -INF])]
-HIGH = [np.array([INF, 5.0, INF, INF]), np.array([INF, INF, 4.0, INF])]
-X, Z = [np.array([0.5, 1.0]), np.array([2.0, -1.0])], np.array([-1.0, 2.0])
-Y, KAPPA, DELTA = np.array([0.75]), [np.array([-0.5]), np.array([2.0])], np.array([1.5, -0.25])
-UNIT_D = np.array([1.0, 0.25])  # powers of two near 1/sqrt(2), 1/sqrt(13)
-
-
-@pytest.fixture
-def bounded(monkeypatch: pytest.MonkeyPatch) -> Duality:
-    """Two agents with x and z partly bounded; what rounds in the sums is coarse."""
-    agents = [
-        ccmac.Agent(Quadratic(H[i], G[i]) + Box(LOW[i], HIGH[i]), A=A[i], B=B[i],
-                    b=np.array([1.0 + i]), C=C[i], c=C_RIGHT[i], D=D[i], e=D_RIGHT[i])
-        for i in range(2)
-    ]  # fmt: skip
-    found = prepared(ccmac.Problem(agents))[1].duality
-    assert found._room == 8 * 2.0**-52 * (2 + 2 + 2)
-    found._room = COARSE
-    for agent in found.agents:
-        agent.room, agent.room_long = COARSE / 16, COARSE / 32
-    found.x0, found.z0 = np.full(4, 0.25), np.array([0.5, -0.5])
-    monkeypatch.setattr(duality, "EPS", COARSE / 2)
-    monkeypatch.setattr(duality, "EPS_LONG", COARSE / 8)
-    return found
-
-
-def rounding_on_z(r_z: Any, scaled: Any, spread: float) -> float:
-    """Of the agents' sum, of the sum over two shared rows in the long format, of r_z[1] itself."""
-    terms = np.abs(r_z - scaled.T @ DELTA) + np.abs(scaled).T @ np.abs(DELTA)
-    own = COARSE / 2 * abs(r_z[1])
-    return float(COARSE * spread + 2 * 3 * COARSE / 8 * np.linalg.norm(terms) + own)
-
-
-PRICES = Prices(Y, DELTA, KAPPA, [np.zeros(0), np.zeros(0)])
-
-
-def test_the_gap_counts_all_agents_and_all_rounding(bounded: Duality) -> None:
-    unit = bounded.reduced.unit_D
-    scaled, right = unit[:, None] * np.vstack(D), unit * np.concatenate(D_RIGHT)
-    assert unit.tolist() in ([1.0, 0.25], [0.5, 0.25])
-    ledger, units = bounded.work.ledger, ("gradients", *"ABC")
-    before = [ledger[unit] for unit in units]
-    found, said = bounded.gap(np.concatenate(X), Z, PRICES)
-    assert [ledger[unit] - old for unit, old in zip(units, before, strict=True)] == [1, 2, 2, 2]
-    base = value = far2 = spread = moved2 = 0.0
-    misfit, r_z, violations = np.zeros(1), scaled.T @ DELTA, []
-    for i in range(2):
-        u = np.append(X[i], Z)
-        slope = H[i] @ u - G[i]
-        r = slope[:2] + A[i].T @ Y + C[i].T @ KAPPA[i]
-        for j in range(2):
-            end = LOW[i][j] if r[j] > 0 else HIGH[i][j]
-            far2 += 0.0 if math.isfinite(end) else r[j] ** 2
-            base += abs(r[j] * (X[i][j] - end)) if math.isfinite(end) else r[j] * (X[i][j] - 0.25)
-        off = C[i] @ X[i] - C_RIGHT[i]
-        base -= KAPPA[i] @ off
-        violations.append(abs(off[0]) / np.linalg.norm(C[i]))
-        misfit += A[i] @ X[i] + B[i] @ Z - (1.0 + i)
-        own = slope[2:] + B[i].T @ Y
-        r_z, spread = r_z + own, spread + np.linalg.norm(own)
-        value += u @ H[i] @ u / 2 - G[i] @ u
-        moved2 += np.sum((X[i] - 0.25) ** 2)
-    assert r_z[1] != 0
-    end = -2.0 if r_z[0] > 0 else 4.0
-    away = np.array([abs(r_z[0] * (Z[0] - end)), r_z[1] * (Z[1] + 0.5)])
-    off = scaled @ Z - right
-    base += away.sum() - Y @ misfit - DELTA @ off
-    base += COARSE * (
-        np.abs(away).sum() + np.abs(DELTA) @ (np.abs(scaled) @ np.abs(Z) + np.abs(right))
-    )
-    noise = rounding_on_z(r_z, scaled, spread)
-    for i, agent in enumerate(bounded.agents):  # (number by number in test_bounded.py)
-        start = np.array([0.25, 0.25, *bounded.z0])
-        numbers = agent.gap(X[i], Z, start, Y, KAPPA[i], np.zeros(0)).scalars
-        noise, base = noise + numbers[3], base + numbers[4]
-    moved = math.sqrt(moved2 + np.sum((Z - bounded.z0) ** 2))
-    assert found.base == pytest.approx(base, rel=1e-9)
-    assert found.value == pytest.approx(value, rel=1e-12)
-    assert found.slope == pytest.approx(math.sqrt(far2 + r_z[1] ** 2) + noise, rel=1e-9)
-    assert found.travelled == pytest.approx(moved, rel=1e-12)
-    reduced = bounded.reduced
-    coupled = abs(reduced.unit[0] * misfit[0]) / max(1.0, reduced.unit[0] * reduced.size_b[0])
-    shared = np.abs(off) / np.maximum(1.0, np.abs(right))
-    assert found.violation == pytest.approx(max(coupled, *shared, *violations), rel=1e-12)
-    assert said.report is not None
-    residuals = said.report.residuals
-    assert residuals["coupled"] == pytest.approx(abs(misfit[0]))
-    assert residuals["shared"] == pytest.approx(np.linalg.norm(off / unit))
-    locals_ = [float((C[i] @ X[i] - C_RIGHT[i])[0]) for i in range(2)]
-    assert residuals["local"] == pytest.approx(np.linalg.norm(locals_))
-    # Prices: what is left of the slopes in z, but for what bounds hold, in equal parts.
-    prices = said.report.multipliers
-    for i in range(2):
-        assert prices.shared[i] == pytest.approx(unit[i] * DELTA[i : i + 1])
-    left = np.array([0.0, r_z[1] / 2])
-    for i in range(2):
-        own = (H[i] @ np.append(X[i], Z) - G[i])[2:] + B[i].T @ Y + D[i].T @ prices.shared[i]
-        # The bound that counts: agent 0's lower, agent 1's upper.
-        held = max(r_z[0], 0.0) if i == 0 else min(r_z[0], 0.0)
-        assert prices.consensus[i] == pytest.approx(left - own + np.array([held, 0.0]))
-
-
-def test_how_far_below_the_optimum_a_violation_may_have_led(bounded: Duality) -> None:
-    """Onto the local rows by ``near``, then along the others; F bends by L at most on the way."""
-    bounded.reduced = Fake(unit=np.array([0.5]), least=0.25, doubt=Doubt.NONE)  # type: ignore[assignment]
-    misfit, off = np.array([-6.0]), np.array([4.0])
-    expected = 0.1 + (5.0 + math.sqrt(2.0) * 0.1) / 0.25
-    assert bounded._distance(misfit, off, 0.1) == pytest.approx(expected)
-    bounded.work.curvature = Fake(quadratic=True, L=np.array([2.0, 3.0]))  # type: ignore[assignment]
-    assert bounded._below(0.7, 0.3, 2.0) == pytest.approx(0.7 + 2.0 * (0.3 + 5.0))
-    bounded.work.curvature.quadratic = False
-    assert bounded._below(0.7, 0.3, 2.0) == 0.0
-    bounded.reduced.doubt = Doubt.OPINION
-    assert bounded._below(0.7, 0.3, 2.0) == INF
-    bounded.reduced.least = 0.0
-    assert bounded._distance(misfit, off, 0.1) == INF
-
-
-def test_prices_of_shared_rows_by_agents(bounded: Duality) -> None:
-    bounded.work.curvature = Fake(r=np.array([1.0, 2.0, 1.0]))  # type: ignore[assignment]
-    bounded.reduced = Fake(unit_D=np.array([1.0, 0.5, 0.25, 2.0]))  # type: ignore[assignment]
-    found = bounded._by_agent(np.array([8.0, 8.0, 8.0, 8.0]))
-    assert [v.tolist() for v in found] == [[8.0], [4.0, 2.0], [16.0]]
-
-
-def test_violations_are_those_of_unit_rows(bounded: Duality) -> None:
-    """Rows 0.5 long, right-hand sides of 2 and 0.5 beside 3 and 0.5."""
-    for size, e, worst in ((4.0, 3.0, (2.0, 3.0)), (1.0, 0.5, (4.0, 9.0))):
-        bounded.reduced = Fake(unit=np.array([0.5]), size_b=np.array([size]), e=np.array([e]))  # type: ignore[assignment]
-        assert bounded._violation(np.array([-8.0]), np.zeros(1)) == worst[0]
-        assert bounded._violation(np.zeros(1), np.array([-9.0])) == worst[1]
-
-
-def test_a_contradiction_counts_all_agents_and_all_rounding(
-    bounded: Duality, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[float, float, float]] = []
-
-    def claim(*numbers: float) -> bool:
-        seen.append(numbers)  # type: ignore[arg-type]
-        return True
-
-    monkeypatch.setattr(duality, "claimed", claim)
-    ledger = bounded.work.ledger
-    before = [ledger[unit] for unit in "ABC"]
-    found = bounded.contradiction(PRICES, 17.0)
-    assert found is not None
-    assert [ledger[unit] - old for unit, old in zip("ABC", before, strict=True)] == [1, 1, 1]
-    unit = bounded.reduced.unit_D
-    scaled, right = unit[:, None] * np.vstack(D), unit * np.concatenate(D_RIGHT)
-    value = -right @ DELTA
-    room = COARSE * np.abs(right) @ np.abs(DELTA)
-    far2 = spread = noise = 0.0
-    r_z = scaled.T @ DELTA
-    for i in range(2):
-        r = A[i].T @ Y + C[i].T @ KAPPA[i]
-        terms = np.abs(A[i]).T @ np.abs(Y) + np.abs(C[i]).T @ np.abs(KAPPA[i])
-        noise += COARSE / 32 * np.linalg.norm([*terms, *(np.abs(B[i]).T @ np.abs(Y))])
-        gains = sum(
-            abs(r[j] * e)
-            for j in range(2)
-            if math.isfinite(e := LOW[i][j] if r[j] > 0 else HIGH[i][j])
-        )
-        room += COARSE / 16 * (gains + (1.0 + i) * Y[0] + np.abs(C_RIGHT[i]) @ np.abs(KAPPA[i]))
-        for j in range(2):
-            end = LOW[i][j] if r[j] > 0 else HIGH[i][j]
-            value += r[j] * end if math.isfinite(end) else 0.0
-            far2 += 0.0 if math.isfinite(end) else r[j] ** 2
-        value -= (1.0 + i) * Y[0] + C_RIGHT[i] @ KAPPA[i]
-        r_z, spread = r_z + B[i].T @ Y, spread + np.linalg.norm(B[i].T @ Y)
-    held = r_z[0] * (-2.0 if r_z[0] > 0 else 4.0)
-    value, room = value + held, room + COARSE * abs(held)
-    noise += rounding_on_z(r_z, scaled, spread)
-    assert seen == [pytest.approx((value - room, math.sqrt(far2 + r_z[1] ** 2) + noise, 17.0))]
-    assert (found.value, found.defect) == pytest.approx((value, seen[0][1]))
-    assert found.z_bounds == pytest.approx([r_z[0], 0.0])
-    assert found.shared[1] == pytest.approx(unit[1] * DELTA[1:])
-    assert found.local[1] == pytest.approx(KAPPA[1])
-
-
-def test_a_fall_counts_all_that_ends_it(bounded: Duality, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any direction within the bounds, were its defects allowed."""
-    monkeypatch.setattr(duality, "REACH", 0.0)
-    monkeypatch.setattr(duality, "FLAT", math.inf)
-    x, z = np.array([3.0, -1.0, 2.0, 2.0]), np.array([0.0, -2.0])
-    ledger = bounded.work.ledger
-    before = [ledger[unit] for unit in "ABC"]
-    found = bounded.fall(x, z)
-    assert found is not None
-    assert [ledger[unit] - old for unit, old in zip("ABC", before, strict=True)] == [1, 1, 1]
-    length = math.sqrt(9 + 1 + 4 + 4 + 4)
-    assert np.concatenate(found.x) * length == pytest.approx(x)
-    assert found.z * length == pytest.approx(z)
-    pairs = [np.append(x[2 * i : 2 * i + 2], z) for i in range(2)]
-    falls = sum(G[i] @ pairs[i] - COARSE / 16 * np.abs(G[i]) @ np.abs(pairs[i]) for i in range(2))
-    bend = math.sqrt(sum(np.sum((H[i] @ pairs[i]) ** 2) for i in range(2)))
-    local = math.sqrt(sum((C[i] @ pairs[i][:2])[0] ** 2 / np.sum(C[i] ** 2) for i in range(2)))
-    coupled = sum(A[i] @ pairs[i][:2] + B[i] @ z for i in range(2))
-    shared = bounded.reduced.unit_D * (np.vstack(D) @ z)
-    image = math.hypot(bounded.reduced.unit[0] * coupled[0], np.linalg.norm(shared))
-    assert found.fall == pytest.approx(falls / length)
-    assert found.defect == pytest.approx((bend + local + image) / length)
-    # A defect ends it within reach of the steepness; no length, no direction.
-    steep = sum(float(np.linalg.norm(g)) for g in G)
-    for factor, there in ((0.99, True), (1.01, False)):
-        reach = factor * found.fall / (found.defect * steep)
-        monkeypatch.setattr(duality, "REACH", reach)
-        assert (bounded.fall(x, z) is not None) is there
-    assert bounded.fall(0 * x, 0 * z) is None
-    monkeypatch.setattr(duality, "REACH", 0.0)
-    assert bounded.fall(-x, -z) is None  # that is a rise
-    # So does curvature, however little, if it is more than rounding.
-    curved = sum(norm(H[i] @ pairs[i]) / norm(H[i]) for i in range(2)) / length
-    for factor, there in ((0.99, False), (1.01, True)):
-        monkeypatch.setattr(duality, "FLAT", factor * curved)
-        assert (bounded.fall(x, z) is not None) is there
-    bounded.reduced.doubt = Doubt.OPINION
-    assert bounded.fall(x, z) is None
 
 
 # -- the proof in the user's rows ------------------------------------------------------------------
@@ -270,47 +40,6 @@ def proof_of(n: int = 2) -> Proof:
     found = Proof.of(Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.complete(n))))
     assert found is not None
     return found
-
-
-def test_what_is_left_on_z_counts_its_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """dist(s + Bbar'y, Range D'), all terms by their sizes; D = (3, 4, 0) and (1, -2, 0)."""
-    B, rows = np.array([[1.0, 3.0, 1.0], [2.0, -1.0, 1.0]]), [[3.0, 4.0, 0.0], [1.0, -2.0, 0.0]]
-    agents = [
-        ccmac.Agent(Quadratic(np.eye(4), np.zeros(4)), A=np.array([[3.0], [4.0]]),
-                    B=B * (1 - 3 * i), b=np.ones(2), D=np.array([rows[i]]), e=np.zeros(1))
-        for i in range(2)
-    ]  # fmt: skip
-    found = Proof.of(Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.complete(2))))
-    assert found is not None
-    monkeypatch.setattr(proof, "EPS_LONG", COARSE)
-    slope, price = np.array([1.0, 2.0, 5.0], dtype=np.longdouble), np.array([2.0, -1.0])
-    total = slope.astype(float) - B.T @ price
-    D = found.reduced.unit_D[:, None] * np.array(rows)
-    delta = np.linalg.solve(D[:, :2].T, total[:2])
-    assert delta[0] * delta[1] < 0
-    spread = np.linalg.norm(3 * np.abs(B).T @ np.abs(price)) + math.sqrt(30)
-    spread += np.linalg.norm(np.abs(D).T @ np.abs(delta))
-    for rounded in (0.0, 0.125):
-        monkeypatch.setattr(type(found.reduced), "rounded", rounded)
-        noise = (2 + 2 * 2 + 2 + 3) * COARSE * spread
-        noise += rounded * np.linalg.norm(np.abs(B).T @ np.abs(price))
-        said, multiplier = found._shared_stationarity(slope, price.astype(np.longdouble))
-        assert said == pytest.approx(abs(total[2]) + noise, rel=1e-9)
-        assert multiplier == pytest.approx(-delta)
-
-
-def test_masked_sums_are_wrong_by_their_grain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sum in doubles of what is on a grid: four units of both, for every coupled row."""
-    found = proof_of()
-    monkeypatch.setattr(proof, "EPS", COARSE)
-    coupled, z = np.array([2.0, -3.0], dtype=np.longdouble), np.zeros(2, dtype=np.longdouble)
-    heard = Heard.of(np.zeros((2, found.row)), 2, 2)
-    open_one = found._distance(z, coupled, 0.0, heard)
-    found.open = False
-    found.runtime = Fake(averaging=Fake(grain=0.5), n=2)  # type: ignore[assignment]
-    more = found.reduced.unit * (4 * COARSE * np.array([2.0, 3.0]) + 4 * 0.5)
-    said = found._distance(z, coupled, 0.0, heard)
-    assert said == pytest.approx(open_one + np.linalg.norm(more) / found.reduced.least)
 
 
 def test_what_is_heard_of_all_shares(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,7 +82,13 @@ def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(
         np.array([1.0, 2.0]) + t * np.ones(2),
         np.array([1.0, 2.0]) + t,
     )
-    monkeypatch.setattr(Proof, "_distance", lambda self, z, coupled, size, heard: 0.25)
+    sizes: list[float] = []
+
+    def distance(self: Proof, z: Any, coupled: Any, size: float, heard: Heard) -> float:
+        sizes.append(size)
+        return 0.25
+
+    monkeypatch.setattr(Proof, "_distance", distance)
     monkeypatch.setattr(Proof, "_shared_stationarity", lambda self, s, y: (4.0, np.zeros(1)))
     said = found.judged(pieces, z.astype(np.longdouble), price.astype(np.longdouble))
     grow = 1 + 16 * COARSE
@@ -365,6 +100,25 @@ def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(
     assert said.infeasibility == pytest.approx(delta + tail, rel=1e-12)
     assert said.stationarity == pytest.approx(r, rel=1e-12)
     assert said.size == pytest.approx(math.sqrt(2 + 5))
+    assert sizes == pytest.approx([math.sqrt(2 + 5)])
+    assert (said.gradient_x.shape, said.gradient_z.shape) == ((2,), (2, 2))
+    # Curvature on the kernel of the equations alone, none at all, rows in doubt.
+    mu, inner = found.mu, proof.inner_bound(r, delta, 0.5, found.L) + tail
+    for found.mu, found.inside, found.reduced.doubt, error in (
+        (0.0, 0.5, Doubt.ROUNDING, inner), (INF, 0.5, Doubt.ROUNDING, inner),
+        (0.0, 0.0, Doubt.ROUNDING, INF), (mu, 0.5, Doubt.ROUNDING, bound + tail),
+        (mu, 0.0, Doubt.OPINION, INF), (0.0, 0.5, Doubt.OPINION, INF),
+    ):  # fmt: skip
+        said = found.judged(pieces, z.astype(np.longdouble), price.astype(np.longdouble))
+        assert said.error == pytest.approx(error, rel=1e-12)
+    found.mu, found.reduced.doubt = mu, Doubt.NONE
+    for far in ((math.nan, 0.25), (4.0, INF)):
+        monkeypatch.setattr(Proof, "_distance", lambda self, z, c, s, h, far=far: far[1])
+        monkeypatch.setattr(
+            Proof, "_shared_stationarity", lambda self, s, y, far=far: (far[0], np.zeros(1))
+        )
+        said = found.judged(pieces, z.astype(np.longdouble), price.astype(np.longdouble))
+        assert said.error == INF
 
 
 def test_what_rounding_takes_from_point_and_price_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,20 +147,20 @@ def test_what_rounding_takes_from_point_and_price_is_added(monkeypatch: pytest.M
 def test_values_and_defects_of_a_multiplier_count_their_rounding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conflicts, "EPS_LONG", COARSE)
+    monkeypatch.setattr(own_rows, "EPS_LONG", COARSE)
     M, right, price = (
         np.array([[3.0, 1.0], [1.0, 2.0]]),
         np.array([5.0, -2.0]),
         np.array([1.0, -2.0]),
     )
-    found = conflicts._weighed(M, right, price)
+    found = own_rows._weighed(M, right, price)
     assert found.value == pytest.approx(9.0)
     assert found.sure == pytest.approx(9.0 - 4 * COARSE * 9.0)
     defect = math.hypot(1.0, 3.0) + 4 * COARSE * math.hypot(5.0, 5.0)
     assert found.defect == pytest.approx(defect)
     # Two blocks that cancel exactly, and two that do not.
-    assert conflicts._defect([(M, price), (M, -price)]) == 0.0
-    both = conflicts._defect([(M, price), (M[:1], np.array([1.0]))])
+    assert own_rows.defect_of([(M, price), (M, -price)]) == 0.0
+    both = own_rows.defect_of([(M, price), (M[:1], np.array([1.0]))])
     expected = math.hypot(4.0, 2.0) + 5 * COARSE * (math.hypot(5.0, 5.0) + math.hypot(3.0, 1.0))
     assert both == pytest.approx(expected)
 
@@ -494,6 +248,13 @@ def test_the_best_curvature_in_its_corners(monkeypatch: pytest.MonkeyPatch) -> N
     # Nothing in common: that of the agents; nothing at all: anything.
     assert inside._best((none, none, none), (5.0, 0.0), (0.5, 0.0, 0.0)) == pytest.approx(4.5)
     assert inside._best((none, none, none), (INF, 0.0), (0.0, 0.0, 0.0)) == 1.0
+    # As much as W may be off by is enough for eps, and no less.
+    one, S_1 = np.ones((1, 1)), np.array([[1e3]])
+    for off_W, there in ((1e-2, True), (1.001e-2, False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(inside, "EPS", 0.0)
+            found = inside._best((S_1, one, one), (5.0, 0.0), (0.0, off_W, 0.0))
+            assert (found > 0) == there
     # No rows: S alone.
     sigma = math.sqrt(2.0) * (1 - 8 * COARSE * 1 * (1 + math.sqrt(0.5)))
     mu = 1 / ((5.0**-0.5 + 0.5 / sigma) ** 2 + sigma**-2)
@@ -539,6 +300,8 @@ def test_the_curvature_of_all_counts_what_everybody_lost(monkeypatch: pytest.Mon
     reduced.rank = 0
     assert inside.inside(K, 1, facts, reduced, 8.0).mu == 10.0
     assert seen[-1][2][2] == pytest.approx(0.4 + 8 * count * 3.0)
+    facts[0, 0] = 0.5
+    assert inside.inside(K, 1, facts, reduced, 8.0).mu == 10.0
     facts[0, 0] = 0.0
     assert inside.inside(K, 1, facts, reduced, 8.0).mu == 0.0
 
@@ -560,13 +323,15 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
     found.problem, found._norms, found.norm = Fake(n=2, m=1), np.array([2.0, 1.0]), math.sqrt(5)
     found.explicit, found.mu, found.L_z = Fake(beta=-2.0), 0.5, 4.0
     found._right = np.array([[5.0], [0.0]])
-    found.runtime = Fake(combine=combine, unseen=lambda m: 0.25, total=lambda squares: squares)
+    found.runtime = Fake(
+        combine=combine, unseen=lambda m: 0.25, total=lambda squares: squares.sum(axis=0)
+    )
     images = np.array([16.0, -5.0])
     found.work = Fake(
         coupling=Fake(A=Fake(forward=lambda x: images)), curvature=Fake(d=np.array([2, 1]))
     )
     found._slopes = lambda z: (np.array([[1.0], [5.0]]), np.array([6.0]), 6.5)
-    found._gradients = lambda x, price: (np.full(3, float(price[0])), np.array([9.0]))
+    found._gradients = lambda x, price: (np.full(3, float(price[0])), np.array([[4.0], [5.0]]))
     said = found.at(np.zeros(3))
     rows, squares, sizes = given[0]
     assert rows.tolist() == [[11.0], [-5.0]]
@@ -583,6 +348,8 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
     assert said.infeasibility == pytest.approx(2 * off_z)
     assert said.error == pytest.approx(math.hypot(off, math.sqrt(5) * off / 2 + off_z))
     assert said.size == pytest.approx(math.sqrt(169.0 + 9.0))
+    found.work.curvature.d[:] = 0
+    assert found.at(np.zeros(3)).infeasibility == pytest.approx(2 * (off_z - COARSE * 2 * 16.5))
 
 
 @pytest.mark.parametrize("common", [True, False])
@@ -626,6 +393,35 @@ def test_a_proof_is_made_where_there_is_hope() -> None:
     assert stop.memory() == {"ratio": 2.0}
 
 
+@pytest.mark.parametrize(("z", "size", "gap", "there", "done"), [
+    (8.0, 8.0, 0.4, True, True), (8.0, 7.99, 0.4, True, False), (0.25, 0.5, 0.05, True, False),
+    (0.25, 0.5, 0.0501, False, False), (8.0, 8.0, 0.0, True, True),
+])  # fmt: skip
+def test_hopes_and_proofs_are_compared_with_the_size_or_one(
+    z: float, size: float, gap: float, there: bool, done: bool
+) -> None:
+    """tol = 1/8, ratio 1.25, mu = 1/4: a hope of 2.5 gap, a proof of 1."""
+    point = np.zeros(1), np.array([[z]])
+    part: Any = Fake(norm=3.0, explicit=Fake(beta=-4.0), mu=0.25)
+
+    def at(x: Any) -> explicit.Proved:
+        assert x is point[0]
+        return explicit.Proved(*point, 1.0, 0.0, 0.0, size, *[np.zeros(0)] * 3)
+
+    part.at = at
+    iteration: Any = Fake(point=lambda state: point)
+    stop = explicit.ExplicitStop(part, 0.125)
+    assert stop.due(1) is True
+    check = stop.check(iteration, Fake(gap=gap), 7)
+    assert (math.isnan(check.bound), check.done) == (not there, done)
+    if there:
+        assert stop.memory()["ratio"] == pytest.approx(0.5 / max(gap, 1e-300))
+    part.at = lambda x: explicit.Proved(*point, 0.125, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
+    assert stop.final(iteration, None).done
+    part.at = lambda x: explicit.Proved(*point, 0.126, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
+    assert not stop.final(iteration, None).done
+
+
 # -- a price alone ---------------------------------------------------------------------------------
 PLAIN = Shifted(Columns(), np.zeros((0, 0)), 1.0, 0.0)
 
@@ -646,10 +442,11 @@ def test_many_agents_in_one_pass_say_what_each_would(monkeypatch: pytest.MonkeyP
         space=Fake(d=d, count=n, x_size=6, x_of=lambda x, k: x[2 * k : 2 * k + 2]),
         parts=list(zip(np.split(H, 3), np.split(g, 3), strict=True)),
         lengths_of_blocks=np.array([np.linalg.norm(agents[i].A) for i in range(n)]),
+        A=Fake(abreast=None, blocks=[agent.A for agent in agents.values()], columns=d),
     )  # fmt: skip
     bound = DualBound(parts, PLAIN)
     alone = bound._all(x, np.zeros(1), price)
-    parts.whole = Fake(H=H, A=A)
+    parts.whole, parts.A.abreast = Fake(H=H, A=A), A
     together = bound._all(x, np.zeros(1), price)
     assert together[:, [0, 1, 3]] == pytest.approx(alone[:, [0, 1, 3]])
     assert together[:, 2] == pytest.approx(alone[:, 2] * (6 + n + 4) / (2 + n + 4))
@@ -687,6 +484,7 @@ def test_multipliers_of_a_price_alone() -> None:
     assert found.coupled.tolist() == price.tolist()
     expected = [[1 - 2 + 5, 2 + 2 + 0.5], [3 - 3 - 20, 4 + 3 - 2]]
     assert found.consensus == pytest.approx(np.array(expected))
+    assert [v.tolist() for v in (*found.local, *found.shared)] == [[]] * 4
 
 
 class Proving:
@@ -704,6 +502,7 @@ class Proving:
 
     def at(self, price: Any, slope: Any, slopes: float) -> Any:
         self.slopes.append(slopes)
+        self.given = slope
         return Fake(error=self.errors.pop(0), size=self.size)
 
 
@@ -738,7 +537,7 @@ def test_a_price_is_proved_once_its_residual_gives_hope() -> None:
 
 
 def spaced(proving: Any, planned: float | None = 40.0, warm: bool = False) -> Any:
-    rider: Any = Fake(value=np.array([0.0, 5.0]))
+    rider: Any = Fake(value=np.array([3.0, 4.0, 5.0]))
     return dual_bound.SpacedDualStop(proving, 1e-4, rider, planned, warm=warm)
 
 
@@ -760,10 +559,12 @@ def test_proofs_are_spaced_by_the_rate_planned_or_seen() -> None:
     assert stop.memory()["next"] == 31 + 1
     assert stop.check(method, None, 32).done
     assert proving.slopes == [5.0] * 4
+    assert proving.given.tolist() == [3.0, 4.0]
     assert spaced(None, warm=True).due(1)
     assert not spaced(None, planned=None).due(dual_bound.FIRST_CHECK - 1)
     assert spaced(None, planned=None).due(dual_bound.FIRST_CHECK)
     assert spaced(None, planned=INF).due(dual_bound.FIRST_CHECK)
+    assert [spaced(None, planned=plan).memory()["rate"] for plan in (None, INF)] == [0.0, 0.0]
 
 
 def test_without_a_rate_proofs_wait_a_fifth_and_never_far() -> None:
@@ -810,6 +611,9 @@ def test_the_spacing_of_proofs_in_closed_form() -> None:
         assert stop.memory()["next"] == 100 + math.ceil(math.log(1e8))
     stop.recall({"next": 3, "rate": 0.0, "last": None})
     assert stop.memory()["rate"] == 0.0
+    stop.bound.errors.append(1e5)
+    stop.check(method, None, 100)
+    assert stop.memory()["next"] == 120  # no rate at all: a fifth
 
 
 @pytest.mark.parametrize(("error", "size", "done"), [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace as Fake
 from typing import Any
 
@@ -15,7 +17,8 @@ from ccmac.linalg.nystrom import Columns, Shifted
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Images
 
-A, PRICE, X, Z = np.array([[1.0, 2.0], [2.0, -1.0]]), np.array([1.0, -1.0]), np.array([3.0, 4.0]), 0
+A, PRICE = np.array([[1.0, 2.0], [2.0, -1.0]]), np.array([1.0, -1.0])
+X = np.array([3.0, -4.0])
 
 
 def plain(c: float) -> Shifted:
@@ -33,8 +36,9 @@ def test_an_agents_numbers(diagonal: bool) -> None:
     known = {"lengths_of_blocks": [float(np.linalg.norm(A))]}
     parts: Any = Fake(problem=Fake(agents={0: agent}, n=5), parts=[(H, g)], m=2, **known)
     bound, z = DualBound(parts, plain(1.0)), np.zeros(1)
-    rho2, size2, off, value = bound._own(0, X, z, PRICE, float(np.linalg.norm(PRICE)))
-    spread = np.linalg.norm(images) if diagonal else np.linalg.norm(np.abs(H) @ X)
+    pulled = (A.T @ PRICE).astype(np.longdouble)
+    rho2, size2, off, value = bound._own(0, X, z, pulled, float(np.linalg.norm(PRICE)))
+    spread = np.linalg.norm(images) if diagonal else np.linalg.norm(np.abs(H) @ np.abs(X))
     block, length = math.sqrt(10.0), float(np.linalg.norm(g))
     long = EPS_LONG * 8 * (block * math.sqrt(2.0) + float(spread) + length)
     assert math.sqrt(rho2) == pytest.approx(long + 2 * EPS * length, rel=1e-12, abs=0.0)
@@ -69,12 +73,39 @@ def test_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.approx(price),
     )
     assert found.report is not None
-    assert (found.report.residuals["coupled"], found.report.objective) == (5.0, 7.0)
+    nothing = {"local": 0.0, "shared": 0.0, "consensus": 0.0}
+    assert (found.report.residuals, found.report.objective) == ({"coupled": 5.0, **nothing}, 7.0)
+    # A metric that knows more, of which a quarter is believed.
+    seen: list[Any] = []
+    sharp: Any = Fake(share=0.25, norm=lambda v, off: seen.append((v, off)) or 0.75)
+    error = 0.75 / math.sqrt(0.25) / 0.5 + 2 * rho / 0.25
+    assert DualBound(parts, sharp).at(price, slope, unit).error == pytest.approx(error, rel=1e-12)
+    assert (seen[0][0].tolist(), seen[0][1]) == ([3.0, 4.0], pytest.approx(off))
     # Where the metric proves nothing, the curvature c alone does.
     alone = Shifted(Columns(), np.zeros((0, 0)), 4.0, 9.0)
     assert alone.share == 0
     assert DualBound(parts, alone).at(price, slope, unit).error == pytest.approx(found.error)
     assert DualBound(parts, plain(4.0)).estimate(16.0) == pytest.approx(4.0 / 0.5)
+    assert DualBound(parts, plain(4.0)).estimate(0.25) == pytest.approx(0.5 / 0.5)
+    assert DualBound(parts, plain(4.0)).estimate(-1e-9) == 0.0
+    assert DualBound(parts, alone).estimate(EPS) == pytest.approx(1.0 / 0.5)
+
+
+def test_slopes_of_a_state_that_was_read_are_summed_again_for_nothing() -> None:
+    seen: list[str] = []
+
+    @contextmanager
+    def observing() -> Iterator[None]:
+        seen.append("observed")
+        yield
+
+    def slope() -> Any:
+        seen.append("summed")
+        return Fake(value=np.array([1.0, 2.0, 3.0, 9.0]))
+
+    parts: Any = Fake(ledger=Fake(observing=observing), slope=slope)
+    found, sizes = DualBound(parts, plain(1.0)).slope_again()
+    assert (found.tolist(), sizes, seen) == ([1.0, 2.0, 3.0], 9.0, ["observed", "summed"])
 
 
 def test_what_images_say_of_the_metric() -> None:

@@ -26,9 +26,9 @@ def test_words_name_what_takes_part(kind: str) -> None:
 
 
 def test_words_are_for_what_weighs_a_millionth_of_the_most() -> None:
-    for largest in range(4):
+    for largest, top in zip(range(5), (5.0, 0.05, 5.0, 0.05, 0.05), strict=True):
         for share, named in ((0.9e-6, 1), (1.1e-6, 5)):
-            sizes = [5.0 if k == largest else 5.0 * share for k in range(5)]
+            sizes = [top if k == largest else top * share for k in range(5)]
             coupled, shared, on_z, C, bounds = sizes
             said = _words(coupled, shared, on_z, np.array([[0.0, bounds], [C, 0.0]]))
             texts = [text.replace(" 0 ", " 0").replace(" 1 ", " 1") for text in NAMED.values()]
@@ -78,5 +78,8 @@ def test_a_gap_for_a_radius() -> None:
     assert record["radius_source"] == "supplied"
     assert (record["radius"], record["feasibility"], record["value"]) == (4.0, 0.01, -50.0)
     assert "estimated" in found.record(Goal(0.1))["radius_source"]
+    for below, said in ((0.0, 0.0), (0.5, 0.5), (math.inf, None)):
+        assert replace(found, below=below).record(goal)["below"] == said
+    assert replace(found, slope=0.0).record(goal)["radius_proved"] == math.inf
     assert found.record(Goal(0.1, 0.5, 4.0))["proved_by"] == "nothing"
     assert found.record(Goal(0.1, 0.5, 4.0))["radius_proved"] == 0.0

@@ -170,6 +170,18 @@ def test_the_largest_radius_that_is_proved(smooth: bool, reached: float) -> None
     assert exact.radius(10.0) == math.inf
 
 
+def test_the_radius_asked_for() -> None:
+    """Twice the distance travelled, at least one; a proof may lack the 12th digit of it."""
+    none = np.zeros(1)
+    for travelled, radius in ((0.25, 1.0), (0.75, 1.5)):
+        found = Gap(none, none, none, 5.0, 0.0, 1.0, 0.0, travelled, 4.0, True, 1.0)
+        assert found.required(Goal(1e-3)) == radius
+    for more, met in ((0.5e-12, True), (1.5e-12, False)):
+        assert found.met(Goal(1e-3, 10.0, 10.0 * (1 + more))) is met
+    flat = Gap(none, none, none, 5.0, 0.0, 1.0, 0.5, 0.0, 0.0, True, 1.0)
+    assert flat.radius(10.0) == 10.0
+
+
 def test_a_radius_in_execution_units() -> None:
     """n copies of z / s, and x as it is."""
     for n, s, factor in ((4, 0.5, 4.0), (4, 8.0, 1.0), (9, 2.0, 1.5)):

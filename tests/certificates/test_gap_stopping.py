@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.gap import Gap, Goal
 from ccmac.certificates.gap_stopping import (
     FIRST_CHECK,
@@ -127,3 +129,22 @@ def test_a_method_that_reports_is_looked_at_always() -> None:
 def test_no_euclidean_error_is_claimed_without_strong_convexity() -> None:
     assert math.isnan(as_bound(gap(0.0)).error)
     assert as_bound(gap(0.0, error=0.5)).error == 0.5
+
+
+def test_the_memory_and_the_certificate() -> None:
+    found = replace(gap(EPSILON / 2), price=np.ones(3))
+    told = Told(gap(NEAR * EPSILON), found, over=True)  # just near enough
+    rule, _ = stop(told)
+    check = rule.check(told, None, 9)  # type: ignore[arg-type]
+    assert told.tights == 1
+    assert rule.memory() == {"next": 12}  # 11.25
+    assert isinstance(check.certificate, Bound)
+    assert check.certificate.price is found.price
+    other, _ = stop(told)
+    other.recall({"next": 7})
+    assert [other.due(k) for k in (6, 7)] == [False, True]
+    rule, record = stop(told, scheduled=True)
+    last = rule.final(told, None)  # type: ignore[arg-type]
+    assert (last.done, record["proved_by"]) == (True, "schedule")
+    assert isinstance(last.certificate, Bound)
+    assert ReportedGapStop(told, GOAL, {}).due(0) is True

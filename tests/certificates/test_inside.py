@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from ccmac.certificates import inside
 from ccmac.certificates.inside import inner_bound, told
 from ccmac.linalg.ranks import row_space
 from ccmac.linalg.tolerances import EPS
-from ccmac.workspace.own import SOLVES
-from ccmac.workspace.reduced import Kernel
+from ccmac.workspace.declared import SOLVES
+from ccmac.workspace.local import Kernel
 from ccmac.workspace.summed import LocalModel
 
 
@@ -30,6 +33,34 @@ def test_an_agents_numbers_in_closed_form() -> None:
     assert said == pytest.approx(expected, rel=1e-9, abs=0.0)
     assert said[0] < 4.0  # rounding taken off, not added
     assert said[1] > 0.25
+
+
+@pytest.mark.parametrize("kept", [2, 0])
+def test_an_agents_numbers_in_several_variables(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any model: two directions that bend or none, three that all solve for, two rows."""
+    unit = 2.0**-12
+    monkeypatch.setattr(inside, "EPS", unit)
+    draw = np.random.default_rng(3).standard_normal
+    d, q, rows = 3, 2, 2
+    H = draw((d + q, d + q))
+    H = H @ H.T
+    model: Any = SimpleNamespace(
+        N=np.linalg.qr(draw((d, 2)))[0][:, :kept], q=3, along=draw((d, 3)), H_zz=draw((3, 3)),
+        solved=draw((kept, 3 + rows)), H_xz=draw((kept, 3)), rows=draw((rows, kept)),
+        corner=draw((rows, 3)), flat=SimpleNamespace(kept=7.0, dropped=0.5),
+    )  # fmt: skip
+    rounding, size = 4 * (d + q + 4) * unit, float(np.linalg.norm(H))
+    p, kappa = inside._least(model.N.T @ H[:d, :d] @ model.N, rounding)
+    off = SOLVES * max(1, kept) * kappa * unit + rounding
+    t, back = (float(np.linalg.norm(v)) for v in (model.solved[:, :3], model.solved[:, 3:]))
+    Q, R = float(np.linalg.norm(model.H_xz)), float(np.linalg.norm(model.rows))
+    expected = [
+        p, (t * (1 + off)) ** 2, off * Q * t + rounding * size, off * R * back,
+        off * R * t + rounding * np.linalg.norm(model.corner),
+        2 * (np.linalg.norm(H[:, :d] @ model.along) + rounding * size), 7.0, 0.5,
+        np.linalg.norm(model.H_zz),
+    ]  # fmt: skip
+    assert told(model, H, d) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("r", "delta"), [(0.0, 0.0), (2.0, 0.0), (0.0, 3.0), (2.0, 3.0)])

@@ -72,6 +72,15 @@ def test_checks_follow_the_rate_of_the_proved_error() -> None:
     assert stop.memory()["next"] == 200 + min(math.ceil(math.log(MISS * 10) / rate), 2 * 40)
 
 
+def test_after_a_proof_that_fell_short_it_waits_for_more_than_was_lacking() -> None:
+    """A factor e in 10 steps was seen: MISS times what the proof lacks, e^1.5, takes 15."""
+    error = 1e-3 * math.e**1.5 / MISS
+    stop = rule(error)
+    stop._history = [(90, math.e * error)]
+    stop.check(ITERATION, 0.0, 100)
+    assert stop.memory()["next"] == 115
+
+
 def test_infinite_bounds_are_not_taken_for_a_rate() -> None:
     stop = rule(math.inf, math.inf, 1.0)
     for count in (10, 20):

@@ -93,6 +93,14 @@ def test_the_distance_from_all_equations(
     assert said() == 0.3
 
 
+def test_the_length_of_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Misfits in halves and rounded, slopes in halves, numbers; one more where rows are hidden."""
+    made = Made(0, monkeypatch)
+    for hidden in ([], [None]):
+        made.found.agents = [Fake(hidden=hidden)]  # type: ignore[misc]
+        assert made.found.row == 3 * M + 2 * Q + proof.NUMBERS + len(hidden)
+
+
 def test_masked_shares_are_heard_with_their_grain(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(0, monkeypatch)
     given: list[Any] = []
@@ -170,6 +178,17 @@ def test_constants_of_all_agents(separable: bool, monkeypatch: pytest.MonkeyPatc
     assert (found.L, found.inside, found.open) == (7.0 if separable else 16.0, 0.0, True)
     own = [(0, 5.0), (1, 6.0)] if separable else [(0, 7.0), (1, 9.0)]
     assert found.agents == own  # type: ignore[comparison-overlap]
+    # Where F is strongly convex, even as rounding may have it, and all may know the equations.
+    work.reduced, work.capabilities = "T", {"smooth", "strongly convex", "quadratic"}
+    assert isinstance(Proof.of(work), Proof)
+    for name, value in (("reduced", None), ("capabilities", {"smooth"})):
+        kept = getattr(work, name)
+        setattr(work, name, value)
+        assert Proof.of(work) is None
+        setattr(work, name, kept)
+    less = 2 * COARSE * (3 + 1) * largest
+    table.mu_x[:] = table.mu_z[:] = table.mu[:] = less
+    assert Proof.of(work) is None
     table.mu_x[:], table.mu_z[:], table.mu[:] = math.inf, math.inf, math.inf
     for values in (table.L_x, table.L_z, table.L):
         values[:] = 0.0
@@ -186,3 +205,39 @@ def test_where_processes_round_differently_the_leaders_numbers_count() -> None:
     assert [v.tolist() for v in said] == [(2 * v).tolist() for v in made]
     found.runtime.notes.led = False
     assert all(v is w for v, w in zip(found.alike(*made), made, strict=True))
+
+
+@pytest.mark.parametrize(("lengths", "scale", "passes"), [
+    ((1.0, 9.0), 0.1, 1), ((1.1, 0.9), 0.1, 2), ((4.9, 9.0), 1.0, 1), ((5.1, 4.9), 1.0, 2),
+    ((9.0, 9.0, 9.0, 9.0), 1.0, 3),
+])  # fmt: skip
+def test_repairs_are_repeated_while_they_move_the_point(
+    lengths: tuple[float, ...], scale: float, passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By more than MOVED of its size, |x| = 3 and |z| = 4 times a scale, or of one."""
+    made = Made(0, monkeypatch)
+    found: Any = made.found
+    ways, charged, z = list(lengths), list[Any](), scale * np.array([4.0, 0.0, 0.0, 0.0])
+    found._charge = lambda **units: charged.append(units)
+    found._met = lambda x, copies: (["x0"], z)
+    found.agents = [Fake(gradient=lambda v, at: (f"slope at {v}", None))]
+
+    def sums(pieces: Any, at: Any, slopes: Any) -> Any:
+        assert slopes == [f"slope at {pieces[0]}"]
+        return f"misfit of {pieces[0]}", pieces[0], np.ones(Q, dtype=np.longdouble), 3.0 * scale
+
+    def moved(pieces: Any, at: Any, coupled: Any) -> Any:
+        assert coupled == f"misfit of {pieces[0]}"
+        return [pieces[0] + "'"], z, proof.MOVED * ways.pop(0)
+
+    found.sums, found._moved = sums, moved
+    found.best_price = lambda along, slope: np.full(M, float(len(along)))
+    found.judged = lambda pieces, at, price: (pieces, price)
+    pieces, price = found.at(None, None)
+    assert pieces == ["x0" + passes * "'"]
+    assert price.tolist() == [float(1 + passes)] * M
+    assert price.dtype == np.longdouble
+    assert charged == [{"gradients": 1, "A": 3, "B": 1, "C": 2}] * passes
+    found.reduced.rank = 0
+    pieces, price = found.at(None, None)
+    assert (pieces, price.tolist()) == (["x0"], [0.0] * M)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +17,10 @@ from adversarial.draft import Array, Draft
 from adversarial.exact import Exact
 from adversarial.families import base
 from ccmac import Agent, Network, Problem
+from ccmac.certificates import recession as module
 from ccmac.certificates.infeasibility import REACH
 from ccmac.certificates.recession import Recession, recession
+from ccmac.linalg.ranks import Doubt
 from ccmac.objectives import Custom, Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -39,6 +46,11 @@ def test_a_linear_objective_falls_along_its_slope() -> None:
     assert found.fall == pytest.approx(5.0)
     assert found.defect < 1e-15
     assert "falls by 5 per unit" in found.message
+
+
+def test_nothing_bends_a_linear_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FLAT", 0.0)
+    assert of(quadratic(np.zeros((2, 2)), [3.0, 4.0]), q=1) is not None
 
 
 def test_a_gentle_slope_falls_for_ever_too() -> None:
@@ -170,3 +182,110 @@ def test_the_least_curvature_ends_a_fall(method: str, exponent: int) -> None:
     H[1, 1] = 1.0
     problem = Problem([Agent(Quadratic(H, [0.0, 1.0, 0.0]))], q=0)
     assert ccmac.solve(problem, None, method).status == "unbounded"
+
+
+class Made:
+    """Two agents whose slopes, blocks and prices are drawn at random; all of it is summed here."""
+
+    def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        draw = np.random.default_rng(seed).standard_normal
+        d, q, m = 2, 3, 2
+        self.slopes = draw((2, d + q))
+        self.keep = draw((2, d, d))
+        self.A, self.B, self.C, self.H = draw((2, m, d)), draw((2, m, q)), draw((2, 1, d)), []
+        agents = []
+        for k in range(2):
+            H = draw((d + q, d + q))
+            self.H.append(H)
+            slope = self.slopes[k].astype(np.longdouble)
+            agents.append(
+                Fake(d=d, A=self.A[k], B=self.B[k], C=self.C[k], quadratic=(H, None),
+                     gradient=lambda x, z, s=slope: (s, 0.0),
+                     inside=lambda v, k=k: self.keep[k] @ v)
+            )  # fmt: skip
+        D = draw((1, q))
+        basis = np.linalg.qr(draw((q, 1)))[0]  # not quite the rows of D
+        self.reduced: Any = Fake(
+            Bbar=self.B.sum(axis=0).astype(np.longdouble), unit=np.array([0.5, 4.0]), D=D,
+            shared=Fake(basis=basis), doubt=Doubt.NONE,
+        )  # fmt: skip
+        self.along, self.total, self.price = draw(m), draw(q), draw(m)
+
+        def best_price(along: Array, slope: Array) -> Array:
+            assert (along is self.along, slope.dtype) == (True, np.float64)
+            return self.price
+
+        def sums(pieces: Any, z: Any, slopes: Any) -> Any:
+            assert (pieces, z, len(slopes)) == ("pq", "z", 2)
+            return None, self.along, self.total.astype(np.longdouble), None
+
+        runtime = Fake(
+            total=lambda rows: rows.sum(axis=0), ride=lambda rows: Fake(value=rows.sum(axis=0)),
+            average=lambda rows: rows.mean(axis=0, keepdims=True),
+        )  # fmt: skip
+        proof = Fake(
+            agents=agents, reduced=self.reduced, runtime=runtime, problem=Fake(n=2), sums=sums,
+            best_price=best_price, repaired=lambda x, z: ("pq", "z"),
+        )  # fmt: skip
+        monkeypatch.setattr(module, "Proof", lambda work, reduced: proof)
+        self.work: Any = Fake(
+            capabilities={"quadratic"}, reduced=self.reduced, problem=Fake(q=q), runtime=runtime,
+            space=Fake(x_size=2 * d, count=2),
+        )  # fmt: skip
+        # The gradient's part in the kernel, by hand.
+        on_z = self.total + self.B.sum(axis=0).T @ self.price
+        self.z = -(on_z - basis @ basis.T @ on_z)
+        self.x = [-self.keep[k] @ (self.slopes[k, :d] + self.A[k].T @ self.price) for k in range(2)]
+        self.length = float(np.linalg.norm([*self.x[0], *self.x[1], *self.z]))
+        self.u = [np.append(x, self.z) / self.length for x in self.x]
+
+
+@pytest.mark.parametrize("seed", [2, 5, 6, 8, 9])  # downwards
+def test_a_direction_in_closed_form(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(seed, monkeypatch)
+    d = 2
+    bend = math.sqrt(sum(np.sum((H @ u) ** 2) for H, u in zip(made.H, made.u, strict=True)))
+    local = math.sqrt(sum(np.sum((C @ u[:d]) ** 2) for C, u in zip(made.C, made.u, strict=True)))
+    image = sum(A @ u[:d] + B @ u[d:] for A, B, u in zip(made.A, made.B, made.u, strict=True))
+    coupled = np.linalg.norm([*(made.reduced.unit * image), *(made.reduced.D @ made.u[0][d:])])
+    steep = sum(float(np.linalg.norm(s)) for s in made.slopes)
+    fall = -sum(float(s @ u) for s, u in zip(made.slopes, made.u, strict=True))
+    assert fall > 0
+    defect = bend + local + float(coupled)
+    reach = fall / (defect * max(1.0, steep))
+    curved = max(
+        np.linalg.norm(H @ u) / np.linalg.norm(H) for H, u in zip(made.H, made.u, strict=True)
+    )
+    monkeypatch.setattr(module, "FLAT", 1.001 * curved)
+    monkeypatch.setattr(module, "REACH", 0.999 * reach)
+    found = recession(made.work)
+    assert found is not None
+    assert (found.fall, found.defect) == pytest.approx((fall, defect))
+    assert found.z == pytest.approx(made.z / made.length)
+    for v, x in zip(found.x, made.x, strict=True):
+        assert v == pytest.approx(x / made.length)
+    for name, value in (("FLAT", 0.999 * curved), ("REACH", 1.001 * reach)):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, value)
+            assert recession(made.work) is None
+    made.reduced.doubt = Doubt.CONVENTION
+    assert recession(made.work) is not None
+    made.reduced.doubt = Doubt.ROUNDING
+    assert recession(made.work) is None
+    # A rise is none, nor what cannot be told from level.
+    monkeypatch.setattr(module, "REACH", 0.0)
+    made.reduced.doubt = Doubt.NONE
+    share = fall / steep
+    for less, there in ((0.9e-9, False), (1.1e-9, True), (-1.0, False)):
+        made.work.runtime.ride = lambda rows, t=less: Fake(
+            value=rows.sum(axis=0) * [t / share, 1.0, 1.0, 1.0]
+        )
+        assert (recession(made.work) is not None) is there
+
+
+def test_curvature_beside_the_size_of_the_matrix() -> None:
+    H, d = np.array([[3.0, 0.0], [0.0, 4.0]]), np.array([1.0, 0.5])
+    assert module.curved(H, d) == pytest.approx(math.sqrt(13) / 5)
+    assert module.curved(sp.csr_array(H), d) == pytest.approx(math.sqrt(13) / 5)
+    assert module.curved(H / 16, d) == pytest.approx(math.sqrt(13) / 5)
+    assert module.curved(np.zeros((2, 2)), d) == 0.0

@@ -105,13 +105,13 @@ def test_a_look_that_is_not_confirmed_is_taken_again_at_once() -> None:
     check = stop.check(iterate, None, 5)
     assert not check.done
     assert check.certificate is None
-    assert stop.due(6)
+    assert stop.memory()["next"] == 6
 
 
 @pytest.mark.parametrize(
     ("parts", "tights"),
     [
-        ((2 * RATIO * TOL, 0.0), 0),  # a repair leaves 1/3 of it: still too much
+        ((1.5 * RATIO * TOL, 0.0), 0),  # a repair leaves 1/3 of it: still too much
         ((0.9 * RATIO * TOL, 0.0), 1),
         ((0.9 * RATIO * TOL, 0.9 * REPAIRABLE * TOL), 0),  # all infeasible: going on is as fast
         ((RATIO * TOL, 200 * TOL), 1),
@@ -145,6 +145,17 @@ def test_what_a_repair_gained_is_remembered() -> None:
     assert stop.memory()["ratio"] == pytest.approx(100.0)
     told.parts, told.tight_error = (90 * TOL, 0.0), TOL
     assert stop.check(iterate, None, 20).done
+    for left, ratio in ((1e-6 * TOL, 1e4), (9 * TOL, 1.0)):
+        told.parts, told.tight_error, told.tight_stationarity = (2 * TOL, 0.0), 2 * TOL, left
+        stop._ratio = RATIO
+        stop.check(iterate, None, 30)
+        assert stop.memory()["ratio"] == ratio
+    told.dual, told.parts = None, (math.nan, 0.0)  # nothing to compare with
+    stop.check(iterate, None, 35)
+    assert stop.memory()["ratio"] == ratio
+    told.dual, told.parts, told.tight_stationarity = Dual(NOTHING, NOTHING), (2 * TOL, 0.0), 0.0
+    stop.check(iterate, None, 40)
+    assert stop.memory()["ratio"] == ratio
 
 
 def test_looks_follow_the_rate_seen_but_never_far_ahead() -> None:
@@ -207,8 +218,60 @@ def test_after_a_tight_bound_that_fell_short_it_waits_for_more_than_was_lacking(
     stop._history = [(90, math.e)]
     check = stop.check(iterate, None, 100)
     assert not check.done
+    assert check.certificate is not None
     assert told.tights == 1
     assert stop.memory()["next"] == 115
+
+
+@pytest.mark.parametrize(("parts", "dual", "goal", "excess"), [
+    ((1.0, 2.0), False, TOL, 2.0 / (NEAR * TOL)), ((1.0, 2.0), False, 1e-16, 2.0 / 1e-13),
+    ((0.01, 1.0), True, TOL, 1.0 / TOL),  # just stationary
+    ((3.0, 2.0), True, TOL, 3.0 / (4.0 * TOL)), ((0.5, 40.0), True, 1e-17, 0.5 / 4e-17),
+    ((1.0, 90.0), True, TOL, 1.0 / (4.0 * TOL)), ((0.1, 9.0), True, 2e-17, 0.1 / 8e-17),
+    ((1e-3, 0.09), True, 3.0, 0.001 / 12), ((0.02, 1.9), True, TOL, 5.0),
+])  # fmt: skip
+def test_what_a_tight_bound_would_have_to_gain(
+    parts: tuple[float, float], dual: bool, goal: float, excess: float
+) -> None:
+    stop, told, _ = rule()
+    stop._ratio = 4.0
+    look: Any = SimpleNamespace(parts=parts, dual=told.dual if dual else None)
+    assert stop._excess(look, goal) == pytest.approx(excess)
+    # What is infeasible counts where it is the larger of the two.
+    stop._ratio = 1e4
+    look = SimpleNamespace(parts=(1.0, 90.0), dual=told.dual)
+    assert stop._excess(look, TOL) == pytest.approx(90.0)
+    assert stop._excess(look, 1e-17) == pytest.approx(90.0 / 1e-13)
+
+
+@pytest.mark.parametrize("believed", [True, False])
+def test_a_stored_dual_state_is_verified_once_before_it_is_used(believed: bool) -> None:
+    stop, told, iterate = rule()
+    asked: list[Any] = []
+
+    def verified(w: Any, dual: Any, tol: float) -> bool:
+        asked.append((w, dual, tol))
+        return believed
+
+    told.verified = verified  # type: ignore[attr-defined]
+    stop.recall(stop.memory())
+    mine, told.dual = told.dual, None
+    stop.final(iterate, None)
+    assert not asked  # there is none yet
+    told.dual = mine
+    for _ in range(2):
+        look, _ = stop._look(iterate, None)
+        assert (look.dual is mine) is believed
+    assert asked == [(NOTHING, mine, TOL)]
+
+
+def test_an_interval_as_wide_as_this_runs_own_is_taken_over() -> None:
+    stop, told, _ = rule()
+    memory = {**stop.memory(), "interval": [0.5, 2.0, "estimated"]}
+    stop.recall(memory)
+    assert told.realized.system.interval == Interval(0.5, 2.0, "estimated")
+    stop.recall({**memory, "interval": [1.0, 1.0, "exact"]})  # of one eigenvalue
+    assert told.realized.system.interval == Interval(0.5, 2.0, "estimated")
 
 
 def test_a_point_that_blew_up_is_looked_at_again_a_little_later() -> None:

@@ -15,6 +15,7 @@ from ccmac.linalg.blocks import (
     identity_multiple,
     multiples_of,
     multiply,
+    plus,
     powers,
     some_columns,
     stored_rows,
@@ -88,3 +89,12 @@ def test_operators_are_probed_and_absent_blocks_filled() -> None:
 
 def test_powers_of_two_near_the_inverse_length() -> None:
     assert powers(np.array([0.0, 1.0, 8.0, 0.3, 5.0])).tolist() == [1.0, 1.0, 0.125, 4.0, 0.25]
+
+
+def test_sums_stay_sparse_while_both_are() -> None:
+    both = plus(EYE, 2.0 * EYE)
+    assert isinstance(both, sp.csr_array)
+    assert np.array_equal(both.toarray(), 3 * np.eye(3))
+    for mixed in (plus(EYE, np.ones((3, 3))), plus(np.ones((3, 3)), EYE)):
+        assert isinstance(mixed, np.ndarray)
+        assert np.array_equal(mixed, np.ones((3, 3)) + np.eye(3))

@@ -125,6 +125,29 @@ def test_clenshaw_costs_its_degree() -> None:
         assert calls == degree
 
 
+def test_clenshaw_of_constants() -> None:
+    v = np.array([2.0, 5.0])
+    assert clenshaw(np.array([3.0]), 1.0, 4.0, diagonal(v), v).tolist() == [6.0, 15.0]
+    assert clenshaw(np.array([3.0, 1.0]), 2.0, 2.0, diagonal(v), v).tolist() == [8.0, 20.0]
+
+
+def test_semi_iteration_in_closed_form() -> None:
+    """x q(x) = 1 - T((c - x)/h)/T(c/h), in one product less than steps."""
+    x = np.linspace(0.5, 3.0, 7)
+    asked: list[Array] = []
+
+    def apply(v: Array) -> Array:
+        asked.append(v)
+        return x * v
+
+    for steps in (1, 2, 5):
+        asked.clear()
+        q = semi_iteration(apply, np.ones(7), 0.5, 3.0, steps)
+        left = chebyshev_at(steps, (1.75 - x) / 1.25) / chebyshev_at(steps, np.array([1.4]))[0]
+        assert x * q == pytest.approx(1 - left)
+        assert len(asked) == steps - 1
+
+
 # -- 1/x and the graph filter ----------------------------------------------------------------------
 @given(st.floats(1.0, 1e4), st.integers(1, 60))
 def test_semi_iteration_is_the_chebyshev_residual(ratio: float, steps: int) -> None:

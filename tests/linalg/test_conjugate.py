@@ -81,3 +81,12 @@ def test_nothing_to_remove() -> None:
     assert not found.y.any()
     early, _ = reduced(np.arange(1.0, 7.0), lambda r, image: True)
     assert early.steps == 0
+
+
+def test_slow_falls_beside_a_large_kernel_are_no_stagnation() -> None:
+    """The norm falls by 1e-13 of itself: what lies in the range is removed all the same."""
+    inside = TURN[:, 2:] @ np.array([1.0, -1.0, 2.0, 1.0])
+    v = 1e7 * TURN[:, 0] + inside
+    found, _ = reduced(v, lambda r, image: image <= 1e-6)
+    assert found.steps == 3
+    assert found.remaining == pytest.approx(1e7 * TURN[:, 0], rel=1e-9, abs=1e-6)

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.errors import InputError
-from ccmac.linalg import extremes
-from ccmac.linalg.extremes import Extremes, eigenvalue_extremes, gram_extremes
+from ccmac.linalg import symmetric
+from ccmac.linalg.symmetric import Extremes, eigenvalue_extremes, gram_extremes
 from ccmac.objectives import LeastSquares, Logistic, Quadratic, SquaredDistance
 
 
@@ -33,7 +33,7 @@ def test_gram_extremes_are_squared_singular_values(shape: tuple[int, int], dense
 def test_lanczos_bounds_enclose_the_spectrum(monkeypatch: pytest.MonkeyPatch) -> None:
     M = _sparse(120, 60)
     values = np.linalg.svd(M.toarray(), compute_uv=False) ** 2
-    monkeypatch.setattr(extremes, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(symmetric, "DENSE_LIMIT", 10)
     found = gram_extremes(M)
     assert not found.exact
     L, mu = found.bounds()
@@ -50,8 +50,8 @@ def test_failed_lanczos_falls_back_to_safe_bounds(monkeypatch: pytest.MonkeyPatc
     def fail(*args: object, **kwargs: object) -> None:
         raise spla.ArpackNoConvergence("no", np.zeros(0), np.zeros((0, 0)))
 
-    monkeypatch.setattr(extremes, "DENSE_LIMIT", 10)
-    monkeypatch.setattr(extremes.spla, "eigsh", fail)
+    monkeypatch.setattr(symmetric, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(symmetric.spla, "eigsh", fail)
     M = _sparse(120, 60)
     L, mu = gram_extremes(M).bounds()
     assert np.linalg.norm(M.toarray(), 2) ** 2 <= L
@@ -74,7 +74,7 @@ def test_a_large_identity_is_never_densified() -> None:
 def test_large_sparse_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 60
     path = sp.diags_array([-np.ones(n - 1), np.full(n, 2.0), -np.ones(n - 1)], offsets=[-1, 0, 1])
-    monkeypatch.setattr(extremes, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(symmetric, "DENSE_LIMIT", 10)
     L, mu = Quadratic(sp.csr_array(path), np.zeros(n)).constants(n)
     exact = 2 - 2 * np.cos(np.pi * np.array([1, n]) / (n + 1))
     assert exact[1] <= L <= exact[1] * (1 + 3e-6)
@@ -125,7 +125,7 @@ def test_bounds_widen_estimates_alone() -> None:
 def test_the_smallest_is_not_looked_for_where_it_is_not_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(extremes, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(symmetric, "DENSE_LIMIT", 10)
     M = _sparse(60, 20)
     high = np.linalg.norm(M.toarray(), 2) ** 2
     assert gram_extremes(M, both=False) == pytest.approx((0.0, high, False))

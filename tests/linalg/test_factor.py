@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
-from ccmac.linalg.factor import (
+from ccmac.linalg.symmetric import (
     FactorCache,
     band_work,
     factorized,

@@ -121,13 +121,17 @@ def test_how_blocks_are_stored_for_products(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_empty_families_and_their_price() -> None:
-    none = LocalFamily("C", [None, np.zeros((0, 2))], [2, 0], [3, 2], Ledger())
+    none = LocalFamily("C", [None, None], [2, 3], [3, 1], Ledger())
     assert none.empty
-    assert (none.shape, dict(none.cost)) == ((2, 5), {})
-    assert none.forward(np.ones(5)).tolist() == [0.0, 0.0]
-    assert none.adjoint(np.ones(2)).tolist() == [0.0] * 5
-    assert none.adjoint_common(np.ones(2)).tolist() == [0.0] * 5
-    assert none.forward_sum(np.ones(5)).tolist() == [0.0, 0.0]
+    assert (none.shape, dict(none.cost)) == ((5, 4), {})
+    assert none.forward(np.ones(4)).tolist() == [0.0] * 5
+    assert none.adjoint(np.ones(5)).tolist() == [0.0] * 4
+    assert none.adjoint_common(np.ones(2)).tolist() == [0.0] * 4
+    assert none.forward_sum(np.ones(4)).tolist() == [0.0, 0.0]
+    out = np.ones((2, 2))
+    none.add_forward(np.ones(4), 3.0, out)
+    assert out.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert LocalFamily("C", [np.zeros((0, 2))], [0], [2], Ledger()).empty
     assert none.ledger["C"] == 0
     elsewhere = LocalFamily("C", [None], [2], [3], Ledger(), present=True)
     elsewhere.forward(np.ones(3))

@@ -37,6 +37,7 @@ def shares(S: Array, n: int = 3) -> tuple[InProcess, Callable[[Array], Array], l
     weights, asked = np.arange(n) - 1.0, list[Array]()
 
     def contribution(v: Array) -> Array:
+        assert v.shape[0] == 1
         asked.append(v.copy())
         noise = np.roll(v[0], 1)
         return np.stack([S @ v[0] + w * noise for w in weights])
@@ -80,6 +81,7 @@ def test_an_invariant_space_ends_a_run() -> None:
     for start, steps in ((np.zeros((1, 2)), 3), (np.ones((1, 2)), 0)):
         none = lanczos(runtime, contribution, start, steps)
         assert (none.steps, none.exhausted, none.vectors.shape) == (0, True, (1, 2))
+        assert none.alpha.shape == none.beta.shape == (0,)
         assert not none.vectors.any()
 
 
@@ -116,6 +118,13 @@ def test_a_run_on_execution_vectors(keep: int) -> None:
     extreme_ritz(space, lambda u: S @ u, start, 3, keep)
     assert space.runtime.ledger.of("solve")["reductions"] - before == 6
     assert extreme_ritz(space, lambda u: S @ u, np.zeros(6), 4, keep) == (1.0, 1.0, True)
+
+
+def test_a_negative_map_has_a_kernel_too() -> None:
+    space = Space(InProcess(Network.complete(2)), [1, 1], 1)
+    S = turned([0.0, -3.0, -7.0, 0.0], seed=2)
+    low, high, _ = extreme_ritz(space, lambda u: S @ u, S @ np.arange(1.0, 5.0), 4, 4)
+    assert (low, high) == pytest.approx((-7.0, -3.0))
 
 
 def test_top_values_of_an_operator_on_a_subspace() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from flint import fmpq, fmpq_mat
 
-from ccmac.linalg import modular
-from ccmac.linalg.modular import PRIMES, eliminated, exact_rank, image_of_kernel, residues
+from ccmac.linalg import extended
+from ccmac.linalg.extended import PRIMES, eliminated, exact_rank, image_of_kernel, residues
 
 
 def rational(matrix: np.ndarray) -> fmpq_mat:
@@ -25,16 +25,16 @@ def test_a_double_is_its_fraction_modulo_the_prime(prime: int) -> None:
         assert said == exact.numerator * pow(exact.denominator, -1, prime) % prime
 
 
-@pytest.mark.parametrize("terms", [3, 40, modular.TERMS + 5])
+@pytest.mark.parametrize("terms", [3, 40, extended.TERMS + 5])
 def test_products_are_exact(terms: int) -> None:
     prime = PRIMES[1]
     left = np.full((2, terms), prime - 1, dtype=np.int64)
     right = np.full((terms, 3), prime - 2, dtype=np.int64)
-    assert np.all(modular.product(left, right, prime) == 2 * terms % prime)
+    assert np.all(extended.product_modulo(left, right, prime) == 2 * terms % prime)
     random = np.random.default_rng(0)
     left, right = random.integers(prime, size=(4, 50)), random.integers(prime, size=(50, 3))
     exact = left.astype(object) @ right.astype(object) % prime
-    assert np.array_equal(modular.product(left, right, prime), exact.astype(np.int64))
+    assert np.array_equal(extended.product_modulo(left, right, prime), exact.astype(np.int64))
 
 
 @pytest.mark.parametrize("rows", [2, 7, 40, 75])
@@ -63,7 +63,7 @@ def test_what_is_left_is_zero_where_pivots_were_sought() -> None:
     assert len(found) == np.linalg.matrix_rank(M[:, :5])
     assert len(found) + len(left) == 90
     assert not left[:, :5].any()
-    assert modular.rank_modulo(np.vstack([found, left]), prime) == np.linalg.matrix_rank(M)
+    assert extended.rank_modulo(np.vstack([found, left]), prime) == np.linalg.matrix_rank(M)
 
 
 def test_the_image_of_a_kernel() -> None:
@@ -83,8 +83,8 @@ def test_the_image_of_a_kernel() -> None:
 def test_two_residues_travel_in_one_float() -> None:
     first = np.array([0, 1, PRIMES[0] - 1, 17])
     second = np.array([PRIMES[1] - 1, 0, PRIMES[1] - 1, 3])
-    sent = modular.packed((first, second))
+    sent = extended.packed(first, second)
     assert sent.dtype == np.float64
-    back = modular.unpacked(sent)
+    back = extended.unpacked(sent)
     assert np.array_equal(back[0], first)
     assert np.array_equal(back[1], second)

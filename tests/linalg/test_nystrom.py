@@ -150,3 +150,22 @@ def test_a_norm_counts_rounding_and_noise(monkeypatch: pytest.MonkeyPatch) -> No
     assert plain.norm(v, 0.5) == pytest.approx((5 * (1 + 2 * eps) + 0.5) / 2, rel=1e-12)
     across = np.array([0.0, 5.0])
     assert M.norm(across) == pytest.approx(2.5 * (1 + 2 * eps), rel=1e-12)
+
+
+def test_large_tame_sketches_solve_in_single_precision_and_bound_in_double(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    S, W = spread(0, 40, 12, 2.0), random_signs(40, 9, 0)
+    v = 1e-60 * np.random.default_rng(0).standard_normal(40)  # below the range of 4 bytes
+    found = Nystrom.of(W, S @ W)
+    exact = {c: found.plus(c).solve(v) for c in (1e-3, 1e-9)}
+    norms = {c: found.plus(c).norm(v) for c in exact}
+    assert found.plus(1e-3) is found.plus(1e-3)  # kept from one solve to the next
+    monkeypatch.setattr(nystrom, "LARGE", 1)
+    again = Nystrom.of(W, S @ W)
+    single, wild = again.plus(1e-3), again.plus(1e-9)
+    off = np.linalg.norm(single.solve(v) - exact[1e-3])
+    assert 0 < off <= 1e-4 * np.linalg.norm(exact[1e-3])
+    assert single.norm(v) == norms[1e-3]
+    assert np.array_equal(wild.solve(v), exact[1e-9])  # ||B||^2 / c is too large
+    assert not single.solve(np.zeros(40)).any()

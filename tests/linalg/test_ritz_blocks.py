@@ -98,15 +98,16 @@ def test_the_top_of_what_is_left() -> None:
 
 
 def test_values_of_a_kernel_are_lifted() -> None:
-    S = np.diag([8.0, 1.0, 0.0])
+    S = np.diag([0.5, 0.25, 0.0])
     found = ritz_blocks(lambda V: S @ V, np.eye(3), 2)
     assert found.exhausted
-    assert found.values == pytest.approx([8.0, 1.0, 8e-10], rel=1e-12)
-    assert found.left_top(1) == 8.0
+    assert found.values[:2] == pytest.approx([0.5, 0.25], rel=1e-12)
+    assert math.isclose(found.values[2], 0.5e-10, rel_tol=1e-9)
+    assert found.left_top(1) == 0.5
     start = np.eye(3)[:, :1] + np.eye(3)[:, 1:2]
     one = ritz_blocks(lambda V: S @ V, start, 1)
-    assert one.values == pytest.approx([4.5])
-    assert one.left == pytest.approx(np.array([[12.25]]))  # |S v - 4.5 v|^2 = 2 (3.5^2) / 2
+    assert one.values == pytest.approx([0.375])
+    assert one.left == pytest.approx(np.array([[0.015625]]))  # |S v - 0.375 v|^2 = 2 (1/8)^2 / 2
 
 
 def test_what_is_below_a_floor_is_dropped() -> None:

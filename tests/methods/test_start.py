@@ -12,7 +12,6 @@ import pytest
 from rich.progress import Progress
 
 from ccmac.ledger import Ledger
-from ccmac.methods.convex import adapted_weight, next_adaptation
 from ccmac.methods.driver import Outcome, _Health
 from ccmac.methods.dual_channels import split_vector
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, places, replaced
@@ -29,6 +28,7 @@ def test_a_bar_says_how_far_and_at_what_price(monkeypatch: pytest.MonkeyPatch) -
 
     def added(self: Progress, name: str, **fields: Any) -> Any:
         totals.append((name, fields["total"]))
+        assert len(self.columns) == 4  # the name, a bar, counts, the time
         return add(self, name, **fields)
 
     monkeypatch.setattr(Progress, "add_task", added)
@@ -133,26 +133,7 @@ def test_a_blow_up_is_measured_by_the_first_iterates() -> None:
     assert zero.failed()
 
 
-# -- balance of primal and dual steps --------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("dual", "primal", "weight", "expected"),
-    [(4.0, 3.0, 9.0, 6.0), (0.0, 1.0, 9.0, 9.0), (1.0, 0.0, 9.0, 9.0), (math.inf, 1.0, 9.0, 9.0),
-     (1.0, math.inf, 9.0, 9.0), (1e9, 1.0, 9.0, 60.0), (1e-9, 1.0, 9.0, 2 / 30)],
-)  # fmt: skip
-def test_the_balance_of_steps(dual: float, primal: float, weight: float, expected: float) -> None:
-    """sqrt(weight 3 |p| / |w|), within 30 times the first, 2."""
-    space: Any = Fake(norms=lambda p, w: (p, w))
-    found = adapted_weight(space, weight, 2.0, dual, primal)  # type: ignore[arg-type]
-    assert found == pytest.approx(expected)
-
-
-def test_the_balance_is_looked_at_again_and_again() -> None:
-    counts = [4]
-    for _ in range(4):
-        counts.append(next_adaptation(counts[-1]))
-    assert counts == [4, 6, 9, 14, 21]
-
-
+# -- histories ------------------------------------------------------------------------------------
 def test_pairs_in_a_ring() -> None:
     assert places(2) == [(0, MEMORY), (1, MEMORY + 1)]
     assert places(MEMORY + 1)[0] == (1, MEMORY + 1)

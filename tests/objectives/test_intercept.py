@@ -9,7 +9,6 @@ import scipy.optimize
 from ccmac.errors import InputError
 from ccmac.objectives import Function, Hinge, Huber, Intercept, Logistic, Multinomial, Quadratic
 from ccmac.objectives.checks import gradient_slope
-from ccmac.objectives.hessians import gram
 
 RNG = np.random.default_rng(3)
 V = RNG.standard_normal(9)
@@ -97,7 +96,7 @@ def test_two_classes_are_logistic() -> None:
 def test_the_second_derivative_on_a_span(g: Function) -> None:
     E, h = RNG.standard_normal((4, 9)), 1e-5
     rows = [(g.gradient_at(V + h * e) - g.gradient_at(V - h * e)) / (2 * h) for e in np.eye(9)]
-    np.testing.assert_allclose(gram(g, V, E), E @ np.array(rows) @ E.T, atol=1e-8)
+    np.testing.assert_allclose(g.gram(V, E), E @ np.array(rows) @ E.T, atol=1e-8)
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:

@@ -212,4 +212,37 @@ def _baselines() -> Iterator[Case]:
     yield from _many("auto", "logistic", (4,))
 
 
-CASES = (*_apapc(), *_others(), *_convex(), *_baselines())
+def _ways() -> Iterator[Case]:
+    """Where runs are after a few steps: what a certificate or the solution would make good."""
+    newton: tuple[str | int, ...] = (1, 2, 3, 5, 8)
+    yield from _many("cross-newton", "uneven", newton, {"sketch": 1}, {"sketch": 4})
+    yield from _many("cross-newton", "smooth", (1, 2, 3, 5))
+    yield from _many("cross-lbfgs", "smooth", (2, 4, 8, 16))
+    yield from _many("cross-apapc", "smooth", (1, 7))
+    yield from _many("joint-apapc", "smooth", (1, 7))
+    yield from _many("cross-cg", "quadratic", (1, 3))
+    yield from _many("cross-cg", "ridge", (1, 3), {"sketch": 2})
+    for problem in ("absolute", "hinge", "box"):
+        yield from _many("cross-ipm", problem, (1, 2, 5))
+    yield from _many("cross-ipm", "absolute", (1, 3), {"warm": True})
+    yield from _many("cross-ipm", "long", (*PROVED, 1, 3))
+    yield from _many("cross-ipm", "long", (1,), {"warm": True})
+    name, loose = "cross-continuation", {"tol": 1e-3}
+    yield from _many(name, "flat", (5, 60), {}, {"opening": False}, **loose)
+    yield from _many(name, "smooth", (10, 50), **loose)
+    name = "cross-sliding"
+    for problem in ("absolute", "hinge", "composite", "box"):
+        yield from _many(name, problem, (5, 13, 60), **loose)
+    subgradients = {"schedule": "subgradient"}
+    paper = {"schedule": "certified", "radius": 4.0, "accuracy": 8.0}
+    yield from _many(name, "apart", (3,), {}, subgradients, paper, **loose)
+    yield from _many("cross-continuation", "bowls", (6, 30), **loose)
+    yield from _many(name, "hinge", (3, 5), subgradients, {**subgradients, "radius": 3.0}, **loose)
+    for name in ("condat-vu", "papc", "dpmm", "tracking-admm"):
+        yield from _many(name, "smooth", (1, 9))
+    yield from _many("pdhg", "quadratic", (1, 9))
+    yield from _many("coupled-yarmoshik", "free-x", (1, 9))
+    yield from _many("mixed-yarmoshik", "B-zero", (1, 5))
+
+
+CASES = (*_apapc(), *_others(), *_convex(), *_baselines(), *_ways())

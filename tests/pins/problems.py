@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.optimize
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import ccmac
@@ -16,6 +17,7 @@ from ccmac.objectives import (
     L1,
     Box,
     Hinge,
+    Huber,
     LeastSquares,
     Logistic,
     Quadratic,
@@ -122,6 +124,32 @@ def _logistic() -> Posed:
     return Posed(problem, ccmac.Network.ring(6), found.x)
 
 
+def _uneven() -> Posed:
+    """B_i = beta_i I, and losses on z that differ: nobody knows their sum; C at one agent."""
+    random = np.random.default_rng(41)
+    agents = []
+    for i, (d, beta) in enumerate(((3, 0.7), (2, -0.2), (4, 1.1), (1, 0.4))):
+        y = random.choice([-1.0, 1.0], 8)
+        loss = Huber(y=3 * y, delta=0.2, weight=4.0) if i % 2 else Logistic(y=y, weight=2.0)
+        H = np.diag(random.uniform(0.1, 2.0, d)) + 0.1
+        C = random.standard_normal((1, d)) if d == 4 else None
+        agents.append(
+            ccmac.Agent(
+                Separable(x=Quadratic(H, random.standard_normal(d)), z=loss), C=C,
+                A=3 * random.standard_normal((8, d)), B=beta * sp.eye_array(8),
+                b=random.standard_normal(8), c=None if C is None else np.ones(1),
+            )
+        )  # fmt: skip
+    return Posed(ccmac.Problem(agents), ccmac.Network.ring(4))
+
+
+def _smooth() -> Posed:
+    """Losses of x and z together under general A, B and C: a matrix is summed at every point."""
+    random = np.random.default_rng(42)
+    parts = [Logistic(4 * random.standard_normal((6, 5)), np.ones(6), ridge=0.1) for _ in range(3)]
+    return _tied(43, parts)
+
+
 # -- merely convex, or with kinks ------------------------------------------------------------------
 def _tied(seed: int, objectives: list[Any], d: int = 3, q: int = 2) -> Posed:
     """The objectives under A, B and C of a feasible problem, on a ring (a path of two)."""
@@ -148,6 +176,35 @@ def _absolute() -> Posed:
     random = np.random.default_rng(21)
     draw = random.standard_normal
     return _tied(22, [Separable(x=L1(1.0, draw(3)), z=L1(0.5, draw(2))) for _ in range(3)])
+
+
+def _long() -> Posed:
+    """A lasso with many more rows than columns: brought to the range of its rows."""
+    random = np.random.default_rng(44)
+    X = random.standard_normal((120, 6))
+    y = X @ [1.0, 2.0, 0.0, 0.0, -1.0, 0.1] + 0.3 * random.standard_normal(120)
+    return Posed(ccmac.vfl.problem(X, y, 3, loss="squared", l1=0.1), ccmac.Network.ring(3))
+
+
+def _apart() -> Posed:
+    """Two agents without any equation: every system is empty."""
+    parts = [L1(1.0, np.array([1.0, -2.0, 0.5])), L1(0.5, np.array([3.0, 1.0]))]
+    agents = [
+        ccmac.Agent(f, C=np.zeros((0, d)), c=np.zeros(0))
+        for f, d in zip(parts, (3, 2), strict=True)
+    ]
+    return Posed(ccmac.Problem(agents, q=0, m=0), ccmac.Network.path(2))
+
+
+def _bowls() -> Posed:
+    """The same, smooth and curved in some directions only."""
+    random = np.random.default_rng(45)
+    parts = [LeastSquares(random.standard_normal((2, d)), np.ones(2)) for d in (3, 2)]
+    agents = [
+        ccmac.Agent(f, C=np.zeros((0, d)), c=np.zeros(0))
+        for f, d in zip(parts, (3, 2), strict=True)
+    ]
+    return Posed(ccmac.Problem(agents, q=0, m=0), ccmac.Network.path(2))
 
 
 def _hinge() -> Posed:
@@ -206,7 +263,8 @@ def posed(name: str) -> Posed:
         "grid": lambda: Posed(*_reordered(_quadratic(6, 6), ccmac.Network.grid(2, 3))),
         "ridge": _ridge, "logistic": _logistic, "flat": _flat, "absolute": _absolute,
         "hinge": _hinge, "box": _box, "composite": _composite, "stack": _stack,
-        "contradiction": _contradiction,
+        "contradiction": _contradiction, "uneven": _uneven, "smooth": _smooth,
+        "long": _long, "apart": _apart, "bowls": _bowls,
     }  # fmt: skip
     return made[name]()
 

@@ -49,7 +49,9 @@ class Together(Transport):
     def close(self) -> None: ...
 
 
-def seen_of(network: ccmac.Network, averaging: str, rows: Array) -> tuple[list[Any], Any]:
+def seen_of(
+    network: ccmac.Network, averaging: str, rows: Array, *, mixed: bool = False
+) -> tuple[list[Any], Any]:
     """All numbers that arrived at every agent while ``rows`` were averaged, and the scheme."""
     boxes = {(i, j): queue.SimpleQueue[Any]() for i in range(network.n) for j in range(network.n)}
     schemes: dict[int, Any] = {}
@@ -57,8 +59,8 @@ def seen_of(network: ccmac.Network, averaging: str, rows: Array) -> tuple[list[A
     def one(i: int) -> Array:
         transport = Together(i, network.n, boxes)
         runtime = Distributed(network, transport, averaging=averaging)
-        mean = runtime.average(rows[i : i + 1].copy())
-        assert np.allclose(mean[0], rows.mean(axis=0))
+        mean = (runtime.mix if mixed else runtime.average)(rows[i : i + 1].copy())
+        assert mixed or np.allclose(mean[0], rows.mean(axis=0))
         schemes[i] = runtime.averaging
         return np.concatenate(transport.seen)
 
@@ -92,6 +94,39 @@ def test_who_sees_an_agents_row(network: ccmac.Network, averaging: str) -> None:
         words = words[words > network.n]  # but for zeros: many numbers need no low digit
         assert words.size >= rows.size
         assert not any(np.isin(words, one.view(np.uint64)).any() for one in seen)
+
+
+@pytest.mark.parametrize("averaging", ["relay", "tree", "scatter", "masked"])
+def test_all_that_arrives_is_in_the_ledger(averaging: str) -> None:
+    network = ccmac.Network.ring(4)
+    boxes = {(i, j): queue.SimpleQueue[Any]() for i in range(4) for j in range(4)}
+
+    def one(i: int) -> tuple[int, int]:
+        transport = Together(i, 4, boxes)
+        runtime = Distributed(network, transport, averaging=averaging)
+        row = np.full((1, 7), i + 0.1)
+        runtime.average(row)  # masked: keys and scales
+        transport.seen.clear()
+        before = runtime.ledger.total("network_bytes")
+        runtime.average(row)
+        if averaging != "scatter":  # which fills rows up: 7 floats and the note are two for each
+            runtime.gather(row[:, :3])
+        charged = runtime.ledger.total("network_bytes") - before
+        return charged, sum(array.nbytes for array in transport.seen)
+
+    found = at_once(one, range(4))
+    charged = {told for told, _ in found.values()}
+    assert charged == {sum(arrived for _, arrived in found.values())}
+
+
+@pytest.mark.parametrize("averaging", ["relay", "masked"])
+def test_neighbors_see_a_row_that_is_mixed_as_it_is(averaging: str) -> None:
+    network = ccmac.Network.path(4)
+    rows = np.random.default_rng(2).standard_normal((4, WIDTH))
+    seen, _ = seen_of(network, averaging, rows, mixed=True)
+    for i, row in enumerate(rows):
+        who = [j for j, one in enumerate(seen) if np.isin(row, one).all()]
+        assert who == sorted(network.neighbors(i))
 
 
 def test_all_but_two_who_join_their_knowledge_learn_the_sum_of_these_two_and_not_more() -> None:

@@ -16,8 +16,8 @@ from ccmac.methods.start import starting_point
 from ccmac.runtime import InProcess
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import Packing, bits, words
 from ccmac.workspace.reduced import Reduced
-from ccmac.workspace.supports import Packing, bits, words
 from workspace.sparse_coupling import sparse_coupling
 
 LOCAL = sparse_coupling(2, 8, m=64)

@@ -39,7 +39,7 @@ from ccmac.network import Network, as_network
 from ccmac.problem import Problem
 from ccmac.stack import Stack
 from ccmac.texts import shown
-from ccmac.workspace.scales import explained
+from ccmac.workspace.scales import refuse_extreme
 
 DENSE_LIMIT = 1000
 METHODS = ("dense", "heterogeneity", "sparse", "matrix-free")
@@ -71,8 +71,11 @@ def geometry(
     of_kind("geometry, problem", problem, (Problem, Stack), "a ccmac.Problem or Stack")
     if tolerance is not None:
         nonnegative("geometry, tolerance", tolerance)
-    with explained(problem):
+    try:
         return _measured(problem, network, tolerance, dense_limit, method, at)
+    except (ArithmeticError, ValueError) as error:
+        refuse_extreme(problem, error)
+        raise
 
 
 def _measured(

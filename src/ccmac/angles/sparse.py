@@ -36,7 +36,7 @@ from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.structural import lanczos_spectrum, structural_parameters
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import filled_in, has_entries, multiply
-from ccmac.linalg.factor import BAND_WORK, band_work, symmetric_factor
+from ccmac.linalg.symmetric import BAND_WORK, band_work, symmetric_factor
 from ccmac.linalg.tolerances import LARGE_OVERLAP
 from ccmac.network import Network
 from ccmac.problem import Problem

@@ -23,7 +23,7 @@ from ccmac.certificates.error_bound import Particulars, Proved
 from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.stopping import FIRST_CHECK, Check, Judged, Stopping
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, norm, product
+from ccmac.linalg.extended import EPS_LONG, Long, norm, product
 from ccmac.linalg.nystrom import Nystrom, Shifted
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Images
@@ -95,13 +95,15 @@ class DualBound:
     def _all(self, x: Array, z: Array, price: Array) -> Array:
         """:meth:`_own` of the agents here, one row each; of many in one pass."""
         parts, d = self.parts, self.parts.space.d
+        pulled = self._pulled(price)
         if parts.whole is None:
-            length, pieces = norm(price), [parts.space.x_of(x, k) for k in range(len(d))]
-            own = [self._own(k, piece, z, price, length) for k, piece in enumerate(pieces)]
+            length, ends = norm(price), np.cumsum(d)[:-1]
+            pairs = zip(np.split(x, ends), np.split(pulled, ends), strict=True)
+            own = [self._own(k, piece, z, back, length) for k, (piece, back) in enumerate(pairs)]
             return np.array(own)
         agents = list(parts.problem.agents.values())
         images = parts.whole.H * x.astype(np.longdouble)
-        slope = images - parts.g_x + product(parts.whole.A.T, price)
+        slope = images - parts.g_x + pulled
         g, size, spread, left = (
             np.sqrt(piece_sums(np.square(v.astype(np.longdouble)), d))
             for v in (parts.g_x, x, images, slope)
@@ -115,17 +117,28 @@ class DualBound:
         value = [a.objective.value(v, z) for a, v in zip(agents, pieces, strict=True)]
         return np.column_stack([rho * rho, size * size, off, value])
 
-    def _own(self, k: int, x: Array, z: Array, price: Array, length: float) -> list[float]:
-        """One agent's ||rho||^2, ||x||^2, rounding of its part of r, and value; ||price|| given."""
+    def _pulled(self, price: Array) -> Long:
+        """(A_i'price)_i in extended precision, flat; of sparse blocks in one pass."""
+        A = self.parts.A
+        if A.abreast is not None:
+            return product(A.abreast.T, price)
+        return np.concatenate([
+            np.zeros(d, np.longdouble) if block is None else product(block.T, price)
+            for block, d in zip(A.blocks, A.columns, strict=True)
+        ])  # fmt: skip
+
+    def _own(self, k: int, x: Array, z: Array, pulled: Long, length: float) -> list[float]:
+        """One agent's ||rho||^2, ||x||^2, rounding of its part of r, and value.
+
+        ``pulled`` = A_i'price, ``length`` = ||price||.
+        """
         parts, agent = self.parts, list(self.parts.problem.agents.values())[k]
         H, g, *_ = parts.parts[k]
         plain = H.ndim == 1
         images = H * x.astype(np.longdouble) if plain else product(H, x)
         spread = norm(images if plain else np.abs(H) @ np.abs(x))
         block = float(parts.lengths_of_blocks[k])
-        slope = images - g
-        if agent.A is not None:
-            slope = slope + product(agent.A.T, price)
+        slope = images - g + pulled
         long = EPS_LONG * (parts.m + len(x) + 4) * (block * length + spread + norm(g))
         rho = norm(slope) + long + 2 * EPS * norm(g)
         b = 0.0 if agent.b is None else norm(agent.b)

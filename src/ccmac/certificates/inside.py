@@ -32,7 +32,7 @@ import scipy.linalg
 
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
-from ccmac.workspace.own import SOLVES
+from ccmac.workspace.declared import SOLVES
 from ccmac.workspace.reduced import Reduced
 from ccmac.workspace.summed import LocalModel
 

@@ -35,7 +35,8 @@ WRONG_SIGN = 1e-7  # share of the largest price below which a wrong sign is roun
 def lifted(work: Workspace, solution: Any) -> Any:
     """A solution of the user's problem as one of the reduced problem; setup's averagings."""
     way = work.reduction
-    if way is None or not hasattr(solution, "x"):
+    assert way is not None
+    if not hasattr(solution, "x"):
         return solution
     runtime, owned = work.runtime, list(work.runtime.owned)
     places = owned if len(solution.x) == way.user.n else list(range(len(solution.x)))
@@ -58,8 +59,7 @@ def lifted(work: Workspace, solution: Any) -> Any:
 def in_users_rows(work: Workspace, result: Result) -> Result:
     """The result as the user stated the problem."""
     way = work.reduction
-    if way is None:
-        return result
+    assert way is not None
     x, z = way.x(result.x), np.asarray(result.z)
     found: dict[str, Any] = {"x": x, "_problem": way.user if way.user.complete else None}
     found["certificates"] = {**result.certificates, "slacks": way.slacks}

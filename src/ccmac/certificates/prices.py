@@ -179,7 +179,7 @@ def _stacked_right(problem: Problem) -> Array:
         np.zeros(problem.r[i]) if agent.e is None else agent.e
         for i, agent in problem.agents.items()
     ]
-    return np.concatenate(pieces) if pieces else np.zeros(0)
+    return np.concatenate([np.zeros(0), *pieces])
 
 
 def split(flat: Array, sizes: tuple[int, ...]) -> list[Array]:

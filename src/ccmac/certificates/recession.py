@@ -6,7 +6,7 @@ The direction tried is the gradient's part in ker K. It is found with the equati
 know, and checked in the user's own blocks: the fall must exceed what the
 defects of K d and H d could make up for within REACH times the size of the problem, and H d must be
 rounding: the least curvature ends a fall, however far away.
-Cost: 5 averagings, where the objectives are quadratic and not strongly convex.
+Cost: 5 averagings, where the objectives are quadratic. Nobody asks where they are strongly convex.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ def curved(H: Any, d: Array) -> float:
 
 def recession(work: Workspace) -> Recession | None:
     """A direction that proves unboundedness, or None."""
-    able = work.capabilities
-    if "quadratic" not in able or "strongly convex" in able or work.reduced is None:
+    if "quadratic" not in work.capabilities or work.reduced is None:
         return None
     proof = Proof(work, work.reduced)
     size = work.problem.q

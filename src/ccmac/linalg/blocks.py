@@ -38,6 +38,13 @@ def dense(block: Any) -> Array:
     return np.stack(columns, axis=1) if columns else np.zeros(block.shape)
 
 
+def plus(M: Any, other: Any) -> Any:
+    """M + other, sparse while both are."""
+    if is_sparse(M) and is_sparse(other):
+        return sp.csr_array(M + other)
+    return np.asarray(M + other)
+
+
 def identity_multiple(block: Any) -> float | None:
     """c if the block is c I (square, sparse diagonal storage with one constant), else None."""
     if block.shape[0] != block.shape[1] or block.shape[0] == 0 or not is_sparse(block):

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.modular import exact_rank
+from ccmac.linalg.extended import exact_rank
 from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK, TAKES_PART
 
 
@@ -61,6 +61,15 @@ def made_of_rounded(counts: tuple[Array, Array], part: Array) -> bool:
     """Whether every row that has a ``part`` in the dropped directions is mostly rounded numbers."""
     entries, rounded = counts
     return not np.any((part > TAKES_PART) & (2 * rounded < entries))
+
+
+def mostly_rounded(counts: tuple[Array, Array], part: Array) -> bool:
+    """Whether most numbers of right-hand sides that have a ``part`` in a contradiction are rounded
+    ones: then it may be their rounding.
+    """
+    there = part > TAKES_PART
+    entries, rounded = (float(v[there].sum()) for v in counts)
+    return 2 * rounded >= entries > 0
 
 
 def rank_cut(shape: tuple[int, ...]) -> float:
@@ -141,6 +150,18 @@ class RowSpace:
         """
         full = self.rows is not None and self.rank + self.excess == len(self.rows)
         return full and self.doubt > Doubt.CONVENTION
+
+    def agrees(self, right: Array) -> bool | None:
+        """Whether M x = ``right`` has a solution, to the last digit; None where it has none but for
+        what may be the rounding of ``right``.
+        """
+        if self.rows is None or self.rank == len(self.rows):
+            return True
+        if exact_rank(np.column_stack([self.rows, right])) == exact_rank(self.rows):
+            return True
+        inside = np.sum(self.left**2, axis=1)
+        part = np.sqrt(np.maximum(1.0 - inside, 0.0))
+        return None if mostly_rounded(digits(right[:, None]), part) else False
 
     @property
     def _present(self) -> tuple[int, int]:

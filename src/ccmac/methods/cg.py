@@ -193,8 +193,8 @@ class CrossCg(JudgedMethod):
 
     def _sketched(self, parts: Eliminated, request: Request) -> Prepared:
         """One averaging of a block; the bound needs nothing else."""
-        costs, again = request.costs, parts.recycles
-        size = self.sketch or planned_size(parts.runtime, parts.m, costs, again=again)
+        again = parts.rank if parts.recycles else 0
+        size = self.sketch or planned_size(parts.runtime, parts.m, request.costs, again=again)
         M = parts.sketch(min(size, parts.m), request.seed).plus(parts.c)
         stopping = None if request.reference else DualStop(DualBound(parts, M), request.tol)
         return Prepared(

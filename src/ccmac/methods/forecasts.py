@@ -35,9 +35,8 @@ from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.runtime.masked import heard_cost
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import planned_size
-from ccmac.workspace.compressed import SPARE
-from ccmac.workspace.supports import BITS
+from ccmac.workspace.blocks import SPARE, in_averagings, planned_size
+from ccmac.workspace.coupling import BITS
 
 INTERIOR = 9
 SKETCHED = 12
@@ -86,7 +85,7 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
         step = Cost(argmins=1, gradients=1) + told
         steps, within = 1, (1 + STEPS) / 2
     elif newton:
-        step = Cost(argmins=1, gradients=2) + average(_triangle(size) + size + len(LENGTHS) + 1)
+        step = Cost(argmins=1, gradients=1) + average(_triangle(size) + size + len(LENGTHS))
         once, steps, within = Cost(), USUAL, 2.0
     else:
         k = problem.q + problem.m
@@ -128,10 +127,11 @@ def _sketched(method: Method, work: Workspace, request: Request) -> Alternative 
         own = Cost(argmins=3) if common else Cost(argmins=2, gradients=3)
         step = own + runtime.average_cost(m if common else m + 2 * work.problem.q + len(LENGTHS))
     elif isinstance(method, CrossCg) and work.eliminated is not None:
-        again = work.eliminated.recycles
+        again = rank if work.eliminated.recycles else 0
         planned = method.sketch or planned_size(runtime, m, request.costs, again=again)
         size = min(planned, m)
-        once = Cost(argmins=size) + runtime.average_cost(m * size)
+        sketches = [runtime.average_cost(m * k) for k in in_averagings(runtime, m, size)]
+        once = sum(sketches, Cost(argmins=size))
         step = Cost(argmins=1) + runtime.average_cost(m)
     else:
         return None

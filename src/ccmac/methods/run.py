@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.conflicts import Conflicts
-from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
-from ccmac.certificates.stopping import ProofStop
+from ccmac.certificates.stopping import Check, ProofStop
 from ccmac.errors import OutOfTime
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
@@ -70,7 +69,7 @@ class Run:
         self.why = "asked for"
         self.others: list[tuple[Method, str]] = []
         self.ranked: list[tuple[Method, str]] = []  # by auto; filled in by who has asked before
-        self.alternatives: tuple[Alternative, ...] = ()
+        self.alternatives: tuple[Alternative, ...] = ()  # so are these
         self.begun = time.perf_counter()
         self.warnings: list[str] = []
         self.found: Result | None = None  # before it is told in the user's rows
@@ -85,7 +84,8 @@ class Run:
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
                 auto, [(self.method, self.why), *self.others] = self.method, self.ranked
-                self.alternatives = auto.alternatives(self.work, self.request, self.method)
+                if not self.alternatives:
+                    self.alternatives = auto.alternatives(self.work, self.request, self.method)
             refuse_unless_fit(self.method, self.work)
             prepared = self._proving(self.method.prepare(self.work, self.request))
             self._told = told
@@ -96,8 +96,7 @@ class Run:
     def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
         """Judged in the user's own equations where these may be gathered.
 
-        Not with a reference, and not where the user vouches for spectral constants that no run
-        has refuted yet.
+        Not with a reference, nor where the user vouches for constants that no run has refuted.
         """
         supplied = getattr(self.method, "certificates", None) is not None and not refuted
         known = prepared.proves or self.request.reference or supplied
@@ -141,7 +140,9 @@ class Run:
         finally:
             self.work.runtime.limit(math.inf)
         self.found = found
-        return replace(in_users_rows(self.work, found), names=names_of(self.work))
+        if self.work.reduction is not None:
+            found = in_users_rows(self.work, found)
+        return replace(found, names=names_of(self.work))
 
     def _solve(self, limits: Limits) -> Result:
         work, saver = self.work, self._saver(limits)
@@ -149,9 +150,11 @@ class Run:
         if recovery is not None:
             with work.ledger.phase("setup"):
                 self.method.announce(work)
-                conflict = self._conflict(recovery)
+                conflicts = Conflicts(work, recovery)
+                conflict = conflicts.early()
                 known = conflict is not None or self.method.finds_falls(work)
-                direction = None if known else recession(work)
+                bends = "strongly convex" in work.capabilities
+                direction = None if known or bends else recession(work)
             if conflict is not None:
                 return infeasible_result(work, conflict, self.request.seed)
             if direction is not None:
@@ -180,6 +183,17 @@ class Run:
             plan = self.plan(prepared)
             if saver is not None:
                 saver.begin_again("wider")
+        if recovery is not None:
+            with work.ledger.phase("monitor"):
+                conflict = conflicts.late()
+                if (
+                    conflict is None
+                    and outcome.status == "max_iterations"
+                    and not limits.max_seconds
+                ):
+                    conflict = self.method.excluded(work, self.request)
+            if conflict is not None:
+                outcome.check = Check(math.nan, True, verdict=conflict)
         if outcome.check is not None and outcome.check.verdict is not None:
             return without_solution(work, outcome, plan, trace, self.request.seed)
         if stalled and self._unproved(prepared, outcome):
@@ -187,11 +201,9 @@ class Run:
                 [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved
             )
         self._heed()
-        notes = [] if saver is None else saver.notes
-        return finish(
-            work, prepared, outcome, plan, trace, recovery,
-            [*work.doubts, *self.warnings, *outcome.notes, *notes], self.request.seed,
-        )  # fmt: skip
+        notes = [*outcome.notes, *([] if saver is None else saver.notes)]
+        warnings = [*work.doubts, *self.warnings, *notes]
+        return finish(work, prepared, outcome, plan, trace, recovery, warnings, self.request.seed)
 
     def _saver(self, limits: Limits) -> Checkpoints | None:
         """Where the state is kept; a stored run of something else is refused before any work.
@@ -244,16 +256,6 @@ class Run:
         with self.work.ledger.phase("setup"):
             return self._proving(self.method.prepare(self.work, self.request))
 
-    def _conflict(self, recovery: Recovery) -> Infeasibility | None:
-        """A contradiction among the equations, as far as it shows before the first step."""
-        conflicts = Conflicts(self.work, recovery)
-        found = conflicts.own()
-        if found is None and self.work.reduced is not None:
-            found = conflicts.together(self.work.reduced)
-        if conflicts.doubt and conflicts.doubt not in self.work.doubts:
-            self.work.doubts.append(conflicts.doubt)
-        return found
-
     def _drive(
         self, prepared: Prepared, limits: Limits, trace: Trace, recovery: Recovery | None,
         saver: Checkpoints | None,
@@ -291,9 +293,7 @@ class Run:
         problem = self.work.problem
         copies = np.broadcast_to(self.request.z0, (len(problem.agents), problem.q))
         prices = None if self.warm is None or recovery is None else self.warm.multipliers
-        if prices is None or recovery is None:
-            return prepared.iteration.start(self.request.x0, copies)  # type: ignore[no-any-return]
-        dual = recovery.dual_vector(prices)
-        return prepared.iteration.start(  # type: ignore[no-any-return]
-            self.request.x0, copies, dual, prices.coupled
-        )
+        known = () if prices is None or recovery is None else (
+            recovery.dual_vector(prices), prices.coupled
+        )  # fmt: skip
+        return prepared.iteration.start(self.request.x0, copies, *known)  # type: ignore[no-any-return]

@@ -32,7 +32,8 @@ from ccmac.linalg.ranks import rank_cut
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.workspace import Workspace
-from ccmac.workspace.reduced import Kernel, Reduced
+from ccmac.workspace.local import Kernel
+from ccmac.workspace.reduced import Reduced
 from ccmac.workspace.summed import LocalModel
 
 UNKNOWNS = 700  # of a system with flat directions: a message of 2 MB, one dense decomposition

@@ -108,6 +108,15 @@ class Objective(ABC):
         raise TypeError(f"{type(self).__name__} is not quadratic")
 
     @property
+    def has_hessian(self) -> bool:
+        """Whether :meth:`hessian` exists."""
+        return False
+
+    def hessian(self, x: Array, z: Array) -> Array:
+        """f''(x, z), dense."""
+        raise TypeError(f"{type(self).__name__} has no Hessian")
+
+    @property
     def is_polyhedral(self) -> bool:
         """Whether :meth:`polyhedral` exists: a quadratic, with or without a polyhedral part."""
         return bool(self.capabilities & {"quadratic", "polyhedral"})

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix, real_vector
-from ccmac.linalg.extremes import diagonal_matrix
+from ccmac.linalg.symmetric import diagonal_matrix
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import check_rows, row_norms_squared
 from ccmac.objectives.piecewise import Pieces

@@ -132,6 +132,8 @@ class ConcomitantHuber(Function):
         b, sigma = self.fitted(v)
         return self._w * np.clip((v + b - self.y) / sigma, -self.epsilon, self.epsilon)
 
+    has_gram = True
+
     def gram(self, v: Array, E: Array) -> Array:
         """E h''(v) E' for rows E."""
         b, sigma = self.fitted(v)

@@ -106,6 +106,13 @@ class Custom(Objective):
             raise TypeError("Custom has no Hessian products")
         return _blocks("hessian", self._hessian(x, z, v_x, v_z), len(x), len(z))
 
+    def hessian(self, x: Array, z: Array) -> Array:
+        """By its products, one a column."""
+        d, size = len(x), len(x) + len(z)
+        rows = [np.concatenate(self.hessian_product(x, z, u[:d], u[d:])) for u in np.eye(size)]
+        H = np.reshape(rows, (size, size))
+        return np.asarray(0.5 * (H + H.T))
+
     def lipschitz(self, d: int, q: int) -> float:
         """The declared bound on subgradients."""
         return self._lipschitz

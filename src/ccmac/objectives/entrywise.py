@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import expit
 
 from ccmac.inputs import Array
 
@@ -48,3 +49,25 @@ def increasing_root(
         high = np.where(residual >= 0, v, high)
         count += 1
     return v, count
+
+
+def margin_root(a: Array, step: Array | float) -> Array:
+    """The root s of s - a - step * expit(-s), increasing in s with slope at least 1.
+
+    The root lies between a + step expit(-high) and high = a + step expit(-a). Newton's method
+    alone can fall into a 2-cycle even inside a bracket, so every third step bisects.
+    """
+    high = a + step * expit(-a)
+    low = a + step * expit(-high)
+    s = 0.5 * (low + high)
+    for k in range(1, 121):
+        tail = expit(-s)
+        residual = s - a - step * tail
+        low = np.where(residual < 0, s, low)
+        high = np.where(residual > 0, s, high)
+        move = residual / (1.0 + step * tail * expit(s))
+        newton = np.clip(s - move, low, high)
+        if np.all(np.abs(move) <= 1e-15 * (np.abs(s) + np.abs(a))):
+            return newton
+        s = 0.5 * (low + high) if k % 3 == 0 else newton
+    return s

@@ -23,6 +23,7 @@ from scipy.special import softmax
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.loss import Hinge, Huber, Loss, MarginLoss
 from ccmac.objectives.multinomial import Multinomial
@@ -143,6 +144,20 @@ class Intercept(Function):
             return super().prox_at(v, step)
         b = self._best(v, step)
         return np.asarray(self.loss.prox_at(v + b, step) - b)
+
+    has_gram = True
+
+    def gram(self, v: Array, E: Array) -> Array:
+        """The offset b follows v: the Schur complement of its own second derivative."""
+        u = self.fitted(v)
+        if isinstance(self.loss, Multinomial):
+            inner, cross, own = self.loss.gram(u, E), *self.loss.offset_curvature(u, E)
+            flat = np.linalg.pinv(own, rcond=1e-12, hermitian=True)  # a class may follow the others
+            return np.asarray(inner - cross @ flat @ cross.T)
+        bend = rise(self.loss.gradient_at, u)
+        mixed, total = E @ bend, float(bend.sum())
+        inner = (E * bend) @ E.T
+        return np.asarray(inner - np.outer(mixed, mixed) / total if total > 0 else inner)
 
     def lipschitz_at(self, size: int) -> float:
         """That of the loss; none is told where no gradient is."""

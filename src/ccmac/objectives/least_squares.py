@@ -10,8 +10,13 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, nonnegative, real_vector
-from ccmac.linalg.extremes import Extremes, diagonal_matrix, gram_extremes
-from ccmac.linalg.factor import FactorCache, gram_factorized
+from ccmac.linalg.symmetric import (
+    Extremes,
+    FactorCache,
+    diagonal_matrix,
+    gram_extremes,
+    gram_factorized,
+)
 from ccmac.objectives.function import Step
 from ccmac.objectives.linear import Linear
 

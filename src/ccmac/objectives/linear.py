@@ -10,7 +10,7 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix
-from ccmac.linalg.extremes import diagonal_matrix, gram_extremes
+from ccmac.linalg.symmetric import diagonal_matrix, gram_extremes
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function
 

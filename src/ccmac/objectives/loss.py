@@ -17,8 +17,10 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, as_array, labels, nonnegative, positive, real_vector
-from ccmac.linalg.extremes import diagonal_matrix, gram_extremes
+from ccmac.inputs import Array, as_array, is_sparse, labels, nonnegative, positive, real_vector
+from ccmac.linalg.blocks import plus
+from ccmac.linalg.symmetric import diagonal_matrix, gram_extremes
+from ccmac.objectives.entrywise import margin_root, rise
 from ccmac.objectives.function import Step
 from ccmac.objectives.linear import Linear, row_norms_squared
 from ccmac.objectives.piecewise import Pieces
@@ -127,6 +129,25 @@ class Loss(Linear):
             gradient += self.ridge * v
         return gradient
 
+    @property
+    def has_hessian(self) -> bool:
+        """Always."""
+        return True
+
+    def hessian_at(self, v: Array) -> Any:
+        """M' diag(weight phi''(Mv)) M + ridge I."""
+        if self.M is None:
+            return super().hessian_at(v)
+
+        def slope(u: Array) -> Array:
+            out = np.empty_like(u)
+            self.slope(u, out, *self.parameters)
+            return np.asarray(self.weight * out)
+
+        bend = diagonal_matrix(rise(slope, self.M @ v))
+        ridge: Any = self.ridge * sp.eye_array(len(v))
+        return plus(self.M.T @ (bend @ self.M), ridge if is_sparse(self.M) else ridge.toarray())
+
     def prox_at(self, v: Array, step: Step) -> Array:
         """The ridge shrinks point and step: prox of weight*step/(1+ridge*step) phi."""
         if self.M is not None:
@@ -231,29 +252,7 @@ class Logistic(MarginLoss):
 
     def prox_terms(self, v: Array, step: Step) -> Array:
         """y s with s - y v = step / (1 + exp(s)), by safeguarded Newton steps."""
-        return np.asarray(-self.minus_y * _root(-self.minus_y * v, step))
-
-
-def _root(a: Array, step: Step) -> Array:
-    """The root s of s - a - step * expit(-s), increasing in s with slope at least 1.
-
-    The root lies between a + step expit(-high) and high = a + step expit(-a). Newton's method
-    alone can fall into a 2-cycle even inside a bracket, so every third step bisects.
-    """
-    high = a + step * expit(-a)
-    low = a + step * expit(-high)
-    s = 0.5 * (low + high)
-    for k in range(1, 121):
-        tail = expit(-s)
-        residual = s - a - step * tail
-        low = np.where(residual < 0, s, low)
-        high = np.where(residual > 0, s, high)
-        move = residual / (1.0 + step * tail * expit(s))
-        newton = np.clip(s - move, low, high)
-        if np.all(np.abs(move) <= 1e-15 * (np.abs(s) + np.abs(a))):
-            return newton
-        s = 0.5 * (low + high) if k % 3 == 0 else newton
-    return s
+        return np.asarray(-self.minus_y * margin_root(-self.minus_y * v, step))
 
 
 class Hinge(MarginLoss):

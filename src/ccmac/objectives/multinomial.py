@@ -76,6 +76,8 @@ class Multinomial(Function):
         slopes *= self._row_weights[:, None]
         return np.asarray(slopes.ravel())
 
+    has_gram = True
+
     def gram(self, v: Array, E: Array) -> Array:
         """E g''(v) E' for rows E."""
         p, mean = self._means(v, E)

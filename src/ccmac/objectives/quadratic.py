@@ -10,8 +10,14 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, as_array, is_sparse, real_matrix, real_vector
-from ccmac.linalg.extremes import DENSE_LIMIT, Extremes, diagonal_matrix, eigenvalue_extremes
-from ccmac.linalg.factor import FactorCache, factorized
+from ccmac.linalg.symmetric import (
+    DENSE_LIMIT,
+    Extremes,
+    FactorCache,
+    diagonal_matrix,
+    eigenvalue_extremes,
+    factorized,
+)
 from ccmac.linalg.tolerances import EXTREME_MARGIN
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step

@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.linalg as la
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
 from ccmac.objectives.base import Curvature, FusedGradient, Objective, separated
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.function import Function, check_size
@@ -100,6 +102,17 @@ class Separable(Objective):
         H_z, g_z, c_z = (self.z_part or zero).quadratic_at(q)
         H = sp.csr_array(sp.block_diag([H_x, H_z], format="csr"))
         return H, np.concatenate([g_x, g_z]), c_x + c_z
+
+    @property
+    def has_hessian(self) -> bool:
+        """Where both parts have theirs."""
+        return all(part is None or part.has_hessian for part in (self.x_part, self.z_part))
+
+    def hessian(self, x: Array, z: Array) -> Array:
+        """Block-diagonal."""
+        zero = SquaredDistance(0.0)
+        parts = ((self.x_part or zero, x), (self.z_part or zero, z))
+        return np.asarray(la.block_diag(*(dense(part.hessian_at(v)) for part, v in parts)))
 
     def polyhedral(self, d: int, q: int) -> Polyhedral:
         """The forms of both parts, side by side."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array
+from ccmac.linalg.blocks import plus
 from ccmac.objectives.basic import Box
 from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function, Step
@@ -178,10 +179,19 @@ class Sum(Function):
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
         """Sums of Hessians, linear terms and constants; sparse while every Hessian is."""
         forms = [part.quadratic_at(size) for part in self.parts]
-        H: Any = forms[0][0]
-        for other, _, _ in forms[1:]:
-            H = _plus(H, other)
+        H = reduce(plus, [form[0] for form in forms])
         return H, np.sum([g for _, g, _ in forms], axis=0), math.fsum(c for _, _, c in forms)
+
+    @property
+    def has_hessian(self) -> bool:
+        """Where all parts have theirs."""
+        return self.coordinatewise or all(part.has_hessian for part in self.parts)
+
+    def hessian_at(self, v: Array) -> Any:
+        """Sums of Hessians."""
+        if "quadratic" in self.capabilities or self.coordinatewise:
+            return super().hessian_at(v)
+        return reduce(plus, [part.hessian_at(v) for part in self.parts])
 
     def polyhedral_at(self, size: int) -> Polyhedral:
         """Sums of quadratics, all bounds, all terms."""
@@ -197,9 +207,3 @@ class Sum(Function):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Sum:
         return cls(*state["parts"])
-
-
-def _plus(H: Any, other: Any) -> Any:
-    if is_sparse(H) and is_sparse(other):
-        return sp.csr_array(H + other)
-    return np.asarray(H + other)

@@ -32,7 +32,7 @@ class Problem:
     ``z_lower <= z <= z_upper`` bound z; ``row_names`` and ``z_names`` name the coupled rows and the
     entries of z in results. ``d``, ``p``, ``r`` are per-agent dimensions of x_i, C_i and D_i (of
     the agents held here); ``present`` names the families A, B, C, D that some agent, here or
-    elsewhere, has.
+    elsewhere, has; ``limited`` says whether something known here is bounded or an inequality.
     """
 
     agents: Mapping[int, Agent]
@@ -48,6 +48,7 @@ class Problem:
     z_upper: Array | None = field(init=False)
     row_names: tuple[str, ...] | None = field(init=False)
     z_names: tuple[str, ...] | None = field(init=False)
+    limited: bool = field(init=False)
 
     def __init__(
         self,
@@ -85,6 +86,9 @@ class Problem:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
         not_crossed("problem, z", self.z_lower, self.z_upper, self.z_names)
+        common = self.sense is not None or self.z_lower is not None or self.z_upper is not None
+        limited = common or any(agent.limited for agent in self.agents.values())
+        object.__setattr__(self, "limited", limited)
 
     # -- looking at it ----------------------------------------------------------------------
     @property
@@ -95,12 +99,6 @@ class Problem:
     def blocks(self, name: str) -> list[Any]:
         """The blocks ``name`` of the agents held here, in agent order (None where absent)."""
         return [getattr(agent, name) for agent in self.agents.values()]
-
-    @property
-    def limited(self) -> bool:
-        """Whether something known here is bounded or an inequality."""
-        common = self.sense is not None or self.z_lower is not None or self.z_upper is not None
-        return common or any(agent.limited for agent in self.agents.values())
 
     def who(self, i: int) -> str:
         """What agent ``i`` is called in messages."""

@@ -25,9 +25,9 @@ from ccmac.workspace.declared import declare, owned_part
 from ccmac.workspace.eliminated import Eliminated
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.flats import Flats
-from ccmac.workspace.gram import Gram, squarable
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.reduced import Kernel, Reduced, affordable, kernels_of
+from ccmac.workspace.gram import Gram
+from ccmac.workspace.local import Kernel, LocalEquations, kernels_of
+from ccmac.workspace.reduced import Reduced, affordable
 from ccmac.workspace.shared import SharedEquations
 from ccmac.workspace.summed import Summed
 
@@ -149,7 +149,8 @@ class Workspace:
     def hides(self) -> bool:
         """Whether nobody's rows are seen, and their sums suffice."""
         own = self.stack is None and self.reduction is None
-        return own and squarable(self.problem, self.runtime, self.curvature)
+        masked = isinstance(self.runtime.averaging, Masked)
+        return own and masked and affordable(self.problem, self.curvature)
 
     @cached_property
     def gram(self) -> Gram | None:

@@ -16,21 +16,32 @@ PIECE = 16  # columns of a block that are computed at a time, at the least
 TOGETHER = 2**25  # floats that all agents compute at a time, where more columns are no more
 LARGEST = 64  # vectors of a block
 HALVING = 32  # vectors that halve the iterations, as seen on real data
-FLOATS = 2**27  # that all agents may put into one block
+FLOATS = 2**27  # that all agents may put into one averaging
+SPARE = 8  # random vectors beyond the columns that see all of their range
+HELD = 2**26  # floats of a sketch that every agent holds, where solves come again
 
 
-def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: bool = False) -> int:
+def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: int = 0) -> int:
     """Vectors of a sketch: the least of round k + byte (r + k) where k halves every HALVING.
 
-    Twice as many at most where solves come ``again``.
+    Where solves come again, of an operator of rank ``again`` at most, thrice as many may be, in
+    several averagings if one cannot hold them.
     """
     averaging = runtime.averaging
     round_price = costs.round * averaging.rounds
     row_price = costs.byte * FLOAT_BYTES * averaging.floats_sent * m
     if not round_price:
         return 0
-    most = min(2 * LARGEST if again else LARGEST, m // 4, FLOATS // (m * runtime.n))
+    most = min(LARGEST, m // 4, FLOATS // (m * runtime.n))
+    if again:
+        most = min(3 * LARGEST, again + SPARE, m // 4, HELD // m)
     return min(most, int(HALVING * math.log2(1 + round_price / row_price)) if row_price else most)
+
+
+def in_averagings(runtime: Runtime, m: int, size: int) -> list[int]:
+    """How many of ``size`` vectors travel in each averaging."""
+    most = max(FLOATS // (m * runtime.n), PIECE)
+    return [min(most, size - k) for k in range(0, size, most)]
 
 
 def block_mean(

@@ -40,13 +40,12 @@ from ccmac.objectives.quadratic import Quadratic
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Agent, Problem
 from ccmac.runtime.base import FLOAT_BYTES, Runtime
+from ccmac.workspace.blocks import FLOATS, SPARE
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.explicit import digest
 
 COLUMNS = 500  # of all agents together
-SPARE = 8  # random vectors beyond the columns
-FLOATS = 2**27  # of all agents in one message
 HINGE_FLOATS = 28  # kept by the agent that works for all, times rows times columns (as measured)
 ROOM = 2**30  # bytes that it may keep
 HINGE = 2.0

@@ -10,7 +10,6 @@ import scipy
 
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import multiples_of
-from ccmac.objectives.hessians import has_joint_hessian
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -207,7 +206,7 @@ def _declared(problem: Problem, i: int, multiple: float) -> list[float]:
     shape = 2.0 if "quadratic" in able else float(agent.objective.is_polyhedral)
     return [
         c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), shape, prox,
-        float(has_joint_hessian(agent.objective)), float(_factors(problem, i)),
+        float(agent.objective.has_hessian), float(_factors(problem, i)),
         multiple, problem.d[i], problem.r[i],
     ]  # fmt: skip
 

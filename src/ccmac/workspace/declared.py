@@ -1,19 +1,117 @@
-"""What all agents tell each other first: which blocks exist, curvature, form and supports."""
+"""What all agents tell each other first: which blocks exist, curvature, supports, and the form of
+quadratics without mixed terms whose z-block is a multiple of the identity.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
 import numpy as np
+import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
-from ccmac.linalg.blocks import multiples_of
+from ccmac.inputs import Array, is_sparse
+from ccmac.linalg.blocks import has_entries, multiples_of
+from ccmac.linalg.symmetric import DENSE_LIMIT
+from ccmac.linalg.tolerances import EPS
+from ccmac.objectives.base import Objective
+from ccmac.objectives.quadratic import Quadratic
+from ccmac.objectives.separable import Separable
 from ccmac.problem import MATRICES, Problem
 from ccmac.runtime.base import Runtime
-from ccmac.workspace import supports
+from ccmac.workspace.coupling import Supports, heard_supports, told_supports
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.own import Own, form_rows, own_parts
 
-Declared = tuple[CurvatureTable, Array, Own | None, supports.Supports | None]
+SOLVES = 20  # d kappa eps times this: what a Cholesky solve may be off by
+
+
+class OwnQuadratic(NamedTuple):
+    """f = x'Hx/2 - g_x'x + (h/2) ||z||^2 - g_z'z + constant; H a vector where it is diagonal."""
+
+    H: Any
+    g_x: Array
+    h: float
+    g_z: Array
+
+
+Own = Sequence[OwnQuadratic | None]  # of the agents here
+
+
+def parts_of(objective: Objective, d: int, q: int) -> OwnQuadratic | None:
+    """The parts, where the objective is such and its constants are those of a decomposition."""
+    if isinstance(objective, Quadratic):
+        return _of_quadratic(objective, d)
+    if not isinstance(objective, Separable):
+        return None
+    x, z = objective.x_part, objective.z_part
+    on_z = (0.0, None) if z is None else z.isotropic()
+    on_x = (0.0, None) if x is None else x.isotropic()
+    if on_z is None:
+        return None
+    g_z = _zeros(q) if on_z[1] is None else on_z[1]
+    if on_x is not None:
+        g_x = _zeros(d) if on_x[1] is None else on_x[1]
+        return OwnQuadratic(np.full(d, on_x[0]), g_x, on_z[0], g_z)
+    if not isinstance(x, Quadratic) or not (x.coordinatewise or d <= DENSE_LIMIT):
+        return None
+    return OwnQuadratic(x.H.diagonal() if x.coordinatewise else x.H, x.g, on_z[0], g_z)
+
+
+@lru_cache(maxsize=4)
+def _zeros(size: int) -> Array:
+    """The same ones for many agents."""
+    zeros = np.zeros(size)
+    zeros.flags.writeable = False
+    return zeros
+
+
+def _of_quadratic(f: Quadratic, d: int) -> OwnQuadratic | None:
+    """Of a quadratic on (x, z) without mixed terms whose z-block is a multiple of I."""
+    on_z = f.H[d:, d:]
+    h = float(on_z[0, 0]) if on_z.shape[0] else 0.0
+    rest, mixed = on_z - h * sp.eye_array(on_z.shape[0], format="csr"), f.H[:d, d:]
+    small = f.coordinatewise or d <= DENSE_LIMIT
+    if not small or np.any(entries(rest)) or np.any(entries(mixed)):
+        return None
+    H = f.H.diagonal()[:d] if f.coordinatewise else f.H[:d, :d]
+    return OwnQuadratic(H, f.g[:d], h, f.g[d:])
+
+
+def entries(block: Any) -> Array:
+    return np.asarray(block.data if is_sparse(block) else block)
+
+
+def own_parts(problem: Problem) -> Own:
+    """:func:`parts_of` the agents here."""
+    return [parts_of(a.objective, problem.d[i], problem.q) for i, a in problem.agents.items()]
+
+
+def form_rows(problem: Problem, parts: Own) -> Array:
+    """What the agents declare: :func:`_declared`."""
+    rows = [_declared(problem, i, part) for i, part in zip(problem.agents, parts, strict=True)]
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)
+
+
+def _declared(problem: Problem, i: int, found: OwnQuadratic | None) -> tuple[float, float, float]:
+    """(whether the agent has the form, h, what rounding leaves of A H^{-1} A'w at ||w|| = 1)."""
+    agent, d = problem.agents[i], problem.d[i]
+    if found is None:
+        return 0.0, 0.0, 0.0
+    if agent.A is None:
+        return 1.0, found.h, 0.0
+    known = agent.objective.curvature(d, problem.q)
+    if not has_entries(agent.A) or known.mu_x <= 0:
+        return 0.0, 0.0, 0.0
+    values = entries(agent.A)
+    square = float(np.vdot(values, values))
+    local = 4.0 if found.H.ndim == 1 else SOLVES * d * known.L_x / known.mu_x
+    noise = EPS * (problem.m + d + problem.n + local) * square / known.mu_x
+    return 1.0, found.h, noise
+
+
+Declared = tuple[CurvatureTable, Array, Own | None, Supports | None]
 
 
 def declare(problem: Problem, runtime: Runtime) -> Declared:
@@ -23,10 +121,10 @@ def declare(problem: Problem, runtime: Runtime) -> Declared:
     parts = own_parts(problem)
     form = runtime.ride(form_rows(problem, parts), whole=True)
     multiples = multiples_of(problem.blocks("B"))
-    told = supports.told(problem, multiples)
+    told = told_supports(problem, multiples)
     rows = runtime.ride(told, whole=True) if told.size else None
     table = CurvatureTable(problem, runtime, multiples)
-    heard = None if rows is None else supports.heard(rows.value, problem.m)
+    heard = None if rows is None else heard_supports(rows.value, problem.m)
     return table, form.value, parts, heard
 
 

@@ -26,16 +26,17 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.factor import Solve, factorized
 from ccmac.linalg.nystrom import Nystrom, random_signs
+from ccmac.linalg.symmetric import Solve, factorized
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import Space, row_dots
-from ccmac.workspace.blocks import block_mean
+from ccmac.workspace import blocks
+from ccmac.workspace.blocks import block_mean, in_averagings
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.own import Own, OwnQuadratic, entries, own_parts
+from ccmac.workspace.declared import Own, OwnQuadratic, entries, own_parts
 
 RECYCLED = 64  # directions of earlier solves that join a sketch, at most
 ENOUGH = 4  # of them at a time
@@ -63,6 +64,7 @@ class Eliminated:
         self.c = self.beta**2 / self.h * (1 - 8 * EPS)
         least = table.mu_x - 2 * EPS * table.d * table.L_x
         self.mu = min(float(least[table.d > 0].min(initial=math.inf)), self.h * (1 - 4 * EPS))
+        self.rank = int(table.d.sum())  # of S - c I, at most
         self.noise = math.fsum(declared[:, 2])  # of images under S - c I
         self.space = Space(runtime, list(problem.d.values()), 0)
         self._sketches: dict[tuple[int, int], Nystrom] = {}
@@ -91,7 +93,7 @@ class Eliminated:
         if not known[:, 0].all() or not (known[:, 1].any() and math.fsum(table.multiple)):
             return None
         found = cls(problem, runtime, coupling, table, known, own)
-        return found if 0 < found.mu < math.inf and found.c > 0 else None
+        return found if found.mu > 0 and found.c > 0 else None
 
     @cached_property
     def _solves(self) -> list[Solve]:
@@ -186,7 +188,8 @@ class Eliminated:
         return Cost(argmins=1) + 2 * self.A.cost + self.runtime.average_cost(self.m)
 
     def sketch(self, size: int, seed: int) -> Nystrom:
-        """Of S - c I, from ``size`` vectors in one averaging, and directions of earlier solves.
+        """Of S - c I, from ``size`` vectors in one averaging (of very long ones in several), and
+        directions of earlier solves.
 
         The first time size argmins and 2 size A; then nothing.
         """
@@ -195,7 +198,7 @@ class Eliminated:
             found = Nystrom.nothing(self.noise + 8 * EPS * self.c)  # of S p - c p
             if size:
                 W = random_signs(self.m, size, seed)
-                found = found.grown(W, self._block(W))
+                found = found.grown(W, self._images_of(W))
         if len(self._kept) >= ENOUGH:
             directions, images = (np.column_stack(side) for side in zip(*self._kept, strict=True))
             more = found.grown(directions, images)
@@ -208,10 +211,21 @@ class Eliminated:
 
     def keep(self, p: Array, image: Array) -> None:
         """A direction and S p, for the sketches of later solves where ``recycles`` says so."""
-        known = sum(found.B.count - size for (size, _), found in self._sketches.items())
-        if self.recycles and not self._full and known + len(self._kept) < RECYCLED:
+        if self.recycles and not self._full and len(self._kept) < self._room():
             length = float(np.linalg.norm(p))
             self._kept.append((p / length, (image - self.c * p) / length))
+
+    def _room(self) -> int:
+        """For directions: not beyond the rank of S - c I, nor what everybody may hold."""
+        [(size, found)] = [(size, found) for (size, _), found in self._sketches.items()]
+        return min(RECYCLED + size, self.rank, blocks.HELD // self.m) - found.B.count
+
+    def _images_of(self, W: Array) -> Array:
+        """(S - c I) W, in as many averagings as its length takes."""
+        sizes = in_averagings(self.runtime, self.m, W.shape[1])
+        if len(sizes) == 1:
+            return self._block(W)
+        return np.hstack([self._block(cut) for cut in np.split(W, np.cumsum(sizes)[:-1], axis=1)])
 
     def _block(self, W: Array) -> Array:
         """(S - c I) W."""

@@ -24,7 +24,6 @@ from ccmac.linalg.blocks import has_entries
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function
-from ccmac.objectives.hessians import gram, has_gram
 from ccmac.objectives.separable import Separable
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -91,7 +90,7 @@ class Explicit:
 
     def gram(self, z: Array, E: Array) -> Array:
         """E h''(z) E'."""
-        return self.problem.n * gram(self.parts[0], z, E)
+        return self.problem.n * self.parts[0].gram(z, E)
 
 
 def _alike(known: Array) -> bool:
@@ -107,7 +106,7 @@ def _declared(problem: Problem, i: int) -> list[float]:
     x, z = objective.x_part, objective.z_part
     small = d <= DENSE or (x is not None and x.coordinatewise)
     quadratic = x is not None and "quadratic" in x.capabilities and small
-    known = z is None or ("gradient" in z.capabilities and has_gram(z))
+    known = z is None or ("gradient" in z.capabilities and z.has_gram)
     A = problem.agents[i].A
     if (d and not quadratic) or not known or not (A is None or has_entries(A)):
         return [0.0] * 5

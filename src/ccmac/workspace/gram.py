@@ -33,20 +33,15 @@ from typing import Any
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg import modular
 from ccmac.linalg.blocks import dense, powers
+from ccmac.linalg.extended import PRIMES, product_modulo, rank_modulo, residues
 from ccmac.linalg.ranks import Doubt, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-from ccmac.runtime.masked import Masked
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.reduced import Kernel, Reduced, affordable
-
-
-def squarable(problem: Problem, runtime: Runtime, table: CurvatureTable) -> bool:
-    """Whether rows are masked and few."""
-    return isinstance(runtime.averaging, Masked) and affordable(problem, table)
+from ccmac.workspace.local import Kernel
+from ccmac.workspace.reduced import Reduced
 
 
 class Gram(Reduced):
@@ -180,16 +175,16 @@ def _exact_ranks(
     upper = np.triu_indices(size)
     for i, (D, e) in zip(agents, own, strict=True):
         told = []
-        for prime in modular.PRIMES:
-            M = modular.residues(np.column_stack([D, e]), prime)
+        for prime in PRIMES:
+            M = residues(np.column_stack([D, e]), prime)
             weights = np.random.default_rng([prime, i]).integers(1, prime, (len(M), 1))
-            told.append(modular.product((weights * M % prime).T, M, prime)[upper])
+            told.append(product_modulo((weights * M % prime).T, M, prime)[upper])
         rows.append(np.concatenate(told).astype(np.float64))
     ranks = []
-    for prime, part in zip(modular.PRIMES, np.split(runtime.total(np.stack(rows)), 2), strict=True):
+    for prime, part in zip(PRIMES, np.split(runtime.total(np.stack(rows)), 2), strict=True):
         square = np.zeros((size, size), dtype=np.int64)
         square[upper] = np.rint(part).astype(np.int64) % prime
         square = np.triu(square, 1).T + square
-        ranks.append([modular.rank_modulo(M, prime) for M in (square[:-1, :-1], square)])
+        ranks.append([rank_modulo(M, prime) for M in (square[:-1, :-1], square)])
     rank, augmented = np.max(ranks, axis=0)
     return int(rank), int(augmented)

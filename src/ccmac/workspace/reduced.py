@@ -8,57 +8,37 @@ are brought to length one by powers of two, which changes no digit. Nothing is s
 values of T are known to rounding, so that rank, least singular value, the nearest feasible point
 and contradictions are computed and not estimated. Cost: one gathering of l min(l, d) + l (q + 2) +
 r (q + 1) floats per agent, where that is affordable; l is m, or the longest support where an agent
-has few rows (:mod:`ccmac.workspace.supports`).
+has few rows (:mod:`ccmac.workspace.coupling`).
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense, powers
-from ccmac.linalg.extended import EPS_LONG, norm
-from ccmac.linalg.ranks import Doubt, RowSpace, made_of_rounded, rank_cut, row_space
+from ccmac.linalg.extended import EPS_LONG, Long, norm
+from ccmac.linalg.ranks import Doubt, made_of_rounded, rank_cut, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
-from ccmac.workspace import dependence
+from ccmac.workspace.coupling import Packing, Supports
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.supports import Packing, Supports
+from ccmac.workspace.local import Exactly, Kernel, LocalEquations
+
+Rows = TypeVar("Rows", Array, Long)
 
 FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
 SQUARES = 20_000_000  # sum of (d_i + q)^2: dense kernels and Hessians
 ROWS = 1_200  # of T: one dense decomposition (a second); with inequalities and bounds
 MANY = 4_200  # as many (a minute): nothing else would do
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One agent's ker C_i: ``basis`` N_i, the ``point`` C_i^+ c_i, and the ``angle`` (rad) by which
-    rounding may have turned both.
-    """
-
-    space: RowSpace
-    basis: Array
-    point: Array
-    angle: float
-
-    @classmethod
-    def of(cls, space: RowSpace, point: Array) -> Kernel:
-        """From the row space of C_i."""
-        d = len(point)
-        if not space.rank:
-            return cls(space, np.eye(d), point, 0.0)
-        whole, _ = np.linalg.qr(space.basis, mode="complete")
-        angle = 4 * EPS * (d + len(space.left)) * space.condition
-        return cls(space, whole[:, space.rank :], point, angle)
 
 
 def affordable(
@@ -84,6 +64,8 @@ class Reduced:
     """
 
     rounded, off_D, off_e = 0.0, 0.0, 0.0
+    exactly: Exactly | None = None  # asked for where rows seem to depend on others
+    _whole = False  # no coupled row is zero
 
     def __init__(
         self, problem: Problem, runtime: Runtime, table: CurvatureTable, kernels: list[Kernel],
@@ -119,23 +101,31 @@ class Reduced:
         rounding = 4 * EPS * (n + m + wide + int(table.d.max(initial=0))) * before
         rounding += n * EPS_LONG * norm(self.unit[:, None] * self.size_B)
         self._decompose(factors, rounding + self.angle * before)
-        self._ask(np.any(factors != 0, axis=(0, 2)) | (whole > 0), table, wide)
+        self._ask(np.any(factors != 0, axis=(0, 2)) | (whole > 0), wide)
 
-    def _ask(self, there: Array, table: CurvatureTable, wide: int) -> None:
+    def _ask(self, there: Array, wide: int) -> None:
         """Where rows seem to depend on others, all must know whether they do.
 
         ``there``: coupled rows with entries in A.
         """
-        problem, self._wide = self.problem, wide
-        rows = int(np.count_nonzero(there | np.any(self.size_B != 0, axis=1)))
+        problem = self.problem
+        there = there | np.any(self.size_B != 0, axis=1)
+        rows = int(np.count_nonzero(there))
         rows += int(np.any(self.D, axis=1).sum()) if self.shared.doubt else self.shared.rank
-        columns = int(np.minimum(table.d, problem.m).sum()) + problem.q
-        self._told: Rider | None = None
-        if self._own or self.rank < min(rows, columns):
+        self._whole = problem.m == int(np.count_nonzero(there))
+        if self._own or self.rank < rows:
+            self.exactly = Exactly(self.runtime, self.packing, wide, self.D)
             own = zip(problem.agents, self.kernels, self.A, self.B, self.C, strict=True)
-            blocks = [(i, kernel.space.excess, A, B, C) for i, kernel, A, B, C in own]
-            told = dependence.told(blocks, self.packing, wide)
-            self._told = self.runtime.ride(told, whole=True)
+            self.exactly.tell((i, kernel.space.excess, A, B, C) for i, kernel, A, B, C in own)
+            self._tell_sides()
+
+    def _tell_sides(self) -> None:
+        """The right-hand sides to the last digit."""
+        assert self.exactly is not None
+        own = zip(self.problem.agents.items(), self.A, self.C, strict=True)
+        self.exactly.tell_sides(
+            (i, A, C, _side(agent.b, len(A)), _side(agent.c, len(C))) for (i, agent), A, C in own
+        )
 
     @cached_property
     def doubt(self) -> Doubt:
@@ -143,21 +133,31 @@ class Reduced:
 
         They do if the rank of all rows, those of the C_i included, is as found here.
         """
-        if self._told is None:
+        if self.exactly is None:
             return Doubt.NONE
-        rank, own, counts = dependence.heard(self._told.value, self.packing, self._wide, self.D)
-        self._independent = rank == len(self.U)
-        if rank + own <= self.rank:
+        if self.exactly.rank + self.exactly.excess <= self.rank:
             return Doubt.NONE
-        if rank <= self.rank:
+        if self.exactly.rank <= self.rank:
             return self._own  # what exceeds is in the rows of the C_i
-        rounded = made_of_rounded(counts, np.linalg.norm(self.U_null, axis=1))
+        rounded = made_of_rounded(self.exactly.digits, np.linalg.norm(self.U_null, axis=1))
         return max(self._own, Doubt.of(*self._dropped, rounded=rounded))
+
+    @cached_property
+    def agree(self) -> bool | None:
+        """Whether the equations have a solution, to the last digit.
+
+        None where that is not known, or where they have none but for what may be rounding.
+        """
+        if self.exactly is not None:
+            return self.exactly.agree(self.e, np.linalg.norm(self.U_null, axis=1))
+        return self.shared.agrees(self.e) if self._whole else None
 
     @property
     def solvable(self) -> bool:
         """Whether rows that were dropped, being nearly dependent, are not so to the last digit."""
-        return self.doubt > Doubt.CONVENTION and self._independent
+        if self.exactly is None or self.doubt <= Doubt.CONVENTION:
+            return False
+        return self.exactly.rank == len(self.U)
 
     def _take(self, problem: Problem, runtime: Runtime, kernels: list[Kernel]) -> None:
         """The blocks of the agents owned here."""
@@ -195,8 +195,7 @@ class Reduced:
     def _side(self, k: int) -> Array:
         """One agent's part of beta."""
         agent, kernel = list(self.problem.agents.values())[k], self.kernels[k]
-        b = np.zeros(self.problem.m) if agent.b is None else agent.b
-        return np.asarray(b - self.A[k] @ kernel.point)
+        return np.asarray(_side(agent.b, self.problem.m) - self.A[k] @ kernel.point)
 
     def _all_sides(self) -> Array:
         """The agents' parts of beta where somebody's lies in rows of others: one averaging."""
@@ -227,6 +226,7 @@ class Reduced:
     def again(self, problem: Problem, local: LocalEquations) -> Reduced:
         """The same equations with the b_i and c_i of ``problem``, which travel with a message."""
         other = copy.copy(self)
+        vars(other).pop("agree", None)
         points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
         pairs = zip(self.kernels, points, strict=True)
         other.problem, other.kernels = problem, [replace(k, point=p) for k, p in pairs]
@@ -236,6 +236,9 @@ class Reduced:
             rows.append(np.append(beta, np.abs(beta)))
         if problem.m:
             other._sides = self.runtime.ride(np.stack(rows))
+        if self.exactly is not None:
+            other.exactly = copy.copy(self.exactly)
+            other._tell_sides()
         return other
 
     def _known(self) -> Array:
@@ -263,13 +266,17 @@ class Reduced:
         """(S T T' S)^+ rows."""
         return np.asarray(self.U @ ((self.U.T @ rows) / self.sigma**2))
 
-    def prices(self, rows: Array) -> tuple[Array, Array]:
+    def prices(self, rows: Rows) -> tuple[Rows, Rows]:
         """(coupled, shared) prices in the equations' own rows from multipliers of scaled rows."""
         return self.unit * rows[: len(self.unit)], rows[len(self.unit) :]
 
     def hidden(self, k: int) -> list[tuple[Array, Array]]:
         """An agent's rows of D and e, where the others do not know them."""
         return []
+
+    def by_agent(self, prices: Array) -> list[Array]:
+        """Prices of the scaled shared rows in every agent's own rows."""
+        return [self.unit_D[own] * prices[own] for own in self.rows_of]
 
     def own_shared(self, k: int, prices: Array) -> tuple[Array, Array]:
         """(prices of the scaled shared rows in an agent's own rows, D_i' of them)."""
@@ -284,14 +291,8 @@ class Reduced:
         return float(self.sigma[0] / self.least) if self.least > 0 else np.inf
 
 
-def kernels_of(problem: Problem, local: LocalEquations) -> list[Kernel]:
-    """Of the agents owned here; no communication."""
-    points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
-    if local.empty:
-        spaces = [row_space(np.zeros((0, d))) for d in problem.d.values()]
-    else:
-        spaces = local.spaces
-    return [Kernel.of(space, point) for space, point in zip(spaces, points, strict=True)]
+def _side(right: Array | None, size: int) -> Array:
+    return np.zeros(size) if right is None else np.asarray(right)
 
 
 def _filled(block: object, rows: int, columns: int) -> Array:

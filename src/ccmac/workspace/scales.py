@@ -7,8 +7,6 @@ failure is a defect of this program and is shown as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,18 +20,11 @@ ORDINARY = (1e-20, 1e20)
 INFINITE = "infs or NaNs"  # of a factorization: NumPy and SciPy say so
 
 
-@contextmanager
-def explained(problem: Any) -> Iterator[None]:
-    """An arithmetic failure inside becomes InputError where ``problem`` has extreme entries."""
-    try:
-        yield
-    except (ArithmeticError, ValueError) as error:  # LinAlgError is a ValueError
-        broken = isinstance(error, ArithmeticError | np.linalg.LinAlgError) or INFINITE in str(
-            error
-        )
-        place = extreme(problem) if broken and not isinstance(error, CcmacError) else None
-        if place is None:
-            raise
+def refuse_extreme(problem: Any, error: Exception) -> None:
+    """InputError in the place of an arithmetic failure where ``problem`` has extreme entries."""
+    broken = isinstance(error, ArithmeticError | np.linalg.LinAlgError) or INFINITE in str(error)
+    place = extreme(problem) if broken and not isinstance(error, CcmacError) else None
+    if place is not None:
         raise InputError(
             f"{place}, too far from 1 for double precision; rescale the data"
         ) from error

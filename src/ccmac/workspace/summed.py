@@ -24,7 +24,7 @@ from ccmac.linalg.blocks import dense
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.workspace.flats import Flat
-from ccmac.workspace.reduced import Kernel
+from ccmac.workspace.local import Kernel
 
 
 class LocalModel:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from ccmac.linalg.ranks import row_space
 from ccmac.methods.interior import own
 from ccmac.methods.interior.own import OwnRows
-from ccmac.workspace.reduced import Kernel
+from ccmac.workspace.local import Kernel
 
 C = np.array([[3.0, 0.0, 4.0, 0.0], [0.0, 2.0, 0.0, 1.0]])
 

@@ -93,8 +93,25 @@ def compare(network: Network, scheme: averaging.Averaging, rng: np.random.Genera
         assert all(np.array_equal(a, b) for a, b in zip(gathered, vectors, strict=True))
     assert here.ledger.as_dict() == whole.ledger.as_dict()
     assert here.transport.rounds == here.ledger.total("rounds") + here.observed
+    if here.ranks == here.n:
+        totals(here)
     here.close()
     return checks
+
+
+def totals(here: Mpi) -> None:
+    """Where every agent is a process: all bytes and messages that leave are in the ledger."""
+
+    def left() -> np.ndarray:
+        return np.array([8 * sent(here), here.audit.as_rows()[:, 4].sum()])
+
+    before, charged = left(), here.ledger.of("solve")
+    for width in (3, 7):  # rows that a scatter need not fill up
+        here.mix(np.ones((1, width)))
+        here.average(np.ones((1, width)))
+    charged = here.ledger.of("solve") - charged
+    all_left = MPI.COMM_WORLD.allreduce(left() - before)
+    assert all_left.tolist() == [charged["network_bytes"], charged["messages"]]
 
 
 def main() -> None:

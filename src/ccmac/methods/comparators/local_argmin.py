@@ -27,7 +27,6 @@ from ccmac.methods.local.newton import Smooth
 from ccmac.objectives import Separable
 from ccmac.objectives.base import Objective
 from ccmac.objectives.function import Function
-from ccmac.objectives.hessians import hessian_at
 
 DENSE = 3000
 
@@ -133,7 +132,7 @@ class _Descent(Minimiser, Smooth):
     def inverse(self, u: Array) -> Solve:
         """Only the diagonal of the z block moves where f acts on z entry by entry."""
         H_x, H_z = (
-            sp.csr_array((len(v), len(v))) if part is None else sp.csr_array(hessian_at(part, v))
+            sp.csr_array((len(v), len(v))) if part is None else sp.csr_array(part.hessian_at(v))
             for part, v in zip(self._parts, self._full(u), strict=True)
         )
         on_z = self.held[self.d :] - self.d

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
-from ccmac.linalg.extremes import gram_extremes
 from ccmac.linalg.lanczos import lanczos
+from ccmac.linalg.symmetric import gram_extremes
 from ccmac.methods.comparators.reductions import CoupledForm
 from ccmac.workspace import Workspace
 

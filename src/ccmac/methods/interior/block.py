@@ -28,7 +28,7 @@ from ccmac.linalg.blocks import dense
 from ccmac.methods.interior.own import DENSE, OwnPoint, OwnRows
 from ccmac.methods.interior.sides import Sides
 from ccmac.objectives.polyhedral import Polyhedral
-from ccmac.workspace.reduced import Kernel
+from ccmac.workspace.local import Kernel
 
 RHO = 1e-8  # curvature of a proximal term; its inverse times eps is what sums lose
 DELTA = 1e-10  # its counterpart on rows: dependent ones

@@ -31,8 +31,8 @@ from ccmac.objectives import Limited
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.problem import Problem
 from ccmac.workspace import Workspace
+from ccmac.workspace.coupling import Packing, bits, words
 from ccmac.workspace.reduced import Reduced
-from ccmac.workspace.supports import Packing, bits, words
 
 COMMON = 4_500  # shared variables and coupled and shared rows: one dense system for everybody
 OWN = 3_000  # an agent's unknowns, epigraphs included
@@ -81,7 +81,7 @@ def interior(
     packing = Packing(supports[:, q:], problem.n, problem.m)
     flats = _flats(work, blocks, facts[:, 2].astype(int), packing)
     there = supports.astype(np.float64)
-    setup = Setup(lower, upper, there, flats, int(facts[:, 1].max()), reduced, units)
+    setup = Setup(lower, upper, there, flats, facts[:, 1], reduced, units)
     return kind(work, inner, blocks, setup), bounds
 
 
@@ -160,7 +160,10 @@ class CrossIpm(Method):
     name = "cross-ipm"
     summary = "quadratics with bounds or kinks, curved or flat: interior points, one sum a step"
     needs = frozenset({"polyhedral"})
-    reveals = "the equations (of long rows their range), and eliminated Hessians at every step"
+    reveals = (
+        "the equations (of long rows their range), eliminated Hessians at every step, and from a "
+        "warm start entries whose bounds may become active"
+    )
 
     radius: float | None = option(
         None, float, "R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated)"

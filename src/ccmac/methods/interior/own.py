@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.workspace.reduced import Kernel
+from ccmac.workspace.local import Kernel
 
 DENSE = 300  # unknowns up to which a block is factorized as a dense matrix
 HELD = 1e5  # condition of unit rows up to which they need no orthonormal form

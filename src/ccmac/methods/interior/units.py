@@ -25,8 +25,8 @@ from ccmac.linalg.blocks import dense, powers
 from ccmac.objectives.polyhedral import Epigraph, Polyhedral
 from ccmac.problem import Problem
 from ccmac.workspace import Workspace
-from ccmac.workspace.local import LocalEquations
-from ccmac.workspace.reduced import Reduced, kernels_of
+from ccmac.workspace.local import LocalEquations, kernels_of
+from ccmac.workspace.reduced import Reduced
 
 CANCELLED = 2.0**-30  # a column of sum_i B_i this small beside its terms is rounding
 UNEVEN = 6.0  # logarithm (of two) of a unit from which on units change

@@ -18,8 +18,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.extremes import diagonal_matrix
-from ccmac.linalg.factor import factorized
+from ccmac.linalg.symmetric import diagonal_matrix, factorized
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
 from ccmac.workspace.curvature import CurvatureTable

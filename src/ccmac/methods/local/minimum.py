@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.inputs import Array
-from ccmac.linalg.factor import factorized
+from ccmac.linalg.symmetric import factorized
 from ccmac.methods.local.inverse import (
     OwnEquations,
     Solve,
@@ -30,7 +30,6 @@ from ccmac.objectives.base import Objective
 from ccmac.objectives.basic import SquaredDistance
 from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function
-from ccmac.objectives.hessians import has_hessian, hessian_at
 from ccmac.objectives.separable import Separable
 from ccmac.workspace import Workspace
 from ccmac.workspace.curvature import DENSE
@@ -115,14 +114,14 @@ class Descent(Minimiser, Smooth):
     def inverse(self, u: Array) -> Solve:
         """The Hessian at u, factorized."""
         assert isinstance(self.g, Function)
-        H = hessian_at(self.g, u)
+        H = self.g.hessian_at(u)
         return constrained_inverse(
             factorized(plus_diagonal(H, self.shift), np.zeros(len(u))), self.E
         )
 
     def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
         """Down to rounding (Newton) or to what L-BFGS reaches."""
-        if isinstance(self.g, Function) and has_hessian(self.g):
+        if isinstance(self.g, Function) and self.g.has_hessian:
             return self.newton(linear, start)
         return self.quasi_newton(linear, start)
 

@@ -1,0 +1,271 @@
+"""When proofs are tried, how long steps are, which bounds a direction keeps: without a run."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmac.certificates.gap import Goal
+from ccmac.certificates.stopping import Check
+from ccmac.inputs import Array
+from ccmac.methods.interior import feasible, stopping
+from ccmac.methods.interior.common import Common
+from ccmac.methods.interior.iteration import Interior
+from ccmac.methods.interior.own import OwnPoint
+from ccmac.methods.interior.rays import Ray, _begun, largest
+from ccmac.methods.interior.sides import Sides
+from ccmac.methods.interior.stopping import DualityStop
+
+INF = np.inf
+WAIT, DONE = Check(0.5, False), Check(1e-9, True)
+
+
+def rule(tol: float = 1e-6) -> Any:
+    """A rule whose proofs are counted and fail, and whose verdicts are none."""
+    made: Any = DualityStop(Fake(), Goal(tol, None, None), {})  # type: ignore[arg-type]
+    made.proofs, made.verdicts, made.settlings = [], [], []
+    made._proof = lambda iteration, state: made.proofs.append(state) or WAIT
+    made.verdict = lambda iteration, state: made.verdicts.append(state)
+    made._settled = lambda iteration, state, first: made.settlings.append(first)
+    return made
+
+
+def interior(**more: Any) -> Any:
+    made = object.__new__(Interior)
+    vars(made).update(unit=2.0, **more)
+    return made
+
+
+def state(**more: Any) -> Any:
+    """In the cost's unit 2: a value of 4 and a gap that is far."""
+    known = {"warm": 0, "kappa": 0.0, "tau": 1.0, "value": 8.0, "gap": 1.0, "primal": 0.0}
+    return Fake(**{**known, **more})
+
+
+def test_a_proof_is_tried_where_gap_and_equations_promise_it() -> None:
+    """eps = 1e-6 max(1, |F|) = 4e-6, in the user's units; equations to tol tau."""
+    for gap, primal, tau, tried in (
+        (7.9e-6, 1e-6, 1.0, True), (8.1e-6, 1e-6, 1.0, False), (7.9e-6, 1.1e-6, 1.0, False),
+        (7.9e-6, 1.9e-6, 2.0, True),
+    ):  # fmt: skip
+        stop = rule()
+        found = stop.check(interior(), state(gap=gap, primal=primal, tau=tau), 3)
+        assert len(stop.proofs) == tried
+        assert found is WAIT if tried else found.bound == pytest.approx(gap / 2)
+        assert not found.done
+        assert stop.settlings[:1] == ([1] if tried else [2])  # sooner where it is near
+
+
+def test_settling_is_tried_close_by_and_not_soon_again() -> None:
+    """Within 1e-4 of max(1, |F|) and of the equations; again at a thousandth of that gap."""
+    stop = rule()
+    for gap, primal, count in (
+        (8.1e-4, 0.0, 0), (7.9e-4, 1.1e-4, 0), (7.9e-4, 0.9e-4, 1), (7.9e-6, 1e-4, 1),
+        (8e-7, 0.9e-4, 1), (7.8e-7, 0.9e-4, 2),
+    ):  # fmt: skip
+        stop.check(interior(), state(gap=gap, primal=primal), 3)
+        assert len(stop.settlings) == count
+    small = rule()
+    small.check(interior(), state(value=0.0, gap=1.9e-4), 3)
+    assert small.settlings == [2]
+    assert small.memory()["close"] == pytest.approx(0.95e-7)
+
+
+def test_rays_are_looked_at_when_they_have_grown() -> None:
+    stop = rule()
+    for kappa, tau, count in (
+        (999.0, 1.0, 0), (1000.0, 1.0, 1), (9990.0, 1.0, 1), (1000.0, 0.1, 2), (1.0, 1e-300, 3),
+    ):  # fmt: skip
+        stop.check(interior(), state(kappa=kappa, tau=tau), 3)
+        assert len(stop.verdicts) == count
+    assert stop.memory() == pytest.approx({"ray": 1e301, "close": 1e300, "warm": 1e-5})
+    stop.verdict = lambda iteration, state: "none"
+    stop.recall({"ray": 5.0, "close": 2.0})
+    assert stop.memory() == {"ray": 5.0, "close": 2.0, "warm": 1e-5}
+    found = stop.check(interior(), state(kappa=5.0), 3)
+    assert (found.done, found.verdict) == (True, "none")
+    stop.recall({"ray": 5.0, "close": 2.0, "warm": 3.0})
+    assert stop.memory()["warm"] == 3.0
+    assert stop.due(17)
+
+
+def test_a_contradiction_known_before_ends_it() -> None:
+    stop = rule()
+    stop.crossing = "crossing"
+    found = stop.check(interior(), state(), 0)
+    assert (found.done, found.verdict) == (True, "crossing")
+    assert math.isnan(found.bound)
+
+
+def test_warm_states_are_proved_when_they_are_close() -> None:
+    stop = rule()
+    for gap, count in ((1.1e-5, 0), (1e-5, 1), (1.1e-6, 1), (0.9e-6, 2)):
+        stop.check(interior(), state(warm=2, gap=gap), 3)
+        assert len(stop.proofs) == count
+
+
+def test_the_end_is_judged_as_a_ray_or_as_a_point() -> None:
+    stop = rule()
+    assert stop.final(interior(), state(kappa=1.0, tau=1.0)) is WAIT
+    assert not stop.verdicts
+    assert stop.final(interior(), state(kappa=1.1, tau=1.0)) is WAIT
+    assert len(stop.verdicts) == 1
+    stop.verdict = lambda iteration, state: "none"
+    found = stop.final(interior(), state(kappa=1.1, tau=1.0))
+    assert (found.done, found.verdict) == (True, "none")
+
+
+@pytest.mark.parametrize(
+    ("first", "bounds", "steps", "proofs"),
+    [
+        (1, [1.0, 1.0, 1.0], 3, 3),  # three tries, more where they gain
+        (2, [1.0, 1.0], 3, 2),
+        (1, [1.0, 1.0, 0.1, 0.01, 0.0011], 5, 5),
+        (1, [1.0, 1.0, 0.1, 0.01, 1e-3, 1e-4], 6, 6),
+        (1, [1.0, 1.0, math.nan], 3, 3),
+        (1, [1.0, -1.0], 2, 2),  # here: proved
+    ],
+)
+def test_how_often_it_is_settled(
+    first: int, bounds: list[float], steps: int, proofs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[Any] = []
+    monkeypatch.setattr(
+        stopping, "settled", lambda it, state: settled.append(state) or len(settled)
+    )
+    stop: Any = DualityStop(Fake(), Goal(1e-6, None, None), {})  # type: ignore[arg-type]
+    told = list(bounds)
+
+    def proof(iteration: Any, state: Any) -> Check:
+        bound = told.pop(0)
+        return DONE if bound < 0 else Check(bound, False)
+
+    stop._proof = proof
+    found = stop._settled(interior(), 0, first)
+    assert settled == list(range(steps))
+    assert len(bounds) - len(told) == proofs
+    assert found is (DONE if -1.0 in bounds else None)
+
+
+# -- lengths ---------------------------------------------------------------------------------------
+def own(s: list[float], v: list[float]) -> OwnPoint:
+    return OwnPoint(np.zeros(1), np.zeros(1), np.array(s), np.array(v))
+
+
+def test_the_length_of_a_step_is_that_of_everything() -> None:
+    riding: list[Array] = []
+    runtime = Fake(ride=lambda rows, whole: riding.append(rows) or Fake(value=rows))
+    it = interior(runtime=runtime)
+    points = [own([1.0, 2.0], [1.0, 1.0]), own([4.0], [6.0])]
+    step = Fake(
+        own=[own([-2.0, 1.0], [-1.0, 0.0]), own([-1.0], [-2.0])], dc=np.zeros(3),
+        ds=np.array([-1.0]), dv=np.array([1.0]), dtau=1.0, dkappa=-4.0,
+    )  # fmt: skip
+    told = it._lengths(points, step)
+    assert told.value.tolist() == [[0.5], [3.0]]
+    common: Any = Fake(s=np.array([0.4]), v=np.array([1.0]), tau=1.0, kappa=8.0)
+    assert it._length(common, step, told) == 0.4
+    common.s = np.array([7.0])
+    assert it._length(common, step, told) == 0.5
+    common.kappa = 1.0
+    assert it._length(common, step, told) == 0.25
+    step.dtau, common.tau = -10.0, 1.0
+    assert it._length(common, step, told) == 0.1
+    step.dc = np.array([0.0, math.nan, 0.0])
+    assert it._length(common, step, told) == 0.0
+    step.own[0].s[0] = math.nan
+    assert it._lengths(points, step).value.tolist() == [[0.0], [3.0]]
+
+
+def test_when_no_step_gains_anything() -> None:
+    for count, length, tau, kappa, over in (
+        (99, 1.0, 1.0, 1.0, False), (100, 1.0, 1.0, 1.0, True), (3, 0.9e-9, 1.0, 1.0, True),
+        (3, 1e-9, 1.0, 1.0, False), (3, 1.0, 0.9e-14, 1.0, True), (3, 1.0, 1e-14, 1.0, False),
+    ):  # fmt: skip
+        known: Any = Fake(count=count, length=length, tau=tau, kappa=kappa)
+        assert interior().finished(known) == over
+
+
+def test_the_proximal_term_fades_along_a_ray() -> None:
+    none = np.zeros(0)
+    for tau, kappa, share in ((1.0, 0.5, 1.0), (1.0, 2.0, 0.5), (1e-9, 1.0, 1e-3)):
+        assert Common(none, none, none, none, none, tau, kappa).rho == pytest.approx(1e-8 * share)
+
+
+# -- directions ------------------------------------------------------------------------------------
+def test_which_bounds_a_direction_keeps() -> None:
+    """Lower bounds on entries 0 and 1, upper ones on 1 and 2; entry 3 is free."""
+    sides = Sides(np.array([0.0, -1.0, -INF, -INF]), np.array([INF, 1.0, 2.0, INF]))
+    d = np.array([-1.0, 0.0, -3.0, 4.0])
+    s, v = np.array([1.0, 1.0, 1.0, 1.0]), np.array([0.0, 2.0, 0.0, 0.0])
+    start, weights = _begun(sides, d, s, v)
+    # Entry 0 leads beyond its bound, the lower bound on entry 1 has the larger price.
+    assert weights.tolist() == [100.0, 100.0, 0.0, 0.0]
+    assert start.tolist() == [0.0, 0.0, -3.0, 4.0]
+
+
+def test_the_direction_of_an_iterate() -> None:
+    points = [own([1.0, 5.0], [2.0, 0.0]), own([], [])]
+    points = [OwnPoint(np.array([2.0, 4.0, 8.0]), p.nu, p.s, p.v) for p in points]
+    agents: Any = Fake(
+        points=lambda state: points, common=lambda state: Fake(z=np.array([6.0])),
+        blocks=[Fake(d=2), Fake(d=3)], runtime=Fake(ride=lambda rows, whole: rows),
+    )  # fmt: skip
+    known: Any = Fake(kappa=2.0)
+    ray = Ray.of(agents, known)
+    x, z = ray.point(agents)
+    assert (x.tolist(), z.tolist()) == ([1.0, 2.0, 1.0, 2.0, 4.0], [3.0])
+    told: Any = largest(agents, known)
+    assert told.tolist() == [[5.0, 2.0], [0.0, 0.0]]
+
+
+def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(kappa, tau, primal) of a run without slopes; a ray is looked at beyond 1e3, then 1e4."""
+
+    def runs(told: list[tuple[float, float, float]], proved: Any = None) -> tuple[Any, int]:
+        left, asked = list(told), [0]
+
+        class Run:
+            reach = 1.0
+
+            def __init__(self, *given: Any) -> None:
+                self.blocks = given[2]
+
+            def inside(self) -> Any:
+                return Fake()
+
+            def finished(self, state: Any) -> bool:
+                return not left
+
+            def step(self, state: Any) -> Any:
+                return Fake(**dict(zip(("kappa", "tau", "primal"), left.pop(0), strict=True)))
+
+            def prices(self, state: Any, scale: float) -> float:
+                return scale
+
+        def contradiction(prices: float, reach: float) -> Any:
+            asked[0] += 1
+            return proved if asked[0] == 2 else None
+
+        monkeypatch.setattr(feasible, "Interior", Run)
+        monkeypatch.setattr(feasible, "replace", lambda setup, flats: flats)
+        setup = Fake(flats=[(np.ones(1), np.ones(1))])
+        block = Fake(g_y=np.ones(2), g_z=np.ones(1))
+        iteration: Any = Fake(blocks=[block], setup=setup, work=None, reduced=None)
+        duality: Any = Fake(contradiction=contradiction)
+        found = feasible.contradiction(iteration, duality)
+        assert block.g_y.tolist() == [1.0, 1.0]
+        return found, len(told) - len(left)
+
+    met, proof = (1.0, 1.0, 0.9e-8), object()
+    assert runs([(1.1, 1.0, 0.0), (1.0, 1.0, 1.1e-8), met, met]) == (None, 3)
+    rays = [(999.0, 1.0, 1.0), (1001.0, 1.0, 1.0), (9999.0, 1.0, 1.0), (1002.0, 0.1, 1.0)]
+    assert runs([*rays, met], proof) == (proof, 4)
+    assert runs([*rays[:3], met], proof) == (None, 4)
+    none = feasible._without_slope(Fake(g_y=np.ones(2), g_z=np.ones(1)))  # type: ignore[arg-type]
+    assert not none.g_y.any()
+    assert not none.g_z.any()

@@ -1,0 +1,89 @@
+"""Settling solves the optimality conditions at once where the active bounds are guessed right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ccmac.methods.interior.settling import Lacking, Linearized, settled
+from ccmac.methods.interior.sides import STIFF, Exclusive
+from methods.interior.test_interior import prepared
+from methods.interior.test_newton_step import PROBLEMS, residual
+
+
+@pytest.mark.parametrize("name", ["kinked", "hinged"])
+def test_one_step_from_a_disturbed_point(name: str) -> None:
+    """Slacks and prices far apart stay so: all linear equations hold, s v = 0 but for 1/STIFF."""
+    problem = PROBLEMS[name]()
+    iteration, _ = prepared(problem)
+    work = iteration.work
+    state = iteration.start(np.zeros(work.space.x_size), np.zeros((work.space.count, problem.q)))
+    for _ in range(30):
+        if state.gap <= 1e-9 or iteration.finished(state):
+            break
+        state = iteration.step(state)
+    end = settled(iteration, settled(iteration, state))
+    scale = 1 + float(np.abs(end.own).max()) + float(np.abs(end.common).max())
+    assert np.abs(residual(iteration, end)).max() <= 1e-6 * scale
+    for point, block in zip(iteration.points(end), iteration.blocks, strict=True):
+        assert point.s == pytest.approx(block.sides.slack(point.y, 1.0), abs=1e-9 * scale)
+        assert np.minimum(np.abs(point.s), np.abs(point.v)).max(initial=0.0) <= 1e-6 * scale
+    assert (end.tau, end.kappa, end.count) == (1.0, 0.0, state.count)
+    # Twice the homogeneous point is the same point; a small push changes no active bound.
+    pushed = replace(
+        end, own=2 * end.own, common=2 * end.common, tau=2.0,
+    )  # fmt: skip
+    again = settled(iteration, pushed)
+    assert again.own == pytest.approx(end.own, abs=1e-6 * scale)
+    assert again.common == pytest.approx(end.common, abs=1e-6 * scale)
+    x, z = iteration.point(again)
+    x_end, z_end = iteration.point(end)
+    assert x == pytest.approx(x_end, abs=1e-6 * scale)
+    assert z == pytest.approx(z_end, abs=1e-6 * scale)
+
+
+def test_what_all_equations_lack() -> None:
+    """Squares of the agents' own, of the slope in z and of the rows."""
+    iteration, _ = prepared(PROBLEMS["kinked"]())
+    equations = iteration.equations
+    common = iteration.common(iteration.inside())
+    random = np.random.default_rng(0)
+    own = random.standard_normal(iteration.k + 1)
+    lacking = Lacking(iteration, own, 2.5)
+    lack = equations.residual(common)
+    slope = own[: equations.q] + lack[equations.z]
+    rows = equations.top.T @ own[equations.q : -1] + lack[equations.mu]
+    assert lacking.slope(common) == pytest.approx(slope)
+    assert lacking.far(common) == pytest.approx(2.5 + slope @ slope + rows @ rows)
+
+
+def test_sums_that_ride_along() -> None:
+    iteration, _ = prepared(PROBLEMS["kinked"]())
+    state = iteration.inside()
+    common = iteration.common(state)
+    from ccmac.methods.interior.elimination import Elimination
+
+    lam, parts = iteration.equations.lam(common.mu), []
+    for block, p in zip(iteration.blocks, iteration.points(state), strict=True):
+        newton = Exclusive.guessed(block.sides, p.s, p.v)
+        assert set(newton.theta) <= {0.0, STIFF}
+        parts.append(Elimination(block, p, common.z, lam, 1.0, newton))
+    before = iteration.work.ledger.of("solve")["argmins"]
+    one, two = Linearized.at(
+        iteration, (parts, [np.array([1.0, 2.0]), np.array([3.0, 5.0])]), (parts, [np.zeros(0)] * 2)
+    )
+    assert iteration.work.ledger.of("solve")["argmins"] - before == 2
+    assert one.told == pytest.approx([4.0, 7.0])
+    assert two.told.shape == (0,)
+    assert pytest.approx(two.S) == one.S
+    assert one.own == pytest.approx(sum(e.own for e in parts))
+    assert one.square == pytest.approx(sum(e.square for e in parts))
+    share = sum(e.eliminated(e.right(0), 0.0) - e.own for e in parts)
+    assert one.share == pytest.approx(share)
+    whole = np.zeros_like(one.S)
+    for e in parts:
+        at = e.block.support
+        whole[np.ix_(at, at)] += e.block.schur(e.solved[:, :-1])
+    assert pytest.approx(whole) == one.S

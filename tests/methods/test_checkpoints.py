@@ -1,0 +1,156 @@
+"""What checkpoints decide: when, which generation, and which numbers they believe."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmac.errors import InputError
+from ccmac.methods import checkpoints
+from ccmac.methods.checkpoints import EVERY, LARGEST, Checkpoints, _counts, _number, _told
+from ccmac.methods.driver import Settings, drive
+
+
+def made(**more: Any) -> Any:
+    found = object.__new__(Checkpoints)
+    vars(found).update(more)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("others", "common"),
+    [([5.0, 6.0], 6), ([4.0, 5.0], 5), ([5.0, -1.0], 5), ([-1.0, -1.0], "refused"),
+     ([3.0, 4.0], "refused")],
+)  # fmt: skip
+def test_the_newest_generation_that_all_have(
+    others: list[float], common: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here are 1, 5 and 6: the last two are told, a row for each agent here."""
+    monkeypatch.setattr(
+        checkpoints.apart, "generations", lambda path: {6: "six", 1: "one", 5: "five"}
+    )
+    told: list[Any] = []
+
+    def gather(rows: Any) -> Any:
+        told.append(rows)
+        return [*rows, np.array(others)]
+
+    found = made(directory="here", runtime=Fake(owned=[0, 1], _gather=gather))
+    if common == "refused":
+        with pytest.raises(InputError, match=r"agent 2 has generation (none|3, 4), others .*5, 6"):
+            found._common_generation()
+    else:
+        assert found._common_generation() == {6: "six", 5: "five"}[common]
+    assert told[0].tolist() == [[5.0, 6.0], [5.0, 6.0]]
+
+
+def test_a_run_ended_while_it_was_first_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    for mine, other, refused in (
+        ({0: "first"}, [-1.0, -1.0], False),
+        ({0: "a", 1: "b"}, [-1.0, -1.0], True),
+    ):
+        monkeypatch.setattr(checkpoints.apart, "generations", lambda path, mine=mine: mine)
+        found = made(
+            directory="here",
+            runtime=Fake(owned=[0], _gather=lambda rows, o=other: [*rows, np.array(o)]),
+        )
+        if refused:
+            with pytest.raises(InputError, match="agent 1 has generation none, others 0, 1"):
+                found._common_generation()
+        else:
+            assert found._common_generation() is None
+
+
+def test_when_it_is_time_to_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: 110.0)
+    counted = made(every=3)
+    assert [k for k in range(1, 8) if counted.due(k)] == [3, 6]
+    for seconds, root, late in (
+        (10.0, True, True),
+        (10.1, True, False),
+        (10.0, False, False),
+        (None, True, False),
+    ):
+        alone = made(
+            every=None, seconds=seconds, _last=100.0, runtime=Fake(alone=True, is_root=root)
+        )
+        assert alone.due(1) == late
+    notes = Fake(save=True)
+    told = made(
+        every=None, seconds=1.0, _last=0.0, runtime=Fake(alone=False, is_root=True, notes=notes)
+    )
+    assert told.due(1)
+    assert not told.due(2)  # it was heard once
+    assert EVERY == 50
+
+
+def test_numbers_of_a_stored_state() -> None:
+    assert (_told(math.inf), _told(-math.inf), _told(1.5), _told(3), _told(True)) == (
+        "inf", "-inf", 1.5, 3, True
+    )  # fmt: skip
+    assert math.isinf(_number("gap", 0.0, "inf"))
+    assert _number("gap", 0.0, 2) == 2.0
+    assert isinstance(_number("gap", 0.0, 2), float)
+    assert _number("count", 0, 7) == 7
+    assert _number("over", False, True) is True
+    for before, stored in ((0, 1.5), (0, True), (False, 1), (0.0, None), (0.0, [])):
+        with pytest.raises(ValueError, match=f"n is no {type(before).__name__}"):
+            _number("n", before, stored)
+    with pytest.raises(ValueError, match="far"):
+        _number("gap", 0.0, "far")
+    ledger = {"setup": {"A": 0}, "solve": {"rounds": 3}}
+    assert _counts(ledger) == ledger
+    for wrong in (
+        {"setup": {"A": -1}},
+        {"setup": {"A": 1.0}},
+        {"other": {"A": 1}},
+        {"setup": {"A": True}},
+    ):
+        with pytest.raises(ValueError, match="holds no counts"):
+            _counts(wrong)
+
+
+def test_pieces_are_those_of_the_method() -> None:
+    found = made(iteration=Fake(space=Fake(count=2)))
+    like, good = np.zeros((2, 1)), np.array([LARGEST])
+
+    def stored(*pieces: Any) -> Any:
+        return Fake(agents={"rows:r": list(pieces)})
+
+    assert len(found._pieces(stored(good, -good), "rows:r", like)) == 2
+    for pieces, why in (
+        ((good,), "is there for 1 agents"), ((good, np.array([1])), "of kind int64"),
+        ((good, 1.01 * good), "beyond"), ((good, good * math.nan), "holds NaN"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=why):
+            found._pieces(stored(*pieces), "rows:r", like)
+    free = np.full((2, 1), math.inf)
+    assert len(found._pieces(stored(good, good * math.inf), "rows:r", free)) == 2
+
+
+def test_a_resumed_run_asks_after_its_health_as_before() -> None:
+    """Where it goes on from a checkpoint, and there alone."""
+    asked: list[int] = []
+    runtime = Fake(ledger=None, notes=Fake(stop=False, asked=None), network=Fake(diameter=1))
+
+    def point(state: Any) -> Any:
+        asked.append(1)
+        raise KeyboardInterrupt
+
+    iteration: Any = Fake(
+        space=Fake(runtime=runtime), cost={"rounds": 0, "averagings": 0}, point=point
+    )
+    saver: Any = object()
+    for first, kept, resumed in ((10, saver, True), (0, saver, False), (10, None, False)):
+        asked.clear()
+        settings = Settings(first, first=first, saver=kept)  # no step is left to do
+        if resumed:
+            with pytest.raises(KeyboardInterrupt):
+                drive(iteration, None, settings)  # type: ignore[arg-type]
+        else:
+            assert drive(iteration, None, settings).iterations == first  # type: ignore[arg-type]
+        assert bool(asked) == resumed

@@ -1,0 +1,255 @@
+"""From the end of a run to what is said of it, case by case."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.certificates.error_bound import Proved
+from ccmac.certificates.prices import CONFLICT
+from ccmac.certificates.recession import Recession
+from ccmac.certificates.stopping import Check
+from ccmac.linalg.ranks import Doubt
+from ccmac.methods import finish
+from ccmac.methods.driver import Outcome
+from ccmac.runtime import InProcess
+
+
+class Rule:
+    """A stopping rule whose last check is told; how often it was asked is counted."""
+
+    def __init__(self, done: bool) -> None:
+        self.done, self.asked = done, 0
+
+    def final(self, iteration: Any, state: Any) -> Any:
+        self.asked += 1
+        return Fake(agreed=lambda runtime: Check(0.5, self.done))
+
+
+def prepared(**more: Any) -> Any:
+    iteration = Fake(space=Fake(runtime=None), dual=lambda state, judge: None)
+    return Fake(**{"iteration": iteration, "stopping": None, "judge": None, **more})
+
+
+def ended(status: str, check: Check | None = None) -> Outcome:
+    return Outcome(status, None, 3, check)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("status", "known", "proved", "said", "asked"),
+    [
+        ("max_iterations", None, False, "max_iterations", 1),
+        ("max_iterations", None, True, "optimal", 1),
+        ("max_iterations", False, True, "optimal", 1),
+        ("max_iterations", True, False, "optimal", 0),  # proved before
+        ("finished", None, False, "stalled", 1),
+        ("finished", False, True, "stalled", 0),  # it was asked when it finished
+        ("finished", True, True, "optimal", 0),
+        ("interrupted", None, True, "interrupted", 1),
+        ("diverged", None, True, "diverged", 0),
+        ("optimal", True, True, "optimal", 0),
+    ],
+)
+def test_the_status_and_the_last_check(
+    status: str, known: bool | None, proved: bool, said: str, asked: int
+) -> None:
+    rule = Rule(proved)
+    check = None if known is None else Check(0.25, known)
+    found, last = finish._verdict(prepared(stopping=rule), ended(status, check))
+    assert (found, rule.asked) == (said, asked)
+    assert (last is check) == (not asked)
+    assert finish._verdict(prepared(), ended("max_iterations")) == ("max_iterations", None)
+
+
+def test_where_a_bound_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: Any = object()
+    assert finish._certificate(prepared(), ended("optimal"), Check(0.5, True, told)) is told
+    judged: list[Any] = []
+
+    def look(w: Any, dual: Any) -> Any:
+        judged.append((w, dual))
+        return Fake(bound="quick")
+
+    monkeypatch.setattr(finish, "Certifier", lambda judge: Fake(look=look))
+    iteration = Fake(dual=lambda state, judge: "dual", embedded=lambda state, judge: "w")
+    for mu, status, bound in (
+        (0.1, "max_iterations", "quick"), (0.0, "max_iterations", None),
+        (math.inf, "max_iterations", None), (0.1, "diverged", None),
+    ):  # fmt: skip
+        run = prepared(iteration=iteration, judge=Fake(objective=Fake(mu=mu)))
+        assert finish._certificate(run, ended(status), Check(0.5, False)) == bound
+    assert judged == [("w", "dual")]
+    silent = prepared(judge=Fake(objective=Fake(mu=0.1)))
+    assert finish._certificate(silent, ended("max_iterations"), None) is None
+    assert finish._certificate(prepared(iteration=iteration), ended("optimal"), None) is None
+
+
+def proved() -> Proved:
+    return object.__new__(Proved)
+
+
+def test_on_what_a_bound_rests() -> None:
+    judge = Fake(system=Fake(interval=Fake(source="supplied")))
+    bound: Any = object()
+    sure: Any = Fake(doubts=[], rows_in_doubt=Doubt.CONVENTION)
+    assert finish._rests_on(prepared(judge=judge), None, sure) == "nothing"
+    assert finish._rests_on(prepared(judge=judge), bound, sure) == "supplied"
+    assert finish._rests_on(prepared(judge=judge), proved(), sure) == "proved"
+    assert finish._rests_on(prepared(), bound, sure) == "proved"
+    doubted: Any = Fake(doubts=["one"], rows_in_doubt=Doubt.NONE)
+    assert finish._rests_on(prepared(judge=judge), bound, doubted) == "estimated"
+    rounding: Any = Fake(doubts=[], rows_in_doubt=Doubt.ROUNDING)
+    assert finish._rests_on(prepared(judge=judge), proved(), rounding) == "estimated"
+    assert finish._rests_on(prepared(judge=judge), bound, rounding) == "supplied"
+
+
+@pytest.mark.parametrize(
+    ("kept", "dropped", "doubt", "told"),
+    [(100.0, 0.01, Doubt.NONE, False), (99.0, 0.0, Doubt.NONE, True),
+     (1e9, 0.011, Doubt.NONE, True), (1e9, 0.0, Doubt.CONVENTION, True)],
+)  # fmt: skip
+def test_what_is_said_of_the_rows(kept: float, dropped: float, doubt: Doubt, told: bool) -> None:
+    """Where something lies within two decades of the cut, or in doubt."""
+    near = {"kept": kept, "dropped": dropped}
+    reduced = Fake(rank=3, least=0.5, condition=7.0, near_cut=near, doubt=doubt)
+    work: Any = Fake(runtime=Fake(notes=Fake(led=False, drift=2e-16)), reduced=reduced)
+    facts = finish._facts(work, proved(), "proved")
+    rows = {"rank": 3, "least_singular_value": 0.5, "condition": 7.0}
+    expected: dict[str, Any] = {"rests_on": "proved", "rows": rows}
+    if told:
+        expected["rank_cut"] = {**near, "doubt": doubt.name.lower()}
+    assert facts == expected
+    assert finish._facts(work, None, "nothing") == {"rests_on": "nothing"}
+    work.runtime.notes.led = True
+    assert finish._facts(work, None, "nothing") == {"rests_on": "nothing", "drift": 2e-16}
+
+
+# -- conflicts -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("price", "empty", "coupled", "local", "asked"),
+    [
+        (True, False, 1.1, 9.0, "repaired"), (True, False, 0.9, 9.0, None),
+        (False, False, 9.0, 9.0, None), (True, True, 0.9, 1.1, "w"), (True, True, 0.9, 0.9, None),
+    ],
+)  # fmt: skip
+def test_when_a_conflict_is_looked_for(
+    price: bool, empty: bool, coupled: float, local: float, asked: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Violations in units of CONFLICT max(1, scale), of a scale of 4."""
+    seen: list[Any] = []
+    unit = 4 * CONFLICT
+    norms = {"coupled": unit * coupled, "shared": 0.0, "local": unit * local}
+    system = Fake(
+        empty=empty,
+        residual=lambda w: (None, "price of " + w),
+        common_price=lambda p: "common " + p,
+    )
+    realized: Any = Fake(system=system, copies=lambda w: "z of " + w, space=Fake(x=lambda w: w))
+    recovery: Any = Fake(
+        scale=lambda: 4.0, violations=lambda x, z: ("norms of " + x, None, None),
+        coupling=Fake(width=2),
+    )  # fmt: skip
+    conflicts = Fake(at=lambda *given: seen.append(given) or "conflict")
+    monkeypatch.setattr(finish, "Conflicts", lambda work, recovery: conflicts)
+    monkeypatch.setattr(finish, "Certifier", lambda r: Fake(repair=lambda w: "repaired"))
+    bound: Any = Fake(w="w", price=np.ones((1, 2)) if price else None)
+    work: Any = None
+    found = finish._diagnose(work, recovery, realized, bound, norms)
+    assert found == (None if asked is None else "conflict")
+    if asked == "repaired":
+        assert seen == [("z of repaired", "common price of repaired", "norms of repaired")]
+    elif asked == "w":
+        [(z, zero, told)] = seen
+        assert (z, told) == ("z of w", norms)
+        assert zero.tolist() == [[0.0, 0.0]]
+
+
+def test_prices_in_the_users_units() -> None:
+    space = Fake(x=lambda w: w[:2], z=lambda w: w[2:])
+    system = Fake(common_price=lambda p: np.hstack([2 * p, p]))
+    realized: Any = Fake(space=space, system=system, s=4.0)
+    told: list[Any] = []
+    recovery: Any = Fake(coupling=Fake(width=2), multipliers=lambda *given: told.append(given))
+    gradient = np.array([1.0, 2.0, 8.0])
+    for price, expected in (
+        (np.array([[3.0, 5.0]]), [[6.0, 10.0]]),
+        (np.zeros((1, 0)), [[0.0, 0.0]]),
+    ):
+        bound: Any = Fake(price=price, gradient=gradient)
+        finish._prices(recovery, realized, bound)
+        on_x, on_z, common = told.pop()
+        assert (on_x.tolist(), on_z.tolist()) == ([1.0, 2.0], [2.0])
+        assert common.tolist() == expected
+    for nothing in (Fake(price=None, gradient=gradient), Fake(price=gradient, gradient=None)):
+        assert finish._prices(recovery, realized, nothing) is None  # type: ignore[arg-type]
+
+
+# -- results without a run -------------------------------------------------------------------------
+def problem() -> Any:
+    agents = [ccmac.Agent(ccmac.objectives.SquaredDistance(1.0), A=np.ones((1, d))) for d in (2, 1)]
+    return ccmac.Problem(agents, q=1)
+
+
+def test_results_of_problems_without_a_solution() -> None:
+    runtime = InProcess(ccmac.Network.path(2))
+    work: Any = Fake(problem=problem(), runtime=runtime, ledger=runtime.ledger)
+    conflict: Any = Fake(message="they contradict each other")
+    none = finish.infeasible_result(work, conflict, 5)
+    assert (none.status, none.infeasibility) == ("infeasible", conflict)
+    assert [v.tolist() for v in none.x] == [[0.0, 0.0], [0.0]]
+    assert none.z.tolist() == [0.0]
+    assert none.provenance["seed"] == 5
+    assert none.ledger is runtime.ledger
+    direction = object.__new__(Recession)
+    vars(direction).update(x=[np.ones(2), np.zeros(1)], z=np.full(1, 3.0), fall=2.0, defect=1e-12)
+    for free in (
+        finish.unbounded_result(work, direction, 5),
+        finish.without_solution(
+            work,
+            ended("optimal", Check(math.nan, True, verdict=direction)),
+            None,
+            None,
+            5,  # type: ignore[arg-type]
+        ),
+    ):
+        assert (free.status, free.objective) == ("unbounded", -math.inf)
+        assert free.certificates == {
+            "direction": {"x": [[1.0, 1.0], [0.0]], "z": [3.0]}, "fall": 2.0, "defect": 1e-12
+        }  # fmt: skip
+        assert free.warnings == [direction.message]
+    assert free.iterations == 3
+    request: Any = Fake(x0=np.array([1.0, 2.0, 3.0]), z0=np.array([4.0]), seed=6)
+    late = finish.late_result(work, request, 1.5)
+    assert (late.status, late.seconds) == ("max_iterations", 1.5)
+    assert [v.tolist() for v in late.x] == [[1.0, 2.0], [3.0]]
+    assert late.z.tolist() == [4.0]
+    assert late.provenance["seed"] == 6
+
+
+def test_the_settings_of_a_run_are_recorded() -> None:
+    runtime = InProcess(ccmac.Network.path(3), averaging="tree")
+    told = finish.provenance(runtime, 7)
+    assert told["ccmac"] == ccmac.__version__
+    assert told["numpy"] == np.__version__
+    assert {k: told[k] for k in ("runtime", "averaging", "network", "agents", "seed", "fused")} == {
+        "runtime": "inprocess", "averaging": "tree", "network": runtime.network.name, "agents": 3,
+        "seed": 7, "fused": runtime.fused,
+    }  # fmt: skip
+    assert {"python", "scipy"} <= told.keys()
+    condition = runtime.network.condition
+    assert finish.provenance(runtime, 7)["kappa_W"] == condition
+
+
+def test_values_and_pieces_of_the_agents() -> None:
+    runtime = InProcess(ccmac.Network.path(2))
+    x, z = np.array([1.0, 2.0, 3.0]), np.array([[2.0]])
+    total = finish._values(problem(), runtime, x, z)
+    runtime.average(np.zeros((2, 1)))
+    assert total.value[0] == pytest.approx(0.5 * (1 + 4 + 9) + 2 * 0.5 * 4)
+    assert [v.tolist() for v in finish._split(problem(), x)] == [[1.0, 2.0], [3.0]]
