@@ -116,3 +116,10 @@ def test_a_run_along_a_ray_has_not_blown_up(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("ccmac.methods.driver.BLOW_UP", 0.0)
     problem = rescaled(make(25).problem, np.random.default_rng(25), 4.0)
     assert solve(problem, max_iterations=25).status == "max_iterations"
+
+
+def test_a_right_hand_side_that_is_rounding_tells_no_size() -> None:
+    """x_0 + x_1 = 1e-17 within bounds of 4: what cancelled is no size, units stay."""
+    f = Quadratic([1.0], [1.0]) + Box(-4.0, 4.0)
+    one = ccmac.Agent(f, A=[[1.0]], b=[1e-17])
+    assert setup(ccmac.Problem([one, ccmac.Agent(f, A=[[1.0]])])).setup.units is None

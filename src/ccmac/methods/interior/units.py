@@ -28,7 +28,7 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.local import LocalEquations, kernels_of
 from ccmac.workspace.reduced import Reduced
 
-CANCELLED = 2.0**-30  # a column of sum_i B_i this small beside its terms is rounding
+CANCELLED = 2.0**-30  # what is this small beside its terms, or beside other sizes, is rounding
 UNEVEN = 6.0  # logarithm (of two) of a unit from which on units change
 
 
@@ -119,7 +119,7 @@ class Sizes:
         alone[self.alone_z] = _alone(ends[self.alone_z], curved, slope)
         inner = np.where(rowed, c_z, 1.0)
         total, count = (float(v) for v in facts[:, 4:].sum(axis=0))
-        more = np.concatenate([_logs((ends * inner)[rowed]), self._shared(inner)])
+        more = _told_apart([_logs((ends * inner)[rowed]), self._shared(inner)])
         beta = (total + float(more.sum())) / max(count + len(more), 1.0)
         z = np.where(rowed, beta - np.log2(inner), np.log2(alone))
         *shared, beta = np.round(self.work.runtime.common(np.append(z, beta)))
@@ -174,7 +174,7 @@ class _Own:
         ]
         length = np.linalg.norm(A / inner, axis=1)
         logs.append(_logs(sizes.right[: len(A)][length > 0] / length[length > 0]))
-        known, lone = np.concatenate(logs), np.setdiff1d(np.flatnonzero(c == 0), slacks[0])
+        known, lone = _told_apart(logs), np.setdiff1d(np.flatnonzero(c == 0), slacks[0])
         far = [*_span(-np.log2(c[c > 0])), *_span(np.log2(alone[lone]))]
         z = d + sizes.alone_z
         told = [far, [known.sum(), len(known)], H[z], g[z], np.sum(R[:, z] ** 2, axis=0)]
@@ -213,6 +213,12 @@ def _safe(v: Array) -> Array:
 
 def _logs(v: Array) -> Array:
     return np.asarray(np.log2(np.abs(v[v != 0])))
+
+
+def _told_apart(logs: list[Array]) -> Array:
+    """All of them but those that are rounding beside the largest."""
+    all_logs = np.concatenate(logs)
+    return np.asarray(all_logs[all_logs > all_logs.max(initial=-np.inf) + np.log2(CANCELLED)])
 
 
 def _span(v: Array) -> list[float]:
