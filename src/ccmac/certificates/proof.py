@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Particulars, Proved, distance_bound
+from ccmac.certificates.error_bound import Particulars, Proved, change_bound, distance_bound
 from ccmac.certificates.inside import inner_bound
 from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.share import NUMBERS, Heard, Share, Told
@@ -292,7 +292,9 @@ class Proof:
         if not self.open:
             off_sum = 4 * EPS * np.abs(coupled) + 4 * self.runtime.averaging.grain
             noise += norm(reduced.unit * off_sum)
-        whole = norm(self._violation(coupled, z)) + noise + scaled * off
         if not (reduced.least > 0 and math.isfinite(off)):
             return math.inf
-        return off + whole / reduced.least
+        rows, least = self._violation(coupled, z).astype(np.float64), reduced.least
+        sigma = reduced.sigma if self.open else np.full(reduced.rank, np.inf)
+        across = change_bound(rows, reduced.U, sigma, least)
+        return off + across + (noise + scaled * off) / least
