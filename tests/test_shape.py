@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -18,7 +19,7 @@ from ccmac.lab.instances import random_quadratic
 HOUSE = Path(ccmac.__file__).parent
 LINES, BODY, PARAMETERS = 300, 60, 12
 # Files whose functions one solve enters. These may only fall: a station more on the road of every
-# solve wants a reason.
+# solve wants a reason. docs/decisions.md says why they are no fewer.
 TOUCHED = {"auto": 49, "cross-cg": 46, "cross-apapc": 58}
 
 # What every user of `solve` knows stands in one signature; scikit-learn reads an estimator's
@@ -72,6 +73,22 @@ def test_no_function_is_longer_than_a_screen():
 def test_no_signature_is_wider_than_twelve():
     wide = {(name, node.name) for name, node in functions() if parameters(node) > PARAMETERS}
     assert wide <= WIDE
+
+
+def test_the_page_of_decisions_gives_the_measures() -> None:
+    root = HOUSE.parents[1]
+    if not (root / "docs").is_dir():
+        pytest.skip("the pages are not here")
+    page = " ".join((root / "docs" / "decisions.md").read_text(encoding="utf-8").split())
+    enters = ", ".join(f"{count} ({name})" for name, count in TOUCHED.items())
+    assert f"enters {enters} files" in page
+    said = re.search(r"([\d,]+) lines for the library and ([\d,]+) for `lab`", page)
+    assert said is not None
+    lines = {True: 0, False: 0}
+    for name, text in sources():
+        lines[name.startswith("lab/")] += text.count("\n")
+    for found, number in zip((lines[False], lines[True]), said.groups(), strict=True):
+        assert found == pytest.approx(int(number.replace(",", "")), rel=0.05)
 
 
 @pytest.mark.parametrize("method", TOUCHED)

@@ -72,24 +72,14 @@ class Complexity:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and strings."""
-        return {
-            "tol": self.tol,
-            "numbers": dict(self.numbers),
-            "comparison": [asdict(row) for row in self.comparison],
-            "primitive": dict(self.primitive),
-            "certified_lift": None if self.lift is None else asdict(self.lift),
-            "estimated": list(self.estimated),
-        }
+        found = asdict(self)
+        return {("certified_lift" if key == "lift" else key): v for key, v in found.items()}
 
 
 def complexity(
-    problem: Problem,
-    network: Network | None = None,
-    *,
-    tol: float = 1e-6,
-    radius: float | None = None,
-    energy_radius: float = 1.0,
-) -> Complexity:
+    problem: Problem, network: Network | None = None, *, tol: float = 1e-6,
+    radius: float | None = None, energy_radius: float = 1.0,
+) -> Complexity:  # fmt: skip
     """Evaluate the orders at eps = ``tol``; ``radius`` (R) adds the smooth convex rows."""
     if not 0 < tol < 1:
         raise InputError(f"tol = {tol!r}: give a number between 0 and 1, such as 1e-6")
@@ -113,13 +103,10 @@ def complexity(
     names = [("kappa_K", K_estimated), ("kappa_A", A_estimated)]
     estimated = [*s.estimated, *(name for name, flag in names if flag)]
     return Complexity(
-        tol,
-        numbers,
-        tuple(_comparison(problem, numbers, tol)),
+        tol, numbers, tuple(_comparison(problem, numbers, tol)),
         _primitive(problem, numbers, math.log(max(math.e, energy_radius / tol))),
-        certified_lift(problem, s, found.cross_factor),
-        tuple(estimated),
-    )
+        certified_lift(problem, s, found.cross_factor), tuple(estimated),
+    )  # fmt: skip
 
 
 def _comparison(
@@ -128,38 +115,33 @@ def _comparison(
     chi, kappa_W, T = numbers["cross_factor"], numbers["kappa_W"], numbers["T_sc"]
     graph = _root(kappa_W) if problem.n > 1 else 0.0
     joint, coupled = _root(numbers["kappa_K"]), _root(numbers["kappa_A"])
-    rows = [
-        ComparedWork("Salim 2022", "K w = v", STRONG, T, _times(joint, T), None, "centralized"),
-        ComparedWork(
-            "Yarmoshik 2025", "coupled", STRONG, T, _times(coupled, T),
-            _times(coupled, graph, T), "z as coupled rows" if problem.q else "",
-        ),
-    ]  # fmt: skip
     mixed, communicating = _mixed(numbers)
-    if _present(problem, "B"):
-        absent = "needs B = 0"
-        rows.append(ComparedWork("Yarmoshik 2026", "mixed", STRONG, None, None, None, absent))
+
+    def row(
+        name: str, model: str, convexity: str, T: float | None, affine: float | None,
+        rounds: float | None, remark: str = "",
+    ) -> ComparedWork:  # fmt: skip
+        products, sent = _times(affine, T), _times(rounds, graph, T)
+        return ComparedWork(name, model, convexity, T, products, sent, remark)
+
+    rows = [
+        row("Salim 2022", "K w = v", STRONG, T, joint, None, "centralized"),
+        row("Yarmoshik 2025", "coupled", STRONG, T, coupled, coupled,
+            "z as coupled rows" if problem.q else ""),
+    ]  # fmt: skip
+    free = not _present(problem, "B")
+    if free:
+        rows.append(row("Yarmoshik 2026", "mixed", STRONG, T, mixed, communicating))
     else:
-        rows.append(
-            ComparedWork(
-                "Yarmoshik 2026", "mixed", STRONG, T, _times(mixed, T),
-                _times(communicating, graph, T),
-            )
-        )  # fmt: skip
-    rows.append(ComparedWork("cross-apapc", OWN, STRONG, T, _times(chi, T), _times(chi, graph, T)))
+        rows.append(row("Yarmoshik 2026", "mixed", STRONG, None, None, None, "needs B = 0"))
+    rows.append(row("cross-apapc", OWN, STRONG, T, chi, chi))
     T_cvx = numbers["T_cvx"]
     if T_cvx is None:
         return rows
-    if not _present(problem, "B"):
+    if free:
         with_log = _times(T_cvx, math.log(1 / tol))
-        rows.append(
-            ComparedWork(
-                "Yarmoshik 2026", "mixed", CONVEX, with_log, _times(mixed, with_log),
-                _times(communicating, graph, with_log),
-            )
-        )  # fmt: skip
-    own = _times(chi, T_cvx), _times(chi, graph, T_cvx)
-    rows.append(ComparedWork("cross-continuation", OWN, CONVEX, T_cvx, *own))
+        rows.append(row("Yarmoshik 2026", "mixed", CONVEX, with_log, mixed, communicating))
+    rows.append(row("cross-continuation", OWN, CONVEX, T_cvx, chi, chi))
     return rows
 
 
@@ -173,26 +155,18 @@ def _primitive(
     has = {name: _present(problem, name) for name in "ABCD"}
     coupled = has["A"] or has["B"]
     zero = 0.0
-    products = (1.0 if coupled else 0.0, local if has["C"] else 0.0)
-    Lambda = _plus(
-        _times(first, _plus(*products)) if any(p != 0 for p in products) else zero,
-        second if has["D"] else zero,
-    )
+    products = (1.0 if coupled else zero, local if has["C"] else zero)
+    inner = _times(first, _plus(*products)) if any(p != 0 for p in products) else zero
+    Lambda = _plus(inner, second if has["D"] else zero)
     Gamma = _plus(first if coupled else zero, second if problem.q else zero)
     graph = _root(numbers["kappa_W"]) if problem.n > 1 else zero
     return {
-        "T": T,
-        "Lambda_in": Lambda,
-        "Gamma_in": Gamma,
-        "gradients": _times(_root(kappa_f), log),
-        "A": _times(first, T) if has["A"] else zero,
-        "B": _times(first, T) if has["B"] else zero,
+        "T": T, "Lambda_in": Lambda, "Gamma_in": Gamma, "gradients": _times(_root(kappa_f), log),
+        "A": _times(first, T) if has["A"] else zero, "B": _times(first, T) if has["B"] else zero,
         "C": _times(first, local, T) if has["C"] else zero,
-        "D": _times(second, T) if has["D"] else zero,
-        "affine": T,
-        "products": _times(Lambda, T),
+        "D": _times(second, T) if has["D"] else zero, "affine": T, "products": _times(Lambda, T),
         "rounds": _times(Gamma, graph, T),
-    }
+    }  # fmt: skip
 
 
 def certified_lift(problem: Problem, s: Structural, chi: float) -> Lift | None:

@@ -101,19 +101,16 @@ def _agent_top(problem: Problem, network: Network, i: int) -> float:
 
     def normal(u: Array) -> Array:
         x, z = u[:d], u[d:]
-        coupled = np.zeros(problem.m) + _forward(agent.A, x) + _forward(agent.B, z)
-        pulled = [(agent.A, coupled), (agent.C, _forward(agent.C, x))]
-        shared = [(agent.B, coupled), (agent.D, _forward(agent.D, z))]
-        return np.concatenate([_adjoint_sum(pulled, d), links * z + _adjoint_sum(shared, q)])
+        coupled = _summed([(agent.A, x), (agent.B, z)], problem.m)
+        pulled = [(agent.A, coupled), (agent.C, _summed([(agent.C, x)], problem.p[i]))]
+        shared = [(agent.B, coupled), (agent.D, _summed([(agent.D, z)], problem.r[i]))]
+        on_z = links * z + _summed(shared, q, adjoint=True)
+        return np.concatenate([_summed(pulled, d, adjoint=True), on_z])
 
     ritz = _ritz_values(normal, d + q) if d + q else np.zeros(0)
     return float(ritz[-1]) if ritz.size else 0.0
 
 
-def _forward(block: Any, part: Array) -> Array | float:
-    return 0.0 if block is None else np.asarray(block @ part).ravel()
-
-
-def _adjoint_sum(pairs: list[tuple[Any, Any]], size: int) -> Array:
-    products = [multiply(block, v, adjoint=True) for block, v in pairs if block is not None]
+def _summed(pairs: list[tuple[Any, Any]], size: int, *, adjoint: bool = False) -> Array:
+    products = [multiply(block, v, adjoint=adjoint) for block, v in pairs if block is not None]
     return np.asarray(np.sum([np.zeros(size), *products], axis=0))

@@ -23,19 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.api import solve
-from ccmac.lab.instances import (
-    HardInstance,
-    bounded_angle,
-    communication_path,
-    complete_six,
-    matching_path,
-    physical_path,
-    radius_explicit_rounds,
-    six_block,
-    virtual_path,
-)
+from ccmac.lab import instances
+from ccmac.lab.instances import HardInstance, radius_explicit_rounds
 from ccmac.lab.instances.base import Resource
-from ccmac.results import Result, Solution
+from ccmac.results import Solution
 
 TOL = 1e-6
 KAPPA = 100.0
@@ -73,19 +64,19 @@ def families() -> dict[str, tuple[Callable[[], HardInstance], Resource, float | 
     eps = TOL**0.5
     return {
         "physical path t=1": (
-            lambda: physical_path(2, 1.0, KAPPA), "rounds",
+            lambda: instances.physical_path(2, 1.0, KAPPA), "rounds",
             radius_explicit_rounds(2, 1.0, KAPPA, eps),
         ),
         "physical path t=3": (
-            lambda: physical_path(2, 3.0, KAPPA), "rounds",
+            lambda: instances.physical_path(2, 3.0, KAPPA), "rounds",
             radius_explicit_rounds(2, 3.0, KAPPA, eps),
         ),
-        "communication path": (lambda: communication_path(2, 1.0, KAPPA), "rounds", None),
-        "complete six": (lambda: complete_six(1.0, KAPPA), "rounds", None),
-        "bounded angle": (lambda: bounded_angle(2, KAPPA), "rounds", None),
-        "matching path": (lambda: matching_path(6, KAPPA), "affine", None),
-        "virtual path": (lambda: virtual_path(2, KAPPA), "affine", None),
-        "six block": (lambda: six_block(KAPPA), "affine", None),
+        "communication path": (lambda: instances.communication_path(2, 1.0, KAPPA), "rounds", None),
+        "complete six": (lambda: instances.complete_six(1.0, KAPPA), "rounds", None),
+        "bounded angle": (lambda: instances.bounded_angle(2, KAPPA), "rounds", None),
+        "matching path": (lambda: instances.matching_path(6, KAPPA), "affine", None),
+        "virtual path": (lambda: instances.virtual_path(2, KAPPA), "affine", None),
+        "six block": (lambda: instances.six_block(KAPPA), "affine", None),
     }  # fmt: skip
 
 
@@ -100,27 +91,18 @@ def measure(
 ) -> Efficiency:
     """Run one method to RelErr <= TOL and for :data:`EARLY` iterations."""
     bound = lower_bound(hard, resource, TOL)
-    result = _run(hard, method, TOL, None)
-    early = _run(hard, method, TOL, EARLY)
+    result, early = (
+        solve(hard.problem, hard.network, method, TOL, reference=Solution(hard.x, hard.z),
+              max_iterations=limit)
+        for limit in (None, EARLY)
+    )  # fmt: skip
     spent = result.ledger[resource]
-    held = _frontier_holds(hard, resource, early) if resource == "rounds" else None
+    beyond = early.z[~hard.reachable(resource, early.ledger[resource])]
+    held = not np.any(beyond) if resource == "rounds" else None
     return Efficiency(
         name, method, resource, float(hard.facts["cross_factor"]), KAPPA, result.iterations,
         spent, result.ledger.of("setup")[resource], bound, spent / max(bound, 1), explicit, held,
     )  # fmt: skip
-
-
-def _run(hard: HardInstance, method: str, tol: float, limit: int | None) -> Result:
-    reference = Solution(hard.x, hard.z)
-    return solve(
-        hard.problem, hard.network, method=method, tol=tol, reference=reference,
-        max_iterations=limit,
-    )  # fmt: skip
-
-
-def _frontier_holds(hard: HardInstance, resource: Resource, early: Result) -> bool:
-    allowed = hard.reachable(resource, early.ledger[resource])
-    return not np.any(early.z[~allowed])
 
 
 def report(

@@ -17,6 +17,7 @@ from ccmac.inputs import LARGEST
 from ccmac.texts import nearest, shown
 
 M = TypeVar("M")
+MOST = 1_000_000  # of steps, vectors and degrees: beyond, a typing mistake
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def _check_value(place: str, value: Any, about: Option) -> None:
     kind = about.kind
     if kind is int and (type(value) is not int or value < 1):
         raise InputError(f"{place} = {shown(value)} must be a whole number, at least 1")
+    if kind is int and value > MOST:
+        raise InputError(f"{place} = {shown(value)} is more than {MOST:,}; give fewer")
     if kind is float and not (_is_number(value) and 0 < value < about.below):
         limit = "" if about.below == math.inf else f" below {about.below:g}"
         raise InputError(f"{place} = {shown(value)} must be a positive number{limit}")

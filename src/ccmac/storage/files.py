@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from pathlib import Path
 from ccmac.errors import InputError
 from ccmac.texts import shown
 
-__all__ = ["atomic_directory", "atomic_path", "atomic_write", "flushed_write"]
+__all__ = ["atomic_directory", "atomic_path", "atomic_write", "flushed_write", "locked"]
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bool = False) -> None:
@@ -218,3 +219,23 @@ def _flush_tree(root: Path) -> None:
             if not file.is_symlink():
                 _flush(file)
         flush_directory(Path(folder))
+
+
+@contextmanager
+def locked(path: Path, busy: str | None = None) -> Iterator[None]:
+    """One process at a time holds ``path``; the system releases the lock of a killed one.
+
+    Waits for the others, or raises InputError with the words of ``busy``. Where the system has no
+    such locks, everybody enters.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with path.open("ab") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB))
+        except OSError:
+            raise InputError(busy or f"{path} cannot be locked") from None
+        yield

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ccmac.errors import InputError
-from ccmac.lab.data import download
+from ccmac.lab.data import loading
 from ccmac.lab.data.registry import KnownSet
 
 TEXT = b"".join(b"%d %d:1 %d:1\n" % (1 - 2 * (i % 2), 1 + i % 7, 9 + i % 5) for i in range(20_000))
@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(download, "_PAUSE", 0.0)
+    monkeypatch.setattr(loading, "_PAUSE", 0.0)
     # A proxy of the environment would not reach this machine's loopback interface.
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     served = Site(files={"toy": TEXT, "toy.bz2": bz2.compress(TEXT)})
@@ -93,14 +93,14 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 @pytest.mark.parametrize("record", [PLAIN, PACKED])
 def test_a_file_arrives_whole(site: Site, tmp_path: Path, record: KnownSet) -> None:
-    path = download.fetch(record, tmp_path / "new" / "cache", base_url=site.url)
+    path = loading.fetch(record, tmp_path / "new" / "cache", base_url=site.url)
     assert path.read_bytes() == site.files[record.remote]
     assert not path.with_name(f"{record.remote}.part").exists()
 
 
 def test_a_broken_transfer_is_continued_in_the_same_call(site: Site, tmp_path: Path) -> None:
     site.cuts = [100_000, 50_000]
-    path = download.fetch(PLAIN, tmp_path, base_url=site.url)
+    path = loading.fetch(PLAIN, tmp_path, base_url=site.url)
     assert path.read_bytes() == TEXT
     assert site.asked == [None, "bytes=100000-", "bytes=150000-"]
 
@@ -108,10 +108,10 @@ def test_a_broken_transfer_is_continued_in_the_same_call(site: Site, tmp_path: P
 def test_a_broken_transfer_is_continued_in_the_next_call(site: Site, tmp_path: Path) -> None:
     site.cuts = [70_000, 0, 0, 0]
     with pytest.raises(InputError, match=r"broke off .*run again to continue"):
-        download.fetch(PLAIN, tmp_path, base_url=site.url)
+        loading.fetch(PLAIN, tmp_path, base_url=site.url)
     assert (tmp_path / "toy.part").stat().st_size == 70_000
     assert not (tmp_path / "toy").exists()
-    download.fetch(PLAIN, tmp_path, base_url=site.url)
+    loading.fetch(PLAIN, tmp_path, base_url=site.url)
     assert (tmp_path / "toy").read_bytes() == TEXT
     assert site.asked[-1] == "bytes=70000-"
 
@@ -119,25 +119,25 @@ def test_a_broken_transfer_is_continued_in_the_next_call(site: Site, tmp_path: P
 def test_a_server_without_ranges_sends_all_again(site: Site, tmp_path: Path) -> None:
     site.ranges = False
     site.cuts = [1_000]
-    path = download.fetch(PLAIN, tmp_path, base_url=site.url)
+    path = loading.fetch(PLAIN, tmp_path, base_url=site.url)
     assert path.read_bytes() == TEXT
     assert site.asked == [None, "bytes=1000-"]
 
 
 def test_a_complete_partial_file_is_taken_as_it_is(site: Site, tmp_path: Path) -> None:
     (tmp_path / "toy.part").write_bytes(TEXT)
-    assert download.fetch(PLAIN, tmp_path, base_url=site.url).read_bytes() == TEXT
+    assert loading.fetch(PLAIN, tmp_path, base_url=site.url).read_bytes() == TEXT
 
 
 def test_a_partial_file_longer_than_the_original_is_dropped(site: Site, tmp_path: Path) -> None:
     (tmp_path / "toy.part").write_bytes(TEXT + b"more")
-    assert download.fetch(PLAIN, tmp_path, base_url=site.url).read_bytes() == TEXT
+    assert loading.fetch(PLAIN, tmp_path, base_url=site.url).read_bytes() == TEXT
 
 
 def test_a_wrong_checksum_is_refused_and_nothing_stays(site: Site, tmp_path: Path) -> None:
     site.files["toy"] = TEXT.replace(b"9:1", b"9:2", 1)
     with pytest.raises(InputError, match=r"not the set on record \(sha256 .*deleted"):
-        download.fetch(PLAIN, tmp_path, base_url=site.url)
+        loading.fetch(PLAIN, tmp_path, base_url=site.url)
     assert not (tmp_path / "toy").exists()
     assert not (tmp_path / "toy.part").exists()
 
@@ -145,27 +145,27 @@ def test_a_wrong_checksum_is_refused_and_nothing_stays(site: Site, tmp_path: Pat
 def test_a_stale_partial_file_is_noticed_by_the_checksum(site: Site, tmp_path: Path) -> None:
     (tmp_path / "toy.part").write_bytes(b"?" * 500)
     with pytest.raises(InputError, match="not the set on record"):
-        download.fetch(PLAIN, tmp_path, base_url=site.url)
-    assert download.fetch(PLAIN, tmp_path, base_url=site.url).read_bytes() == TEXT
+        loading.fetch(PLAIN, tmp_path, base_url=site.url)
+    assert loading.fetch(PLAIN, tmp_path, base_url=site.url).read_bytes() == TEXT
 
 
 def test_a_page_in_place_of_an_archive_is_refused(site: Site, tmp_path: Path) -> None:
     site.files["toy.bz2"] = b"<html>maintenance</html>"
     with pytest.raises(InputError, match="does not decompress"):
-        download.fetch(PACKED, tmp_path, base_url=site.url)
+        loading.fetch(PACKED, tmp_path, base_url=site.url)
     assert not (tmp_path / "toy.bz2").exists()
 
 
 def test_a_set_without_a_checksum_is_not_downloaded(site: Site, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no checksum is on record"):
-        download.fetch(replace(PACKED, sha256=None), tmp_path, base_url=site.url)
+        loading.fetch(replace(PACKED, sha256=None), tmp_path, base_url=site.url)
     assert not site.asked
 
 
 @pytest.mark.parametrize("url", ["http://example.org/", "ftp://example.org/", "file:///etc/"])
 def test_only_https_is_asked(tmp_path: Path, url: str) -> None:
     with pytest.raises(InputError, match="is not https"):
-        download.fetch(PLAIN, tmp_path, base_url=url)
+        loading.fetch(PLAIN, tmp_path, base_url=url)
 
 
 @pytest.mark.parametrize(
@@ -174,45 +174,45 @@ def test_only_https_is_asked(tmp_path: Path, url: str) -> None:
 def test_a_redirection_must_stay_secure(site: Site, tmp_path: Path, url: str) -> None:
     site.moved = url
     with pytest.raises(InputError, match=r"cannot download|is not https"):
-        download.fetch(PLAIN, tmp_path, base_url=site.url)
+        loading.fetch(PLAIN, tmp_path, base_url=site.url)
     assert len(site.asked) == 1
     assert not (tmp_path / "toy").exists()
 
 
 def test_https_does_not_become_http() -> None:
     with pytest.raises(InputError, match="is not https"):
-        download._check_secure("https://example.org/toy", "http://127.0.0.1/toy")
-    download._check_secure("https://example.org/toy", "https://mirror.example.org/toy")
+        loading._check_secure("https://example.org/toy", "http://127.0.0.1/toy")
+    loading._check_secure("https://example.org/toy", "https://mirror.example.org/toy")
 
 
 def test_a_download_without_end_is_stopped(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "LIMIT", 1000)
+    monkeypatch.setattr(loading, "LIMIT", 1000)
     with pytest.raises(InputError, match="goes on after 1,000 bytes"):
-        download.fetch(PLAIN, tmp_path, base_url=site.url)
+        loading.fetch(PLAIN, tmp_path, base_url=site.url)
 
 
 def test_a_missing_file_says_what_to_do(site: Site, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"404 .*set CCMAC_DATA .*look-alike"):
-        download.fetch(replace(PLAIN, remote="gone"), tmp_path, base_url=site.url)
+        loading.fetch(replace(PLAIN, remote="gone"), tmp_path, base_url=site.url)
 
 
 def test_an_unreachable_server_says_what_to_do(site: Site, tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as idle:
         port = idle.server_address[1]
     with pytest.raises(InputError, match=r"cannot download .*set CCMAC_DATA"):
-        download.fetch(PLAIN, tmp_path, base_url=f"http://127.0.0.1:{port}/")
+        loading.fetch(PLAIN, tmp_path, base_url=f"http://127.0.0.1:{port}/")
 
 
 def test_a_directory_that_cannot_be_made_is_named(site: Site, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot store toy in"):
-        download.fetch(PLAIN, tmp_path / "file" / "cache", base_url=site.url)
+        loading.fetch(PLAIN, tmp_path / "file" / "cache", base_url=site.url)
 
 
 def test_processes_that_ask_together_download_once(site: Site, tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
-        jobs = [pool.submit(download.fetch, PLAIN, tmp_path, base_url=site.url) for _ in range(3)]
+        jobs = [pool.submit(loading.fetch, PLAIN, tmp_path, base_url=site.url) for _ in range(3)]
         assert {job.result().read_bytes() for job in jobs} == {TEXT}
     assert site.asked == [None]

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from ccmac.lab import data
 from ccmac.lab.data import RECORDS, Dataset
-from ccmac.lab.data.categorical import CENSUS, MUSHROOMS, Table, one_hot
+from ccmac.lab.data.lookalike import CENSUS, MUSHROOMS, Table, one_hot
 
 # Nonzeros of the set whose exact number is not on record: 74 a row.
 RCV1_NNZ = 74 * 20_242

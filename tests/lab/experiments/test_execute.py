@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from ccmac.errors import InputError
-from ccmac.lab.experiments.execute import grouped, run_suite
-from ccmac.lab.experiments.live import Display, clock
+from ccmac.lab.experiments.execute import Display, clock, grouped, run_suite
 from ccmac.lab.experiments.records import (
     pending,
     read_record,

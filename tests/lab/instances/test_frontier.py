@@ -17,7 +17,6 @@ from ccmac.lab.instances import (
     bounded_angle,
     communication_path,
     complete_six,
-    frontier,
     matching_path,
     physical_path,
     radius_explicit_rounds,
@@ -142,7 +141,7 @@ def test_rounds_before_each_place_are_exactly_as_stated(instance):
     assert first == [instance.exposure["rounds"].needed(j) for j in range(1, 8)]
     for count in range(first[-1]):
         reached = sum(when <= count for when in first)
-        assert frontier(instance, "rounds", count) == reached
+        assert instance.frontier("rounds", count) == reached
         assert instance.reachable("rounds", count).sum() == np.sum(instance.coordinate <= reached)
 
 

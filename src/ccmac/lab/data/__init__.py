@@ -9,16 +9,6 @@ from ccmac.lab.data.registry import RECORDS, Dataset, KnownSet, resolve
 from ccmac.lab.data.svmlight import parse_svmlight
 
 __all__ = [
-    "RECORDS",
-    "Dataset",
-    "KnownSet",
-    "Status",
-    "generate",
-    "load",
-    "locate",
-    "parse_svmlight",
-    "read_svmlight",
-    "resolve",
-    "status",
-    "verify",
-]
+    "RECORDS", "Dataset", "KnownSet", "Status", "generate", "load", "locate", "parse_svmlight",
+    "read_svmlight", "resolve", "status", "verify",
+]  # fmt: skip

@@ -30,11 +30,9 @@ class Dataset:
     source: Literal["libsvm", "generated"]
 
     def __repr__(self) -> str:
-        rows, columns = self.X.shape
-        return (
-            f"Dataset({self.name!r}, {rows:,} rows, {columns:,} features, "
-            f"{self.X.nnz:,} nonzeros, {self.source})"
-        )
+        (rows, columns), name = self.X.shape, repr(self.name)
+        size = f"{rows:,} rows, {columns:,} features, {self.X.nnz:,} nonzeros"
+        return f"Dataset({name}, {size}, {self.source})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ccmac.api import solve
 from ccmac.inputs import Array
 from ccmac.lab.complexity import Lift, certified_lift
 from ccmac.lab.data import Dataset, generate
+from ccmac.lab.experiments.task import ridge
 from ccmac.network import Network
 from ccmac.plans import Plan
 from ccmac.results import Result
@@ -69,17 +70,10 @@ def compute() -> Story:
     lift = certified_lift(uneven, found.structural, found.cross_factor)
     assert lift is not None
     return Story(
-        data, uneven, network, found, result.plan, result, balanced, krylov, lift, _ridge(data),
+        data, uneven, network, found, result.plan, result, balanced, krylov, lift,
+        ridge(data.X, data.y, REGULARIZATION),
         time.perf_counter() - begun,
     )  # fmt: skip
-
-
-def _ridge(data: Dataset) -> Array:
-    """The same model fitted in one place: (X'X/N + lambda I) w = X'y/N."""
-    N, d = data.X.shape
-    X = data.X.toarray()
-    gram = X.T @ X / N + REGULARIZATION * np.eye(d)
-    return np.asarray(np.linalg.solve(gram, X.T @ data.y / N))
 
 
 def tell(story: Story) -> list[str]:

@@ -43,14 +43,10 @@ class Fit:
 
 
 def power_law(
-    records: Sequence[Record],
-    count: Callable[[Record], float],
-    factors: Sequence[Callable[[Record], float]],
-    *,
-    least: float = PLATEAU,
-    draws: int = DRAWS,
+    records: Sequence[Record], count: Callable[[Record], float],
+    factors: Sequence[Callable[[Record], float]], *, least: float = PLATEAU, draws: int = DRAWS,
     seed: int = 0,
-) -> Fit | None:
+) -> Fit | None:  # fmt: skip
     """Fit  count ~ prod_k factor_k^exponent_k  on runs that reached their target with chi >= least.
 
     None when fewer than three runs are left, or the factors do not vary.
@@ -116,6 +112,9 @@ def affine_fit(records: Sequence[Record]) -> Fit | None:
 def communication_fit(records: Sequence[Record]) -> Fit | None:
     """N_comm ~ (chi sqrt(kappa_W))^alpha_comm."""
     return power_law(records, lambda r: r.rounds, [lambda r: r.cross_factor * math.sqrt(r.kappa_W)])
+
+
+EXPONENTS = {"alpha_aff": affine_fit, "alpha_comm": communication_fit}
 
 
 def two_factor_fit(records: Sequence[Record]) -> Fit | None:

@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.lab.experiments.analysis import (
-    PLATEAU,
-    accuracy_fit,
-    affine_fit,
-    band,
-    communication_fit,
-    two_factor_fit,
-)
+from ccmac.lab.experiments import analysis
 from ccmac.lab.experiments.records import Record, read_records
 from ccmac.storage.files import atomic_path
 
@@ -45,6 +38,8 @@ def draw(folder: Path, out: Path, formats: Sequence[str] = ("png",)) -> list[Pat
     if any(form not in known for form in formats):
         raise InputError(f"figure format {formats!r} is unknown; take {', '.join(known)}")
     mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
     records = [r for r in read_records(folder) if r.finished]
     written = []
     for name, figure in figures(records).items():
@@ -52,7 +47,7 @@ def draw(folder: Path, out: Path, formats: Sequence[str] = ("png",)) -> list[Pat
             with atomic_path(out / f"{name}.{form}") as place:
                 figure.savefig(place, dpi=160, bbox_inches="tight")
             written.append(out / f"{name}.{form}")
-        _close(figure)
+        plt.close(figure)
     return written
 
 
@@ -61,12 +56,12 @@ def figures(records: Sequence[Record]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     factors = {round(r.cross_factor, 6) for r in records if not math.isnan(r.cross_factor)}
     labels = {r.run.label for r in records}
-    if len(factors) >= 4 and affine_fit(records) is not None:
+    if len(factors) >= 4 and analysis.affine_fit(records) is not None:
         for label in sorted(labels):
             own = [r for r in records if r.run.label == label]
-            if affine_fit(own) is not None:
+            if analysis.affine_fit(own) is not None:
                 out[f"scaling-{label}" if len(labels) > 1 else "scaling"] = scaling_figure(own)
-    if len({r.run.tol for r in records}) >= 3 and accuracy_fit(records) is not None:
+    if len({r.run.tol for r in records}) >= 3 and analysis.accuracy_fit(records) is not None:
         out["accuracy"] = accuracy_figure(records)
     groups: dict[tuple[str, int], list[Record]] = {}
     for record in records:
@@ -125,7 +120,7 @@ def _draw_band(ax: Any, curves: Sequence[tuple[Any, Any]], colour: str, label: s
 ) -> None:  # fmt: skip
     for x, error in curves:
         ax.plot(x, error, color=colour, lw=0.6, alpha=0.45)
-    found = band(curves)
+    found = analysis.band(curves)
     if len(curves) > 1:
         ax.fill_between(found.x, found.low, found.high, color=colour, alpha=0.15, lw=0)
     ax.plot(found.x, found.median, color=colour, lw=2, ls=style, label=label)
@@ -148,10 +143,10 @@ def scaling_figure(records: Sequence[Record]) -> Any:
     sets = list(dict.fromkeys(r.run.data for r in done))
     kind = "modelled neighbor rounds" if any(r.modelled for r in done) else "neighbor rounds"
     panels: tuple[tuple[Any, ...], ...] = (
-        (axes[0], lambda r: r.cross_factor, lambda r: float(r.count("affine")), affine_fit,
+        (axes[0], lambda r: r.cross_factor, lambda r: float(r.count("affine")), analysis.affine_fit,
          r"cross factor $\chi$", "normalized affine calls", r"\alpha_{\rm aff}"),
         (axes[1], lambda r: r.cross_factor * math.sqrt(r.kappa_W), lambda r: float(r.rounds),
-         communication_fit, r"$\chi\sqrt{\kappa_W}$", kind, r"\alpha_{\rm comm}"),
+         analysis.communication_fit, r"$\chi\sqrt{\kappa_W}$", kind, r"\alpha_{\rm comm}"),
     )  # fmt: skip
     for ax, abscissa, count, fit, xlabel, ylabel, symbol in panels:
         for record in done:
@@ -168,7 +163,7 @@ def scaling_figure(records: Sequence[Record]) -> Any:
         _few_ticks(ax)
         ax.grid(alpha=0.25, which="both")
     _scaling_legend(axes[0], sets, done)
-    both = two_factor_fit(done)
+    both = analysis.two_factor_fit(done)
     if both is not None:
         axes[1].text(
             0.03, 0.97, rf"two factors: $\chi$ {both.text(0)}" "\n"
@@ -196,7 +191,7 @@ def accuracy_figure(records: Sequence[Record]) -> Any:
         ax.set(xscale="log", yscale="log", xlabel="1/eps", ylabel=caption)
         _few_ticks(ax)
         ax.grid(alpha=0.25, which="both")
-    found = accuracy_fit(done)
+    found = analysis.accuracy_fit(done)
     if found is not None:
         axes[0].set_title(f"gradients ~ (1/eps)^p, p = {found.text()}", fontsize=11)
     axes[0].legend(frameon=False, fontsize=8)
@@ -214,7 +209,7 @@ def _few_ticks(ax: Any) -> None:
 
 
 def _draw_fit(ax: Any, done: Sequence[Record], abscissa: Any, count: Any, slope: float) -> None:
-    used = [r for r in done if r.cross_factor >= PLATEAU * (1 - 1e-9)]
+    used = [r for r in done if r.cross_factor >= analysis.PLATEAU * (1 - 1e-9)]
     x = np.array([abscissa(r) for r in used])
     y = np.array([count(r) for r in used])
     level = np.exp(np.mean(np.log(y) - slope * np.log(x)))
@@ -233,9 +228,3 @@ def _scaling_legend(ax: Any, sets: Sequence[str], done: Sequence[Record]) -> Non
     ]
     names = [*sets, *(f.replace("_", " ") for f in families)]
     ax.legend(handles, names, frameon=False, fontsize=8)
-
-
-def _close(figure: Any) -> None:
-    import matplotlib.pyplot as plt
-
-    plt.close(figure)

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -20,7 +19,6 @@ from pathlib import Path
 from ccmac.lab.experiments.runs import SuiteRun
 
 Outcome = list[tuple[str, str, float]]
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 TICK = 0.5
 
 
@@ -83,8 +81,7 @@ class Pool:
         process = context.Process(
             target=_work, args=(there, str(self.folder), self.plugins), daemon=True
         )
-        with _one_thread():
-            process.start()
+        process.start()
         there.close()
         return Worker(process, here)
 
@@ -98,21 +95,6 @@ class Pool:
                 worker.process.kill()
             worker.pipe.close()
         self.workers.clear()
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Numerical libraries read these when they are first loaded, so the child must inherit them."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _work(pipe: Connection, folder: str, plugins: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -48,7 +48,8 @@ def page(folder: Path, beside: Path) -> str:
         title=title, css=_part("report.css"), script=_part("report.js"), data=_embedded(content),
         subtitle=html.escape(f"suite {suite.name}, profile {suite.profile}"),
         cards=_cards(suite, records), findings=_findings(folder) + _misses(records),
-        summary=_summary(records), geometry=_geometry(records), advice=_advice(records),
+        summary=_table(HEAD, cells(records), TEXT_COLUMNS), geometry=_geometry(records),
+        advice=_advice(records),
         footer=f"ccmac {html.escape(__version__)} · {_machine(records)}",
     )  # fmt: skip
 
@@ -134,16 +135,13 @@ def _cards(suite: Suite, records: Sequence[Record]) -> str:
             cards.append((comm.text(), "exponent of rounds in χ√κ_W"))
         if both is not None:
             cards.append((both.text(1), "exponent of rounds in √κ_W, two factors"))
-    return "".join(_card(value, what) for value, what in cards)
-
-
-def _card(value: str, what: str) -> str:
-    number, _, interval = value.partition(" [")
-    small = f"<small> [{html.escape(interval)}</small>" if interval else ""
-    return (
-        f'<div class="card"><b>{html.escape(number)}{small}</b>'
-        f"<span>{html.escape(what)}</span></div>"
-    )
+    page = ""
+    for value, what in cards:
+        number, _, interval = map(html.escape, value.partition(" ["))
+        small = f"<small> [{interval}</small>" if interval else ""
+        words = f"<span>{html.escape(what)}</span>"
+        page += f'<div class="card"><b>{number}{small}</b>{words}</div>'
+    return page
 
 
 def _findings(folder: Path) -> str:
@@ -158,13 +156,13 @@ def _misses(records: Sequence[Record]) -> str:
     missed = [r for r in records if not r.reached]
     if not missed:
         return ""
-    items = "".join(
-        f"<li>{html.escape(r.run.id)}: {html.escape(r.status)}: "
-        f"{html.escape(str(r.summary.get('message', '')))}</li>"
-        for r in missed
-    )
+    items = _items(f"{r.run.id}: {r.status}: {r.summary.get('message', '')}" for r in missed)
     head = f"<summary>{len(missed)} runs missed the target</summary>"
     return f"<details>{head}<ul>{items}</ul></details>"
+
+
+def _items(lines: Iterable[str]) -> str:
+    return "".join(f"<li>{html.escape(line)}</li>" for line in lines)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[str]) -> str:
@@ -178,10 +176,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[s
 
     body = "".join(line("td", row) for row in rows)
     return f"<table><thead>{line('th', head)}</thead><tbody>{body}</tbody></table>"
-
-
-def _summary(records: Sequence[Record]) -> str:
-    return _table(HEAD, cells(records), TEXT_COLUMNS)
 
 
 def _geometry(records: Sequence[Record]) -> str:
@@ -218,14 +212,14 @@ def _advice(records: Sequence[Record]) -> str:
         return ""
     worst = max(known, key=lambda r: r.cross_factor)
     lines = worst.summary["geometry"].get("advice") or []
-    items = "".join(f"<li>{html.escape(str(line))}</li>" for line in lines)
+    items = _items(map(str, lines))
     where = html.escape(f"{_group(worst)}, alpha {alpha_name(worst.run.alpha)}")
     return f'<p class="muted">Largest cross factor ({where}):</p><ul>{items}</ul>' if items else ""
 
 
 def _machine(records: Sequence[Record]) -> str:
-    for record in records:
-        facts = record.summary.get("provenance") or {}
-        names = ("ccmac", "python", "numpy", "scipy", "system", "machine", "cores")
-        return html.escape(", ".join(f"{n} {facts[n]}" for n in names if n in facts))
-    return "no records"
+    if not records:
+        return "no records"
+    facts = records[0].summary.get("provenance") or {}
+    names = ("ccmac", "python", "numpy", "scipy", "system", "machine", "cores")
+    return html.escape(", ".join(f"{n} {facts[n]}" for n in names if n in facts))

@@ -35,7 +35,10 @@ KEYS = (
     "partition_seeds", "alpha", "networks", "problem", "methods", "expect",
 )  # fmt: skip
 PROBLEM = ("loss", "regularization", "label_owner", "shared_regularization", "l1", "delta")
-LIMITS = ("max_iterations", "max_seconds")  # of a run; all other options are the method's own
+LIMITS: Mapping[str, Callable[[Located], Any]] = {
+    "max_iterations": lambda v: v.whole(1), "max_seconds": lambda v: v.number(0.0),
+}  # fmt: skip
+"""Options of a run; all others are the method's own."""
 EXPECT = ("reached", "alpha_aff", "alpha_comm")
 FILES = (".svm", ".txt", ".bz2", ".xz", ".libsvm", ".svmlight")
 
@@ -205,16 +208,12 @@ _EXAMPLE = {
 
 
 def _problem(entry: Located) -> dict[str, Any]:
-    fields = entry.mapping(PROBLEM)
-    out: dict[str, Any] = {}
-    for key, value in fields.items():
+    def read(key: str, value: Located) -> Any:
         if key == "loss":
-            out[key] = value.text(LOSSES)
-        elif key == "label_owner":
-            out[key] = value.whole(0)
-        else:
-            out[key] = value.number(0.0)
-    return out
+            return value.text(LOSSES)
+        return value.whole(0) if key == "label_owner" else value.number(0.0)
+
+    return {key: read(key, value) for key, value in entry.mapping(PROBLEM).items()}
 
 
 def _method(entry: Located, profile: str) -> tuple[str, str, dict[str, Any]] | None:
@@ -230,20 +229,14 @@ def _method(entry: Located, profile: str) -> tuple[str, str, dict[str, Any]] | N
     options: dict[str, Any] = {}
     for key in ("options", profile):
         if key in fields:
-            options |= {k: _option(k, v) for k, v in fields[key].mapping().items()}
+            options |= {
+                k: LIMITS.get(k, Located.plain)(v) for k, v in fields[key].mapping().items()
+            }
     try:
         parse_method(name, {k: v for k, v in options.items() if k not in LIMITS})
     except InputError as error:
         fields.get("options", fields.get(profile, entry)).fail(str(error))
     return name, fields["label"].text() if "label" in fields else name, options
-
-
-def _option(key: str, value: Located) -> Any:
-    if key == "max_iterations":
-        return value.whole(1)
-    if key == "max_seconds":
-        return value.number(0.0)
-    return value.plain()
 
 
 def _known(entry: Located) -> str:

@@ -33,11 +33,7 @@ def render(records: Sequence[Record], form: str = "markdown") -> str:
     found = rows(records)
     if form == "json":
         return dumps([asdict(row) for row in found], 1)
-    if form == "csv":
-        return _csv(found)
-    if form == "latex":
-        return _latex(found)
-    return _markdown(found)
+    return {"csv": _csv, "latex": _latex, "markdown": _markdown}[form](found)
 
 
 def _cells(row: TableRow, quartiles: Callable[[Quartiles], str], error: Callable[[float], str],
@@ -62,9 +58,8 @@ def _number(value: float) -> str:
 
 def _plain_quartiles(q: Quartiles) -> str:
     middle = _number(q.median)
-    return middle if q.low == q.high or math.isnan(q.median) else (
-        f"{middle} [{_number(q.low)}, {_number(q.high)}]"
-    )  # fmt: skip
+    spread = "" if q.low == q.high else f" [{_number(q.low)}, {_number(q.high)}]"
+    return middle if math.isnan(q.median) else middle + spread
 
 
 def _plain_error(value: float) -> str:

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ccmac.lab.experiments.analysis import (
-    Fit,
-    accuracy_fit,
-    affine_fit,
-    communication_fit,
-    two_factor_fit,
-)
+from ccmac.lab.experiments import analysis
 from ccmac.lab.experiments.records import Record, read_records, read_suite
 
 TRUE_ERROR_SLACK = 1 + 1e-12
@@ -45,7 +39,7 @@ def findings(folder: Path) -> list[Finding]:
         need = len(suite.runs) if wanted == "all" else int(wanted)
         out.append(Finding(f"{reached} runs reached the target, {need} expected", reached >= need))
     out += _slopes(records, suite.expect)
-    sweep = accuracy_fit(records)
+    sweep = analysis.accuracy_fit(records)
     if sweep is not None:
         out.append(Finding(f"gradients grow as (1/eps)^p, p = {_told(sweep)}", True))
     return out
@@ -71,7 +65,7 @@ def _targets(records: list[Record]) -> Finding:
     return Finding(f"{text}: not in {wrong[0]}" if wrong else text, not wrong)
 
 
-def _told(fit: Fit) -> str:
+def _told(fit: analysis.Fit) -> str:
     low, high = fit.residual[0]
     return (
         f"{fit.text()} over {fit.graphs} graphs as blocks "
@@ -81,15 +75,15 @@ def _told(fit: Fit) -> str:
 
 def _slopes(records: list[Record], expect: Mapping[str, Any]) -> list[Finding]:
     out = []
-    for key, fit in (("alpha_aff", affine_fit), ("alpha_comm", communication_fit)):
+    for key, fit in analysis.EXPONENTS.items():
         if key not in expect:
             continue
-        found: Fit | None = fit(records)
+        found = fit(records)
         low, high = expect[key]
         text = "cannot be fitted" if found is None else _told(found)
         holds = found is not None and low <= found.exponents[0] <= high
         out.append(Finding(f"{key} = {text}, expected in [{low:g}, {high:g}]", holds))
-    both = two_factor_fit(records) if out else None
+    both = analysis.two_factor_fit(records) if out else None
     if both is not None:
         out.append(Finding(f"two factors: chi {both.text(0)}, sqrt(kappa_W) {both.text(1)}", True))
     return out

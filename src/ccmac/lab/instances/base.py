@@ -109,11 +109,6 @@ class HardInstance(Instance):
         return self.exposure[resource]
 
 
-def frontier(instance: HardInstance, resource: Resource, count: int) -> int:
-    """The support bound of ``instance`` after ``count`` uses of ``resource``."""
-    return instance.frontier(resource, count)
-
-
 def gradient_scale(problem: Problem, x: list[Array], z: Array, L: float, radius: float) -> float:
     """||grad F(w*)|| / (L R) over the copies.
 

@@ -1,20 +1,25 @@
-"""The two one-dimensional chains behind the hard families, and the matchings that split them.
+"""The two one-dimensional chains behind the hard families, and how problems are laid out on them.
 
 With edge matchings R_1, R_2 (orthonormal rows) and P_j = R_j'R_j, P_1 + P_2 is tridiagonal: P_1
 alone or P_2 alone extends a support {1..s} by one coordinate at most, and never twice in a row.
+Groups of agents on a graph, or blocks on a virtual path, hold the two parts apart.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
+from ccmac.angles.principal import cross_factor
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.objectives import Objective, Quadratic
+from ccmac.problem import Agent, Problem
 
 
 def matchings(length: int, grounded: bool) -> tuple[sp.csr_array, sp.csr_array]:
@@ -160,3 +165,65 @@ def sufficient_length(delta: float, eps: float, margin: float = 1e3, limit: int 
             "ask for a larger eps, a smaller kappa_f or a smaller t, or give the length"
         )
     return length
+
+
+def group_of(n: int, size: int) -> list[int]:
+    """1 for the first ``size`` agents, 3 for the last ``size``, 2 between them."""
+    return [1 if i < size else 3 if i >= n - size else 2 for i in range(n)]
+
+
+def unit(length: int, value: float = 1.0) -> Array:
+    """value * e_1."""
+    e = np.zeros(length)
+    e[0] = value
+    return e
+
+
+def chain_facts(
+    chain: ReflectedChain | GroundedChain, kappa_f: float, kappa_W: float, radius: float,
+    cosine: float,
+) -> dict[str, float]:  # fmt: skip
+    """What all families say of their chain, and the cross factor that follows from the angle."""
+    return {
+        "kappa_f": kappa_f, "kappa_W": kappa_W, "radius": radius, "alpha": chain.alpha,
+        "rate": chain.r, "energy": chain.energy, "friedrichs_cosine": cosine,
+        "cross_factor": cross_factor(cosine),
+    }  # fmt: skip
+
+
+def linked_problem(
+    groups: Sequence[int], R: dict[int, sp.csr_array], t: float, objectives: Sequence[Objective],
+    q: int,
+) -> Problem:  # fmt: skip
+    """x_i = t R_g(i) u for the outer groups, as one coupled equation with A_i = J_i (eq. hard-A-B).
+
+    J_i puts agent i's rows into their own slot of R^m, so the sum over agents is a list of local
+    links. u is the leading part of z; agents of group 2 own no x.
+    """
+    rows = [R[g].shape[0] if g in R else 0 for g in groups]
+    starts = np.concatenate([[0], np.cumsum(rows)])
+    m = int(starts[-1])
+    agents = []
+    for i, g in enumerate(groups):
+        if g not in R:
+            agents.append(Agent(objectives[i]))
+            continue
+        at = np.arange(rows[i])
+        J = sp.csr_array((np.ones(rows[i]), (starts[i] + at, at)), shape=(m, rows[i]))
+        link = sp.hstack([R[g], sp.csr_array((rows[i], q - R[g].shape[1]))])
+        agents.append(Agent(objectives[i], A=J, B=sp.csr_array(-t * (J @ link)), b=np.zeros(m)))
+    return Problem(agents, q=q, m=m)
+
+
+def consensus_objectives(
+    groups: Sequence[int], chain: ReflectedChain, mu: float
+) -> list[Quadratic]:
+    """(mu/2)||u||^2 + ((1 - mu)/2) <u, P_g u>, minus (1 - mu) seed u_1 in group 1.
+
+    P_g is P_1 = R_1'R_1 in group 1, P_2 = R_2'R_2 in group 3, and 0 in group 2.
+    """
+    R1, R2 = matchings(chain.length, grounded=False)
+    flat = sp.csr_array(sp.diags_array(np.full(chain.length, mu)))
+    curved = {g: sp.csr_array(flat + (1.0 - mu) * (R.T @ R)) for g, R in ((1, R1), (3, R2))}
+    beta = {1: (1.0 - mu) * chain.seed}
+    return [Quadratic(curved.get(g, flat), unit(chain.length, beta.get(g, 0.0))) for g in groups]

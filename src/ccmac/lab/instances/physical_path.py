@@ -9,35 +9,17 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.lab.instances import chain as chains
 from ccmac.lab.instances.base import Exposure, HardInstance, gradient_scale
-from ccmac.lab.instances.chain import (
-    GroundedChain,
-    ReflectedChain,
-    matchings,
-    sufficient_length,
-)
-from ccmac.lab.instances.layout import (
-    angle_facts,
-    chain_facts,
-    consensus_objectives,
-    group_of,
-    linked_problem,
-    projectors,
-    unit,
-)  # fmt: skip
+from ccmac.lab.instances.chain import GroundedChain, ReflectedChain
 from ccmac.network import Network
 from ccmac.objectives import Objective, Quadratic, Separable, SquaredDistance
 
 
 def physical_path(
-    m_grp: int,
-    t: float,
-    kappa_f: float,
-    dimension: int | None = None,
-    *,
-    eps: float = 1e-6,
+    m_grp: int, t: float, kappa_f: float, dimension: int | None = None, *, eps: float = 1e-6,
     consensus_block: bool | None = None,
-) -> HardInstance:
+) -> HardInstance:  # fmt: skip
     """3 m_grp agents on a path, x_i = t R_1 u (first group) or t R_2 u (last) (thm:comm-lower).
 
     Objectives: (L/2)||x_i - xi e_1||^2 in the first group, (L/2)||x_i||^2 in the last, and
@@ -62,25 +44,27 @@ def physical_path(
     _check(m_grp, t, kappa_f)
     L, mu, n = 1.0, 1.0 / kappa_f, 3 * m_grp
     delta = 3.0 / (kappa_f * t * t)
-    chain = GroundedChain(delta, sufficient_length(delta, eps) if dimension is None else dimension)
-    R1, R2 = matchings(chain.length, grounded=True)
-    groups = group_of(n, m_grp)
+    chain = GroundedChain(
+        delta, chains.sufficient_length(delta, eps) if dimension is None else dimension
+    )
+    R1, R2 = chains.matchings(chain.length, grounded=True)
+    groups = chains.group_of(n, m_grp)
     xi = t * chain.seed
     blocks = [chain.solution]
     z_parts: list[Quadratic] | list[SquaredDistance] = [SquaredDistance(mu)] * n
     if consensus_block if consensus_block is not None else t < 1:
         flat_delta = 3.0 / (kappa_f - 1.0)
-        second = ReflectedChain(flat_delta, sufficient_length(flat_delta, eps))
-        z_parts = _with_block(groups, chain.length, second, L, mu)
+        second = ReflectedChain(flat_delta, chains.sufficient_length(flat_delta, eps))
+        z_parts = _with_block(groups, chain.length, second, mu)
         blocks.append(second.solution)
-    centre = unit(R1.shape[0], xi)
+    centre = chains.unit(R1.shape[0], xi)
     x_parts = {1: SquaredDistance(L, centre), 2: None, 3: SquaredDistance(L)}
     objectives: list[Objective] = [
         Separable(x=x_parts[g], z=z_part) for g, z_part in zip(groups, z_parts, strict=True)
     ]
     R = {1: R1, 3: R2}
     z = np.concatenate(blocks)
-    problem = linked_problem(groups, R, t, objectives, len(z))
+    problem = chains.linked_problem(groups, R, t, objectives, len(z))
     x = [t * (R[g] @ chain.solution) if g in R else np.zeros(0) for g in groups]
     facts = _facts(chain, m_grp, t, kappa_f, z) | {"xi": xi}
     facts["multiplier_bound"] = gradient_scale(problem, x, z, L, facts["radius"])
@@ -99,7 +83,7 @@ def _facts(
     if m_grp == 1:
         cosine *= math.sqrt(1.0 - (1.0 - math.cos(math.pi / (2 * chain.length))) / 3.0)
     kappa_W = 1.0 / math.tan(math.pi / (6 * m_grp)) ** 2
-    facts = angle_facts(cosine) | chain_facts(chain, kappa_f, kappa_W, radius)
+    facts = chains.chain_facts(chain, kappa_f, kappa_W, radius, cosine)
     return facts | {"truncation_error": chain.truncation_error}
 
 
@@ -117,16 +101,15 @@ def radius_explicit_rounds(m_grp: int, t: float, kappa_f: float, eps: float) -> 
 
 
 def _with_block(
-    groups: list[int], length: int, chain: ReflectedChain, L: float, mu: float
+    groups: list[int], length: int, chain: ReflectedChain, mu: float
 ) -> list[Quadratic]:
     """(mu/2)||u||^2 on the first chain plus the consensus chain's objective on the second."""
-    P = projectors(chain.length)
     head = mu * sp.eye_array(length)
     return [
         Quadratic(
             sp.csr_array(sp.block_diag([head, part.H])), np.concatenate([np.zeros(length), part.g])
         )
-        for part in consensus_objectives(groups, P, L, mu, (L - mu) * chain.seed)
+        for part in chains.consensus_objectives(groups, chain, mu)
     ]
 
 

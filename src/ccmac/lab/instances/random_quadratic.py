@@ -1,16 +1,19 @@
-"""Random quadratic problems, feasible by construction, with every structural corner on a switch."""
+"""Random quadratic problems with every structural corner on a switch: feasible by construction, or
+without a solution, one kind for each place where the contradiction can hide.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.lab.instances.reference import dense
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
 from ccmac.texts import nearest, shown
@@ -19,20 +22,10 @@ COUPLINGS = ("generic", "zero", "overlap")
 
 
 def random_quadratic(
-    seed: int,
-    n: int = 4,
-    *,
-    d: int | tuple[int, int] = (3, 5),
-    q: int = 4,
-    m: int = 3,
-    p: int = 1,
-    r: int = 1,
-    kappa_f: float = 10.0,
-    rank_deficient: bool = False,
-    absent: Collection[str] | float = (),
-    B: str = "generic",
-    sparse: bool = False,
-) -> Problem:
+    seed: int, n: int = 4, *, d: int | tuple[int, int] = (3, 5), q: int = 4, m: int = 3, p: int = 1,
+    r: int = 1, kappa_f: float = 10.0, rank_deficient: bool = False,
+    absent: Collection[str] | float = (), B: str = "generic", sparse: bool = False,
+) -> Problem:  # fmt: skip
     """f_i(u) = u'H_i u/2 - g_i'u with spectrum [1, kappa_f]; b, c, e are read off a random point.
 
     d               size of x_i, or the inclusive range it is drawn from
@@ -48,18 +41,23 @@ def random_quadratic(
     random = np.random.default_rng(seed)
     low, high = (d, d) if isinstance(d, int) else d
     sizes = random.integers(low, high + 1, size=n)
-    draw = _Drawer(random, sparse)
+
+    def drawn(rows: int, columns: int) -> Array:
+        full = random.standard_normal((rows, columns)) / np.sqrt(max(columns, 1))
+        kept = random.random(full.shape) < 0.5
+        return np.where(kept, full, 0.0) if sparse else full
+
     coupled_mixing = _dependent(random, m) if rank_deficient else np.eye(m)
-    shared_rows = draw.matrix(max(1, q // 2), q)
+    shared_rows = drawn(max(1, q // 2), q)
     z = random.standard_normal(q)
     agents = []
     for i in range(n):
         d_i = int(sizes[i])
         x = random.standard_normal(d_i)
         rows = min(p, max(d_i - 1, 0))
-        A = coupled_mixing @ draw.matrix(m, d_i)
-        B_i = coupled_mixing @ draw.matrix(m, q) * (B != "zero")
-        C = (_dependent(random, rows) if rank_deficient else np.eye(rows)) @ draw.matrix(rows, d_i)
+        A = coupled_mixing @ drawn(m, d_i)
+        B_i = coupled_mixing @ drawn(m, q) * (B != "zero")
+        C = (_dependent(random, rows) if rank_deficient else np.eye(rows)) @ drawn(rows, d_i)
         D = random.standard_normal((r, len(shared_rows))) @ shared_rows
         if rank_deficient:
             D = _dependent(random, r) @ D
@@ -93,19 +91,6 @@ def _drifting(random: np.random.Generator, agents: list[Agent], m: int) -> dict[
     return {i: replace(agent, b=agent.b + drift[i]) for i, agent in enumerate(agents)}
 
 
-class _Drawer:
-    """Gaussian blocks; with ``sparse`` about half of the entries are zero."""
-
-    def __init__(self, random: np.random.Generator, sparse: bool) -> None:
-        self.random = random
-        self.sparse = sparse
-
-    def matrix(self, rows: int, columns: int) -> Array:
-        full = self.random.standard_normal((rows, columns)) / np.sqrt(max(columns, 1))
-        kept = self.random.random(full.shape) < 0.5
-        return np.where(kept, full, 0.0) if self.sparse else full
-
-
 def _objective(random: np.random.Generator, size: int, kappa_f: float) -> Quadratic:
     """Spectrum geometrically spaced in [1, kappa_f], random eigenvectors."""
     basis, _ = np.linalg.qr(random.standard_normal((size, size)))
@@ -132,3 +117,48 @@ def _check(n: int, q: int, m: int, kappa_f: float, B: str) -> None:
         raise InputError(f"random_quadratic: kappa_f = {kappa_f}; a condition number is >= 1")
     if B not in COUPLINGS:
         raise InputError(f"random_quadratic: B = {shown(B)} is unknown; {nearest(B, COUPLINGS)}")
+
+
+Conflict = Literal["coupled", "local", "shared", "cross"]
+
+
+def infeasible(seed: int, conflict: Conflict, n: int = 4, gap: float = 1.0) -> Problem:
+    """A feasible random quadratic plus one equation that contradicts the others by ``gap``.
+
+    coupled  a second coupled row with the left side of the first and another sum of b_i
+    local    agent 0 repeats a row of C_0 with another value
+    shared   the last agent repeats a row of D_0 with another value (with n = 1, agent 0 does)
+    cross    a coupled row in z alone that contradicts D_0; each channel by itself is consistent
+    """
+    if conflict not in get_args(Conflict):
+        known = ", ".join(get_args(Conflict))
+        raise InputError(f"infeasible: unknown conflict {conflict!r}; take one of {known}")
+    base = random_quadratic(seed, n)
+    agents = dict(base.agents)
+    first, last = agents[0], agents[n - 1]
+    if conflict == "coupled":
+        agents = {i: _repeat_coupled(a, gap if i == 0 else 0.0) for i, a in agents.items()}
+    elif conflict == "local":
+        agents[0] = replace(
+            first, C=np.vstack([first.C, first.C[:1]]), c=np.append(first.c, first.c[0] + gap)
+        )
+    elif conflict == "shared":
+        agents[n - 1] = replace(
+            last, D=np.vstack([last.D, first.D[:1]]), e=np.append(last.e, first.e[0] + gap)
+        )
+    else:
+        weights = 1.0 + np.arange(n)
+        row, value = first.D[0], float(first.e[0])
+        for i, agent in base.agents.items():
+            A = np.vstack([dense(agent.A, (base.m, base.d[i])), np.zeros(base.d[i])])
+            B = np.vstack([dense(agent.B, (base.m, base.q)), weights[i] * row])
+            shift = weights[i] * value + (gap if i == 0 else 0.0)
+            agents[i] = replace(agent, A=A, B=B, b=np.append(agent.b, shift))
+    return Problem(agents, n=n)
+
+
+def _repeat_coupled(agent: Agent, gap: float) -> Agent:
+    return replace(
+        agent, A=np.vstack([agent.A, agent.A[:1]]), B=np.vstack([agent.B, agent.B[:1]]),
+        b=np.append(agent.b, agent.b[0] + gap),
+    )  # fmt: skip

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg as la
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.linalg import blocks
 from ccmac.problem import Problem
 
 CONSISTENT = 1e-9
@@ -46,44 +48,26 @@ class KKTSolution:
 
 
 def dense(block: Any, shape: tuple[int, int]) -> Array:
-    """A block as an array: zeros if absent, columns of the identity pushed through an operator."""
-    if block is None:
-        return np.zeros(shape)
-    if isinstance(block, np.ndarray):
-        return np.asarray(block, dtype=np.float64)
-    if hasattr(block, "toarray"):
-        return np.asarray(block.toarray(), dtype=np.float64)
-    if not shape[1]:
-        return np.zeros(shape)
-    return np.column_stack([np.asarray(block.matvec(e)).ravel() for e in np.eye(shape[1])])
+    """A block as an array; zeros if absent."""
+    return np.zeros(shape) if block is None else blocks.dense(block)
 
 
 def constraints(problem: Problem) -> tuple[Array, Array]:
     """(G, h) of all constraints on (x_1, ..., x_n, z)."""
     _needs_all(problem)
-    q, m, total = problem.q, problem.m, sum(problem.d.values())
-    coupled = np.zeros((m, total + q))
-    right = np.zeros(m)
-    local: list[Array] = []
-    shared: list[Array] = []
-    sides: list[Array] = []
-    side_shared: list[Array] = []
-    start = 0
-    for i, agent in problem.agents.items():
-        d, p, r = problem.d[i], problem.p[i], problem.r[i]
-        coupled[:, start : start + d] = dense(agent.A, (m, d))
-        coupled[:, total:] += dense(agent.B, (m, q))
-        right += 0.0 if agent.b is None else agent.b
-        row = np.zeros((p, total + q))
-        row[:, start : start + d] = dense(agent.C, (p, d))
-        local.append(row)
-        sides.append(np.zeros(p) if agent.c is None else agent.c)
-        row = np.zeros((r, total + q))
-        row[:, total:] = dense(agent.D, (r, q))
-        shared.append(row)
-        side_shared.append(np.zeros(r) if agent.e is None else agent.e)
-        start += d
-    return (np.vstack([coupled, *local, *shared]), np.concatenate([right, *sides, *side_shared]))
+    agents, d, q, m = problem.agents, problem.d, problem.q, problem.m
+    C = la.block_diag(*(dense(a.C, (problem.p[i], d[i])) for i, a in agents.items()))
+    D = np.vstack([dense(a.D, (problem.r[i], q)) for i, a in agents.items()])
+    B = np.sum([dense(a.B, (m, q)) for a in agents.values()], axis=0)
+    G = np.vstack([
+        np.hstack([*(dense(a.A, (m, d[i])) for i, a in agents.items()), B]),
+        np.hstack([C, np.zeros((len(C), q))]), np.hstack([np.zeros((len(D), C.shape[1])), D]),
+    ])  # fmt: skip
+    h = [np.sum([np.zeros(m) if a.b is None else a.b for a in agents.values()], axis=0)]
+    for name, sizes in (("c", problem.p), ("e", problem.r)):
+        given = ((getattr(a, name), sizes[i]) for i, a in agents.items())
+        h += [np.zeros(size) if v is None else v for v, size in given]
+    return G, np.concatenate(h)
 
 
 def infeasibility(problem: Problem) -> float:
@@ -165,16 +149,7 @@ def _norm(vector: Array) -> float:
 def _split(
     problem: Problem, u: Array, multipliers: Array, value: float, unique: bool
 ) -> KKTSolution:
-    x_ends = np.cumsum(list(problem.d.values()))
-    x_parts = np.split(u, x_ends)
+    *x, z = np.split(u, np.cumsum(list(problem.d.values())))
     counts = [problem.m, *problem.p.values(), *problem.r.values()]
-    parts = np.split(multipliers, np.cumsum(counts)[:-1])
-    return KKTSolution(
-        x=x_parts[:-1],
-        z=x_parts[-1],
-        coupled=parts[0],
-        local=parts[1 : 1 + problem.n],
-        shared=parts[1 + problem.n :],
-        objective=value,
-        unique=unique,
-    )
+    coupled, *own = np.split(multipliers, np.cumsum(counts)[:-1])
+    return KKTSolution(x, z, coupled, own[: problem.n], own[problem.n :], value, unique)
