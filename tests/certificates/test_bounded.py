@@ -171,5 +171,6 @@ def test_sides_that_are_not_given_are_zero(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.b.tolist(), found.c.tolist()) == ([0.0], [0.0])
     assert hasattr(found.A, "toarray")
     assert found.H.dtype == np.longdouble
+    assert found._back(np.ones(1), np.ones(1))[0].dtype == np.longdouble
     assert not hasattr(found.B, "toarray")
     assert found._violation(np.array([-10.0])) == pytest.approx(2.0)

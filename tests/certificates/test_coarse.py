@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.certificates import conflicts, dual_bound, explicit, inside, proof, share
+from ccmac.certificates import dual_bound, explicit, inside, own_rows, proof, share
 from ccmac.certificates.dual_bound import DualBound
 from ccmac.certificates.explicit import ExplicitProof
 from ccmac.certificates.proof import Proof
@@ -147,20 +147,20 @@ def test_what_rounding_takes_from_point_and_price_is_added(monkeypatch: pytest.M
 def test_values_and_defects_of_a_multiplier_count_their_rounding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conflicts, "EPS_LONG", COARSE)
+    monkeypatch.setattr(own_rows, "EPS_LONG", COARSE)
     M, right, price = (
         np.array([[3.0, 1.0], [1.0, 2.0]]),
         np.array([5.0, -2.0]),
         np.array([1.0, -2.0]),
     )
-    found = conflicts._weighed(M, right, price)
+    found = own_rows._weighed(M, right, price)
     assert found.value == pytest.approx(9.0)
     assert found.sure == pytest.approx(9.0 - 4 * COARSE * 9.0)
     defect = math.hypot(1.0, 3.0) + 4 * COARSE * math.hypot(5.0, 5.0)
     assert found.defect == pytest.approx(defect)
     # Two blocks that cancel exactly, and two that do not.
-    assert conflicts._defect([(M, price), (M, -price)]) == 0.0
-    both = conflicts._defect([(M, price), (M[:1], np.array([1.0]))])
+    assert own_rows.defect_of([(M, price), (M, -price)]) == 0.0
+    both = own_rows.defect_of([(M, price), (M[:1], np.array([1.0]))])
     expected = math.hypot(4.0, 2.0) + 5 * COARSE * (math.hypot(5.0, 5.0) + math.hypot(3.0, 1.0))
     assert both == pytest.approx(expected)
 
@@ -248,6 +248,13 @@ def test_the_best_curvature_in_its_corners(monkeypatch: pytest.MonkeyPatch) -> N
     # Nothing in common: that of the agents; nothing at all: anything.
     assert inside._best((none, none, none), (5.0, 0.0), (0.5, 0.0, 0.0)) == pytest.approx(4.5)
     assert inside._best((none, none, none), (INF, 0.0), (0.0, 0.0, 0.0)) == 1.0
+    # As much as W may be off by is enough for eps, and no less.
+    one, S_1 = np.ones((1, 1)), np.array([[1e3]])
+    for off_W, there in ((1e-2, True), (1.001e-2, False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(inside, "EPS", 0.0)
+            found = inside._best((S_1, one, one), (5.0, 0.0), (0.0, off_W, 0.0))
+            assert (found > 0) == there
     # No rows: S alone.
     sigma = math.sqrt(2.0) * (1 - 8 * COARSE * 1 * (1 + math.sqrt(0.5)))
     mu = 1 / ((5.0**-0.5 + 0.5 / sigma) ** 2 + sigma**-2)
@@ -293,6 +300,8 @@ def test_the_curvature_of_all_counts_what_everybody_lost(monkeypatch: pytest.Mon
     reduced.rank = 0
     assert inside.inside(K, 1, facts, reduced, 8.0).mu == 10.0
     assert seen[-1][2][2] == pytest.approx(0.4 + 8 * count * 3.0)
+    facts[0, 0] = 0.5
+    assert inside.inside(K, 1, facts, reduced, 8.0).mu == 10.0
     facts[0, 0] = 0.0
     assert inside.inside(K, 1, facts, reduced, 8.0).mu == 0.0
 

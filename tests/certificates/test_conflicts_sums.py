@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ccmac import Agent, Network, Problem
-from ccmac.certificates import conflicts
+from ccmac.certificates import closest, conflicts, own_rows
+from ccmac.certificates.closest import ClosestPoint
 from ccmac.certificates.conflicts import Conflicts
 from ccmac.certificates.infeasibility import VISIBLE, described
 from ccmac.certificates.prices import Recovery
@@ -36,8 +37,10 @@ class Claims:
             self.numbers.append(numbers)
             return claimed
 
-        monkeypatch.setattr(conflicts, "claimed", claim)
-        monkeypatch.setattr(conflicts, "doubted", lambda *numbers: doubted)
+        for module in (conflicts, own_rows, closest):
+            monkeypatch.setattr(module, "claimed", claim)
+        for module in (conflicts, own_rows):
+            monkeypatch.setattr(module, "doubted", lambda *numbers: doubted)
 
 
 # -- among equations that all know -----------------------------------------------------------------
@@ -49,6 +52,7 @@ def along(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Conflicts, Any, A
     random = np.random.default_rng(seed).standard_normal
     monkeypatch.setattr(conflicts, "EPS", COARSE)
     monkeypatch.setattr(conflicts, "EPS_LONG", LONG)
+    monkeypatch.setattr(own_rows, "EPS_LONG", LONG)
     kernels = [
         Fake(space=Fake(basis=np.eye(D_X, k), multipliers=lambda v: 2 * v)) for k in P
     ]  # the first entries, doubled
@@ -58,8 +62,10 @@ def along(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Conflicts, Any, A
         A=list(random((3, M, D_X))), kernels=kernels, unit=unit, unit_D=unit_D, e=random(3),
         Bbar=random((M, 2)), D=random((3, 2)), size_B=3 + random((M, 2)), U=U[:, :4],
         U_null=U[:, 4:], sigma=np.array([2.0, 1.0, 0.5, 0.25]), solvable=False, beta=random(M),
-        prices=lambda rows: (unit * rows[:M], rows[M:]), right=random(5), angle=0.0, shared=None,
+        prices=lambda rows: (unit * rows[:M], rows[M:]), right=random(5), angle=0.0,
+        shared=None, agree=None, doubt=Doubt.NONE, C=[np.zeros((k, D_X)) for k in P],
     )  # fmt: skip
+    reduced.by_agent = lambda v: np.split(reduced.unit_D * v, [2, 2])
     found: Any = object.__new__(Conflicts)
     agents = {i: Fake(b=random(M), c=random(k)) for i, k in enumerate(P)}
     found.problem, found.runtime = Fake(n=3, agents=agents, m=M), Fake(gather=lambda rows: rows)
@@ -86,7 +92,7 @@ def test_the_certificate_along_a_direction(seed: int, monkeypatch: pytest.Monkey
         return 0.3
 
     found._share = share  # type: ignore[method-assign]
-    monkeypatch.setattr(conflicts, "_defect", defect_of)
+    monkeypatch.setattr(conflicts, "defect_of", defect_of)
     claims = Claims(True, False, monkeypatch)
     said = found._along(reduced, outside)
     scaled = outside / np.linalg.norm(outside)
@@ -200,9 +206,10 @@ def test_what_lies_outside_of_the_range_then_what_D_alone_says(
 
 # -- inside one agent ------------------------------------------------------------------------------
 def space(**more: Any) -> Any:
-    """Of rows of full rank, in no doubt, with condition 3."""
-    known = {"rank": 1, "solvable": False, "doubt": Doubt.NONE, "condition": 3.0}
-    return Fake(**{**known, **more}, coordinates=lambda right: 2 * right)
+    """Of dependent rows, in no doubt, with condition 3."""
+    known = {"rank": 0, "solvable": False, "doubt": Doubt.NONE, "condition": 3.0}
+    asked = {"coordinates": lambda right: 2 * right, "agrees": lambda right: None}
+    return Fake(**{**known, **asked, **more})
 
 
 class Inside:
@@ -218,8 +225,8 @@ class Inside:
             1: Fake(C=2 * one, c=None, D=3 * one, e=np.array([4.0])),
             2: Fake(C=None, c=None, D=4 * one, e=np.array([-5.0])),
         }
-        self.local = [space(), space(condition=7.0), space(rank=0)]
-        self.shared = [space(rank=0), space(condition=5.0), space(condition=2.0)]
+        self.local = [space(), space(condition=7.0), space()]
+        self.shared = [space(), space(condition=5.0), space(condition=2.0)]
         self.seen: dict[float, Any] = {}  # by the entry of the block
         self.others = np.zeros((3, 5))
         self.rows: Any = None
@@ -232,7 +239,7 @@ class Inside:
         found.runtime = Fake(ride=self._ride)
         self.found: Conflicts = found
         self.asked: list[tuple[float, float]] = []
-        monkeypatch.setattr(conflicts, "contradiction", self._contradiction)
+        monkeypatch.setattr(own_rows, "contradiction", self._contradiction)
 
     def _ride(self, rows: Array, whole: bool) -> Any:
         assert whole
@@ -250,8 +257,17 @@ def test_without_a_contradiction_agents_tell_the_condition_of_their_rows(
     made = Inside(monkeypatch)
     assert made.found.own() is None
     assert made.asked == [(1.0, 3.0), (2.0, 0.0), (3.0, 4.0), (4.0, -5.0)]
-    told = [[0.0, 3.0, 0.0, 0.0, 0.0], [0.0, 7.0, 0.0, 5.0, 0.0], [0.0, 0.0, 0.0, 2.0, 0.0]]
+    told = [[0.0, 3.0, 0.0, 0.0, 1.0], [0.0, 7.0, 0.0, 5.0, 1.0], [0.0, 0.0, 0.0, 2.0, 1.0]]
     assert made.rows.tolist() == told
+    assert made.work.agreed == {"independent": False}
+    assert (made.work.own_condition, made.found.doubt) == (7.0, "")
+    # Independent rows contradict nothing.
+    made.asked.clear()
+    for rows in (*made.local, *made.shared):
+        rows.rank = 1
+    assert made.found.own() is None
+    assert made.asked == []
+    assert made.rows.tolist() == [[*row[:4], 0.0] for row in told]
     assert made.work.agreed == {"independent": True}
     assert (made.work.own_condition, made.found.doubt) == (7.0, "")
     # Once they are known to be independent nothing is asked.
@@ -261,11 +277,13 @@ def test_without_a_contradiction_agents_tell_the_condition_of_their_rows(
     # Rows in doubt may be of any condition; dependent ones may contradict each other.
     made = Inside(monkeypatch)
     made.shared[2] = space(condition=2.0, doubt=Doubt.ROUNDING)
-    made.local[0] = space(rank=0, doubt=Doubt.CONVENTION)
+    made.local[0] = space(doubt=Doubt.CONVENTION)
+    made.local[1].rank = made.shared[1].rank = made.shared[2].rank = 1
+    made.shared[2] = space(condition=2.0, doubt=Doubt.ROUNDING)
     assert made.found.own() is None
     assert made.rows[:, 3].tolist() == [0.0, 5.0, 1 / EPS]
     assert made.rows[:, 1].tolist() == [3.0, 7.0, 0.0]
-    assert made.rows[:, 4].tolist() == [1.0, 0.0, 0.0]
+    assert made.rows[:, 4].tolist() == [1.0, 0.0, 1.0]
     assert made.work.agreed == {"independent": False}
     assert made.work.own_condition == 1 / EPS
     for present in ({"A", "B"}, {"A", "C"}, {"D"}):
@@ -290,7 +308,7 @@ def test_the_agent_that_contradicts_itself(
     said = made.found.own()
     block, right = ("C", "c") if column == 0 else ("D", "e")
     side = {1.0: 3.0, 2.0: 0.0, 3.0: 4.0, 4.0: -5.0}[entry]
-    assert claims.numbers == [(0.6, 0.01, 2 * abs(side))]
+    assert claims.numbers == [(0.6, 0.01, 2 * abs(side))]  # (0.01 is more than rounding)
     assert made.rows[k, 2 * column : 2 * column + 2].tolist() == [0.7, 0.01]
     assert said is not None
     assert f"agent {k}'s own equations {block} contradict" in said.message
@@ -361,7 +379,7 @@ def test_the_certificate_at_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) 
     recovery, agents = draw(seed)
     random = np.random.default_rng(seed).standard_normal
     z, price = random((N, Q)), random((1, 2))
-    found = Conflicts(Fake(), recovery)  # type: ignore[arg-type]
+    found = ClosestPoint(recovery)
     claims = Claims(True, False, monkeypatch)
     said = found.at(z, price, {"coupled": 1.0, "shared": 2.0})
     assert said is not None
@@ -398,8 +416,8 @@ def test_a_small_violation_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the size of the right-hand sides, or one."""
     recovery, _ = draw()
     Claims(True, False, monkeypatch)
-    monkeypatch.setattr(conflicts, "CONFLICT", 0.25)
-    found = Conflicts(Fake(), recovery)  # type: ignore[arg-type]
+    monkeypatch.setattr(closest, "CONFLICT", 0.25)
+    found = ClosestPoint(recovery)
     for size, violation, there in ((0.5, 0.25, False), (0.5, 0.3, True), (4.0, 1.0, False),
                                    (4.0, 1.1, True)):  # fmt: skip
         recovery._scale = size
@@ -418,7 +436,7 @@ def test_blocks_that_nobody_has(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
         agents = [Agent(f, D=[[k]], e=[e]) for k, e in ((1.0, 1.0), (2.0, 6.0))]
     work = Workspace(Problem(agents, q=1), InProcess(Network.complete(2)))
     Claims(True, False, monkeypatch)
-    found = Conflicts(work, Recovery(work))
+    found = ClosestPoint(Recovery(work))
     price = np.array([[0.5]]) if kind == "coupled" else np.zeros((1, 0))
     said = found.at(np.full((2, 1), 2.0), price, {"coupled": 1.0, "shared": 1.0})
     assert said is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace as Fake
 from typing import Any
@@ -102,7 +103,7 @@ def test_prices_of_bounds_balance_the_slope() -> None:
     # A wrong sign is rounding beside the largest price, or what is left of stationarity.
     for wrong, largest, left, kept in (
         (-3e-7, 4.0, 0.0, 0.0), (-5e-7, 4.0, 0.0, -5e-7), (-2e-7, 0.5, 0.0, -2e-7),
-        (-5e-7, 4.0, 1e-6, 0.0),
+        (-5e-7, 4.0, 1e-6, 0.0), (-3e-7, -4.0, 0.0, 0.0),
     ):  # fmt: skip
         given.coupled[:2] = wrong, largest
         known = limits._prices(work, way, given, (x, z), left)
@@ -160,6 +161,24 @@ def test_a_solution_is_lifted_with_its_slacks_and_prices() -> None:
     assert limits.lifted(work, other) is other
 
 
+def test_of_a_solution_of_all_agents_the_own_parts_are_lifted() -> None:
+    """Agent 1 of two is here; so it is where the solution has its part alone."""
+    given: list[Any] = []
+
+    def lifted(x: Any, z: Any, runtime: Any) -> Any:
+        given.append([v.tolist() for v in x])
+        return x
+
+    way = Fake(user=Fake(n=2, d={1: 1}, q=1), lifted=lifted)
+    work: Any = Fake(
+        reduction=way, runtime=Fake(owned=[1]), ledger=Fake(phase=lambda name: nullcontext())
+    )
+    z = np.zeros(1)
+    for x in ([np.array([3.0]), np.array([4.0])], [np.array([4.0])]):
+        assert limits.lifted(work, Solution(x, z, None)).z is z
+    assert given == [[[4.0]], [[4.0]]]
+
+
 def test_words_name_the_rows_that_matter_most_and_the_agents() -> None:
     _, way = posed()
     said = "the coupled equation sum(A x + B z - b) = 0 and the bounds of agents 0, 1 cannot"
@@ -184,6 +203,15 @@ def test_a_contradiction_in_the_users_rows() -> None:
     assert told.coupled.tolist() == [1.0, 2.0]
     assert {i: v.tolist() for i, v in told.shared.items()} == {1: [3.0]}
     assert {i: v.tolist() for i, v in told.bounds.items()} == {0: [1.0], 1: [2.0]}
+    # Equations D of an agent that takes no part: no price is one of zero, which is not named.
+    f = Quadratic(np.eye(2), np.zeros(2))
+    agents = [ccmac.Agent(f, D=[[1.0]], e=[k], lower=0.0) for k in (1.0, 2.0)]
+    work = Workspace(ccmac.Problem(agents, q=1), InProcess(ccmac.Network.path(2)))
+    assert work.reduction is not None
+    told = limits._farkas(
+        work.reduction, Infeasibility("x", np.zeros(0), shared={1: np.array([5.0])})
+    )
+    assert {i: v.tolist() for i, v in told.shared.items()} == {1: [5.0]}
     short = Infeasibility("x", np.zeros(2))
     assert limits._farkas(way, short) is short
 

@@ -84,7 +84,7 @@ def test_every_step_costs_what_it_declares() -> None:
     assert runs[1].plan is not None
     assert dict(spent) == dict(2 * runs[1].plan.iteration)
     k = Q + runs[1].plan.settings["rows"]
-    width = k * (k + 1) // 2 + k + 9
+    width = k * (k + 1) // 2 + k + 8
     assert runs[1].plan.iteration["bytes"] >= 8 * width
 
 

@@ -270,9 +270,10 @@ def test_rows_that_others_determine_are_in_no_doubt() -> None:
 
 
 def test_independent_rows_ask_nothing_and_dependent_ones_ride() -> None:
-    for rows, more in ([[1.0, 0.0]], 0), ([[1.0, 0.0], [2.0, 0.0]], 13):
+    for rows, more in ([[1.0, 0.0]], None), ([[1.0, 0.0], [2.0, 0.0]], (13, 7)):
         found = gathered(_workspace(3, A=rows, B=rows))
-        assert (0 if found._told is None else found._told.width) == more
+        said = found.exactly
+        assert (None if said is None else (said._rows.width, said._sides.width)) == more
         assert found.doubt == Doubt.NONE
 
 

@@ -220,14 +220,10 @@ class Asked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, rank: int, own: int) -> None:
         found: Any = object.__new__(Reduced)
-        found._told = Fake(value="rows")
+        found.exactly = Fake(rank=rank, excess=own, digits="counts")
         found.U, found.rank, found._own = np.zeros((4, 2)), 2, Doubt.CONVENTION
         found.U_null, found._dropped = np.eye(4)[:, 2:], (0.5, (4, 5))
         self.given: list[Any] = []
-
-        def heard(*given: Any) -> Any:
-            self.given.append(given)
-            return rank, own, "counts"
 
         def of(*given: Any, rounded: bool) -> Doubt:
             self.given.append((*given, rounded))
@@ -237,7 +233,6 @@ class Asked:
             assert (counts, part.tolist()) == ("counts", [0.0, 0.0, 1.0, 1.0])
             return "rounded"
 
-        found._exact_ranks = heard
         monkeypatch.setattr(reduced.Doubt, "of", of)
         monkeypatch.setattr(reduced, "made_of_rounded", made_of_rounded)
         self.found: Reduced = found
@@ -249,7 +244,8 @@ class Asked:
     ([[1.0], [2.0]], [[1.0, 0.0], [2.0, 0.0]], [[0.0, 1.0]], True),
     ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 2.0]], [[0.0, 1.0]], True),
     ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]], False),
-    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]], False),  # as many as columns
+    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]], False),
+    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 0.0]], True),  # their sides
 ])  # fmt: skip
 def test_others_are_asked_where_rows_seem_to_depend_on_each_other(
     A: Any, B: Any, D: Any, asked: bool
@@ -259,7 +255,7 @@ def test_others_are_asked_where_rows_seem_to_depend_on_each_other(
     )
     found = Workspace(Problem([agent]), InProcess(Network.complete(1))).reduced
     assert found is not None
-    assert (found._told is not None) is asked
+    assert (found.exactly is not None) is asked
     assert found.doubt == Doubt.NONE
 
 
@@ -273,8 +269,7 @@ def test_rows_that_were_dropped_are_in_doubt_where_the_rank_is_larger(
     asked = Asked(monkeypatch, rank, own)
     assert asked.found.doubt == doubt
     assert asked.found.solvable is solvable
-    assert asked.given[0] == ("rows",)
-    assert asked.given[1:] == ([(0.5, (4, 5), "rounded")] if rank > 2 else [])
+    assert asked.given == ([(0.5, (4, 5), "rounded")] if rank > 2 else [])
 
 
 def test_the_larger_doubt_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,23 +144,15 @@ class Duality:
         self, shares: list[Shares], prices: Prices, r: Array, held: NDArray[np.bool_]
     ) -> Multipliers:
         """The prices with what is left of every agent's slope in z; bounds on z hold their part."""
-        rest, agents = np.where(held, r, 0.0), self.problem.agents
-        shared = self._by_agent(prices.shared)
+        rest, own = np.where(held, r, 0.0), []
         gz = np.stack([s.slope_z for s in shares])
         gz -= np.maximum(rest, 0.0) * self.sets[0] + np.minimum(rest, 0.0) * self.sets[1]
-        for k, (i, agent) in enumerate(agents.items()):
-            gz[k] += self.reduced.B[k].T @ prices.coupled
-            if agent.D is not None:
-                gz[k] += agent.D.T @ shared[i]
+        for k, B in enumerate(self.reduced.B):
+            paid, image = self.reduced.own_shared(k, prices.shared)
+            own.append(paid)
+            gz[k] += B.T @ prices.coupled + image
         left = np.where(held, 0.0, r) / self.problem.n
-        return Multipliers(
-            prices.coupled, prices.local, [shared[i] for i in agents], left[None] - gz
-        )
-
-    def _by_agent(self, shared: Array) -> list[Array]:
-        """Prices of the scaled shared rows, in every agent's own rows."""
-        ends = np.cumsum(self.work.curvature.r.astype(int))[:-1]
-        return list(np.split(self.reduced.unit_D * shared, ends))
+        return Multipliers(prices.coupled, prices.local, own, left[None] - gz)
 
     def _distance(self, misfit: Array, off: Array, near: float) -> float:
         """From the equations at most: onto the local ones first (``near``), then along the rest."""
@@ -210,12 +202,12 @@ class Duality:
         if not claimed(value - room, defect, size):
             return None
         rest = np.where(held, r, 0.0)
-        shared = self._by_agent(prices.shared)
         agents = list(self.problem.agents)
+        shared = [reduced.own_shared(k, prices.shared)[0] for k in range(len(agents))]
         return Infeasibility(
             _words(norm(prices.coupled), norm(prices.shared), norm(rest), rows[:, 5:]),
             prices.coupled, {i: v for i, v in zip(agents, prices.local, strict=True) if v.size},
-            {i: shared[i] for i in agents if shared[i].size}, defect, value,
+            {i: v for i, v in zip(agents, shared, strict=True) if v.size}, defect, value,
             {i: -s.slope_x for i, s in zip(agents, shares, strict=True)}, rest,
         )  # fmt: skip
 

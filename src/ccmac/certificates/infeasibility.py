@@ -3,7 +3,8 @@
 For every solution w of K w = v, |lambda'v| = |lambda'K w| <= ||K'lambda|| ||w||: the equations have
 no solution of norm below R = |lambda'v| / ||K'lambda||. A contradiction is claimed when R, computed
 in the user's own blocks with all rounding against it, exceeds REACH times max(1, the norm of the
-least-squares point). Where R exceeds it by less, though by DOUBTED or more, there is doubt: no
+least-squares point), or EXACT_REACH times where exact arithmetic says that there is one. Where R
+exceeds it by less, though by DOUBTED or more, or where exact arithmetic says so, there is doubt: no
 contradiction is claimed and no bound either. Words name the conflicting blocks.
 """
 
@@ -18,6 +19,7 @@ import numpy as np
 from ccmac.inputs import Array
 
 REACH = 1e5  # solutions this many times larger than the least-squares point are out of reach
+EXACT_REACH = 200.0  # where exact arithmetic finds them contradictory, in numbers not rounded
 DOUBTED = 10.0  # a consistent system has R at most the norm of its least solution
 VISIBLE = 1e-6  # share of lambda above which a block is named
 
@@ -59,9 +61,9 @@ class Infeasibility:
         }
 
 
-def claimed(value: float, defect: float, size: float) -> bool:
+def claimed(value: float, defect: float, size: float, reach: float = REACH) -> bool:
     """Whether a certificate excludes everything within reach of points of norm ``size``."""
-    return value > 0 and value >= REACH * max(1.0, size) * defect
+    return value > 0 and value >= reach * max(1.0, size) * defect
 
 
 def doubted(value: float, defect: float, size: float) -> bool:

@@ -169,6 +169,21 @@ def image_of_kernel(matrix: Array, rows: Array, prime: int, wide: int | None = N
     return np.pad(found, ((0, 0), (0, 0 if wide is None else wide - found.shape[1])))
 
 
+def side_on_kernel(matrix: Array, rows: Array, sides: tuple[Array, Array], prime: int) -> Residues:
+    """b - matrix x for an x with rows x = c, modulo the prime, after a 1 where there is none.
+
+    ``sides`` are (b, c).
+    """
+    (b, c), count = sides, len(rows)
+    stacked = np.vstack([residues(rows, prime), residues(matrix, prime)]).T
+    known = eliminated(stacked, prime, count)[0]
+    last = residues(np.concatenate([c, b])[None], prime)
+    if len(known):
+        pivots = np.argmax(known[:, :count] != 0, axis=1)
+        last = (last - product_modulo(last[:, pivots], known, prime)) % prime
+    return np.append(np.any(last[0, :count]), last[0, count:])
+
+
 def packed(first: Residues, second: Residues) -> Array:
     """Residues modulo the two primes in one double each: what travels."""
     return np.asarray(first + second * float(2**26))

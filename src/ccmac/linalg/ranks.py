@@ -63,6 +63,15 @@ def made_of_rounded(counts: tuple[Array, Array], part: Array) -> bool:
     return not np.any((part > TAKES_PART) & (2 * rounded < entries))
 
 
+def mostly_rounded(counts: tuple[Array, Array], part: Array) -> bool:
+    """Whether most numbers of right-hand sides that have a ``part`` in a contradiction are rounded
+    ones: then it may be their rounding.
+    """
+    there = part > TAKES_PART
+    entries, rounded = (float(v[there].sum()) for v in counts)
+    return 2 * rounded >= entries > 0
+
+
 def rank_cut(shape: tuple[int, ...]) -> float:
     """Where singular values of unit rows, relative to the largest, are cut: RANK or eps size."""
     return max(RANK, EPS * max(shape, default=0))
@@ -141,6 +150,18 @@ class RowSpace:
         """
         full = self.rows is not None and self.rank + self.excess == len(self.rows)
         return full and self.doubt > Doubt.CONVENTION
+
+    def agrees(self, right: Array) -> bool | None:
+        """Whether M x = ``right`` has a solution, to the last digit; None where it has none but for
+        what may be the rounding of ``right``.
+        """
+        if self.rows is None or self.rank == len(self.rows):
+            return True
+        if exact_rank(np.column_stack([self.rows, right])) == exact_rank(self.rows):
+            return True
+        inside = np.sum(self.left**2, axis=1)
+        part = np.sqrt(np.maximum(1.0 - inside, 0.0))
+        return None if mostly_rounded(digits(right[:, None]), part) else False
 
     @property
     def _present(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from ccmac.certificates.certifier import Certifier
-from ccmac.certificates.conflicts import Conflicts
+from ccmac.certificates.closest import ClosestPoint
 from ccmac.certificates.error_bound import DOUBTED, Bound, Proved
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
@@ -210,14 +210,14 @@ def _diagnose(
         if not (violated and realized.system.empty):
             return None
         zero = np.zeros((1, recovery.coupling.width))
-        return Conflicts(work, recovery).at(realized.copies(bound.w), zero, norms)
+        return ClosestPoint(recovery).at(realized.copies(bound.w), zero, norms)
     if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
         return None
     repaired = Certifier(realized).repair(bound.w)
     space = realized.space
     norms, _, _ = recovery.violations(space.x(repaired), realized.copies(repaired))
     price = realized.system.common_price(realized.system.residual(repaired)[1])
-    return Conflicts(work, recovery).at(realized.copies(repaired), price, norms)
+    return ClosestPoint(recovery).at(realized.copies(repaired), price, norms)
 
 
 def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:

@@ -85,7 +85,7 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
         step = Cost(argmins=1, gradients=1) + told
         steps, within = 1, (1 + STEPS) / 2
     elif newton:
-        step = Cost(argmins=1, gradients=2) + average(_triangle(size) + size + len(LENGTHS) + 1)
+        step = Cost(argmins=1, gradients=1) + average(_triangle(size) + size + len(LENGTHS))
         once, steps, within = Cost(), USUAL, 2.0
     else:
         k = problem.q + problem.m

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.conflicts import Conflicts
-from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
-from ccmac.certificates.stopping import ProofStop
+from ccmac.certificates.stopping import Check, ProofStop
 from ccmac.errors import OutOfTime
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
@@ -151,7 +150,8 @@ class Run:
         if recovery is not None:
             with work.ledger.phase("setup"):
                 self.method.announce(work)
-                conflict = self._conflict(recovery)
+                conflicts = Conflicts(work, recovery)
+                conflict = conflicts.early()
                 known = conflict is not None or self.method.finds_falls(work)
                 bends = "strongly convex" in work.capabilities
                 direction = None if known or bends else recession(work)
@@ -183,6 +183,17 @@ class Run:
             plan = self.plan(prepared)
             if saver is not None:
                 saver.begin_again("wider")
+        if recovery is not None:
+            with work.ledger.phase("monitor"):
+                conflict = conflicts.late()
+                if (
+                    conflict is None
+                    and outcome.status == "max_iterations"
+                    and not limits.max_seconds
+                ):
+                    conflict = self.method.excluded(work, self.request)
+            if conflict is not None:
+                outcome.check = Check(math.nan, True, verdict=conflict)
         if outcome.check is not None and outcome.check.verdict is not None:
             return without_solution(work, outcome, plan, trace, self.request.seed)
         if stalled and self._unproved(prepared, outcome):
@@ -190,11 +201,9 @@ class Run:
                 [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved
             )
         self._heed()
-        notes = [] if saver is None else saver.notes
-        return finish(
-            work, prepared, outcome, plan, trace, recovery,
-            [*work.doubts, *self.warnings, *outcome.notes, *notes], self.request.seed,
-        )  # fmt: skip
+        notes = [*outcome.notes, *([] if saver is None else saver.notes)]
+        warnings = [*work.doubts, *self.warnings, *notes]
+        return finish(work, prepared, outcome, plan, trace, recovery, warnings, self.request.seed)
 
     def _saver(self, limits: Limits) -> Checkpoints | None:
         """Where the state is kept; a stored run of something else is refused before any work.
@@ -246,16 +255,6 @@ class Run:
         self.warnings.append(f"{stalled} stalled; went on with {self.method.name}")
         with self.work.ledger.phase("setup"):
             return self._proving(self.method.prepare(self.work, self.request))
-
-    def _conflict(self, recovery: Recovery) -> Infeasibility | None:
-        """A contradiction among the equations, as far as it shows before the first step."""
-        conflicts = Conflicts(self.work, recovery)
-        found = conflicts.own()
-        if found is None and self.work.reduced is not None:
-            found = conflicts.together(self.work.reduced)
-        if conflicts.doubt and conflicts.doubt not in self.work.doubts:
-            self.work.doubts.append(conflicts.doubt)
-        return found
 
     def _drive(
         self, prepared: Prepared, limits: Limits, trace: Trace, recovery: Recovery | None,

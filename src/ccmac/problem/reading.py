@@ -17,7 +17,7 @@ from ccmac.inputs import Array, as_array, real_vector
 from ccmac.texts import shown
 
 EQUAL, AT_MOST, AT_LEAST = "==", "<=", ">="
-SPELLINGS = {"=": EQUAL, "==": EQUAL, "<=": AT_MOST, "<": AT_MOST, ">=": AT_LEAST, ">": AT_LEAST}
+MEANT = {"=": EQUAL, "<": AT_MOST, "=<": AT_MOST, ">": AT_LEAST, "=>": AT_LEAST}
 Senses = NDArray[np.str_]
 
 
@@ -34,11 +34,10 @@ def senses(where: str, value: Any, count: int) -> Senses | None:
             "give one sense for all or one for each row"
         )
     for row, text in enumerate(given.tolist()):
-        if text not in SPELLINGS:
-            raise InputError(
-                f"{where}, row {row}: {shown(text)} is no sense; write '==', '<=' or '>='"
-            )
-    clean = np.array([SPELLINGS[text] for text in given.tolist()], dtype="<U2")
+        if text not in (EQUAL, AT_MOST, AT_LEAST):
+            remedy = f"'{MEANT[text]}'" if text in list(MEANT) else "'==', '<=' or '>='"
+            raise InputError(f"{where}, row {row}: {shown(text)} is no sense; write {remedy}")
+    clean = np.array(given.tolist(), dtype="<U2")
     return clean if (clean != EQUAL).any() else None
 
 

@@ -9,15 +9,6 @@ values of T are known to rounding, so that rank, least singular value, the neare
 and contradictions are computed and not estimated. Cost: one gathering of l min(l, d) + l (q + 2) +
 r (q + 1) floats per agent, where that is affordable; l is m, or the longest support where an agent
 has few rows (:mod:`ccmac.workspace.coupling`).
-
-Where rows look dependent, all must know whether they are, to the last digit. That
-
-    rank K = sum_i rank C_i + rank [A_1 N_1 .. A_n N_n  Bbar; 0  D]
-
-holds modulo a prime as well, where everything is exact (:mod:`ccmac.linalg.extended`). Every agent
-tells a basis of A_i ker C_i and its B_i, both modulo two primes in one float, how many entries its
-rows have and how many of them look rounded, and by how much the rank of C_i exceeds what a
-decomposition found: l (min(l, d) + q + 2) + 1 floats with the next averaging.
 """
 
 from __future__ import annotations
@@ -26,20 +17,22 @@ import copy
 import math
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg import extended
 from ccmac.linalg.blocks import dense, powers
-from ccmac.linalg.extended import EPS_LONG, norm
-from ccmac.linalg.ranks import Doubt, digits, made_of_rounded, rank_cut, row_space
+from ccmac.linalg.extended import EPS_LONG, Long, norm
+from ccmac.linalg.ranks import Doubt, made_of_rounded, rank_cut, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
 from ccmac.workspace.coupling import Packing, Supports
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.local import Kernel, LocalEquations
+from ccmac.workspace.local import Exactly, Kernel, LocalEquations
+
+Rows = TypeVar("Rows", Array, Long)
 
 FLOATS = 250_000  # per agent, in one message (2 MB)
 ALL_FLOATS = 20_000_000  # of all agents, kept by everybody
@@ -71,6 +64,8 @@ class Reduced:
     """
 
     rounded, off_D, off_e = 0.0, 0.0, 0.0
+    exactly: Exactly | None = None  # asked for where rows seem to depend on others
+    _whole = False  # no coupled row is zero
 
     def __init__(
         self, problem: Problem, runtime: Runtime, table: CurvatureTable, kernels: list[Kernel],
@@ -86,7 +81,7 @@ class Reduced:
         factors, B, beta, squares, D, e, facts = np.split(gathered, ends, axis=1)
         unpacked = self.packing.unpacked
         factors, B, squares = unpacked(factors, wide), unpacked(B, q), unpacked(squares)
-        beta = unpacked(beta) if not facts[:, 2:].any() else runtime.gather(self._own_sides())
+        beta = unpacked(beta) if not facts[:, 2:].any() else self._all_sides()
         self.Bbar = np.add.reduce(B.astype(np.longdouble))
         self.size_B = np.add.reduce(np.abs(B))  # the sum may cancel
         self._sides: Rider | Array = np.stack([np.add.reduce(beta), np.add.reduce(np.abs(beta))])
@@ -106,50 +101,31 @@ class Reduced:
         rounding = 4 * EPS * (n + m + wide + int(table.d.max(initial=0))) * before
         rounding += n * EPS_LONG * norm(self.unit[:, None] * self.size_B)
         self._decompose(factors, rounding + self.angle * before)
-        self._ask(np.any(factors != 0, axis=(0, 2)) | (whole > 0), table, wide)
+        self._ask(np.any(factors != 0, axis=(0, 2)) | (whole > 0), wide)
 
-    def _ask(self, there: Array, table: CurvatureTable, wide: int) -> None:
-        """Where rows seem to depend on others; ``there``: coupled rows with entries in A."""
-        problem, self._wide = self.problem, wide
-        rows = int(np.count_nonzero(there | np.any(self.size_B != 0, axis=1)))
-        rows += int(np.any(self.D, axis=1).sum()) if self.shared.doubt else self.shared.rank
-        columns = int(np.minimum(table.d, problem.m).sum()) + problem.q
-        self._told: Rider | None = None
-        if self._own or self.rank < min(rows, columns):
-            self._told = self.runtime.ride(self._residues(), whole=True)
+    def _ask(self, there: Array, wide: int) -> None:
+        """Where rows seem to depend on others, all must know whether they do.
 
-    def _residues(self) -> Array:
-        """What the agents of this process say of their rows modulo the primes."""
-        rows = []
-        own = zip(self.problem.agents, self.kernels, self.A, self.B, self.C, strict=True)
-        for i, kernel, A, B, C in own:
-            images = [extended.image_of_kernel(A, C, p, self._wide) for p in extended.PRIMES]
-            shared = [extended.residues(B, p) for p in extended.PRIMES]
-            counts = np.stack(digits(np.hstack([A, B])), axis=1).astype(np.float64)
-            parts = extended.packed(*images), extended.packed(*shared), counts
-            told = [self.packing.packed(part, i) for part in parts]
-            rows.append(np.concatenate([*told, [kernel.space.excess]]))
-        return np.stack(rows)
-
-    def _exact_ranks(self, gathered: Array) -> tuple[int, int, tuple[Array, Array]]:
-        """(rank of the coupled and shared rows on the kernels, by how much the ranks of the C_i
-        exceed those decomposed, :func:`digits` of the rows), from what all agents said.
+        ``there``: coupled rows with entries in A.
         """
-        (n, m), (r, q), wide = self.packing.shape, self.D.shape, self._wide
-        ends = self.packing.length * np.cumsum([wide, q, 2])
-        images, shared, counts, excess = np.split(gathered, ends, axis=1)
-        both = [self.packing.unpacked(images, wide), self.packing.unpacked(shared, q)]
-        ranks = []
-        for prime, image, B in zip(extended.PRIMES, *map(extended.unpacked, both), strict=True):
-            coupled = image.transpose(1, 0, 2).reshape(m, n * wide)
-            upper = np.hstack([coupled, B.sum(axis=0) % prime])
-            left = np.zeros((r, n * wide), dtype=np.int64)
-            lower = np.hstack([left, extended.residues(self.D, prime)])
-            ranks.append(extended.rank_modulo(np.vstack([upper, lower]), prime))
-        entries, rounded = np.add.reduce(self.packing.unpacked(counts, 2)).T
-        own = digits(self.D)
-        all_rows = np.concatenate([entries, own[0]]), np.concatenate([rounded, own[1]])
-        return max(ranks), int(excess.sum()), all_rows
+        problem = self.problem
+        there = there | np.any(self.size_B != 0, axis=1)
+        rows = int(np.count_nonzero(there))
+        rows += int(np.any(self.D, axis=1).sum()) if self.shared.doubt else self.shared.rank
+        self._whole = problem.m == int(np.count_nonzero(there))
+        if self._own or self.rank < rows:
+            self.exactly = Exactly(self.runtime, self.packing, wide, self.D)
+            own = zip(problem.agents, self.kernels, self.A, self.B, self.C, strict=True)
+            self.exactly.tell((i, kernel.space.excess, A, B, C) for i, kernel, A, B, C in own)
+            self._tell_sides()
+
+    def _tell_sides(self) -> None:
+        """The right-hand sides to the last digit."""
+        assert self.exactly is not None
+        own = zip(self.problem.agents.items(), self.A, self.C, strict=True)
+        self.exactly.tell_sides(
+            (i, A, C, _side(agent.b, len(A)), _side(agent.c, len(C))) for (i, agent), A, C in own
+        )
 
     @cached_property
     def doubt(self) -> Doubt:
@@ -157,21 +133,31 @@ class Reduced:
 
         They do if the rank of all rows, those of the C_i included, is as found here.
         """
-        if self._told is None:
+        if self.exactly is None:
             return Doubt.NONE
-        rank, own, counts = self._exact_ranks(self._told.value)
-        self._independent = rank == len(self.U)
-        if rank + own <= self.rank:
+        if self.exactly.rank + self.exactly.excess <= self.rank:
             return Doubt.NONE
-        if rank <= self.rank:
+        if self.exactly.rank <= self.rank:
             return self._own  # what exceeds is in the rows of the C_i
-        rounded = made_of_rounded(counts, np.linalg.norm(self.U_null, axis=1))
+        rounded = made_of_rounded(self.exactly.digits, np.linalg.norm(self.U_null, axis=1))
         return max(self._own, Doubt.of(*self._dropped, rounded=rounded))
+
+    @cached_property
+    def agree(self) -> bool | None:
+        """Whether the equations have a solution, to the last digit.
+
+        None where that is not known, or where they have none but for what may be rounding.
+        """
+        if self.exactly is not None:
+            return self.exactly.agree(self.e, np.linalg.norm(self.U_null, axis=1))
+        return self.shared.agrees(self.e) if self._whole else None
 
     @property
     def solvable(self) -> bool:
         """Whether rows that were dropped, being nearly dependent, are not so to the last digit."""
-        return self.doubt > Doubt.CONVENTION and self._independent
+        if self.exactly is None or self.doubt <= Doubt.CONVENTION:
+            return False
+        return self.exactly.rank == len(self.U)
 
     def _take(self, problem: Problem, runtime: Runtime, kernels: list[Kernel]) -> None:
         """The blocks of the agents owned here."""
@@ -209,12 +195,11 @@ class Reduced:
     def _side(self, k: int) -> Array:
         """One agent's part of beta."""
         agent, kernel = list(self.problem.agents.values())[k], self.kernels[k]
-        b = np.zeros(self.problem.m) if agent.b is None else agent.b
-        return np.asarray(b - self.A[k] @ kernel.point)
+        return np.asarray(_side(agent.b, self.problem.m) - self.A[k] @ kernel.point)
 
-    def _own_sides(self) -> Array:
-        """The parts of the agents here: told whole where somebody's lies in rows of others."""
-        return np.stack([self._side(k) for k in range(len(self.kernels))])
+    def _all_sides(self) -> Array:
+        """The agents' parts of beta where somebody's lies in rows of others: one averaging."""
+        return self.runtime.gather(np.stack([self._side(k) for k in range(len(self.kernels))]))
 
     def _decompose(self, factors: Array, slack: float) -> None:
         """``slack``: how far rounding and the kernels' angles may have moved T."""
@@ -241,12 +226,19 @@ class Reduced:
     def again(self, problem: Problem, local: LocalEquations) -> Reduced:
         """The same equations with the b_i and c_i of ``problem``, which travel with a message."""
         other = copy.copy(self)
+        vars(other).pop("agree", None)
         points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
         pairs = zip(self.kernels, points, strict=True)
         other.problem, other.kernels = problem, [replace(k, point=p) for k, p in pairs]
-        sides = other._own_sides()
+        rows = []
+        for A, kernel, agent in zip(self.A, other.kernels, problem.agents.values(), strict=True):
+            beta = (0.0 if agent.b is None else agent.b) - A @ kernel.point
+            rows.append(np.append(beta, np.abs(beta)))
         if problem.m:
-            other._sides = self.runtime.ride(np.hstack([sides, np.abs(sides)]))
+            other._sides = self.runtime.ride(np.stack(rows))
+        if self.exactly is not None:
+            other.exactly = copy.copy(self.exactly)
+            other._tell_sides()
         return other
 
     def _known(self) -> Array:
@@ -274,13 +266,17 @@ class Reduced:
         """(S T T' S)^+ rows."""
         return np.asarray(self.U @ ((self.U.T @ rows) / self.sigma**2))
 
-    def prices(self, rows: Array) -> tuple[Array, Array]:
+    def prices(self, rows: Rows) -> tuple[Rows, Rows]:
         """(coupled, shared) prices in the equations' own rows from multipliers of scaled rows."""
         return self.unit * rows[: len(self.unit)], rows[len(self.unit) :]
 
     def hidden(self, k: int) -> list[tuple[Array, Array]]:
         """An agent's rows of D and e, where the others do not know them."""
         return []
+
+    def by_agent(self, prices: Array) -> list[Array]:
+        """Prices of the scaled shared rows in every agent's own rows."""
+        return [self.unit_D[own] * prices[own] for own in self.rows_of]
 
     def own_shared(self, k: int, prices: Array) -> tuple[Array, Array]:
         """(prices of the scaled shared rows in an agent's own rows, D_i' of them)."""
@@ -293,6 +289,10 @@ class Reduced:
         if not self.rank:
             return 1.0
         return float(self.sigma[0] / self.least) if self.least > 0 else np.inf
+
+
+def _side(right: Array | None, size: int) -> Array:
+    return np.zeros(size) if right is None else np.asarray(right)
 
 
 def _filled(block: object, rows: int, columns: int) -> Array:

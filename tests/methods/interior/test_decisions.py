@@ -14,7 +14,6 @@ from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
 from ccmac.methods.interior import feasible, stopping
 from ccmac.methods.interior.common import Common
-from ccmac.methods.interior.guided import LENGTHS, _length, _merits
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.rays import Ray, _begun, largest
@@ -270,27 +269,3 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
     none = feasible._without_slope(Fake(g_y=np.ones(2), g_z=np.ones(1)))  # type: ignore[arg-type]
     assert not none.g_y.any()
     assert not none.g_z.any()
-
-
-# -- warm starts -----------------------------------------------------------------------------------
-def test_the_longest_length_with_which_the_merit_falls_enough() -> None:
-    """M(t) <= (1 - 2e-3 t) M(0)."""
-    assert LENGTHS.tolist() == [1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0]
-    base = np.full(8, 2.0)
-    for k, t in enumerate(LENGTHS):
-        merit = base.copy()
-        merit[k] = 2.0 * (1 - 2.1e-3 * t)
-        assert _length(merit) == k
-        merit[k] = 2.0 * (1 - 1.9e-3 * t)
-        assert _length(merit) == (k if t == 0 else 7)
-
-
-def test_merits_at_all_lengths() -> None:
-    at, way = own([3.0, 1.0], [0.0, 2.0]), own([1.0, -1.0], [-2.0, 1.0])
-    found = _merits(at, way, 2.0, 0.5)
-    assert found.shape == (2, 8)
-    for k, t in enumerate(LENGTHS):
-        s, u = at.s + (t - 1) * way.s, 2.0 * (at.v + (t - 1) * way.v)
-        for row, mu in enumerate((0.5, 0.0)):
-            expected = np.sum((s + u - np.sqrt(s**2 + u**2 + 2 * mu)) ** 2)
-            assert found[row, k] == pytest.approx(expected)

@@ -16,7 +16,7 @@ from ccmac.methods.interior.block import RHO, bordered
 from ccmac.methods.interior.common import LEAST, Common, Solver
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.own import OwnPoint
-from ccmac.methods.interior.sides import STIFF, Exclusive, Newton, Sides, longest, unbalanced
+from ccmac.methods.interior.sides import STIFF, THETA, Exclusive, Newton, Sides, apart, longest
 from ccmac.methods.interior.steps import Step
 
 INF = math.inf
@@ -86,23 +86,25 @@ def test_bounds_that_are_guessed_active() -> None:
     assert heavier.theta.tolist() == [STIFF, STIFF, STIFF, 0.0]
 
 
-def test_slacks_and_prices_that_exclude_each_other() -> None:
-    """Newton's equation of s + u - sqrt(s^2 + u^2 + 2 mu) = 0, u = weight v, linearized."""
-    found, weight, mu = sides(), 2.0, 0.3
-    s, v = np.array([3.0, 1.0, 0.5, 2.0]), np.array([2.0, 1.0, 4.0, 0.25])
-    u = weight * v
-    newton = Exclusive.balanced(found, s, v, weight, mu)
-    root = np.sqrt(s**2 + u**2 + 2 * mu)
-    ds = np.array([0.1, -0.2, 0.3, 0.4])
-    dv = newton.shift - newton.theta * ds
-    change = (1 - s / root) * ds + (1 - u / root) * weight * dv
-    assert s + u - root + change == pytest.approx(0.0, abs=1e-12)
-    assert unbalanced(s, v, weight, mu) == pytest.approx(np.sum((s + u - root) ** 2))
-    exact = np.array([3.0, 1.0, 0.5, 2.0])
-    assert unbalanced(exact, mu / exact / weight, weight, mu) == pytest.approx(0.0, abs=1e-28)
-    assert np.isfinite(Exclusive.balanced(found, 0 * s, 0 * v, 1.0, 0.0).theta).all()
-    far = Exclusive.balanced(found, 0 * s, 1 + 0 * v, weight, 0.0)
-    assert far.theta == pytest.approx(STIFF / weight)
+def test_doubtful_bounds_are_left_open() -> None:
+    """theta is shared by an entry's sides, and nothing moves them but a price to be found."""
+    found = sides()
+    s, v = np.array([1.0, 5.0, 2.0, 3.0]), np.array([2.0, 1.0, 2.0, 0.0])
+    doubt = np.array([False, False, True, False])
+    newton = Exclusive.opened(found, s, v, 1.0, doubt)
+    assert newton.theta.tolist() == [STIFF, THETA / 2, 0.0, THETA / 2]
+    assert newton.shift.tolist() == [-STIFF, 0.0, -2.0, 0.0]
+    assert newton.diagonal.tolist() == [STIFF, 0.0, THETA, 0.0]
+    assert found.bounded.tolist() == [True, True, True, False]
+    p = np.array([3.0, -2.0, 4.0, 0.0])
+    assert found.split(p).tolist() == [3.0, 2.0, 2.0, -2.0]
+    assert found.net(found.split(p)).tolist() == p.tolist()
+    assert found.net(v).tolist() == [2.0, -2.0, 1.0, 0.0]
+
+
+def test_what_slacks_and_prices_lack_to_exclude_each_other() -> None:
+    s, v = np.array([0.0, 3.0, -1.0, 2.0, 0.5]), np.array([2.0, 0.0, 5.0, -0.25, 0.75])
+    assert apart(s, v, 2.0) == 1.0 + 0.25 + 0.25
 
 
 def test_the_longest_step_that_stays_inside() -> None:

@@ -93,7 +93,7 @@ class Interior(Agents, Iteration[InteriorState]):
         equations, k = self.equations, self.k
         matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
         vectors = [np.concatenate([*e.vectors(), e.facts()]) for e in parts]
-        ((S, rest),) = self.summed((matrices, vectors), pieces=self._pieces)
+        S, rest = self.summed(matrices, vectors, self._pieces)
         column, row, *shares, facts = np.split(rest, np.cumsum([k, *[k + 1] * (1 + PARTS)]))
         solver = Solver(equations.matrix(S, column, row, newton, common), equations.signs)
         rights = [

@@ -70,7 +70,7 @@ def interior(
     flats = _flats(
         work, blocks, facts[:, 2].astype(int), Packing(supports[:, q:], work.problem.n, m)
     )
-    setup = Setup(lower, upper, supports.astype(np.float64), flats, int(facts[:, 1].max()))
+    setup = Setup(lower, upper, supports.astype(np.float64), flats, facts[:, 1])
     return kind(work, reduced, blocks, setup), bounds
 
 
@@ -135,7 +135,10 @@ class CrossIpm(Method):
     name = "cross-ipm"
     summary = "quadratics with bounds or kinks, curved or flat: interior points, one sum a step"
     needs = frozenset({"polyhedral"})
-    reveals = "the equations (of long rows their range), and eliminated Hessians at every step"
+    reveals = (
+        "the equations (of long rows their range), eliminated Hessians at every step, and from a "
+        "warm start entries whose bounds may become active"
+    )
 
     radius: float | None = option(
         None, float, "R >= ||(x0, z0) - (x*, z*)||, for which the bound must hold (estimated)"

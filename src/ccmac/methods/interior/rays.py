@@ -67,7 +67,7 @@ def straightened(iteration: Agents, state: InteriorState, before: Ray, weight: f
         share = -np.concatenate([on_z, block.A @ y[: block.d], [0.0]])
         share[block.support] -= W.T @ rights[-1]
         vectors.append(share)
-    ((S, share),) = iteration.summed((matrices, vectors), pieces=(iteration.k + 1,))
+    S, share = iteration.summed(matrices, vectors, (iteration.k + 1,))
     weights = Newton(equations.sides, theta_z, theta_z, theta_z, theta_z)
     mu, phi, none = np.zeros(equations.rank), np.zeros(len(equations.fixed)), 0 * theta_z
     zero = np.zeros(iteration.k + 1)

@@ -43,51 +43,6 @@ class Lacking:
         return self.square + float(slope @ slope + rows @ rows)
 
 
-@dataclass(frozen=True)
-class Linearized(Lacking):
-    """The linearized conditions at a point, summed; ``told`` are sums that rode along."""
-
-    parts: list[Elimination]
-    S: Array
-    share: Array
-    told: Array
-
-    @classmethod
-    def at(
-        cls, agents: Agents, *sets: tuple[list[Elimination], list[Array]]
-    ) -> list[Linearized]:  # fmt: skip
-        """Of each set of eliminations, with what rides on it; one averaging for all."""
-        agents.work.ledger.charge(argmins=len(sets))
-        found, k = [], agents.k
-        told = [
-            (
-                [e.block.schur(e.solved[:, :-1]) for e in parts],
-                [np.append(_shares(e), numbers) for e, numbers in zip(parts, riding, strict=True)],
-            )
-            for parts, riding in sets
-        ]
-        for (parts, _), (S, total) in zip(sets, agents.summed(*told), strict=True):
-            share, own, square, rode = np.split(total, np.cumsum([k + 1, k + 1, 1]))
-            found.append(cls(agents, own, float(square[0]), parts, S, share, rode))
-        return found
-
-    def step(self, c: Common, newton: Exclusive) -> tuple[list[OwnPoint], Common]:
-        """(the agents' steps, everybody's) from the point with the common part c."""
-        equations, zero = self.agents.equations, np.zeros(self.agents.k + 1)
-        right = equations.right(self.share, newton, newton.shift) - equations.residual(c)
-        matrix = equations.matrix(self.S, zero[:-1], zero, newton, c)
-        dc = np.append(Solver(matrix, equations.signs).inner(right[:-1]), 0.0)
-        told, xi, steps = equations.told(dc), dc[equations.xi], []
-        for e, at in zip(self.parts, self.agents.flat_of, strict=True):
-            none = np.zeros(e.block.sides.count)
-            steps.append(e.step(np.ones(1), none, told, xi[at]))
-        ds, dv = newton.steps(newton.shift, dc[equations.z], 0.0, 1.0)
-        common = Common(
-            dc[equations.z], dc[equations.mu], dc[equations.phi], ds, dv, 0.0, 0.0
-        )  # fmt: skip
-        return steps, common
-
-
 def settled(agents: Agents, state: InteriorState) -> InteriorState:
     """One step with the active bounds guessed, from the point and the prices of ``state``."""
     scale, equations = state.tau, agents.equations
@@ -100,12 +55,26 @@ def settled(agents: Agents, state: InteriorState) -> InteriorState:
         points.append(OwnPoint(y, p.nu / scale, block.sides.slack(y, 1.0), p.v / scale))
         newton = Exclusive.guessed(block.sides, points[-1].s, points[-1].v)
         parts.append(Elimination(block, points[-1], before.z, lam, 1.0, newton))
-    (linear,) = Linearized.at(agents, (parts, [np.zeros(0)] * len(parts)))
-    steps, step = linear.step(before, Exclusive.guessed(equations.sides, before.s, before.v))
+    steps, step = _step(agents, parts, before)
     moved = [p.moved(d, 1.0) for p, d in zip(points, steps, strict=True)]
     return replace(agents.packed(moved, before.moved(step, 1.0)), count=state.count)
 
 
-def _shares(e: Elimination) -> Array:
-    """What an agent adds to the right-hand side, its residuals' shares, how far it is."""
-    return np.concatenate([e.eliminated(e.right(0), 0.0) - e.own, e.own, [e.square]])
+def _step(agents: Agents, parts: list[Elimination], c: Common) -> tuple[list[OwnPoint], Common]:
+    """(the agents' steps, everybody's): one averaging."""
+    equations, zero = agents.equations, np.zeros(agents.k + 1)
+    agents.work.ledger.charge(argmins=1)
+    matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
+    shares = [e.eliminated(e.right(0), 0.0) - e.own for e in parts]
+    S, share = agents.summed(matrices, shares, (agents.k + 1,))
+    newton = Exclusive.guessed(equations.sides, c.s, c.v)
+    right = equations.right(share, newton, newton.shift) - equations.residual(c)
+    matrix = equations.matrix(S, zero[:-1], zero, newton, c)
+    dc = np.append(Solver(matrix, equations.signs).inner(right[:-1]), 0.0)
+    told, xi, steps = equations.told(dc), dc[equations.xi], []
+    for e, at in zip(parts, agents.flat_of, strict=True):
+        none = np.zeros(e.block.sides.count)
+        steps.append(e.step(np.ones(1), none, told, xi[at]))
+    ds, dv = newton.steps(newton.shift, dc[equations.z], 0.0, 1.0)
+    common = Common(dc[equations.z], dc[equations.mu], dc[equations.phi], ds, dv, 0.0, 0.0)
+    return steps, common

@@ -8,14 +8,15 @@ where rho is what s lacks of its definition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ccmac.inputs import Array
 
 STIFF = 1e8  # weight of an entry that sits on its bound
-TINY = 1e-300
+THETA = 1.0  # and of one that may or may not
 
 
 class Sides:
@@ -28,6 +29,8 @@ class Sides:
         self.sign = np.repeat([1.0, -1.0], [len(low), len(high)])
         self.bound = np.concatenate([lower[low], upper[high]])
         self.signed_bound = self.sign * self.bound
+        count = np.bincount(self.at, minlength=self.size)
+        self.bounded, self.share = count > 0, 1.0 / count[self.at]
 
     @property
     def count(self) -> int:
@@ -37,6 +40,14 @@ class Sides:
     def spread(self, values: Array) -> Array:
         """Values of the sides added up at their entries."""
         return np.asarray(np.bincount(self.at, values, minlength=self.size), dtype=np.float64)
+
+    def net(self, v: Array) -> Array:
+        """The prices of both sides of every entry, upper ones negative."""
+        return self.spread(self.sign * v)
+
+    def split(self, p: Array) -> Array:
+        """Prices of the sides, in equal shares of an entry's, with :meth:`net` = ``p``."""
+        return np.asarray(self.sign * self.share * p[self.at])
 
     def slack(self, w: Array, tau: float) -> Array:
         """sign (w - bound tau)."""
@@ -117,13 +128,16 @@ class Exclusive(Newton):
         return cls(sides, s, v, np.zeros(len(s)), theta, np.where(active, -STIFF * s, -v))
 
     @classmethod
-    def balanced(cls, sides: Sides, s: Array, v: Array, weight: float, mu: float) -> Exclusive:
-        """s + u = sqrt(s^2 + u^2 + 2 mu) for u = weight v, which is s u = mu with s, u >= 0."""
-        u = weight * v
-        root = np.maximum(np.sqrt(s * s + u * u + 2.0 * mu), TINY)
-        on_v = weight * np.maximum(1.0 - u / root, 1.0 / STIFF)
-        theta = (1.0 - s / root) / on_v
-        return cls(sides, s, v, np.zeros(len(s)), theta, (root - s - u) / on_v)
+    def opened(
+        cls, sides: Sides, s: Array, v: Array, weight: float, doubt: NDArray[np.bool_]
+    ) -> Exclusive:
+        """As guessed but for the entries in ``doubt``, which may go anywhere at a price.
+
+        The price q = p + theta w that moves them is to be found: theta is on their diagonal.
+        """
+        guess, open_ = cls.guessed(sides, s, v, weight), doubt[sides.at]
+        theta = np.where(open_, THETA * sides.share, guess.theta)
+        return replace(guess, theta=theta, shift=np.where(open_, 0.0, guess.shift))
 
     @property
     def parts(self) -> list[Array]:
@@ -131,10 +145,9 @@ class Exclusive(Newton):
         return [self.shift]
 
 
-def unbalanced(s: Array, v: Array, weight: float, mu: float) -> float:
-    """Sum of squares of what :meth:`Exclusive.balanced` makes zero (Fischer, 1992)."""
-    u = weight * v
-    return float(np.sum((s + u - np.sqrt(s * s + u * u + 2.0 * mu)) ** 2))
+def apart(s: Array, v: Array, weight: float) -> float:
+    """Sum of squares of what slacks and weighted prices lack to exclude each other."""
+    return float(np.sum(np.minimum(s, weight * v) ** 2))
 
 
 def longest(value: Array, step: Array) -> float:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ccmac.certificates.duality import Prices
 from ccmac.inputs import Array
@@ -31,17 +32,15 @@ class InteriorState(State):
 
     ``primal`` is the norm of the equations' residuals and ``gap`` the duality gap expected after
     the step (cost scaled), ``value`` the cost before it, ``length`` the step's. ``warm`` is 0 for
-    an interior point, else the number of the step to come from a warm start: then ``way`` and
-    ``common_way`` are the step that led here, ``guess`` and ``common_guess`` a second point, and
-    the rest is as :mod:`.guided` says.
+    an interior point, else the number of the step to come from a warm start: then ``doubt`` marks
+    the agents' doubtful entries, ``slots`` has the room for them in the next message, ``weight``
+    makes prices as large as slacks, and the rest is as :mod:`.guided` says.
     """
 
     own: Array = rows()
     common: Array = known()
-    way: Array = rows()
-    common_way: Array = known()
-    guess: Array = rows()
-    common_guess: Array = known()
+    doubt: Array = rows()
+    slots: Array = known()
     tau: float = 1.0
     kappa: float = 1.0
     primal: float = np.inf
@@ -51,19 +50,27 @@ class InteriorState(State):
     count: int = 0
     warm: int = 0
     weight: float = 1.0
-    mu: float = 0.0
-    mu_next: float = 0.0
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What agents told each other: bounds on z, all supports, flat directions, widest state."""
+    """What agents told each other: bounds on z, all supports, flat directions, widths of states."""
 
     lower: Array
     upper: Array
     supports: Array
     flats: list[tuple[Array, Array]]
-    width: int
+    widths: Array
+
+    @property
+    def width(self) -> int:
+        """The widest state."""
+        return int(self.widths.max())
+
+    @property
+    def bounded(self) -> Array:
+        """So many bounded entries the agents have at most: each has a slack and a price."""
+        return np.floor(self.widths / 3)
 
 
 class Agents:
@@ -111,22 +118,23 @@ class Agents:
         return self.packed(points, Common(mid, mu, phi, s, 1.0 / s, 1.0, 1.0))
 
     def packed(
-        self, points: list[OwnPoint], common: Common,
-        way: tuple[list[OwnPoint], Common] | None = None,
-        guess: tuple[list[OwnPoint], Common] | None = None, **numbers: Any,
+        self, points: list[OwnPoint], common: Common, doubt: list[NDArray[np.bool_]] | None = None,
+        slots: Array | None = None, **numbers: Any,
     ) -> InteriorState:  # fmt: skip
-        """The state at a point; on its ``way`` and with a ``guess`` where it is a warm start's."""
-        steps, second = self._pair(points, common, way), self._pair(points, common, guess)
-        both = self._rows(points), _row(common), *steps, *second
-        return InteriorState(*both, common.tau, common.kappa, **numbers)
+        """The state at a point; with what is in ``doubt`` where it is a warm start's."""
+        own = self._rows(points)
+        marks, room = np.zeros_like(own), np.zeros((1, self.problem.n))
+        for row, mask in zip(marks, doubt or [], strict=False):
+            row[: len(mask)] = mask
+        pair = common.tau, common.kappa
+        return InteriorState(
+            own, _row(common), marks, room if slots is None else slots, *pair, **numbers
+        )  # fmt: skip
 
-    def _pair(
-        self, points: list[OwnPoint], common: Common, pair: tuple[list[OwnPoint], Common] | None
-    ) -> tuple[Array, Array]:
-        """As rows; zero where there is none."""
-        if pair is None:
-            return np.zeros_like(self._rows(points)), np.zeros_like(_row(common))
-        return self._rows(pair[0]), _row(pair[1])
+    def doubt(self, state: InteriorState) -> list[NDArray[np.bool_]]:
+        """The agents' doubtful entries at a warm start."""
+        pairs = zip(state.doubt, self.blocks, strict=True)
+        return [row[: block.size] > 0 for row, block in pairs]
 
     def _rows(self, points: list[OwnPoint]) -> Array:
         own = np.zeros((len(points), self.setup.width))
@@ -142,14 +150,6 @@ class Agents:
     def common(self, state: InteriorState) -> Common:
         """Everybody's unknowns."""
         return self._common(state.common, state.tau, state.kappa)
-
-    def way(self, state: InteriorState) -> tuple[list[OwnPoint], Common]:
-        """The last step from a warm start."""
-        return self._points(state.way), self._common(state.common_way, 0.0, 0.0)
-
-    def guess(self, state: InteriorState) -> tuple[list[OwnPoint], Common]:
-        """The second point of a warm start."""
-        return self._points(state.guess), self._common(state.common_guess, 1.0, 0.0)
 
     def _points(self, own: Array) -> list[OwnPoint]:
         found = []
@@ -217,29 +217,27 @@ class Agents:
         return self._patterns[sets, *pieces]
 
     def summed(
-        self, *sets: tuple[list[Array], list[Array]], pieces: tuple[int, ...] = ()
-    ) -> list[tuple[Array, Array]]:
-        """Of each set the sums of the agents' matrices between their supports, and of vectors.
+        self, matrices: list[Array], vectors: list[Array], pieces: tuple[int, ...] = (),
+        rest: Pattern | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Sums of the agents' matrices between their supports, and of vectors: one averaging.
 
-        One averaging for all of them; ``pieces`` as for :meth:`pattern`, of all sets.
+        ``pieces`` as for :meth:`pattern`, of the vectors; ``rest``: who has which of their other
+        entries.
         """
-        count, ends = len(self.entries[0]), np.cumsum([len(vectors[0]) for _, vectors in sets])
-        messages = []
-        for k, (upper, at) in enumerate(self.places):
-            entries = np.zeros((len(sets), count))
-            for row, (matrices, _) in zip(entries, sets, strict=True):
-                row[at] = matrices[k][upper]
-            messages.append(np.concatenate([entries.ravel(), *(v[k] for _, v in sets)]))
-        own = self.pattern(len(sets), *pieces) if pieces else None
-        total = self.runtime.average(np.stack(messages), own)[0] * self.problem.n
-        sums, found = np.split(total[len(sets) * count :], ends[:-1]), []
-        for entry, vector in zip(
-            total[: len(sets) * count].reshape(len(sets), count), sums, strict=True
-        ):
-            whole = np.zeros((self.k, self.k))
-            whole[self.entries] = entry
-            found.append((whole + np.triu(whole, 1).T, vector))
-        return found
+        count, messages = len(self.entries[0]), []
+        for (upper, at), matrix, vector in zip(self.places, matrices, vectors, strict=True):
+            entries = np.zeros(count)
+            entries[at] = matrix[upper]
+            messages.append(np.append(entries, vector))
+        rows, own = np.stack(messages), self.pattern(1, *pieces) if pieces else None
+        if rest is not None:
+            first = np.ones((self.problem.n, rows.shape[1] - rest.shape[1]), dtype=bool)
+            own = np.hstack([first if own is None else own, rest])
+        total = self.runtime.average(rows, own)[0] * self.problem.n
+        whole = np.zeros((self.k, self.k))
+        whole[self.entries] = total[:count]
+        return whole + np.triu(whole, 1).T, total[count:]
 
 
 def _row(common: Common) -> Array:

@@ -4,10 +4,10 @@ A step moves every (x_i, z) to the minimum of the sum of the quadratic models un
 each agent eliminates its own variables, the sum of what is left is the KKT system in (z, mu)
 (:mod:`ccmac.methods.system`), solved by everybody alike. The message that sums it looks ahead: it
 carries the system at the end of the step and values along it, so that a step of full length pays
-one averaging. A step that does not descend enough is cut to the best length seen, and the next
+one averaging. A step after which the value is higher is cut to the best length seen, and the next
 message carries the system there. The first iteration moves the start onto the equations, and all
 others stay there. Needs smooth, strongly convex objectives with Hessians.
-Cost: 1 argmin, 2 gradients, one averaging of k(k+1)/2 + k + 9 floats, k = q + rank of the rows.
+Cost: 1 argmin, 1 gradient, one averaging of k(k+1)/2 + k + 8 floats, k = q + rank of the rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, State, known, vector
-from ccmac.methods.local.newton import ARMIJO
 from ccmac.methods.newton.subspace import ALIKE
 from ccmac.methods.system import Whitened
 from ccmac.workspace import Workspace
@@ -72,8 +71,8 @@ class SummedNewton(Iteration[SummedState]):
         triangles = np.stack([model.triangle() for model in models])
         own = [triangles, residuals(models, z, mu), self._values(state.u, move)]
         sums = [mean[0] * self.problem.n for mean in self.runtime.combine(own)]
-        triangle, total, values = sums[0], sums[1], sums[2][:-1]
-        if not self._enough(state, values, float(sums[2][-1])):
+        triangle, total, values = sums
+        if not self._enough(state, float(values[0])):
             best = int(np.argmin(values))
             ahead = state.u + LENGTHS[best] * move
             lower = values[best] < state.value
@@ -102,19 +101,16 @@ class SummedNewton(Iteration[SummedState]):
             count=state.count + 1, over=cut >= TRIALS,
         )  # fmt: skip
 
-    def _enough(self, state: SummedState, values: Array, slope: float) -> bool:
-        """Whether the whole step is taken; ``slope`` is that of F at its beginning."""
+    def _enough(self, state: SummedState, value: float) -> bool:
+        """Whether the whole step, to this value, is taken: unless it rises."""
         if not math.isfinite(state.value):
-            return bool(np.isfinite(values[0]))
-        rise = values[0] - state.value
-        return bool(rise <= ARMIJO * min(slope, 0.0) or rise <= ALIKE * abs(state.value))
+            return math.isfinite(value)
+        return value - state.value <= ALIKE * abs(state.value)
 
     # -- the agents' own work ----------------------------------------------------------------------
     def _models(self, u: Array) -> list[LocalModel]:
-        """f_i near u: u'Hu/2 - g'u with the gradient of f_i at u. Cost: 1 argmin, 2 gradients
-        (with that of :meth:`_values`).
-        """
-        self.work.ledger.charge(argmins=1, gradients=2)
+        """f_i near u: u'Hu/2 - g'u with the gradient of f_i at u. Cost: 1 argmin, 1 gradient."""
+        self.work.ledger.charge(argmins=1, gradients=1)
         models = []
         for k, f in enumerate(self.objectives):
             x, z = self.space.x_of(u, k), self.space.z(u)[k]
@@ -131,13 +127,11 @@ class SummedNewton(Iteration[SummedState]):
         return models
 
     def _values(self, u: Array, move: Array) -> Array:
-        """f_i along the step and its slope at the beginning, one row an agent."""
+        """f_i along the step, one row an agent."""
         rows = []
         for k, f in enumerate(self.objectives):
             (x, z), (d_x, d_z) = ((self.space.x_of(v, k), self.space.z(v)[k]) for v in (u, move))
-            slope_x, slope_z = f.gradient(x, z)
-            along = [f.value(x + t * d_x, z + t * d_z) for t in LENGTHS]
-            rows.append([*along, float(slope_x @ d_x + slope_z @ d_z)])
+            rows.append([f.value(x + t * d_x, z + t * d_z) for t in LENGTHS])
         return np.array(rows)
 
     def _feasible(self, u: Array) -> Array:
@@ -171,5 +165,5 @@ class SummedNewton(Iteration[SummedState]):
     def cost(self) -> Cost:
         """Of every step but the first (which has no gradient)."""
         size = self.whitened.size
-        width = size * (size + 1) // 2 + size + len(LENGTHS) + 1
-        return Cost(argmins=1, gradients=2) + self.runtime.average_cost(width)
+        width = size * (size + 1) // 2 + size + len(LENGTHS)
+        return Cost(argmins=1, gradients=1) + self.runtime.average_cost(width)

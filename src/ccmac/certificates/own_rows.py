@@ -1,0 +1,134 @@
+"""Contradictions inside one agent's rows, and what it takes to claim one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ccmac.certificates.infeasibility import EXACT_REACH, claimed, doubted
+from ccmac.inputs import Array
+from ccmac.linalg.blocks import dense
+from ccmac.linalg.extended import (
+    EPS_LONG,
+    PRIMES,
+    Long,
+    norm,
+    product,
+    product_modulo,
+    residues,
+)
+from ccmac.linalg.ranks import Doubt, RowSpace
+from ccmac.linalg.tolerances import EPS
+
+SEEN = 64 * EPS  # share of a right-hand side below which a misfit is rounding
+PASSES = 2  # of sharpening: each gains the digits that the decompositions have
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """lambda for M w = v: |lambda'v|, a lower bound of it, and an upper bound of ||M'lambda||."""
+
+    price: Array
+    value: float
+    sure: float
+    defect: float
+
+
+def contradiction(
+    block: Any, right: Array, space: RowSpace, *, exact: bool = False
+) -> Contradiction | None:
+    """What of ``right`` lies outside the range, as a multiplier of rows; None if it is rounding.
+
+    ``exact``: there is a contradiction, however small, and the multiplier is sharpened.
+    """
+    unit, zero = space.inverse_lengths * right, space.inverse_lengths == 0
+    if np.any(zero & (right != 0)):  # 0 = right
+        price = np.where(zero & (np.abs(right) == np.abs(right[zero]).max()), np.sign(right), 0.0)
+        value = float(np.abs(price) @ np.abs(right))
+        return Contradiction(price, value, value, 0.0)
+    gap = unit - space.left @ (space.left.T @ unit)
+    gap -= space.left @ (space.left.T @ gap)
+    length = float(np.linalg.norm(gap))
+    least = 0.0 if exact else SEEN
+    if length <= least * math.sqrt(len(gap)) * float(np.linalg.norm(unit)):
+        return None
+    matrix, price = dense(block), space.inverse_lengths * gap / length
+    if exact:
+        more = sharpened(space, matrix, product(matrix.T, price))
+        price = (price + more).astype(np.float64)
+    return _weighed(matrix, right, price)
+
+
+def sharpened(space: RowSpace, matrix: Array, image: Long, passes: int = PASSES) -> Long:
+    """kappa with M'kappa = -``image`` in Range(M'); more passes leave less to rounding."""
+    kappa: Long = np.zeros(len(matrix), dtype=np.longdouble)
+    for _ in range(passes):
+        left = (image + product(matrix.T, kappa)).astype(np.float64)
+        kappa = kappa - space.multipliers(space.basis.T @ left)
+    return kappa
+
+
+def _weighed(matrix: Array, right: Array, price: Array) -> Contradiction:
+    """Value and defect in extended precision, rounding against the claim."""
+    noise = (len(price) + 2) * EPS_LONG * float(np.abs(price) @ np.abs(right))
+    value = abs(float(product(right[None], price)[0]))
+    return Contradiction(price, value, value - noise, defect_of([(matrix, price)]))
+
+
+def defect_of(pairs: list[tuple[Any, Array]]) -> float:
+    """||sum M'price|| at most; 0 where it is that exactly."""
+    total = sum(product(matrix.T, price) for matrix, price in pairs)
+    if not np.any(total) and _cancel(pairs):
+        return 0.0
+    spread = sum(norm(np.abs(matrix).T @ np.abs(price)) for matrix, price in pairs)
+    return norm(total) + (sum(len(price) for _, price in pairs) + 2) * EPS_LONG * spread
+
+
+def _cancel(pairs: list[tuple[Any, Array]]) -> bool:
+    """Whether sum M'price, which rounds to zero, is zero modulo the primes."""
+    for prime in PRIMES:
+        total: Any = 0
+        for matrix, price in pairs:
+            rows = matrix.astype(np.float64)
+            if np.any(rows != matrix):
+                return False
+            left, right = (residues(v, prime) for v in (rows.T, price[:, None]))
+            total = (total + product_modulo(left, right, prime)) % prime
+        if np.any(total):
+            return False
+    return True
+
+
+def proves_exactly(sure: float, defect: float, size: float) -> bool:
+    """Whether a contradiction that exact arithmetic has found may be claimed.
+
+    By multipliers of unit length: what they are off by as doubles counts in any case, so that a
+    misfit of EXACT_REACH eps beside the closest point is the least that is claimed.
+    """
+    return claimed(sure, max(defect, EPS), size, EXACT_REACH)
+
+
+def of_rows(block: Any, right: Array, space: RowSpace) -> tuple[float, float, Contradiction | None]:
+    """(value, defect, contradiction) of one that is claimed; else (- its value, defect, None) where
+    there is doubt, or (0, condition of the rows, None).
+    """
+    agree, seen = space.agrees(right), contradiction(block, right, space)
+    size = float(np.linalg.norm(space.coordinates(right)))
+    if seen is not None and not (agree and space.doubt == Doubt.NONE):
+        least = 0.0  # what a price of doubles leaves of M'price, unless by chance
+        if agree is not False:
+            least = EPS * norm(np.abs(dense(block)).T @ np.abs(seen.price))
+        if claimed(seen.sure, max(seen.defect, least), size) and not space.solvable:
+            return seen.value, seen.defect, seen
+        if agree is not False and doubted(seen.sure, seen.defect, size):
+            return -seen.value, seen.defect, None
+    if agree is False and (seen := contradiction(block, right, space, exact=True)) is not None:
+        sure = seen.sure - 4 * EPS * float(np.abs(seen.price) @ np.abs(right))
+        if proves_exactly(sure, seen.defect, size) and not space.solvable:
+            return seen.value, seen.defect, seen
+        if sure > 0:
+            return -seen.value, seen.defect, None
+    return 0.0, 1 / EPS if space.doubt > Doubt.CONVENTION else space.condition, None

@@ -1,0 +1,113 @@
+"""Warm starts of interior points: doubtful bounds, decided together."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmac.methods.interior.boxed import boxed
+from ccmac.methods.interior.doubted import LOWER, UPPER, Slots, decided, doubtful
+from ccmac.methods.interior.sides import Sides
+
+INF = math.inf
+
+
+def bounds() -> Sides:
+    """w_0 >= 1, 2 <= w_1 <= 8, w_2 <= 4, w_3 free."""
+    return Sides(np.array([1.0, 2.0, -INF, -INF]), np.array([INF, 8.0, 4.0, INF]))
+
+
+# -- the small problem -----------------------------------------------------------------------------
+@pytest.mark.parametrize("theta", [0.25, 1.0])
+@pytest.mark.parametrize("rank", [2, 6, 12])
+def test_entries_within_bounds_and_their_prices(rank: int, theta: float) -> None:
+    """min y'Hy/2 - g'y with H of any rank has y = T (g + p + theta y), T = (H + theta)^{-1}."""
+    random, size = np.random.default_rng(rank), 12
+    R, g = random.standard_normal((rank, size)), random.standard_normal(size)
+    low, high = -random.random(size), random.random(size)
+    low[::4], high[1::4] = (-INF, INF) if rank == size else (-9.0, 9.0)
+    T = np.linalg.inv(R.T @ R + theta * np.eye(size))
+    y, p = boxed(T, T @ g, Sides(low, high), theta)
+    assert R.T @ (R @ y) - g == pytest.approx(p, abs=1e-9)
+    assert (y >= low - 1e-12).all()
+    assert (y <= high + 1e-12).all()
+    assert np.maximum(p, 0.0) * np.where(np.isinf(low), 1.0, y - low) == pytest.approx(0, abs=1e-12)
+    assert np.maximum(-p, 0.0) * np.where(np.isinf(high), 1.0, high - y) == pytest.approx(
+        0, abs=1e-12
+    )
+
+
+def test_a_slack_and_a_price_that_vanish_together() -> None:
+    """min (y - 1)^2 / 2 with y >= 1: degenerate, and exact all the same."""
+    y, p = boxed(np.array([[0.5]]), np.array([0.5]), Sides(np.ones(1), np.full(1, INF)), 1.0)
+    assert y == pytest.approx(1.0, abs=1e-11)
+    assert p == pytest.approx(0.0, abs=1e-11)
+
+
+def test_nothing_doubtful_and_nothing_solvable() -> None:
+    y, p = boxed(np.zeros((0, 0)), np.zeros(0), Sides(np.zeros(0), np.zeros(0)), 1.0)
+    assert len(y) == len(p) == 0
+    # y = 3 whatever its price, y <= 1: the best there is, and no endless run.
+    y, p = boxed(np.zeros((1, 1)), np.full(1, 3.0), Sides(np.zeros(1), np.ones(1)), 1.0)
+    assert np.isfinite(y).all()
+    assert np.isfinite(p).all()
+
+
+# -- which entries ---------------------------------------------------------------------------------
+def test_wrong_guesses_come_before_near_ones_and_those_before_stay() -> None:
+    found = bounds()  # sides: w_0 >= 1, w_1 >= 2, w_1 <= 8, w_2 <= 4
+    none = np.zeros(4, dtype=bool)
+    s, v = np.array([5.0, 1e-4, 6.0, -0.1]), np.array([0.0, 1e-4, 0.0, 0.0])
+
+    def picked(most: int, before: Any = none) -> list[int]:
+        return np.flatnonzero(doubtful(found, s, v, 1.0, before, most)).tolist()
+
+    assert picked(4) == [1, 2]
+    assert picked(1) == [2]
+    assert picked(1, np.array([True, False, False, False])) == [0]
+    assert picked(2, np.array([True, False, False, False])) == [0, 2]
+    assert picked(0) == []
+    # A heavy weight makes the small price of w_1 large.
+    assert np.flatnonzero(doubtful(found, s, v, 100.0, none, 4)).tolist() == [2]
+
+
+def test_a_doubtful_entry_is_on_its_bound_or_has_no_price() -> None:
+    found = bounds()
+    w, v = np.array([1.1, 7.0, 3.0, 9.0]), np.array([0.5, 0.25, 0.75, 0.25])
+    every = np.array([True, True, True, False])
+    after, s, prices = decided(found, w, v, every, 10.0)
+    assert after.tolist() == [1.0, 8.0, 4.0, 9.0]
+    assert prices.tolist() == [0.5, 0.0, 0.5, 0.25]
+    assert s.tolist() == [0.0, 6.0, 0.0, 0.0]
+    after, s, prices = decided(found, w, v, every, 0.1)
+    assert after.tolist() == w.tolist()
+    assert prices.tolist() == [0.0] * 4
+    _, _, prices = decided(found, w, v, ~every, 10.0)
+    assert prices.tolist() == v.tolist()
+
+
+# -- what travels ----------------------------------------------------------------------------------
+def test_tables_stand_apart_in_one_message() -> None:
+    supports, slots = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), np.array([2.0, 1.0])
+    layout = Slots(slots, supports)
+    first = np.arange(18.0).reshape(2, 9)
+    first[0, -1], first[1, -1] = LOWER + UPPER, 0  # the second row is not used
+    second = np.array([[1.0, 2.0, 0.5, 4.0, -1.0, 7.0, 0.25, UPPER]])
+    rows = [
+        layout.row(i, Fake(table=lambda _, found=found: found))
+        for i, found in enumerate((first, second))
+    ]
+    assert not (layout.own & (np.stack(rows) == 0) & (np.stack(rows)[::-1] != 0)).any()
+    assert layout.own.sum(axis=1).tolist() == [18, 8]
+    one, two = layout.heard(rows[0] + rows[1])
+    assert (one.count, two.count) == (1, 1)
+    assert one.on_common.tolist() == [[0.0, 1.0, 0.0]]
+    assert one.inner.tolist() == [[2.0]]
+    assert [end.tolist() for end in one.bounds] == [[5.0], [6.0]]
+    assert two.on_common.tolist() == [[0.0, 1.0, 2.0]]
+    assert [end.tolist() for end in two.bounds] == [[-INF], [7.0]]
+    assert two.told[0, [0, 3]].tolist() == [4.0, 0.25]
