@@ -120,6 +120,13 @@ def test_a_run_on_execution_vectors(keep: int) -> None:
     assert extreme_ritz(space, lambda u: S @ u, np.zeros(6), 4, keep) == (1.0, 1.0, True)
 
 
+def test_a_negative_map_has_a_kernel_too() -> None:
+    space = Space(InProcess(Network.complete(2)), [1, 1], 1)
+    S = turned([0.0, -3.0, -7.0, 0.0], seed=2)
+    low, high, _ = extreme_ritz(space, lambda u: S @ u, S @ np.arange(1.0, 5.0), 4, 4)
+    assert (low, high) == pytest.approx((-7.0, -3.0))
+
+
 def test_top_values_of_an_operator_on_a_subspace() -> None:
     """Repeated values are seen by a block; vectors stay in the subspace; restarts lose nothing."""
     values = [9.0, 9.0, 8.5, *np.linspace(1.0, 8.0, 57)]

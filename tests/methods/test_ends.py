@@ -195,6 +195,7 @@ def test_what_a_system_leaves_free() -> None:
     free, loose = _free(S, G, 4e-9, 2.0)
     assert np.abs(free.T).tolist() == [[0.0, 0.0, 1.0]]
     assert loose.shape == (3, 2)
+    assert _free(S, G, 0.8e-9, 2.0)[1].shape == (3, 1)  # 4e-10 of noise below 5e-10 of S
     tight, same = _free(S, G, 0.0, 2.0)
     assert (tight.shape, same.shape) == ((3, 1), (3, 1))
     row = np.array([[0.0, 0.0, 5.0]])

@@ -26,11 +26,11 @@ class Toy:
     name: ClassVar[str] = "toy"
 
     realization: str = option("plain", str, "which", choices=("plain", "fancy"))
+    note: str = "no option"
     steps: int | None = option(None, int, "how many", only=["fancy"])
     weight: float = option(1.0, float, "how much", below=2.0)
     careful: bool = option(True, bool, "whether")
     inside: Inside | None = option(None, Inside, "where")
-    note: str = "no option"
 
     def __post_init__(self) -> None:
         check(self)
@@ -71,7 +71,7 @@ def test_a_default_is_never_misplaced() -> None:
 
 def test_texts_become_the_kind_of_the_option() -> None:
     given = {"realization": "fancy", "steps": "3", "weight": "0.5", "careful": "No"}
-    assert built(Toy, given, {}) == Toy("fancy", 3, 0.5, False)
+    assert built(Toy, given, {}) == Toy("fancy", "no option", 3, 0.5, False)
     assert isinstance(built(Toy, {"weight": 1}, {}).weight, float)
     assert built(Toy, {"inside": {"low": 0.5}}, {}).inside == Inside(0.5)
 

@@ -14,8 +14,9 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.sliding import parts as module
 from ccmac.methods.sliding import proximal
-from ccmac.methods.sliding.parts import GRID, Parts, first_weight, unequal_steps
+from ccmac.methods.sliding.parts import GRID, Parts, first_weight, split, unequal_steps
 from ccmac.methods.sliding.proximal import ProximalPrimalDual, ProximalState
+from ccmac.objectives import L1, Logistic, Separable
 
 K, V = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0]]), np.array([1.0, -1.0])
 H, G = np.diag([1.0, 2.0, 0.5]), np.diag([3.0, 1.0, 2.0])
@@ -244,3 +245,31 @@ def test_whether_a_prox_takes_two_steps() -> None:
     del agents[1]
     assert unequal_steps(problem, runtime)
     assert proximal.RELAXED == 0.9
+
+
+def test_smooth_and_simple_parts() -> None:
+    """Of objectives of x and z together, of functions, and of what offers neither oracle."""
+
+    def kinds(pair: Any) -> Any:
+        return None if pair is None else tuple(isinstance(part, Separable) for part in pair)
+
+    simple: Any = Fake(capabilities={"prox"})
+    smooth: Any = Fake(capabilities={"gradient"})
+    found = split(simple)
+    assert found is not None
+    assert (kinds(found), found[1]) == ((True, False), simple)
+    found = split(smooth)
+    assert found is not None
+    assert (kinds(found), found[0]) == ((False, True), smooth)
+    assert split(Fake(capabilities=set())) is None  # type: ignore[arg-type]
+    loss, kink = Logistic(np.eye(2), np.ones(2)), L1(1.0)
+    found = split(Separable(x=loss + kink, z=kink))
+    assert found is not None
+    (on_x, on_z), (left_x, left_z) = ((f.x_part, f.z_part) for f in found)
+    assert on_z is None
+    assert left_z is kink
+    assert "prox" in left_x.capabilities
+    assert "gradient" in on_x.capabilities
+    found = split(kink)
+    assert found is not None
+    assert (kinds(found), found[1]) == ((True, False), kink)

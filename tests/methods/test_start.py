@@ -28,6 +28,7 @@ def test_a_bar_says_how_far_and_at_what_price(monkeypatch: pytest.MonkeyPatch) -
 
     def added(self: Progress, name: str, **fields: Any) -> Any:
         totals.append((name, fields["total"]))
+        assert len(self.columns) == 4  # the name, a bar, counts, the time
         return add(self, name, **fields)
 
     monkeypatch.setattr(Progress, "add_task", added)
