@@ -7,6 +7,7 @@ Ranks on a ring of one machine send 1 kB to both neighbors, round by round; one 
     pauses     ccmac's: looks, and pauses of 1/64 of the time waited
     waitall    MPI's own call: hears no clock and no signal
     told       the same, told by MPICH's variables to nap between looks
+    throttled  the same, and to throttle their progress engine
     thread     MPI's call in a thread of its own, which the first one waits for: hears both
 """
 
@@ -23,8 +24,11 @@ from pathlib import Path
 from typing import Any
 
 HEAVY = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "10"}
+THROTTLE = "MPIR_CVAR_CH4_PROGRESS_THROTTLE"
+THROTTLED = {**HEAVY, THROTTLE: "1", f"{THROTTLE}_NO_PROGRESS_COUNT": "10"}
 KINDS: dict[str, tuple[str, dict[str, str]]] = {
     "pauses": ("pauses", {}), "waitall": ("waitall", {}), "waitall, told": ("waitall", HEAVY),
+    "waitall, throttled": ("waitall", THROTTLED),
     "thread": ("thread", {}), "thread, told": ("thread", HEAVY),
 }  # fmt: skip
 LATE = (0.0, 0.02, 0.1)  # seconds

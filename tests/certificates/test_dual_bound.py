@@ -73,7 +73,8 @@ def test_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.approx(price),
     )
     assert found.report is not None
-    assert (found.report.residuals["coupled"], found.report.objective) == (5.0, 7.0)
+    nothing = {"local": 0.0, "shared": 0.0, "consensus": 0.0}
+    assert (found.report.residuals, found.report.objective) == ({"coupled": 5.0, **nothing}, 7.0)
     # A metric that knows more, of which a quarter is believed.
     seen: list[Any] = []
     sharp: Any = Fake(share=0.25, norm=lambda v, off: seen.append((v, off)) or 0.75)

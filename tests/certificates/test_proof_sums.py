@@ -93,6 +93,14 @@ def test_the_distance_from_all_equations(
     assert said() == 0.3
 
 
+def test_the_length_of_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Misfits in halves and rounded, slopes in halves, numbers; one more where rows are hidden."""
+    made = Made(0, monkeypatch)
+    for hidden in ([], [None]):
+        made.found.agents = [Fake(hidden=hidden)]  # type: ignore[misc]
+        assert made.found.row == 3 * M + 2 * Q + proof.NUMBERS + len(hidden)
+
+
 def test_masked_shares_are_heard_with_their_grain(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(0, monkeypatch)
     given: list[Any] = []

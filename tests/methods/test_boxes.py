@@ -35,12 +35,21 @@ def test_at_an_active_box_value_and_gap_are_finite_and_small(method: str, tol: f
     assert abs(result.objective - 3.62) <= 2 * found["epsilon"]
 
 
-def test_a_box_out_of_reach_is_infeasible() -> None:
+@pytest.mark.parametrize(("method", "limit"), [("auto", None), ("cross-sliding", 20)])
+def test_a_box_out_of_reach_is_infeasible(method: str, limit: int | None) -> None:
     """x_1 + x_2 + 2 z is at most 10.2, and should be 40."""
-    result = ccmac.solve(boxed([-5.0, -1.0], [5.0, 0.1], 20.0), "path")
+    problem = boxed([-5.0, -1.0], [5.0, 0.1], 20.0)
+    result = ccmac.solve(problem, "path", method, max_iterations=limit)
     assert result.status == "infeasible"
     assert result.infeasibility.radius > 1e5
     assert "bounds" in result.message
+
+
+def test_a_box_within_reach_is_not_called_infeasible_by_a_limit() -> None:
+    problem = boxed([-5.0, -1.0], [5.0, 0.1], 2.0)
+    result = ccmac.solve(problem, "path", "cross-sliding", max_iterations=3)
+    assert result.status == "max_iterations"
+    assert result.infeasibility is None
 
 
 def test_an_open_box_in_which_the_objective_falls_is_unbounded() -> None:

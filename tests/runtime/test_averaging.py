@@ -12,6 +12,8 @@ import ccmac
 from ccmac import Costs
 from ccmac.errors import InputError
 from ccmac.network import Network
+from ccmac.network import weights as routes
+from ccmac.runtime import averaging
 from ccmac.runtime.averaging import RELAYED, Relay, Tree, by_name, cheapest, messages_sent
 from ccmac.runtime.partition import bounds, owners
 from ccmac.runtime.patterns import load
@@ -52,6 +54,34 @@ def test_every_row_reaches_everybody_along_the_edges(network: Network) -> None:
     assert all(len(rows) == n for rows in known)
     assert relay.floats_sent == sent.max()
     assert sent.sum() == n * (n - 1)
+
+
+@given(network=networks(), chunk=st.integers(1, 30))
+def test_many_agents_are_counted_a_few_at_a_time(network: Network, chunk: int) -> None:
+    """Of any number of receivers at a time: the routes are shortest ones, all of them counted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(routes, "RELAYED", 0)
+        patch.setattr(routes, "LOOKED_AT", chunk)
+        found, counted = routes.routes(network.weights), routes.load(network.weights)
+    assert np.array_equal(found.hops, network.hops())
+    for v, o in np.argwhere(found.hops):
+        u = found.senders[v, o]
+        assert u in network.neighbors(int(v))
+        assert found.hops[u, o] == found.hops[v, o] - 1
+    known = routes.load(network.weights, found)
+    assert np.array_equal(counted.sent, known.sent)
+    assert (counted.messages, counted.longest) == (known.messages, known.longest)
+
+
+def test_routes_of_many_are_not_looked_at_where_bytes_forbid_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(averaging, "RELAYED", 20)
+    laid: list[int] = []
+    monkeypatch.setattr(averaging, "load", lambda *known: laid.append(1) or routes.load(*known))
+    for width, name in ((1, "relay"), (10_000, "tree")):
+        assert cheapest(Network.ring(24), Costs(byte=1e-4), width).name == name
+    assert len(laid) == 1
 
 
 @given(network=networks(), data=st.data())
@@ -161,7 +191,7 @@ def test_a_column_has_the_same_bits_in_any_company(network: Network, seed: int) 
         (Network.path(9), "tree", 8),
         (Network.path(1), "tree", 0),
         (Network.ring(300), "relay", 150),
-        (Network.ring(RELAYED + 1), "tree", RELAYED),
+        (Network.ring(RELAYED + 1), "relay", RELAYED // 2),
     ],
     ids=lambda value: value.name if isinstance(value, Network) else str(value),
 )

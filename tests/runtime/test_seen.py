@@ -96,6 +96,29 @@ def test_who_sees_an_agents_row(network: ccmac.Network, averaging: str) -> None:
         assert not any(np.isin(words, one.view(np.uint64)).any() for one in seen)
 
 
+@pytest.mark.parametrize("averaging", ["relay", "tree", "scatter", "masked"])
+def test_all_that_arrives_is_in_the_ledger(averaging: str) -> None:
+    network = ccmac.Network.ring(4)
+    boxes = {(i, j): queue.SimpleQueue[Any]() for i in range(4) for j in range(4)}
+
+    def one(i: int) -> tuple[int, int]:
+        transport = Together(i, 4, boxes)
+        runtime = Distributed(network, transport, averaging=averaging)
+        row = np.full((1, 7), i + 0.1)
+        runtime.average(row)  # masked: keys and scales
+        transport.seen.clear()
+        before = runtime.ledger.total("network_bytes")
+        runtime.average(row)
+        if averaging != "scatter":  # which fills rows up: 7 floats and the note are two for each
+            runtime.gather(row[:, :3])
+        charged = runtime.ledger.total("network_bytes") - before
+        return charged, sum(array.nbytes for array in transport.seen)
+
+    found = at_once(one, range(4))
+    charged = {told for told, _ in found.values()}
+    assert charged == {sum(arrived for _, arrived in found.values())}
+
+
 @pytest.mark.parametrize("averaging", ["relay", "masked"])
 def test_neighbors_see_a_row_that_is_mixed_as_it_is(averaging: str) -> None:
     network = ccmac.Network.path(4)

@@ -179,36 +179,61 @@ def test_a_sketch_of_what_is_not_known(kind: str) -> None:
     assert set(parts.ledger.of("solve") - before) <= {"longest_message"}
 
 
+def test_long_blocks_travel_in_several_averagings(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = case("dense", 2)
+    W = random_signs(M, 3, 7)
+    whole = c.parts._images_of(W)
+    asked: list[Any] = []
+
+    def cut(*given: Any) -> list[int]:
+        asked.append(given)
+        return [1, 2]
+
+    monkeypatch.setattr(eliminated, "in_averagings", cut)
+    before = c.parts.ledger.of("solve")
+    assert c.parts._images_of(W) == pytest.approx(whole)
+    assert (c.parts.ledger.of("solve") - before)["averagings"] == 2
+    assert asked == [(c.parts.runtime, M, 3)]
+
+
 def test_directions_of_earlier_solves_join_a_sketch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four at a time, of length one, with their images under S - c I; never too many."""
     c = case("diagonal", 3)
     parts, draw = c.parts, np.random.default_rng(1).standard_normal
     S = np.array([c.plain(v) for v in np.eye(M)]).T
     P = [3 * draw(M) for _ in range(4)]
-    parts.keep(P[0], parts.apply(P[0])[0])
+    pairs = [(p, parts.apply(p)[0]) for p in P]
+    assert parts.sketch(1, 0).B.count == 1
+    parts.keep(*pairs[0])
     assert not parts._kept  # it was not asked for
     parts.recycles = True
-    for p in P[:3]:
-        parts.keep(p, parts.apply(p)[0])
+    for pair in pairs[:3]:
+        parts.keep(*pair)
     for (unit, image), p in zip(parts._kept, P, strict=False):
         assert unit == pytest.approx(p / np.linalg.norm(p))
         assert image == pytest.approx(S @ unit)
-    first = parts.sketch(1, 0)
-    assert first.B.count == 1
-    monkeypatch.setattr(eliminated, "RECYCLED", 4)
-    parts.keep(P[3], parts.apply(P[3])[0])
-    parts.keep(P[3], parts.apply(P[3])[0])
-    assert len(parts._kept) == 4
+    assert parts.sketch(1, 0).B.count == 1
+    # As many as are allowed beside the one that was drawn, as S - c I may have, as can be held.
+    for limit in ("RECYCLED", "rank", "HELD"):
+        with monkeypatch.context() as patch:
+            if limit == "RECYCLED":
+                patch.setattr(eliminated, "RECYCLED", 4)
+            elif limit == "rank":
+                patch.setattr(parts, "rank", 5)
+            else:
+                patch.setattr(eliminated.blocks, "HELD", 6 * M - 1)
+            for _ in range(3):
+                parts.keep(*pairs[3])
+            assert len(parts._kept) == 4
+            del parts._kept[3:]
+    parts.keep(*pairs[3])
     monkeypatch.setattr(eliminated, "LOST", math.inf)
     grown = parts.sketch(1, 0)
     assert (grown.B.count, parts._kept) == (5, [])
     assert parts.sketch(1, 0) is grown
-    # Four are known beside the one that was drawn: no more are kept.
-    parts.keep(P[0], parts.apply(P[0])[0])
-    assert not parts._kept
-    monkeypatch.setattr(eliminated, "RECYCLED", 5)
-    parts.keep(P[0], parts.apply(P[0])[0])
-    assert len(parts._kept) == 1
+    for _ in range(2):
+        parts.keep(*pairs[0])
+    assert len(parts._kept) == sum(D) - 5
 
 
 @pytest.mark.parametrize(("share", "full"), [(0.99, True), (1.01, False)])
@@ -218,11 +243,10 @@ def test_a_sketch_grows_while_rounding_is_small(
     c = case("diagonal", 3)
     parts, random = c.parts, np.random.default_rng(1)
     parts.recycles = True
+    parts.sketch(0, 0)
     pairs = [(p, parts.apply(p)[0]) for p in random.standard_normal((4, M))]
     for p, image in pairs:
         parts.keep(p, image)
-    first = parts.sketch(0, 0) if len(parts._kept) < 4 else None
-    assert first is None
     directions, images = (np.column_stack(side) for side in zip(*parts._kept, strict=True))
     start = eliminated.Nystrom.nothing(parts.noise + 8 * EPS * parts.c)
     e = start.grown(directions, images).e
@@ -231,7 +255,7 @@ def test_a_sketch_grows_while_rounding_is_small(
     assert found.B.count == (0 if full else 4)
     for p, image in pairs:
         parts.keep(p, image)
-    assert len(parts._kept) == (0 if full else 4)
+    assert len(parts._kept) == (0 if full else sum(D) - 4)
 
 
 def test_many_columns_at_once() -> None:

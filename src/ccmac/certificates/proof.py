@@ -35,7 +35,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
-from ccmac.runtime.masked import Masked, heard_by_all
+from ccmac.runtime.notes import heard_by_all
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -66,7 +66,7 @@ class Proof:
         self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(own.max())
         indices = list(self.problem.agents)
         self.agents = [Share(work, reduced, k, float(own[i])) for k, i in enumerate(indices)]
-        self.open = not isinstance(work.runtime.averaging, Masked)
+        self.open = not work.runtime.averaging.hides
         self.inside = 0.0  # curvature on the kernel of all equations, where that is what is known
         self._long = table.quadratic  # others have gradients at doubles only
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
 from ccmac.errors import MethodRefused
@@ -276,6 +277,10 @@ class Method(ABC):
     def finds_falls(self, work: Workspace) -> bool:
         """Whether it proves itself that F falls without bound, so that nobody has to look first."""
         return False
+
+    def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
+        """Proof that sets and equations exclude each other, looked for where a limit ended it."""
+        return None
 
     @abstractmethod
     def prepare(self, work: Workspace, request: Request) -> Prepared:

@@ -16,7 +16,7 @@ from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
-from ccmac.certificates.stopping import ProofStop
+from ccmac.certificates.stopping import Check, ProofStop
 from ccmac.errors import OutOfTime
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
@@ -186,8 +186,14 @@ class Run:
         if recovery is not None:
             with work.ledger.phase("monitor"):
                 conflict = conflicts.late()
+                if (
+                    conflict is None
+                    and outcome.status == "max_iterations"
+                    and not limits.max_seconds
+                ):
+                    conflict = self.method.excluded(work, self.request)
             if conflict is not None:
-                return infeasible_result(work, conflict, self.request.seed)
+                outcome.check = Check(math.nan, True, verdict=conflict)
         if outcome.check is not None and outcome.check.verdict is not None:
             return without_solution(work, outcome, plan, trace, self.request.seed)
         if stalled and self._unproved(prepared, outcome):
@@ -195,11 +201,9 @@ class Run:
                 [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved
             )
         self._heed()
-        notes = [] if saver is None else saver.notes
-        return finish(
-            work, prepared, outcome, plan, trace, recovery,
-            [*work.doubts, *self.warnings, *outcome.notes, *notes], self.request.seed,
-        )  # fmt: skip
+        notes = [*outcome.notes, *([] if saver is None else saver.notes)]
+        warnings = [*work.doubts, *self.warnings, *notes]
+        return finish(work, prepared, outcome, plan, trace, recovery, warnings, self.request.seed)
 
     def _saver(self, limits: Limits) -> Checkpoints | None:
         """Where the state is kept; a stored run of something else is refused before any work.

@@ -24,6 +24,7 @@ from ccmac.network.weights import (
     hops,
     large_extremes,
     metropolis_weights,
+    neighbors,
 )
 from ccmac.texts import shown
 
@@ -267,8 +268,7 @@ class Network:
 
     def neighbors(self, agent: int) -> Sequence[int]:
         """Agents that ``agent`` talks to, ascending."""
-        row = self.weights.indices[self.weights.indptr[agent] : self.weights.indptr[agent + 1]]
-        return [int(j) for j in row if j != agent]
+        return neighbors(self.weights, agent)
 
     def metropolis(self) -> sp.csr_array:
         """The doubly stochastic Metropolis matrix of the graph."""

@@ -11,8 +11,7 @@ the same bits. What agents know in common is therefore one row, in a simulation 
              rows per agent on every graph (:mod:`ccmac.runtime.scatter`)
 
 Where all know which entries an agent's row has (``own``, agents by columns), zeros do not travel on
-a relay, where a row is its own entries, nor up a tree, where sums have those of somebody below. The
-sums have the same bits.
+a relay, nor up a tree where nobody below has an entry. The sums have the same bits.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Costs
 from ccmac.network import Network
+from ccmac.network.weights import RELAYED, Routes, load, routes
 from ccmac.runtime.partition import Index, owners
 from ccmac.texts import nearest, shown
 
 Step = tuple[list[tuple[int, Index]], list[tuple[int, Index]]]  # (process, rows) out and in
 Pattern = NDArray[np.bool_]  # agents by columns: who may have an entry
 FLOAT_BYTES = 8
-RELAYED = 2048  # agents up to which all pairs of them are looked at
-LOOKED_AT = 2**22  # pairs times neighbors at a time
+SOON = 2**30  # agents times links
 
 
 class Averaging(ABC):
@@ -44,14 +43,15 @@ class Averaging(ABC):
 
     name: str
     rounds: int
-    rows_known: bool  # whether everybody sees every row, and not their sum alone
+    rows_known: bool  # whether everybody gets every row, and not their sum alone
+    hides: bool = False  # whether rows are masked: what everybody gets tells the sum alone
     floats_sent: int  # floats that the busiest agent sends, per float averaged
     floats_once: int = 0  # floats that the busiest agent sends besides, at most
     floats_total: int  # per float averaged, by all agents together
     messages: int  # sent by all agents together
     longest: int  # rows in the longest message
     words_each: int = 1  # words of eight bytes in which a number that is summed travels
-    extra: int = 0  # words of the scheme's own in every row
+    extra: int = 0  # words of the scheme's own in every row that is summed
     spares: bool = False  # whether entries known to be zero do not travel
     routes: Index  # who sends to whom: all processes must have found the same
 
@@ -83,40 +83,27 @@ class Relay(Averaging):
     name, rows_known, spares = "relay", True, True
 
     def __init__(self, network: Network) -> None:
-        self.hops = network.hops()
-        self.rounds = int(self.hops.max())
-        self.routes, sent = self._senders(network)
-        self.senders = self.routes
+        self.network, self.rounds = network, network.diameter
+        known = None if network.n > RELAYED else self._all
+        sent, self.messages, self.longest = load(network.weights, known)
         self.floats_sent, self.floats_total = int(sent.max()), int(sent.sum())
-        v, o = np.nonzero(self.hops)
-        in_one = (self.hops[v, o] * network.n + self.senders[v, o]) * network.n + v
-        _, self._message, rows = np.unique(in_one, return_inverse=True, return_counts=True)
-        self.messages, self.longest = len(rows), int(rows.max(initial=0))
 
-    def _senders(self, network: Network) -> tuple[Index, Index]:
-        """A neighbor one hop nearer to the origin, the one that sends least so far; who sends what.
+    @cached_property
+    def _all(self) -> Routes:
+        """Of all pairs: many agents in one process do without."""
+        return routes(self.network.weights)
 
-        Near pairs choose first, and of equally near ones those that have no choice.
-        """
-        n, hops = network.n, self.hops
-        near = [network.neighbors(v) for v in range(n)]
-        degree = max(map(len, near))
-        padded = np.array([[*each, *[v] * (degree - len(each))] for v, each in enumerate(near)])
-        senders, sent = np.where(hops == 1, np.arange(n), -1), (hops == 1).sum(axis=0)
-        order = np.argsort(hops, axis=None, kind="stable")
-        levels = np.split(order, np.cumsum(np.bincount(hops.ravel()))[:-1])
-        for level, pairs in enumerate(levels[2:], start=2):
-            for part in np.array_split(pairs, -(-len(pairs) * degree // LOOKED_AT)):
-                v, o = np.divmod(part, n)
-                nearer = hops[padded[v], o[:, None]] == level - 1
-                only = nearer.sum(axis=1) == 1
-                senders[v[only], o[only]] = chosen = padded[v[only], nearer[only].argmax(axis=1)]
-                sent += np.bincount(chosen, minlength=n)
-                for i in np.flatnonzero(~only):
-                    choice = padded[v[i], nearer[i]]
-                    senders[v[i], o[i]] = least = choice[sent[choice].argmin()]
-                    sent[least] += 1
-        return senders, sent
+    @property
+    def hops(self) -> Index:
+        """Agents by origins."""
+        return self._all.hops
+
+    @property
+    def senders(self) -> Index:
+        """Agents by origins; -1 for their own rows."""
+        return self._all.senders
+
+    routes = senders
 
     def arrivals(self, ends: Index, rank: int) -> list[dict[int, Index]]:
         """Round by round, rows that first reach a process: {process they come from: rows}.
@@ -151,7 +138,7 @@ class Relay(Averaging):
         v, o = np.nonzero(self.hops)
         lengths = own.sum(axis=1)[o]
         sent = np.bincount(self.senders[v, o], lengths, minlength=len(own)).astype(np.int64)
-        messages = np.bincount(self._message.ravel(), lengths, minlength=self.messages)
+        messages = np.bincount(self._all.in_messages()[0], lengths, minlength=self.messages)
         return sent, messages.astype(np.int64)
 
     def total(self, block: Array) -> Array:
@@ -258,17 +245,29 @@ def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Av
     """
     from ccmac.runtime.scatter import Scatter
 
-    tree = Tree(network)
-    if network.n == 1 or network.n > RELAYED:
+    tree, n = Tree(network), network.n
+    if n == 1:
         return tree
     if costs is not None and costs.byte:
-        schemes: list[Averaging] = [relay := Relay(network), tree, Scatter(network, relay)]
+        schemes: list[Averaging] = [tree]
+        # On the average an agent relays all other rows: without a look at the routes.
+        least = costs.round * network.diameter + costs.byte * FLOAT_BYTES * (n - 1) * width
+        if n <= RELAYED or (least < _price(tree, costs, width) and _soon(network)):
+            schemes.insert(0, relay := Relay(network))
+            schemes += [Scatter(network, relay)] if n <= RELAYED else []
         return min(schemes, key=lambda scheme: _price(scheme, costs, width))
-    most = tree.rounds * max(len(network.neighbors(v)) for v in range(network.n))
-    if network.n - 1 > most or network.diameter >= tree.rounds:  # whatever the routes
+    most = tree.rounds * max(len(network.neighbors(v)) for v in range(n))
+    if n - 1 > most or network.diameter >= tree.rounds:  # whatever the routes
+        return tree
+    if not _soon(network):
         return tree
     relay = Relay(network)
     return relay if relay.floats_sent <= most else tree
+
+
+def _soon(network: Network) -> bool:
+    """Whether the routes of all pairs are found within a minute."""
+    return network.diameter == 1 or network.n * network.weights.nnz <= SOON
 
 
 def _price(scheme: Averaging, costs: Costs, width: int) -> float:

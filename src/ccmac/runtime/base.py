@@ -161,9 +161,10 @@ class Runtime(ABC):
             return
         here, rooms = self.ledger.current, [self._room(r.width, r.whole) for r in riders]
         mine = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
-        row = width * self.averaging.words_each
-        self.ledger.charge_cost(self._row_cost(row, *mine, own=own))
-        longest = self._row_cost(row, *rooms, own=own)["longest_message"]
+        row, shown = width * self.averaging.words_each, not width and all(r.whole for r in riders)
+        extra = 0 if shown else self.averaging.extra
+        self.ledger.charge_cost(self._row_cost(row, extra, *mine, own=own))
+        longest = self._row_cost(row, extra, *rooms, own=own)["longest_message"]
         for rider, room in zip(riders, rooms, strict=True):
             if rider.phase != here:
                 with self.ledger.phase(rider.phase):
@@ -183,14 +184,14 @@ class Runtime(ABC):
 
     def average_cost(self, width: int, *riders: int, own: Pattern | None = None) -> Cost:
         """Of averaging rows of ``width`` floats with riders; nothing where nothing travels."""
-        each = self.averaging.words_each
-        return self._row_cost(each * width, *(each * rider for rider in riders), own=own)
+        each, extra = self.averaging.words_each, self.averaging.extra
+        return self._row_cost(each * width, extra, *(each * rider for rider in riders), own=own)
 
-    def _row_cost(self, width: int, *riders: int, own: Pattern | None = None) -> Cost:
-        """The same in words."""
+    def _row_cost(self, width: int, extra: int, *riders: int, own: Pattern | None = None) -> Cost:
+        """The same in words, ``extra`` of which are the scheme's own."""
         if self.n == 1 or width + len(riders) == 0:
             return Cost()
-        scheme, row = self.averaging, width + sum(riders) + NOTE + self.averaging.extra
+        scheme, row = self.averaging, width + sum(riders) + NOTE + extra
         size = self._size(row) + Cost(bytes=FLOAT_BYTES * scheme.floats_once)
         longest = row * scheme.longest
         if own is not None and scheme.spares:
@@ -207,7 +208,7 @@ class Runtime(ABC):
 
     def gather_cost(self, width: int) -> Cost:
         """Static cost of :meth:`gather`."""
-        return self._row_cost(0, self._room(width, whole=True))
+        return self._row_cost(0, 0, self._room(width, whole=True))
 
     def with_riders(self, cost: Cost, *riders: int) -> Cost:
         """The cost of a step with averagings, the longest of which carries these riders too."""

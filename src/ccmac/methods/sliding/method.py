@@ -14,12 +14,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from ccmac.certificates.duality import Duality, crossing
 from ccmac.certificates.gap import execution_radius
 from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
+from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
+from ccmac.methods.interior.feasible import contradiction
+from ccmac.methods.interior.method import interior, solvable
 from ccmac.methods.options import option
 from ccmac.methods.sliding.parts import Parts, first_weight, split_problem, unequal_steps
 from ccmac.methods.sliding.practical import DoublingSliding
@@ -43,6 +47,10 @@ class CrossSliding(ConvexMethod):
         "proximal primal-dual steps, or primal-dual sliding with subgradients "
         "(nonsmooth, simple sets)"
     )
+    reveals = (
+        "A_i x_i + B_i z_i - b_i and copies of z, at every step; of bounds and kinks what "
+        "cross-ipm does, where an iteration limit ends it"
+    )
     scheduled: ClassVar[dict[str, str]] = {"lipschitz": "certified"}
 
     schedule: str = option(
@@ -64,6 +72,16 @@ class CrossSliding(ConvexMethod):
         refuse_sets(work.problem)
         mode = self._certified if self.schedule == "certified" else self._doubling
         return mode(work, request)
+
+    def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
+        """By interior points on the same sets and equations, without the objective."""
+        if "polyhedral" not in work.capabilities or work.stack is not None or not solvable(work):
+            return None
+        assert work.reduced is not None
+        iteration, bounds = interior(work, work.reduced)
+        forms = [block.form for block in iteration.blocks]
+        duality = Duality(work, work.reduced, forms, bounds, (request.x0, request.z0))
+        return crossing(bounds, work.problem.m) or contradiction(iteration, duality)
 
     def _realized(
         self, work: Workspace, request: Request, *, equal_steps: bool = False

@@ -1,0 +1,252 @@
+"""When a contradiction is claimed, doubted or left alone, and how multipliers are sharpened."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmac.certificates import conflicts, own_rows
+from ccmac.certificates.conflicts import Conflicts
+from ccmac.certificates.infeasibility import DOUBTED, EXACT_REACH, REACH
+from ccmac.inputs import Array
+from ccmac.linalg.ranks import Doubt
+from ccmac.linalg.tolerances import EPS
+
+BLOCK, RIGHT, PRICE = np.array([[3.0], [-4.0]]), np.array([2.0, 5.0]), np.array([0.5, -0.25])
+TERMS = 0.5 * 2.0 + 0.25 * 5.0
+LEAST = EPS * (3.0 * 0.5 + 4.0 * 0.25)  # what a price of doubles leaves of M'price
+SIZE = 6.0  # of the closest point
+
+
+def told(
+    monkeypatch: pytest.MonkeyPatch, agree: bool | None, seen: tuple[float, float] | None,
+    exact: tuple[float, float] | None = None, **more: Any,
+) -> tuple[float, float, bool]:  # fmt: skip
+    """(value, defect, whether it is claimed) where ``seen`` and ``exact`` are (sure, defect)."""
+
+    def contradiction(block: Any, right: Any, space: Any, *, exact: bool = False) -> Any:
+        numbers = sharp if exact else seen
+        assert (block is BLOCK, right is RIGHT) == (True, True)
+        return None if numbers is None else Fake(
+            price=PRICE, value=0.7 + exact, sure=numbers[0], defect=numbers[1]
+        )  # fmt: skip
+
+    sharp = exact
+    monkeypatch.setattr(own_rows, "contradiction", contradiction)
+    known = {"doubt": Doubt.NONE, "solvable": False, "condition": 9.0, **more}
+    space: Any = Fake(**known, agrees=lambda right: agree, coordinates=lambda right: [SIZE])
+    value, defect, found = own_rows.of_rows(BLOCK, RIGHT, space)
+    return value, defect, found is not None
+
+
+def test_without_a_contradiction_the_condition_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for agree in (True, None, False):
+        assert told(monkeypatch, agree, None) == (0.0, 9.0, False)
+    for doubt, said in ((Doubt.CONVENTION, 9.0), (Doubt.ROUNDING, 1 / EPS)):
+        assert told(monkeypatch, None, None, doubt=doubt) == (0.0, said, False)
+
+
+def test_what_is_seen_is_claimed_beyond_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    far = 0.5
+    for agree in (None, False):
+        assert told(monkeypatch, agree, (1.01 * REACH * SIZE * far, far)) == (0.7, far, True)
+    # Rows that agree to the last digit contradict nothing; those in doubt may.
+    assert told(monkeypatch, True, (1e9, far)) == (0.0, 9.0, False)
+    some = {"doubt": Doubt.CONVENTION}
+    assert told(monkeypatch, True, (1.01 * REACH * SIZE * far, far), **some) == (0.7, far, True)
+    # Nor do rows that are independent to the last digit.
+    sure = 1.01 * REACH * SIZE * far
+    assert told(monkeypatch, None, (sure, far), solvable=True) == (-0.7, far, False)
+    # A price of doubles leaves something, unless by chance, or exact arithmetic says so.
+    for agree, factor, claim in (
+        (None, 1.01, True), (None, 0.99, False), (False, 1e-3, True),
+    ):  # fmt: skip
+        said = told(monkeypatch, agree, (factor * REACH * SIZE * LEAST, 0.0))
+        assert said[2] is claim, (agree, factor)
+
+
+def test_what_is_less_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    for factor, value in ((1.01, -0.7), (0.99, 0.0)):
+        said = told(monkeypatch, None, (factor * DOUBTED * SIZE * 0.5, 0.5))
+        assert said == (value, 0.5 if value else 9.0, False)
+
+
+def test_what_exact_arithmetic_says_is_sharpened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less what doubles may be off by; the defect is at least that of rounding."""
+    for defect in (0.5, 0.0):
+        reach, noise = EXACT_REACH * SIZE * max(defect, EPS), 4 * EPS * TERMS
+        for more, said in ((1.001, (1.7, defect, True)), (0.999, (-1.7, defect, False))):
+            assert told(monkeypatch, False, None, (more * reach + noise, defect)) == said
+        high = (2 * reach + noise, defect)
+        assert told(monkeypatch, False, None, high, solvable=True) == (-1.7, defect, False)
+        assert told(monkeypatch, False, None, (0.99 * noise, defect)) == (0.0, 9.0, False)
+        assert told(monkeypatch, None, None, high) == (0.0, 9.0, False)
+    # What is seen is not doubted but looked at more sharply.
+    assert told(monkeypatch, False, (2 * DOUBTED * SIZE, 1.0), (1e9, 0.0)) == (1.7, 0.0, True)
+
+
+def test_multipliers_are_sharpened_pass_by_pass() -> None:
+    """Three quarters of what is left are found at a time."""
+    draw = np.random.default_rng(0).standard_normal
+    M, image = draw((2, 4)), draw(4)
+    basis = np.linalg.qr(M.T)[0]
+    space: Any = Fake(
+        basis=basis, multipliers=lambda v: 0.75 * np.linalg.lstsq(M.T, basis @ v, rcond=None)[0]
+    )
+    best = np.linalg.lstsq(M.T, -image, rcond=None)[0]
+    for passes in (1, 2, 3):
+        found = own_rows.sharpened(space, M, image.astype(np.longdouble), passes)
+        assert found.dtype == np.longdouble
+        assert found.astype(float) == pytest.approx((1 - 0.25**passes) * best)
+    found = own_rows.sharpened(space, M, image.astype(np.longdouble))
+    assert found.astype(float) == pytest.approx((1 - 0.25**own_rows.PASSES) * best)
+
+
+def test_a_sum_is_zero_modulo_primes_or_not_at_all() -> None:
+    one, tiny = np.ones((1, 1)), np.array([[2.0**-200]])
+    pairs = [(one, np.array([3.0])), (one, np.array([-3.0]))]
+    assert own_rows._cancel(pairs)
+    assert own_rows.defect_of(pairs) == 0.0
+    # What the long format swallows counts.
+    hidden = [*pairs, (tiny, np.array([1.0]))]
+    assert not own_rows._cancel(hidden)
+    long = (one + np.longdouble(2.0) ** -60, np.array([0.0]))  # more digits than doubles
+    assert not own_rows._cancel([*pairs, long])
+    prime = float(own_rows.PRIMES[0])
+    assert not own_rows._cancel([(one, np.array([prime]))])
+    three = [(one, np.array([v])) for v in (5.0, -2.0, -3.0)]
+    assert own_rows._cancel(three)
+    assert not own_rows._cancel(three[:2])
+
+
+# -- among equations that all know -----------------------------------------------------------------
+class Along:
+    """What is proved of multipliers as they are, and once they are sharpened, is made up."""
+
+    def __init__(
+        self, plain: tuple[float, float], sharp: tuple[float, float], agree: bool | None,
+        **more: Any,
+    ) -> None:  # fmt: skip
+        found: Any = object.__new__(Conflicts)
+        self.asked: list[tuple[list[float], int]] = []
+
+        def weighed(reduced: Any, scaled: Any, passes: int) -> Any:
+            self.asked.append((scaled.tolist(), passes))
+            sure, defect = plain if len(self.asked) == 1 else sharp
+            value = 0.25 * len(self.asked)
+            return Fake(value=value, sure=sure, defect=defect, size=SIZE)
+
+        found.doubt, found._weighed = "", weighed
+        found._sharpened = lambda reduced, scaled: scaled / 2
+        found._certificate = lambda reduced, outside, seen: (outside, seen.value)
+        known = {"doubt": Doubt.NONE, "solvable": False, **more}
+        self.said = found._along(Fake(agree=agree, **known), np.array([3.0, -4.0]))
+        self.doubt = found.doubt
+
+
+CLEAR, FAINT = (1.01 * REACH * SIZE, 1.0), (0.5, 1.0)
+EXACT, BELOW = (1.01 * EXACT_REACH * SIZE, 1.0), (0.99 * EXACT_REACH * SIZE, 1.0)
+
+
+@pytest.mark.parametrize(("agree", "plain", "sharp", "more", "said"), [
+    (None, CLEAR, FAINT, {}, "proof"), (False, CLEAR, FAINT, {}, "proof"),
+    (True, CLEAR, FAINT, {}, "nothing"), (True, CLEAR, FAINT, {"doubt": Doubt.ROUNDING}, "proof"),
+    (None, CLEAR, FAINT, {"solvable": True}, "doubt"), (None, FAINT, EXACT, {}, "nothing"),
+    (None, (1.01 * DOUBTED * SIZE, 1.0), EXACT, {}, "doubt"),
+    (None, (0.99 * DOUBTED * SIZE, 1.0), EXACT, {}, "nothing"),
+    (False, FAINT, EXACT, {}, "sharp proof"), (False, FAINT, BELOW, {}, "sharp doubt"),
+    (False, FAINT, EXACT, {"solvable": True}, "sharp doubt"),
+    (False, FAINT, (1e-9, 1.0), {}, "sharp doubt"), (False, FAINT, (0.0, 1.0), {}, "sharp nothing"),
+])  # fmt: skip
+def test_what_is_said_along_a_direction(
+    agree: bool | None, plain: Any, sharp: Any, more: dict[str, Any], said: str
+) -> None:
+    found = Along(plain, sharp, agree, **more)
+    sharper = said.startswith("sharp")
+    direction, end = [0.6, -0.8], 0.5**conflicts.PASSES
+    assert found.asked[0] == (pytest.approx(direction), 1)
+    if sharper:
+        assert found.asked[1] == (
+            pytest.approx([end * v for v in direction]), conflicts.PASSES,
+        )  # fmt: skip
+    assert len(found.asked) == 1 + sharper
+    assert (found.said is not None) is said.endswith("proof")
+    if found.said is not None:
+        assert (found.said[0].tolist(), found.said[1]) == ([3.0, -4.0], 0.25 * (1 + sharper))
+    assert ("all agents together" in found.doubt) is said.endswith("doubt")
+    if found.doubt:
+        assert f"by {0.25 * (1 + sharper):.2g}" in found.doubt
+
+
+def test_multipliers_of_all_rows_lose_what_is_not_cancelled() -> None:
+    """lambda - (T T')^+ T (T'lambda) in scaled rows, what the C_i cancel left out."""
+    draw = np.random.default_rng(4).standard_normal
+    m, q, d, n = 2, 3, 4, 2
+    unit = np.array([0.5, 2.0])
+    A, C, Bbar, D = draw((n, m, d)), draw((n, 1, d)), draw((m, q)), draw((2, q))
+    kernels, inside = [], []
+    for k in range(n):
+        V = np.linalg.qr(C[k].T, mode="complete")[0]
+        kernels.append(Fake(basis=V[:, 1:], space=_space(C[k], V[:, :1])))
+        inside.append(A[k] @ V[:, 1:])
+    T = np.block([
+        [unit[:, None] * np.hstack(inside), unit[:, None] * Bbar],
+        [np.zeros((2, n * (d - 1))), D],
+    ])  # fmt: skip
+    weight = np.diag([1.0, 2.0, 3.0, 4.0])
+    reduced: Any = Fake(
+        A=list(A), C=list(C), kernels=kernels, Bbar=Bbar.astype(np.longdouble), D=D, unit=unit,
+        prices=lambda rows: (unit * rows[:m], rows[m:]), inverse_gram=lambda rows: weight @ rows,
+    )  # fmt: skip
+    found: Any = object.__new__(Conflicts)
+    found.runtime = Fake(gather=lambda rows: rows)
+    scaled = draw(4)
+    said = found._sharpened(reduced, scaled.astype(np.longdouble))
+    assert said.astype(float) == pytest.approx(scaled - weight @ T @ (T.T @ scaled))
+
+
+def _space(C: Array, basis: Array) -> Any:
+    return Fake(basis=basis, multipliers=lambda v: np.linalg.lstsq(C.T, basis @ v, rcond=None)[0])
+
+
+def test_what_is_there_exactly_is_looked_for_at_last() -> None:
+    found: Any = object.__new__(Conflicts)
+    null = np.array([[0.6], [0.8]])
+    reduced = Fake(agree=False, U_null=null, right=np.array([1.0, 2.0]))
+    asked: list[Any] = []
+
+    def along(reduced: Any, outside: Array) -> str:
+        asked.append(outside)
+        found.doubt = "why"
+        return "found"
+
+    found.work, found.doubt, found._along = Fake(reduced=reduced, doubts=[]), "", along
+    assert found.late() == "found"
+    assert asked[0] == pytest.approx(2.2 * null[:, 0])
+    assert found.work.doubts == ["why"]
+    found._heeded(None)
+    assert found.work.doubts == ["why"]  # once
+    assert found.late() is None  # there is doubt already
+    found.doubt = ""
+    for agree in (True, None):
+        reduced.agree = agree
+        assert found.late() is None
+    reduced.agree, reduced.right = False, np.zeros(2)
+    assert found.late() is None
+    found.work.reduced = None
+    assert found.late() is None
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(("own", "together"), [("own", "both"), (None, "both"), (None, None)])
+def test_what_shows_before_the_first_step(own: str | None, together: str | None) -> None:
+    found: Any = object.__new__(Conflicts)
+    found.doubt, found.work = "why", Fake(reduced="T", doubts=["other"])
+    found.own, found.together = lambda: own, lambda reduced: together if reduced == "T" else None
+    assert found.early() == (own or together)
+    assert found.work.doubts == ["other", "why"]
+    found.work.reduced, found.together = None, None
+    assert found.early() == own
