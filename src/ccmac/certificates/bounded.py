@@ -40,9 +40,16 @@ class Shares:
 
 
 class Bounded:
-    """An agent's blocks and its objective as a quadratic with bounds and epigraphs."""
+    """An agent's blocks and its objective as a quadratic with bounds and epigraphs.
 
-    def __init__(self, work: Workspace, reduced: Reduced, k: int, form: Polyhedral) -> None:
+    ``units`` of (x, z): a gap measures distances w over them and slopes times them.
+    """
+
+    def __init__(
+        self, work: Workspace, reduced: Reduced, k: int, form: Polyhedral,
+        units: Array | None = None,
+    ) -> None:  # fmt: skip
+        self.units = np.ones(len(form.g)) if units is None else units
         i = list(work.problem.agents)[k]
         agent = work.problem.agents[i]
         self.objective, self.form, self.d = agent.objective, form, work.problem.d[i]
@@ -97,7 +104,7 @@ class Bounded:
             size += float(np.abs(steady) @ (abs(R) @ np.abs(u) + np.abs(term.h)))
             lean = term.unsteady(steady)
             if lean:  # a free t is at most as far from zero as the largest |R w* - h|
-                reach = abs(R) @ np.column_stack([np.abs(begin), np.ones(len(begin))])
+                reach = abs(R) @ np.column_stack([np.abs(begin), self.units])
                 below -= lean * float(np.max(reach[:, 0] + np.abs(term.h)))
                 leaning += lean * float(np.max(reach[:, 1]))
         whole = slope + back
@@ -112,11 +119,12 @@ class Bounded:
         size += abs(value) + abs(bend) + float(np.abs(form.g) @ np.abs(u)) + abs(form.c)
         size += float(np.abs(away).sum() + np.abs(local) @ np.abs(off))
         size += float(np.abs(coupled) @ (np.abs(misfit) + np.abs(self.b)))
-        far, moved = r[~held], x - start
+        S, S_z = np.split(self.units, [d])
+        far, moved = (S * r)[~held], (x - start) / S
         numbers = [
-            base, value, float(far @ far), self._noise(far, sizes) + leaning, self.room * size,
-            norm(whole[d:]), float(moved @ moved), float(off @ off), float(near @ near), paid,
-            self._violation(off),
+            base, value, float(far @ far), self._noise(far, self.units * sizes) + leaning,
+            self.room * size, norm(S_z * whole[d:]), float(moved @ moved), float(off @ off),
+            float(near @ near), paid, self._violation(off),
         ]  # fmt: skip
         on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
         on_z = whole[d:].astype(np.float64)

@@ -60,15 +60,20 @@ class Duality:
     """Gaps and verdicts for one problem.
 
     ``bounds`` are everybody's lower and upper ends of z, a row per agent; ``start`` is (x0, z0).
+    ``units`` of all x_i and of z are those in which R is measured (else the user's).
     """
 
     def __init__(
         self, work: Workspace, reduced: Reduced, forms: list[Polyhedral], bounds: Array,
-        start: tuple[Array, Array],
+        start: tuple[Array, Array], units: tuple[list[Array], Array] | None = None,
     ) -> None:  # fmt: skip
         self.work, self.reduced, q = work, reduced, work.problem.q
+        on_x, self.units = units or ([np.ones(d) for d in work.problem.d.values()], np.ones(q))
         self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
-        self.agents = [Bounded(work, reduced, k, form) for k, form in enumerate(forms)]
+        self.agents = [
+            Bounded(work, reduced, k, form, np.append(S, self.units))
+            for k, (form, S) in enumerate(zip(forms, on_x, strict=True))
+        ]
         self.lower, self.upper = bounds[:, :q].max(axis=0), bounds[:, q:].min(axis=0)
         self.x0, self.z0 = start
         # Who sets the bounds that count, in equal shares.
@@ -118,10 +123,12 @@ class Duality:
         base += float(away.sum()) - owed
         sizes = np.abs(reduced.D) @ np.abs(z) + np.abs(reduced.e)
         room += self._room * float(np.abs(away).sum() + np.abs(prices.shared) @ sizes)
-        noise += n * EPS * spread + rounded + EPS * norm(r[~held])
-        slope = math.sqrt(far2 + float(np.sum(r[~held] ** 2))) + noise
+        far = (self.units * r)[~held]
+        noise += n * EPS * spread + norm(self.units * rounded) + EPS * norm(far)
+        slope = math.sqrt(far2 + float(far @ far)) + noise
         violation = max(float(rows[:, -1].max()), self._violation(misfit, off))
-        moved = math.sqrt(moved2 + float((z - self.z0) @ (z - self.z0)))
+        travel = (z - self.z0) / self.units
+        moved = math.sqrt(moved2 + float(travel @ travel))
         distance = self._distance(misfit, off, math.sqrt(near2))
         below = self._below(abs(owed + due), slope, distance)
         found = DualityGap(value, base + room, slope, violation, moved, below)
@@ -133,12 +140,12 @@ class Duality:
         gx, gz = np.concatenate([s.slope_x for s in shares]), np.zeros(0)
         return found, Proved(x, z, math.nan, slope, violation, moved, gx, gz, prices.coupled, told)
 
-    def _on_z(self, total: Array, shared: Array) -> tuple[Array, float]:
+    def _on_z(self, total: Array, shared: Array) -> tuple[Array, Array]:
         """(r on z from the agents' sum, what the sum over shared rows may be off by)."""
         D = self.reduced.D
         r = (total + product(D.T, shared)).astype(np.float64)
         sizes = np.abs(D).T @ np.abs(shared)
-        return r, 2 * (len(shared) + 1) * EPS_LONG * norm(np.abs(total) + sizes)
+        return r, 2 * (len(shared) + 1) * EPS_LONG * (np.abs(total) + sizes)
 
     def _multipliers(
         self, shares: list[Shares], prices: Prices, r: Array, held: NDArray[np.bool_]
@@ -197,7 +204,7 @@ class Duality:
         value += float((r * bound).sum() - reduced.e @ prices.shared)
         sizes = np.abs(r * bound).sum() + np.abs(reduced.e) @ np.abs(prices.shared)
         room += self._room * float(sizes)
-        noise += self.problem.n * EPS * spread + rounded + EPS * norm(r[~held])
+        noise += self.problem.n * EPS * spread + norm(rounded) + EPS * norm(r[~held])
         defect = math.sqrt(far2 + float(np.sum(r[~held] ** 2))) + noise
         if not claimed(value - room, defect, size):
             return None

@@ -101,9 +101,13 @@ S = TypeVar("S", bound=State)
 
 # -- iteration -------------------------------------------------------------------------------------
 class Iteration(ABC, Generic[S]):
-    """One method on one prepared problem; ``space`` lays out the vectors of its state."""
+    """One method on one prepared problem; ``space`` lays out the vectors of its state.
+
+    ``far``: points may lie anywhere, as where they tell that there is no solution.
+    """
 
     space: Space
+    far: bool = False
 
     @abstractmethod
     def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:

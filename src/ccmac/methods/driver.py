@@ -258,7 +258,7 @@ class _Health:
         if count <= HEALTH_EVERY:
             self.reference = max(self.reference, size)  # a start at zero says nothing
             return False
-        return size > BLOW_UP * self.reference
+        return size > BLOW_UP * self.reference and not self.iteration.far
 
 
 @contextmanager

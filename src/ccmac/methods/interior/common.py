@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -33,6 +33,7 @@ from ccmac.workspace.reduced import ROWS, Reduced
 
 SHIFTS = (0.0, 1e-9, 1e-6, 1e-3)
 FULL = 0.1  # share of entries up to which a large matrix is sparse
+END = 1e-9  # slacks times prices of a point that should be good enough
 LEAST = 1e-3  # of RHO: with less, sums lose what a direction is judged by
 PIVOT = 1e-13  # share of its terms below which the pivot of tau is rounding
 
@@ -41,7 +42,8 @@ PIVOT = 1e-13  # share of its terms below which the pivot of tau is rounding
 class Common:
     """z, mu, phi (of fixed z), slacks and prices of the bounds on z, tau, kappa.
 
-    The flat directions xi are unknowns of a step only: they are part of the agents' y.
+    The flat directions xi are unknowns of a step only: they are part of the agents' y. ``near`` is
+    the sum of all slacks times prices, over what is left of it at an ordinary end.
     """
 
     z: Array
@@ -51,19 +53,22 @@ class Common:
     v: Array
     tau: float
     kappa: float
+    near: float = 1.0
 
     @property
     def rho(self) -> float:
         """The weight of the proximal term: RHO, and less of it where tau vanishes beside kappa.
 
-        Along a ray dw = g tau / rho at most: what holds a point would bound a free fall.
+        Along a ray dw = g tau / rho at most: what holds a point would bound a free fall. The same
+        holds of directions with little curvature, once slacks and prices have come to their end.
         """
-        return RHO * min(1.0, max(LEAST, self.tau / max(self.kappa, self.tau)))
+        ray = self.tau / max(self.kappa, self.tau)
+        return RHO * max(LEAST, min(1.0, ray, self.near))
 
     def moved(self, step: Common, alpha: float) -> Common:
         """A step of length alpha."""
         pairs = zip(vars(self).values(), vars(step).values(), strict=True)
-        return Common(*(a + alpha * b for a, b in pairs))
+        return replace(Common(*(a + alpha * b for a, b in pairs)), near=self.near)
 
 
 class Equations:

@@ -34,11 +34,13 @@ FRACTION = 0.99
 FACTS = 6  # sums of squares and products beside the residuals' shares
 STEPS = 100
 STUCK = 1e-9  # a step this short gains nothing
-GONE = 1e-14  # tau over kappa: a ray to the last digit, which is proved by now or never
+GONE = 1e-20  # tau over kappa: a ray to the last digit, which is proved by now or never
 
 
 class Interior(Agents, Iteration[InteriorState]):
     """Interior-point steps on the agents' blocks."""
+
+    far = True
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
@@ -46,6 +48,10 @@ class Interior(Agents, Iteration[InteriorState]):
         """Inside the bounds; at a point that comes with prices it is tried to settle first."""
         if dual is None or price is None:
             return self.inside()
+        units = self.setup.units
+        if units is not None:
+            S = np.concatenate(units.x)
+            x, z, dual = x / S, z / units.z, S * self.space.x(dual)
         return begun(self, x, z[0], dual, price)
 
     # -- a step ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ccmac.certificates.duality import Duality, crossing
 from ccmac.certificates.gap import Goal
@@ -24,8 +25,11 @@ from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.lifted import Lifted, LiftedStop
 from ccmac.methods.interior.state import Setup
 from ccmac.methods.interior.stopping import DualityStop
+from ccmac.methods.interior.units import Sizes
 from ccmac.methods.options import option
 from ccmac.objectives import Limited
+from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.problem import Problem
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import Packing, bits, words
 from ccmac.workspace.reduced import Reduced
@@ -50,16 +54,21 @@ def interior(
     work: Workspace, reduced: Reduced, kind: type[Interior] = Interior
 ) -> tuple[Interior, Array]:
     """(the iteration, everybody's bounds on z as rows of lower and upper ends)."""
-    problem, q, m = work.problem, work.problem.q, work.problem.m
-    blocks = []
-    for k, (i, agent) in enumerate(problem.agents.items()):
-        kernel, form = reduced.kernels[k], agent.objective.polyhedral(problem.d[i], q)
-        A, basis = reduced.unit[:, None] * reduced.A[k], kernel.space.basis
-        at = np.flatnonzero(np.any(A != 0, axis=1))
-        A[at] -= (A[at] @ basis) @ basis.T
-        blocks.append(Block(form, problem.d[i], kernel, A, agent.C))
-    facts, ends, support_words = np.split(_told(work, blocks), [3, 3 + 2 * q], axis=1)
-    supports, bounds = bits(support_words, q + m), _with_everybodys(work, ends)
+    problem, q = work.problem, work.problem.q
+    forms = [a.objective.polyhedral(problem.d[i], q) for i, a in problem.agents.items()]
+    bounds, units, inner = np.zeros((0, 2 * q)), work.agreed.get("units"), reduced
+    if units is None:
+        asked = kind is Interior and "units" not in work.agreed  # lifted rows are orthonormal
+        sizes = Sizes(work, reduced, forms) if asked else None
+        blocks = _blocks(problem, reduced, forms)
+        facts, bounds, supports = _told(work, blocks, "interior")
+        if sizes is not None:
+            units = sizes.units(bounds[:, :q].max(axis=0), bounds[:, q:].min(axis=0))
+            work.agreed["units"] = units
+    if units is not None:
+        problem, inner = units.equations(work)
+        blocks = _blocks(problem, inner, [units.form(k, f) for k, f in enumerate(forms)])
+        facts, bounds, supports = _told(work, blocks, "interior in units")
     steepest = float(facts[:, 0].max())
     for block in blocks:
         block.scale(float(np.exp2(-np.round(np.log2(steepest)))) if steepest > 0 else 1.0)
@@ -67,24 +76,40 @@ def interior(
     crossed = lower > upper
     inside = 0.5 * (lower[crossed] + upper[crossed])
     lower[crossed] = upper[crossed] = inside  # refuted before the first proof
-    flats = _flats(
-        work, blocks, facts[:, 2].astype(int), Packing(supports[:, q:], work.problem.n, m)
-    )
-    setup = Setup(lower, upper, supports.astype(np.float64), flats, facts[:, 1])
-    return kind(work, reduced, blocks, setup), bounds
+    if units is not None:
+        lower, upper = lower / units.z, upper / units.z
+    packing = Packing(supports[:, q:], problem.n, problem.m)
+    flats = _flats(work, blocks, facts[:, 2].astype(int), packing)
+    there = supports.astype(np.float64)
+    setup = Setup(lower, upper, there, flats, facts[:, 1], reduced, units)
+    return kind(work, inner, blocks, setup), bounds
 
 
-def _told(work: Workspace, blocks: list[Block]) -> Array:
-    """All agents' steepness, width, flat directions, ends of z and supports: one gathering."""
-    if "interior" not in work.agreed:
-        facts = np.zeros((len(blocks), 3))
-        touched = np.zeros((len(blocks), work.problem.q + work.problem.m), dtype=bool)
+def _blocks(problem: Problem, reduced: Reduced, forms: list[Polyhedral]) -> list[Block]:
+    """The agents' parts, coupled rows in unit length on ker C_i."""
+    blocks = []
+    for k, (i, agent) in enumerate(problem.agents.items()):
+        A, basis = reduced.unit[:, None] * reduced.A[k], reduced.kernels[k].space.basis
+        at = np.flatnonzero(np.any(A != 0, axis=1))
+        A[at] -= (A[at] @ basis) @ basis.T
+        blocks.append(Block(forms[k], problem.d[i], reduced.kernels[k], A, agent.C))
+    return blocks
+
+
+def _told(
+    work: Workspace, blocks: list[Block], name: str
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """All agents' steepness, width and flat directions; ends of z; supports: one gathering."""
+    q, m = work.problem.q, work.problem.m
+    if name not in work.agreed:
+        facts, touched = np.zeros((len(blocks), 3)), np.zeros((len(blocks), q + m), dtype=bool)
         for k, block in enumerate(blocks):
             facts[k] = block.steepness, block.width, block.flat.shape[1]
             touched[k, block.support] = True
         ends = np.array([_own_ends(work, i) for i in work.problem.agents])
-        work.agreed["interior"] = work.runtime.gather(np.hstack([facts, ends, words(touched)]))
-    return np.asarray(work.agreed["interior"])
+        work.agreed[name] = work.runtime.gather(np.hstack([facts, ends, words(touched)]))
+    facts, ends, support_words = np.split(work.agreed[name], [3, 3 + 2 * q], axis=1)
+    return facts, _with_everybodys(work, ends), bits(support_words, q + m)
 
 
 def _own_ends(work: Workspace, i: int) -> Array:
@@ -166,8 +191,16 @@ class CrossIpm(Method):
         stopping = None
         if not request.reference:
             goal = Goal(request.tol, self.accuracy, self.radius)
-            forms = [block.form for block in iteration.blocks]
-            duality = Duality(work, reduced, forms, bounds, (request.x0, request.z0))
+            forms = [
+                a.objective.polyhedral(work.problem.d[i], work.problem.q)
+                for i, a in work.problem.agents.items()
+            ]
+            units, plain = iteration.setup.units, kind is Interior and not work.curvature.quadratic
+            if not plain or self.radius is not None:
+                units = None  # R is a distance of the user's
+            measure = None if units is None else (units.x, units.z)
+            start = request.x0, request.z0
+            duality = Duality(work, reduced, forms, bounds, start, measure)
             stopping = rule(duality, goal, found, crossing(bounds, work.problem.m))
         settings = {
             "rows": reduced.rank, "flat": len(iteration.equations.gamma),

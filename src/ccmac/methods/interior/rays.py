@@ -38,9 +38,9 @@ class Ray:
         return cls(own, iteration.common(state).z / state.kappa)
 
     def point(self, iteration: Agents) -> tuple[Array, Array]:
-        """(flat x, z)."""
+        """(flat x, z) in the user's units."""
         pairs = zip(self.own, iteration.blocks, strict=True)
-        return np.concatenate([y[: block.d] for y, block in pairs]), self.z
+        return iteration.shown(np.concatenate([y[: block.d] for y, block in pairs]), self.z)
 
 
 def largest(iteration: Agents, state: InteriorState) -> Rider:

@@ -6,7 +6,7 @@ A state holds the agents' unknowns (:class:`.block.OwnPoint`) as rows of one wid
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,8 +17,9 @@ from ccmac.certificates.duality import Prices
 from ccmac.inputs import Array
 from ccmac.methods.base import State, known, rows
 from ccmac.methods.interior.block import Block
-from ccmac.methods.interior.common import Common, Equations
+from ccmac.methods.interior.common import END, Common, Equations
 from ccmac.methods.interior.own import OwnPoint
+from ccmac.methods.interior.units import Units
 from ccmac.runtime.averaging import Pattern
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
@@ -54,13 +55,19 @@ class InteriorState(State):
 
 @dataclass(frozen=True)
 class Setup:
-    """What agents told each other: bounds on z, all supports, flat directions, widths of states."""
+    """What agents told each other: bounds on z, all supports, flat directions, widths of states.
+
+    ``units`` are those of the unknowns, None where they are the user's, whose equations are
+    ``equations``.
+    """
 
     lower: Array
     upper: Array
     supports: Array
     flats: list[tuple[Array, Array]]
     widths: Array
+    equations: Reduced
+    units: Units | None = None
 
     @property
     def width(self) -> int:
@@ -100,7 +107,7 @@ class Agents:
     @property
     def reach(self) -> float:
         """The size of a point that meets the equations."""
-        reduced = self.reduced
+        reduced = self.setup.equations
         return float(np.linalg.norm((reduced.U.T @ reduced.right) / reduced.sigma))
 
     # -- the state ---------------------------------------------------------------------------------
@@ -149,7 +156,8 @@ class Agents:
 
     def common(self, state: InteriorState) -> Common:
         """Everybody's unknowns."""
-        return self._common(state.common, state.tau, state.kappa)
+        near = 1.0 if state.warm else state.gap * state.tau**2 / END
+        return replace(self._common(state.common, state.tau, state.kappa), near=near)
 
     def _points(self, own: Array) -> list[OwnPoint]:
         found = []
@@ -167,17 +175,18 @@ class Agents:
     def point(self, state: InteriorState) -> tuple[Array, Array]:
         """w / tau, put on the bounds it lies beyond; w / kappa where tau tells of no solution."""
         scale = state.tau if state.tau > VANISHED * state.kappa else state.kappa
-        x, z = self.direction(state)
         lower = [block.form.lower[: block.d] for block in self.blocks]
         upper = [block.form.upper[: block.d] for block in self.blocks]
-        x = np.clip(x / scale, np.concatenate(lower), np.concatenate(upper))
-        z = np.clip(z / scale, self.setup.lower, self.setup.upper)
+        pieces = [p.y[: b.d] for b, p in zip(self.blocks, self.points(state), strict=True)]
+        x = np.clip(np.concatenate(pieces) / scale, np.concatenate(lower), np.concatenate(upper))
+        z = np.clip(self.common(state).z / scale, self.setup.lower, self.setup.upper)
+        x, z = self.shown(x, z)
         return x, np.broadcast_to(z, (len(self.blocks), len(z)))
 
-    def direction(self, state: InteriorState) -> tuple[Array, Array]:
-        """(flat x, z) as they are, not over tau."""
-        pieces = [p.y[: b.d] for b, p in zip(self.blocks, self.points(state), strict=True)]
-        return np.concatenate(pieces), self.common(state).z
+    def shown(self, x: Array, z: Array) -> tuple[Array, Array]:
+        """(flat x, z) in the user's units."""
+        units = self.setup.units
+        return (x, z) if units is None else (np.concatenate(units.x) * x, units.z * z)
 
     def prices(self, state: InteriorState, scale: float) -> Prices:
         """In the user's rows and cost, over ``scale``."""
@@ -189,6 +198,10 @@ class Agents:
             inside = space.basis.T @ (reduced.A[k].T @ coupled)
             local.append(block.own.prices(nu[: space.rank], inside))
             terms.append(nu[space.rank : len(nu) - len(block.fixed)])
+        units = self.setup.units
+        if units is not None:
+            shared = shared * (reduced.unit_D / self.setup.equations.unit_D)
+            terms = [nu / length for nu, length in zip(terms, units.rows, strict=True)]
         return Prices(coupled, shared, local, terms)
 
     # -- a sum -------------------------------------------------------------------------------------

@@ -1,0 +1,118 @@
+"""Columns of uneven length: units in closed form, and the same answers in any units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac.methods.base import Request
+from ccmac.methods.interior.iteration import Interior
+from ccmac.methods.interior.method import CrossIpm
+from ccmac.methods.start import starting_point
+from ccmac.objectives import L1, Box, Quadratic
+from ccmac.results import Solution
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+from methods.interior.problems import make, violation
+
+EXPECTED = {"solvable": "optimal", "unbounded": "unbounded"}
+
+
+def rescaled(problem: ccmac.Problem, random: np.random.Generator, size: float) -> ccmac.Problem:
+    """The same problem of w / S with S between 10^-size and 10^size."""
+    z, agents = 10 ** random.uniform(-size, size, problem.q), []
+    for i, agent in problem.agents.items():
+        x = 10 ** random.uniform(-size, size, problem.d[i])
+        form, S = agent.objective.polyhedral(problem.d[i], problem.q), np.append(x, z)
+        objective = Quadratic(S[:, None] * form.H * S, S * form.g)
+        blocks = {"A": agent.A * x, "B": agent.B * z, "C": agent.C * x, "D": agent.D * z}
+        right = {"b": agent.b, "c": agent.c, "e": agent.e}
+        objective = objective + Box(form.lower / S, form.upper / S)
+        agents.append(ccmac.Agent(objective, **blocks, **right))
+    return ccmac.Problem(agents)
+
+
+def solve(problem: ccmac.Problem, **more: object) -> ccmac.Result:
+    network = ccmac.Network.path(problem.n)
+    return ccmac.solve(problem, network, "cross-ipm", 1e-6, **more)  # type: ignore[arg-type]
+
+
+def setup(problem: ccmac.Problem) -> Interior:
+    work = Workspace(problem, InProcess(ccmac.Network.path(problem.n)))
+    with work.ledger.phase("setup"):
+        found = CrossIpm().prepare(work, Request(1e-6, *starting_point(work, None)))
+    assert isinstance(found.iteration, Interior)
+    return found.iteration
+
+
+@pytest.mark.parametrize("seed", [3, 11, 30, 33])
+def test_problems_are_what_they_are_in_any_units(seed: int) -> None:
+    """Without units of its own the method stalls on each of these, far from an answer."""
+    made = make(seed)
+    problem = rescaled(made.problem, np.random.default_rng(seed), 4.0)
+    result = solve(problem)
+    assert result.status == EXPECTED[made.kind], result.message
+    assert result.iterations <= 40
+    if made.kind == "solvable":
+        room = 1e-6 * max(1.0, abs(made.value))
+        assert abs(result.objective - made.value) <= room
+        assert result.objective - made.value <= result.certificates["gap"] + 1e-12
+        assert violation(problem, result) <= 1e-6
+
+
+def test_units_make_columns_and_bounds_alike() -> None:
+    """x_0 + 2^-12 x_1 = 4 with bounds 4 and 2^14: columns over their length, times beta = 4."""
+    entries, agents = (1.0, 2.0**-12), []
+    for a in entries:
+        objective = Quadratic([0.0], [1.0]) + Box(0.0, 4.0 / a)
+        agents.append(ccmac.Agent(objective, A=[[a]], b=[2.0]))
+    iteration = setup(ccmac.Problem(agents))
+    units = iteration.setup.units
+    assert units is not None
+    assert [float(S[0]) for S in units.x] == [4.0, 2.0**14]
+    assert iteration.blocks[1].form.upper == pytest.approx([1.0])
+    assert iteration.reach == pytest.approx(4.0)
+
+
+def test_even_columns_keep_their_units() -> None:
+    assert setup(make(11).problem).setup.units is None
+
+
+def test_a_bound_written_as_a_row_is_one() -> None:
+    """x_0 <= 3 as a row of C says nothing of the column; its slack has the unit of x_0."""
+    one = ccmac.Agent(
+        Quadratic([0.0, 0.0], [1.0, 0.0]), A=[[2.0**-10, 1.0]], b=[1.0], C=[[1.0, 0.0]],
+        c=[1024.0], C_sense="<=", lower=[-np.inf, -1.0], upper=[np.inf, 1.0],
+    )  # fmt: skip
+    problem = ccmac.Problem([one])
+    units = setup(problem).setup.units
+    assert units is not None
+    assert units.x[0] == pytest.approx([2.0**10, 1.0, 2.0**10])
+    result = solve(problem)
+    assert result.x[0] == pytest.approx([1024.0, 0.0], abs=1e-3)
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_prices_are_those_of_the_users_rows(warm: bool) -> None:
+    """min x'x/2 + |x|_1 twice, a'x summed to 2 a_1 4: x = (0, 4), a_1 y = -(4 + 1)."""
+    a = 2.0**14
+    f = Quadratic([1.0, 1.0], [0.0, 0.0]) + L1(1.0)
+    problem = ccmac.Problem([ccmac.Agent(f, A=[[1.0, a]], b=[4.0 * a])] * 2, q=0)
+    assert setup(problem).setup.units is not None
+    result = solve(problem)
+    if warm:
+        start = Solution(result.x, result.z, result.multipliers)
+        again = solve(problem, warm_start=start)
+        assert again.iterations <= min(result.iterations, 3)
+        result = again
+    assert result.status == "optimal"
+    assert np.concatenate(result.x) == pytest.approx([0.0, 4.0] * 2, abs=1e-6)
+    assert result.multipliers.coupled == pytest.approx([-5.0 / a], rel=1e-6)
+
+
+def test_a_run_along_a_ray_has_not_blown_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far points are what tells of problems without a solution: no health check ends the run."""
+    monkeypatch.setattr("ccmac.methods.driver.BLOW_UP", 0.0)
+    problem = rescaled(make(25).problem, np.random.default_rng(25), 4.0)
+    assert solve(problem, max_iterations=25).status == "max_iterations"
