@@ -115,7 +115,7 @@ def windows(steps: int = 24) -> Iterator[tuple[list[str], bool]]:
     """Each warm window at most a third of its own rounds when solved cold."""
     first = ccmac.power.dc_opf("case118", areas=10)
     free, _ = solved(first)
-    for factor in (0.9, None, 0.8):
+    for factor in FACTORS:
         ratings = None if factor is None else first.tightened(free, factor)
         case = ccmac.power.dc_opf(
             "case118", 10, hours=4, ramp=0.2, reserve=0.05, storage=STORES, ratings=ratings

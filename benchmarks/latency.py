@@ -1,6 +1,7 @@
 """Latencies that a solve pays against the rounds in its ledger, on an emulated wide-area network.
 
     python benchmarks/latency.py WAN [--runtimes mpi links] [--agents 4 8] [--delays 50 250]
+    python benchmarks/latency.py WAN --show FILES      # tables of the pages, from --json's files
 
 WAN is a command that makes hosts with delays on one machine: ``WAN up DELAY_US RATE_MBIT K`` gives
 K network namespaces wan0..wan(K-1) with addresses 10.78.0.1..K, ``WAN down`` takes them away (root
@@ -10,7 +11,7 @@ reported are that slope, the ledger's rounds of all phases (the transport counte
 slope / rounds. Of several solves the median is taken. ``at most`` is the whole time at the larger
 delay over rounds x delay: local work counts as latency in it, and other work of the machine makes
 it larger, never smaller. ``row`` is the mean length of a row that is averaged, ``longest`` that of
-the longest.
+the longest, ``seconds`` the time of a solve at the larger delay.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ TRANSPORT = {
     "MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self",
     "UCX_RNDV_THRESH": "inf", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
 }  # fmt: skip
-# What keeps the kernel from stretching a message over several latencies.
-IDLE, ROUTE = "net.ipv4.tcp_slow_start_after_idle=0", ["congctl", "cubic", "initcwnd", "40"]
+# What keeps the kernel from stretching a message over several latencies: a sender's window that
+# stays open in pauses, and a receiver's that is open from the start.
+KERNEL = ["net.ipv4.tcp_slow_start_after_idle=0", "net.ipv4.tcp_rmem=4096 4194304 33554432"]
+ROUTE = ["congctl", "cubic", "initcwnd"]  # so many segments at once, of 1,460 bytes
 # On a machine with other work to do, the hosts go first: their time would be taken for latency.
 FIRST = ["nice", "-n", "-10"]
 PORT = 7000
@@ -45,9 +48,10 @@ CASES: dict[str, tuple[str, float, float, int, int, str, dict[str, int], int]] =
     "apapc": ("squared", 0.0, 0.0, 55, 48, "cross-apapc", {}, 10),
     "lbfgs": ("logistic", 0.0, 0.01, 650, 48, "cross-lbfgs", {}, 10),
     "logistic": ("logistic", 0.0, 1e-4, 36, 12, "auto", {}, 20),
-    "lasso": ("squared", 0.02, 0.0, 650, 48, "auto", {}, 5),
+    "lasso": ("squared", 0.02, 0.0, 28, 8, "auto", {}, 5),
+    "wide-lasso": ("squared", 0.02, 0.0, 650, 48, "auto", {}, 5),
     "long-cg": ("squared", 0.0, 0.0, 64_000, 16, "cross-cg", {"sketch": 1}, 30),
-    "long-apapc": ("squared", 0.0, 0.0, 32_000, 16, "cross-apapc", {}, 20),
+    "long-apapc": ("squared", 0.0, 0.0, 16_000, 16, "cross-apapc", {}, 20),
 }
 
 
@@ -163,13 +167,13 @@ def over_links(agents: int, program: list[str], folder: Path) -> str:
 
 
 @contextmanager
-def network(wan: str, delay: float, rate: int, agents: int, tuned: bool) -> Iterator[None]:
-    """Hosts with a delay of so many milliseconds; ``tuned`` by what needs an administrator."""
+def network(wan: str, delay: float, rate: int, agents: int, window: int) -> Iterator[None]:
+    """Hosts with a delay of so many milliseconds; ``window`` 0: the kernel as it is."""
     subprocess.run([wan, "up", str(round(1000 * delay)), str(rate), str(agents)], check=True)
-    for k in range(agents if tuned else 0):
-        idle = ["ip", "netns", "exec", f"wan{k}", "sysctl", "-qw", IDLE]
+    for k in range(agents if window else 0):
+        kernel = ["ip", "netns", "exec", f"wan{k}", "sysctl", "-qw", *KERNEL]
         route = ["ip", "-n", f"wan{k}", "route", "change", "10.78.0.0/24", "dev", "wan0"]
-        for command in (idle, [*route, "src", f"10.78.0.{k + 1}", *ROUTE]):
+        for command in (kernel, [*route, "src", f"10.78.0.{k + 1}", *ROUTE, str(window)]):
             subprocess.run(command, check=True)
     try:
         yield
@@ -187,7 +191,7 @@ def measured(options: argparse.Namespace, runtime: str, agents: int) -> Iterator
     start = over_mpi if runtime == "mpi" else over_links
     for delay in options.delays:
         with (
-            network(options.wan, delay, options.rate, agents, not options.plain),
+            network(options.wan, delay, options.rate, agents, options.window),
             tempfile.TemporaryDirectory() as folder,
         ):
             printed = start(agents, program, Path(folder))
@@ -206,9 +210,28 @@ def measured(options: argparse.Namespace, runtime: str, agents: int) -> Iterator
         assert all(ledger == counted for ledger, counted in counts), counts
         yield {
             **last[-1], "runtime": runtime, "delays": options.delays, "paid": paid,
-            "seconds": seconds, "ratio": paid / rounds, "plain": options.plain,
+            "seconds": seconds, "ratio": paid / rounds, "window": options.window,
             "most": 1000 * seconds[1] / (rounds * high),
         }  # fmt: skip
+
+
+def show(files: list[str]) -> None:
+    """A row for every runtime and case, a column for every ring and averaging."""
+    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for file in files:
+        for line in Path(file).read_text(encoding="utf-8").splitlines():
+            m = json.loads(line)
+            column = f"ring of {m['agents']}, {m['averaging']}"
+            found.setdefault((m["runtime"], m["case"]), {})[column] = m
+    columns = sorted({column for row in found.values() for column in row})
+    print(f"| runtime, case (kB: mean row, longest; the larger of rings) | {' | '.join(columns)} |")
+    print("|---|" + "---:|" * len(columns))
+    for (runtime, case), row in found.items():
+        row_kb, longest = (max(m[key] for m in row.values()) / 1000 for key in ("row", "longest"))
+        cells = [
+            f"{row[c]['ratio']:.2f} ({row[c]['most']:.2f})" if c in row else "" for c in columns
+        ]
+        print(f"| {runtime}, {case} ({row_kb:.1f}, {longest:.1f}) | {' | '.join(cells)} |")
 
 
 def main() -> None:
@@ -222,7 +245,8 @@ def main() -> None:
     parser.add_argument("--averagings", nargs="+", default=["relay", "tree"])
     parser.add_argument("--solves", type=int, default=2)
     parser.add_argument("--rate", type=int, default=0, help="Mbit/s of every host's link")
-    parser.add_argument("--plain", action="store_true", help="the kernel's settings as they are")
+    parser.add_argument("--window", type=int, default=40, help="initcwnd; 0: the kernel as it is")
+    parser.add_argument("--show", nargs="+", metavar="FILE", help="tables of measurements kept")
     parser.add_argument("--json", type=Path, help="append the measurements to this file")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--me", type=int, default=0, help=argparse.SUPPRESS)
@@ -230,15 +254,19 @@ def main() -> None:
     if options.inside:
         inside(options)
         return
-    print("| runtime | case | hosts | averaging | row, kB | longest | rounds | ratio | at most |")
-    print("|---|---|---:|---|---:|---:|---:|---:|---:|", flush=True)
+    if options.show:
+        show(options.show)
+        return
+    sizes, times = "row, kB | longest | rounds", "ratio | at most | seconds"
+    print(f"| runtime | case | hosts | averaging | {sizes} | {times} |")
+    print("|---|---|---:|---|---:|---:|---:|---:|---:|---:|", flush=True)
     for runtime in options.runtimes:
         for agents in options.agents:
             for m in measured(options, runtime, agents):
                 print(
                     f"| {runtime} | {m['case']} | {agents} | {m['averaging']} | "
                     f"{m['row'] / 1000:.1f} | {m['longest'] / 1000:.1f} | {m['rounds']} | "
-                    f"{m['ratio']:.2f} | {m['most']:.2f} |", flush=True,
+                    f"{m['ratio']:.2f} | {m['most']:.2f} | {m['seconds'][1]:.1f} |", flush=True,
                 )  # fmt: skip
                 if options.json:
                     with options.json.open("a", encoding="utf-8") as file:

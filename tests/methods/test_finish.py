@@ -156,7 +156,7 @@ def test_when_a_conflict_is_looked_for(
         coupling=Fake(width=2),
     )  # fmt: skip
     conflicts = Fake(at=lambda *given: seen.append(given) or "conflict")
-    monkeypatch.setattr(finish, "Conflicts", lambda work, recovery: conflicts)
+    monkeypatch.setattr(finish, "ClosestPoint", lambda recovery: conflicts)
     monkeypatch.setattr(finish, "Certifier", lambda r: Fake(repair=lambda w: "repaired"))
     bound: Any = Fake(w="w", price=np.ones((1, 2)) if price else None)
     work: Any = None

@@ -15,9 +15,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from ccmac.certificates.prices import Multipliers
 from ccmac.inputs import Array
 from ccmac.linalg.ranks import Doubt
+from ccmac.linalg.tolerances import EPS
+
+TURNED = 0.5  # share beyond which a decomposition says nothing of single directions
 
 ROUNDED_ROWS = (
     "some equations are combinations of others but for rounding, and were left out: double "
@@ -107,3 +112,19 @@ def distance_bound(r: float, delta: float, mu: float, L: float) -> float:
     """The bound of the module text."""
     b = r / mu + math.sqrt(L / mu) * delta
     return (b + math.sqrt(b * b + 4 * r * delta / mu)) / 2
+
+
+def change_bound(rows: Array, U: Array, sigma: Array, least: float) -> float:
+    """Length of the least change that cancels a violation ``rows`` of equations T y = v, at most.
+
+    With T = U diag(sigma) V' up to slack = sigma_r - least > 0 (and as much that was dropped), the
+    least change y has V'y = diag(1/sigma) U'(rows - E y), ||E|| <= 2 slack, and at most 2 slack /
+    least of it lies outside of V. So ||y|| (1 - 4 slack / least) <= ||diag(1/sigma) U'rows||; where
+    that says nothing, ||y|| <= ||rows|| / least.
+    """
+    whole = float(np.linalg.norm(rows)) * (1 + EPS * len(rows))
+    turned = 4 * (float(sigma[-1]) - least) / least
+    if not turned < TURNED:
+        return whole / least
+    along = float(np.linalg.norm((U.T @ rows) / sigma)) + 4 * EPS * len(rows) * whole / least
+    return min(along / (1 - turned), whole / least)

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Particulars, Proved, distance_bound
+from ccmac.certificates.error_bound import Particulars, Proved, change_bound, distance_bound
 from ccmac.certificates.inside import inner_bound
 from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.share import NUMBERS, Heard, Share, Told
@@ -35,7 +35,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
-from ccmac.runtime.masked import Masked, heard_by_all
+from ccmac.runtime.notes import heard_by_all
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -66,7 +66,7 @@ class Proof:
         self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(own.max())
         indices = list(self.problem.agents)
         self.agents = [Share(work, reduced, k, float(own[i])) for k, i in enumerate(indices)]
-        self.open = not isinstance(work.runtime.averaging, Masked)
+        self.open = not work.runtime.averaging.hides
         self.inside = 0.0  # curvature on the kernel of all equations, where that is what is known
         self._long = table.quadratic  # others have gradients at doubles only
 
@@ -292,7 +292,9 @@ class Proof:
         if not self.open:
             off_sum = 4 * EPS * np.abs(coupled) + 4 * self.runtime.averaging.grain
             noise += norm(reduced.unit * off_sum)
-        whole = norm(self._violation(coupled, z)) + noise + scaled * off
         if not (reduced.least > 0 and math.isfinite(off)):
             return math.inf
-        return off + whole / reduced.least
+        rows, least = self._violation(coupled, z).astype(np.float64), reduced.least
+        sigma = reduced.sigma if self.open else np.full(reduced.rank, np.inf)
+        across = change_bound(rows, reduced.U, sigma, least)
+        return off + across + (noise + scaled * off) / least

@@ -33,7 +33,7 @@ from ccmac.methods.base import Iteration, Method, Prepared, Request, State, know
 from ccmac.methods.direct_stops import DirectStop, UndeterminedStop
 from ccmac.methods.options import option
 from ccmac.methods.system import affordable, definite, flat
-from ccmac.runtime.masked import Masked, heard_by_all, heard_cost
+from ccmac.runtime.notes import heard_by_all, heard_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -273,7 +273,7 @@ class CrossDirect(Method):
         self.announce(work)
         curved = "strongly convex" in work.capabilities
         reduced = work.gram if curved and work.hides else work.reduced
-        if reduced is None and isinstance(work.runtime.averaging, Masked):
+        if reduced is None and work.runtime.averaging.hides:
             raise MethodRefused(
                 "method cross-direct with masked averaging needs strongly convex objectives and "
                 "few equations; use cross-cg, or averaging='tree'"

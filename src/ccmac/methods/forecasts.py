@@ -33,7 +33,7 @@ from ccmac.methods.newton.method import USUAL, CrossNewton
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
-from ccmac.runtime.masked import heard_cost
+from ccmac.runtime.notes import heard_cost
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import SPARE, in_averagings, planned_size
 from ccmac.workspace.coupling import BITS

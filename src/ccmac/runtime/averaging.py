@@ -11,8 +11,7 @@ the same bits. What agents know in common is therefore one row, in a simulation 
              rows per agent on every graph (:mod:`ccmac.runtime.scatter`)
 
 Where all know which entries an agent's row has (``own``, agents by columns), zeros do not travel on
-a relay, where a row is its own entries, nor up a tree, where sums have those of somebody below. The
-sums have the same bits.
+a relay, nor up a tree where nobody below has an entry. The sums have the same bits.
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ class Averaging(ABC):
 
     name: str
     rounds: int
-    rows_known: bool  # whether everybody sees every row, and not their sum alone
+    rows_known: bool  # whether everybody gets every row, and not their sum alone
+    hides: bool = False  # whether rows are masked: what everybody gets tells the sum alone
     floats_sent: int  # floats that the busiest agent sends, per float averaged
     floats_once: int = 0  # floats that the busiest agent sends besides, at most
     floats_total: int  # per float averaged, by all agents together

@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.ledger import Cost
 from ccmac.network import Network
 from ccmac.runtime.averaging import Relay
 
@@ -54,7 +53,7 @@ FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
 class Masked(Relay):
     """A relay of words; knows the scales that have been agreed upon."""
 
-    name, spares = "masked", False  # masks leave no zeros
+    name, hides, spares = "masked", True, False  # masks leave no zeros
     words_each = DIGITS
     extra = 1  # the word that counts rows that do not fit
 
@@ -139,18 +138,6 @@ class Masked(Relay):
             np.full((1, len(p)), np.nan) if bad else np.ldexp(p, e - self.bits)[None] + 0.0
             for p, e, bad in scales
         ]
-
-
-def heard_by_all(runtime: Runtime, rows: Array) -> Array:
-    """All agents' rows; where nobody may see them, their sum as one."""
-    masked = isinstance(runtime.averaging, Masked)
-    return runtime.total(rows)[None] if masked else runtime.gather(rows)
-
-
-def heard_cost(runtime: Runtime, width: int) -> Cost:
-    """Of :func:`heard_by_all`."""
-    masked = isinstance(runtime.averaging, Masked)
-    return runtime.total_cost(width) if masked else runtime.gather_cost(width)
 
 
 def _widths(parts: Sequence[Array]) -> tuple[int, ...]:

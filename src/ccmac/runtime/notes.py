@@ -26,6 +26,7 @@ import numpy as np
 
 from ccmac.errors import CcmacError
 from ccmac.inputs import Array
+from ccmac.ledger import Cost
 
 if TYPE_CHECKING:
     from ccmac.runtime.base import Runtime
@@ -145,3 +146,14 @@ class Notes:
                 "variables of ccmac.runtime.portable.environment (docs/cluster.md)"
             )
         self.led, self.parted, self._digest = True, True, 0
+
+
+def heard_by_all(runtime: Runtime, rows: Array) -> Array:
+    """All agents' rows; where nobody may see them, their sum as one."""
+    return runtime.total(rows)[None] if runtime.averaging.hides else runtime.gather(rows)
+
+
+def heard_cost(runtime: Runtime, width: int) -> Cost:
+    """Of :func:`heard_by_all`."""
+    hidden = runtime.averaging.hides
+    return runtime.total_cost(width) if hidden else runtime.gather_cost(width)

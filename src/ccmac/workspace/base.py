@@ -16,7 +16,6 @@ from ccmac.limits import Reduction
 from ccmac.linalg.ranks import Doubt
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-from ccmac.runtime.masked import Masked
 from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.compressed import Compressed, compressible
@@ -140,7 +139,7 @@ class Workspace:
     @property
     def gatherable(self) -> bool:
         """Whether all may know the equations: their number, and nobody who hides its rows."""
-        if self.stack is not None or isinstance(self.runtime.averaging, Masked):
+        if self.stack is not None or self.runtime.averaging.hides:
             return False
         room = 1 if self.reduction is None else LIMITS_ROOM
         return affordable(self.problem, self.curvature, room, self.supports)
@@ -149,8 +148,8 @@ class Workspace:
     def hides(self) -> bool:
         """Whether nobody's rows are seen, and their sums suffice."""
         own = self.stack is None and self.reduction is None
-        masked = isinstance(self.runtime.averaging, Masked)
-        return own and masked and affordable(self.problem, self.curvature)
+        hidden = own and self.runtime.averaging.hides
+        return hidden and affordable(self.problem, self.curvature)
 
     @cached_property
     def gram(self) -> Gram | None:
@@ -214,7 +213,7 @@ class Workspace:
     @cached_property
     def compressible(self) -> int:
         """Bytes kept where the coupled rows may be brought to the range of the A_i; 0 elsewhere."""
-        if self.stack is not None or isinstance(self.runtime.averaging, Masked):
+        if self.stack is not None or self.runtime.averaging.hides:
             return 0
         with self.ledger.phase("setup"):
             return compressible(self.problem, self.runtime, self.curvature)

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ccmac.methods.interior.settling import Lacking, Linearized, settled
-from ccmac.methods.interior.sides import STIFF, Exclusive
+from ccmac.methods.interior.settling import Lacking, settled
 from methods.interior.test_interior import prepared
 from methods.interior.test_newton_step import PROBLEMS, residual
 
@@ -57,33 +56,3 @@ def test_what_all_equations_lack() -> None:
     rows = equations.top.T @ own[equations.q : -1] + lack[equations.mu]
     assert lacking.slope(common) == pytest.approx(slope)
     assert lacking.far(common) == pytest.approx(2.5 + slope @ slope + rows @ rows)
-
-
-def test_sums_that_ride_along() -> None:
-    iteration, _ = prepared(PROBLEMS["kinked"]())
-    state = iteration.inside()
-    common = iteration.common(state)
-    from ccmac.methods.interior.elimination import Elimination
-
-    lam, parts = iteration.equations.lam(common.mu), []
-    for block, p in zip(iteration.blocks, iteration.points(state), strict=True):
-        newton = Exclusive.guessed(block.sides, p.s, p.v)
-        assert set(newton.theta) <= {0.0, STIFF}
-        parts.append(Elimination(block, p, common.z, lam, 1.0, newton))
-    before = iteration.work.ledger.of("solve")["argmins"]
-    one, two = Linearized.at(
-        iteration, (parts, [np.array([1.0, 2.0]), np.array([3.0, 5.0])]), (parts, [np.zeros(0)] * 2)
-    )
-    assert iteration.work.ledger.of("solve")["argmins"] - before == 2
-    assert one.told == pytest.approx([4.0, 7.0])
-    assert two.told.shape == (0,)
-    assert pytest.approx(two.S) == one.S
-    assert one.own == pytest.approx(sum(e.own for e in parts))
-    assert one.square == pytest.approx(sum(e.square for e in parts))
-    share = sum(e.eliminated(e.right(0), 0.0) - e.own for e in parts)
-    assert one.share == pytest.approx(share)
-    whole = np.zeros_like(one.S)
-    for e in parts:
-        at = e.block.support
-        whole[np.ix_(at, at)] += e.block.schur(e.solved[:, :-1])
-    assert pytest.approx(whole) == one.S
