@@ -20,6 +20,7 @@ from ccmac.linalg.tolerances import EPS
 SEEDS = range(8)
 N, M, Q, R, D_X = 3, 2, 4, (1, 0, 2), 2
 INF, COARSE = math.inf, 2.0**-6
+UNITS = np.array([2.0, 0.5, 4.0, 0.25])  # of z; those of x are 8
 LED = 0.125  # what the leader's z and prices are larger by: all count with those
 
 
@@ -57,7 +58,10 @@ class Made:
         )  # fmt: skip
         self.table = Fake(r=np.array(R, dtype=float), quadratic=True, L=np.array([1.0, 2.0, 4.0]))
         work: Any = Fake(
-            problem=Fake(agents=agents, n=N, m=M, q=Q, present={"A", "C"}), runtime=runtime,
+            problem=Fake(
+                agents=agents, n=N, m=M, q=Q, present={"A", "C"}, d=dict.fromkeys(agents, D_X)
+            ),
+            runtime=runtime,
             space=Fake(x_of=lambda x, k: x[D_X * k : D_X * k + D_X]), curvature=self.table,
             ledger=Fake(charge=lambda **units: self.charged.append(units)),
         )  # fmt: skip
@@ -66,7 +70,12 @@ class Made:
         monkeypatch.setattr(duality, "Bounded", self._agent)
         self.bounds = np.hstack([low, high])
         forms: Any = ["f0", "f1", "f2"]
-        found = Duality(work, self.reduced, forms, self.bounds, (self.x0, self.z0))
+        self.units = np.append(np.ones(D_X), np.ones(Q))
+        plain = Duality(work, self.reduced, forms, self.bounds, (self.x0, self.z0))
+        assert plain.units.tolist() == [1.0] * Q
+        self.units = np.append(np.full(D_X, 8.0), UNITS)
+        units = [self.units[:D_X]] * N, UNITS
+        found = Duality(work, self.reduced, forms, self.bounds, (self.x0, self.z0), units)
         assert found._room == 8 * EPS * (Q + 3 + N)
         assert found.lower.tolist() == [-1.0, -INF, -INF, -INF]
         assert found.upper.tolist() == [INF, 2.0, INF, INF]
@@ -77,8 +86,8 @@ class Made:
         mine = self.mine = Prices(draw(M), draw(3), list(draw((N, 1))), list(draw((N, 2))))
         self.prices = replace(mine, coupled=mine.coupled + LED, shared=mine.shared + LED)
 
-    def _agent(self, work: Any, reduced: Any, k: int, form: str) -> Any:
-        assert form == f"f{k}"
+    def _agent(self, work: Any, reduced: Any, k: int, form: str, units: Array) -> Any:
+        assert (form, units.tolist()) == (f"f{k}", self.units.tolist())
 
         def share(columns: slice, width: int) -> Any:
             def told(*given: Any) -> Shares:
@@ -98,15 +107,15 @@ class Made:
             lower=low if k else -low, upper=high,
         )  # fmt: skip
 
-    def on_z(self) -> tuple[Array, Array, Array, float]:
+    def on_z(self, units: Array | float = 1.0) -> tuple[Array, Array, Array, float]:
         """(r on z, the bound it pushes to, whether there is one, what rounding adds on z)."""
         D, delta = self.reduced.D, self.prices.shared
         total = self.vectors[:, M:].sum(axis=0)
         r = total + D.T @ delta
         ends = np.array([-1.0 if r[0] > 0 else INF, 2.0 if r[1] < 0 else INF, INF, INF])
         held = np.isfinite(ends)
-        sizes = np.linalg.norm(np.abs(total) + np.abs(D).T @ np.abs(delta))
-        rounded = 2 * 4 * COARSE / 8 * sizes + COARSE / 2 * np.linalg.norm(r[~held])
+        sizes = np.linalg.norm(units * (np.abs(total) + np.abs(D).T @ np.abs(delta)))
+        rounded = 2 * 4 * COARSE / 8 * sizes + COARSE / 2 * np.linalg.norm((units * r)[~held])
         return r, ends, held, float(rounded)
 
 
@@ -124,16 +133,19 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         expected = prices.coupled, prices.local[k], prices.terms[k]
         assert [v.tolist() for v in paid] == [v.tolist() for v in expected]
     base, value, far2, noise, room, spread, moved2, local2, near2, due = rows[:, :10].sum(axis=0)
-    misfit, (r, ends, held, rounded) = made.vectors[:, :M].sum(axis=0), made.on_z()
+    misfit, (r, ends, held, rounded) = made.vectors[:, :M].sum(axis=0), made.on_z(UNITS)
     off = reduced.D @ z - reduced.e
     away = np.where(held, r * (z - ends), r * (z - made.z0))
     owed = prices.coupled @ misfit + prices.shared @ off
     sizes = np.abs(reduced.D) @ np.abs(z) + np.abs(reduced.e)
     room += COARSE * (np.abs(away).sum() + np.abs(prices.shared) @ sizes)
-    slope = math.sqrt(far2 + np.sum(r[~held] ** 2)) + noise + N * COARSE / 2 * spread + rounded
+    far2 += np.sum((UNITS * r)[~held] ** 2)
+    slope = math.sqrt(far2) + noise + N * COARSE / 2 * spread + rounded
     assert found.base == pytest.approx(base + away.sum() - owed + room)
     assert (found.value, found.slope) == pytest.approx((value, slope))
-    assert found.travelled == pytest.approx(math.sqrt(moved2 + np.sum((z - made.z0) ** 2)))
+    assert found.travelled == pytest.approx(
+        math.sqrt(moved2 + np.sum(((z - made.z0) / UNITS) ** 2))
+    )
     coupled = np.abs(reduced.unit * misfit) / np.maximum(1.0, reduced.unit * reduced.size_b)
     shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
     assert found.violation == pytest.approx(max(*coupled, *shared, *rows[:, 10]))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ccmac.certificates import proof
+from ccmac.certificates.error_bound import change_bound
 from ccmac.certificates.proof import Proof
 from ccmac.inputs import Array
 from ccmac.linalg.ranks import row_space
@@ -31,7 +32,8 @@ class Made:
             rank=4, Bbar=draw((M, Q)).astype(np.longdouble), size_B=4 + draw((M, Q)), D=D,
             e=3 * draw(R), unit=np.array([0.5, 4.0]), unit_D=2.0 ** np.arange(-1, 2),
             size_b=np.array([3.0, 1.0]), shared=shared, rounded=0.25, off_D=0.125, off_e=0.0625,
-            least=0.375,
+            least=0.375, sigma=np.array([2.0, 1.5, 1.0, 0.3755]),
+            U=np.linalg.qr(draw((M + R, 4)))[0],
         )  # fmt: skip
         found: Any = object.__new__(Proof)
         found.reduced, found.problem, found._widest = self.reduced, Fake(n=N, q=Q, m=M), 5
@@ -79,12 +81,13 @@ def test_the_distance_from_all_equations(
     if masked:
         noise += np.linalg.norm(reduced.unit * (4 * COARSE * np.abs(coupled) + 4 * 0.75))
     left = np.append(reduced.unit * coupled, reduced.D @ z - reduced.e)
-    whole = np.linalg.norm(left) + noise + 1.7 * 0.3
+    sigma = np.full(4, math.inf) if masked else reduced.sigma  # masked: only the least is known
+    across = change_bound(left, reduced.U, sigma, 0.375)
 
     def said() -> float:
         return found._distance(z.astype(np.longdouble), coupled.astype(np.longdouble), 7.0, heard)
 
-    assert said() == pytest.approx(0.3 + whole / 0.375)
+    assert said() == pytest.approx(0.3 + across + (noise + 1.7 * 0.3) / 0.375)
     reduced.least = 0.0
     assert said() == math.inf
     reduced.least, heard.off = 0.375, math.inf
@@ -170,7 +173,7 @@ def test_constants_of_all_agents(separable: bool, monkeypatch: pytest.MonkeyPatc
         L=np.array([7.0, 9.0]), d=np.array([3, 2]),
     )  # fmt: skip
     problem = Fake(agents={0: None, 1: None}, q=1)
-    runtime = Fake(averaging=None)
+    runtime = Fake(averaging=Fake(hides=False))
     work: Any = Fake(curvature=table, space=None, runtime=runtime, problem=problem)
     found = Proof(work, None)  # type: ignore[arg-type]
     largest = 6.0 if separable else 9.0
