@@ -77,8 +77,9 @@ class Made:
         mine = self.mine = Prices(draw(M), draw(3), list(draw((N, 1))), list(draw((N, 2))))
         self.prices = replace(mine, coupled=mine.coupled + LED, shared=mine.shared + LED)
 
-    def _agent(self, work: Any, reduced: Any, k: int, form: str) -> Any:
+    def _agent(self, work: Any, reduced: Any, k: int, form: str, units: Array | None) -> Any:
         assert form == f"f{k}"
+        assert units is None
 
         def share(columns: slice, width: int) -> Any:
             def told(*given: Any) -> Shares:

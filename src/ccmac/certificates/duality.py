@@ -68,11 +68,12 @@ class Duality:
         start: tuple[Array, Array], units: tuple[list[Array], Array] | None = None,
     ) -> None:  # fmt: skip
         self.work, self.reduced, q = work, reduced, work.problem.q
-        on_x, self.units = units or ([np.ones(d) for d in work.problem.d.values()], np.ones(q))
+        on_x, self.units = units or (None, np.ones(q))
         self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
+        own = [None] * len(forms) if on_x is None else [np.append(S, self.units) for S in on_x]
         self.agents = [
-            Bounded(work, reduced, k, form, np.append(S, self.units))
-            for k, (form, S) in enumerate(zip(forms, on_x, strict=True))
+            Bounded(work, reduced, k, form, S)
+            for k, (form, S) in enumerate(zip(forms, own, strict=True))
         ]
         self.lower, self.upper = bounds[:, :q].max(axis=0), bounds[:, q:].min(axis=0)
         self.x0, self.z0 = start
