@@ -70,7 +70,9 @@ class Duality:
         self.work, self.reduced, q = work, reduced, work.problem.q
         on_x, self.units = units or (None, np.ones(q))
         self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
-        own = [None] * len(forms) if on_x is None else [np.append(S, self.units) for S in on_x]
+        own: list[Array | None] = [None] * len(forms)
+        if on_x is not None:
+            own = [np.append(S, self.units) for S in on_x]
         self.agents = [
             Bounded(work, reduced, k, form, S)
             for k, (form, S) in enumerate(zip(forms, own, strict=True))
