@@ -143,9 +143,8 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     slope = math.sqrt(far2) + noise + N * COARSE / 2 * spread + rounded
     assert found.base == pytest.approx(base + away.sum() - owed + room)
     assert (found.value, found.slope) == pytest.approx((value, slope))
-    assert found.travelled == pytest.approx(
-        math.sqrt(moved2 + np.sum(((z - made.z0) / UNITS) ** 2))
-    )
+    moved = math.sqrt(moved2 + np.sum(((z - made.z0) / UNITS) ** 2))
+    assert found.travelled == pytest.approx(moved)
     coupled = np.abs(reduced.unit * misfit) / np.maximum(1.0, reduced.unit * reduced.size_b)
     shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
     assert found.violation == pytest.approx(max(*coupled, *shared, *rows[:, 10]))

@@ -184,7 +184,7 @@ def test_the_length_of_a_step_is_that_of_everything() -> None:
 def test_when_no_step_gains_anything() -> None:
     for count, length, tau, kappa, over in (
         (99, 1.0, 1.0, 1.0, False), (100, 1.0, 1.0, 1.0, True), (3, 0.9e-9, 1.0, 1.0, True),
-        (3, 1e-9, 1.0, 1.0, False), (3, 1.0, 0.9e-14, 1.0, True), (3, 1.0, 1e-14, 1.0, False),
+        (3, 1e-9, 1.0, 1.0, False), (3, 1.0, 0.9e-20, 1.0, True), (3, 1.0, 1e-20, 1.0, False),
     ):  # fmt: skip
         known: Any = Fake(count=count, length=length, tau=tau, kappa=kappa)
         assert interior().finished(known) == over
@@ -194,6 +194,9 @@ def test_the_proximal_term_fades_along_a_ray() -> None:
     none = np.zeros(0)
     for tau, kappa, share in ((1.0, 0.5, 1.0), (1.0, 2.0, 0.5), (1e-9, 1.0, 1e-3)):
         assert Common(none, none, none, none, none, tau, kappa).rho == pytest.approx(1e-8 * share)
+    for near, share in ((2.0, 1.0), (0.5, 0.5), (1e-9, 1e-3)):
+        end = Common(none, none, none, none, none, 1.0, 0.0, near)
+        assert end.rho == pytest.approx(1e-8 * share)
 
 
 # -- directions ------------------------------------------------------------------------------------
@@ -214,11 +217,12 @@ def test_the_direction_of_an_iterate() -> None:
     agents: Any = Fake(
         points=lambda state: points, common=lambda state: Fake(z=np.array([6.0])),
         blocks=[Fake(d=2), Fake(d=3)], runtime=Fake(ride=lambda rows, whole: rows),
+        shown=lambda x, z: (x, 2.0 * z),
     )  # fmt: skip
     known: Any = Fake(kappa=2.0)
     ray = Ray.of(agents, known)
     x, z = ray.point(agents)
-    assert (x.tolist(), z.tolist()) == ([1.0, 2.0, 1.0, 2.0, 4.0], [3.0])
+    assert (x.tolist(), z.tolist()) == ([1.0, 2.0, 1.0, 2.0, 4.0], [6.0])
     told: Any = largest(agents, known)
     assert told.tolist() == [[5.0, 2.0], [0.0, 0.0]]
 

@@ -165,7 +165,8 @@ def test_points_of_a_state() -> None:
     made = object.__new__(Interior)
     form = Fake(lower=np.array([0.0, -INF]), upper=np.array([INF, 1.0]))
     blocks = [Fake(d=1, form=form), Fake(d=2, form=form)]
-    vars(made).update(blocks=blocks, setup=Fake(lower=np.array([-1.0]), upper=np.array([1.0])))
+    setup = Fake(lower=np.array([-1.0]), upper=np.array([1.0]), units=None)
+    vars(made).update(blocks=blocks, setup=setup)
     y = [Fake(y=np.array([-4.0, 9.0])), Fake(y=np.array([4.0, 6.0, 9.0]))]
     made.points = lambda state: y  # type: ignore[method-assign,assignment,return-value]
     made.common = lambda state: Fake(z=np.array([1.0]))  # type: ignore[method-assign,assignment,return-value]
@@ -173,3 +174,6 @@ def test_points_of_a_state() -> None:
         x, z = made.point(Fake(tau=tau, kappa=kappa))  # type: ignore[arg-type]
         assert x.tolist() == [0.0, 4.0 / scale, 1.0]
         assert z.tolist() == [[1.0 / scale]] * 2
+    setup.units = Fake(x=[np.array([8.0]), np.array([2.0, 4.0])], z=np.array([16.0]))
+    x, z = made.point(Fake(tau=2.0, kappa=1.0))  # type: ignore[arg-type]
+    assert (x.tolist(), z.tolist()) == ([0.0, 4.0, 4.0], [[8.0]] * 2)
