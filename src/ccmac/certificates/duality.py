@@ -68,9 +68,11 @@ class Duality:
         start: tuple[Array, Array], units: tuple[list[Array], Array] | None = None,
     ) -> None:  # fmt: skip
         self.work, self.reduced, q = work, reduced, work.problem.q
-        on_x, self.units = units or (None, np.ones(q))
+        self.units: Array = np.ones(q) if units is None else units[1]
         self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
-        own = [None] * len(forms) if on_x is None else [np.append(S, self.units) for S in on_x]
+        own: list[Array | None] = [None] * len(forms)
+        if units is not None:
+            own = [np.append(S, self.units) for S in units[0]]
         self.agents = [
             Bounded(work, reduced, k, form, S)
             for k, (form, S) in enumerate(zip(forms, own, strict=True))
