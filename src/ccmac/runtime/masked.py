@@ -60,6 +60,7 @@ class Masked(Relay):
     def __init__(self, network: Network) -> None:
         super().__init__(network)
         self.n = network.n
+        self.hides = self.n > 1  # one agent has nobody to hide from
         self.exponents: dict[tuple[int, ...], list[int]] = {}
         self.repeated = 0  # averagings that were repeated with another scale
 
