@@ -80,7 +80,7 @@ def health(rounds: int, averagings: int, n: int = 30) -> _Health:
     runtime = InProcess(Network.path(n))
     space = Space(runtime, [1] * n, 1)
     iteration: Any = Fake(
-        space=space, cost={"rounds": rounds, "averagings": averagings},
+        space=space, cost={"rounds": rounds, "averagings": averagings}, far=False,
         point=lambda state: (np.full(n, state), np.full((n, 1), state)),
     )  # fmt: skip
     return _Health(iteration)
@@ -121,6 +121,9 @@ def test_a_blow_up_is_measured_by_the_first_iterates() -> None:
         assert found.failed() == failed
         assert not found.failed()  # it is asked once
         assert found.reference == pytest.approx(60.0 if count == 1 else 240.0)
+    found.iteration.far = True  # points that may lie anywhere tell of no failure
+    found.ask(2.01e4, 40)
+    assert not found.failed()
     found.ask(5.0, 21)
     assert found._asked is None
     zero = health(2, 1)
