@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,34 @@ def test_gathered_equations_tell_the_products_of_an_agents_blocks() -> None:
         assert np.allclose(factor @ factor.T, A @ A.T)
         assert np.array_equal(row[4:8].reshape(2, 2), B)
         assert row[8:10].tolist() == [1.0, 2.0]
+
+
+class Noted(ccmac.InProcess):
+    """Keeps the rows of agent 0, as they leave it."""
+
+    def _pool(
+        self, parts: Sequence[Array], tables: Sequence[Array], own: Any = None
+    ) -> tuple[list[Array], ...]:
+        self.__dict__.setdefault("rows", []).extend(part[0].copy() for part in parts)
+        return super()._pool(parts, tables, own)
+
+
+@pytest.mark.parametrize("method", ["cross-cg", "cross-apapc", "cross-lbfgs"])
+def test_rows_of_many_iterations_tell_the_range_of_a_block(method: str) -> None:
+    rng, m = np.random.default_rng(3), 6
+    agents = [
+        ccmac.Agent(
+            ccmac.objectives.Quadratic(np.diag(rng.uniform(1, 4, d)), rng.standard_normal(d)),
+            A=rng.standard_normal((m, d)), b=rng.standard_normal(m) if d > 2 else None,
+        )
+        for d in (2, 3, 4)
+    ]  # fmt: skip
+    runtime = Noted(ccmac.Network.path(3), fused=False)
+    ccmac.solve(ccmac.Problem(agents), method=method, tol=1e-8, runtime=runtime)
+    rows = np.array([row for row in vars(runtime)["rows"] if len(row) == m])
+    basis = np.linalg.qr(agents[0].A)[0]
+    assert np.allclose(rows, rows @ basis @ basis.T)
+    assert np.linalg.matrix_rank(rows, tol=1e-9) == 2
 
 
 @pytest.mark.parametrize("loss", ["squared", "hinge"])

@@ -106,6 +106,9 @@ def test_a_killed_owner_ends_the_run_and_all_continue_to_the_same_bits(
     alone = ccmac.InProcess(ccmac.Network.path(N), fused=False)
     whole = ccmac.solve(problem, method="cross-apapc", tol=1e-10, runtime=alone)
     for i in range(N):
+        kept = json.loads((folder / f"state-{i}" / "checkpoint.json").read_text())
+        identity = kept["manifest"]["identity"]  # digests of the owner's data, of nobody else's
+        assert (len(identity["agents"]), identity["first"]) == (12, i)
         told = json.loads(again[i][1])
         assert (told["agent"], told["status"]) == (i, "optimal")
         assert told["ledger"] == json.loads(json.dumps(whole.ledger.as_dict()))
