@@ -113,7 +113,10 @@ def test_a_sum_is_zero_modulo_primes_or_not_at_all() -> None:
     # What the long format swallows counts.
     hidden = [*pairs, (tiny, np.array([1.0]))]
     assert not own_rows._cancel(hidden)
-    long = (one + np.longdouble(2.0) ** -60, np.array([0.0]))  # more digits than doubles
+    long = (
+        one.astype(np.longdouble) + np.longdouble(2.0) ** -60,
+        np.array([0.0]),
+    )  # more digits than doubles
     assert not own_rows._cancel([*pairs, long])
     prime = float(own_rows.PRIMES[0])
     assert not own_rows._cancel([(one, np.array([prime]))])

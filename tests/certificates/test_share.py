@@ -130,7 +130,7 @@ def test_what_is_told_of_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     """x, z and the price have more digits than doubles; each is looked at as rounded too."""
     made = Made(seed, monkeypatch)
     own = made.share
-    x, z, price = (made.draw(k) + TAIL * made.draw(k) for k in (D, Q, M))
+    x, z, price = (made.draw(k) + (TAIL * made.draw(k).astype(np.longdouble)) for k in (D, Q, M))
     x_high, z_high, y_high = (v.astype(float) for v in (x, z, price))
     told = own.tell(x, z, price)
     gradient, rounding = own.gradient(x, z)
