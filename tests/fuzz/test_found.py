@@ -315,7 +315,7 @@ def test_a_step_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch, method
         ("data", "QZ"),
         ("solve", "--QZ"),
         ("solve", "QZ"),
-        ("suite", "status", "/tmp/QZ"),
+        ("suite", "status", "far/QZ"),
         ("agent", "QZ/me.toml"),
         ("solve", "x", "--set=QZ"),
     ],

@@ -33,6 +33,7 @@ class Sample(State):
     common: Array = known()
     count: int = 0
     size: float = 1.5
+    over: bool = False
 
 
 def sample() -> Sample:
@@ -53,46 +54,45 @@ def test_a_state_by_kinds() -> None:
     state = sample()
     assert list(state.of_kind("vector")) == ["w"]
     assert list(state.of_kind("rows")) == ["told", "common"]
-    assert state.numbers() == {"count": 2, "size": 1.5}
+    assert state.numbers() == {"count": 2, "size": 1.5, "over": False}
     copy = state.copied()
     copy.w[0] = copy.told[0, 0] = copy.common[0, 0] = 99.0
     assert (state.w[0], state.told[0, 0], state.common[0, 0]) == (0.0, 1.0, 7.0)
     assert copy.numbers() == state.numbers()
 
 
-class Told:
-    """A runtime that hears agent 0 say other numbers."""
+@pytest.mark.parametrize("led", [True, False])
+@pytest.mark.parametrize("parted", [True, False])
+@pytest.mark.parametrize("always", [True, False])
+def test_agent_0_is_followed_where_processes_differ(led: bool, parted: bool, always: bool) -> None:
+    """Digests are compared for nothing; what all know is told where they differ, or always."""
+    compared, sent = list[Array](), list[Array]()
 
-    def __init__(self, *, led: bool, differs: bool) -> None:
-        self.asked: list[Array] = []
-        self.notes = Fake(led=led, parted=True, compare=lambda mine: differs)
+    def compare(mine: Array) -> bool:
+        compared.append(mine)
+        return parted
 
-    def common(self, mine: Array) -> Array:
-        self.asked.append(mine)
+    def common(mine: Array) -> Array:
+        sent.append(mine)
         return mine + 1.0
 
-
-@pytest.mark.parametrize("led", [False, True])
-def test_what_agent_0_says_replaces_numbers_and_common_rows(led: bool) -> None:
-    runtime: Any = Told(led=led, differs=True)
-    found = sample().agreed(runtime)
-    assert (found.count, found.size) == (3, 2.5)
-    assert isinstance(found.count, int)
-    assert found.common.tolist() == [[8.0 if led else 7.0] * 4]
-    assert found.told.tolist() == np.ones((2, 2)).tolist()
-    assert [len(mine) for mine in runtime.asked] == [6 if led else 2]
-    assert runtime.notes.parted is False
-
-
-@pytest.mark.parametrize(
-    ("led", "always", "asks"), [(True, True, 1), (True, False, 0), (False, True, 0)]
-)
-def test_equal_states_stay(led: bool, always: bool, asks: int) -> None:
-    runtime: Any = Told(led=led, differs=False)
+    notes = Fake(led=led, compare=compare, parted=True)
+    runtime: Any = Fake(notes=notes, common=common)
     state = sample()
     found = state.agreed(runtime, always=always)
-    assert len(runtime.asked) == asks
-    assert (found is state) == (not asks)
+    mine = [7.0, 7.0, 7.0, 7.0, 2.0, 1.5, 0.0] if led else [2.0, 1.5, 0.0]
+    followed = parted or (led and always)
+    assert [v.tolist() for v in sent] == ([mine] if followed else [])
+    assert [v.tolist() for v in compared] == ([] if led and always else [mine])
+    if not followed:
+        assert found is state
+        return
+    assert notes.parted is False
+    assert (found.count, found.size, found.over) == (3, 2.5, True)
+    assert type(found.count) is int
+    assert found.common.tolist() == [[8.0 if led else 7.0] * 4]
+    assert found.w is state.w
+    assert found.told is state.told
 
 
 def test_plans_are_made_for_the_tolerance_or_what_was_planned() -> None:

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from types import SimpleNamespace as Fake
-from typing import Any
 
-import numpy as np
 import pytest
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
-from ccmac.methods.base import State, known, rows, vector
 from ccmac.methods.continuation.schedule import certified_schedule, gradient_steps
 from ccmac.methods.sliding.schedule import balanced_phase, certified_phases
 
@@ -73,64 +67,3 @@ def test_phases_of_a_strongly_convex_function() -> None:
     assert certified_phases(2.0, 0.5, 3.0, 4.0, 0.05, 0.0) == [
         balanced_phase(2.0, 0.5, 3.0, 4.0, 0.05)
     ]
-
-
-# -- states ----------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Made(State):
-    """One of each kind."""
-
-    w: Array = vector()
-    z: Array = rows()
-    price: Array = known()
-    count: int = 3
-    size: float = 0.5
-    over: bool = False
-
-
-def made() -> Made:
-    return Made(np.arange(4.0), np.ones((2, 3)), np.array([[1.0, 2.0]]))
-
-
-def test_a_copy_has_arrays_of_its_own() -> None:
-    state = made()
-    copied = state.copied()
-    for name in ("w", "z", "price"):
-        assert getattr(copied, name).tolist() == getattr(state, name).tolist()
-        assert not np.shares_memory(getattr(copied, name), getattr(state, name))
-    assert list(state.of_kind("vector")) == ["w"]
-    assert list(state.of_kind("rows")) == ["z", "price"]
-    assert state.numbers() == {"count": 3, "size": 0.5, "over": False}
-
-
-@pytest.mark.parametrize("led", [True, False])
-@pytest.mark.parametrize("parted", [True, False])
-@pytest.mark.parametrize("always", [True, False])
-def test_agent_0_is_followed_where_processes_differ(led: bool, parted: bool, always: bool) -> None:
-    """Digests are compared for nothing; what all know is told where they differ, or always."""
-    compared, sent = list[Array](), list[Array]()
-
-    def compare(mine: Array) -> bool:
-        compared.append(mine)
-        return parted
-
-    def common(mine: Array) -> Array:
-        sent.append(mine)
-        return mine + 1.0
-
-    notes = Fake(led=led, compare=compare, parted=True)
-    runtime: Any = Fake(notes=notes, common=common)
-    state = made()
-    found = state.agreed(runtime, always=always)
-    mine = [1.0, 2.0, 3.0, 0.5, 0.0] if led else [3.0, 0.5, 0.0]
-    followed = parted or (led and always)
-    assert [v.tolist() for v in sent] == ([mine] if followed else [])
-    assert [v.tolist() for v in compared] == ([] if led and always else [mine])
-    if not followed:
-        assert found is state
-        return
-    assert notes.parted is False
-    assert (found.count, found.size, found.over) == (4, 1.5, True)
-    assert type(found.count) is int
-    assert found.price.tolist() == ([[2.0, 3.0]] if led else [[1.0, 2.0]])
-    assert found.w is state.w
