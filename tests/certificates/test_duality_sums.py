@@ -13,6 +13,7 @@ import pytest
 from ccmac.certificates import duality
 from ccmac.certificates.bounded import Shares
 from ccmac.certificates.duality import Duality, Prices
+from ccmac.certificates.gap import DualityGap, Goal
 from ccmac.inputs import Array
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
@@ -145,6 +146,7 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.value, found.slope) == pytest.approx((value, slope))
     moved = math.sqrt(moved2 + np.sum(((z - made.z0) / UNITS) ** 2))
     assert found.travelled == pytest.approx(moved)
+    assert found.least == UNITS.min()
     coupled = np.abs(reduced.unit * misfit) / np.maximum(1.0, reduced.unit * reduced.size_b)
     shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
     assert found.violation == pytest.approx(max(*coupled, *shared, *rows[:, 10]))
@@ -283,6 +285,18 @@ def test_a_fall_must_be_seen_and_have_a_length(monkeypatch: pytest.MonkeyPatch) 
     for reach, there in ((1.0, True), (1.01, False)):
         monkeypatch.setattr(duality, "REACH", reach)
         assert (made.found.fall(x, z) is not None) is there
+
+
+@pytest.mark.parametrize(("least", "radius"), [(1.0, None), (0.25, None), (1.0, 3.0)])
+def test_a_radius_is_told_in_the_users_units(least: float, radius: float | None) -> None:
+    """Twice the way of 5 is required in units; told is the ball that lies within for certain."""
+    found = DualityGap(7.0, 0.5, 0.125, 0.0, 5.0, least=least)
+    record = found.record(Goal(1e-3, 2.0, radius))
+    required = 10.0 if radius is None else radius
+    assert record["radius"] == least * required
+    assert record["radius_proved"] == least * (2.0 - 0.5) / 0.125
+    assert record["gap"] == 0.5 + 0.125 * required
+    assert ("in units" in record["radius_source"]) == (least < 1)
 
 
 def test_what_lies_below(monkeypatch: pytest.MonkeyPatch) -> None:

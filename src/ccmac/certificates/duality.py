@@ -80,6 +80,10 @@ class Duality:
         low, high = bounds[:, :q] == self.lower, bounds[:, q:] == self.upper
         owned = list(work.problem.agents)
         self.sets = [(s / s.sum(axis=0))[owned] for s in (low, high)]
+        self._least = None  # of all units
+        if units is not None:
+            smallest = [[float(np.append(S, self.units).min(initial=math.inf))] for S in on_x]
+            self._least = self.runtime.ride(np.array(smallest), whole=True)
         self._room = 8 * EPS * (q + len(reduced.e) + self.problem.n)
 
     def _summed(self, vectors: list[Array], scalars: list[list[float]]) -> tuple[Array, Array]:
@@ -131,7 +135,8 @@ class Duality:
         moved = math.sqrt(moved2 + float(travel @ travel))
         distance = self._distance(misfit, off, math.sqrt(near2))
         below = self._below(abs(owed + due), slope, distance)
-        found = DualityGap(value, base + room, slope, violation, moved, below)
+        least = 1.0 if self._least is None else float(self._least.value.min())
+        found = DualityGap(value, base + room, slope, violation, moved, below, least)
         residuals = {
             "coupled": norm(misfit), "local": math.sqrt(local2),
             "shared": norm(off / reduced.unit_D), "consensus": 0.0,

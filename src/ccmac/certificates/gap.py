@@ -113,7 +113,9 @@ class Gap:
 class DualityGap:
     """F - F* <= base + R slope; ``violation`` of unit rows beside their right-hand sides.
 
-    ``below``: F* - F at most, by what the equations are violated (where that is known).
+    ``below``: F* - F at most, by what the equations are violated (where that is known). R may be
+    measured in units of the unknowns, ``least`` of which is the least: all points within least R
+    of the start, in the user's, are within R.
     """
 
     value: float
@@ -122,9 +124,10 @@ class DualityGap:
     violation: float
     travelled: float
     below: float = 0.0
+    least: float = 1.0
 
     def bound(self, radius: float) -> float:
-        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
+        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius, in these units."""
         return self.base + radius * self.slope
 
     def required(self, goal: Goal) -> float:
@@ -141,13 +144,16 @@ class DualityGap:
 
     def record(self, goal: Goal) -> dict[str, Any]:
         """For Result.certificates."""
-        epsilon, source = goal.epsilon(self.value), "supplied"
+        epsilon, required = goal.epsilon(self.value), self.required(goal)
+        source = "supplied"
         if goal.radius is None:
             source = "estimated: twice the distance travelled, at least 1"
+        if self.least != 1.0:
+            source += ", in units of the unknowns; told is the ball of yours within"
         proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
         return {
-            "epsilon": epsilon, "radius": self.required(goal), "radius_source": source,
-            "radius_proved": proved, "gap": self.bound(self.required(goal)),
+            "epsilon": epsilon, "radius": self.least * required, "radius_source": source,
+            "radius_proved": self.least * proved, "gap": self.bound(required),
             "feasibility": self.violation, "value": self.value,
             "below": self.below if math.isfinite(self.below) else None,
             "proved_by": "bound" if self.met(goal) else "nothing",

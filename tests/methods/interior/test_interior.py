@@ -19,6 +19,7 @@ from ccmac.inputs import Array
 from ccmac.methods.base import Request
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.method import CrossIpm
+from ccmac.methods.interior.state import InteriorState
 from ccmac.methods.interior.stopping import DualityStop
 from ccmac.methods.start import starting_point
 from ccmac.objectives import L1, Box, ElasticNet, Hinge, MaxAffine, Quadratic, Separable
@@ -144,6 +145,13 @@ def prepared(problem: ccmac.Problem, tol: float = 1e-6) -> tuple[Interior, Duali
     assert isinstance(found.iteration, Interior)
     assert isinstance(found.stopping, DualityStop)
     return found.iteration, found.stopping
+
+
+def begun(problem: ccmac.Problem) -> tuple[Interior, InteriorState]:
+    """The iteration and its state at zero."""
+    iteration, _ = prepared(problem)
+    space = iteration.work.space
+    return iteration, iteration.start(np.zeros(space.x_size), np.zeros((space.count, problem.q)))
 
 
 def solvable(seed: int) -> Made:

@@ -12,7 +12,7 @@ from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.state import InteriorState
 from ccmac.objectives import L1, Box, Hinge, Quadratic
 from methods.interior.problems import make
-from methods.interior.test_interior import prepared
+from methods.interior.test_interior import begun
 
 INF = np.inf
 
@@ -70,10 +70,7 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_linear_residual_shrinks_alike(name: str) -> None:
-    problem = PROBLEMS[name]()
-    iteration, _ = prepared(problem)
-    work = iteration.work
-    state = iteration.start(np.zeros(work.space.x_size), np.zeros((work.space.count, problem.q)))
+    iteration, state = begun(PROBLEMS[name]())
     for count in range(4):
         following = iteration.step(state)
         before, after = residual(iteration, state), residual(iteration, following)

@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 
 from ccmac.methods.interior.settling import Lacking, settled
-from methods.interior.test_interior import prepared
+from methods.interior.test_interior import begun, prepared
 from methods.interior.test_newton_step import PROBLEMS, residual
 
 
 @pytest.mark.parametrize("name", ["kinked", "hinged"])
 def test_one_step_from_a_disturbed_point(name: str) -> None:
     """Slacks and prices far apart stay so: all linear equations hold, s v = 0 but for 1/STIFF."""
-    problem = PROBLEMS[name]()
-    iteration, _ = prepared(problem)
-    work = iteration.work
-    state = iteration.start(np.zeros(work.space.x_size), np.zeros((work.space.count, problem.q)))
+    iteration, state = begun(PROBLEMS[name]())
     for _ in range(30):
         if state.gap <= 1e-9 or iteration.finished(state):
             break

@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.methods.base import Request
-from ccmac.methods.interior.iteration import Interior
-from ccmac.methods.interior.method import CrossIpm
-from ccmac.methods.start import starting_point
 from ccmac.objectives import L1, Box, Quadratic
 from ccmac.results import Solution
-from ccmac.runtime import InProcess
-from ccmac.workspace import Workspace
 from methods.interior.problems import make, violation
+from methods.interior.test_interior import begun
 
 EXPECTED = {"solvable": "optimal", "unbounded": "unbounded"}
 
@@ -38,14 +33,6 @@ def solve(problem: ccmac.Problem, **more: object) -> ccmac.Result:
     return ccmac.solve(problem, network, "cross-ipm", 1e-6, **more)  # type: ignore[arg-type]
 
 
-def iteration_of(problem: ccmac.Problem) -> Interior:
-    work = Workspace(problem, InProcess(ccmac.Network.path(problem.n)))
-    with work.ledger.phase("setup"):
-        found = CrossIpm().prepare(work, Request(1e-6, *starting_point(work, None)))
-    assert isinstance(found.iteration, Interior)
-    return found.iteration
-
-
 @pytest.mark.parametrize("seed", [3, 11, 30, 33])
 def test_problems_are_what_they_are_in_any_units(seed: int) -> None:
     """Without units of its own the method stalls on each of these, far from an answer."""
@@ -67,7 +54,7 @@ def test_units_make_columns_and_bounds_alike() -> None:
     for a in entries:
         objective = Quadratic([0.0], [1.0]) + Box(0.0, 4.0 / a)
         agents.append(ccmac.Agent(objective, A=[[a]], b=[2.0]))
-    iteration = iteration_of(ccmac.Problem(agents))
+    iteration = begun(ccmac.Problem(agents))[0]
     units = iteration.setup.units
     assert units is not None
     assert [float(S[0]) for S in units.x] == [4.0, 2.0**14]
@@ -76,7 +63,7 @@ def test_units_make_columns_and_bounds_alike() -> None:
 
 
 def test_even_columns_keep_their_units() -> None:
-    assert iteration_of(make(11).problem).setup.units is None
+    assert begun(make(11).problem)[0].setup.units is None
 
 
 def test_a_bound_written_as_a_row_is_one() -> None:
@@ -86,7 +73,7 @@ def test_a_bound_written_as_a_row_is_one() -> None:
         c=[1024.0], C_sense="<=", lower=[-np.inf, -1.0], upper=[np.inf, 1.0],
     )  # fmt: skip
     problem = ccmac.Problem([one])
-    units = iteration_of(problem).setup.units
+    units = begun(problem)[0].setup.units
     assert units is not None
     assert units.x[0] == pytest.approx([2.0**10, 1.0, 2.0**10])
     result = solve(problem)
@@ -99,7 +86,7 @@ def test_prices_are_those_of_the_users_rows(warm: bool) -> None:
     a = 2.0**14
     f = Quadratic([1.0, 1.0], [0.0, 0.0]) + L1(1.0)
     problem = ccmac.Problem([ccmac.Agent(f, A=[[1.0, a]], b=[4.0 * a])] * 2, q=0)
-    assert iteration_of(problem).setup.units is not None
+    assert begun(problem)[0].setup.units is not None
     result = solve(problem)
     if warm:
         start = Solution(result.x, result.z, result.multipliers)
@@ -122,4 +109,4 @@ def test_a_right_hand_side_that_is_rounding_tells_no_size() -> None:
     """x_0 + x_1 = 1e-17 within bounds of 4: what cancelled is no size, units stay."""
     f = Quadratic([1.0], [1.0]) + Box(-4.0, 4.0)
     one = ccmac.Agent(f, A=[[1.0]], b=[1e-17])
-    assert iteration_of(ccmac.Problem([one, ccmac.Agent(f, A=[[1.0]])])).setup.units is None
+    assert begun(ccmac.Problem([one, ccmac.Agent(f, A=[[1.0]])]))[0].setup.units is None
