@@ -219,8 +219,8 @@ class Request:
 class Prepared:
     """A method ready to run.
 
-    ``proof`` judges points in the user's own equations where these may be gathered, ``judge`` is
-    the realization whose certificate does it elsewhere.
+    ``stopping`` None leaves it to the run to prove the tolerance: by a ``proof`` in the user's own
+    equations where these may be gathered, elsewhere on the realization ``judge``.
     ``widen`` prepares anew with wider spectral intervals after a blow-up (None: it cannot).
     ``horizon`` is the number of steps after which a schedule of the method's own is over,
     ``first_check`` the iteration at which a proof is tried first; ``proves``: the stopping rule
@@ -284,6 +284,10 @@ class Method(ABC):
 
     def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
         """Proof that sets and equations exclude each other, looked for where a limit ended it."""
+        return None
+
+    def judge(self, work: Workspace, request: Request) -> Realized | None:
+        """A realization to judge points on, for iterations without one of their own."""
         return None
 
     @abstractmethod

@@ -181,14 +181,13 @@ class CrossCg(JudgedMethod):
     )
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
-        """A sketch where z is eliminated; else omega, and a realization to prove on."""
+        """A sketch where z is eliminated; else omega."""
         if work.eliminated is not None:
             return self._sketched(work.eliminated, request)
         iteration = DualConjugateGradients(work, request.seed)
-        judge, stopping = self.judge(work, request)
         return Prepared(
-            iteration, stopping, "averaged", "quadratic, with local solves",
-            {"omega": iteration.omega}, judge=judge,
+            iteration, None, "averaged", "quadratic, with local solves",
+            {"omega": iteration.omega},
         )  # fmt: skip
 
     def _sketched(self, parts: Eliminated, request: Request) -> Prepared:

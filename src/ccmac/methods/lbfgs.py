@@ -272,10 +272,9 @@ class CrossLbfgs(JudgedMethod):
     needs = frozenset({"smooth", "strongly convex"})
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
-        """Probes of the curvature (argmins and one reduction); a realization for a certificate."""
+        """Probes of the curvature: argmins and one reduction."""
         iteration = DualLbfgs(work, request.seed)
-        judge, stopping = self.judge(work, request)
         return Prepared(
-            iteration, stopping, "averaged", "smooth, with local minimisations",
-            {"omega": iteration.omega, "pairs kept": MEMORY}, judge=judge,
+            iteration, None, "averaged", "smooth, with local minimisations",
+            {"omega": iteration.omega, "pairs kept": MEMORY},
         )  # fmt: skip
