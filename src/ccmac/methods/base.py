@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.error_bound import Dual, Proved
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
@@ -128,6 +128,10 @@ class Iteration(ABC, Generic[S]):
     @abstractmethod
     def cost(self) -> Cost:
         """Static cost of one step."""
+
+    def proved(self, state: S) -> Proved | None:
+        """What the last step's messages prove of the point that they told of, if anything."""
+        return None
 
     def finished(self, state: S) -> bool:
         """Whether the method's own schedule is over."""
