@@ -256,3 +256,18 @@ def test_directions_that_nothing_holds_blur_no_small_curvature() -> None:
     S = A @ block.factorized(theta)(block.W)[:n]
     assert np.abs(S).max() > 1e8
     assert np.abs(S - S.T).max() <= 1e-13 * np.abs(S).max()
+
+
+@pytest.mark.parametrize(
+    ("top", "least", "count"), [(1.0, 1e-8, 0), (1.0, 1e-10, 1), (1e4, 1e-6, 1), (1e-3, 1e-10, 1)]
+)
+def test_what_counts_as_curvature_is_seen_beside_the_largest(
+    top: float, least: float, count: int
+) -> None:
+    """A share of 1e-9, of one where all are smaller."""
+    bends = np.diag([1.0, 1.0, top, least, 1.0, 1.0])
+    form = (Quadratic(bends, np.zeros(6)) + Box(LOWER, UPPER)).polyhedral(D, Q)
+    assert form is not None
+    none = np.zeros((0, D))
+    block = Block(form, D, Kernel.of(row_space(none), np.zeros(D)), A, none)
+    assert block.flat.shape == (4, count)
