@@ -13,6 +13,7 @@ from ccmac.methods import CrossCg
 from ccmac.methods.identity import (
     COMMON,
     PARTS,
+    PROBES,
     _agents,
     _answers,
     _common_reference,
@@ -81,6 +82,16 @@ def test_code_is_known_by_constants_and_answers() -> None:
     shrunk = _answers(L1(0.5), x, z)
     on_x, on_z = L1(0.5).prox(x, z, 0.7, 0.7)
     assert shrunk[-2:] == [_rounded(on_x), _rounded(on_z)]
+
+    def listed(*items: Any) -> bytes:
+        return f"{len(items)}[".encode() + b"".join(f"{item!r};".encode() for item in items)
+
+    f = made()
+    constants = repr(f.curvature(2, 1)), float(f.lipschitz(2, 1))
+    probes = [_answers(f, _probe(2, 2 * k), _probe(1, 2 * k + 1)) for k in range(PROBES)]
+    assert told(f) == sha(
+        listed("Custom", *sorted(f.capabilities)), listed(*constants), *(listed(*a) for a in probes)
+    )
 
     def broken(x: Any, z: Any) -> float:
         raise ZeroDivisionError
