@@ -19,8 +19,11 @@ import ccmac
 from ccmac import vfl
 from ccmac.errors import MethodRefused
 from ccmac.methods import CrossNewton
+from ccmac.methods.newton import eliminated
 from ccmac.methods.newton.subspace import Span
 from ccmac.objectives import Huber, Logistic, Quadratic, Separable, SquaredDistance
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
 
 Array = np.ndarray
 SEEDS = st.integers(0, 10**4)
@@ -229,3 +232,16 @@ def test_refuses_what_it_cannot_do() -> None:
 def test_the_page_has_the_counts_of_the_small_set() -> None:
     page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
     assert "| cancer | C = 1 | 4 (3 + 1) | 11 |" in page  # as in the test above
+
+
+@pytest.mark.parametrize(("floats", "capacity"), [(2**23, 10), (24 * 6 + 23, 6), (100, 5)])
+def test_how_many_vectors_are_kept(
+    floats: int, capacity: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most the rank, 3 + 2 + 4 + 1; two vectors of 12 rows each; at least LEAST."""
+    monkeypatch.setattr(eliminated, "FLOATS", floats)
+    monkeypatch.setattr(eliminated, "LEAST", 5)
+    work = Workspace(vertical(0, "logistic"), InProcess(ccmac.Network.ring(4)))
+    assert work.explicit is not None
+    found = eliminated.EliminatedNewton(work, work.explicit, 2, 0)
+    assert found.capacity == capacity

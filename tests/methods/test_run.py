@@ -106,6 +106,24 @@ def test_preparation_is_charged_to_setup_alone() -> None:
     assert not work.ledger.of("monitor")
 
 
+def test_what_may_travel_with_the_equations_is_announced_first() -> None:
+    calls: list[str] = []
+
+    class Announcing(CrossApapc):
+        name = "announcing"
+
+        def announce(self, work: Workspace) -> None:
+            calls.append("announced")
+
+        def prepare(self, work: Workspace, request: Request) -> Prepared:
+            calls.append("prepared")
+            return super().prepare(work, request)
+
+    work = workspace()
+    Run(work, Announcing(), request(work)).prepare()
+    assert calls == ["announced", "prepared"]
+
+
 def test_a_horizon_limits_the_run_unless_the_caller_does() -> None:
     work = workspace()
     run = Run(work, CrossApapc(), request(work, reference=True))

@@ -37,7 +37,7 @@ from ccmac.methods.sketched import SketchedConjugateGradients
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import planned_size
+from ccmac.workspace.blocks import OPENING, planned_size
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.eliminated import Eliminated
 
@@ -193,8 +193,9 @@ class CrossCg(JudgedMethod):
     def _sketched(self, parts: Eliminated, request: Request) -> Prepared:
         """One averaging of a block; the bound needs nothing else."""
         again = parts.rank if parts.recycles else 0
-        size = self.sketch or planned_size(parts.runtime, parts.m, request.costs, again=again)
-        M = parts.sketch(min(size, parts.m), request.seed).plus(parts.c)
+        most = planned_size(parts.runtime, parts.m, request.costs, again=again)
+        size = self.sketch or min(most, OPENING)
+        M = parts.sketch(min(size, parts.m), request.seed, most).plus(parts.c)
         stopping = None if request.reference else DualStop(DualBound(parts, M), request.tol)
         return Prepared(
             SketchedConjugateGradients(parts, M), stopping, "eliminated",
