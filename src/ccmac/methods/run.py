@@ -100,6 +100,8 @@ class Run:
         """
         supplied = getattr(self.method, "certificates", None) is not None and not refuted
         known = prepared.proves or self.request.reference or supplied
+        judge = prepared.judge if self.work.hides else None  # sums prove less than structure does
+        known = known or (judge is not None and judge.system.interval.source != "estimated")
         proof = None if known else Proof.of(self.work)
         if proof is None:
             return prepared
@@ -186,11 +188,8 @@ class Run:
         if recovery is not None:
             with work.ledger.phase("monitor"):
                 conflict = conflicts.late()
-                if (
-                    conflict is None
-                    and outcome.status == "max_iterations"
-                    and not limits.max_seconds
-                ):
+                ended = outcome.status == "max_iterations" and not limits.max_seconds
+                if conflict is None and ended:
                     conflict = self.method.excluded(work, self.request)
             if conflict is not None:
                 outcome.check = Check(math.nan, True, verdict=conflict)
