@@ -257,15 +257,15 @@ def test_who_limits_a_run(
 
     monkeypatch.setattr(run, "drive", driven)
     found = running(runtime=Fake(is_root=False))
-    found.request, found._start = Fake(tol=1e-6), lambda prepared, recovery: "start"
+    found.request, found._start = Fake(tol=1e-6), lambda prepared: "start"
     prepared: Any = Fake(iteration=Fake(), stopping="rule", horizon=horizon, predicted=None)
     limits = run.Limits(max_iterations=most, max_seconds=3.0, progress=False)
     saver: Any = Fake(
         bind=lambda *given: None, resume=lambda state: (2, "stored"),
         save=lambda *given: saved.append(given),
     )  # fmt: skip
-    found._drive(prepared, limits, None, None, None)
-    found._drive(prepared, limits, None, None, saver)
+    found._drive(prepared, limits, None, None)
+    found._drive(prepared, limits, None, saver)
     assert [s.max_iterations for s in told] == [limit, limit]
     assert [s.first for s in told] == [0, 2]
     assert (told[0].max_seconds, told[0].stopping, told[0].begun) == (3.0, "rule", found.begun)

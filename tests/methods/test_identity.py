@@ -15,6 +15,7 @@ from ccmac.methods.identity import (
     PARTS,
     _agents,
     _answers,
+    _common_reference,
     _digest,
     _hex,
     _Objective,
@@ -25,6 +26,7 @@ from ccmac.methods.identity import (
     options_told,
 )
 from ccmac.objectives import L1, Custom, SquaredDistance
+from ccmac.results import Solution
 
 
 def sha(*parts: bytes) -> bytes:
@@ -139,3 +141,10 @@ def test_prices_of_an_agent() -> None:
     assert _prices(warm, 0) == ["l0", "s0", None]
     assert _prices(warm, 1) == ["l1", None, None]
     assert _prices(None, 0) == [None, None, None]
+
+
+def test_of_a_reference_all_know_z_alone() -> None:
+    x, z = [np.ones(2)], np.array([3.0])
+    assert _common_reference(Solution(x, z)) is z
+    assert _common_reference(z) is z
+    assert _common_reference(None) is None

@@ -124,8 +124,7 @@ class EliminatedNewton(Iteration[EliminatedState]):
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
     ) -> EliminatedState:
         """The user's point; the span begins with the block."""
-        u, K, q = self.space.zeros(), self.capacity, self.problem.q
-        self.space.x(u)[...], self.space.z(u)[...] = x, z
+        u, K, q = self.space.joined(x, z), self.capacity, self.problem.q
         P, E = np.zeros((2, 1, K, self.m))
         span = Span(P[0], E[0], 0)
         if len(self._block):
