@@ -91,6 +91,8 @@ class Run:
         if prepared.proves or self.request.reference:
             return prepared
         supplied = getattr(self.method, "certificates", None) is not None and not refuted
+        judge = prepared.judge if self.work.hides else None  # sums prove less than structure does
+        supplied = supplied or (judge is not None and judge.system.interval.source != "estimated")
         proof = None if supplied else Proof.of(self.work)
         if proof is not None:
             stopping = ProofStop(proof, self.request.tol, prepared.first_check)
@@ -180,11 +182,8 @@ class Run:
         if work.stack is None:
             with work.ledger.phase("monitor"):
                 conflict = conflicts.late()
-                if (
-                    conflict is None
-                    and outcome.status == "max_iterations"
-                    and not limits.max_seconds
-                ):
+                ended = outcome.status == "max_iterations" and not limits.max_seconds
+                if conflict is None and ended:
                     conflict = self.method.excluded(work, self.request)
             if conflict is not None:
                 outcome.check = Check(math.nan, True, verdict=conflict)
