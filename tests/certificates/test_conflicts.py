@@ -35,7 +35,7 @@ def posed() -> tuple[Conflicts, Reduced]:
     ]
     work = Workspace(Problem(agents), InProcess(Network.complete(2)))
     assert work.reduced is not None
-    return Conflicts(work, Recovery(work)), work.reduced
+    return Conflicts(work), work.reduced
 
 
 def test_value_defect_and_size_in_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_an_agent_that_contradicts_itself_is_named(block: str) -> None:
     rows = {block: [[1.0], [2.0]], block.translate({67: "c", 68: "e"}): [1.0, 6.0]}
     agents = [Agent(f, A=[[1.0]], b=[0.0]), Agent(f, A=[[1.0]], b=[0.0], **rows)]
     work = Workspace(Problem(agents, q=1), InProcess(Network.complete(2)))
-    found = Conflicts(work, Recovery(work)).own()
+    found = Conflicts(work).own()
     assert found is not None
     assert f"agent 1's own equations {block}" in found.message
     prices = found.local if block == "C" else found.shared
@@ -165,7 +165,7 @@ def test_an_agent_that_contradicts_itself_is_named(block: str) -> None:
 
 def test_blocks_take_part_beside_the_whole() -> None:
     """Above a millionth of lambda, which is agent 1's or the coupled price's."""
-    found, norms = Weighing(posed()[0].user), {"coupled": 1.0, "shared": 2.0}
+    found, norms = Weighing(Recovery(posed()[0].work)), {"coupled": 1.0, "shared": 2.0}
     local, shared = [np.array([2e-6]), np.array([1e3])], [np.array([2e-3]), np.array([5e-4])]
 
     def said(coupled: float, length: float) -> str:

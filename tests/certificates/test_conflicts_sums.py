@@ -69,8 +69,9 @@ def along(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Conflicts, Any, A
     found: Any = object.__new__(Conflicts)
     agents = {i: Fake(b=random(M), c=random(k)) for i, k in enumerate(P)}
     found.problem, found.runtime = Fake(n=3, agents=agents, m=M), Fake(gather=lambda rows: rows)
-    found.work = Fake(curvature=Fake(r=np.array([2.0, 0.0, 1.0])))
-    found.user, found.doubt = Fake(coupling=Fake(empty=False)), ""
+    known = Fake(r=np.array([2.0, 0.0, 1.0]))
+    found.work = Fake(curvature=known, coupling=Fake(empty=False))
+    found.doubt = ""
     return found, reduced, random
 
 
@@ -127,7 +128,7 @@ def test_the_certificate_along_a_direction(seed: int, monkeypatch: pytest.Monkey
     }
     assert said.message == described({"coupled": [0], "C": [0], "D": [0, 2]}, norms)
     # Nobody has A or B: the b_i must add up.
-    found.user.coupling.empty = True
+    found.work.coupling.empty = True
     said = found._along(reduced, outside)
     assert said is not None
     assert f"add up to {np.linalg.norm(reduced.beta):.3g}, not" in said.message

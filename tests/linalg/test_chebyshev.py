@@ -92,6 +92,7 @@ def test_the_lower_end_of_the_interval_decides_about_the_degree(ratio: float) ->
 def test_the_interval_of_a_constant() -> None:
     """x / mean on [2, 6], widened by a thousandth of its range."""
     assert inverse_root(2.0, 6.0, 0) == pytest.approx([0.5])
+    assert inverse_root(4.0, 4.0, 7).tolist() == [0.5]  # on a point
     assert inverse_root_interval(2.0, 6.0, np.array([0.5])) == pytest.approx((0.499, 1.501))
 
 
@@ -229,6 +230,15 @@ def test_the_minimal_degree_is_safe_and_the_least(ratio: float) -> None:
     assert degree <= outer_degree(1.0, ratio)
     if degree > 1:
         assert correction_interval(1.0, ratio, degree - 1)[0] < 11 / 15 + 1e-8
+
+
+def test_degrees_of_intervals_whose_lower_end_is_lost_beside_the_upper_one() -> None:
+    """acosh(1 + 2t) = 2 sqrt(t) to first order, at least 1e-9."""
+    assert smallest_degree(1e-14, 1.0, 0.5) == math.ceil(math.acosh(2.0) / 2e-7)
+    assert smallest_degree(1e-20, 1.0, 0.5) == math.ceil(math.acosh(2.0) / 1e-9)
+    assert smallest_degree(3e-13, 1.0, 0.5) == pytest.approx(
+        math.acosh(2.0) / (2 * math.sqrt(3e-13)), rel=1e-3
+    )
 
 
 def test_rounding_does_not_raise_a_degree() -> None:

@@ -39,7 +39,7 @@ def shares(S: Array, n: int = 3) -> tuple[InProcess, Callable[[Array], Array], l
     def contribution(v: Array) -> Array:
         assert v.shape[0] == 1
         asked.append(v.copy())
-        noise = np.roll(v[0], 1)
+        noise = np.abs(S).max() * np.roll(v[0], 1)
         return np.stack([S @ v[0] + w * noise for w in weights])
 
     return InProcess(Network.complete(n)), contribution, asked
@@ -85,14 +85,16 @@ def test_an_invariant_space_ends_a_run() -> None:
         assert not none.vectors.any()
 
 
-def test_new_starts_see_repeated_eigenvalues_until_the_range_is_spanned() -> None:
-    S = turned([2.0, 2.0, 2.0, 3.0, 0.0, 0.0])
+@pytest.mark.parametrize("size", [1.0, 2.0**-40, 2.0**40])
+def test_new_starts_see_repeated_eigenvalues_until_the_range_is_spanned(size: float) -> None:
+    S = size * turned([2.0, 2.0, 2.0, 3.0, 0.0, 0.0])
     runtime, contribution, asked = shares(S)
     start = (S @ np.arange(1.0, 7.0))[None]
     found = lanczos(runtime, contribution, start, 6, rng=np.random.default_rng(5))
     assert (found.steps, found.exhausted, found.complete) == (4, True, True)
-    assert np.linalg.eigvalsh(found.tridiagonal()) == pytest.approx([2.0, 2.0, 2.0, 3.0])
-    assert found.basis.T @ found.basis @ S == pytest.approx(S, abs=1e-12)
+    values = np.linalg.eigvalsh(found.tridiagonal()) / size
+    assert values == pytest.approx([2.0, 2.0, 2.0, 3.0])
+    assert found.basis.T @ found.basis @ S == pytest.approx(S, abs=1e-12 * size)
     assert len(asked) == 4 + 3  # a new start after 2, 3 and 4 vectors
     assert np.linalg.norm(asked[2]) == pytest.approx(1.0)
     full, contribution, asked = shares(np.diag([1.0, 1.0]))
@@ -110,6 +112,7 @@ def test_a_run_on_execution_vectors(keep: int) -> None:
     low, high, exhausted = extreme_ritz(space, lambda u: S @ u, start, 6, keep)
     assert (low, high) == pytest.approx((-1.0, 7.0))
     assert exhausted  # four different values in the range
+    assert extreme_ritz(space, lambda u: S @ u, 1e-9 * start, 6, keep)[:2] == pytest.approx((-1, 7))
     low, high, exhausted = extreme_ritz(space, lambda u: S @ u, start, 2, keep)
     basis = np.linalg.qr(np.column_stack([start, S @ start]))[0]
     assert (low, high) == pytest.approx(tuple(np.linalg.eigvalsh(basis.T @ S @ basis)))
@@ -164,6 +167,9 @@ def test_a_space_that_is_spanned_ends_the_search() -> None:
     assert found.values == pytest.approx([4.0])
     assert found.steps == 3
     assert np.abs(found.vectors[:, 0]) == pytest.approx([1.0, 0.0, 0.0], abs=1e-7)
+    long = np.arange(1.0, 61.0)
+    one = top_ritz(lambda v: long * v, np.ones((60, 1)), lambda v: v, enough=lambda v: 1e-9)
+    assert (one.steps, one.values) == (48, pytest.approx([60.0]))  # then the first restart
 
 
 def test_what_a_random_start_may_have_missed() -> None:
@@ -216,6 +222,12 @@ def test_a_basis_grows_by_what_is_new() -> None:
     W, drift = extend(V, image, project, DRIFT)  # what is magnified once more could matter
     assert (drift, len(projected)) == (FRESH, 1)
     assert projected[0] == pytest.approx(W[:, 0])
+    two = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    assert extend(V, two, project, FRESH)[1] == pytest.approx(FRESH * 1.5)
+    assert extend(V, two[:, :1], project, FRESH)[1] == FRESH  # all of it is new
+    # A projection may bring back a part along V.
+    W, _ = extend(V, image, lambda w: w + 0.5 * V[:, 0], DRIFT)
+    assert np.abs(W[:, 0]) == pytest.approx([0, 0, 0, 1, 0])
     W, drift = extend(V, V @ np.ones((2, 1)), project, FRESH)
     assert W.shape == (5, 0)
     assert drift == pytest.approx(FRESH * math.sqrt(2.0))

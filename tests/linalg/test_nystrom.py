@@ -169,3 +169,4 @@ def test_large_tame_sketches_solve_in_single_precision_and_bound_in_double(
     assert single.norm(v) == norms[1e-3]
     assert np.array_equal(wild.solve(v), exact[1e-9])  # ||B||^2 / c is too large
     assert not single.solve(np.zeros(40)).any()
+    assert nystrom.TAME * np.finfo(np.float32).eps == pytest.approx(0.012, rel=0.01)  # two digits

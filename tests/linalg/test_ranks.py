@@ -17,6 +17,7 @@ from ccmac.linalg.ranks import (
     Doubt,
     digits,
     made_of_rounded,
+    numerical_rank,
     rank_cut,
     rounding_of_rows,
     row_space,
@@ -178,6 +179,17 @@ def test_the_cut_and_the_distance_from_it() -> None:
     assert rank_cut((10, 10**5)) == EPS * 10**5
 
 
+def test_values_are_counted_above_the_cut_times_the_largest() -> None:
+    for size in (1.0, 1e3, 1e-3):
+        values = size * np.array([1.0, 2e-12, 5e-13])
+        assert numerical_rank(values, (3, 3)) == 2
+        assert numerical_rank(values, (3, 3), 0.5 * size) == 2
+        assert numerical_rank(values, (3, 3), 10 * size) == 1
+        assert numerical_rank(values, (3, 3), 1e13 * size) == 0
+        assert numerical_rank(values, (3, 10**5)) == 1  # the cut grows with the shape
+    assert numerical_rank(np.zeros(2), (2, 3)) == numerical_rank(np.zeros(0), (0, 3)) == 0
+
+
 def test_nothing_and_zero() -> None:
     for shape in ((0, 3), (3, 0), (2, 3)):
         none = row_space(np.zeros(shape))
@@ -294,7 +306,7 @@ def test_rows_that_take_no_part_in_a_dependence_do_not_count() -> None:
     assert (found.rank, found.excess, found.doubt) == (2, 1, Doubt.CONVENTION)
     assert not found.solvable
     edge = rounding_of_rows((2, 3))
-    assert edge == pytest.approx(EPS * (4 + np.sqrt(3)))
+    assert edge / EPS == pytest.approx(4 + np.sqrt(3))
     assert Doubt.of(edge, (2, 3), rounded=True) == Doubt.CONVENTION
     assert Doubt.of(edge, (2, 3), rounded=False) == Doubt.ROUNDING
     assert Doubt.of(1.01 * edge, (2, 3), rounded=True) == Doubt.OPINION

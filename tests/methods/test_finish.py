@@ -161,8 +161,7 @@ def test_when_a_conflict_is_looked_for(
     monkeypatch.setattr(finish, "ClosestPoint", lambda recovery: conflicts)
     monkeypatch.setattr(finish, "Certifier", lambda r: Fake(repair=lambda w: "repaired"))
     bound: Any = Fake(w="w", price=np.ones((1, 2)) if price else None)
-    work: Any = None
-    found = finish._diagnose(work, recovery, realized, bound, norms)
+    found = finish._diagnose(recovery, realized, bound, norms)
     assert found == (None if asked is None else "conflict")
     if asked == "repaired":
         point = "x of repaired", "z of repaired"

@@ -226,6 +226,15 @@ def test_the_weight_of_a_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
     share = (moves[k] - 3.0) / (moves[k] - moves[k + 1])
     assert far == pytest.approx(GRID[k] * 10**share)
     assert guess(lambda u: 5.0, lambda w, S: w, start) == 1.0
+    # F falls by this factor from one weight to the next: no minimum where that is more than two.
+    for factor, endless in ((2.5, True), (1.5, False)):
+        power = math.log10(factor)
+        slow = guess(lambda u, p=power: -((u[0] - 2.0) ** p), lambda w, S: w + 1 / S, start)
+        falls = GRID**-power - GRID[-1] ** -power
+        values, level = (1 / GRID, 3.0) if endless else (falls, falls[0] / 2)
+        k = int(np.nonzero(values >= level)[0][-1])
+        share = (values[k] - level) / (values[k] - values[k + 1])
+        assert slow == pytest.approx(GRID[k] * 10**share)
     monkeypatch.setattr(module, "proximal", None)
     objective: Any = Fake(space=space, values=lambda u: np.array([[u @ u / 2]]))
     assert first_weight(objective, start, lambda S: start * S / (1 + S)) == pytest.approx(found)

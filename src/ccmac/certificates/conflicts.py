@@ -77,11 +77,10 @@ def _local(reduced: Reduced, price: Array | Long, passes: int) -> list[Long]:
 
 
 class Conflicts:
-    """Finds and proves contradictions among the equations of a :class:`Recovery`."""
+    """Finds and proves contradictions among the equations of a workspace."""
 
-    def __init__(self, work: Workspace, recovery: Recovery) -> None:
-        self.work, self.user = work, recovery
-        self.problem, self.runtime = recovery.problem, recovery.runtime
+    def __init__(self, work: Workspace) -> None:
+        self.work, self.problem, self.runtime = work, work.problem, work.runtime
         self.doubt = ""  # why no bound may be believed, where nothing was claimed
 
     def early(self) -> Infeasibility | None:
@@ -107,7 +106,7 @@ class Conflicts:
         """Where rows are masked, and exact arithmetic tells that they do not agree."""
         if gram.agree is not False:
             return None
-        seen, found = FromSums(self.user, gram).found()
+        seen, found = FromSums(Recovery(self.work), gram).found()
         if found is None:
             self._doubt("all agents together", seen.value, seen.defect)
         return found
@@ -237,7 +236,7 @@ class Conflicts:
         }
         agents = list(self.problem.agents)
         message = described(weights, norms)
-        if self.user.coupling.empty and weights["coupled"]:
+        if self.work.coupling.empty and weights["coupled"]:
             message = (
                 "infeasible: no agent has A or B, but the b_i add up to "
                 f"{float(np.linalg.norm(reduced.beta)):.3g}, not to zero; correct the b_i or give "

@@ -7,6 +7,7 @@ grad_x f_i + A_i'y + C_i'kappa_i = 0 and grad_z f_i + B_i'y + D_i'delta_i + nu_i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -36,8 +37,8 @@ class Multipliers:
     consensus: Array  # nu, one row an owned agent
     lower: list[Array] = field(default_factory=list)
     upper: list[Array] = field(default_factory=list)
-    z_lower: Array = field(default_factory=lambda: np.zeros(0))
-    z_upper: Array = field(default_factory=lambda: np.zeros(0))
+    z_lower: Array = field(default_factory=partial(np.zeros, 0))
+    z_upper: Array = field(default_factory=partial(np.zeros, 0))
 
 
 class Recovery:

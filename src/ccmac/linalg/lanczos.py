@@ -284,5 +284,4 @@ def extend(
     drift *= max(1.0, size / least)
     if drift > DRIFT and W.shape[1]:
         W, drift = np.stack([project(w) for w in W.T], axis=1), FRESH
-    W = orthonormal(W - V @ (V.T @ W), REORTHOGONAL)[0]
     return orthonormal(W - V @ (V.T @ W), REORTHOGONAL)[0], drift

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.error_bound import Dual, Proved
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
@@ -129,6 +129,10 @@ class Iteration(ABC, Generic[S]):
     def cost(self) -> Cost:
         """Static cost of one step."""
 
+    def proved(self, state: S) -> Proved | None:
+        """What the last step's messages prove of the point that they told of, if anything."""
+        return None
+
     def finished(self, state: S) -> bool:
         """Whether the method's own schedule is over."""
         return False
@@ -219,8 +223,8 @@ class Request:
 class Prepared:
     """A method ready to run.
 
-    ``proof`` judges points in the user's own equations where these may be gathered, ``judge`` is
-    the realization whose certificate does it elsewhere.
+    ``stopping`` None leaves it to the run to prove the tolerance: by a ``proof`` in the user's own
+    equations where these may be gathered, elsewhere on the realization ``judge``.
     ``widen`` prepares anew with wider spectral intervals after a blow-up (None: it cannot).
     ``horizon`` is the number of steps after which a schedule of the method's own is over,
     ``first_check`` the iteration at which a proof is tried first; ``proves``: the stopping rule
@@ -284,6 +288,10 @@ class Method(ABC):
 
     def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
         """Proof that sets and equations exclude each other, looked for where a limit ended it."""
+        return None
+
+    def judge(self, work: Workspace, request: Request) -> Realized | None:
+        """A realization to judge points on, for iterations without one of their own."""
         return None
 
     @abstractmethod

@@ -120,7 +120,7 @@ def _plain(where: str, value: Any, key: str | None) -> Any:
         return sp.csr_array(value)
     try:
         array = np.asarray(value)
-    except ValueError:
+    except Exception:  # an object of another library may raise anything here
         raise InputError(f"{where}: has rows of different lengths; give a table") from None
     if array.ndim != 2:
         hint = "Reshape your data: a table has rows and columns"

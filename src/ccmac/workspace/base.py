@@ -20,7 +20,7 @@ from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.compressed import Compressed, compressible
 from ccmac.workspace.coupling import Coupling
-from ccmac.workspace.declared import declare, owned_part
+from ccmac.workspace.declared import declare, has_form, owned_part
 from ccmac.workspace.eliminated import Eliminated
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.flats import Flats
@@ -243,15 +243,13 @@ class Workspace:
     @cached_property
     def eliminated(self) -> Eliminated | None:
         """The dual in the coupled price alone, where z follows from it."""
-        if self.stack is not None:
-            return None
         with self.ledger.phase("setup"):
-            found = Eliminated.of(
-                self.problem, self.runtime, self.coupling, self.curvature, self._form, self._own
-            )
-        if found is not None:
-            found.recycles = self.recycles
-        return found
+            table, form = self.curvature, self._form
+            if self.stack is not None or not has_form(self.problem, table, form):
+                return None
+            found = Eliminated(self.problem, self.runtime, self.coupling, table, form, self._own)
+        found.recycles = self.recycles
+        return found if found.mu > 0 and found.c > 0 else None
 
     @cached_property
     def capabilities(self) -> frozenset[str]:

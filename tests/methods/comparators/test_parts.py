@@ -12,8 +12,8 @@ import pytest
 from ccmac import Agent, Network, Problem, solve
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
-from ccmac.methods import dual_channels
 from ccmac.methods.comparators import pooling, spectra, tuning
+from ccmac.methods.local import inverse
 from ccmac.objectives import L1, Huber, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -120,15 +120,15 @@ def test_channels_of_diagonal_blocks_are_measured_exactly() -> None:
             for g, (x, z) in zip(f, work.space.split(h), strict=True)
         ])  # fmt: skip
 
-    coupled, shared = dual_channels.channel_curvatures(work, energies, 3)
+    coupled, shared = inverse.channel_curvatures(work, energies, 3)
     assert coupled == pytest.approx(((9 + 1) / 2 + (4 + 4) / 5) / 2)
     assert shared == pytest.approx((2 / 4 + 2 / 8) / (2 * 2))
-    assert len(asked) == dual_channels.PROBES + 1
+    assert len(asked) == inverse.PROBES + 1
     work.recycles = True
     for _ in range(2):
-        dual_channels.channel_curvatures(work, energies, 3)
-    assert len(asked) == 2 * (dual_channels.PROBES + 1)
-    assert dual_channels.channel_curvatures(work, lambda h: np.zeros(2), 4) == (1.0, 1.0)
+        inverse.channel_curvatures(work, energies, 3)
+    assert len(asked) == 2 * (inverse.PROBES + 1)
+    assert inverse.channel_curvatures(work, lambda h: np.zeros(2), 4) == (1.0, 1.0)
 
 
 # -- pooled losses ---------------------------------------------------------------------------------

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ccmac import Agent, Problem
 from ccmac.certificates.gap import Goal
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
@@ -19,6 +21,8 @@ from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.rays import Ray, _begun, largest
 from ccmac.methods.interior.sides import Sides
 from ccmac.methods.interior.stopping import DualityStop
+from ccmac.objectives import Box, Quadratic
+from methods.interior.test_interior import begun
 
 INF = np.inf
 WAIT, DONE = Check(0.5, False), Check(1e-9, True)
@@ -44,6 +48,16 @@ def state(**more: Any) -> Any:
     """In the cost's unit 2: a value of 4 and a gap that is far."""
     known = {"warm": 0, "kappa": 0.0, "tau": 1.0, "value": 8.0, "gap": 1.0, "primal": 0.0}
     return Fake(**{**known, **more})
+
+
+def test_a_warm_start_that_fails_begins_inside_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps that were tried count."""
+    box, square = Box(0.0, 4.0), Quadratic([1.0], [-1.0])
+    made, inside = begun(Problem([Agent(square + box, A=[[1.0]], b=[1.0])] * 2))
+    monkeypatch.setattr("ccmac.methods.interior.iteration.guided", lambda *_: None)
+    cold, warm = made.step(inside), made.step(replace(inside, warm=3, count=5))
+    assert (cold.count, warm.count, warm.warm) == (1, 6, 0)
+    assert made.point(warm)[0] == pytest.approx(made.point(cold)[0])
 
 
 def test_a_proof_is_tried_where_gap_and_equations_promise_it() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmac.methods.interior.boxed import boxed
+from ccmac.inputs import Array
+from ccmac.methods.interior.boxed import _step, boxed
 from ccmac.methods.interior.doubted import LOWER, UPPER, Slots, decided, doubtful
-from ccmac.methods.interior.sides import Sides
+from ccmac.methods.interior.sides import Newton, Sides, longest
 
 INF = math.inf
 
@@ -39,6 +40,34 @@ def test_entries_within_bounds_and_their_prices(rank: int, theta: float) -> None
     assert np.maximum(-p, 0.0) * np.where(np.isinf(high), 1.0, high - y) == pytest.approx(
         0, abs=1e-12
     )
+
+
+def test_a_step_within_bounds_is_mehrotras() -> None:
+    """A dy - T net(dv) = r, slacks as the bounds say, and s dv + v ds = sigma mu - s v - second."""
+    random, sides = np.random.default_rng(7), Sides(np.full(3, -1.0), np.array([2.0, 3.0, INF]))
+    root = random.standard_normal((3, 3))
+    T = root @ root.T / 20
+    A, y, r = np.eye(3) - 0.5 * T, random.standard_normal(3), random.standard_normal(3)
+    s, v = random.uniform(0.5, 2.0, (2, sides.count))
+    mu = float(s @ v) / sides.count
+
+    def dense(products: Array) -> tuple[Array, Array, Array]:
+        """With ds = slack(y + dy) - s put into s dv + v ds = products."""
+        pick = np.zeros((sides.count, 3))
+        pick[np.arange(sides.count), sides.at] = sides.sign
+        gap = sides.slack(y, 1.0) - s
+        dv = (products - v * gap) / s  # less v / s times the pick of dy
+        M = A + T @ pick.T @ (pick * (v / s)[:, None])
+        dy = np.linalg.solve(M, r + T @ pick.T @ dv)
+        return dy, pick @ dy + gap, dv - v / s * (pick @ dy)
+
+    _, ds, dv = dense(-s * v)
+    reach = min(1.0, longest(s, ds), longest(v, dv))
+    sigma = (float((s + reach * ds) @ (v + reach * dv)) / sides.count / mu) ** 3
+    found = _step(A, T, r, Newton.at(sides, y, s, v, 1.0), mu)
+    expected = dense(sigma * mu - s * v - ds * dv)
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other)
 
 
 def test_a_slack_and_a_price_that_vanish_together() -> None:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.objectives import L1, Box, Quadratic
+from ccmac.linalg.blocks import dense
+from ccmac.methods.interior.units import Units
+from ccmac.objectives import L1, Box, Hinge, Quadratic
 from ccmac.results import Solution
 from methods.interior.problems import make, violation
 from methods.interior.test_interior import begun
@@ -110,3 +112,42 @@ def test_a_right_hand_side_that_is_rounding_tells_no_size() -> None:
     f = Quadratic([1.0], [1.0]) + Box(-4.0, 4.0)
     one = ccmac.Agent(f, A=[[1.0]], b=[1e-17])
     assert begun(ccmac.Problem([one, ccmac.Agent(f, A=[[1.0]])]))[0].setup.units is None
+
+
+def test_a_shared_unknown_in_no_row_is_measured_by_its_minimum_or_its_bounds() -> None:
+    """Two times 2^-12 z^2 / 2 - z / 4: z = 2^10; with bounds of 2^7 these count."""
+    H, g = np.diag([1.0, 2.0**-12]), np.array([0.0, -0.25])
+    for bound, unit in ((np.inf, 2.0**10), (2.0**7, 2.0**7)):
+        f = Quadratic(H, g) + Box([-np.inf, -bound], [np.inf, bound])
+        units = begun(ccmac.Problem([ccmac.Agent(f, A=[[1.0]])] * 2, q=1))[0].setup.units
+        assert units is not None
+        assert units.z.tolist() == [unit]
+
+
+def test_an_objective_in_other_units_is_the_same_function() -> None:
+    """Rows of kinks come near unit length, by powers of two; slacks have their row's unit."""
+    S = np.array([4.0, 0.5, 2.0**-6])
+    R = np.array([[2.5, 0.0, 0.0], [0.0, 6.0, 2.0**8]])  # in units: (10, 0, 0), (0, 3, 4)
+    f = Quadratic(np.diag([1.0, 2.0, 3.0]), [1.0, -2.0, 0.5]) + Box(-8.0, 8.0)
+    form = f.polyhedral(2, 1)
+    assert form is not None
+    form = form.with_terms(*(Hinge(R, [1.0, -1.0]).polyhedral(2, 1) or form).terms)
+    units = Units.of([S[:2]], S[2:], [form])
+    assert [r.tolist() for r in units.rows] == [[8.0, 4.0]]
+    new = units.form(0, form)
+    assert new.lower.tolist() == (-8.0 / S).tolist()
+    assert new.upper.tolist() == (8.0 / S).tolist()
+    assert new.g == pytest.approx(S * form.g)
+    assert np.asarray(new.H.todense() if hasattr(new.H, "todense") else new.H) == pytest.approx(
+        np.diag(S**2 * [1.0, 2.0, 3.0])
+    )
+    [term], [before] = new.terms, form.terms
+    assert np.abs(dense(term.R)) == pytest.approx(np.array([[1.25, 0, 0], [0, 0.75, 1.0]]))
+    assert term.h == pytest.approx(before.h / [8.0, 4.0])
+    random = np.random.default_rng(0)
+    for w in random.standard_normal((5, 3)):
+        images = [np.asarray(t.R @ v) - t.h for t, v in ((before, w), (term, w / S))]
+        slacks = [t.slack(image) for t, image in zip((before, term), images, strict=True)]
+        assert term.a @ slacks[1] == pytest.approx(before.a @ slacks[0])
+        prices = [t.multiplier(image) for t, image in zip((before, term), images, strict=True)]
+        assert prices[1] == pytest.approx(prices[0] * [8.0, 4.0])
