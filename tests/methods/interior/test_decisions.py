@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from ccmac import Agent, Problem
 from ccmac.certificates.gap import Goal
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
-from ccmac.methods.interior import feasible, stopping
-from ccmac.methods.interior.common import Common
+from ccmac.methods.interior import feasible, method, stopping
+from ccmac.methods.interior.common import Common, _sparse
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.rays import Ray, _begun, largest
@@ -287,3 +288,52 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
     none = feasible._without_slope(Fake(g_y=np.ones(2), g_z=np.ones(1)))  # type: ignore[arg-type]
     assert not none.g_y.any()
     assert not none.g_z.any()
+
+
+def test_bounds_on_z_of_all_and_of_each() -> None:
+    ends = np.array([[-INF, 0.0, 4.0, INF], [-2.0, -INF, INF, 1.0]])
+    for low, high, expected in (
+        (None, None, ends),
+        (np.array([-1.0, -1.0]), None, [[-1.0, 0.0, 4.0, INF], [-1.0, -1.0, INF, 1.0]]),
+        (None, np.array([5.0, 0.5]), [[-INF, 0.0, 4.0, 0.5], [-2.0, -INF, 5.0, 0.5]]),
+    ):
+        work: Any = Fake(whole=Fake(z_lower=low, z_upper=high))
+        assert np.array_equal(method._with_everybodys(work, ends), expected)
+
+
+@pytest.mark.parametrize(
+    ("common", "own", "fits"), [(6, 9, True), (5, 9, False), (6, 8, False), (None, 9, False)]
+)
+def test_which_problems_are_small_enough(
+    common: int | None, own: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """q + m + rows of D = 2 + 3 + 1; d + slacks + rows of an epigraph = 3 + 4 + 2."""
+    monkeypatch.setattr(method, "COMMON", common)
+    monkeypatch.setattr(method, "OWN", own)
+    form = Fake(terms=[Fake(a=np.zeros(4), h=np.zeros(2))])
+    small = Fake(objective=Fake(polyhedral=lambda d, q: Fake(terms=[])))
+    large = Fake(objective=Fake(polyhedral=lambda d, q: form))
+    work: Any = Fake(
+        problem=Fake(q=2, m=3, d=[8, 3], agents={0: small, 1: large}),
+        reduced=None if common is None else Fake(e=np.zeros(1)),
+        runtime=Fake(gather=lambda rows: rows),
+    )
+    assert method.solvable(work) == fits
+
+
+def test_no_step_at_all_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, inside = begun(Problem([Agent(Quadratic([1.0], [-1.0]) + Box(0.0, 4.0), A=[[1.0]])]))
+    monkeypatch.setattr(Interior, "_length", lambda *_: 0.0)
+    after = made.step(inside)
+    assert (after.length, after.count) == (0.0, 1)
+    assert made.finished(after)
+    assert np.array_equal(made.point(after)[0], made.point(inside)[0])
+
+
+def test_a_singular_sparse_matrix_gives_no_step() -> None:
+    for K in (sp.csc_array((2, 2)), sp.csc_array([[1.0, 2.0], [2.0, 4.0]])):
+        solve, regular = _sparse(K)
+        assert not regular
+        assert np.isnan(solve(np.ones(2))).all()
+    solve, regular = _sparse(sp.csc_array([[2.0, 0.0], [0.0, 4.0]]))
+    assert (regular, solve(np.ones(2)).tolist()) == (True, [0.5, 0.25])
