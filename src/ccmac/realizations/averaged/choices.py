@@ -33,13 +33,15 @@ class Fixed:
 class Aim:
     """What a plan aims at: squared relative error, the blocks (x, z) that count, the prices.
 
-    ``by_price``: the error is that of the minimisers at the method's price.
+    ``by_price``: the error is that of the minimisers at the method's price. ``lean``: its residuals
+    are :meth:`~ccmac.realizations.base.AffineSystem.lean` ones.
     """
 
     target: float = 1e-6
     measure: tuple[float, float] = (1.0, 1.0)
     costs: Costs = field(default_factory=Costs)
     by_price: bool = False
+    lean: bool = False
 
 
 @dataclass(frozen=True)

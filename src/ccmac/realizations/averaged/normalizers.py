@@ -19,6 +19,7 @@ class Normalizer(ABC):
 
     averagings: int
     spread: tuple[float, float]
+    by_rows: bool = False  # whether rows meet in the sums alone, so that few may have each
 
     @abstractmethod
     def chain(self, gram: Gram, right: Array) -> Chain:
@@ -36,6 +37,7 @@ class SemiIteration(Normalizer):
     low: float
     high: float
     steps: int
+    by_rows = True
 
     @property
     def averagings(self) -> int:  # type: ignore[override]
