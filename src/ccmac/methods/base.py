@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.error_bound import Dual, Proved
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
@@ -103,11 +103,13 @@ S = TypeVar("S", bound=State)
 class Iteration(ABC, Generic[S]):
     """One method on one prepared problem; ``space`` lays out the vectors of its state.
 
-    ``far``: points may lie anywhere, as where they tell that there is no solution.
+    ``far``: points may lie anywhere, as where they tell that there is no solution. ``silent``: no
+    sum of a step reaches everybody, so that nothing rides on it.
     """
 
     space: Space
     far: bool = False
+    silent: bool = False
 
     @abstractmethod
     def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
@@ -129,9 +131,17 @@ class Iteration(ABC, Generic[S]):
     def cost(self) -> Cost:
         """Static cost of one step."""
 
+    def proved(self, state: S) -> Proved | None:
+        """What the last step's messages prove of the point that they told of, if anything."""
+        return None
+
     def finished(self, state: S) -> bool:
         """Whether the method's own schedule is over."""
         return False
+
+    def whole(self, state: S) -> S:
+        """The state to be saved, with rows that all know where they were known to few."""
+        return state
 
     def embedded(self, state: S, realized: Realized) -> Array:
         """The iterate as an execution vector of ``realized``."""
@@ -219,8 +229,8 @@ class Request:
 class Prepared:
     """A method ready to run.
 
-    ``proof`` judges points in the user's own equations where these may be gathered, ``judge`` is
-    the realization whose certificate does it elsewhere.
+    ``stopping`` None leaves it to the run to prove the tolerance: by a ``proof`` in the user's own
+    equations where these may be gathered, elsewhere on the realization ``judge``.
     ``widen`` prepares anew with wider spectral intervals after a blow-up (None: it cannot).
     ``horizon`` is the number of steps after which a schedule of the method's own is over,
     ``first_check`` the iteration at which a proof is tried first; ``proves``: the stopping rule
@@ -275,7 +285,7 @@ class Method(ABC):
                 "cross-continuation or cross-sliding"
             )
 
-    def announce(self, work: Workspace) -> None:  # noqa: B027 (most have nothing to add)
+    def announce(self, work: Workspace, request: Request) -> None:  # noqa: B027 (most have nothing to add)
         """Ask for what may travel with the equations, before these are gathered."""
 
     def finds_falls(self, work: Workspace) -> bool:
@@ -284,6 +294,10 @@ class Method(ABC):
 
     def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
         """Proof that sets and equations exclude each other, looked for where a limit ended it."""
+        return None
+
+    def judge(self, work: Workspace, request: Request) -> Realized | None:
+        """A realization to judge points on, for iterations without one of their own."""
         return None
 
     @abstractmethod

@@ -21,8 +21,8 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import Shifted
+from ccmac.linalg.tolerances import SETTLED, SWELLED
 from ccmac.methods.base import Iteration, State, known, vector
-from ccmac.methods.dual_channels import SETTLED, SWELLED
 from ccmac.workspace.eliminated import Eliminated
 
 

@@ -50,7 +50,11 @@ class Whole(NamedTuple):
 
 
 class Eliminated:
-    """The parts of the module text for the agents owned here."""
+    """The parts of the module text for the agents owned here.
+
+    ``declared`` are all agents' :func:`form_rows`, ``own`` the parts of those here where they have
+    been looked at. F is strongly convex if ``mu`` and ``c`` are positive.
+    """
 
     def __init__(
         self, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
@@ -75,25 +79,6 @@ class Eliminated:
         self._diagonal = np.concatenate([np.zeros(0), *hessians]) if plain else None
         if self.whole is not None:  # sums run over all columns at once
             self.noise *= 1 + self.space.x_size / (self.m + problem.n)
-
-    @classmethod
-    def of(
-        cls, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
-        known: Array, own: Own | None = None,
-    ) -> Eliminated | None:  # fmt: skip
-        """Where the problem has the form of the module text and F is strongly convex.
-
-        ``known`` are all agents' :func:`form_rows`, ``own`` the parts of those here where they
-        have been looked at.
-        """
-        if table.multiples is None or not (table.separable and table.quadratic):
-            return None
-        if problem.present & {"C", "D"}:
-            return None
-        if not known[:, 0].all() or not (known[:, 1].any() and math.fsum(table.multiple)):
-            return None
-        found = cls(problem, runtime, coupling, table, known, own)
-        return found if found.mu > 0 and found.c > 0 else None
 
     @cached_property
     def _solves(self) -> list[Solve]:

@@ -18,12 +18,20 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import PRICED, Cost
 from ccmac.linalg.tolerances import KERNEL
-from ccmac.realizations.averaged.choices import Aim, Candidate, Choice, Fixed, StepPrice
-from ccmac.realizations.averaged.normalizers import Normalizer, SemiIteration
+from ccmac.realizations.averaged.choices import (
+    Aim,
+    Candidate,
+    Choice,
+    Fixed,
+    Normalizer,
+    SemiIteration,
+    StepPrice,
+)
 from ccmac.realizations.averaged.profile import Profile, spectrum_at
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.averaged.twin import Modes, Setting, predict, semi_response
 from ccmac.realizations.base import Interval
+from ccmac.runtime.few import Few
 from ccmac.workspace.curvature import CurvatureTable, ScaledCurvature
 
 SCALES = tuple(2.0 ** (0.5 * k) for k in range(-8, 9))
@@ -71,8 +79,7 @@ def _rank(row: _Row) -> tuple[float, float, int]:
 def _unbeaten(rows: list[_Row]) -> list[_Row]:
     """Those with no other of the same outer degree, a narrower interval and no higher price."""
     widths = [row.setting.high / row.setting.low for row in rows]
-    narrowest: dict[int, float] = {}
-    kept = set()
+    narrowest, kept = dict[int, float](), set[int]()
     for k in sorted(range(len(rows)), key=lambda k: (rows[k].setting.weight, widths[k])):
         outer = rows[k].setting.outer
         if not narrowest.get(outer, math.inf) < widths[k]:
@@ -105,8 +112,8 @@ class Planner:
         self.goal, self.fixed = goal, fixed
         self.supplied, self.cosine = supplied, cosine
         self.balance = table.balance()
-        self._steps: dict[tuple[int, int, bool], StepPrice] = {}
-        self._residuals: dict[int, Cost] = {}
+        self._steps: dict[tuple[int, int, bool, Few | None], StepPrice] = {}
+        self._residuals: dict[tuple[int, Few | None], Cost] = {}
         self._models: dict[float, _Model | None] = {}
         L_x = float(table.L_x.max())
         self.blocks = np.array(
@@ -277,13 +284,15 @@ class Planner:
         return sorted({1, 2, *(max(1, math.ceil(f * root)) for f in (0.25, 0.5, 1.0))})
 
     def _step(self, candidate: Candidate, constants: ScaledCurvature) -> StepPrice:
-        averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
-        key = averagings, candidate.outer, bool(constants.augment)
+        by_rows = candidate.normalizer == "semi-iteration"
+        averagings = candidate.inner - 1 if by_rows else 0
+        few = self.system.coupling.few if by_rows and self.goal.lean else None
+        key = averagings, candidate.outer, bool(constants.augment), few
         if key not in self._steps:  # many candidates, a few dozen costs
-            if averagings not in self._residuals:
-                self._residuals[averagings] = self.system.cost_with(averagings)
+            if (averagings, few) not in self._residuals:
+                self._residuals[averagings, few] = self.system.cost_with(averagings, few)
             extra = self.system.runtime.average_cost(self.system.coupling.q) if key[2] else Cost()
-            residual = self._residuals[averagings]
+            residual = self._residuals[averagings, few]
             cost = {unit: extra[unit] + candidate.outer * residual[unit] for unit in PRICED}
             cost["gradients"] += 1
             products = sum(cost[u] for u in "ABCD")
