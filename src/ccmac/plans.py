@@ -22,6 +22,12 @@ SEEN = {
     "masked": "all see the sum, nobody a part",
 }
 
+AMONG = "sums among few"  # the setting of a plan in which coupled rows are summed in that way
+AMONG_SEEN = (
+    "of a coupled row those it concerns, where a parent sees its branch's sum and all of them the "
+    "whole sum; of the rest, {}"
+)
+
 
 @dataclass(frozen=True)
 class Alternative:
@@ -93,6 +99,12 @@ class Plan:
             return None
         return {unit: count * self.iterations for unit, count in self.iteration.items()}
 
+    @property
+    def seen(self) -> str:
+        """Who sees what of it."""
+        everybody = SEEN.get(self.averaging, "in sums")
+        return AMONG_SEEN.format(everybody) if AMONG in self.settings else everybody
+
     def as_dict(self, limit: int = 12) -> dict[str, Any]:
         """For --json and the record."""
         return {
@@ -107,7 +119,7 @@ class Plan:
             "settings": dict(self.settings),
             "candidates": [_row(c) for c in self.candidates[:limit]],
             "alternatives": [a.as_dict() for a in self.alternatives],
-            "reveals": {"parts_of": self.reveals, "seen": SEEN.get(self.averaging, "")},
+            "reveals": {"parts_of": self.reveals, "seen": self.seen},
         }
 
     def __str__(self) -> str:
@@ -133,7 +145,7 @@ class Plan:
             f"{self.setup[u]:,} {u}" for u in ("gradients", "rounds") if self.setup[u]
         )
         lines.append(f"setup           {spent or 'nothing'} spent to make this plan")
-        lines.append(f"reveals         {self.reveals} ({SEEN.get(self.averaging, 'in sums')})")
+        lines.append(f"reveals         {self.reveals} ({self.seen})")
         if self.alternatives:
             lines += ["", *shown_alternatives(self.alternatives)]
         if self.candidates:

@@ -438,6 +438,15 @@ class Strange:
         lambda: ccmac.Agent.load(None),  # type: ignore[arg-type]
         lambda: ccmac.vfl.problem(np.eye(4), np.ones(4), 2, shares=[10**400, 1]),
         lambda: ccmac.vfl.problem(Strange(), np.ones(4), 2),
+        lambda: ccmac.vfl.VerticalRidge(parties=np.array(0.0)).fit(np.eye(4), np.ones(4)),
+        lambda: ccmac.vfl.VerticalRidge(join=np.ones(2)).fit(np.eye(4), np.ones(4)),
+        lambda: ccmac.vfl.VerticalRidge().fit(np.eye(4), np.ones(4), sample_weight=[[1, 2], [3]]),
+        lambda: ccmac.vfl.VerticalHuber(method=np.ones(2)).fit(np.eye(4), np.ones(4)),
+        lambda: ccmac.methods.CrossApapc(realization=np.ones(2)),  # type: ignore[arg-type]
+        lambda: ccmac.power.dc_opf("case9", reserve=None),  # type: ignore[arg-type]
+        lambda: ccmac.power.dc_opf("case9", storage=[1]),  # type: ignore[arg-type]
+        lambda: ccmac.power.dc_opf("case9", storage={5: "x"}),  # type: ignore[dict-item]
+        lambda: ccmac.power.dc_opf("case9", ramp=np.ones(2)),  # type: ignore[arg-type]
         lambda: ccmac.vfl.party(np.eye(4), np.ones(4), parties=2, loss=np.ones(2)),  # type: ignore[arg-type]
         lambda: ccmac.vfl.party(np.eye(4), np.ones(4), parties=2, intercept=np.ones(2)),  # type: ignore[arg-type]
     ],
@@ -468,3 +477,10 @@ def test_words_of_a_damaged_data_set_are_short(tmp_path: Path) -> None:
     os.truncate(tmp_path / "set.txt", 1 << 40)  # takes no room on the disk
     with pytest.raises(InputError, match="holds more than"):
         read_svmlight(tmp_path / "set.txt")
+
+
+def test_zeros_are_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "set.xz").touch()
+    os.truncate(tmp_path / "set.xz", 1 << 29)
+    with pytest.raises(InputError, match="damaged"):
+        read_svmlight(tmp_path / "set.xz")

@@ -110,7 +110,7 @@ def lanczos(
         beta.append(0.0 if exhausted else length)
         if exhausted and rng is not None:
             image, length = _fresh(runtime, contribution, vectors[: k + 1], rng)
-            complete = length <= BREAKDOWN * max(scale, 1e-300)
+            complete = length <= BREAKDOWN * scale
             exhausted = complete
         vectors[k + 1] = 0.0 if exhausted else image[0] / length
         if exhausted:

@@ -153,6 +153,9 @@ def _iterated(method: Method, work: Workspace, request: Request) -> Alternative 
         step = Cost(argmins=1) + runtime.average_cost(width, 2)
         steps, within = min(_conditioned(work, request, 1.0), 2 * max(unknowns, 1)), 4.0
     elif isinstance(method, CrossApapc):
+        if work.coupling.few is not None:
+            own = work.coupling.among(problem.q)
+            step = Cost(gradients=1) + runtime.average_cost(width, own=own)
         steps, within = _conditioned(work, request, 2.0), 4.0
     return Alternative(ITERATE, method.name, Cost(), step, steps, within, kept, method.reveals)
 

@@ -69,7 +69,7 @@ class Gram(Reduced):
         self._sides = np.stack([beta, size_b])
         self.angle, self._own = float(facts[0]), Doubt(min(int(facts[1]), Doubt.OPINION))
         self._share(shared, table.r)
-        whole = squares + np.sum(self.size_B**2, axis=1)
+        whole = squares + np.sum(B.reshape(m, q) ** 2, axis=1)  # sums are rounded once
         self.unit = powers(np.sqrt(whole))
         before = float(np.sum(self.unit**2 * whole))
         widest = int(table.d.max(initial=0)) + m + q + n

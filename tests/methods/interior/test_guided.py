@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from ccmac.inputs import Array
+from ccmac.methods.interior import guided
 from ccmac.methods.interior.boxed import _step, boxed
 from ccmac.methods.interior.doubted import LOWER, UPPER, Slots, decided, doubtful
 from ccmac.methods.interior.sides import Newton, Sides, longest
+from ccmac.methods.interior.state import InteriorState
 
 INF = math.inf
 
@@ -140,3 +142,21 @@ def test_tables_stand_apart_in_one_message() -> None:
     assert two.on_common.tolist() == [[0.0, 1.0, 2.0]]
     assert [end.tolist() for end in two.bounds] == [[-INF], [7.0]]
     assert two.told[0, [0, 3]].tolist() == [4.0, 0.25]
+
+
+def test_when_a_warm_start_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert guided.guided(Fake(), Fake(warm=guided.STEPS + 1)) is None  # type: ignore[arg-type]
+    joint = Fake(far=INF)
+    monkeypatch.setattr(guided, "Joint", Fake(of=lambda *_: joint))
+    agents: Any = Fake(
+        equations=Fake(lam=lambda mu: mu), common=lambda state: Fake(mu=0.0), blocks=[],
+        points=lambda state: [], doubt=lambda state: [], setup=Fake(supports=np.zeros((0, 1))),
+        runtime=Fake(ride=lambda rows, whole: None),
+    )  # fmt: skip
+    none = np.zeros((1, 0))
+    state = InteriorState(none, none, none, none, warm=guided.STEPS, count=3)
+    assert guided.guided(agents, state) is None
+    joint.far = guided.SETTLED
+    found = guided.guided(agents, state)
+    assert found is not None
+    assert (found.gap, found.count, found.warm) == (guided.SETTLED, 4, guided.STEPS + 1)
