@@ -151,3 +151,16 @@ def test_an_objective_in_other_units_is_the_same_function() -> None:
         assert term.a @ slacks[1] == pytest.approx(before.a @ slacks[0])
         prices = [t.multiplier(image) for t, image in zip((before, term), images, strict=True)]
         assert prices[1] == pytest.approx(prices[0] * [8.0, 4.0])
+
+
+@pytest.mark.parametrize(("size", "kept"), [(-4, True), (-6, False), (5, False)])
+def test_units_change_where_one_of_them_is_far_from_one(size: int, kept: bool) -> None:
+    """x_0 + 2^-8 x_1 = 0 within 2^size and 2^(size + 8): these are the units."""
+    agents = []
+    for a in (1.0, 2.0**-8):
+        bound = 2.0**size / a
+        agents.append(ccmac.Agent(Quadratic([0.0], [1.0]) + Box(-bound, bound), A=[[a]]))
+    units = begun(ccmac.Problem(agents))[0].setup.units
+    assert (units is None) == kept
+    if units is not None:
+        assert [float(S[0]) for S in units.x] == [2.0**size, 2.0 ** (size + 8)]
