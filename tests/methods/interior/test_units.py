@@ -68,11 +68,13 @@ def test_even_columns_keep_their_units() -> None:
     assert begun(make(11).problem)[0].setup.units is None
 
 
-def test_a_bound_written_as_a_row_is_one() -> None:
-    """x_0 <= 3 as a row of C says nothing of the column; its slack has the unit of x_0."""
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_bound_written_as_a_row_is_one(sign: float) -> None:
+    """x_0 <= 1024 as a row of C says nothing of the column; its slack has the unit of x_0."""
     one = ccmac.Agent(
-        Quadratic([0.0, 0.0], [1.0, 0.0]), A=[[2.0**-10, 1.0]], b=[1.0], C=[[1.0, 0.0]],
-        c=[1024.0], C_sense="<=", lower=[-np.inf, -1.0], upper=[np.inf, 1.0],
+        Quadratic([0.0, 0.0], [1.0, 0.0]), A=[[2.0**-10, 1.0]], b=[1.0], C=[[sign, 0.0]],
+        c=[sign * 1024.0], C_sense="<=" if sign > 0 else ">=", lower=[-np.inf, -1.0],
+        upper=[np.inf, 1.0],
     )  # fmt: skip
     problem = ccmac.Problem([one])
     units = begun(problem)[0].setup.units
