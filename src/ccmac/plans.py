@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import Any
 
-from ccmac.ledger import UNITS, Cost
+from ccmac.ledger import Cost
+from ccmac.runtime.base import Runtime
+from ccmac.runtime.notes import waiting_cost
 
 SUM, SKETCH, ITERATE = "sum", "sketch", "iterate"
 REGIMES = {
@@ -22,15 +24,22 @@ SEEN = {
     "masked": "all see the sum, nobody a part",
 }
 
+AMONG = "sums among few"  # the setting of a plan in which coupled rows are summed in that way
+AMONG_SEEN = (
+    "of a coupled row those it concerns, where a parent sees its branch's sum and all of them the "
+    "whole sum; of the rest, {}"
+)
+
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to solve the problem, with what it is expected to send: ``once`` at the beginning of
-    its own, then ``steps`` times ``step``. What all ways have in common (the setup that made the
-    plan) and proofs are not in it.
+    """One way to solve the problem, with what it is expected to send: ``before`` in the setup that
+    all ways have in common, ``once`` in its own, ``steps`` times ``step``, and ``proofs`` that are
+    not made with the steps.
 
-    ``within`` is the factor that the number of steps is known to, ``memory`` the bytes that an
-    agent keeps for it, ``reveals`` what agents send parts of.
+    ``bill`` is what all but ``before`` costs, by which ways are compared, ``within`` the factor to
+    which the number of steps is known, ``memory`` the bytes that an agent keeps, ``reveals`` what
+    agents send parts of.
     """
 
     regime: str
@@ -42,11 +51,21 @@ class Alternative:
     memory: int
     reveals: str
     bill: float = math.nan
+    before: Cost = field(default_factory=Cost)
+    proofs: Cost = field(default_factory=Cost)
 
     @property
     def predicted(self) -> Cost:
         """The ledger."""
-        return self.once + self.steps * self.step
+        return self.before + self.once + self.steps * self.step + self.proofs
+
+    @property
+    def cautious(self) -> Cost:
+        """All but ``before``, with sqrt(within) times the steps: between those predicted and the
+        most, so that whoever decides by it is wrong by as little as can be either way.
+        """
+        steps = math.ceil(math.sqrt(self.within) * self.steps)
+        return self.once + steps * self.step + self.proofs
 
     def as_dict(self) -> dict[str, Any]:
         """For --json and the record."""
@@ -93,6 +112,12 @@ class Plan:
             return None
         return {unit: count * self.iterations for unit, count in self.iteration.items()}
 
+    @property
+    def seen(self) -> str:
+        """Who sees what of it."""
+        everybody = SEEN.get(self.averaging, "in sums")
+        return AMONG_SEEN.format(everybody) if AMONG in self.settings else everybody
+
     def as_dict(self, limit: int = 12) -> dict[str, Any]:
         """For --json and the record."""
         return {
@@ -107,7 +132,7 @@ class Plan:
             "settings": dict(self.settings),
             "candidates": [_row(c) for c in self.candidates[:limit]],
             "alternatives": [a.as_dict() for a in self.alternatives],
-            "reveals": {"parts_of": self.reveals, "seen": SEEN.get(self.averaging, "")},
+            "reveals": {"parts_of": self.reveals, "seen": self.seen},
         }
 
     def __str__(self) -> str:
@@ -118,10 +143,7 @@ class Plan:
         ]
         for name, value in self.settings.items():
             lines.append(f"{name:<15} {_shown(value)}")
-        per = ", ".join(
-            f"{self.iteration[u]} {u}" for u in UNITS if self.iteration[u] and u != "bytes"
-        )
-        lines.append(f"per iteration   {per}")
+        lines.append(f"per iteration   {_spelled(self.iteration)}")
         if self.predicted is not None and self.iterations is not None:
             total = ", ".join(
                 f"{self.predicted[u]:,.0f} {u}"
@@ -129,16 +151,27 @@ class Plan:
                 if self.predicted.get(u)
             )  # fmt: skip
             lines.append(f"predicted       {self.iterations:.0f} iterations: {total}")
-        spent = ", ".join(
-            f"{self.setup[u]:,} {u}" for u in ("gradients", "rounds") if self.setup[u]
-        )
+        units = ("gradients", "averagings", "rounds")
+        spent = ", ".join(_counted(self.setup, u) for u in units if self.setup[u])
         lines.append(f"setup           {spent or 'nothing'} spent to make this plan")
-        lines.append(f"reveals         {self.reveals} ({SEEN.get(self.averaging, 'in sums')})")
+        lines.append(f"reveals         {self.reveals} ({self.seen})")
         if self.alternatives:
             lines += ["", *shown_alternatives(self.alternatives)]
         if self.candidates:
             lines += ["", *_table(self.candidates[:8])]
         return "\n".join(lines)
+
+
+def charged(
+    alternatives: tuple[Alternative, ...], method: str, runtime: Runtime, step: Cost
+) -> tuple[Alternative, ...]:
+    """The first with the setup and the step that ``method`` really has, and what rides on it: of
+    these only the number of steps is a forecast.
+    """
+    if alternatives[0].method != method:
+        return alternatives
+    spent = runtime.ledger.of("setup") + waiting_cost(runtime, step)
+    return (replace(alternatives[0], before=spent, once=Cost(), step=step), *alternatives[1:])
 
 
 def shown_alternatives(alternatives: Sequence[Alternative]) -> list[str]:
@@ -152,6 +185,21 @@ def shown_alternatives(alternatives: Sequence[Alternative]) -> list[str]:
             f"{cost['bytes'] / 1e6:>10,.3g}{cost['longest_message']:>11,}"
         )
     return rows
+
+
+def _spelled(cost: Cost) -> str:
+    """Local work, products, messages."""
+    parts = [_counted(cost, u) for u in ("gradients", "argmins", "proxes", "affine") if cost[u]]
+    products = ", ".join(f"{cost[u]:,} with {u}" for u in "ABCD" if cost[u])
+    parts += [f"products ({products})"] if products else []
+    parts += [_counted(cost, u) for u in ("averagings", "rounds", "bytes") if cost[u]]
+    longest = cost["longest_message"]
+    return ", ".join([*parts, *([f"longest message {longest:,} floats"] if longest else [])])
+
+
+def _counted(cost: Cost, unit: str) -> str:
+    one = {"proxes": "prox", "affine": "affine"}.get(unit, unit.removesuffix("s"))
+    return f"{cost[unit]:,} {one if cost[unit] == 1 else unit}"
 
 
 def _shown(value: Any) -> str:

@@ -149,7 +149,11 @@ def _by_agent(name: str, given: Any, problem: Problem) -> dict[int, Any]:
     """{agent: array} of what was given."""
     if isinstance(given, Mapping):
         found = dict(given)
-    elif isinstance(given, Sequence | np.ndarray) and len(given) == problem.n:
+    elif (
+        isinstance(given, Sequence | np.ndarray)
+        and getattr(given, "ndim", 1) != 0
+        and len(given) == problem.n
+    ):
         found = {i: v for i, v in enumerate(given) if v is not None}
     else:
         raise InputError(f"update, {name}: give a list with one entry for each of the "

@@ -15,6 +15,7 @@ import pytest
 import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
+from ccmac.lab.data.loading import read_svmlight
 from ccmac.lab.instances import dispatch
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.runtime.credentials import Credentials, listening
@@ -413,3 +414,73 @@ def test_an_endless_solution_is_not_read(
     out = made.copy("out", tmp_path)
     os.truncate(out / "solution.npz", 1 << 36)
     refused(capsys, "solve", made.root / "dispatch", "--warm-start", out)
+
+
+class Strange:
+    """As a tensor with a gradient: it says why it is no array in its own words."""
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        raise RuntimeError("call detach first")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ccmac.Problem(tiny().agents, present=None),  # type: ignore[arg-type]
+        lambda: ccmac.Problem(tiny().agents, present=["X"]),
+        lambda: ccmac.Problem(tiny().agents, row_names=np.array(0.0)),  # type: ignore[arg-type]
+        lambda: ccmac.Problem(np.array(0.0)),  # type: ignore[arg-type]
+        lambda: ccmac.Problem(tiny().agents, z_lower=Strange()),
+        lambda: ccmac.Problem([ccmac.Agent(ccmac.objectives.Ridge(), A=Strange())]),
+        lambda: ccmac.prepare(dispatch(hours=2).problem, "ring").update(b=np.array(0.0)),
+        lambda: ccmac.geometry(tiny(), dense_limit="many"),  # type: ignore[arg-type]
+        lambda: tiny().rebalanced([10**400, 1, 1]),
+        lambda: ccmac.Agent.load(None),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.problem(np.eye(4), np.ones(4), 2, shares=[10**400, 1]),
+        lambda: ccmac.vfl.problem(Strange(), np.ones(4), 2),
+        lambda: ccmac.vfl.VerticalRidge(parties=np.array(0.0)).fit(np.eye(4), np.ones(4)),
+        lambda: ccmac.vfl.VerticalRidge(join=np.ones(2)).fit(np.eye(4), np.ones(4)),
+        lambda: ccmac.vfl.VerticalRidge().fit(np.eye(4), np.ones(4), sample_weight=[[1, 2], [3]]),
+        lambda: ccmac.vfl.VerticalHuber(method=np.ones(2)).fit(np.eye(4), np.ones(4)),
+        lambda: ccmac.methods.CrossApapc(realization=np.ones(2)),  # type: ignore[arg-type]
+        lambda: ccmac.power.dc_opf("case9", reserve=None),  # type: ignore[arg-type]
+        lambda: ccmac.power.dc_opf("case9", storage=[1]),  # type: ignore[arg-type]
+        lambda: ccmac.power.dc_opf("case9", storage={5: "x"}),  # type: ignore[dict-item]
+        lambda: ccmac.power.dc_opf("case9", ramp=np.ones(2)),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.party(np.eye(4), np.ones(4), parties=2, loss=np.ones(2)),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.party(np.eye(4), np.ones(4), parties=2, intercept=np.ones(2)),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_arguments_in_python(call: Callable[[], object]) -> None:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert len(str(caught.value)) < 300
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("agents", [True, "x", [0.0], [[1.0, 1.0]], [10**400], [-1]])
+def test_agents_to_load(made: Templates, agents: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        ccmac.Problem.load(made.root / "dispatch", agents=agents)
+    assert len(str(caught.value)) < 300
+
+
+def test_seeds_may_be_numbers_of_numpy() -> None:
+    assert ccmac.Network.erdos_renyi(6, 0.9, np.int8(1)).n == 6
+
+
+def test_words_of_a_damaged_data_set_are_short(tmp_path: Path) -> None:
+    (tmp_path / "set.txt").write_bytes(b"\xff" * 200 + b" 1:1\n")
+    with pytest.raises(InputError, match="not a number") as caught:
+        read_svmlight(tmp_path / "set.txt")
+    assert len(str(caught.value)) < 180 + len(str(tmp_path))
+    os.truncate(tmp_path / "set.txt", 1 << 40)  # takes no room on the disk
+    with pytest.raises(InputError, match="holds more than"):
+        read_svmlight(tmp_path / "set.txt")
+
+
+def test_zeros_are_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "set.xz").touch()
+    os.truncate(tmp_path / "set.xz", 1 << 29)
+    with pytest.raises(InputError, match="damaged"):
+        read_svmlight(tmp_path / "set.xz")

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from ccmac.certificates.stopping import Check
-from ccmac.ledger import Costs, Ledger
+from ccmac.ledger import Cost, Costs, Ledger
 from ccmac.linalg.ranks import Doubt
 from ccmac.methods import Auto, auto, run
 from ccmac.methods.driver import Outcome
 from ccmac.methods.run import DEFAULT_ITERATIONS, Run
+from ccmac.plans import Alternative
 
 STRONG = {"smooth", "strongly convex"}
 
@@ -172,18 +173,21 @@ def test_what_else_would_fit(able: tuple[str, ...], chosen: str, others: list[st
 
 
 def test_another_is_taken_where_bytes_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only where its bill is lower even with the most steps that it may take."""
-    bills = {"cross-cg": (10.0, 2.0), "cross-direct": (21.0, 1.0), "cross-apapc": (1e9, 1.0)}
+    """Only where its bill is lower even with more steps than are predicted; then the least."""
+    bills = {"cross-cg": (10, 4.0), "cross-direct": (21, 1.0), "cross-apapc": (10**9, 1.0)}
 
     def forecast(method: Any, work: Any, request: Any) -> Any:
         bill, within = bills[method.name]
-        return Fake(method=method.name, bill=bill, within=within)
+        step = Cost(gradients=1)
+        return Alternative("sum", method.name, Cost(), step, bill, within, 0, "", float(bill))
 
     monkeypatch.setattr(auto, "forecast", forecast)
     problem = work(*STRONG, "quadratic", gatherable=True)
     assert first(Auto(), problem, byte=1e-9) == "cross-cg"
     assert first(Auto(), problem) == "cross-direct"
-    bills["cross-direct"] = (20.0, 1.0)
+    bills["cross-apapc"] = (19, 1.0)
+    assert first(Auto(), problem, byte=1e-9) == "cross-apapc"
+    bills["cross-direct"], bills["cross-apapc"] = (20, 1.0), (21, 1.0)
     assert first(Auto(), problem, byte=1e-9) == "cross-direct"
     method, why = Auto().ranked(problem, asked())[0]
     told = Auto().alternatives(problem, asked(), method)

@@ -245,3 +245,37 @@ def test_how_many_vectors_are_kept(
     assert work.explicit is not None
     found = eliminated.EliminatedNewton(work, work.explicit, 2, 0)
     assert found.capacity == capacity
+
+
+@pytest.mark.parametrize("owner", [False, True], ids=["all know the loss", "one does"])
+def test_columns_of_all_sizes_and_little_regularization_are_proved(owner: bool) -> None:
+    """Where x has the rounding of its price, it is refined: a few averagings, no stall."""
+    random = np.random.default_rng(11)
+    sizes = np.geomspace(0.1, 100.0, 8)
+    X = random.standard_normal((120, 8)) * sizes
+    y = np.sign(X @ (random.standard_normal(8) / sizes) + 0.3 * random.standard_normal(120))
+    lam, parts = 1e-2, np.array_split(np.arange(8), 3)
+    agents = [
+        ccmac.Agent(
+            Separable(
+                x=SquaredDistance(lam),
+                z=(Logistic(y=y, weight=1 / 120) if i == 0 else None)
+                if owner else Logistic(y=y, weight=1 / 360),
+            ),
+            A=X[:, own], B=-sp.eye_array(120) / 3,
+        )
+        for i, own in enumerate(parts)
+    ]  # fmt: skip
+    result = ccmac.solve(ccmac.Problem(agents), "ring", "cross-newton", 1e-7)
+    assert result.status == "optimal"
+    assert result.ledger.total("averagings") <= 40
+
+    def slope(w: Array) -> Array:
+        return np.asarray(lam * w - X.T @ (y / (1 + np.exp(y * (X @ w)))) / 120)
+
+    w = np.concatenate(result.x)
+    for _ in range(5):
+        s = 1 / (1 + np.exp(y * (X @ w)))
+        w = w - np.linalg.solve(lam * np.eye(8) + (X.T * (s * (1 - s) / 120)) @ X, slope(w))
+    off = np.hypot(np.linalg.norm(np.concatenate(result.x) - w), np.linalg.norm(result.z - X @ w))
+    assert off <= result.error_bound <= 1e-7 * max(1.0, np.hypot(*map(np.linalg.norm, (w, X @ w))))

@@ -253,5 +253,5 @@ def test_what_is_carried_of_rows_with_known_zeros(network: Network) -> None:
     full = np.ones((network.n, 1), dtype=bool)
     for scheme in (relay, tree):
         assert load(scheme, full, 4) == (
-            5 * scheme.floats_sent, 5 * scheme.floats_total, 5 * scheme.longest,
+            5 * scheme.floats_sent, 5 * scheme.floats_total, 5 * scheme.longest, scheme.messages,
         )  # fmt: skip

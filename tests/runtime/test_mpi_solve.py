@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import runpy
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -37,8 +37,9 @@ def merged(folder: Path) -> dict[str, Any]:
 
 def alone(case: str, network: str, folder: Path, how: str = "fused") -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, str(PROGRAM), case, network, how, str(folder)]
-    subprocess.run(command, check=True, timeout=120)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(PROGRAM), case, network, how, str(folder)])
+        runpy.run_path(str(PROGRAM), run_name="__main__")
     return merged(folder)
 
 
@@ -115,3 +116,11 @@ def children(pid: int) -> list[int]:
                 if "python" in name:
                     found.append(child)
     return found
+
+
+def test_prices_that_few_knew_are_saved_for_any_number_of_processes(
+    mpi: Launcher, tmp_path: Path
+) -> None:
+    job = mpi.run(3, "few_resumed.py", str(tmp_path / "state"), timeout=120)
+    assert job.returncode == 0, job.stderr
+    assert job.stdout.strip() == "20 40 equal"

@@ -17,6 +17,7 @@ import ccmac
 from ccmac.inputs import Array
 from ccmac.runtime.averaging import Tree
 from ccmac.runtime.distributed import Distributed
+from ccmac.runtime.few import Few
 from ccmac.runtime.masked import Masked, Masks
 from ccmac.runtime.transport import Message, Transport
 from owners import Neighborhood, at_once
@@ -94,6 +95,40 @@ def test_who_sees_an_agents_row(network: ccmac.Network, averaging: str) -> None:
         words = words[words > network.n]  # but for zeros: many numbers need no low digit
         assert words.size >= rows.size
         assert not any(np.isin(words, one.view(np.uint64)).any() for one in seen)
+
+
+@pytest.mark.parametrize("beside", [0, 2])
+@pytest.mark.parametrize("averaging", ["relay", "tree"])
+def test_rows_of_few_are_seen_by_these_alone(averaging: str, beside: int) -> None:
+    """On a ring of six: rows of neighbors, of one agent, and of two that need one between them."""
+    network, members = ccmac.Network.ring(6), ([0, 1], [1, 2, 3], [4], [5, 1])
+    supports = np.zeros((6, 4), dtype=bool)
+    for row, agents in enumerate(members):
+        supports[agents, row] = True
+    rows = np.random.default_rng(3).standard_normal((6, 4 + beside))
+    rows[:, :4] *= supports
+    boxes = {(i, j): queue.SimpleQueue[Any]() for i in range(6) for j in range(6)}
+
+    def one(i: int) -> Array:
+        transport = Together(i, 6, boxes)
+        runtime = Distributed(network, transport, averaging=averaging)
+        transport.seen.clear()
+        mean = runtime.average(rows[i : i + 1, :4], Few(network, supports))
+        if beside:
+            parts = [rows[i : i + 1, :4], rows[i : i + 1, 4:]]
+            mean = np.hstack(runtime.combine(parts, Few(network, supports)))
+            assert np.allclose(mean[0, 4:], rows[:, 4:].mean(axis=0))
+        assert np.allclose(mean[0, :4], np.where(supports[i], rows[:, :4].mean(axis=0), 0.0))
+        assert transport.rounds == runtime.ledger.total("rounds") + runtime.observed
+        return np.concatenate([np.zeros(0), *transport.seen])
+
+    found = at_once(one, range(6))
+    for row, agents in enumerate(members):
+        told = [*rows[:, row], rows[:, row].sum()]
+        hears = {i for i in range(6) if any(np.isclose(v, found[i]).any() for v in told if v)}
+        between = {0} if agents == [5, 1] else set()
+        assert hears <= {*agents, *between}
+        assert len(agents) == 1 or hears == {*agents, *between}
 
 
 @pytest.mark.parametrize("averaging", ["relay", "tree", "scatter", "masked"])

@@ -61,7 +61,7 @@ class Recovery:
     def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array, Array]:
         """(norms of the violations at x and the mean of z, that mean, mean coupled misfit).
 
-        Two averagings, one riding reduction.
+        Two averagings, one riding reduction (two where rows are masked).
         """
         runtime, n = self.runtime, self.problem.n
         mean_z = runtime.average(z)
@@ -79,9 +79,12 @@ class Recovery:
             ],
             axis=1,
         )
-        told = runtime.ride(np.hstack([squares, self._sizes()]))
+        riding = [np.hstack([squares, self._sizes()])]
+        if runtime.averaging.hides:  # in fixed point small squares would vanish beside large ones
+            riding = [squares, self._sizes()]
+        told = [runtime.ride(rows) for rows in riding]
         coupled = runtime.average(misfits - self.b[:, : self.coupling.width])
-        local_sq, shared_sq, consensus_sq, *sizes = told.value
+        local_sq, shared_sq, consensus_sq, *sizes = np.concatenate([rider.value for rider in told])
         self._scale = float(np.sqrt(sum(sizes)))
         coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
         norms = {

@@ -55,7 +55,7 @@ COLUMNS = {
 ALTERNATIVES = (
     "; ".join(f"{name}: {text}" for name, text in REGIMES.items())
     + ". averagings, rounds, MB (sent by the busiest agent) and longest (floats in a message) are "
-    "predicted, without proofs and the setup above; the number of steps is known within the "
+    "those of the whole run, setup and proofs included; the number of steps is known within the "
     "factor. The first row is taken."
 )
 LEGEND = (

@@ -28,14 +28,14 @@ from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, ou
 from ccmac.methods.base import (
     Method,
     Prepared,
-    RealizedIteration,
     Request,
     State,
     known,
+    rows,
     vector,
 )
 from ccmac.methods.options import option
-from ccmac.methods.realized import CERTIFICATES, RealizedMethod
+from ccmac.methods.realized import CERTIFICATES, LeanIteration, RealizedMethod
 from ccmac.realizations.base import Certificates, Realized, apapc_steps
 from ccmac.workspace import Workspace
 
@@ -53,7 +53,14 @@ class ApapcState(State):
     price: Array = known()
 
 
-class Apapc(RealizedIteration[ApapcState]):
+@dataclass(frozen=True)
+class LeanState(ApapcState):
+    """The same where a process has the price of those rows alone that concern its agents."""
+
+    price: Array = rows()
+
+
+class Apapc(LeanIteration[ApapcState]):
     """The iteration on a realized problem, with its outer degree and step rule."""
 
     def __init__(self, realized: Realized) -> None:
@@ -84,7 +91,8 @@ class Apapc(RealizedIteration[ApapcState]):
 
     def begin(self, w: Array, p: Array, price: Array) -> ApapcState:
         """w = w_f."""
-        return ApapcState(w, w.copy(), p, price)
+        kind = ApapcState if self.system.few is None else LeanState
+        return kind(w, w.copy(), p, price)
 
     def step(self, state: ApapcState) -> ApapcState:
         """One iteration; the arrays of the old state are used up."""
@@ -102,7 +110,7 @@ class Apapc(RealizedIteration[ApapcState]):
         if not system.empty:
             interval = system.interval
             moved, change = chebyshev_correction(
-                system.residual, half, interval.low, interval.high, self.degree
+                system.lean, half, interval.low, interval.high, self.degree
             )
             moved *= theta
             p += moved
@@ -114,15 +122,23 @@ class Apapc(RealizedIteration[ApapcState]):
         w += half
         w *= 2.0 * tau / (2.0 - tau)
         w_g += w
-        return ApapcState(half, w_g, p, price)
+        return type(state)(half, w_g, p, price)
+
+    def whole(self, state: ApapcState) -> ApapcState:
+        """With the price of all rows: as all files, not charged."""
+        with self.space.runtime.ledger.observing():
+            return replace(state, price=self.system.told_price(state.price))
 
     def dual(self, state: ApapcState, realized: Realized) -> Dual | None:
-        """p and its price."""
-        return Dual(state.p, state.price) if realized is self.realized else None
+        """p and its price; among few one averaging."""
+        if realized is not self.realized:
+            return None
+        return Dual(state.p, self.system.told_price(state.price))
 
     def price(self, state: ApapcState) -> Array:
         """The coupled multiplier, for a bound from prices alone."""
-        return np.asarray(self.system.common_price(state.price)[0])
+        told = self.system.told_price(state.price)
+        return np.asarray(self.system.common_price(told)[0])
 
     @property
     def cost(self) -> Cost:
@@ -177,6 +193,7 @@ class CrossApapc(RealizedMethod):
     name = "cross-apapc"
     summary = "accelerated primal-dual steps after separate channel normalization (the default)"
     needs = frozenset({"smooth", "strongly convex"})
+    lean = True
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """On the realization asked for (averaged by default)."""

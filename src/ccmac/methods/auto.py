@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ccmac.linalg.ranks import Doubt
+from ccmac.ledger import GREATEST, Cost
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
@@ -51,10 +51,10 @@ class Auto(Method):
     def refuse_shape(self, stack: bool) -> None:
         """The method chosen says whether the realization asked for fits."""
 
-    def announce(self, work: Workspace) -> None:
+    def announce(self, work: Workspace, request: Request) -> None:
         """Of cross-direct, where that is going to be chosen."""
         if self._direct(work):
-            CrossDirect().announce(work)
+            self._cheapest(CrossDirect(), "", work, request)[0].announce(work, request)
 
     def finds_falls(self, work: Workspace) -> bool:
         """Where cross-direct is chosen."""
@@ -85,7 +85,12 @@ class Auto(Method):
         """What the method chosen and others that fit would send: the one chosen, then by bill."""
         first = forecast(chosen, work, request)
         others = (forecast(method, work, request) for method in self._others(chosen, work))
-        known = sorted((a for a in others if a is not None), key=lambda a: a.bill)
+        spent = work.ledger.of("setup")
+        if first is not None and first.method == CrossDirect.name:
+            spent = spent - (first.once if "strongly convex" in work.capabilities else Cost())
+        before = Cost({unit: count for unit, count in spent.items() if unit not in GREATEST})
+        known = [replace(a, before=before) for a in others if a is not None]
+        known.sort(key=lambda a: a.bill)
         return tuple(known if first is None else [first, *known])
 
     def _others(self, chosen: Method, work: Workspace) -> list[Method]:
@@ -108,15 +113,16 @@ class Auto(Method):
         self, method: Method, why: str, work: Workspace, request: Request
     ) -> tuple[Method, str]:
         """The one of fewest rounds, unless bytes have a price and another's bill is lower even with
-        the most steps that it is predicted to take.
+        more steps than it is predicted to take.
         """
         mine = forecast(method, work, request) if request.costs.byte > 0 else None
         if mine is None:
             return method, why
+        best = mine.bill
         for other in self._others(method, work):
             found = forecast(other, work, request)
-            if found is not None and found.bill * found.within < mine.bill:
-                return other, f"fewer bytes than {method.name} at these prices"
+            if found is not None and (bill := request.costs.bill(found.cautious)) < best:
+                method, best, why = other, bill, f"fewer bytes than {mine.method} at these prices"
         return method, why
 
     def _first(self, work: Workspace, request: Request) -> tuple[Method, str]:
@@ -125,7 +131,7 @@ class Auto(Method):
             return self._with(CrossNewton), "smooth, with Hessians: fewest averagings"
         if {"smooth", "strongly convex"} <= able:
             if self._direct(work) and self._few(work):
-                why = "quadratic, few coupled rows and shared variables: one sum"
+                why = "quadratic: one sum"
                 return self._with(CrossDirect), why
             if self._free(work) and "quadratic" in able and work.curvature.factorable:
                 return self._with(CrossCg), "quadratic with cheap local solves: fewest averagings"
@@ -134,15 +140,13 @@ class Auto(Method):
                 return self._with(CrossLbfgs), why
             return self._with(CrossApapc), "smooth and strongly convex objectives"
         if self._direct(work) and self._few(work):
-            why = "quadratic with flat directions, few coupled rows: one sum"
+            why = "quadratic with flat directions: one sum"
             return self._with(CrossDirect), why
         if "polyhedral" in able and self._free(work) and self._compresses(work, request):
             why = "kinks beside a squared loss, or hinges, of few columns: interior points"
             return self._with(CrossIpm), why
         if "polyhedral" in able and self._free(work) and solvable(work):
-            why = (
-                "quadratic with bounds, kinks or flat directions, few coupled rows: interior points"
-            )
+            why = "quadratic with bounds, kinks or flat directions: interior points"
             return self._with(CrossIpm), why
         smooth = "smooth" in able
         if "prox" in able and (work.curvature.separable or not smooth):
@@ -165,7 +169,7 @@ class Auto(Method):
         masked, whether the sum tells that they are independent.
         """
         if work.gram is not None:
-            return work.gram.doubt < Doubt.OPINION and work.gram.least > 0
+            return work.gram.independent
         if "strongly convex" in work.capabilities:
             return True
         return work.reduced is not None and affordable(work, work.reduced)

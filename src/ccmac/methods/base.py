@@ -103,11 +103,13 @@ S = TypeVar("S", bound=State)
 class Iteration(ABC, Generic[S]):
     """One method on one prepared problem; ``space`` lays out the vectors of its state.
 
-    ``far``: points may lie anywhere, as where they tell that there is no solution.
+    ``far``: points may lie anywhere, as where they tell that there is no solution. ``silent``: no
+    sum of a step reaches everybody, so that nothing rides on it.
     """
 
     space: Space
     far: bool = False
+    silent: bool = False
 
     @abstractmethod
     def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
@@ -136,6 +138,10 @@ class Iteration(ABC, Generic[S]):
     def finished(self, state: S) -> bool:
         """Whether the method's own schedule is over."""
         return False
+
+    def whole(self, state: S) -> S:
+        """The state to be saved, with rows that all know where they were known to few."""
+        return state
 
     def embedded(self, state: S, realized: Realized) -> Array:
         """The iterate as an execution vector of ``realized``."""
@@ -279,7 +285,7 @@ class Method(ABC):
                 "cross-continuation or cross-sliding"
             )
 
-    def announce(self, work: Workspace) -> None:  # noqa: B027 (most have nothing to add)
+    def announce(self, work: Workspace, request: Request) -> None:  # noqa: B027 (most have nothing to add)
         """Ask for what may travel with the equations, before these are gathered."""
 
     def finds_falls(self, work: Workspace) -> bool:

@@ -260,7 +260,7 @@ class CrossDirect(Method):
     )
     accuracy: float | None = option(None, float, "absolute accuracy of it (tol max(1, |F|))")
 
-    def announce(self, work: Workspace) -> None:
+    def announce(self, work: Workspace, request: Request) -> None:
         """The eliminated Hessians, or the number of flat directions, travel with the equations."""
         curved = "strongly convex" in work.capabilities
         if self.needs <= work.capabilities and (work.gatherable or (work.hides and curved)):
@@ -272,7 +272,7 @@ class CrossDirect(Method):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """Gather the equations, sum the eliminated Hessians."""
-        self.announce(work)
+        self.announce(work, request)
         curved = "strongly convex" in work.capabilities
         reduced = work.gram if curved and work.hides else work.reduced
         if reduced is None and work.runtime.averaging.hides:

@@ -149,7 +149,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 break
             health.ask(state, count)
             if settings.saver is not None and settings.saver.due(count):
-                state = state.agreed(runtime, always=True)
+                state = iteration.whole(state.agreed(runtime, always=True))
                 settings.saver.save(count, state)
             if settings.callback is not None and settings.callback(count, state.copied()) is True:
                 status = "interrupted"
@@ -201,7 +201,8 @@ class _Health:
 
     Their size travels with the averagings of the step that follows. A method that has none takes
     one for it when it begins; later it whispers with the rows that it mixes whether somebody's part
-    blows up, wants to stop or is late, and takes another where one does.
+    blows up, wants to stop or is late, and takes another where one does. One whose sums are among
+    few takes an averaging now and then, a tenth of its rounds at most.
     """
 
     def __init__(self, iteration: Iteration[Any]) -> None:
@@ -213,6 +214,8 @@ class _Health:
         if step["rounds"] and not step["averagings"]:
             self.whisper = Whisper(runtime)
             self._turn *= math.ceil(runtime.network.diameter / (HEALTH_EVERY * step["rounds"]))
+        elif iteration.silent:
+            self._turn *= math.ceil(runtime.averaging.rounds / max(step["rounds"], 1))
 
     def resume(self, state: State, count: int) -> None:
         """Ask as the run that saved this state had asked."""
@@ -228,7 +231,7 @@ class _Health:
 
     def ask(self, state: State, count: int) -> None:
         """Now and then: how large the iterate is, with the next message."""
-        if count > 1 and count % HEALTH_EVERY:
+        if count not in (1, HEALTH_EVERY) and count % self._turn:
             return
         x, z = self.iteration.point(state)
         space = self.iteration.space

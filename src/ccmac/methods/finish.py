@@ -209,14 +209,16 @@ def _diagnose(
         if not (violated and realized.system.empty):
             return None
         zero = np.zeros((1, recovery.coupling.width))
-        return ClosestPoint(recovery).at(realized.copies(bound.w), zero, norms)
+        x = realized.space.x(bound.w)
+        return ClosestPoint(recovery).at(x, realized.copies(bound.w), zero, norms)
     if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
         return None
     repaired = Certifier(realized).repair(bound.w)
     space = realized.space
-    norms, _, _ = recovery.violations(space.x(repaired), realized.copies(repaired))
+    point = space.x(repaired), realized.copies(repaired)
+    norms, _, _ = recovery.violations(*point)
     price = realized.system.common_price(realized.system.residual(repaired)[1])
-    return ClosestPoint(recovery).at(realized.copies(repaired), price, norms)
+    return ClosestPoint(recovery).at(*point, price, norms)
 
 
 def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:

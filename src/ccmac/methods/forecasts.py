@@ -10,6 +10,8 @@ goes with it. With kappa the condition of the scaled objectives and k = sqrt(kap
     cross-apapc         2 k averagings
     cross-continuation, cross-sliding   600 averagings
 
+and, apart from the steps, of proofs: a step more for cross-ipm, 5 averagings where z follows from x
+(1 for cross-cg), else 3 averagings for each of 2 (cross-newton), 6 (cross-cg) or 8 (cross-apapc).
 k is for a cross factor (ccmac.geometry) near 1 and grows with it.
 """
 
@@ -53,6 +55,14 @@ def forecast(method: Method, work: Workspace, request: Request) -> Alternative |
     return found and replace(found, bill=request.costs.bill(found.predicted))
 
 
+def _proof(work: Workspace) -> Cost:
+    """Of one point in equations that all know: moved onto them, given its prices, judged."""
+    m, q, runtime = work.problem.m, work.problem.q, work.runtime
+    if not work.gatherable:
+        return Cost()
+    return heard_cost(runtime, 2 * m + 3 * q + NUMBERS) + 2 * runtime.average_cost(2 * (m + q))
+
+
 def _triangle(size: int) -> int:
     return size * (size + 1) // 2
 
@@ -62,36 +72,46 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
     newton = isinstance(method, CrossNewton) and work.explicit is None
     if not isinstance(method, CrossDirect | CrossIpm) and not newton:
         return None
-    direct = isinstance(method, CrossDirect)
-    reduced, runtime, problem = work.reduced, work.runtime, work.problem
-    if direct and reduced is None and "strongly convex" in work.capabilities:
-        reduced = work.gram
+    if isinstance(method, CrossDirect) and "strongly convex" in work.capabilities:
+        return _announced(method, work)
+    runtime, problem, reduced = work.runtime, work.problem, work.reduced
     if reduced is None:
         return None
-    size, average = problem.q + reduced.rank, runtime.average_cost
-    kept = 2 * FLOAT_BYTES * size**2
-    if direct:
-        k = problem.q + problem.m  # what is summed travels with the equations
-        once = average(_triangle(k) + k + 1) - average(1)
-        flat = 0
-        if "strongly convex" not in work.capabilities:  # ... after them, with flat directions
-            flat = work.flats.count
-            once, kept = (
-                average(_triangle(size + flat) + size + flat),
-                2 * FLOAT_BYTES * (size + flat) ** 2,
-            )
-        width = 4 * problem.m + 3 * problem.q + flat + NUMBERS
-        told = heard_cost(runtime, width)
-        step = Cost(argmins=1, gradients=1) + told
-        steps, within = 1, (1 + STEPS) / 2
+    size, average, proofs = problem.q + reduced.rank, runtime.average_cost, Cost()
+    if isinstance(method, CrossDirect):
+        flat = work.flats.count
+        size += flat
+        once = average(_triangle(size) + size)
+        step = Cost(argmins=1, gradients=1) + _judged(work, flat)
+        steps, within, kept = 1, (1 + STEPS) / 2, 2 * FLOAT_BYTES * size**2
     elif newton:
         step = Cost(argmins=1, gradients=1) + average(_triangle(size) + size + len(LENGTHS))
-        once, steps, within = Cost(), USUAL, 2.0
+        once, steps, within, kept = Cost(), USUAL, 2.0, 2 * FLOAT_BYTES * size**2
+        proofs = 2 * _proof(work)
     else:
         k = problem.q + problem.m
         once, step = _interior(work, problem.q, k)
-        steps, within, kept = INTERIOR, 3.0, 3 * FLOAT_BYTES * (k + 1) ** 2
-    return Alternative(SUM, method.name, once, step, steps, within, kept, method.reveals)
+        steps, within, kept, proofs = INTERIOR, 3.0, 3 * FLOAT_BYTES * (k + 1) ** 2, step
+    return Alternative(
+        SUM, method.name, once, step, steps, within, kept, method.reveals, proofs=proofs
+    )
+
+
+def _announced(method: CrossDirect, work: Workspace) -> Alternative | None:
+    """cross-direct whose matrix travels with the equations: known before these are."""
+    if not (work.gatherable or work.hides):
+        return None
+    k, average = work.problem.q + work.problem.m, work.runtime.average_cost
+    once = average(_triangle(k) + k + 1) - average(1)
+    step = Cost(argmins=1, gradients=1) + _judged(work, 0)
+    kept, within = 2 * FLOAT_BYTES * k**2, (1 + STEPS) / 2
+    return Alternative(SUM, method.name, once, step, 1, within, kept, method.reveals)
+
+
+def _judged(work: Workspace, flat: int) -> Cost:
+    """What a point of cross-direct leaves of everything, for all to hear."""
+    width = 4 * work.problem.m + 3 * work.problem.q + flat + NUMBERS
+    return heard_cost(work.runtime, width)
 
 
 def _interior(work: Workspace, q: int, k: int) -> tuple[Cost, Cost]:
@@ -114,7 +134,9 @@ def _compressed(method: Method, work: Workspace) -> Alternative | None:
     once, step = _interior(work, rank, 2 * rank)
     once = once + work.runtime.average_cost(m * (rank + SPARE + 1))
     kept = work.compressible + 3 * FLOAT_BYTES * (2 * rank + 1) ** 2
-    return Alternative(SKETCH, method.name, once, step, INTERIOR, 3.0, kept, method.reveals)
+    return Alternative(
+        SKETCH, method.name, once, step, INTERIOR, 3.0, kept, method.reveals, proofs=step
+    )
 
 
 def _sketched(method: Method, work: Workspace, request: Request) -> Alternative | None:
@@ -126,18 +148,21 @@ def _sketched(method: Method, work: Workspace, request: Request) -> Alternative 
         once, common = runtime.average_cost(m * (1 + size)), work.explicit.common
         own = Cost(argmins=3) if common else Cost(argmins=2, gradients=3)
         step = own + runtime.average_cost(m if common else m + 2 * work.problem.q + len(LENGTHS))
+        proofs = 5 * runtime.average_cost(m)
     elif isinstance(method, CrossCg) and work.eliminated is not None:
         again = rank if work.eliminated.recycles else 0
         most = planned_size(runtime, m, request.costs, again=again)
         size = min(method.sketch or min(most, OPENING), m)
         sketches = [runtime.average_cost(m * k) for k in in_averagings(runtime, m, size)]
         once = sum(sketches, Cost(argmins=size))
-        step = Cost(argmins=1) + runtime.average_cost(m)
+        step, proofs = Cost(argmins=1) + runtime.average_cost(m), runtime.average_cost(m)
     else:
         return None
     steps = 2 if size >= min(rank, m) else SKETCHED  # a sketch of everything leaves nothing to do
     kept = 2 * FLOAT_BYTES * m * (size + steps)
-    return Alternative(SKETCH, method.name, once, step, steps, 4.0, kept, method.reveals)
+    return Alternative(
+        SKETCH, method.name, once, step, steps, 4.0, kept, method.reveals, proofs=proofs
+    )
 
 
 def _iterated(method: Method, work: Workspace, request: Request) -> Alternative | None:
@@ -148,13 +173,20 @@ def _iterated(method: Method, work: Workspace, request: Request) -> Alternative 
     width = work.coupling.width + problem.q
     kept = 8 * FLOAT_BYTES * (width + max(problem.d.values(), default=0))
     step, steps, within = Cost(gradients=1) + runtime.average_cost(width), SLOW, 12.0
+    proofs = Cost()
     if isinstance(method, CrossCg):
         unknowns = work.coupling.width + (problem.n - 1) * problem.q
         step = Cost(argmins=1) + runtime.average_cost(width, 2)
         steps, within = min(_conditioned(work, request, 1.0), 2 * max(unknowns, 1)), 4.0
+        proofs = 6 * _proof(work)
     elif isinstance(method, CrossApapc):
-        steps, within = _conditioned(work, request, 2.0), 4.0
-    return Alternative(ITERATE, method.name, Cost(), step, steps, within, kept, method.reveals)
+        if work.coupling.few is not None:
+            own = work.coupling.among(problem.q)
+            step = Cost(gradients=1) + runtime.average_cost(width, own=own)
+        steps, within, proofs = _conditioned(work, request, 2.0), 4.0, 8 * _proof(work)
+    return Alternative(
+        ITERATE, method.name, Cost(), step, steps, within, kept, method.reveals, proofs=proofs
+    )
 
 
 def _conditioned(work: Workspace, request: Request, factor: float) -> int:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ccmac.errors import InputError
-from ccmac.methods.base import Method, Request
+from ccmac.ledger import Cost
+from ccmac.methods.base import Method, RealizedIteration, Request, S
 from ccmac.methods.options import option
 from ccmac.realizations.averaged.build import averaged
 from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
@@ -20,6 +21,20 @@ from ccmac.workspace import Workspace
 REALIZATIONS = ("averaged", "canonical", "certified", "stack")
 CERTIFICATES = "spectral constants you vouch for; the rest is estimated"
 ACCESS = "how C_i and D_i are used: factorized, or by products alone"
+
+
+class LeanIteration(RealizedIteration[S]):
+    """One whose residuals are lean: it asks for nothing that would have to ride on them."""
+
+    @property
+    def silent(self) -> bool:  # type: ignore[override]
+        """Where all that is summed concerns a few."""
+        return self.system.few is not None and not self.space.q
+
+    @property
+    def residual_cost(self) -> Cost:
+        """One lean residual, if there are equations."""
+        return Cost() if self.system.empty else self.system.lean_cost
 
 
 @dataclass(frozen=True)
@@ -76,6 +91,7 @@ class RealizedMethod(Method):
     )
 
     stand_in: ClassVar[float | None] = None  # condition to plan with where mu = 0
+    lean: ClassVar[bool] = False  # whether its iteration is a LeanIteration
 
     def refuse_shape(self, stack: bool) -> None:
         """A Stack has its own realization, which is also what averaged means there."""
@@ -104,7 +120,8 @@ class RealizedMethod(Method):
             target = request.target if self.stand_in is None else max(request.plan_tol, 1e-12)
             measure = request.measure if self.stand_in is None else (1.0, 1.0)
             wanted = Wanted(
-                (request.x0, request.z0), Aim(target, measure, request.costs, by_price),
+                (request.x0, request.z0),
+                Aim(target, measure, request.costs, by_price, self.lean),
                 replace(plan, **fixed), given, self.access, self.stand_in, request.seed,
             )  # fmt: skip
             return averaged(work, wanted)

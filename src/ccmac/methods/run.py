@@ -33,7 +33,7 @@ from ccmac.methods.finish import (
 from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.methods.start import Limits, names_of, observer_of, positions, probed, reporter
-from ccmac.plans import Alternative, Plan
+from ccmac.plans import Alternative, Plan, charged
 from ccmac.results import Result, Solution
 from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
@@ -68,7 +68,7 @@ class Run:
     def prepare(self) -> Prepared:
         """The method chosen, fit for the problem, ready to start; charged to setup."""
         with self.work.ledger.phase("setup"):
-            self.method.announce(self.work)
+            self.method.announce(self.work, self.request)
             told = probed(self.work, self.request.seed)
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
@@ -91,6 +91,8 @@ class Run:
         if prepared.proves or self.request.reference:
             return prepared
         supplied = getattr(self.method, "certificates", None) is not None and not refuted
+        judge = prepared.judge if self.work.hides else None  # sums prove less than structure does
+        supplied = supplied or (judge is not None and judge.system.interval.source != "estimated")
         proof = None if supplied else Proof.of(self.work)
         if proof is not None:
             stopping = ProofStop(proof, self.request.tol, prepared.first_check)
@@ -114,12 +116,13 @@ class Run:
 
     def plan(self, prepared: Prepared) -> Plan:
         """What the run is going to do."""
-        averaging = self.work.runtime.averaging
+        runtime, setup = self.work.runtime, self.work.ledger.of("setup")
+        name, step, scheme = self.method.name, prepared.iteration.cost, runtime.averaging
         return Plan(
-            self.method.name, prepared.realization, f"{self.why}: {prepared.why}",
-            averaging.name, averaging.rounds, prepared.iteration.cost,
-            self.work.ledger.of("setup"), prepared.predicted, prepared.settings,
-            prepared.candidates, self.alternatives, self.method.reveals,
+            name, prepared.realization, f"{self.why}; {prepared.why}", scheme.name, scheme.rounds,
+            step, setup, prepared.predicted, prepared.settings, prepared.candidates,
+            self.alternatives and charged(self.alternatives, name, runtime, step),
+            self.method.reveals,
         )  # fmt: skip
 
     # -- running -----------------------------------------------------------------------------------
@@ -143,7 +146,7 @@ class Run:
         work, saver = self.work, self._saver(limits)
         if work.stack is None:
             with work.ledger.phase("setup"):
-                self.method.announce(work)
+                self.method.announce(work, self.request)
                 conflicts = Conflicts(work)
                 conflict = conflicts.early()
                 known = conflict is not None or self.method.finds_falls(work)
@@ -180,11 +183,8 @@ class Run:
         if work.stack is None:
             with work.ledger.phase("monitor"):
                 conflict = conflicts.late()
-                if (
-                    conflict is None
-                    and outcome.status == "max_iterations"
-                    and not limits.max_seconds
-                ):
+                ended = outcome.status == "max_iterations" and not limits.max_seconds
+                if conflict is None and ended:
                     conflict = self.method.excluded(work, self.request)
             if conflict is not None:
                 outcome.check = Check(math.nan, True, verdict=conflict)

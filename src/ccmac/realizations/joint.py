@@ -22,12 +22,15 @@ from ccmac.realizations.base import (
     AffineSystem,
     Interval,
     Realized,
+    among,
     refuse_part,
     refuse_unknown,
     resolved,
 )
 from ccmac.realizations.joint_spectrum import joint_spectrum
 from ccmac.realizations.objective import ExecutionObjective, OracleObjective, modelled_rounds
+from ccmac.runtime.few import Few
+from ccmac.runtime.patterns import Own
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import block_families, even_rows, right_hand_sides
 
@@ -56,9 +59,9 @@ class JointSystem(AffineSystem):
         if not self.coupling.empty:
             [self.target] = self._means([sides.b])
 
-    def _means(self, parts: list[Array]) -> list[Array]:
+    def _means(self, parts: list[Array], own: Own = None) -> list[Array]:
         if self.modelled is None:
-            return self.runtime.combine(parts)
+            return self.runtime.combine(parts, own)
         with self.runtime.ledger.observing():
             return self.runtime.combine(parts)
 
@@ -75,7 +78,20 @@ class JointSystem(AffineSystem):
         return other
 
     def residual(self, w: Array) -> tuple[Array, Array]:
-        first, second, price = self._parts(w)
+        return self._residual(w, None)
+
+    @property
+    def few(self) -> Few | None:
+        return self.coupling.few if self.modelled is None else None
+
+    def lean(self, w: Array) -> tuple[Array, Array]:
+        return self._residual(w, self.few)
+
+    def told_price(self, price: Array) -> Array:
+        return price if self.few is None else self.coupling.told(price)
+
+    def _residual(self, w: Array, few: Few | None) -> tuple[Array, Array]:
+        first, second, price = self._parts(w, few)
         first += second
         return first, price
 
@@ -84,13 +100,16 @@ class JointSystem(AffineSystem):
         first, second, _ = self._parts(w)
         return [first, second]
 
-    def _parts(self, w: Array) -> tuple[Array, Array, Array]:
+    def _parts(self, w: Array, few: Few | None = None) -> tuple[Array, Array, Array]:
         self.runtime.ledger.charge_cost(self._charge)
         space = self.space
         x, z = space.x(w), space.z(w)
-        coupled, mean = self._means(list(self.coupling.contributions(x, z, with_z=True)))
+        parts = list(self.coupling.contributions(x, z, with_z=True))
+        coupled, mean = self._means(parts, few and self.coupling.among(space.q))
         first, second = space.zeros(), space.zeros()
         price = self.weights[0] * (coupled - self.target)
+        if few is not None:
+            price *= few.held(self.runtime.owned)
         if not self.coupling.empty:
             space.x(first)[...], space.z(first)[...] = self.coupling.adjoint(price)
         if not self.C.empty:
@@ -111,11 +130,20 @@ class JointSystem(AffineSystem):
     @property
     def cost(self) -> Cost:
         """2 affine calls, 2 products with each family, one averaging (or modelled rounds)."""
+        return self._cost_with(None)
+
+    @property
+    def lean_cost(self) -> Cost:
+        return self._cost_with(self.few)
+
+    def _cost_with(self, few: Few | None) -> Cost:
         products = self.coupling.product_cost() + self.C.cost + self.D.cost
         cost = self._charge + 2 * products
         if self.modelled is not None:
             return cost
-        return cost + self.runtime.average_cost(self.coupling.width + self.space.q)
+        q = self.space.q
+        own = few and self.coupling.among(q)
+        return cost + self.runtime.average_cost(self.coupling.width + q, own=own)
 
 
 def joint(
@@ -167,6 +195,6 @@ def joint(
         details={
             "normalization": "joint", "eta": math.sqrt(balance), "interval": interval,
             "channel_1": spectrum.first, "channel_2": spectrum.second,
-            "condition": system.interval.ratio,
+            "condition": system.interval.ratio, **among(system),
         },
     )  # fmt: skip

@@ -17,10 +17,11 @@ from ccmac.errors import OutOfTime
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.network import Network
-from ccmac.runtime import patterns
-from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, Pattern, by_name, messages_sent
+from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, by_name, messages_sent
+from ccmac.runtime.few import Few
 from ccmac.runtime.masked import Masked, Words
 from ccmac.runtime.notes import NOTE, Notes, Rider, never
+from ccmac.runtime.patterns import Blocks, Own, load
 from ccmac.runtime.whisper import Whisper
 
 __all__ = ["FLOAT_BYTES", "Rider", "Runtime"]
@@ -87,8 +88,7 @@ class Runtime(ABC):
             sent = messages_sent(matrix)
             total, size = int(sent.sum()), FLOAT_BYTES * int(sent.max())
             one = Cost(bytes=size, network_bytes=FLOAT_BYTES * total, messages=total)
-            # The matrix is kept with its count, so that its id stays its own.
-            self._sent[id(matrix)] = matrix, one
+            self._sent[id(matrix)] = matrix, one  # with the matrix, so that its id stays its own
         one = self._sent[id(matrix)][1]
         return Cost(
             rounds=1, bytes=width * one["bytes"], network_bytes=width * one["network_bytes"],
@@ -97,9 +97,7 @@ class Runtime(ABC):
 
     # -- averaging --------------------------------------------------------------------------
     @abstractmethod
-    def _pool(
-        self, parts: Sequence[Array], tables: Sequence[Array], own: Pattern | None = None
-    ) -> tuple[list[Array], ...]:
+    def _pool(self, parts: Blocks, tables: Blocks, own: Own = None) -> tuple[list[Array], ...]:
         """One averaging: sums of ``parts`` (1, width), the first columns of a pattern or none, in
         the scheme's order; all agents' ``tables``. Carries the note and hears the others'.
         """
@@ -108,34 +106,33 @@ class Runtime(ABC):
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """One averaging of rows in fixed point, masked where they leave: all agents' words."""
 
-    def _pooled(
-        self, parts: Sequence[Array], tables: Sequence[Array], own: Pattern | None = None
-    ) -> tuple[list[Array], ...]:
+    def _pooled(self, parts: Blocks, tables: Blocks, own: Own = None) -> tuple[list[Array], ...]:
         if isinstance(self.averaging, Masked) and parts:
             return self.averaging.pooled(self, parts, tables)
         return self._pool(parts, tables, own)
 
-    def average(self, block: Array, own: Pattern | None = None) -> Array:
+    def average(self, block: Array, own: Own = None) -> Array:
         """Common mean over all agents of the rows of ``block``: ``averaging.rounds`` rounds.
 
-        ``own``, known to all: which agent may have an entry in which column; others are zero.
+        ``own``, known to all: who may have an entry in which column; others are zero. Of a
+        :class:`Few`, the first part, they alone get the sums; where that is all, riders wait.
         """
-        [mean] = self.combine([block], own)
-        return mean
+        return self.combine([block], own)[0]
 
-    def combine(self, parts: Sequence[Array], own: Pattern | None = None) -> list[Array]:
+    def combine(self, parts: Sequence[Array], own: Own = None) -> list[Array]:
         """Common means of several blocks, averaged in the same rounds."""
         if any(len(part) != len(self.owned) for part in parts):
             raise ValueError(f"averaging needs a row for each of the {len(self.owned)} agents here")
         return [np.divide(total, self.n, out=total) for total in self.send(parts, own)]
 
-    def send(self, parts: Sequence[Array], own: Pattern | None = None) -> list[Array]:
+    def send(self, parts: Sequence[Array], own: Own = None) -> list[Array]:
         """Sums of blocks over all agents; whatever waits for a message travels with them.
 
         An observer's messages carry nothing else.
         """
         width = sum(part.shape[1] for part in parts)
-        riders = [] if self.ledger.muted and parts else self._waiting
+        alone = isinstance(own, Few) and width == own.shape[1]
+        riders = [] if alone or (self.ledger.muted and parts) else self._waiting
         if width == 0 and not (riders and not parts):
             return [np.zeros((1, 0)) for _ in parts]
         if riders:
@@ -155,7 +152,7 @@ class Runtime(ABC):
         self.mind_the_time()
         return totals[: len(parts)]
 
-    def _charge(self, width: int, riders: Sequence[Rider], own: Pattern | None = None) -> None:
+    def _charge(self, width: int, riders: Sequence[Rider], own: Own = None) -> None:
         """The message in the present phase; what riders add to it in theirs."""
         if self.n == 1:
             return
@@ -182,24 +179,26 @@ class Runtime(ABC):
         scheme, size = self.averaging, FLOAT_BYTES * width
         return Cost(bytes=size * scheme.floats_sent, network_bytes=size * scheme.floats_total)
 
-    def average_cost(self, width: int, *riders: int, own: Pattern | None = None) -> Cost:
+    def average_cost(self, width: int, *riders: int, own: Own = None) -> Cost:
         """Of averaging rows of ``width`` floats with riders; nothing where nothing travels."""
         each, extra = self.averaging.words_each, self.averaging.extra
         return self._row_cost(each * width, extra, *(each * rider for rider in riders), own=own)
 
-    def _row_cost(self, width: int, extra: int, *riders: int, own: Pattern | None = None) -> Cost:
+    def _row_cost(self, width: int, extra: int, *riders: int, own: Own = None) -> Cost:
         """The same in words, ``extra`` of which are the scheme's own."""
         if self.n == 1 or width + len(riders) == 0:
             return Cost()
+        if isinstance(own, Few) and width == own.shape[1] and not riders:
+            return own.cost
         scheme, row = self.averaging, width + sum(riders) + NOTE + extra
         size = self._size(row) + Cost(bytes=FLOAT_BYTES * scheme.floats_once)
-        longest = row * scheme.longest
+        messages, longest = scheme.messages, row * scheme.longest
         if own is not None and scheme.spares:
-            busiest, total, longest = patterns.load(scheme, own, row - own.shape[1])
+            busiest, total, longest, messages = load(scheme, own, row - own.shape[1])
             size = Cost(bytes=FLOAT_BYTES * busiest, network_bytes=FLOAT_BYTES * total)
         return size + Cost(
             rounds=scheme.rounds, averagings=1, reductions=len(riders),
-            messages=scheme.messages, longest_message=longest,
+            messages=messages, longest_message=longest,
         )  # fmt: skip
 
     def total_cost(self, width: int = 1) -> Cost:

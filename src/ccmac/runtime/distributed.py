@@ -23,14 +23,17 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
-from ccmac.runtime import halo, leading, patterns, watch
+from ccmac.runtime import halo, journey, leading, patterns, watch
 from ccmac.runtime.audit import EVERYONE, Audit, Entry, entries
 from ccmac.runtime.averaging import Averaging, Pattern, Relay, Step, Tree
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.failure import aborting
+from ccmac.runtime.few import Few
+from ccmac.runtime.journey import Rows
 from ccmac.runtime.masked import Masks, Words
 from ccmac.runtime.notes import NOTE, never
 from ccmac.runtime.partition import Index, bounds, describe
+from ccmac.runtime.patterns import Blocks, Own
 from ccmac.runtime.scatter import Scatter
 from ccmac.runtime.transport import Transport
 
@@ -62,6 +65,7 @@ class Distributed(Runtime):
         self._plans: dict[int, halo.Halo] = {}
         self._relay: list[Step] | None = None
         self._masks: Masks | None = None
+        self._company: journey.Company | None = None
         self.observed = 0  # rounds that no ledger has: observers, files, settings
         self.notes.led = leading.needed(self)
 
@@ -77,6 +81,8 @@ class Distributed(Runtime):
     # -- rounds -----------------------------------------------------------------------------
     def _exchange(self, kind: str, sent: Sequence[Rows], received: Sequence[Rows]) -> None:
         """One round of messages (process, rows, how many agents' they are)."""
+        if self._company is not None:
+            return journey.together(self, self._company, kind, sent, received)
         self.observed += self.ledger.muted
         if self.audit is not None:
             for peer, rows, agents in sent:
@@ -105,9 +111,9 @@ class Distributed(Runtime):
         return self._plans[key]
 
     # -- averaging --------------------------------------------------------------------------
-    def _pool(
-        self, parts: Sequence[Array], tables: Sequence[Array], own: Pattern | None = None
-    ) -> tuple[list[Array], ...]:
+    def _pool(self, parts: Blocks, tables: Blocks, own: Own = None) -> tuple[list[Array], ...]:
+        if isinstance(own, Few):
+            return journey.pooled(self, own, parts, tables)
         scheme, count = self.averaging, len(self.owned)
         flat = [np.reshape(table, (count, -1)) for table in tables]
         columns = [*parts, *(flat if scheme.rows_known else map(self._slots, flat))]
@@ -115,8 +121,7 @@ class Distributed(Runtime):
         ends = np.cumsum([column.shape[1] for column in columns])[len(parts) - 1 :]
         middle = int(ends[0]) if parts else 0
         if own is not None:
-            more = block.shape[1] - own.shape[1]
-            own = np.hstack([own, np.ones((self.n, more), dtype=bool)])
+            own = np.hstack([own, np.ones((self.n, block.shape[1] - own.shape[1]), dtype=bool)])
         if isinstance(scheme, Relay):
             rows = self._relayed(scheme, block, own)
             total, seen = scheme.total(rows[:, :middle]), rows[:, middle:]
@@ -287,9 +292,6 @@ class Distributed(Runtime):
     def close(self) -> None:
         """Give everything back; the runtime is of no use afterwards."""
         self.transport.close()
-
-
-Rows = tuple[int, Array, int]
 
 
 def _pieces(rows: Array, peers: Sequence[int], counts: Sequence[int]) -> list[Rows]:

@@ -11,9 +11,11 @@ import scipy.sparse as sp
 from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 from ccmac.network import Network
-from ccmac.runtime.averaging import Averaging, Pattern
+from ccmac.runtime.averaging import Averaging
 from ccmac.runtime.base import Runtime
+from ccmac.runtime.few import Few
 from ccmac.runtime.masked import Masked, Words
+from ccmac.runtime.patterns import Blocks, Own
 from ccmac.runtime.scatter import Scatter
 
 MANY = 64  # agents from which sums may be multiplied out
@@ -44,13 +46,13 @@ class InProcess(Runtime):
     def _mix(self, block: Array, matrix: sp.csr_array) -> Array:
         return np.asarray(matrix @ block)
 
-    def _pool(
-        self, parts: Sequence[Array], tables: Sequence[Array], own: Pattern | None = None
-    ) -> tuple[list[Array], ...]:
+    def _pool(self, parts: Blocks, tables: Blocks, own: Own = None) -> tuple[list[Array], ...]:
         self.notes.late = time.monotonic() > self.notes.deadline
         self.notes.stop = self.notes.asked()
+        among = [own.total(parts[0])] if isinstance(own, Few) else []
         # One storage order, and no -0.0: as after a sum.
-        return self.averaging.totals(parts), [np.ascontiguousarray(table) + 0.0 for table in tables]
+        seen = [np.ascontiguousarray(table) + 0.0 for table in tables]
+        return [*among, *self.averaging.totals(parts[len(among) :])], seen
 
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
         """Nothing leaves, so nothing is masked: the sums are the same."""

@@ -1,6 +1,7 @@
 """Rows on their way between processes: whole, or the entries that somebody is known to have.
 
-``own`` says which agent may have an entry in which column (None: everybody in all of them).
+``own`` says which agent may have an entry in which column (None: everybody in all of them), or also
+that these agents alone want the sums (:class:`~ccmac.runtime.few.Few`).
 """
 
 from __future__ import annotations
@@ -14,21 +15,26 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.runtime import halo
 from ccmac.runtime.averaging import Averaging, Pattern, Step, Tree
+from ccmac.runtime.few import Few
 from ccmac.runtime.partition import Index, owners
 
 if TYPE_CHECKING:
     from ccmac.runtime.distributed import Distributed
 
 
+Own = Pattern | Few | None
+Blocks = Sequence[Array]
 PATTERNS = 64  # whose loads are kept
 _Loads = dict[int, tuple[Pattern, tuple[Index, Index]]]
 _known: WeakKeyDictionary[Averaging, _Loads] = WeakKeyDictionary()
 
 
-def load(scheme: Averaging, own: Pattern, more: int) -> tuple[int, int, int]:
-    """(floats of the busiest agent, of all, in the longest message) of rows with a pattern and
-    ``more`` columns that everybody has.
+def load(scheme: Averaging, own: Pattern | Few, more: int) -> tuple[int, int, int, int]:
+    """(floats of the busiest agent, of all, in the longest message, messages) of rows with a
+    pattern and ``more`` columns that everybody has.
     """
+    if isinstance(own, Few):
+        return own.load(scheme, more)
     loads = _known.setdefault(scheme, {})
     if id(own) not in loads:
         if len(loads) >= PATTERNS:
@@ -38,7 +44,7 @@ def load(scheme: Averaging, own: Pattern, more: int) -> tuple[int, int, int]:
         loads[id(own)] = own, scheme.carried(own)  # with its pattern, so that an id stays its own
     (sent, lengths), (each, rows) = loads[id(own)][1], loads[0][1]
     sent, lengths = sent + more * each, lengths + more * rows
-    return int(sent.max()), int(sent.sum()), int(lengths.max(initial=0))
+    return int(sent.max()), int(sent.sum()), int(lengths.max(initial=0)), scheme.messages
 
 
 def relayed(

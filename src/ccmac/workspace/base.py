@@ -37,6 +37,7 @@ KEPT: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 """What later solves may keep, and the right-hand sides whose change ends it; the rest is lost."""
 WELL = 1e4  # condition of unit rows up to which their squares tell dependent rows from others
+SQUARES = 20_000  # floats of the sums of squares that are asked for whatever the method
 LIMITS_ROOM = 8  # inequalities and bounds: without the equations known to all they take far longer
 
 
@@ -159,6 +160,13 @@ class Workspace:
         with self.ledger.phase("setup"):
             return Gram(self.problem, self.runtime, self.curvature, self.kernels)
 
+    @property
+    def told(self) -> Gram | None:
+        """:attr:`gram` where it is known already, or has little to send."""
+        m, q = self.problem.m, self.problem.q
+        small = self.hides and m * (m + 1) / 2 + 2 * m * q + q * q <= SQUARES
+        return self.gram if small else vars(self).get("gram")
+
     @cached_property
     def kernels(self) -> list[Kernel]:
         """The agents' ker C_i."""
@@ -171,6 +179,13 @@ class Workspace:
             return None
         with self.ledger.phase("setup"):
             return Reduced(self.problem, self.runtime, self.curvature, self.kernels, self.supports)
+
+    @property
+    def provable(self) -> Reduced | None:
+        """What bounds may rest on: :attr:`reduced`, or sums of squares where these suffice."""
+        if self.reduced is not None or (told := self.told) is None:
+            return self.reduced
+        return told if told.independent else None
 
     @cached_property
     def summed(self) -> Summed:
@@ -199,7 +214,7 @@ class Workspace:
     @property
     def rows_in_doubt(self) -> Doubt:
         """Whether rows that were dropped depend on the others."""
-        known = vars(self).get("gram") or self.reduced  # none is asked for here that was not
+        known = vars(self).get("gram") or self.reduced
         return Doubt.NONE if known is None else known.doubt
 
     @cached_property

@@ -28,6 +28,8 @@ from ccmac.linalg.tolerances import UNEVEN
 from ccmac.problem import Agent, Problem
 from ccmac.runtime.averaging import Pattern
 from ccmac.runtime.base import Runtime
+from ccmac.runtime.few import Few
+from ccmac.runtime.patterns import Own
 
 Supports = NDArray[np.bool_]
 
@@ -185,6 +187,7 @@ class Coupling:
     ) -> None:  # fmt: skip
         self.problem, self.runtime, self.supports = problem, runtime, supports
         self._own: dict[int, Pattern] = {}
+        self._few: dict[str, Few | None] = {}  # once found, of all copies
         self.t, self.s = t, s
         self.m, self.q = problem.m, problem.q
         count, d = len(problem.agents), list(problem.d.values())
@@ -235,6 +238,31 @@ class Coupling:
             full = np.ones((len(self.supports), more), dtype=bool)
             self._own[more] = np.hstack([self.supports, full])
         return self._own[more]
+
+    @property
+    def few(self) -> Few | None:
+        """Sums among those whom a row concerns, where these take fewer rounds than sums of all, or
+        as many and shared variables travel beside them. Not of masked rows: all pairs have masks.
+        """
+        scheme = self.runtime.averaging
+        if self.supports is None or self.empty or scheme.hides:
+            return None
+        if scheme.name not in self._few:
+            rounds = scheme.rounds - (self.q == 0)
+            self._few[scheme.name] = Few.of(self.runtime.network, self.supports, rounds)
+        return self._few[scheme.name]
+
+    def among(self, more: int) -> Own:
+        """:attr:`few` beside ``more`` columns for everybody, where the scheme takes it along."""
+        alone = not more or self.runtime.averaging.spares
+        return self.own(more) if self.few is None or not alone else self.few
+
+    def told(self, row: Array) -> Array:
+        """A row of sums among few as one that all know: one averaging."""
+        assert self.few is not None
+        tellers, owned = self.few.tellers, self.runtime.owned
+        mine = np.where(tellers[owned.start : owned.stop], row, 0.0)
+        return self.runtime.send([mine], tellers)[0]
 
     @property
     def width(self) -> int:

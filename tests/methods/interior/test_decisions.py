@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from ccmac import Agent, Problem
-from ccmac.certificates.gap import Goal
+from ccmac.certificates.gap import DualityGap, Goal
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
 from ccmac.methods.interior import feasible, method, stopping
@@ -97,15 +97,43 @@ def test_rays_are_looked_at_when_they_have_grown() -> None:
     ):  # fmt: skip
         stop.check(interior(), state(kappa=kappa, tau=tau), 3)
         assert len(stop.verdicts) == count
-    assert stop.memory() == pytest.approx({"ray": 1e301, "close": 1e300, "warm": 1e-5})
+    new = {"least": 1e300, "vain": 0}
+    assert stop.memory() == pytest.approx({"ray": 1e301, "close": 1e300, "warm": 1e-5, **new})
     stop.verdict = lambda iteration, state: "none"
     stop.recall({"ray": 5.0, "close": 2.0})
-    assert stop.memory() == {"ray": 5.0, "close": 2.0, "warm": 1e-5}
+    assert stop.memory() == {"ray": 5.0, "close": 2.0, "warm": 1e-5, **new}
     found = stop.check(interior(), state(kappa=5.0), 3)
     assert (found.done, found.verdict) == (True, "none")
     stop.recall({"ray": 5.0, "close": 2.0, "warm": 3.0})
     assert stop.memory()["warm"] == 3.0
+    stop.recall({"ray": 5.0, "close": 2.0, "least": 7.0, "vain": 2})
+    assert (stop.memory()["least"], stop.memory()["vain"]) == (7.0, 2)
     assert stop.due(17)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "over"),
+    [
+        ([9.0, 8.0, 7.0, 6.0], [False, False, False, True]),  # none of them is half of the best
+        ([9.0, 8.0, 7.0, 4.5, 9.0, 9.0, 2.3], [False] * 6 + [True]),
+        ([9.0, 8.0, 7.0, 4.5, 9.0, 9.0, 2.2], [False] * 7),
+    ],
+)
+def test_a_run_is_over_when_proofs_no_longer_gain(lacks: list[float], over: list[bool]) -> None:
+    """At points that promise a proof; what a proof lacks is told beside what is asked for."""
+    stop, run, told = rule(), interior(), list(lacks)
+
+    def proof(iteration: Any, state: Any) -> Check:
+        found = DualityGap(4.0, told[0] * 4e-6, 0.0, 0.0, 1.0)
+        return stop._judged(found, None)
+
+    stop._proof = proof
+    for expected in over:
+        assert not stop.check(run, state(gap=1e-6), 3).done
+        assert run.finished(Fake(count=3, length=1.0, tau=1.0, kappa=0.0)) is expected
+        told.pop(0)
+    stop.check(run, state(gap=1.0), 3)  # far away nothing is tried
+    assert run.over is over[-1]
 
 
 def test_a_contradiction_known_before_ends_it() -> None:
@@ -207,11 +235,12 @@ def test_when_no_step_gains_anything() -> None:
 
 def test_the_proximal_term_fades_along_a_ray() -> None:
     none = np.zeros(0)
-    for tau, kappa, share in ((1.0, 0.5, 1.0), (1.0, 2.0, 0.5), (1e-9, 1.0, 1e-3)):
-        assert Common(none, none, none, none, none, tau, kappa).rho == pytest.approx(1e-8 * share)
-    for near, share in ((2.0, 1.0), (0.5, 0.5), (1e-9, 1e-3)):
+    for tau, kappa, share in ((1.0, 0.5, 1.0), (1.0, 2.0, 0.5), (1e-9, 1.0, 1e-7)):
+        found = Common(none, none, none, none, none, tau, kappa).rho
+        assert found / 1e-8 == pytest.approx(share)
+    for near, share in ((2.0, 1.0), (0.5, 0.5), (1e-9, 1e-7)):
         end = Common(none, none, none, none, none, 1.0, 0.0, near)
-        assert end.rho == pytest.approx(1e-8 * share)
+        assert end.rho / 1e-8 == pytest.approx(share)
 
 
 # -- directions ------------------------------------------------------------------------------------

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from ccmac.network import Network
-from ccmac.runtime import InProcess, averaging
+from ccmac.runtime import InProcess, averaging, journey
+from ccmac.runtime.few import Few
 from ccmac.runtime.mpi import MPI, Mpi, guard
 
 WIDTHS = (0, 1, 17, 1024)
+UNTOLD = journey.UNTOLD = 1e6  # where nobody here wants a sum
 
 
 def networks() -> Iterator[Network]:
@@ -47,6 +49,39 @@ def patterned(here: Mpi, whole: InProcess, block: np.ndarray, own: np.ndarray) -
         assert np.array_equal(mean, whole.average(block))
 
 
+def among(here: Mpi, whole: InProcess, block: np.ndarray, supports: np.ndarray) -> None:
+    """Sums that few get, alone and beside others: those who get them have the same bits."""
+    few, n = Few(here.network, supports), here.n
+    block, beside = np.where(supports, block, 0.0), block[:, :3]
+    mine = slice(here.owned.start, here.owned.stop)
+    held = supports[mine].any(axis=0)
+    told = np.zeros((1, supports.shape[1])) + np.where(held, 0.0, UNTOLD)
+    ways = [[block], [block, beside]]
+    if not here.averaging.spares or few.rounds > here.averaging.rounds:
+        ways.pop()
+    for parts in ways:
+        before, charged, left = here.transport.rounds, here.ledger.of("solve"), letters(here)
+        found = here.combine([part[mine] for part in parts], few)
+        known = whole.combine(parts, few)
+        assert np.array_equal(found[0][:, held], known[0][:, held])
+        assert np.array_equal(found[0][:, ~held], told[:, ~held] / n)
+        assert len(parts) == 1 or np.array_equal(found[1], known[1])
+        assert np.allclose(known[0][0], block.mean(axis=0), rtol=1e-9, atol=1e-6)
+        charged = here.ledger.of("solve") - charged
+        assert here.transport.rounds - before == charged["rounds"]
+        if here.ranks == n:  # what agents send is what processes send
+            all_left = MPI.COMM_WORLD.allgather(letters(here) - left)
+            assert np.sum(all_left, axis=0).tolist() == [
+                charged["network_bytes"], charged["messages"]
+            ]  # fmt: skip
+            assert np.max(all_left, axis=0)[0] == charged["bytes"]
+
+
+def letters(here: Mpi) -> np.ndarray:
+    """Bytes and messages that left this process."""
+    return np.array([8 * sent(here), here.audit.as_rows()[:, 4].sum()])
+
+
 def sent(here: Mpi) -> int:
     """Floats that left this process."""
     rows = here.audit.as_rows()
@@ -71,6 +106,8 @@ def compare(network: Network, scheme: averaging.Averaging, rng: np.random.Genera
         assert np.array_equal(np.concatenate(parts, axis=1), mean)
         whole.combine([block[:, :1], block[:, 1:]])
         patterned(here, whole, block, rng.random((network.n, width)) < 0.3)
+        if width == 17:
+            among(here, whole, block, rng.random((network.n, width)) < rng.choice([0.1, 0.3]))
         assert np.array_equal(here.total(mine), whole.total(block))
         # The same scalars in column-major storage must sum in the same order.
         assert np.array_equal(here.total(np.asfortranarray(mine)), whole.total(block))
@@ -101,16 +138,12 @@ def compare(network: Network, scheme: averaging.Averaging, rng: np.random.Genera
 
 def totals(here: Mpi) -> None:
     """Where every agent is a process: all bytes and messages that leave are in the ledger."""
-
-    def left() -> np.ndarray:
-        return np.array([8 * sent(here), here.audit.as_rows()[:, 4].sum()])
-
-    before, charged = left(), here.ledger.of("solve")
+    before, charged = letters(here), here.ledger.of("solve")
     for width in (3, 7):  # rows that a scatter need not fill up
         here.mix(np.ones((1, width)))
         here.average(np.ones((1, width)))
     charged = here.ledger.of("solve") - charged
-    all_left = MPI.COMM_WORLD.allreduce(left() - before)
+    all_left = MPI.COMM_WORLD.allreduce(letters(here) - before)
     assert all_left.tolist() == [charged["network_bytes"], charged["messages"]]
 
 

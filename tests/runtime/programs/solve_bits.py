@@ -16,9 +16,12 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 import ccmac
 from ccmac import objectives
 from ccmac.lab.instances import random_quadratic
+from workspace.sparse_coupling import neighborly
 
 N = 8
 
@@ -76,8 +79,13 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
         return problem, {"method": "cross-apapc"}
     if name == "certified":
         lifted = ccmac.methods.CrossApapc(realization="certified")
-        options = {"method": lifted, "max_iterations": 3}
+        options = {"method": lifted, "max_iterations": 2}
         return random_quadratic(6, n=N, d=2, q=2, m=1), options
+    if name.startswith("few"):
+        problem = neighborly(3, N, q=3 if name == "few beside" else 0)
+        by_rows = ccmac.methods.CrossApapc(normalizer="semi-iteration", inner=4)
+        scheme = "relay" if problem.q else "tree"
+        return problem, {"method": by_rows, "max_iterations": 60, "averaging": scheme}
     if name == "cg":
         return random_quadratic(5, n=N, q=6, m=5), {"method": "cross-cg"}
     if name == "sketched":
@@ -87,7 +95,9 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
             "method": ccmac.methods.CrossCg(sketch=8)
         }
     if name == "convex":
-        return flat_problem(), {"method": "cross-continuation", "tol": 1e-3}
+        return flat_problem(), {
+            "method": "cross-continuation", "tol": 1e-3, "max_iterations": 120,
+        }  # fmt: skip
     if name == "interior":
         return kinked_problem(), {"method": "cross-ipm", "tol": 1e-6}
     if name == "nonsmooth":

@@ -24,13 +24,13 @@ from typing import ClassVar
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Method, Prepared, RealizedIteration, Request, State, vector
+from ccmac.methods.base import Method, Prepared, Request, State, vector
 from ccmac.methods.comparators.tuning import TUNE, refuse_both, tuned
 from ccmac.methods.options import option
-from ccmac.methods.realized import CERTIFICATES
+from ccmac.methods.realized import CERTIFICATES, LeanIteration
 from ccmac.realizations.averaged.build import averaged
 from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
-from ccmac.realizations.base import Certificates, Realized
+from ccmac.realizations.base import Certificates, Realized, among
 from ccmac.realizations.objective import proximal
 from ccmac.workspace import Workspace
 
@@ -47,7 +47,7 @@ class PrimalDualState(State):
     p: Array = vector()
 
 
-class PrimalDualIteration(RealizedIteration[PrimalDualState]):
+class PrimalDualIteration(LeanIteration[PrimalDualState]):
     """Primal step ``tau``, dual step ``sigma``."""
 
     def __init__(self, realized: Realized, tau: float, sigma: float) -> None:
@@ -61,7 +61,7 @@ class PrimalDualIteration(RealizedIteration[PrimalDualState]):
     def ascend(self, p: Array, w: Array) -> None:
         """p += sigma K'(K w - v). Cost: 1 residual."""
         if not self.system.empty:
-            p += self.sigma * self.system.residual(w)[0]
+            p += self.sigma * self.system.lean(w)[0]
 
     @property
     def cost(self) -> Cost:
@@ -134,7 +134,8 @@ class PrimalDualMethod(Method):
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The plain averaged stack (one Lanczos run), then perhaps a race."""
         wanted = Wanted(
-            (request.x0, request.z0), Aim(request.target, request.measure, request.costs),
+            (request.x0, request.z0),
+            Aim(request.target, request.measure, request.costs, lean=True),
             Fixed(self.scale, "semi-iteration", inner=1, outer=1),
             self.certificates or Certificates(), seed=request.seed,
         )  # fmt: skip
@@ -149,7 +150,7 @@ class PrimalDualMethod(Method):
         iteration, interval = self.iteration(realized, balance), realized.system.interval
         settings = {
             "scale": realized.s, "balance": balance, "interval": (interval.low, interval.high),
-            "tau": iteration.tau, "sigma": iteration.sigma,
+            "tau": iteration.tau, "sigma": iteration.sigma, **among(realized.system),
         }  # fmt: skip
         found = {
             "interval": [interval.low, interval.high], "source": interval.source,

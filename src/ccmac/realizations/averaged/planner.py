@@ -31,6 +31,7 @@ from ccmac.realizations.averaged.profile import Profile, spectrum_at
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.averaged.twin import Modes, Setting, predict, semi_response
 from ccmac.realizations.base import Interval
+from ccmac.runtime.few import Few
 from ccmac.workspace.curvature import CurvatureTable, ScaledCurvature
 
 SCALES = tuple(2.0 ** (0.5 * k) for k in range(-8, 9))
@@ -105,8 +106,8 @@ class Planner:
         self.goal, self.fixed = goal, fixed
         self.supplied, self.cosine = supplied, cosine
         self.balance = table.balance()
-        self._steps: dict[tuple[int, int, bool], StepPrice] = {}
-        self._residuals: dict[int, Cost] = {}
+        self._steps: dict[tuple[int, int, bool, Few | None], StepPrice] = {}
+        self._residuals: dict[tuple[int, Few | None], Cost] = {}
         self._models: dict[float, _Model | None] = {}
         L_x = float(table.L_x.max())
         self.blocks = np.array(
@@ -277,13 +278,15 @@ class Planner:
         return sorted({1, 2, *(max(1, math.ceil(f * root)) for f in (0.25, 0.5, 1.0))})
 
     def _step(self, candidate: Candidate, constants: ScaledCurvature) -> StepPrice:
-        averagings = candidate.inner - 1 if candidate.normalizer == "semi-iteration" else 0
-        key = averagings, candidate.outer, bool(constants.augment)
+        by_rows = candidate.normalizer == "semi-iteration"
+        averagings = candidate.inner - 1 if by_rows else 0
+        few = self.system.coupling.few if by_rows and self.goal.lean else None
+        key = averagings, candidate.outer, bool(constants.augment), few
         if key not in self._steps:  # many candidates, a few dozen costs
-            if averagings not in self._residuals:
-                self._residuals[averagings] = self.system.cost_with(averagings)
+            if (averagings, few) not in self._residuals:
+                self._residuals[averagings, few] = self.system.cost_with(averagings, few)
             extra = self.system.runtime.average_cost(self.system.coupling.q) if key[2] else Cost()
-            cost = Cost(gradients=1) + extra + candidate.outer * self._residuals[averagings]
+            cost = Cost(gradients=1) + extra + candidate.outer * self._residuals[averagings, few]
             products = sum(cost[u] for u in "ABCD")
             self._steps[key] = StepPrice(cost["rounds"], products, self.goal.costs.bill(cost))
         return self._steps[key]

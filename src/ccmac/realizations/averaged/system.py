@@ -21,8 +21,9 @@ from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import Chain, growth
 from ccmac.realizations.averaged.choices import Normalizer
 from ccmac.realizations.base import AffineSystem, Interval
-from ccmac.runtime.averaging import Pattern
 from ccmac.runtime.base import Rider, Runtime
+from ccmac.runtime.few import Few
+from ccmac.runtime.patterns import Own
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import Coupling, right_hand_sides
@@ -143,27 +144,45 @@ class AveragedSystem(AffineSystem):
         return 2 * self.coupling.product_cost() + self.local.cost
 
     # -- the residual ---------------------------------------------------------------------------
-    def _channels(self, w: Array) -> tuple[Array, Array, Array, Array]:
+    def _channels(self, w: Array, few: Few | None) -> tuple[Array, Array, Array, Array]:
         """(P_C x, coupled price, mean z, D-part) of the residual at w."""
         x, z = self.space.x(w), self.space.z(w)
         self.runtime.ledger.charge(affine=2)
         projected = self.local.project(x)
         kernel_x = x if self.local.empty else x - projected
         parts = self.coupling.contributions(kernel_x, z, with_z=True)
-        coupled, mean_z = self.runtime.combine(parts, self.coupling.own(self.coupling.q))
+        coupled, mean_z = self.runtime.combine(parts, self._first_own(few))
         chains: list[Chain] = []
         if self.normalizer is not None:
-            chains.append(self.normalizer.chain(self.gram_contribution, coupled - self.target))
+            right = coupled - self.target
+            if few is not None:
+                right *= few.held(self.runtime.owned)
+            chains.append(self.normalizer.chain(self.gram_contribution, right))
         if not self.shared.empty:
             chains.append(self.shared.chain(mean_z))
-        results = lockstep(self.runtime, chains, self._own)
+        results = lockstep(self.runtime, chains, few or self.coupling.own())
         price = results.pop(0) if self.normalizer is not None else self.zero_price()
         shared = results.pop(0) if results else np.zeros((1, 0))
         return projected, price, mean_z, shared
 
     def residual(self, w: Array) -> tuple[Array, Array]:
         """G w - g; one averaging of m + q floats plus those of the normalizers."""
-        projected, price, mean_z, shared = self._channels(w)
+        return self._residual(w, None)
+
+    def lean(self, w: Array) -> tuple[Array, Array]:
+        """The same by as many averagings, of which those of coupled rows alone are among few."""
+        return self._residual(w, self.few)
+
+    @property
+    def few(self) -> Few | None:
+        by_rows = self.normalizer is not None and self.normalizer.by_rows
+        return self.coupling.few if by_rows else None
+
+    def told_price(self, price: Array) -> Array:
+        return price if self.few is None else self.coupling.told(price)
+
+    def _residual(self, w: Array, few: Few | None) -> tuple[Array, Array]:
+        projected, price, mean_z, shared = self._channels(w, few)
         out = np.empty_like(w)
         out_x, out_z = self.space.x(out), self.space.z(out)
         self._first(price, projected, out_x, out_z)
@@ -191,15 +210,22 @@ class AveragedSystem(AffineSystem):
     @property
     def cost(self) -> Cost:
         """One residual: 2 affine calls, their products, averagings in lockstep."""
-        averagings = 0 if self.normalizer is None else self.normalizer.averagings
-        return self.cost_with(averagings)
+        return self.cost_with(self._averagings)
 
-    def cost_with(self, averagings: int) -> Cost:
+    @property
+    def lean_cost(self) -> Cost:
+        return self.cost_with(self._averagings, self.few)
+
+    @property
+    def _averagings(self) -> int:
+        return 0 if self.normalizer is None else self.normalizer.averagings
+
+    def cost_with(self, averagings: int, few: Few | None = None) -> Cost:
         """Cost of one residual with a normalizer of that many averagings."""
         product = self.coupling.product_cost()
         cost = Cost(affine=2) + product + self.local.cost
         width, q = self.coupling.width, self.coupling.q
-        cost = cost + self.runtime.average_cost(width + q, own=self.coupling.own(q))
+        cost = cost + self.runtime.average_cost(width + q, own=self._first_own(few))
         chains: list[tuple[int, int]] = []
         if not self.coupling.empty:
             cost = cost + product + self.local.cost + averagings * self.gram_cost
@@ -207,19 +233,19 @@ class AveragedSystem(AffineSystem):
         if not self.shared.empty:
             cost = cost + self.shared.product_cost
             chains.append((self.shared.steps, self.coupling.q))
-        return cost + lockstep_cost(self.runtime, chains, self._own)
+        return cost + lockstep_cost(self.runtime, chains, few or self.coupling.own())
 
-    @property
-    def _own(self) -> Pattern | None:
-        """Who has entries in what the normalizer sends, where nothing else does."""
-        return self.coupling.own() if self.shared.empty else None
+    def _first_own(self, few: Few | None) -> Own:
+        """Who has entries of the coupled row and z."""
+        q = self.coupling.q
+        return self.coupling.own(q) if few is None else self.coupling.among(q)
 
 
-def lockstep(runtime: Runtime, chains: Sequence[Chain], own: Pattern | None = None) -> list[Array]:
+def lockstep(runtime: Runtime, chains: Sequence[Chain], own: Own = None) -> list[Array]:
     """Run chains together: generators that yield a contribution and receive its mean.
 
     Rounds are those of the longest, bytes are those of all.
-    ``own``: who has entries in a contribution, where there is one chain.
+    ``own``: who has entries in a contribution of the first chain.
     """
     results: list[Array] = [np.zeros(0)] * len(chains)
     pending: dict[int, Array] = {}
@@ -235,18 +261,23 @@ def lockstep(runtime: Runtime, chains: Sequence[Chain], own: Pattern | None = No
         advance(k, None)
     while pending:
         order = list(pending)
-        means = runtime.combine([pending[k] for k in order], own if len(chains) == 1 else None)
+        means = runtime.combine([pending[k] for k in order], _own_of(runtime, order, own))
         for k, mean in zip(order, means, strict=True):
             advance(k, mean)
     return results
 
 
-def lockstep_cost(
-    runtime: Runtime, chains: Sequence[tuple[int, int]], own: Pattern | None = None
-) -> Cost:
+def lockstep_cost(runtime: Runtime, chains: Sequence[tuple[int, int]], own: Own = None) -> Cost:
     """Static communication cost of chains given as (averagings, width)."""
     cost = Cost()
     for step in range(max((steps for steps, _ in chains), default=0)):
-        width = sum(w for steps, w in chains if step < steps)
-        cost = cost + runtime.average_cost(width, own=own if len(chains) == 1 else None)
+        order = [k for k, (steps, _) in enumerate(chains) if step < steps]
+        width = sum(chains[k][1] for k in order)
+        cost = cost + runtime.average_cost(width, own=_own_of(runtime, order, own))
     return cost
+
+
+def _own_of(runtime: Runtime, order: Sequence[int], own: Own) -> Own:
+    """Of the chains that still go on: the first one's alone, or beside others where it may be."""
+    beside = isinstance(own, Few) and runtime.averaging.spares
+    return own if order[0] == 0 and (len(order) == 1 or beside) else None
