@@ -34,6 +34,7 @@ UNITS: dict[str, str] = {
 }
 GREATEST = frozenset({"longest_message"})  # units that do not add up: the greatest counts
 PHASES = ("setup", "solve", "monitor")
+PRICED = ("gradients", "argmins", "A", "B", "C", "D", "rounds", "bytes")  # by :class:`Costs`
 
 
 def _joined(unit: str, one: int, other: int) -> int:
