@@ -85,7 +85,7 @@ lint: $(VENV)/.installed-test
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports
 
-# Review the difference of ledgers.json before committing it.
+# Review the difference of ledgers.json and words.json before committing it.
 pins: $(VENV)/.installed-test
 	$(BIN)/python tests/pins/regenerate.py
 

@@ -49,9 +49,9 @@ def measure(kind: str, agents: int, file: Path | None) -> None:
     """The work of every rank."""
     import numpy as np
 
+    from ccmac.lab.costmodel import Point, fit
     from ccmac.network import Network
     from ccmac.runtime.averaging import Relay
-    from ccmac.runtime.costmodel import Point, fit
     from ccmac.runtime.mpi import MPI, Mpi, guard
 
     with guard():

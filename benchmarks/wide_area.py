@@ -63,7 +63,7 @@ def main() -> None:
         keys, me, graph = chosen.inside
         inside(Path(keys), int(me), graph, chosen.hosts, chosen.rounds)
         return
-    from ccmac.runtime.costmodel import Point, fit
+    from ccmac.lab.costmodel import Point, fit
     from ccmac.storage.keys import make_keys
 
     points = []

@@ -53,6 +53,20 @@ def test_new_labels_need_no_setup_and_fewer_and_fewer_steps() -> None:
     assert max(result.iterations for result in results[2:]) <= 0.6 * cold
 
 
+def test_recycling_pays_where_the_spectrum_falls_slowly() -> None:
+    """With the same sketch, from the third solve on: also when all labels are new."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((1500, 120)) * np.logspace(0, -0.5, 120)
+    labels, method = random.choice([-1.0, 1.0], (4, 1500)), CrossCg(sketch=12)
+    prepared, steps, cold = ccmac.prepare(vfl.problem(X, labels[0], 4), "ring", method), [], []
+    for y in labels:
+        prepared.update(y=y)
+        steps.append(prepared.solve(1e-6).iterations)
+        cold.append(ccmac.solve(vfl.problem(X, y, 4), "ring", method, tol=1e-6).iterations)
+    assert steps[0] == cold[0]
+    assert all(k <= 0.6 * alone for k, alone in zip(steps[2:], cold[2:], strict=True))
+
+
 def test_a_sketch_holds_what_the_columns_need_and_long_ones_take_several_averagings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,8 +14,8 @@ from ccmac.inputs import of_kind, whole
 from ccmac.ledger import Costs
 from ccmac.methods.base import Method, Request, State
 from ccmac.methods.registry import parse
-from ccmac.methods.run import Limits, Run
-from ccmac.methods.start import starting_point
+from ccmac.methods.run import Run
+from ccmac.methods.start import Limits, starting_point
 from ccmac.network import Network, as_network
 from ccmac.plans import Plan
 from ccmac.problem import Problem

@@ -79,6 +79,16 @@ def of_kind(where: str, value: Any, kinds: type | tuple[type, ...], expected: st
         raise InputError(f"{where}: expected {expected}, got {type(value).__name__}")
 
 
+def several(where: str, value: Any, expected: str) -> list[Any]:
+    """The entries of a list or whatever can be gone through; a text or a number has none."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return list(value)
+    except TypeError:
+        raise InputError(f"{where}: is {shown(value)}; give {expected}") from None
+
+
 def folder(where: str, value: Any) -> Path:
     """A path."""
     of_kind(where, value, (str, os.PathLike), "a path")
@@ -91,7 +101,7 @@ def as_array(where: str, value: Any) -> NDArray[Any]:
     """An array of anything, but not ragged."""
     try:
         return np.asarray(value)
-    except (TypeError, ValueError):
+    except Exception:  # an object of another library may raise anything here
         raise InputError(f"{where}: is ragged; give entries of one kind and length") from None
 
 
@@ -142,7 +152,7 @@ def _real(where: str, value: Any) -> Array:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             array = np.asarray(value)
-    except (TypeError, ValueError):
+    except Exception:  # an object of another library may raise anything here
         raise InputError(f"{where}: is ragged or not numeric; give real numbers") from None
     _check_kind(where, array.dtype)
     return np.asarray(array, dtype=np.float64)

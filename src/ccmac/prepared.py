@@ -2,8 +2,8 @@
 
 What does not depend on right-hand sides and linear terms is derived once: declarations, factorized
 and gathered equations, the method that ``auto`` chose and, for cross-cg where z follows from the
-price, the sketch. Its solves moreover leave their directions to the sketches of later ones
-(recycling), which costs no communication.
+price, the sketch. Its solves moreover leave their directions, and random vectors that travel with
+them, to the sketches of later ones (recycling), which costs floats but no rounds.
 """
 
 from __future__ import annotations
@@ -149,7 +149,11 @@ def _by_agent(name: str, given: Any, problem: Problem) -> dict[int, Any]:
     """{agent: array} of what was given."""
     if isinstance(given, Mapping):
         found = dict(given)
-    elif isinstance(given, Sequence | np.ndarray) and len(given) == problem.n:
+    elif (
+        isinstance(given, Sequence | np.ndarray)
+        and getattr(given, "ndim", 1) != 0
+        and len(given) == problem.n
+    ):
         found = {i: v for i, v in enumerate(given) if v is not None}
     else:
         raise InputError(f"update, {name}: give a list with one entry for each of the "

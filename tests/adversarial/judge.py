@@ -259,6 +259,8 @@ def _judge_proof(exact: Exact, result: Any, verdict: Verdict) -> None:
         verdict.fault("WEAK PROOF")
     if value and not math.isclose(float(proof.value), value, rel_tol=1e-6):
         verdict.fault("WRONG PROOF", f"value said {proof.value:.3g}")
+    if proof.radius > radius * (1 + 1e-9):
+        verdict.fault("WRONG PROOF", f"radius said {proof.radius:.9g}")
 
 
 def proof_numbers(exact: Exact, proof: Any) -> tuple[float, float, float]:

@@ -25,6 +25,30 @@ def block_curvature(random: Random, seed: int) -> Draft:
 
 
 @family
+def near_the_cut(random: Random, seed: int) -> Draft:
+    """A coupled row that is 2^-30 to 2^-45 from one that those of C, of D or of both give; D twice.
+
+    Relative singular values lie within decades of the rank cut, on both sides.
+    """
+    draft = base(random, int(random.integers(1, 6)), d=3, p=2, m=1, r=1)
+    draft.x, draft.z = [np.sign(x) for x in draft.x], np.sign(draft.z)
+    t, kind = 2.0 ** -int(random.integers(30, 46)), seed % 3
+    own = [integers(random, 1, len(C), top=1) @ C * (kind != 1) for C in draft.C]
+    shared = [integers(random, 1, len(D), top=1) @ D * (kind != 0) for D in draft.D]
+    place = int(random.integers(draft.n))
+    changed = (own, shared)[int(random.integers(2))][place]
+    changed[0, int(random.integers(changed.shape[1]))] += t
+    draft.A = [np.vstack(pair) for pair in zip(draft.A, own, strict=True)]
+    draft.B = [np.vstack(pair) for pair in zip(draft.B, shared, strict=True)]
+    draft.m = 2
+    if seed % 2:
+        twin = draft.D[0][:1].copy()
+        twin[0, int(random.integers(draft.q))] += 2.0 ** -int(random.integers(30, 46))
+        draft.D[-1] = np.vstack([draft.D[-1], twin])
+    return draft.plant(drift=False)
+
+
+@family
 def cross_factor(random: Random, seed: int) -> Draft:
     """chi up to 1e5: B_i far from their mean."""
     draft = base(random, int(random.integers(2, 7)), r=int(random.integers(0, 2)))

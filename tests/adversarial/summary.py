@@ -1,4 +1,8 @@
-"""Verdicts counted by family and method."""
+"""Verdicts counted by family and method.
+
+The median of bound / error is taken twice: over easy problems with errors above 1e-13 (``ratio``),
+and over all solves with a finite bound and an error that is not zero, rounding included (``all``).
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,7 @@ def counts(group: list[Verdict]) -> dict[str, Any]:
             seeds.setdefault(fault, []).append(v.seed)
     easy = [v for v in group if v.easy]
     ratios = [v.ratio for v in easy if not math.isnan(v.ratio)]
+    whole = [v.bound / v.error for v in group if math.isfinite(v.bound) and v.error > 0]
     return {
         "problems": len(group),
         "statuses": dict(Counter(v.status for v in group)),
@@ -45,6 +50,7 @@ def counts(group: list[Verdict]) -> dict[str, Any]:
         "easy": len(easy),
         "easy_optimal": sum(v.status == "optimal" for v in easy),
         "median_ratio": statistics.median(ratios) if ratios else math.nan,
+        "median_of_all": statistics.median(whole) if whole else math.nan,
         "seconds": sum(v.seconds for v in group),
     }
 
@@ -61,7 +67,8 @@ def table(summary: dict[str, Any]) -> str:
         states = " ".join(f"{k} {v}" for k, v in sorted(row["statuses"].items()))
         lines.append(
             f"{row['family']:22} {row['method']:12} {row['problems']:5}  {states}; easy "
-            f"{row['easy_optimal']}/{row['easy']}, ratio {row['median_ratio']:.3g}, "
+            f"{row['easy_optimal']}/{row['easy']}, ratio {row['median_ratio']:.3g} "
+            f"(all {row['median_of_all']:.3g}), "
             f"{row['seconds']:.0f} s"
         )
         if row["family"] == "ALL":

@@ -28,6 +28,7 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
     """(family, seed, method, limits), the families in turn."""
     names = options.families.split(",") if options.families else list(suite.FAMILIES)
     limits = {"max_seconds": options.max_seconds, "limit": options.patience}
+    limits["averaging"] = options.averaging
     if options.max_iterations:
         limits["max_iterations"] = options.max_iterations
     for k in range(options.count):
@@ -57,6 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=2000, help="problems, over all families")
     parser.add_argument("--seed", type=int, default=1000, help="first seed of every family")
     parser.add_argument("--methods", default="auto", help="names, parted by commas")
+    parser.add_argument("--averaging", default="auto")
     parser.add_argument("--families", default="", help="names, parted by commas (default: all)")
     parser.add_argument("--max-iterations", type=int, default=0)
     parser.add_argument("--max-seconds", type=float, default=10.0, help="of one solve")

@@ -331,7 +331,10 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
         coupling=Fake(A=Fake(forward=lambda x: images)), curvature=Fake(d=np.array([2, 1]))
     )
     found._slopes = lambda z: (np.array([[1.0], [5.0]]), np.array([6.0]), 6.5)
-    found._gradients = lambda x, price: (np.full(3, float(price[0])), np.array([[4.0], [5.0]]))
+    found._gradients = lambda x, price, long: (
+        np.full(3, float(price[0])),
+        np.array([[4.0], [5.0]]),
+    )
     said = found.at(np.zeros(3))
     rows, squares, sizes = given[0]
     assert rows.tolist() == [[11.0], [-5.0]]
@@ -375,9 +378,11 @@ def test_a_proof_is_made_where_there_is_hope() -> None:
     """The error over gap / sqrt(mu), at most at first, then as it was proved."""
     errors = [3.0, 1.0]
     point = np.zeros(1), np.array([[4.8, 6.4]])  # of length 8
-    iteration: Any = Fake(point=lambda state: point)
+    iteration: Any = Fake(point=lambda state: point, finished=lambda state: False)
     part: Any = Fake(norm=3.0, explicit=Fake(beta=-4.0), mu=0.25)
-    part.at = lambda x: explicit.Proved(*point, errors.pop(0), 0.0, 0.0, 10.0, *[np.zeros(0)] * 3)
+    part.at = lambda x, long: explicit.Proved(
+        *point, errors.pop(0), 0.0, 0.0, 10.0, *[np.zeros(0)] * 3
+    )
     stop = explicit.ExplicitStop(part, 0.1)
     assert stop.due(1)
     assert stop.memory() == {"ratio": 1.25}
@@ -404,21 +409,22 @@ def test_hopes_and_proofs_are_compared_with_the_size_or_one(
     point = np.zeros(1), np.array([[z]])
     part: Any = Fake(norm=3.0, explicit=Fake(beta=-4.0), mu=0.25)
 
-    def at(x: Any) -> explicit.Proved:
+    def at(x: Any, long: bool) -> explicit.Proved:
         assert x is point[0]
+        assert not long
         return explicit.Proved(*point, 1.0, 0.0, 0.0, size, *[np.zeros(0)] * 3)
 
     part.at = at
-    iteration: Any = Fake(point=lambda state: point)
+    iteration: Any = Fake(point=lambda state: point, finished=lambda state: False)
     stop = explicit.ExplicitStop(part, 0.125)
     assert stop.due(1) is True
     check = stop.check(iteration, Fake(gap=gap), 7)
     assert (math.isnan(check.bound), check.done) == (not there, done)
     if there:
         assert stop.memory()["ratio"] == pytest.approx(0.5 / max(gap, 1e-300))
-    part.at = lambda x: explicit.Proved(*point, 0.125, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
+    part.at = lambda x, long: explicit.Proved(*point, 0.125, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
     assert stop.final(iteration, None).done
-    part.at = lambda x: explicit.Proved(*point, 0.126, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
+    part.at = lambda x, long: explicit.Proved(*point, 0.126, 0.0, 0.0, 0.5, *[np.zeros(0)] * 3)
     assert not stop.final(iteration, None).done
 
 

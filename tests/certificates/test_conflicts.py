@@ -11,10 +11,11 @@ from scipy.sparse.linalg import aslinearoperator
 
 from ccmac import Agent, Network, Problem
 from ccmac.certificates import conflicts, own_rows
-from ccmac.certificates.closest import ClosestPoint
 from ccmac.certificates.conflicts import Conflicts
+from ccmac.certificates.infeasibility import described
 from ccmac.certificates.own_rows import contradiction
 from ccmac.certificates.prices import Recovery
+from ccmac.certificates.weighing import Lambda, Weighed, Weighing
 from ccmac.inputs import Array
 from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Quadratic
@@ -34,7 +35,7 @@ def posed() -> tuple[Conflicts, Reduced]:
     ]
     work = Workspace(Problem(agents), InProcess(Network.complete(2)))
     assert work.reduced is not None
-    return Conflicts(work, Recovery(work)), work.reduced
+    return Conflicts(work), work.reduced
 
 
 def test_value_defect_and_size_in_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +153,7 @@ def test_an_agent_that_contradicts_itself_is_named(block: str) -> None:
     rows = {block: [[1.0], [2.0]], block.translate({67: "c", 68: "e"}): [1.0, 6.0]}
     agents = [Agent(f, A=[[1.0]], b=[0.0]), Agent(f, A=[[1.0]], b=[0.0], **rows)]
     work = Workspace(Problem(agents, q=1), InProcess(Network.complete(2)))
-    found = Conflicts(work, Recovery(work)).own()
+    found = Conflicts(work).own()
     assert found is not None
     assert f"agent 1's own equations {block}" in found.message
     prices = found.local if block == "C" else found.shared
@@ -162,14 +163,19 @@ def test_an_agent_that_contradicts_itself_is_named(block: str) -> None:
     assert not (found.shared if block == "C" else found.local)
 
 
-def test_blocks_take_part_beside_the_largest() -> None:
-    """Above a millionth of the largest weight, which is agent 1's, or the coupled price's."""
-    found = ClosestPoint(posed()[0].user)
+def test_blocks_take_part_beside_the_whole() -> None:
+    """Above a millionth of lambda, which is agent 1's or the coupled price's."""
+    found, norms = Weighing(Recovery(posed()[0].work)), {"coupled": 1.0, "shared": 2.0}
     local, shared = [np.array([2e-6]), np.array([1e3])], [np.array([2e-3]), np.array([5e-4])]
-    said = found._weights([0, 1], local, shared, np.array([0.5]))
-    assert said == {"coupled": [0], "C": [1], "D": [0]}
-    said = found._weights([0, 1], local, shared, np.array([1e12]))
-    assert said == {"coupled": [0], "C": [], "D": []}
-    nothing = [np.zeros(1)] * 2
-    said = found._weights([0, 1], nothing, nothing, np.zeros(1))
-    assert said == {"coupled": [], "C": [], "D": []}
+
+    def said(coupled: float, length: float) -> str:
+        prices = Lambda(np.array([coupled]), local, shared)
+        return found.certificate(prices, Weighed(-3.0, 2.0, 0.5, 1.0, length), norms).message
+
+    weights: dict[str, list[int]] = {"coupled": [0], "C": [1], "D": [0]}
+    assert said(0.5, 1e3) == described(weights, norms)
+    weights = {"coupled": [0], "C": [], "D": []}
+    assert said(1e12, 1e12) == described(weights, norms)
+    prices = Lambda(np.array([0.5]), local, shared)
+    proof = found.certificate(prices, Weighed(-3.0, 2.0, 0.5, 1.0, 1e3), norms)
+    assert (proof.value, proof.defect, proof.radius) == (-2.0, 0.5, 4.0)  # not 3 / 0.5

@@ -69,8 +69,9 @@ def along(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Conflicts, Any, A
     found: Any = object.__new__(Conflicts)
     agents = {i: Fake(b=random(M), c=random(k)) for i, k in enumerate(P)}
     found.problem, found.runtime = Fake(n=3, agents=agents, m=M), Fake(gather=lambda rows: rows)
-    found.work = Fake(curvature=Fake(r=np.array([2.0, 0.0, 1.0])))
-    found.user, found.doubt = Fake(coupling=Fake(empty=False)), ""
+    known = Fake(r=np.array([2.0, 0.0, 1.0]))
+    found.work = Fake(curvature=known, coupling=Fake(empty=False))
+    found.doubt = ""
     return found, reduced, random
 
 
@@ -127,7 +128,7 @@ def test_the_certificate_along_a_direction(seed: int, monkeypatch: pytest.Monkey
     }
     assert said.message == described({"coupled": [0], "C": [0], "D": [0, 2]}, norms)
     # Nobody has A or B: the b_i must add up.
-    found.user.coupling.empty = True
+    found.work.coupling.empty = True
     said = found._along(reduced, outside)
     assert said is not None
     assert f"add up to {np.linalg.norm(reduced.beta):.3g}, not" in said.message
@@ -379,9 +380,10 @@ def test_the_certificate_at_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) 
     recovery, agents = draw(seed)
     random = np.random.default_rng(seed).standard_normal
     z, price = random((N, Q)), random((1, 2))
+    x = random(recovery.space.x_size)
     found = ClosestPoint(recovery)
     claims = Claims(True, False, monkeypatch)
-    said = found.at(z, price, {"coupled": 1.0, "shared": 2.0})
+    said = found.at(x, z, price, {"coupled": 1.0, "shared": 2.0})
     assert said is not None
     y, mean = price[0], z.mean(axis=0)
     kappas = [np.linalg.lstsq(a.C.T, -a.A.T @ y, rcond=None)[0] for a in agents]
@@ -405,11 +407,16 @@ def test_the_certificate_at_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) 
     on_z = sum(a.B.T @ y + v for a, v in zip(agents, images, strict=True))
     defect = np.linalg.norm([*np.concatenate(on_x), *on_z])
     assert (said.value, said.defect) == pytest.approx((value, defect))
+    assert abs(said.value) < abs(value) + 1e-12 * abs(value)
     assert claims.numbers == [pytest.approx((abs(value), defect, recovery.scale()))]
+    far = found.at(100 * x, z, price, {"coupled": 1.0, "shared": 2.0})
+    assert far is not None
+    size = math.sqrt(100**2 * x @ x + np.sum(z * z) / N)  # of a point beyond the right-hand sides
+    assert claims.numbers[1:] == [pytest.approx((abs(value), defect, size))]
     whole = {"coupled": [0], "C": [0, 1, 2], "D": [0, 1, 2]}
     assert said.message == described(whole, {"coupled": 1.0, "shared": 2.0})
     Claims(False, False, monkeypatch)
-    assert found.at(z, price, {"coupled": 1.0, "shared": 2.0}) is None
+    assert found.at(x, z, price, {"coupled": 1.0, "shared": 2.0}) is None
 
 
 def test_a_small_violation_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,13 +424,13 @@ def test_a_small_violation_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     recovery, _ = draw()
     Claims(True, False, monkeypatch)
     monkeypatch.setattr(closest, "CONFLICT", 0.25)
-    found = ClosestPoint(recovery)
+    found, x = ClosestPoint(recovery), np.zeros(recovery.space.x_size)
     for size, violation, there in ((0.5, 0.25, False), (0.5, 0.3, True), (4.0, 1.0, False),
                                    (4.0, 1.1, True)):  # fmt: skip
         recovery._scale = size
         for name in ("coupled", "shared"):
             norms = {"coupled": 0.0, "shared": 0.0, name: violation}
-            assert (found.at(np.ones((N, Q)), np.ones((1, 2)), norms) is not None) is there
+            assert (found.at(x, np.ones((N, Q)), np.ones((1, 2)), norms) is not None) is there
 
 
 @pytest.mark.parametrize("kind", ["coupled", "shared"])
@@ -438,13 +445,14 @@ def test_blocks_that_nobody_has(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
     Claims(True, False, monkeypatch)
     found = ClosestPoint(Recovery(work))
     price = np.array([[0.5]]) if kind == "coupled" else np.zeros((1, 0))
-    said = found.at(np.full((2, 1), 2.0), price, {"coupled": 1.0, "shared": 1.0})
+    x = np.zeros(found.user.space.x_size)
+    said = found.at(x, np.full((2, 1), 2.0), price, {"coupled": 1.0, "shared": 1.0})
     assert said is not None
     assert (said.local, bool(said.shared)) == ({}, kind == "shared")
     if kind == "coupled":
-        assert (said.value, said.coupled.tolist()) == (3.0, [0.5])
+        assert (said.value, said.coupled.tolist()) == (pytest.approx(3.0, rel=1e-14), [0.5])
         assert said.defect == pytest.approx(math.sqrt(0.25 + 0.25 + 4.0))
     else:  # unit rows leave 1 and -1 of z = 2
         assert said.shared[0] == pytest.approx([1.0])
         assert said.shared[1] == pytest.approx([-0.5])
-        assert (said.value, said.defect) == pytest.approx((-2.0, 0.0), abs=1e-15)
+        assert (said.value, said.defect) == pytest.approx((-2.0, 0.0), abs=1e-14)

@@ -35,6 +35,7 @@ class Made:
         draw = self.draw = np.random.default_rng(seed).standard_normal
         self.asked: list[Any] = []
         self.charged: list[dict[str, int]] = []
+        self.present = {"A", "C"} if seed % 2 else {"A", "B"}  # nobody has the third
         self.vectors, self.scalars = draw((N, M + Q)), draw((N, 11))
         self.scalars[:, [2, 6, 7, 8]] = np.abs(self.scalars[:, [2, 6, 7, 8]])  # squares
         self.slope_x, self.slope_z = draw((N, D_X)), draw((N, Q))
@@ -60,7 +61,7 @@ class Made:
         self.table = Fake(r=np.array(R, dtype=float), quadratic=True, L=np.array([1.0, 2.0, 4.0]))
         work: Any = Fake(
             problem=Fake(
-                agents=agents, n=N, m=M, q=Q, present={"A", "C"}, d=dict.fromkeys(agents, D_X)
+                agents=agents, n=N, m=M, q=Q, present=self.present, d=dict.fromkeys(agents, D_X)
             ),
             runtime=runtime,
             space=Fake(x_of=lambda x, k: x[D_X * k : D_X * k + D_X]), curvature=self.table,
@@ -126,7 +127,7 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     reduced, prices, rows = made.reduced, made.prices, made.scalars
     x, z = made.draw(N * D_X), made.draw(Q) + LED
     found, said = made.found.gap(x, z - LED, made.mine)
-    assert made.charged == [{"gradients": 1, "A": 2, "C": 2}]  # nobody has B
+    assert made.charged == [{"gradients": 1, **dict.fromkeys(made.present, 2)}]
     for k, (own, at, start, *paid) in enumerate(made.asked):
         piece = slice(D_X * k, D_X * k + D_X)
         assert (own.tolist(), at.tolist()) == (x[piece].tolist(), z.tolist())
@@ -196,7 +197,7 @@ def test_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(duality, "claimed", claim)
     found = made.found.contradiction(made.mine, 17.0)
-    assert made.charged == [{"A": 1, "C": 1}]
+    assert made.charged == [dict.fromkeys(made.present, 1)]
     for k, given in enumerate(made.asked):
         assert [v.tolist() for v in given] == [prices.coupled.tolist(), prices.local[k].tolist()]
     value, far2, noise, room, spread = rows[:, :5].sum(axis=0)
@@ -247,7 +248,7 @@ def test_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duality, "FLAT", 1.001 * curved / length)
     found = made.found.fall(x, z)
     assert found is not None
-    assert made.charged == [{"A": 1, "C": 1}]
+    assert made.charged == [dict.fromkeys(made.present, 1)]
     assert (found.fall, found.defect) == pytest.approx((fall, defect))
     assert found.z == pytest.approx(on_z / length)
     for k, (own, at) in enumerate(made.asked):

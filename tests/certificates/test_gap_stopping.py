@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ccmac.certificates import gap_stopping
 from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.gap import Gap, Goal
 from ccmac.certificates.gap_stopping import (
@@ -16,6 +18,7 @@ from ccmac.certificates.gap_stopping import (
     NEAR,
     GapStop,
     ReportedGapStop,
+    UndeterminedStop,
     as_bound,
 )
 
@@ -148,3 +151,41 @@ def test_the_memory_and_the_certificate() -> None:
     assert (last.done, record["proved_by"]) == (True, "schedule")
     assert isinstance(last.certificate, Bound)
     assert ReportedGapStop(told, GOAL, {}).due(0) is True
+
+
+def test_without_curvature_a_free_fall_is_tried_once_and_then_the_gap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    falls, made, found = [None, "proved"], [], gap(1e-3)
+    duality: Any = Fake(
+        fall=lambda x, z: falls[x], gap=lambda x, z, prices: (found, (x, z, prices))
+    )
+    monkeypatch.setattr(gap_stopping, "Duality", lambda *given: made.append(given) or duality)
+    monkeypatch.setattr(Gap, "record", lambda self, goal: {"gap": 0.25}, raising=False)
+    agents = {i: Fake(objective=Fake(polyhedral=lambda d, q, i=i: (i, d, q))) for i in range(2)}
+    work: Any = Fake(problem=Fake(agents=agents, n=2, q=3, d=[4, 5]))
+    record: dict[str, Any] = {}
+    asked: list[int] = []
+
+    def iteration(*which: int) -> Any:
+        return Fake(
+            steepest=lambda: asked.append(1) or [(k, "z") for k in which],
+            point=lambda state: ("x", ["z0", "z1"]), prices=lambda state: "prices",
+        )  # fmt: skip
+
+    rule = UndeterminedStop(work, "reduced", "start", GOAL, record)  # type: ignore[arg-type]
+    [(_, reduced, forms, ends, start)] = made
+    assert (reduced, forms, start) == ("reduced", [(0, 4, 3), (1, 5, 3)], "start")
+    assert ends.tolist() == [[-math.inf] * 3 + [math.inf] * 3] * 2
+    assert rule.due(1)
+    check = rule.check(iteration(0), None, 1)
+    assert (check.certificate, check.verdict) == (("x", "z0", "prices"), None)
+    assert check.bound == found.bound(found.required(GOAL))
+    assert check.done == found.met(GOAL)
+    assert record == {"gap": 0.25}
+    assert rule.check(iteration(1), None, 2).verdict is None  # tried before
+    assert len(asked) == 1
+    rule = UndeterminedStop(work, "reduced", "start", GOAL, record)  # type: ignore[arg-type]
+    check = rule.final(iteration(0, 1), None)
+    assert (check.done, check.verdict) == (True, "proved")
+    assert math.isnan(check.bound)

@@ -29,7 +29,6 @@ from ccmac.certificates.infeasibility import (
     doubted,
 )
 from ccmac.certificates.own_rows import contradiction, defect_of
-from ccmac.certificates.prices import Recovery
 from ccmac.linalg.extended import EPS_LONG
 from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Quadratic
@@ -43,7 +42,7 @@ NEAR = ("near-local", "near-shared", "near-across", "near-coupled", "near-mixed"
 
 def found_in(work: Workspace) -> Infeasibility | None:
     """As a run looks for it: inside the agents, then among all."""
-    conflicts = Conflicts(work, Recovery(work))
+    conflicts = Conflicts(work)
     own = conflicts.own()
     assert work.reduced is not None
     return own if own is not None else conflicts.together(work.reduced)
@@ -250,7 +249,7 @@ def test_solutions_far_away_are_not_excluded() -> None:
 def test_a_contradiction_costs_one_more_gathering() -> None:
     draft = infeasible.make("across-shared", 0).draft
     work = workspace(draft, Network.ring(draft.n) if draft.n > 2 else None)
-    conflicts = Conflicts(work, Recovery(work))
+    conflicts = Conflicts(work)
     assert work.reduced is not None
     before = work.ledger.of("solve")
     assert conflicts.own() is None

@@ -72,10 +72,13 @@ def test_the_bound_in_closed_form(r: float, delta: float) -> None:
     assert inner_bound(r, delta, 4.0, 9.0) == pytest.approx(math.hypot(delta, along), rel=1e-12)
 
 
-def test_the_better_of_two_bounds() -> None:
-    """mu = 1, L = 1e4, r = 100, delta = 1: s^2 = 200 s + 100 (100 + 2)."""
-    s = (200 + math.sqrt(200**2 + 400 * 102)) / 2
-    assert inner_bound(100.0, 1.0, 1.0, 1e4) == pytest.approx(math.hypot(1.0, s + 100), rel=1e-12)
+@pytest.mark.parametrize("root", [1.0, 2.0, 0.5])
+def test_the_better_of_two_bounds(root: float) -> None:
+    """L = 1e4, r = 100, delta = 1: s^2 = (100 / root + 100) s + 100 (100 / root + 2)."""
+    b = 100 / root + 100
+    s = (b + math.sqrt(b**2 + 400 * (100 / root + 2))) / 2
+    expected = math.hypot(1.0, (s + 100) / root)
+    assert inner_bound(100.0, 1.0, root**2, 1e4) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_bound_holds_on_random_quadratics() -> None:

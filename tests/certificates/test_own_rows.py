@@ -251,5 +251,7 @@ def test_what_shows_before_the_first_step(own: str | None, together: str | None)
     found.own, found.together = lambda: own, lambda reduced: together if reduced == "T" else None
     assert found.early() == (own or together)
     assert found.work.doubts == ["other", "why"]
-    found.work.reduced, found.together = None, None
+    found.work.reduced, found.together, found.work.told = None, None, None
     assert found.early() == own
+    found.work.told, found._from_sums = "squares", lambda told: f"from {told}"
+    assert found.early() == (own or "from squares")

@@ -23,7 +23,7 @@ class Told:
         return SimpleNamespace(error=self.errors.pop(0), size=self.size)
 
 
-ITERATION: Any = SimpleNamespace(point=lambda state: (state, -state))
+ITERATION: Any = SimpleNamespace(point=lambda state: (state, -state), proved=lambda state: None)
 
 
 def rule(*errors: float, tol: float = 1e-3, **more: Any) -> ProofStop:
@@ -105,6 +105,16 @@ def test_the_memory_continues_the_schedule() -> None:
 def test_a_last_proof_is_one_more_check() -> None:
     assert rule(1e-4).final(ITERATION, 0.0).done
     assert not rule(1.0).final(ITERATION, 0.0).done
+
+
+def test_what_the_steps_prove_is_looked_at_after_each() -> None:
+    errors = iter([1e-1, 1e-2, 1e-4])
+    steps: Any = SimpleNamespace(proved=lambda state: SimpleNamespace(error=next(errors), size=0.5))
+    stop = rule(first=1)
+    for count, error in ((1, 1e-1), (2, 1e-2), (3, 1e-4)):
+        assert stop.due(count)
+        found = stop.check(steps, None, count)
+        assert (found.bound, found.done) == (error, error <= 1e-3)
 
 
 def test_steps_ahead_in_closed_form() -> None:

@@ -182,9 +182,9 @@ def test_constants_of_all_agents(separable: bool, monkeypatch: pytest.MonkeyPatc
     own = [(0, 5.0), (1, 6.0)] if separable else [(0, 7.0), (1, 9.0)]
     assert found.agents == own  # type: ignore[comparison-overlap]
     # Where F is strongly convex, even as rounding may have it, and all may know the equations.
-    work.reduced, work.capabilities = "T", {"smooth", "strongly convex", "quadratic"}
+    work.provable, work.capabilities = "T", {"smooth", "strongly convex", "quadratic"}
     assert isinstance(Proof.of(work), Proof)
-    for name, value in (("reduced", None), ("capabilities", {"smooth"})):
+    for name, value in (("provable", None), ("capabilities", {"smooth"})):
         kept = getattr(work, name)
         setattr(work, name, value)
         assert Proof.of(work) is None

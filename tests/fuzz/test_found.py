@@ -15,6 +15,7 @@ import pytest
 import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
+from ccmac.lab.data.loading import read_svmlight
 from ccmac.lab.instances import dispatch
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.runtime.credentials import Credentials, listening
@@ -172,8 +173,10 @@ def test_an_index_that_says_what_cannot_be(
     else:
         content[what] = 2**63  # owners tell it each other as a float
     (folder / "checkpoint.json").write_text(signed(json.dumps(content)))
+    before = sorted(folder.iterdir())
     words = ("--network", "ring", "--method", "cross-apapc", "--checkpoint", folder)
     refused(capsys, "solve", made.root / "dispatch", *words)
+    assert sorted(folder.iterdir()) == before
 
 
 def test_degrees_where_the_lower_end_is_lost_beside_the_upper() -> None:
@@ -342,3 +345,142 @@ def test_a_checkpoint_of_another_version_is_refused_before_anything_is_written(
     assert "damaged" in refused(capsys, "solve", made.root / "dispatch", *words)
     after = {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.iterdir()}
     assert before == after
+
+
+def test_a_family_that_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "six block" in refused(capsys, "optimality", "--family", "six blocks")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["METHODS = 3", "DATASETS = [1]", "DATASETS = {1: print}", "raise SystemExit(0)",
+     "from ccmac.methods import Method\nclass Mine(Method): pass\nMETHODS = [Mine]"],
+)  # fmt: skip
+def test_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    words = ("--out", tmp_path / "out", "--plugin", tmp_path / "mine.py")
+    assert "plugin" in refused(capsys, "suite", "run", "smoke", *words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "SOUND", "--out", "a/b", "--checkpoint", "c/d", "--method", "cross-ipm",
+         "--network", "star:3"),
+        ("solve", "SOUND", "--out", "a/b", "--checkpoint", "c/d", "--method", "cross-cg",
+         "--set", "sketch=99999999", "--warm-start", "nowhere"),
+        ("solve", "SOUND", "--out", "a/" + "n" * 300),
+        ("solve", "SOUND", "--checkpoint", "a/b/" + "n" * 300),
+        ("suite", "run", "smoke", "--out", "a/b/" + "n" * 300),
+        ("power", "case9", "--areas", "99", "--out", "a/b/grid.png"),
+        ("demo", "--out", "a/" + "n" * 300),
+        ("keys", "a/" + "n" * 300, "--agents", "1"),
+    ],
+)  # fmt: skip
+def test_folders_of_a_refused_command_go_again(
+    made: Templates,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, *(str(made.root / "dispatch") if w == "SOUND" else w for w in words))
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_checkpoint_that_comes_to_nothing_leaves_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The method is refused after the place was tried."""
+    problem = ccmac.vfl.problem(np.eye(4), [1.0, -1.0, 1.0, -1.0], 2, loss="logistic")
+    problem.save(tmp_path / "problem")
+    words = ("--method", "cross-apapc", "--checkpoint", tmp_path / "a" / "b")
+    assert "strongly convex" in refused(capsys, "solve", tmp_path / "problem", *words)
+    assert not (tmp_path / "a").exists()
+
+
+def test_an_endless_file_of_an_agent_is_not_read(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made.copy("dispatch", tmp_path) / "agent-0001.npz"
+    os.truncate(path, 1 << 36)  # takes no room on the disk
+    assert "plain arrays" in refused(capsys, "solve", path.parent)
+
+
+def test_an_endless_solution_is_not_read(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = made.copy("out", tmp_path)
+    os.truncate(out / "solution.npz", 1 << 36)
+    refused(capsys, "solve", made.root / "dispatch", "--warm-start", out)
+
+
+class Strange:
+    """As a tensor with a gradient: it says why it is no array in its own words."""
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        raise RuntimeError("call detach first")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ccmac.Problem(tiny().agents, present=None),  # type: ignore[arg-type]
+        lambda: ccmac.Problem(tiny().agents, present=["X"]),
+        lambda: ccmac.Problem(tiny().agents, row_names=np.array(0.0)),  # type: ignore[arg-type]
+        lambda: ccmac.Problem(np.array(0.0)),  # type: ignore[arg-type]
+        lambda: ccmac.Problem(tiny().agents, z_lower=Strange()),
+        lambda: ccmac.Problem([ccmac.Agent(ccmac.objectives.Ridge(), A=Strange())]),
+        lambda: ccmac.prepare(dispatch(hours=2).problem, "ring").update(b=np.array(0.0)),
+        lambda: ccmac.geometry(tiny(), dense_limit="many"),  # type: ignore[arg-type]
+        lambda: tiny().rebalanced([10**400, 1, 1]),
+        lambda: ccmac.Agent.load(None),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.problem(np.eye(4), np.ones(4), 2, shares=[10**400, 1]),
+        lambda: ccmac.vfl.problem(Strange(), np.ones(4), 2),
+        lambda: ccmac.vfl.VerticalRidge(parties=np.array(0.0)).fit(np.eye(4), np.ones(4)),
+        lambda: ccmac.vfl.VerticalRidge(join=np.ones(2)).fit(np.eye(4), np.ones(4)),
+        lambda: ccmac.vfl.VerticalRidge().fit(np.eye(4), np.ones(4), sample_weight=[[1, 2], [3]]),
+        lambda: ccmac.vfl.VerticalHuber(method=np.ones(2)).fit(np.eye(4), np.ones(4)),
+        lambda: ccmac.methods.CrossApapc(realization=np.ones(2)),  # type: ignore[arg-type]
+        lambda: ccmac.power.dc_opf("case9", reserve=None),  # type: ignore[arg-type]
+        lambda: ccmac.power.dc_opf("case9", storage=[1]),  # type: ignore[arg-type]
+        lambda: ccmac.power.dc_opf("case9", storage={5: "x"}),  # type: ignore[dict-item]
+        lambda: ccmac.power.dc_opf("case9", ramp=np.ones(2)),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.party(np.eye(4), np.ones(4), parties=2, loss=np.ones(2)),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.party(np.eye(4), np.ones(4), parties=2, intercept=np.ones(2)),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_arguments_in_python(call: Callable[[], object]) -> None:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert len(str(caught.value)) < 300
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("agents", [True, "x", [0.0], [[1.0, 1.0]], [10**400], [-1]])
+def test_agents_to_load(made: Templates, agents: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        ccmac.Problem.load(made.root / "dispatch", agents=agents)
+    assert len(str(caught.value)) < 300
+
+
+def test_seeds_may_be_numbers_of_numpy() -> None:
+    assert ccmac.Network.erdos_renyi(6, 0.9, np.int8(1)).n == 6
+
+
+def test_words_of_a_damaged_data_set_are_short(tmp_path: Path) -> None:
+    (tmp_path / "set.txt").write_bytes(b"\xff" * 200 + b" 1:1\n")
+    with pytest.raises(InputError, match="not a number") as caught:
+        read_svmlight(tmp_path / "set.txt")
+    assert len(str(caught.value)) < 180 + len(str(tmp_path))
+    os.truncate(tmp_path / "set.txt", 1 << 40)  # takes no room on the disk
+    with pytest.raises(InputError, match="holds more than"):
+        read_svmlight(tmp_path / "set.txt")
+
+
+def test_zeros_are_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "set.xz").touch()
+    os.truncate(tmp_path / "set.xz", 1 << 29)
+    with pytest.raises(InputError, match="damaged"):
+        read_svmlight(tmp_path / "set.xz")

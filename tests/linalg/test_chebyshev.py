@@ -92,6 +92,8 @@ def test_the_lower_end_of_the_interval_decides_about_the_degree(ratio: float) ->
 def test_the_interval_of_a_constant() -> None:
     """x / mean on [2, 6], widened by a thousandth of its range."""
     assert inverse_root(2.0, 6.0, 0) == pytest.approx([0.5])
+    assert inverse_root(4.0, 4.0, 7).tolist() == [0.5]  # on a point
+    assert paper_degree(1.0, 0.1) == 0
     assert inverse_root_interval(2.0, 6.0, np.array([0.5])) == pytest.approx((0.499, 1.501))
 
 
@@ -231,6 +233,15 @@ def test_the_minimal_degree_is_safe_and_the_least(ratio: float) -> None:
         assert correction_interval(1.0, ratio, degree - 1)[0] < 11 / 15 + 1e-8
 
 
+def test_degrees_of_intervals_whose_lower_end_is_lost_beside_the_upper_one() -> None:
+    """acosh(1 + 2t) = 2 sqrt(t) to first order, at least 1e-9."""
+    assert smallest_degree(1e-14, 1.0, 0.5) == math.ceil(math.acosh(2.0) / 2e-7)
+    assert smallest_degree(1e-20, 1.0, 0.5) == math.ceil(math.acosh(2.0) / 1e-9)
+    assert smallest_degree(3e-13, 1.0, 0.5) == pytest.approx(
+        math.acosh(2.0) / (2 * math.sqrt(3e-13)), rel=1e-3
+    )
+
+
 def test_rounding_does_not_raise_a_degree() -> None:
     assert outer_degree(1.0, 1.0 + 1e-12) == outer_degree(3.0, 3.0) == 1
     assert outer_degree(1.0, 9.0 * (1 + 1e-15)) == 3
@@ -275,3 +286,20 @@ def test_the_degree_of_a_graph_filter() -> None:
     """ceil(sqrt(ratio)/2 log 4), one where the interval is a point."""
     for ratio, degree in ((1.0, 1), (1.5, 1), (4.0, 2), (100.0, 7)):
         assert graph_filter_degree(ratio) == degree
+
+
+@pytest.mark.parametrize("degree", [1, 2, 5])
+def test_a_graph_filter_in_closed_form(degree: int) -> None:
+    """1 - T_nu((c - x)/h)/T_nu(c/h), in nu rounds; x / low on a point."""
+    x, low, high, calls = np.array([0.0, 0.5, 1.1, 3.0]), 0.5, 3.0, [0]
+
+    def apply(v: Array) -> Array:
+        calls[0] += 1
+        return x * v
+
+    centre, half = (high + low) / 2, (high - low) / 2
+    top = chebyshev_at(degree, np.array([centre / half]))[0]
+    expected = 1 - chebyshev_at(degree, (centre - x) / half) / top
+    assert graph_filter(apply, np.ones(4), low, high, degree) == pytest.approx(expected)
+    assert calls[0] == degree
+    assert graph_filter(apply, np.ones(4), 2.0, 2.0, degree) == pytest.approx(x / 2)

@@ -83,6 +83,20 @@ def test_nothing_to_remove() -> None:
     assert early.steps == 0
 
 
+def test_a_direction_without_curvature_ends_the_run() -> None:
+    """||v||^2, <v, w>, ||w||^2 of the steps: alpha = 2 / 1, then 1 - (2/2) 2 / 2 = 0."""
+    for scalars, steps in (
+        ([[4.0, 2.0, 1.0], [1.0, 2.0, 1.0]], 1),
+        ([[4.0, -1.0, 1.0]], 0), ([[4.0, 1.0, 0.0]], 0),  # rounding alone does that
+        ([[4.0, 2.0, 1.0], [4.1, 1.0, 1.0]], 1),  # and makes the norm grow
+    ):  # fmt: skip
+        system, told = Dense(), iter(scalars)
+        system.space = Fake(ride=lambda *pairs, told=told: Fake(value=next(told)))
+        asked: Any = system
+        found = conjugate_residuals(asked, np.arange(1.0, 7.0), lambda r, image: False, 9)
+        assert (found.steps, found.left**2) == (steps, pytest.approx(scalars[-1][0]))
+
+
 def test_slow_falls_beside_a_large_kernel_are_no_stagnation() -> None:
     """The norm falls by 1e-13 of itself: what lies in the range is removed all the same."""
     inside = TURN[:, 2:] @ np.array([1.0, -1.0, 2.0, 1.0])

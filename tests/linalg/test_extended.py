@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccmac.linalg.extended import EPS_LONG, halves, norm, product, summed
+from ccmac.linalg.extended import EPS_LONG, halves, norm, product, square, summed, thinned
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False).filter(lambda v: v == 0 or abs(v) > 1e-6)
 WIDE = pytest.mark.skipif(EPS_LONG > 1e-17, reason="the long format is double precision here")
@@ -111,3 +112,16 @@ def test_norms_are_those_of_rational_arithmetic(values: list[float]) -> None:
 def test_norms_of_matrices_are_those_of_all_entries() -> None:
     assert norm(np.array([[3.0, 0.0], [0.0, 4.0]])) == 5.0
     assert norm(np.zeros((0, 3))) == 0.0
+    assert square(np.array([[3.0, 0.0], [0.0, 4.0]])) == 25.0
+    assert square(np.array([1e200])) == np.inf
+
+
+def test_what_is_mostly_zero_is_multiplied_as_sparse() -> None:
+    few, many = np.zeros((4, 4)), np.zeros((4, 4))
+    few[0], many[0], many[1, 0] = 2.0, 2.0, 1.0  # one entry in four, and one more
+    found = thinned(few)
+    assert sp.issparse(found)
+    assert found.dtype == np.longdouble
+    assert np.array_equal(found.toarray(), few)
+    assert thinned(many) is many
+    assert sp.issparse(thinned(sp.csr_array(many)))

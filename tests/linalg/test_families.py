@@ -117,7 +117,11 @@ def test_how_blocks_are_stored_for_products(monkeypatch: pytest.MonkeyPatch) -> 
     assert family([M], [3])._joined is None
     wide = sp.csr_array(rng.standard_normal((ROWS, ROWS)))
     assert family([wide], [ROWS]).abreast is None  # large, and not fewer columns than rows
-    assert family([sp.csr_array(M)] * 2, [3, 3]).abreast is not None
+    side = family([sp.csr_array(M)] * 2, [3, 3]).abreast
+    assert isinstance(side, sp.csc_array)  # along its shorter side
+    assert np.array_equal(side.toarray(), np.hstack([M, M]))
+    uneven = [sp.csr_array(M), sp.csr_array(M[:2])]
+    assert LocalFamily("A", uneven, [ROWS, 2], [3, 3], Ledger()).abreast is None
 
 
 def test_empty_families_and_their_price() -> None:

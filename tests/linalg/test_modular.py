@@ -9,7 +9,14 @@ import pytest
 from flint import fmpq, fmpq_mat
 
 from ccmac.linalg import extended
-from ccmac.linalg.extended import PRIMES, eliminated, exact_rank, image_of_kernel, residues
+from ccmac.linalg.extended import (
+    PRIMES,
+    eliminated,
+    exact_rank,
+    image_of_kernel,
+    residues,
+    side_on_kernel,
+)
 
 
 def rational(matrix: np.ndarray) -> fmpq_mat:
@@ -78,6 +85,22 @@ def test_the_image_of_a_kernel() -> None:
         assert np.array_equal(image[3], image[0])
     assert image_of_kernel(A, np.zeros((0, 5)), PRIMES[0]).shape == (4, 4)
     assert image_of_kernel(A, np.eye(5), PRIMES[0]).shape == (4, 0)
+
+
+@pytest.mark.parametrize("prime", PRIMES)
+def test_the_right_hand_side_on_a_kernel(prime: int) -> None:
+    """b - A x of an x with C x = c: the same for every such x where A vanishes on ker C."""
+    random = np.random.default_rng(3)
+    C, x = random.integers(-3, 4, size=(3, 5)) * 1.0, random.integers(-3, 4, size=5) * 1.0
+    C[2] = C[0] - 2 * C[1]
+    A = np.array([C[0] + C[1], 3 * C[1]])
+    b = np.array([5.0, -7.5])
+    off, *left = side_on_kernel(A, C, (b, C @ x), prime)
+    assert off == 0
+    assert left == residues((b - A @ x)[None], prime)[0].tolist()
+    assert side_on_kernel(A, C, (b, C @ x + [0.0, 0.0, 1.0]), prime)[0] == 1
+    free = side_on_kernel(A, np.zeros((0, 5)), (b, np.zeros(0)), prime)
+    assert free.tolist() == [0, *residues(b[None], prime)[0]]
 
 
 def test_two_residues_travel_in_one_float() -> None:

@@ -169,3 +169,22 @@ def test_large_tame_sketches_solve_in_single_precision_and_bound_in_double(
     assert single.norm(v) == norms[1e-3]
     assert np.array_equal(wild.solve(v), exact[1e-9])  # ||B||^2 / c is too large
     assert not single.solve(np.zeros(40)).any()
+    assert nystrom.TAME * np.finfo(np.float32).eps == pytest.approx(0.012, rel=0.01)  # two digits
+
+
+def test_blocks_of_columns_are_one_matrix() -> None:
+    draw = np.random.default_rng(0).standard_normal
+    parts = [draw((5, k)) for k in (2, 1, 3)]
+    whole, B = np.hstack(parts), nystrom.Columns()
+    for part in parts:
+        B = B.plus(part)
+    V, Y = draw((5, 2)), draw((6, 4))
+    assert (B.count, B.size, B.length) == (6, 30, pytest.approx(np.linalg.norm(whole)))
+    for v in (V, V[:, 0]):
+        assert B.along(v) == pytest.approx(v.T @ whole)
+    for y in (Y, Y[:, 0]):
+        assert B.times(y) == pytest.approx(whole @ y)
+    half = B.single(2.0)
+    assert half.length == pytest.approx(B.length / 2)
+    assert {part.dtype for part in half.parts} == {np.dtype(np.float32)}
+    assert half.times(Y) == pytest.approx(whole @ Y / 2, abs=1e-5)

@@ -66,9 +66,26 @@ class Wrong:
         return self.forward(v)
 
 
+def test_the_gap_of_a_wrong_adjoint() -> None:
+    """Relative to the norms of both products, the largest of three samples."""
+    wrong, random = Wrong(Ledger()), np.random.default_rng(3)
+    gaps = []
+    for _ in range(3):
+        u, v = random.standard_normal(2), random.standard_normal(2)
+        forward, back = wrong.forward(u), wrong.forward(v)
+        size = np.linalg.norm(forward) * np.linalg.norm(v) + np.linalg.norm(back) * np.linalg.norm(
+            u
+        )
+        gaps.append(abs(forward @ v - back @ u) / size)
+    found = dot_test(wrong, np.random.default_rng(3), tolerance=1.0)
+    assert found == pytest.approx(max(gaps))
+    assert dot_test(wrong, np.random.default_rng(3), samples=1, tolerance=1.0) == gaps[0]
+    assert wrong.ledger["A"] == 6 + 6 + 2
+
+
 def test_checks_catch_a_wrong_operator() -> None:
     ledger = Ledger()
     with pytest.raises(AssertionError, match="adjoint is wrong"):
         dot_test(Wrong(ledger), np.random.default_rng(0))
-    with pytest.raises(AssertionError, match="declared"):
+    with pytest.raises(AssertionError, match=r"^forward charged .* declared"):
         cost_test(Wrong(ledger), ledger)

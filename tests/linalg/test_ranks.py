@@ -15,10 +15,13 @@ from ccmac.ledger import Ledger
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.ranks import (
     Doubt,
+    RowSpace,
     digits,
     made_of_rounded,
+    numerical_rank,
     rank_cut,
     rounding_of_rows,
+    row_lengths,
     row_space,
     squared_range,
 )
@@ -178,6 +181,17 @@ def test_the_cut_and_the_distance_from_it() -> None:
     assert rank_cut((10, 10**5)) == EPS * 10**5
 
 
+def test_values_are_counted_above_the_cut_times_the_largest() -> None:
+    for size in (1.0, 1e3, 1e-3):
+        values = size * np.array([1.0, 2e-12, 5e-13])
+        assert numerical_rank(values, (3, 3)) == 2
+        assert numerical_rank(values, (3, 3), 0.5 * size) == 2
+        assert numerical_rank(values, (3, 3), 10 * size) == 1
+        assert numerical_rank(values, (3, 3), 1e13 * size) == 0
+        assert numerical_rank(values, (3, 10**5)) == 1  # the cut grows with the shape
+    assert numerical_rank(np.zeros(2), (2, 3)) == numerical_rank(np.zeros(0), (0, 3)) == 0
+
+
 def test_nothing_and_zero() -> None:
     for shape in ((0, 3), (3, 0), (2, 3)):
         none = row_space(np.zeros(shape))
@@ -294,7 +308,33 @@ def test_rows_that_take_no_part_in_a_dependence_do_not_count() -> None:
     assert (found.rank, found.excess, found.doubt) == (2, 1, Doubt.CONVENTION)
     assert not found.solvable
     edge = rounding_of_rows((2, 3))
-    assert edge == pytest.approx(EPS * (4 + np.sqrt(3)))
+    assert edge / EPS == pytest.approx(4 + np.sqrt(3))
+    assert (rounding_of_rows(()) / EPS, rank_cut(())) == (4.0, RANK)
     assert Doubt.of(edge, (2, 3), rounded=True) == Doubt.CONVENTION
     assert Doubt.of(edge, (2, 3), rounded=False) == Doubt.ROUNDING
     assert Doubt.of(1.01 * edge, (2, 3), rounded=True) == Doubt.OPINION
+
+
+def test_a_small_part_in_a_dependence_is_a_part() -> None:
+    """1 - 1e-9 of a row's square lies inside: 3e-5 of it does not, and its numbers are exact."""
+    rows = np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-51]])
+    for outside, doubt in ((1e-9, Doubt.ROUNDING), (1e-13, Doubt.CONVENTION)):
+        left = np.full((2, 1), np.sqrt(1 - outside))
+        found = RowSpace(left, np.ones(1), np.ones((2, 1)), np.ones(2), dropped=1e-5, rows=rows)
+        assert (found.excess, found.doubt) == (1, doubt)
+
+
+def test_right_hand_sides_that_take_no_part_in_a_contradiction_do_not_count() -> None:
+    M = np.vstack([np.eye(1, 6), np.eye(6)])
+    found = row_space(M)
+    exact = [3.0, 4.0, 5.0, 6.0, 7.0]
+    assert found.agrees(np.array([0.1, 0.1, *exact])) is True
+    assert found.agrees(np.array([0.1, 0.2, *exact])) is None  # may be their rounding
+    assert found.agrees(np.array([1.0, 2.0, *np.sqrt(exact)])) is False
+
+
+def test_lengths_of_rows_dense_and_sparse() -> None:
+    M = np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 0.0], [3e-200, 0.0, 4e-200]])
+    for store in (np.asarray, sp.csr_array):
+        assert row_lengths(store(M)) == pytest.approx([5.0, 0.0, 5e-200], rel=1e-14, abs=0.0)
+    assert row_lengths(np.zeros((2, 0))).tolist() == [0.0, 0.0]

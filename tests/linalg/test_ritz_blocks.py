@@ -50,6 +50,14 @@ def test_a_spent_space_leaves_what_rounding_leaves() -> None:
     assert found.left_top(20) <= 1e-10
 
 
+@pytest.mark.parametrize("size", [2.0**-40, 2.0**40])
+def test_what_is_spent_does_not_depend_on_the_size(size: float) -> None:
+    S = size * np.diag([3.0, 2.0, 1.0, 0.0])
+    found = ritz_blocks(lambda V: S @ V, np.array([[1.0], [1.0], [1.0], [0.0]]), 4)
+    assert (found.size, found.exhausted) == (3, True)
+    assert found.values / size == pytest.approx([3.0, 2.0, 1.0])
+
+
 def test_repeated_eigenvalues_are_not_forgotten() -> None:
     """The identity on 50 dimensions: a block of 8 is spent at once and has seen 8 of them."""
     S = np.diag([1.0] * 50 + [0.0] * 250)

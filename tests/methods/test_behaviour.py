@@ -228,6 +228,18 @@ def test_callback_may_stop(problem: ccmac.Problem) -> None:
     assert result.iterations == 4
 
 
+def test_a_run_that_was_stopped_is_saved_where_it_was(
+    problem: ccmac.Problem, tmp_path: Path
+) -> None:
+    seen: list[int] = []
+    for last in (4, 6):
+        ccmac.solve(
+            problem, NETWORK, tol=1e-12, method="cross-apapc", checkpoint=tmp_path,
+            callback=lambda k, s, last=last: seen.append(k) or k == last,
+        )  # fmt: skip
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
 def test_checkpoint_continues_to_the_same_bits(problem: ccmac.Problem, tmp_path: Path) -> None:
     whole = ccmac.solve(problem, NETWORK, method="cross-apapc", tol=1e-8)
     place = {"path": tmp_path / "state", "every": 10}

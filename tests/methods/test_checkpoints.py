@@ -48,6 +48,34 @@ def test_the_newest_generation_that_all_have(
     assert told[0].tolist() == [[5.0, 6.0], [5.0, 6.0]]
 
 
+def test_what_a_stored_run_is_known_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four differences are named; then problem, version, and what it was planned for."""
+    found = made(directory="here", identity={}, _problem="abc")
+    stored = {
+        "identity": {}, "problem": "abc", "version": checkpoints.__version__,
+        "planned": [1e-3, "1e-6"], "path": ["next", 3],
+    }  # fmt: skip
+    monkeypatch.setattr(checkpoints, "differences", lambda stored, mine: [])
+    found._recognise(stored)
+    assert (found.planned, found.target, found.path) == (1e-3, 1e-6, ["next", "3"])
+    assert found._stored is stored
+    for change, why in (
+        ({"problem": "abd"}, "problem and version"), ({"version": "0"}, "problem and version"),
+        ({"planned": [1.0]}, "planned for;"), ({"path": None}, "planned for;"),
+        ({"planned": [1.0, 0.0]}, "no positive"), ({"planned": ["inf", 1.0]}, "no positive"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=f"checkpoint here: .*{why}"):
+            found._recognise({**stored, **change})
+    for count, words in (
+        (1, ": d0 differs from"), (2, ": d0, d1 differ from"), (4, "d3 differ from"),
+        (5, "d3 and 1 more differ from"), (7, "d3 and 3 more differ from"),
+    ):  # fmt: skip
+        named = [f"d{k}" for k in range(count)]
+        monkeypatch.setattr(checkpoints, "differences", lambda stored, mine, named=named: named)
+        with pytest.raises(InputError, match=words):
+            found._recognise(stored)
+
+
 def test_a_run_ended_while_it_was_first_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     for mine, other, refused in (
         ({0: "first"}, [-1.0, -1.0], False),

@@ -113,6 +113,31 @@ def test_without_strong_convexity(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first(Auto(), work()) == "cross-sliding"
 
 
+def test_every_choice_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    quadratic, flat = (*STRONG, "quadratic"), ("smooth", "quadratic")
+    linear = Fake(factorable=True, separable=False, L=np.zeros(2))
+    apart = Fake(factorable=True, separable=True, L=np.ones(2))
+    one_sum, several = {"gatherable": True}, {"gatherable": True, "reduced": Fake()}
+    cases: list[tuple[Any, str]] = [
+        (work(*STRONG, explicit=Fake()), "smooth, with Hessians"),
+        (work(*quadratic, **one_sum), "quadratic, few coupled rows and"),
+        (work(*quadratic), "quadratic with cheap local solves"),
+        (work(*STRONG), "smooth and strongly convex objectives"),
+        (work(*flat, **several), "quadratic with flat directions"),
+        (work("polyhedral", compressible=3), "kinks beside a squared loss"),
+        (work("smooth", "prox", curvature=apart), "smooth but not strongly convex, and every"),
+        (work("prox"), "not smooth, and every"),
+        (work("smooth", curvature=linear), "linear"),
+        (work("smooth"), "smooth but not strongly convex"),
+        (work(), "not smooth, and some"),
+    ]
+    for problem, why in cases:
+        assert Auto()._first(problem, asked(round=0.1))[1].startswith(why)
+    assert Auto()._first(work(*STRONG), asked(round=1e6))[1].startswith("averagings more expens")
+    monkeypatch.setattr(auto, "solvable", lambda work: True)
+    assert Auto()._first(work("polyhedral"), asked())[1].startswith("quadratic with bounds, kinks")
+
+
 def test_what_comes_after_a_method_that_stalls() -> None:
     quadratic = work(*STRONG, "quadratic")
     assert [m.name for m, _ in Auto().ranked(quadratic, asked())] == ["cross-cg", "cross-apapc"]
@@ -257,15 +282,15 @@ def test_who_limits_a_run(
 
     monkeypatch.setattr(run, "drive", driven)
     found = running(runtime=Fake(is_root=False))
-    found.request, found._start = Fake(tol=1e-6), lambda prepared, recovery: "start"
+    found.request, found._start = Fake(tol=1e-6), lambda prepared: "start"
     prepared: Any = Fake(iteration=Fake(), stopping="rule", horizon=horizon, predicted=None)
     limits = run.Limits(max_iterations=most, max_seconds=3.0, progress=False)
     saver: Any = Fake(
         bind=lambda *given: None, resume=lambda state: (2, "stored"),
         save=lambda *given: saved.append(given),
     )  # fmt: skip
-    found._drive(prepared, limits, None, None, None)
-    found._drive(prepared, limits, None, None, saver)
+    found._drive(prepared, limits, None, None)
+    found._drive(prepared, limits, None, saver)
     assert [s.max_iterations for s in told] == [limit, limit]
     assert [s.first for s in told] == [0, 2]
     assert (told[0].max_seconds, told[0].stopping, told[0].begun) == (3.0, "rule", found.begun)

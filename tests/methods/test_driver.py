@@ -308,3 +308,10 @@ def test_progress_is_reported_with_what_is_known() -> None:
     )
     assert [k for k, _ in seen] == [1, 2, 3, 4]
     assert seen[1][1] == 0.5
+
+
+def test_the_trace_keeps_energies_and_bounds() -> None:
+    trace = Trace()
+    run(limit=3, trace=trace, energy=lambda state: float(state.w[0]), stopping=At((2,), 9))
+    assert trace["energy"].tolist() == [0.5, 0.25, 0.125]
+    assert trace["error_bound"][1] == 0.5

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ccmac.linalg.tolerances import SETTLED, SWELLED
 from ccmac.methods.cg import CgState, DualConjugateGradients
-from ccmac.methods.dual_channels import SETTLED, SWELLED
 from ccmac.methods.sketched import SketchedConjugateGradients, SketchedState
 from ccmac.methods.system import System, Whitened, _free, _symmetric, affordable, solver
 
@@ -26,6 +26,7 @@ class Channels:
         """``products`` are told in the place of <y, r> and <h, t>."""
         space = Fake(
             zeros=lambda: np.zeros(4), x=lambda w: w[:2], z=lambda w: w[2:, None], q=1, count=2,
+            joined=lambda x, z: np.concatenate([x, z.ravel()]),
             partial_dots=lambda a, b: (a * b).reshape(2, 2).sum(axis=0)[:, None],
         )  # fmt: skip
         coupling = Fake(

@@ -8,22 +8,24 @@ import pytest
 import ccmac
 from ccmac.lab.instances import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
-from ccmac.methods import CrossApapc
+from ccmac.methods import CrossApapc, apapc
+from ccmac.methods.apapc import WIDEN_LIMIT
 
 FALSE = [
-    ({"h": 0.01}, "certified"),  # overflows between two looks
-    ({"h": 0.3, "mu_HC": 0.01}, "averaged"),
-    ({"h": 1e4, "mu_HC": 1e3}, "averaged"),
-    ({"cross_factor": 1.0}, "averaged"),
-    ({"cross_factor": 1.0}, "canonical"),
+    ({"h": 0.01}, "certified", 3),  # overflows between two looks; then steps become long ones
+    ({"h": 0.3, "mu_HC": 0.01}, "averaged", WIDEN_LIMIT),
+    ({"h": 1e4, "mu_HC": 1e3}, "averaged", WIDEN_LIMIT),
+    ({"cross_factor": 1.0}, "averaged", WIDEN_LIMIT),
+    ({"cross_factor": 1.0}, "canonical", WIDEN_LIMIT),
 ]
 
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
-@pytest.mark.parametrize(("constants", "realization"), FALSE, ids=str)
+@pytest.mark.parametrize(("constants", "realization", "widened"), FALSE, ids=str)
 def test_false_constants_are_refuted_or_harmless(
-    constants: dict[str, float], realization: str
+    constants: dict[str, float], realization: str, widened: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(apapc, "WIDEN_LIMIT", widened)
     problem = random_quadratic(0, 4)
     method = CrossApapc(certificates=ccmac.Certificates(**constants), realization=realization)
     result = ccmac.solve(problem, "ring", method, 1e-4, max_iterations=150)

@@ -150,23 +150,25 @@ def test_when_a_conflict_is_looked_for(
         residual=lambda w: (None, "price of " + w),
         common_price=lambda p: "common " + p,
     )
-    realized: Any = Fake(system=system, copies=lambda w: "z of " + w, space=Fake(x=lambda w: w))
+    realized: Any = Fake(
+        system=system, copies=lambda w: "z of " + w, space=Fake(x=lambda w: "x of " + w)
+    )
     recovery: Any = Fake(
-        scale=lambda: 4.0, violations=lambda x, z: ("norms of " + x, None, None),
+        scale=lambda: 4.0, violations=lambda x, z: (f"norms of {x}, {z}", None, None),
         coupling=Fake(width=2),
     )  # fmt: skip
     conflicts = Fake(at=lambda *given: seen.append(given) or "conflict")
     monkeypatch.setattr(finish, "ClosestPoint", lambda recovery: conflicts)
     monkeypatch.setattr(finish, "Certifier", lambda r: Fake(repair=lambda w: "repaired"))
     bound: Any = Fake(w="w", price=np.ones((1, 2)) if price else None)
-    work: Any = None
-    found = finish._diagnose(work, recovery, realized, bound, norms)
+    found = finish._diagnose(recovery, realized, bound, norms)
     assert found == (None if asked is None else "conflict")
     if asked == "repaired":
-        assert seen == [("z of repaired", "common price of repaired", "norms of repaired")]
+        point = "x of repaired", "z of repaired"
+        assert seen == [(*point, "common price of repaired", "norms of " + ", ".join(point))]
     elif asked == "w":
-        [(z, zero, told)] = seen
-        assert (z, told) == ("z of w", norms)
+        [(x, z, zero, told)] = seen
+        assert (x, z, told) == ("x of w", "z of w", norms)
         assert zero.tolist() == [[0.0, 0.0]]
 
 

@@ -97,7 +97,6 @@ def test_where_the_spectrum_of_a_correction_lies() -> None:
 @pytest.mark.parametrize("steps", ["paper", "tight"])
 def test_a_run_that_is_widened(steps: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight times at most; the paper's degree follows its interval."""
-    monkeypatch.setattr(apapc, "Certifier", lambda stack: stack)
     monkeypatch.setattr(
         apapc, "replace", lambda stack, degree: Fake(**{**vars(stack), "degree": degree})
     )
@@ -107,7 +106,7 @@ def test_a_run_that_is_widened(steps: str, monkeypatch: pytest.MonkeyPatch) -> N
         stack.system.interval.low /= 4
 
     stack.system.widen = widen
-    request: Any = Fake(reference=False, tol=1e-4)
+    request: Any = Fake(tol=1e-4)
     found = apapc.prepared(stack, request, "why", 10.0)
     assert found.certificates == {
         "interval": [0.9, 5.0], "source": "proved", "mu": 0.5, "L": 8.0, "widened": 0,
@@ -115,7 +114,8 @@ def test_a_run_that_is_widened(steps: str, monkeypatch: pytest.MonkeyPatch) -> N
     }  # fmt: skip
     assert found.horizon == Apapc(stack).horizon(10.0, 1e-4)
     assert (found.predicted, found.notes, found.settings) == (9.0, ("one",), {"kappa_f": 16.0})
-    assert found.stopping is not None
+    assert found.judge is stack
+    assert found.stopping is None
     assert not found.proves
     for count in range(1, 9):
         assert found.widen is not None
@@ -128,5 +128,3 @@ def test_a_run_that_is_widened(steps: str, monkeypatch: pytest.MonkeyPatch) -> N
     rule: Any = object()
     ruled = apapc.prepared(stack, request, "why", rule=rule)
     assert (ruled.stopping, ruled.proves, ruled.horizon) == (rule, True, None)
-    request.reference = True
-    assert apapc.prepared(stack, request, "why").stopping is None

@@ -13,8 +13,10 @@ from ccmac.methods import CrossCg
 from ccmac.methods.identity import (
     COMMON,
     PARTS,
+    PROBES,
     _agents,
     _answers,
+    _common_reference,
     _digest,
     _hex,
     _Objective,
@@ -25,6 +27,7 @@ from ccmac.methods.identity import (
     options_told,
 )
 from ccmac.objectives import L1, Custom, SquaredDistance
+from ccmac.results import Solution
 
 
 def sha(*parts: bytes) -> bytes:
@@ -79,6 +82,16 @@ def test_code_is_known_by_constants_and_answers() -> None:
     shrunk = _answers(L1(0.5), x, z)
     on_x, on_z = L1(0.5).prox(x, z, 0.7, 0.7)
     assert shrunk[-2:] == [_rounded(on_x), _rounded(on_z)]
+
+    def listed(*items: Any) -> bytes:
+        return f"{len(items)}[".encode() + b"".join(f"{item!r};".encode() for item in items)
+
+    f = made()
+    constants = repr(f.curvature(2, 1)), float(f.lipschitz(2, 1))
+    probes = [_answers(f, _probe(2, 2 * k), _probe(1, 2 * k + 1)) for k in range(PROBES)]
+    assert told(f) == sha(
+        listed("Custom", *sorted(f.capabilities)), listed(*constants), *(listed(*a) for a in probes)
+    )
 
     def broken(x: Any, z: Any) -> float:
         raise ZeroDivisionError
@@ -139,3 +152,10 @@ def test_prices_of_an_agent() -> None:
     assert _prices(warm, 0) == ["l0", "s0", None]
     assert _prices(warm, 1) == ["l1", None, None]
     assert _prices(None, 0) == [None, None, None]
+
+
+def test_of_a_reference_all_know_z_alone() -> None:
+    x, z = [np.ones(2)], np.array([3.0])
+    assert _common_reference(Solution(x, z)) is z
+    assert _common_reference(z) is z
+    assert _common_reference(None) is None

@@ -19,8 +19,11 @@ import ccmac
 from ccmac import vfl
 from ccmac.errors import MethodRefused
 from ccmac.methods import CrossNewton
+from ccmac.methods.newton import eliminated
 from ccmac.methods.newton.subspace import Span
 from ccmac.objectives import Huber, Logistic, Quadratic, Separable, SquaredDistance
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
 
 Array = np.ndarray
 SEEDS = st.integers(0, 10**4)
@@ -229,3 +232,50 @@ def test_refuses_what_it_cannot_do() -> None:
 def test_the_page_has_the_counts_of_the_small_set() -> None:
     page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
     assert "| cancer | C = 1 | 4 (3 + 1) | 11 |" in page  # as in the test above
+
+
+@pytest.mark.parametrize(("floats", "capacity"), [(2**23, 10), (24 * 6 + 23, 6), (100, 5)])
+def test_how_many_vectors_are_kept(
+    floats: int, capacity: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most the rank, 3 + 2 + 4 + 1; two vectors of 12 rows each; at least LEAST."""
+    monkeypatch.setattr(eliminated, "FLOATS", floats)
+    monkeypatch.setattr(eliminated, "LEAST", 5)
+    work = Workspace(vertical(0, "logistic"), InProcess(ccmac.Network.ring(4)))
+    assert work.explicit is not None
+    found = eliminated.EliminatedNewton(work, work.explicit, 2, 0)
+    assert found.capacity == capacity
+
+
+@pytest.mark.parametrize("owner", [False, True], ids=["all know the loss", "one does"])
+def test_columns_of_all_sizes_and_little_regularization_are_proved(owner: bool) -> None:
+    """Where x has the rounding of its price, it is refined: a few averagings, no stall."""
+    random = np.random.default_rng(11)
+    sizes = np.geomspace(0.1, 100.0, 8)
+    X = random.standard_normal((120, 8)) * sizes
+    y = np.sign(X @ (random.standard_normal(8) / sizes) + 0.3 * random.standard_normal(120))
+    lam, parts = 1e-2, np.array_split(np.arange(8), 3)
+    agents = [
+        ccmac.Agent(
+            Separable(
+                x=SquaredDistance(lam),
+                z=(Logistic(y=y, weight=1 / 120) if i == 0 else None)
+                if owner else Logistic(y=y, weight=1 / 360),
+            ),
+            A=X[:, own], B=-sp.eye_array(120) / 3,
+        )
+        for i, own in enumerate(parts)
+    ]  # fmt: skip
+    result = ccmac.solve(ccmac.Problem(agents), "ring", "cross-newton", 1e-7)
+    assert result.status == "optimal"
+    assert result.ledger.total("averagings") <= 40
+
+    def slope(w: Array) -> Array:
+        return np.asarray(lam * w - X.T @ (y / (1 + np.exp(y * (X @ w)))) / 120)
+
+    w = np.concatenate(result.x)
+    for _ in range(5):
+        s = 1 / (1 + np.exp(y * (X @ w)))
+        w = w - np.linalg.solve(lam * np.eye(8) + (X.T * (s * (1 - s) / 120)) @ X, slope(w))
+    off = np.hypot(np.linalg.norm(np.concatenate(result.x) - w), np.linalg.norm(result.z - X @ w))
+    assert off <= result.error_bound <= 1e-7 * max(1.0, np.hypot(*map(np.linalg.norm, (w, X @ w))))

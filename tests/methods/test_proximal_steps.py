@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ccmac import Agent, Network, Problem
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.sliding import parts as module
 from ccmac.methods.sliding import proximal
 from ccmac.methods.sliding.parts import GRID, Parts, first_weight, split, unequal_steps
 from ccmac.methods.sliding.proximal import ProximalPrimalDual, ProximalState
-from ccmac.objectives import L1, Logistic, Separable
+from ccmac.objectives import L1, Logistic, Quadratic, Separable, SquaredDistance
+from ccmac.runtime import InProcess
 
 K, V = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0]]), np.array([1.0, -1.0])
 H, G = np.diag([1.0, 2.0, 0.5]), np.diag([3.0, 1.0, 2.0])
@@ -226,6 +228,15 @@ def test_the_weight_of_a_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
     share = (moves[k] - 3.0) / (moves[k] - moves[k + 1])
     assert far == pytest.approx(GRID[k] * 10**share)
     assert guess(lambda u: 5.0, lambda w, S: w, start) == 1.0
+    # F falls by this factor from one weight to the next: no minimum where that is more than two.
+    for factor, endless in ((2.5, True), (1.5, False)):
+        power = math.log10(factor)
+        slow = guess(lambda u, p=power: -((u[0] - 2.0) ** p), lambda w, S: w + 1 / S, start)
+        falls = GRID**-power - GRID[-1] ** -power
+        values, level = (1 / GRID, 3.0) if endless else (falls, falls[0] / 2)
+        k = int(np.nonzero(values >= level)[0][-1])
+        share = (values[k] - level) / (values[k] - values[k + 1])
+        assert slow == pytest.approx(GRID[k] * 10**share)
     monkeypatch.setattr(module, "proximal", None)
     objective: Any = Fake(space=space, values=lambda u: np.array([[u @ u / 2]]))
     assert first_weight(objective, start, lambda S: start * S / (1 + S)) == pytest.approx(found)
@@ -273,3 +284,39 @@ def test_smooth_and_simple_parts() -> None:
     found = split(kink)
     assert found is not None
     assert (kinds(found), found[1]) == ((True, False), kink)
+
+
+def test_parts_that_offer_nothing_and_limits() -> None:
+    odd: Any = type("Odd", (L1,), {"capabilities": frozenset()})(1.0)
+    assert split(Separable(x=L1(1.0), z=odd)) is None
+    assert split(Separable(x=odd, z=L1(1.0))) is None
+    assert split(odd) is None
+    loss = Logistic(np.ones((2, 3)), np.ones(2))
+    found = split(loss)
+    assert found is not None
+    assert found[0] is loss
+    assert isinstance(found[1], Separable)
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_curvatures_of_the_smooth_parts(equal: bool) -> None:
+    """At x = 2 x', z = 3 z': (4 L_x, 9 L_z) of separable parts, one number of joint ones."""
+    apart = Separable(SquaredDistance(1.0), SquaredDistance(2.0))
+    joint = Quadratic([[1.0, 0.5], [0.5, 2.5]], np.zeros(2))
+    top = joint.scaled_curvature(1, 1, 2.0, 3.0)[1]
+    assert top >= np.linalg.eigvalsh([[4.0, 3.0], [3.0, 22.5]])[1] - 1e-9
+    for other, expected in (
+        (Separable(SquaredDistance(3.0)), (18.0, 18.0) if equal else (12.0, 18.0)),
+        (joint, (top, top)),
+    ):
+        agents = {i: Agent(f, A=np.ones((1, 1))) for i, f in enumerate((apart, other))}
+        problem = Problem(agents, q=1)
+        runtime = InProcess(Network.complete(2))
+        realized: Any = Fake(
+            objective=Fake(t=2.0, s=3.0), space=Fake(runtime=runtime, count=2, lift=False)
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "ExecutionObjective", lambda p, space, t, s: (p, t, s))
+            found = Parts.of(realized, (problem, problem), equal=equal)
+        assert found.curvature == pytest.approx(expected)
+        assert found.smooth == (problem, 2.0, 3.0)

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import ccmac
+from ccmac.certificates.stopping import CertifiedStop, ProofStop
 from ccmac.errors import InputError
-from ccmac.methods import CrossApapc
+from ccmac.methods import CrossApapc, CrossCg, Method
 from ccmac.methods.base import Prepared, Request
-from ccmac.methods.run import Limits, Run
-from ccmac.methods.start import positions, starting_point
+from ccmac.methods.run import Run
+from ccmac.methods.start import Limits, positions, starting_point
+from ccmac.realizations.base import Certificates
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from pins.problems import posed
@@ -80,6 +82,20 @@ def test_what_cannot_be_widened_is_reported_as_diverged() -> None:
     assert run.solve(Limits(progress=False)).status == "diverged"
 
 
+@pytest.mark.parametrize("method", [CrossCg, CrossApapc])
+def test_the_run_names_the_rule_that_proves_the_tolerance(method: type[Method]) -> None:
+    work = workspace()
+    assert Run(work, method(), request(work, reference=True)).prepare().stopping is None
+    in_own_rows = Run(work, method(), request(work)).prepare()
+    assert isinstance(in_own_rows.stopping, ProofStop)
+    assert in_own_rows.stopping.proof is in_own_rows.proof
+    assert in_own_rows.stopping.tol == request(work).tol
+    vouched = Run(work, method(certificates=Certificates()), request(work)).prepare()
+    assert isinstance(vouched.stopping, CertifiedStop)
+    assert vouched.stopping.certifier.realized is vouched.judge
+    assert vouched.stopping.tol == request(work).tol
+
+
 def test_preparation_is_charged_to_setup_alone() -> None:
     work = workspace()
     run = Run(work, CrossApapc(), request(work))
@@ -88,6 +104,24 @@ def test_preparation_is_charged_to_setup_alone() -> None:
     assert plan.setup["rounds"] > 0
     assert not work.ledger.of("solve")
     assert not work.ledger.of("monitor")
+
+
+def test_what_may_travel_with_the_equations_is_announced_first() -> None:
+    calls: list[str] = []
+
+    class Announcing(CrossApapc):
+        name = "announcing"
+
+        def announce(self, work: Workspace) -> None:
+            calls.append("announced")
+
+        def prepare(self, work: Workspace, request: Request) -> Prepared:
+            calls.append("prepared")
+            return super().prepare(work, request)
+
+    work = workspace()
+    Run(work, Announcing(), request(work)).prepare()
+    assert calls == ["announced", "prepared"]
 
 
 def test_a_horizon_limits_the_run_unless_the_caller_does() -> None:

@@ -127,18 +127,25 @@ def test_certified_ledger_and_gap() -> None:
 
 @pytest.mark.slow
 def test_certified_restarts_reach_the_solution() -> None:
-    """A strongly convex F: more phases, each from the average of the last."""
+    """A strongly convex F: more phases, each from the average of the last.
+
+    Two of them where eps is just below mu R^2 / 8; they are shortest if F is steep by mu alone.
+    """
     K, v, a = equations(5, d=6, rows=2)
     x = cvxpy.Variable(6)
-    cost = cvxpy.norm1(x - a) + 0.5 * cvxpy.sum_squares(x)
+    cost = 0.2 * cvxpy.norm1(x - a) + 0.5 * cvxpy.sum_squares(x)
     reference = cvxpy.Problem(cvxpy.Minimize(cost), [K @ x == v])
     reference.solve(solver=cvxpy.CLARABEL)
-    stack = ccmac.Stack(Sum(L1(1.0, centre=a), SquaredDistance(1.0)), [(K, v)])
-    radius, epsilon = float(np.linalg.norm(x.value)), 0.3
+    stack = ccmac.Stack(Sum(L1(0.2, centre=a), SquaredDistance(1.0)), [(K, v)])
+    radius = float(np.linalg.norm(x.value))
+    epsilon = radius**2 / 8.2
     result = ccmac.solve(
         stack,
         method=CrossSliding(
-            schedule="certified", radius=radius, accuracy=epsilon, lipschitz=6**0.5 + 4 * radius
+            schedule="certified",
+            radius=radius,
+            accuracy=epsilon,
+            lipschitz=0.2 * 6**0.5 + 4 * radius,
         ),
     )
     assert result.certificates["phases"] > 1

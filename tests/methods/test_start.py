@@ -13,7 +13,6 @@ from rich.progress import Progress
 
 from ccmac.ledger import Ledger
 from ccmac.methods.driver import Outcome, _Health
-from ccmac.methods.dual_channels import split_vector
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, places, replaced
 from ccmac.methods.start import reporter
 from ccmac.network import Network
@@ -143,7 +142,7 @@ def test_pairs_in_a_ring() -> None:
     assert places(MEMORY + 1)[-1] == (0, MEMORY)
     assert len(places(3 * MEMORY)) == MEMORY == 20
     space = Space(InProcess(Network.path(2)), [1, 2], 2)
-    w = split_vector(space, np.array([1.0, 2.0, 3.0]), np.array([[4.0, 5.0], [6.0, 7.0]]))
+    w = space.joined(np.array([1.0, 2.0, 3.0]), np.array([[4.0, 5.0], [6.0, 7.0]]))
     assert space.x(w).tolist() == [1.0, 2.0, 3.0]
     assert space.z(w).tolist() == [[4.0, 5.0], [6.0, 7.0]]
 

@@ -83,6 +83,8 @@ def claimed(first: str, second: str) -> bool:
     """By the mathematics: entry by entry, one linear row on top, or one solve."""
     if {first, second} & NONE.keys():
         return False
+    if "halfspace" in (first, second):  # one root, whatever else has a prox
+        return not {first, second} <= ROWS.keys()
     if {first, second} & WHOLE.keys():
         return any(name in PLAIN for name in (first, second))
     rows, entrywise, solves = (
@@ -134,6 +136,19 @@ def test_every_function_is_in_the_table() -> None:
     assert kinds == set(KINDS.values()) - {Separable, Limited}
 
 
+def assert_prox(total: Function, v: np.ndarray, what: str) -> None:
+    """That of CVXPY, at v and steps that differ."""
+    step, u = np.linspace(0.3, 2.0, N), cp.Variable(N)
+    value, constraints = cvxpy_form(total, u)
+    near = cp.sum(cp.multiply(cp.square(u - v), 0.5 / step))
+    cp.Problem(cp.Minimize(value + near), constraints).solve(
+        solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
+    )
+    found = total.prox_at(v, step)
+    np.testing.assert_allclose(found, u.value, atol=2e-6, err_msg=what)
+    assert np.isfinite(total.value_at(found)), what
+
+
 # Some versions of Clarabel doubt their last digits; that both agree is what is tested.
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
 @pytest.mark.parametrize("second", TABLE)
@@ -141,22 +156,38 @@ def test_claims_and_results(second: str) -> None:
     names = list(TABLE)
     for first in names[: names.index(second) + 1]:
         total = TABLE[first] + TABLE[second]
-        v, step = 1.5 * G + 0.3, np.linspace(0.3, 2.0, N)
+        v = 1.5 * G + 0.3
         has = "prox" in total.capabilities
         assert has == claimed(first, second), (first, second)
         if not has:
             with pytest.raises(TypeError, match="prox"):
-                total.prox_at(v, step)
+                total.prox_at(v, np.ones(N))
             continue
-        u = cp.Variable(N)
-        value, constraints = cvxpy_form(total, u)
-        near = cp.sum(cp.multiply(cp.square(u - v), 0.5 / step))
-        cp.Problem(cp.Minimize(value + near), constraints).solve(
-            solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
-        )
-        found = total.prox_at(v, step)
-        np.testing.assert_allclose(found, u.value, atol=2e-6, err_msg=f"{first} + {second}")
-        assert np.isfinite(total.value_at(found)), (first, second)
+        assert_prox(total, v, f"{first} + {second}")
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
+@pytest.mark.parametrize("row", ROWS)
+def test_a_function_a_box_and_a_row(row: str) -> None:
+    """At points near and far, one for each function."""
+    rng = np.random.default_rng(8)
+    for scale, (name, f) in zip(np.geomspace(0.1, 30.0, len(ENTRYWISE)), ENTRYWISE.items(),
+                                strict=True):  # fmt: skip
+        total = Sum(f, Box(-0.4, 1.2), ROWS[row])
+        assert "prox" in total.capabilities, (name, row)
+        assert_prox(total, scale * rng.standard_normal(N), f"{name} + box + {row}")
+
+
+def test_a_row_on_top_of_several_that_are_solved_with() -> None:
+    """Where the row is met with equality: the closed form with one multiplier."""
+    total = Sum(*QUADRATIC.values(), SquaredDistance(0.5), Halfspace(A, -2.0))
+    step = np.linspace(0.3, 2.0, N)
+    H, g, _ = Sum(*QUADRATIC.values(), SquaredDistance(0.5)).quadratic_at(N)
+    K = np.asarray(H) + np.diag(1 / step)
+    free, turned = np.linalg.solve(K, T / step + g), np.linalg.solve(K, A)
+    assert A @ free > -2.0
+    expected = free - (A @ free + 2.0) / (A @ turned) * turned
+    np.testing.assert_allclose(total.prox_at(T, step), expected, atol=1e-12)
 
 
 def test_a_prox_of_three_is_a_minimum() -> None:
@@ -187,4 +218,4 @@ def test_bounds_that_exclude_each_other_are_refused() -> None:
 
 def test_number_of_pairs() -> None:
     pairs = list(combinations_with_replacement(TABLE, 2))
-    assert sum(claimed(*pair) for pair in pairs) == 78 + 24 + 6 + 12 + 9
+    assert sum(claimed(*pair) for pair in pairs) == 78 + 24 + 6 + 12 + 9 + 6  # the last: halfspaces

@@ -80,6 +80,25 @@ def record(result: ccmac.Result) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def told(result: ccmac.Result) -> dict[str, Any]:
+    """What a result says of how it was found: words and counts, the rest by its kind alone."""
+    plan = result.plan
+    shown = {} if plan is None else {"realization": plan.realization, "why": plan.why}
+    settings = {} if plan is None else plan.settings
+    found = {"certificates": result.certificates, "settings": settings, **shown}
+    return {name: _kind(value) for name, value in found.items()}
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _kind(item) for name, item in value.items()}
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return "a number"
+    return f"{len(value)} values" if isinstance(value, list | tuple | np.ndarray) else value
+
+
 def rounded(value: float) -> float:
     """To ten significant digits."""
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else value

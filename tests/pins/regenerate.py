@@ -1,4 +1,4 @@
-"""Write ledgers.json anew: ``make pins``, then review the difference line by line."""
+"""Write ledgers.json and words.json anew: ``make pins``, then review each line that differs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LEDGERS = HERE / "ledgers.json"
+LEDGERS, WORDS = HERE / "ledgers.json", HERE / "words.json"
 
 
 def main() -> None:
-    """One line a run, in the order of the cases."""
+    """Of ledgers one line a run, in the order of the cases; of words one for all that say them."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "src")]
     warnings.simplefilter("error")
-    from pins.cases import CASES, record, run
+    from pins.cases import CASES, record, run, told
 
-    lines = [f"{json.dumps(case.name)}: {json.dumps(record(run(case)))}" for case in CASES]
+    lines, words = [], dict[str, list[str]]()
+    for case in CASES:
+        result = run(case)
+        lines.append(f"{json.dumps(case.name)}: {json.dumps(record(result))}")
+        words.setdefault(json.dumps(told(result)), []).append(case.name)
+    said = [f"[{text}, {json.dumps(names)}]" for text, names in words.items()]
+    WORDS.write_text("[\n" + ",\n".join(said) + "\n]\n", encoding="utf-8")
     LEDGERS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

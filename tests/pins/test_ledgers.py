@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
-from pins.cases import CASES, PHASES, Case, record, run
+from pins.cases import CASES, PHASES, Case, record, run, told
 
-PINNED: dict[str, Any] = json.loads(
-    Path(__file__).with_name("ledgers.json").read_text(encoding="utf-8")
-)
+HERE = Path(__file__).parent
+PINNED: dict[str, Any] = json.loads((HERE / "ledgers.json").read_text(encoding="utf-8"))
+WORDS: dict[str, Any] = {
+    name: words
+    for words, names in json.loads((HERE / "words.json").read_text(encoding="utf-8"))
+    for name in names
+}
 RELATIVE = 1e-6
 ROUNDING = 1e-12  # what processors differ by in data of size one: a bound below it is rounding
 
@@ -41,5 +45,7 @@ def test_the_file_lists_the_cases() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "/"))
 def test_run_is_as_pinned(case: Case) -> None:
-    wrong = differences(PINNED[case.name], record(run(case)))
+    result = run(case)
+    wrong = differences(PINNED[case.name], record(result))
     assert not wrong, "\n  ".join([f"{case.name} differs:", *wrong])
+    assert told(result) == WORDS[case.name]

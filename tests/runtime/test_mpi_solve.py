@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import runpy
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -37,8 +37,9 @@ def merged(folder: Path) -> dict[str, Any]:
 
 def alone(case: str, network: str, folder: Path, how: str = "fused") -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, str(PROGRAM), case, network, how, str(folder)]
-    subprocess.run(command, check=True, timeout=120)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(PROGRAM), case, network, how, str(folder)])
+        runpy.run_path(str(PROGRAM), run_name="__main__")
     return merged(folder)
 
 
@@ -47,7 +48,7 @@ def test_every_case_has_the_bits_and_ledgers_of_one_process(mpi: Launcher, ranks
     """All methods and realizations on ring, grid and random graph; CCMAC_RANKS=1,2,3,8 for all."""
     job = mpi.run(ranks, "every_case.py", timeout=600)
     assert job.returncode == 0, job.stderr
-    assert job.stdout.strip() == "equal 35, different []"
+    assert job.stdout.strip() == "equal 33, different []"
 
 
 if 8 in RANKS:  # more ranks than cores disturb the other tests

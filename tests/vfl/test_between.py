@@ -62,7 +62,8 @@ def written(folder: Path, loss: str, y: Any, more: str = "") -> None:
 def kept_apart(folder: Path, table: str, keys: bool = False) -> None:
     """Each party's process has opened its own table and file, and nothing of the others'."""
     for i, party in enumerate(COLUMNS):
-        seen = set((folder / f"{party}.opened").read_text().splitlines())
+        command = "predict" if table else "party"
+        seen = set((folder / f"{party}.{command}.opened").read_text().splitlines())
         assert {f"{party}.toml", f"{party}{table}.csv"} <= seen
         inputs = {name for name in seen if not name.startswith(f"{party}{os.sep}")}
         own = {f"{party}.toml", f"{party}{table}.csv"}
@@ -75,8 +76,9 @@ def kept_apart(folder: Path, table: str, keys: bool = False) -> None:
 def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[..., Any]) -> None:
     loss, y = "logistic", np.where(SCORES > 0.5, "yes", "no")
     written(tmp_path, loss, y)
-    mpi_run(3, "vfl_party.py", "party", str(tmp_path), *COLUMNS, timeout=150)
+    mpi_run(3, "vfl_party.py", "party,predict", str(tmp_path), *COLUMNS, timeout=150)
     kept_apart(tmp_path, "")
+    kept_apart(tmp_path, "-n")
     penalty = 0.05 * ROWS
     joined = LogisticRegression(C=1 / penalty, tol=1e-10).fit(TABLE[:ROWS], y[:ROWS])
     parts = [read_model(tmp_path / party / "model.json") for party in COLUMNS]
@@ -85,8 +87,6 @@ def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[
     assert float(sum(part.offset[0] for part in parts)) == pytest.approx(
         float(np.ravel(joined.intercept_)[0]), rel=1e-5
     )
-    mpi_run(3, "vfl_party.py", "predict", str(tmp_path), *COLUMNS, timeout=150)
-    kept_apart(tmp_path, "-n")
     known = joined.decision_function(TABLE[ROWS:])
     for party in COLUMNS:
         found = pd.read_csv(tmp_path / party / "predictions.csv", index_col="key").loc[KEYS[ROWS:]]

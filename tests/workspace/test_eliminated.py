@@ -196,44 +196,49 @@ def test_long_blocks_travel_in_several_averagings(monkeypatch: pytest.MonkeyPatc
     assert asked == [(c.parts.runtime, M, 3)]
 
 
-def test_directions_of_earlier_solves_join_a_sketch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four at a time, of length one, with their images under S - c I; never too many."""
+def test_directions_and_what_rides_with_them_join_later_sketches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of length one, with their images under S - c I, in the rounds of one; never too many."""
     c = case("diagonal", 3)
-    parts, draw = c.parts, np.random.default_rng(1).standard_normal
+    parts, p = c.parts, 3 * np.random.default_rng(1).standard_normal(M)
     S = np.array([c.plain(v) for v in np.eye(M)]).T
-    P = [3 * draw(M) for _ in range(4)]
-    pairs = [(p, parts.apply(p)[0]) for p in P]
-    assert parts.sketch(1, 0).B.count == 1
-    parts.keep(*pairs[0])
+    image, change = parts.apply(p)
+    assert parts.sketch(1, 0, 9).B.count == 1
+    parts.explored(p)
     assert not parts._kept  # it was not asked for
     parts.recycles = True
-    for pair in pairs[:3]:
-        parts.keep(*pair)
-    for (unit, image), p in zip(parts._kept, P, strict=False):
-        assert unit == pytest.approx(p / np.linalg.norm(p))
-        assert image == pytest.approx(S @ unit)
-    assert parts.sketch(1, 0).B.count == 1
-    # As many as are allowed beside the one that was drawn, as S - c I may have, as can be held.
-    for limit in ("RECYCLED", "rank", "HELD"):
-        with monkeypatch.context() as patch:
-            if limit == "RECYCLED":
-                patch.setattr(eliminated, "RECYCLED", 4)
-            elif limit == "rank":
-                patch.setattr(parts, "rank", 5)
-            else:
-                patch.setattr(eliminated.blocks, "HELD", 6 * M - 1)
-            for _ in range(3):
-                parts.keep(*pairs[3])
-            assert len(parts._kept) == 4
-            del parts._kept[3:]
-    parts.keep(*pairs[3])
     monkeypatch.setattr(eliminated, "LOST", math.inf)
-    grown = parts.sketch(1, 0)
+    monkeypatch.setattr(eliminated, "RIDING", 2)
+    parts.sketch(1, 0, 5)
+    for kept in (3, 1, 0):  # of the four beside the one that was drawn
+        before, held = parts.ledger.of("solve"), parts._held()
+        found = parts.explored(p)
+        spent = parts.ledger.of("solve") - before
+        assert found[0] == pytest.approx(image)
+        assert found[1] == pytest.approx(change)
+        assert parts._held() - held == kept
+        assert (spent["averagings"], spent["argmins"]) == (1, 1 + kept)
+    for vectors, images in parts._kept:
+        assert vectors[:, 0] == pytest.approx(p / np.linalg.norm(p))
+        assert np.linalg.norm(vectors, axis=0) == pytest.approx(1)
+        assert images == pytest.approx(S @ vectors)
+    grown = parts.sketch(1, 0, 5)
     assert (grown.B.count, parts._kept) == (5, [])
-    assert parts.sketch(1, 0) is grown
-    for _ in range(2):
-        parts.keep(*pairs[0])
-    assert len(parts._kept) == sum(D) - 5
+    assert parts.sketch(1, 0, 5) is grown
+    for most, room in ((5, 0), (6, 1), (50, sum(D) - 5)):  # the rank is the last limit
+        parts.sketch(1, 0, most)
+        assert parts._room == room
+
+
+def test_what_rides_is_drawn_anew_each_time() -> None:
+    parts, p = case("diagonal", 3).parts, np.ones(M)
+    parts.recycles = True
+    parts.sketch(0, 0, 6)
+    parts.explored(p)
+    parts.explored(p)
+    (first, _), (second, _) = parts._kept
+    assert not np.array_equal(first[:, 1:], second[:, 1:])
 
 
 @pytest.mark.parametrize(("share", "full"), [(0.99, True), (1.01, False)])
@@ -241,21 +246,18 @@ def test_a_sketch_grows_while_rounding_is_small(
     share: float, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     c = case("diagonal", 3)
-    parts, random = c.parts, np.random.default_rng(1)
+    parts, p = c.parts, np.random.default_rng(1).standard_normal(M)
     parts.recycles = True
-    parts.sketch(0, 0)
-    pairs = [(p, parts.apply(p)[0]) for p in random.standard_normal((4, M))]
-    for p, image in pairs:
-        parts.keep(p, image)
-    directions, images = (np.column_stack(side) for side in zip(*parts._kept, strict=True))
+    monkeypatch.setattr(eliminated, "RIDING", 3)
+    parts.sketch(0, 0, sum(D))
+    parts.explored(p)
+    [(vectors, images)] = parts._kept
     start = eliminated.Nystrom.nothing(parts.noise + 8 * EPS * parts.c)
-    e = start.grown(directions, images).e
+    e = start.grown(vectors, images).e
     monkeypatch.setattr(eliminated, "LOST", share * e / math.sqrt(parts.c))
-    found = parts.sketch(0, 0)
+    found = parts.sketch(0, 0, sum(D))
     assert found.B.count == (0 if full else 4)
-    for p, image in pairs:
-        parts.keep(p, image)
-    assert len(parts._kept) == (0 if full else sum(D) - 4)
+    assert parts._room == (0 if full else sum(D) - 4)
 
 
 def test_many_columns_at_once() -> None:

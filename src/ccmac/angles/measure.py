@@ -30,7 +30,7 @@ from ccmac.angles.report import Geometry, pair_fields
 from ccmac.angles.sparse import sparse_problem_geometry
 from ccmac.angles.structural import PositiveSpectrum, structural_parameters
 from ccmac.errors import InputError
-from ccmac.inputs import Array, nonnegative, of_kind
+from ccmac.inputs import Array, nonnegative, of_kind, whole
 from ccmac.limits.active import active
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.ranks import row_space
@@ -71,6 +71,7 @@ def geometry(
     of_kind("geometry, problem", problem, (Problem, Stack), "a ccmac.Problem or Stack")
     if tolerance is not None:
         nonnegative("geometry, tolerance", tolerance)
+    whole("geometry: dense_limit", dense_limit)
     try:
         return _measured(problem, network, tolerance, dense_limit, method, at)
     except (ArithmeticError, ValueError) as error:

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from ccmac.angles.heterogeneity import block_sum
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array, is_sparse, real_vector
 from ccmac.linalg.blocks import has_entries
 from ccmac.linalg.tolerances import WEIGHT_SUM
 from ccmac.problem import Problem
@@ -66,16 +66,9 @@ def _total(problem: Problem) -> Any:
 def _weights(weights: Any, n: int) -> Array:
     if weights is None:
         return np.full(n, 1.0 / n)
-    try:
-        w = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            "rebalancing: weights are not numeric; give one number per agent"
-        ) from None
+    w = real_vector("rebalancing, weights", weights)
     if w.shape != (n,):
         raise InputError(f"rebalancing: weights have shape {w.shape}; give {n} numbers")
-    if not np.isfinite(w).all() or abs(w.sum() - 1.0) > WEIGHT_SUM * max(
-        1.0, float(np.abs(w).sum())
-    ):
+    if abs(w.sum() - 1.0) > WEIGHT_SUM * max(1.0, float(np.abs(w).sum())):
         raise InputError(f"rebalancing: weights sum to {w.sum():.6g}; they must sum to 1")
     return w

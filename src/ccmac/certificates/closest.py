@@ -1,14 +1,26 @@
-"""Contradictions seen at the closest point of a run, where nobody knows all equations."""
+"""Contradictions where nobody knows all equations: at the closest point of a run, or from sums.
+
+What multipliers prove is taken in the agents' own blocks (:mod:`ccmac.certificates.weighing`).
+"""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ccmac.certificates.infeasibility import Infeasibility, claimed, described
-from ccmac.certificates.prices import CONFLICT, Recovery, split
+from ccmac.certificates.infeasibility import Infeasibility, claimed
+from ccmac.certificates.prices import CONFLICT, Recovery
+from ccmac.certificates.weighing import Lambda, Weighed, Weighing
 from ccmac.inputs import Array
-from ccmac.linalg.lanczos import agreed_dots
-from ccmac.runtime.space import lengths, piece_sums, row_dots
+from ccmac.linalg.blocks import powers
+from ccmac.linalg.extended import halves, norm, summed
+from ccmac.linalg.tolerances import EPS
+from ccmac.runtime.notes import heard_by_all
+from ccmac.runtime.space import lengths, row_dots
+from ccmac.workspace.gram import Gram
+
+PASSES = 2  # of sharpening: each gains the digits that squares keep
 
 
 class ClosestPoint:
@@ -16,52 +28,35 @@ class ClosestPoint:
 
     def __init__(self, recovery: Recovery) -> None:
         self.user, self.problem, self.runtime = recovery, recovery.problem, recovery.runtime
+        self.own = Weighing(recovery)
 
-    def at(self, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
+    def at(self, x: Array, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
         """The certificate at a least-squares point (repaired as far as it goes), or None.
 
         ``price`` is q(S) times the coupled misfit there: lambda = (price, kappa, delta, nu) has
         K'lambda = 0 and lambda'v = -(sum of squared misfits in the normalizers' metric) < 0.
         """
-        size = self.user.scale()
+        scale = self.user.scale()
         violation = max(norms["coupled"], norms["shared"])
-        if violation <= CONFLICT * max(1.0, size):
+        if violation <= CONFLICT * max(1.0, scale):
             return None
-        gx, gz = np.zeros(self.user.space.x_size), np.zeros((len(z), self.problem.q))
-        if not self.user.coupling.empty:
-            gx, gz = self.user.coupling.adjoint(price)
-        local = self.user.local.multipliers(gx)
-        shared = [np.zeros(k) for k in self.problem.r.values()]
-        if not self.user.shared.empty:
-            shared = self._shared_conflict(self.runtime.average(z), gz)
-        total_x = gx + self.user.C.adjoint(np.concatenate(local)) if not self.user.C.empty else gx
-        total_z = gz + self.user.D.adjoint(np.concatenate(shared)).reshape(gz.shape)
-        wide = (len(self.problem.agents), price.shape[1])
-        values = np.stack(
-            [
-                piece_sums(total_x**2, self.user.space.d),
-                row_dots(self.user.b[:, : price.shape[1]], np.broadcast_to(price, wide)),
-                _dots(local, split(self.user.c, self.user.C.rows)),
-                _dots(shared, split(self.user.e, self.user.D.rows)),
-            ],
-            axis=1,
-        )
-        told = self.runtime.ride(values)
-        mean = self.problem.n * self.runtime.average(total_z)
-        defect_x, *parts = told.value
-        defect_z = agreed_dots(self.runtime, mean, mean)[0]
         coupled = np.zeros(self.problem.m)
         coupled[: price.shape[1]] = price[0]
-        agents = list(self.problem.agents)
-        defect, value = float(np.sqrt(defect_x + defect_z)), float(sum(parts))
-        if not claimed(abs(value), defect, size):
+        shared = [np.zeros(k) for k in self.problem.r.values()]
+        if not self.user.shared.empty:
+            gz = np.zeros((len(z), self.problem.q))
+            if not self.user.coupling.empty:
+                gz = self.user.coupling.adjoint(price)[1]
+            shared = self._shared_conflict(self.runtime.average(z), gz)
+        prices = Lambda(coupled, self.own.local(coupled), shared)
+        pieces = [self.user.space.x_of(x, k) for k in range(len(z))]
+        squares = [
+            float(v @ v + copy @ copy / self.problem.n) for v, copy in zip(pieces, z, strict=True)
+        ]
+        seen = self.own.weighed(prices, squares)
+        if not claimed(seen.sure, seen.defect, max(scale, seen.size)):
             return None
-        weights = self._weights(agents, local, shared, coupled)
-        return Infeasibility(
-            described(weights, norms), coupled,
-            {i: v for i, v in zip(agents, local, strict=True) if v.size},
-            {i: v for i, v in zip(agents, shared, strict=True) if v.size}, defect, value,
-        )  # fmt: skip
+        return self.own.certificate(prices, seen, norms)
 
     def _shared_conflict(self, mean: Array, gz: Array) -> list[Array]:
         """delta with mean(D'delta) = -mean(B'y): the misfit of D plus what balances the price."""
@@ -76,19 +71,67 @@ class ClosestPoint:
         wide = np.ascontiguousarray(np.broadcast_to(direction, rows.shape))
         return self.user.shared.in_user_rows(misfit + family.forward(wide))
 
-    def _weights(
-        self, agents: list[int], local: list[Array], shared: list[Array], coupled: Array
-    ) -> dict[str, list[int]]:
-        pairs = zip(local, shared, strict=True)
-        rows = np.array([[float(np.linalg.norm(k)), float(np.linalg.norm(d))] for k, d in pairs])
-        gathered = self.runtime.gather(rows)
-        top = max(float(gathered.max(initial=0.0)), float(np.linalg.norm(coupled)))
-        return {
-            "coupled": [0] if np.linalg.norm(coupled) > 1e-6 * top else [],
-            "C": [int(i) for i in np.flatnonzero(gathered[:, 0] > 1e-6 * top)],
-            "D": [int(i) for i in np.flatnonzero(gathered[:, 1] > 1e-6 * top)],
-        }
 
+class FromSums(ClosestPoint):
+    """The same among equations of which all know the squares, and that they do not agree.
 
-def _dots(prices: list[Array], sides: list[Array]) -> list[float]:
-    return [float(price @ side) for price, side in zip(prices, sides, strict=True)]
+    The least-squares point (y, z) of the rows that a :class:`Gram` has leaves a misfit of the
+    coupled rows and z, with which every agent finds the misfit of its own D_i. Both are multipliers
+    with K'lambda = 0 but for rounding; what is left of it is cancelled as in
+    :mod:`ccmac.certificates.conflicts`. Cost: PASSES + 2 averagings, and one for words.
+    """
+
+    def __init__(self, recovery: Recovery, gram: Gram) -> None:
+        super().__init__(recovery)
+        self.gram = gram
+
+    def found(self) -> tuple[Weighed, Infeasibility | None]:
+        """What the multipliers show; a certificate where that is enough."""
+        gram = self.gram
+        outside = gram.U_null @ (gram.U_null.T @ gram.right)
+        price, shared = gram.prices(gram.inverse_gram(gram.right))
+        z = gram.Bbar.astype(np.float64).T @ price + gram.D.T @ shared
+        coupled, deltas = gram.unit * outside[: self.problem.m], self._misfits(z)
+        units = [powers(np.linalg.norm(D, axis=1)) for D, _ in self._hidden()]
+        squares = [[float(np.sum((v / u) ** 2))] for v, u in zip(deltas, units, strict=True)]
+        told = float(self.runtime.total(np.array(squares))[0])
+        whole = math.sqrt(max(told, 0.0) + norm(coupled / gram.unit) ** 2)
+        if not whole > 0:
+            return Weighed(0.0, 0.0, math.inf, 0.0, 0.0), None
+        norms = {"coupled": norm(outside[: self.problem.m] / gram.unit), "shared": math.sqrt(told)}
+        coupled, deltas = coupled / whole, [v / whole for v in deltas]
+        for _ in range(PASSES):
+            coupled, deltas = self._sharpened(coupled, deltas)
+        prices = Lambda(coupled, self.own.local(coupled), deltas)
+        points = [float(kernel.point @ kernel.point) for kernel in gram.kernels]
+        seen = self.own.weighed(prices, points)
+        inside = norm((gram.U.T @ gram.right) / gram.sigma)
+        defect, size = max(seen.defect, EPS), math.hypot(seen.size, inside)
+        if not claimed(seen.sure, defect, size):
+            return seen, None
+        return seen, self.own.certificate(prices, seen, norms)
+
+    def _hidden(self) -> list[tuple[Array, Array]]:
+        """The rows of D and e of the agents owned here."""
+        none = np.zeros((0, self.problem.q)), np.zeros(0)
+        return [next(iter(self.gram.hidden(k)), none) for k in range(len(self.gram.kernels))]
+
+    def _misfits(self, z: Array) -> list[Array]:
+        """e_i - D_i z, as multipliers of the rows as they are."""
+        own = self._hidden()
+        return [powers(np.linalg.norm(D, axis=1)) ** 2 * (e - D @ z) for D, e in own]
+
+    def _sharpened(self, coupled: Array, deltas: list[Array]) -> tuple[Array, list[Array]]:
+        """Multipliers less what K' does not cancel of them: one averaging."""
+        gram, rows = self.gram, []
+        for k, (kappa, delta) in enumerate(zip(self.own.local(coupled), deltas, strict=True)):
+            left, N = self.own.on_x(k, coupled, kappa)[0].astype(np.float64), gram.kernels[k].basis
+            on_z = self.own.on_z(k, coupled, delta)[0]
+            rows.append(np.concatenate([gram.A[k] @ (N @ (N.T @ left)), halves(on_z)]))
+        table, m = heard_by_all(self.runtime, np.stack(rows)), self.problem.m
+        on_z = summed(table[:, m:]).astype(np.float64)
+        image = np.add.reduce(table[:, :m]) + gram.Bbar.astype(np.float64) @ on_z
+        scaled = gram.inverse_gram(np.concatenate([gram.unit * image, gram.D @ on_z]))
+        price, shared = gram.prices(scaled)
+        back = [gram.own_shared(k, shared)[0] for k in range(len(deltas))]
+        return coupled - price, [v - more for v, more in zip(deltas, back, strict=True)]

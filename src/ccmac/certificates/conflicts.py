@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ccmac.certificates.closest import FromSums
 from ccmac.certificates.infeasibility import VISIBLE, Infeasibility, claimed, described, doubted
 from ccmac.certificates.own_rows import (
     PASSES,
@@ -30,6 +31,7 @@ from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, summed
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
+from ccmac.workspace.gram import Gram
 from ccmac.workspace.reduced import Reduced
 
 TURNED = 1e-11  # share below which it may come from the angles of the kernels
@@ -75,11 +77,10 @@ def _local(reduced: Reduced, price: Array | Long, passes: int) -> list[Long]:
 
 
 class Conflicts:
-    """Finds and proves contradictions among the equations of a :class:`Recovery`."""
+    """Finds and proves contradictions among the equations of a workspace."""
 
-    def __init__(self, work: Workspace, recovery: Recovery) -> None:
-        self.work, self.user = work, recovery
-        self.problem, self.runtime = recovery.problem, recovery.runtime
+    def __init__(self, work: Workspace) -> None:
+        self.work, self.problem, self.runtime = work, work.problem, work.runtime
         self.doubt = ""  # why no bound may be believed, where nothing was claimed
 
     def early(self) -> Infeasibility | None:
@@ -87,15 +88,28 @@ class Conflicts:
         found, reduced = self.own(), self.work.reduced
         if found is None and reduced is not None:
             found = self.together(reduced)
+        elif found is None and (told := self.work.told) is not None:
+            found = self._from_sums(told)
         return self._heeded(found)
 
     def late(self) -> Infeasibility | None:
         """Once all messages have travelled: what is too small to be seen, but there exactly."""
-        reduced = self.work.reduced
+        reduced, told = self.work.reduced, vars(self.work).get("gram")
+        if told is not None and not self.doubt:
+            return self._heeded(self._from_sums(told))
         if self.doubt or reduced is None or reduced.agree is not False:
             return None
         outside = reduced.U_null @ (reduced.U_null.T @ reduced.right)
         return self._heeded(self._along(reduced, outside) if np.any(outside) else None)
+
+    def _from_sums(self, gram: Gram) -> Infeasibility | None:
+        """Where rows are masked, and exact arithmetic tells that they do not agree."""
+        if gram.agree is not False:
+            return None
+        seen, found = FromSums(Recovery(self.work), gram).found()
+        if found is None:
+            self._doubt("all agents together", seen.value, seen.defect)
+        return found
 
     def _heeded(self, found: Infeasibility | None) -> Infeasibility | None:
         if self.doubt and self.doubt not in self.work.doubts:
@@ -222,7 +236,7 @@ class Conflicts:
         }
         agents = list(self.problem.agents)
         message = described(weights, norms)
-        if self.user.coupling.empty and weights["coupled"]:
+        if self.work.coupling.empty and weights["coupled"]:
             message = (
                 "infeasible: no agent has A or B, but the b_i add up to "
                 f"{float(np.linalg.norm(reduced.beta)):.3g}, not to zero; correct the b_i or give "

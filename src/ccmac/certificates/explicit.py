@@ -6,13 +6,16 @@ F(x) = sum_i g_i(x_i) + h(z(x)) is strongly convex with mu = min_i mu(g_i), so t
     |z - z*| <= (sum_i |A_i|^2)^{1/2} |x - x*| / |beta|,
 
 with P the projection onto the ker C_i. z is computed from x anew. What rounding may have added to z
-(eps times the sizes of its terms), to the slopes and to the gradient is added.
-Cost: 2 averagings (3 where h has to be summed), 2 gradients, 2 A, 2 C.
+(eps times the sizes of its terms), to the slopes and to the gradient is added. Where that is too
+much, x has lost digits on its way from the price: the iteration refines it, and products with the
+A_i are taken in the long format.
+Cost: 2 averagings (3 where h has to be summed), 2 gradients, 2 A, 2 C; a refinement is one more.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,10 +23,14 @@ import numpy as np
 from ccmac.certificates.error_bound import Proved
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.inputs import Array
+from ccmac.linalg.extended import EPS_LONG, product
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.explicit import Explicit
+
+REFINED = 4  # Newton steps on a point that is judged
+WORTH = 0.3  # of the bound: what is left of it where another step pays
 
 
 class ExplicitProof:
@@ -39,23 +46,23 @@ class ExplicitProof:
         self.norm = math.sqrt(math.fsum(explicit.norms**2))
         self._right = right_hand_sides(self.problem).b
 
-    def at(self, x: Array) -> Proved:
-        """The bound at (x, z(x))."""
+    def at(self, x: Array, *, long: bool = False) -> Proved:
+        """The bound at (x, z(x)); ``long``: products with A_i in the long format."""
         space, n, beta = self.space, self.problem.n, self.explicit.beta
-        A, m = self.work.coupling.A, self.problem.m
+        m = self.problem.m
         lengths = np.array([_size(space.x_of(x, k)) for k in range(space.count)])
-        sizes = self._norms * lengths + np.array([_size(b) for b in self._right])
-        rows = [A.forward(x).reshape(-1, m) - self._right, lengths[:, None] ** 2, sizes[:, None]]
+        many = n + int(self.work.curvature.d.max(initial=0)) + 4
+        images, sizes = self._images(x, lengths, many if long else 0)
+        rows = [images, lengths[:, None] ** 2, sizes[:, None]]
         misfit, square, terms = (n * mean[0] for mean in self.runtime.combine(rows))
         z = -misfit / beta
-        many = n + int(self.work.curvature.d.max(initial=0)) + 4
         unseen = math.sqrt(self.runtime.unseen(m))
         off_z = EPS * many * (float(terms[0]) / abs(beta) + _size(z)) + 2 * unseen / abs(beta)
         slopes, slope, sizes_z = self._slopes(z)
         price = -slope / beta
         # What rounding may have moved the price by: z itself, the slopes, their sum.
         noise = self.L_z * off_z + EPS * (n + 8) * (self.L_z * _size(z) + sizes_z) + unseen
-        gradient, squares = self._gradients(x, price)
+        gradient, squares = self._gradients(x, price, long)
         r2 = float(self.runtime.total(squares)[0]) + unseen**2
         r = (math.sqrt(r2) + self.norm * noise / abs(beta)) * (1 + 8 * EPS)
         off = r / self.mu
@@ -63,6 +70,22 @@ class ExplicitProof:
         size = math.sqrt(float(square[0]) + _size(z) ** 2)
         error = math.hypot(off, off_shared)
         return Proved(x, z, error, r, off_z * abs(beta), size, gradient, slopes, price)
+
+    def _images(self, x: Array, lengths: Array, many: int) -> tuple[Array, Array]:
+        """(A_i x_i - b_i by rows; sizes of their terms, ``many`` of which EPS may be lost of).
+
+        In the long format, where ``many`` is not 0, only the ends are rounded n + 4 times.
+        """
+        right = self._right
+        sizes = self._norms * lengths + np.array([_size(b) for b in right])
+        if not many:
+            return self.work.coupling.A.forward(x).reshape(-1, self.problem.m) - right, sizes
+        rows = np.zeros_like(right)
+        for k, agent in enumerate(self.problem.agents.values()):
+            own = 0.0 if agent.A is None else product(agent.A, self.space.x_of(x, k))
+            rows[k] = own - right[k]
+        ends = (self.problem.n + 4) / many * np.array([_size(row) for row in rows])
+        return rows, ends + EPS_LONG / EPS * sizes
 
     def _slopes(self, z: Array) -> tuple[Array, Array, float]:
         """(grad h_i by rows, grad h, sum |grad h_i|)."""
@@ -75,32 +98,43 @@ class ExplicitProof:
         total, size = self.runtime.combine([slopes, sizes])
         return slopes, total[0] * self.problem.n, float(size[0, 0]) * self.problem.n
 
-    def _gradients(self, x: Array, price: Array) -> tuple[Array, Array]:
+    def _gradients(self, x: Array, price: Array, long: bool = False) -> tuple[Array, Array]:
         """(grad g_i, flat; the squares of what is left of them along the equations)."""
         self.work.ledger.charge(gradients=1)
         space, gradient = self.space, np.zeros_like(x)
         for k, part in enumerate(self.explicit.x_parts):
             space.x_of(gradient, k)[...] = part.gradient_at(space.x_of(x, k))
-        total = gradient + self.work.coupling.A.adjoint_common(price)
+        share, before = 1.0, np.zeros(space.count)  # what is projected is rounded as well
+        if not long:
+            total = gradient + self.work.coupling.A.adjoint_common(price)
+        else:
+            share, total = EPS_LONG / EPS, gradient.copy()
+            for k, agent in enumerate(self.problem.agents.values()):
+                own = space.x_of(total, k)
+                own[...] = own + (0.0 if agent.A is None else product(agent.A.T, price))
+                before[k] = _size(own)
         total -= self.work.local.project(total)
         squares = np.zeros((space.count, 1))
         for k in range(space.count):
             own = space.x_of(total, k)
             local = self.L_x[k] * _size(space.x_of(x, k)) + _size(space.x_of(gradient, k))
-            coupled = self._norms[k] * _size(price)
-            rounding = EPS * ((len(own) + 8) * (local + coupled) + self.problem.m * coupled)
-            squares[k] = (_size(own) + 2 * rounding) ** 2
+            coupled = share * self._norms[k] * _size(price)
+            rounding = (len(own) + 8) * (local + coupled + before[k]) + self.problem.m * coupled
+            squares[k] = (_size(own) + 2 * EPS * rounding) ** 2
         return gradient, squares
 
 
 class ExplicitStop(Stopping):
     """||error|| <= tol max(1, ||(x, z)||); a proof is made where the iteration's gap gives hope.
 
-    The state has ``gap``, which bounds |x - x*| in the norm of g'' one step before.
+    The state has ``gap``, which bounds |x - x*| in the norm of g'' one step before. ``refine(state,
+    proved)`` is an x nearer to the solution.
     """
 
-    def __init__(self, proof: ExplicitProof, tol: float) -> None:
-        self.proof, self.tol = proof, tol
+    def __init__(
+        self, proof: ExplicitProof, tol: float, refine: Callable[[Any, Proved], Array] | None = None
+    ) -> None:
+        self.proof, self.tol, self._refine = proof, tol, refine
         # The error over gap / sqrt(mu): at first what it can be at most, then as last proved.
         self._ratio = math.hypot(1.0, proof.norm / proof.explicit.beta)
 
@@ -122,16 +156,39 @@ class ExplicitStop(Stopping):
         hope = self._ratio * state.gap / math.sqrt(self.proof.mu)
         if not hope <= self.tol * max(1.0, _size(copies[0])):
             return Check(math.nan, False)
-        found = self.final(iteration, state)
-        assert isinstance(found.certificate, Proved)
+        found = self._refined(iteration, state)
         self._ratio = found.bound * math.sqrt(self.proof.mu) / max(state.gap, 1e-300)
         return found
 
     def final(self, iteration: Judged, state: Any) -> Check:
-        """One proof."""
-        found = self.proof.at(iteration.point(state)[0])
-        done = found.error <= self.tol * max(1.0, found.size)
-        return Check(found.error, done, found)
+        """One proof; where the iteration can do no more, of a point as good as it gets."""
+        if iteration.finished(state):
+            return self._refined(iteration, state)
+        return self._judged(iteration.point(state)[0])
+
+    def _refined(self, iteration: Judged, state: Any) -> Check:
+        """A proof, and as many refinements as bring it nearer to the goal."""
+        found, refine = self._judged(iteration.point(state)[0]), self._refine
+        if refine is None:
+            return found
+        runtime = self.proof.runtime
+        for _ in range(REFINED):
+            found = found.agreed(runtime)  # what follows has messages: all go on, or nobody
+            if found.done or not isinstance(found.certificate, Proved):
+                break
+            again = self._judged(refine(state, found.certificate), long=True).agreed(runtime)
+            pays, found = again.bound < WORTH * found.bound, min(found, again, key=_bound)
+            if not pays:
+                break
+        return found
+
+    def _judged(self, x: Array, *, long: bool = False) -> Check:
+        found = self.proof.at(x, long=long)
+        return Check(found.error, found.error <= self.tol * max(1.0, found.size), found)
+
+
+def _bound(found: Check) -> float:
+    return found.bound
 
 
 def _size(v: Array) -> float:

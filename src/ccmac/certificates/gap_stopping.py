@@ -9,9 +9,15 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
+import numpy as np
+
+from ccmac.certificates.duality import Duality, Prices
 from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.gap import Gap, Goal
 from ccmac.certificates.stopping import Check, Judged, Stopping
+from ccmac.inputs import Array
+from ccmac.workspace import Workspace
+from ccmac.workspace.reduced import Reduced
 
 FIRST_CHECK = 8
 CHECK_AGAIN = 1.25  # times the iterations done
@@ -101,3 +107,54 @@ def as_bound(found: Gap) -> Bound:
     """For the Result: no Euclidean error is claimed where F is not strongly convex."""
     error = found.error if math.isfinite(found.error) else math.nan
     return Bound(error, found.slope, found.distance, found.w, found.gradient, found.price)
+
+
+class Solved(Protocol):
+    """What the rule asks of an iteration that solves directly."""
+
+    def prices(self, state: Any) -> Prices:
+        """Of all equations, at the point."""
+
+    def steepest(self) -> list[tuple[Array, Array]]:
+        """(flat x, z) of directions that promise to let F fall without end."""
+
+
+class UndeterminedStop(Stopping):
+    """F - F* <= eps and violation <= tol, or a free fall; both proved, by one averaging each.
+
+    Without curvature on the kernel of all equations no distance to "the" solution can be bounded,
+    but a :class:`Duality` bounds values; a slope along a direction that neither the equations nor
+    any Hessian see is proved to be a free fall.
+    """
+
+    def __init__(
+        self, work: Workspace, reduced: Reduced, start: tuple[Array, Array], goal: Goal,
+        record: dict[str, Any],
+    ) -> None:  # fmt: skip
+        problem = work.problem
+        forms = [a.objective.polyhedral(problem.d[i], problem.q) for i, a in problem.agents.items()]
+        ends = np.full((problem.n, 2 * problem.q), np.inf)
+        ends[:, : problem.q] = -np.inf
+        self.duality = Duality(work, reduced, forms, ends, start)
+        self.goal, self.record, self._tried = goal, record, False
+
+    def due(self, iteration: int) -> bool:
+        """Every point is worth a look."""
+        return True
+
+    def check(self, iteration: Judged, state: Any, count: int) -> Check:
+        """A free fall first."""
+        method: Solved = iteration  # type: ignore[assignment]
+        directions, self._tried = [] if self._tried else method.steepest(), True
+        for direction in directions:
+            verdict = self.duality.fall(*direction)
+            if verdict is not None:
+                return Check(np.nan, True, verdict=verdict)
+        x, z = iteration.point(state)
+        found, proved = self.duality.gap(x, z[0], method.prices(state))
+        self.record.update(found.record(self.goal))
+        return Check(found.bound(found.required(self.goal)), found.met(self.goal), proved)
+
+    def final(self, iteration: Judged, state: Any) -> Check:
+        """The same."""
+        return self.check(iteration, state, 0)

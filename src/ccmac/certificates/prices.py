@@ -7,6 +7,7 @@ grad_x f_i + A_i'y + C_i'kappa_i = 0 and grad_z f_i + B_i'y + D_i'delta_i + nu_i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -36,8 +37,8 @@ class Multipliers:
     consensus: Array  # nu, one row an owned agent
     lower: list[Array] = field(default_factory=list)
     upper: list[Array] = field(default_factory=list)
-    z_lower: Array = field(default_factory=lambda: np.zeros(0))
-    z_upper: Array = field(default_factory=lambda: np.zeros(0))
+    z_lower: Array = field(default_factory=partial(np.zeros, 0))
+    z_upper: Array = field(default_factory=partial(np.zeros, 0))
 
 
 class Recovery:
@@ -60,7 +61,7 @@ class Recovery:
     def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array, Array]:
         """(norms of the violations at x and the mean of z, that mean, mean coupled misfit).
 
-        Two averagings, one riding reduction.
+        Two averagings, one riding reduction (two where rows are masked).
         """
         runtime, n = self.runtime, self.problem.n
         mean_z = runtime.average(z)
@@ -78,9 +79,12 @@ class Recovery:
             ],
             axis=1,
         )
-        told = runtime.ride(np.hstack([squares, self._sizes()]))
+        riding = [np.hstack([squares, self._sizes()])]
+        if runtime.averaging.hides:  # in fixed point small squares would vanish beside large ones
+            riding = [squares, self._sizes()]
+        told = [runtime.ride(rows) for rows in riding]
         coupled = runtime.average(misfits - self.b[:, : self.coupling.width])
-        local_sq, shared_sq, consensus_sq, *sizes = told.value
+        local_sq, shared_sq, consensus_sq, *sizes = np.concatenate([rider.value for rider in told])
         self._scale = float(np.sqrt(sum(sizes)))
         coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
         norms = {

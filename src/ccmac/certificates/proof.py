@@ -42,7 +42,6 @@ from ccmac.workspace.reduced import Reduced
 PASSES = 3  # repairs with prices, at most
 MOVED = 1e-9  # of a point's size: a repair that moves it further is followed by another
 
-
 Pieces = list[Long]  # one x_i an agent
 
 
@@ -72,10 +71,11 @@ class Proof:
 
     @classmethod
     def of(cls, work: Workspace) -> Proof | None:
-        """Where the equations may be gathered and F is strongly convex."""
-        if not {"smooth", "strongly convex"} <= work.capabilities or work.reduced is None:
+        """Where F is strongly convex and all know the equations, or that sums of them suffice."""
+        curved = {"smooth", "strongly convex"} <= work.capabilities
+        if not curved or (reduced := work.provable) is None:
             return None
-        found = cls(work, work.reduced)
+        found = cls(work, reduced)
         return found if found.mu > 0 else None
 
     def _charge(self, **units: int) -> None:

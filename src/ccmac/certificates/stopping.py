@@ -43,6 +43,9 @@ class Judged(Protocol):
     def point(self, state: Any) -> tuple[Array, Array]:
         """(flat x, rows of z copies) in the user's units."""
 
+    def proved(self, state: Any) -> Proved | None:
+        """What the messages of the last step prove of the point that they told of, if anything."""
+
     def finished(self, state: Any) -> bool:
         """Whether the method's own schedule is over."""
 
@@ -224,7 +227,8 @@ class CertifiedStop(Stopping):
 class ProofStop(Stopping):
     """||error|| <= tol max(1, ||(x, z)||), proved in the user's own rows (:class:`Proof`).
 
-    Each check is a proof; they are spaced by the rate at which the proved error falls.
+    Each check is a proof; they are spaced by the rate at which the proved error falls. Where the
+    steps' own messages prove something, it is looked at after each of them.
     """
 
     def __init__(self, proof: Proof, tol: float, first: int = FIRST_CHECK) -> None:
@@ -247,13 +251,15 @@ class ProofStop(Stopping):
 
     def check(self, iteration: Judged, state: Any, count: int) -> Check:
         """One proof."""
-        found = self.proof.at(*iteration.point(state))
+        told = iteration.proved(state)
+        found = self.proof.at(*iteration.point(state)) if told is None else told
         goal = self.tol * max(1.0, found.size)
         if found.error <= goal:
             return Check(found.error, True, found)
         if math.isfinite(found.error):
             self._history.append((count, found.error))
-        self._next = count + steps_ahead(self._history, count, MISS * found.error / goal)
+        ahead = steps_ahead(self._history, count, MISS * found.error / goal)
+        self._next = count + (ahead if told is None else 1)
         return Check(found.error, False, found)
 
     def final(self, iteration: Judged, state: Any) -> Check:

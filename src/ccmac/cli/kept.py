@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +28,20 @@ from ccmac.cli.solution import (
 from ccmac.errors import CcmacError, InputError
 from ccmac.results import Result
 from ccmac.storage import generations
-from ccmac.storage.files import atomic_write
+from ccmac.storage.files import atomic_write, fresh
 
 Record = Mapping[str, Any]
 
 
 @contextmanager
 def tried(out: Path | None) -> Iterator[None]:
-    """Try ``out`` before the work; a new folder goes again where there is no result."""
-    new = out is not None and prepare(out)
-    try:
+    """Try ``out`` before the work; new folders go again where there is no result."""
+    if out is None:
         yield
-    except BaseException:
-        if new and out is not None:
-            with suppress(OSError):
-                out.rmdir()
-        raise
+        return
+    with fresh(out):
+        prepare(out)
+        yield
 
 
 def told_rescue(out: Path, place: Path | None, error: Exception) -> int:

@@ -12,7 +12,7 @@ from ccmac.cli.options import AsJson, fitted, print_json
 from ccmac.lab import demo
 from ccmac.lab.experiments.report import write_report
 from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Efficiency, report
-from ccmac.storage.files import atomic_write
+from ccmac.storage.files import atomic_write, try_file
 
 DEMO_EPILOG = "Example: `ccmac demo --out my-demo`, then open my-demo/demo.html in a browser."
 
@@ -27,6 +27,7 @@ def show_demo(
     Eight agents hold different columns of one table. They fit one model without showing each other
     their columns: only predictions travel, and only between neighbors.
     """
+    try_file(out / "demo.html")
     story = demo.compute()
     paragraphs = demo.tell(story)
     for paragraph in paragraphs:

@@ -24,7 +24,7 @@ from ccmac.inputs import Array
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
 from ccmac.storage.generations import BYTES, PART, attempt, checksum, current, parts_of
-from ccmac.storage.npz import read_npz
+from ccmac.storage.npz import read_npz, refuse_endless
 from ccmac.texts import dumps, loads, open_file, read_text
 
 WHOLE = "solution.npz"
@@ -71,10 +71,10 @@ def told(result: Result, more: Mapping[str, Any], parts: Mapping[str, int]) -> d
     return {"trace.csv": result.trace.to_csv(), SUMMARY: dumps(record) + "\n"}
 
 
-def prepare(out: Path) -> bool:
-    """Make the directory and try to write there; whether it is new. InputError says why not."""
+def prepare(out: Path) -> None:
+    """Make the directory and try to write there; InputError says why not."""
     try:
-        return attempt(out)
+        attempt(out)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(
@@ -169,6 +169,7 @@ def _part(out: Path, name: str, crc: int | None) -> dict[str, Array]:
 def _read(path: Path, crc: int | None) -> dict[str, Array]:
     try:
         with open_file(path) as stream:
+            refuse_endless(stream)
             if crc is not None and checksum(stream) != crc:
                 raise InputError(f"{path}: is not the file its summary names; solve again")
             stream.seek(0)

@@ -23,10 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.api import solve
+from ccmac.errors import InputError
 from ccmac.lab import instances
 from ccmac.lab.instances import HardInstance, radius_explicit_rounds
 from ccmac.lab.instances.base import Resource
 from ccmac.results import Solution
+from ccmac.texts import nearest, shown
 
 TOL = 1e-6
 KAPPA = 100.0
@@ -109,9 +111,12 @@ def report(
     names: Iterable[str] | None = None, methods: Iterable[str] = METHODS
 ) -> list[Efficiency]:
     """All rows; affine bounds speak of products, so only cross-apapc is measured by them."""
-    chosen = families()
-    rows = []
-    for name in chosen if names is None else names:
+    chosen, rows = families(), []
+    asked = list(chosen if names is None else names)
+    for name in asked:
+        if name not in chosen:
+            raise InputError(f"family {shown(name)} is unknown; {nearest(name, chosen)}")
+    for name in asked:
         build, resource, explicit = chosen[name]
         hard = build()
         for method in methods:

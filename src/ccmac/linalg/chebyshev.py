@@ -123,7 +123,7 @@ def inverse_root(a: float, b: float, degree: int) -> Array:
 
     Relative error |sqrt(x) p(x) - 1| <= 1/T_{degree+1}((b+a)/(b-a)).
     """
-    if b <= a or degree == 0:
+    if b <= a:
         return np.array([((a + b) / 2) ** -0.5])
     nodes = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     values = ((b + a) / 2 + (b - a) / 2 * nodes) ** -0.5
@@ -134,8 +134,7 @@ def inverse_root(a: float, b: float, degree: int) -> Array:
 
 def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[float, float]:
     """Extremes of x p(x)^2 over [a, b]: the true spectrum of the normalized Gram matrix."""
-    degree = len(coefficients) - 1
-    grid = np.cos(np.linspace(0, np.pi, 64 * (degree + 2)))
+    grid = np.cos(np.linspace(0, np.pi, 64 * (len(coefficients) + 1)))
     x = (b + a) / 2 + (b - a) / 2 * grid
     values = x * np.polynomial.chebyshev.chebval(grid, coefficients) ** 2
     slack = GRID_SLACK * (values.max() - values.min()) + GRID_ROUNDING
@@ -203,8 +202,8 @@ def semi_iteration(apply: Apply, right: Array, a: float, b: float, steps: int) -
 
 # -- graph filter ------------------------------------------------------------------------------
 def graph_filter_degree(ratio: float) -> int:
-    """nu = ceil(sqrt(ratio)/2 log 4) (eq. graph-cheb-filter); 1 when the interval is a point."""
-    return 1 if ratio <= 1 + POINT else max(1, math.ceil(math.sqrt(ratio) / 2 * math.log(4)))
+    """nu = ceil(sqrt(ratio)/2 log 4) (eq. graph-cheb-filter): 1 when the interval is a point."""
+    return math.ceil(math.sqrt(ratio) / 2 * math.log(4))
 
 
 def graph_filter(apply: Apply, v: Array, low: float, high: float, degree: int) -> Array:

@@ -26,6 +26,7 @@ from ccmac.inputs import Array, is_sparse
 
 Long = NDArray[np.longdouble]
 EPS_LONG = float(np.finfo(np.longdouble).eps)
+AT_ONCE = 2**20  # entries of a dense matrix that are lengthened at once
 SPARSE = 4  # a matrix with less than one entry in so many is sparse
 
 
@@ -33,7 +34,12 @@ def product(matrix: Any, v: Array | Long) -> Long:
     """matrix @ v of a dense or sparse matrix; accumulated in the long format."""
     if 0 in matrix.shape:
         return np.zeros(matrix.shape[0], dtype=np.longdouble)
-    return np.asarray(matrix.astype(np.longdouble, copy=False) @ v.astype(np.longdouble))
+    v = v.astype(np.longdouble)
+    if is_sparse(matrix) or matrix.size <= AT_ONCE:
+        return np.asarray(matrix.astype(np.longdouble, copy=False) @ v)
+    some = max(1, AT_ONCE // matrix.shape[1])
+    parts = [matrix[k : k + some] for k in range(0, len(matrix), some)]
+    return np.concatenate([part.astype(np.longdouble) @ v for part in parts])
 
 
 def thinned(matrix: Any) -> Any:

@@ -110,7 +110,7 @@ def lanczos(
         beta.append(0.0 if exhausted else length)
         if exhausted and rng is not None:
             image, length = _fresh(runtime, contribution, vectors[: k + 1], rng)
-            complete = length <= BREAKDOWN * max(scale, 1e-300)
+            complete = length <= BREAKDOWN * scale
             exhausted = complete
         vectors[k + 1] = 0.0 if exhausted else image[0] / length
         if exhausted:
@@ -284,5 +284,4 @@ def extend(
     drift *= max(1.0, size / least)
     if drift > DRIFT and W.shape[1]:
         W, drift = np.stack([project(w) for w in W.T], axis=1), FRESH
-    W = orthonormal(W - V @ (V.T @ W), REORTHOGONAL)[0]
     return orthonormal(W - V @ (V.T @ W), REORTHOGONAL)[0], drift

@@ -92,9 +92,7 @@ def numerical_rank(singular: Array, shape: tuple[int, ...], scale: float = 0.0) 
     ``scale`` is put in the place of a smaller largest value: for rows that had unit length before a
     projection, what the projection cancelled is then seen as zero.
     """
-    if not singular.size or not singular[0] > 0:
-        return 0
-    return int(np.count_nonzero(singular > rank_cut(shape) * max(scale, float(singular[0]))))
+    return int(np.count_nonzero(singular > rank_cut(shape) * singular.max(initial=scale)))
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,10 @@ ADJOINT = 1e-12
 """Gap between <Ku, v> and <u, K'v> that rounding explains: eps for each of a few thousand terms."""
 STAGNATION = 1e-9
 """Growth of a squared residual norm, monotone in exact arithmetic, that is still rounding."""
+SETTLED = 1e-30
+"""Of the first of the squares that shall fall: far below eps squared, nothing is left to reduce."""
+SWELLED = 1e8
+"""Such a square over the least one seen: it grows by rounding, or equations are in conflict."""
 
 # -- Chebyshev -----------------------------------------------------------------------------------
 POINT = 1e-12

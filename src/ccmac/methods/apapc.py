@@ -20,10 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.dual_bound import DualBound, SpacedDualStop
 from ccmac.certificates.error_bound import Dual
-from ccmac.certificates.stopping import CertifiedStop
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
@@ -159,7 +157,7 @@ def prepared(
     realized: Realized, request: Request, why: str, radius: float | None = None, widened: int = 0,
     rule: SpacedDualStop | None = None,
 ) -> Prepared:  # fmt: skip
-    """APAPC on a realized problem, stopped by its own certificate or a given energy ``radius``.
+    """APAPC on a realized problem, judged there; over at the horizon of an energy ``radius``.
 
     ``rule`` proves from prices alone and takes the certificate's place.
     """
@@ -181,12 +179,8 @@ def prepared(
         wider = replace(realized, degree=degree)
         return prepared(wider, request, why, radius, widened + 1, rule)
 
-    stopping = None
-    if not request.reference:
-        stopping = rule or CertifiedStop(Certifier(realized), request.tol)
     return Prepared(
-        iteration, stopping,
-        realized.realization, why, dict(realized.details), realized.predicted,
+        iteration, rule, realized.realization, why, dict(realized.details), realized.predicted,
         realized.candidates, found, judge=realized, horizon=horizon, notes=realized.notes,
         widen=widen if widened < WIDEN_LIMIT else None, proves=rule is not None,
     )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ccmac.linalg.ranks import Doubt
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
@@ -165,7 +164,7 @@ class Auto(Method):
         masked, whether the sum tells that they are independent.
         """
         if work.gram is not None:
-            return work.gram.doubt < Doubt.OPINION and work.gram.least > 0
+            return work.gram.independent
         if "strongly convex" in work.capabilities:
             return True
         return work.reduced is not None and affordable(work, work.reduced)

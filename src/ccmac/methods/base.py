@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.error_bound import Dual, Proved
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import FIRST_CHECK, Stopping
@@ -101,15 +101,11 @@ S = TypeVar("S", bound=State)
 
 # -- iteration -------------------------------------------------------------------------------------
 class Iteration(ABC, Generic[S]):
-    """One method on one prepared problem; ``space`` lays out the vectors of its state.
-
-    ``far``: points may lie anywhere, as where they tell that there is no solution. ``silent``: no
-    sum of a step reaches everybody, so that nothing rides on it.
-    """
+    """One method on one prepared problem; ``space`` lays out the vectors of its state."""
 
     space: Space
-    far: bool = False
-    silent: bool = False
+    far: bool = False  # whether points may lie anywhere, as to tell that there is no solution
+    silent: bool = False  # whether no sum of a step reaches everybody: nothing rides on it
 
     @abstractmethod
     def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
@@ -130,6 +126,10 @@ class Iteration(ABC, Generic[S]):
     @abstractmethod
     def cost(self) -> Cost:
         """Static cost of one step."""
+
+    def proved(self, state: S) -> Proved | None:
+        """What the last step's messages prove of the point that they told of, if anything."""
+        return None
 
     def finished(self, state: S) -> bool:
         """Whether the method's own schedule is over."""
@@ -157,10 +157,7 @@ class RealizedIteration(Iteration[S]):
 
     @abstractmethod
     def begin(self, w: Array, p: Array, price: Array) -> S:
-        """State at the execution vector w with the dual p in Range K' and its coupled price.
-
-        All three are new arrays that the state may keep.
-        """
+        """State at w with the dual p in Range K' and its coupled price: new arrays, to be kept."""
 
     def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
         """Embed the user's variables; the dual scales like a gradient."""
@@ -225,8 +222,8 @@ class Request:
 class Prepared:
     """A method ready to run.
 
-    ``proof`` judges points in the user's own equations where these may be gathered, ``judge`` is
-    the realization whose certificate does it elsewhere.
+    ``stopping`` None leaves it to the run to prove the tolerance: by a ``proof`` in the user's own
+    equations where these may be gathered, elsewhere on the realization ``judge``.
     ``widen`` prepares anew with wider spectral intervals after a blow-up (None: it cannot).
     ``horizon`` is the number of steps after which a schedule of the method's own is over,
     ``first_check`` the iteration at which a proof is tried first; ``proves``: the stopping rule
@@ -290,6 +287,10 @@ class Method(ABC):
 
     def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
         """Proof that sets and equations exclude each other, looked for where a limit ended it."""
+        return None
+
+    def judge(self, work: Workspace, request: Request) -> Realized | None:
+        """A realization to judge points on, for iterations without one of their own."""
         return None
 
     @abstractmethod

@@ -28,16 +28,16 @@ from ccmac.certificates.dual_bound import DualBound, DualStop
 from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.tolerances import SETTLED, SWELLED
 from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
-from ccmac.methods.dual_channels import SETTLED, SWELLED, channel_curvatures, split_vector
-from ccmac.methods.local.inverse import LocalInverses
+from ccmac.methods.local.inverse import LocalInverses, channel_curvatures
 from ccmac.methods.options import option
 from ccmac.methods.realized import JudgedMethod
 from ccmac.methods.sketched import SketchedConjugateGradients
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import row_dots
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import planned_size
+from ccmac.workspace.blocks import OPENING, planned_size
 from ccmac.workspace.coupling import right_hand_sides
 from ccmac.workspace.eliminated import Eliminated
 
@@ -88,7 +88,7 @@ class DualConjugateGradients(Iteration[CgState]):
         r_n, s_n = np.zeros((2, space.count, space.q))
         if price is not None:
             known[...] = price[:width]
-        return CgState(split_vector(space, x, z), first, r_l, r_n, s_l, s_n, d_l, known)
+        return CgState(space.joined(x, z), first, r_l, r_n, s_l, s_n, d_l, known)
 
     def step(self, state: CgState) -> CgState:
         """The local minimisers first, then one step of CG."""
@@ -112,7 +112,7 @@ class DualConjugateGradients(Iteration[CgState]):
         r_l, r_n = state.r_l, state.r_n
         h = self.space.zeros()
         if not self.coupling.empty:
-            h = split_vector(self.space, *self.coupling.adjoint(r_l))
+            h = self.space.joined(*self.coupling.adjoint(r_l))
         self.space.z(h)[...] += self.omega * r_n
         t = self.local.apply(h)
         products = self.runtime.ride(self._products(r_l, r_n, h, t))
@@ -181,21 +181,21 @@ class CrossCg(JudgedMethod):
     )
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
-        """A sketch where z is eliminated; else omega, and a realization to prove on."""
+        """A sketch where z is eliminated; else omega."""
         if work.eliminated is not None:
             return self._sketched(work.eliminated, request)
         iteration = DualConjugateGradients(work, request.seed)
-        judge, stopping = self.judge(work, request)
         return Prepared(
-            iteration, stopping, "averaged", "quadratic, with local solves",
-            {"omega": iteration.omega}, judge=judge,
+            iteration, None, "averaged", "quadratic, with local solves",
+            {"omega": iteration.omega},
         )  # fmt: skip
 
     def _sketched(self, parts: Eliminated, request: Request) -> Prepared:
         """One averaging of a block; the bound needs nothing else."""
         again = parts.rank if parts.recycles else 0
-        size = self.sketch or planned_size(parts.runtime, parts.m, request.costs, again=again)
-        M = parts.sketch(min(size, parts.m), request.seed).plus(parts.c)
+        most = planned_size(parts.runtime, parts.m, request.costs, again=again)
+        size = self.sketch or min(most, OPENING)
+        M = parts.sketch(min(size, parts.m), request.seed, most).plus(parts.c)
         stopping = None if request.reference else DualStop(DualBound(parts, M), request.tol)
         return Prepared(
             SketchedConjugateGradients(parts, M), stopping, "eliminated",

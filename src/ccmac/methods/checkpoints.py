@@ -67,8 +67,6 @@ class Checkpoints:
         self._kept = not self.runtime.apart
         if self.runtime.is_root:
             store.ready(directory)
-            if self._kept and self._index is not None:
-                store.tidy(directory, self._index)
 
     def _common_generation(self) -> Index | None:
         """The newest generation that all owners have; one gather that the ledger does not count.
@@ -242,6 +240,8 @@ class Checkpoints:
             if isinstance(error, InputError):
                 raise
             self.refuse(f"is damaged: {cut(str(error))}")
+        if self._kept and self.runtime.is_root and self._index is not None:
+            store.tidy(self.directory, self._index)  # not before it is known to be sound
         return found.iteration, replace(state, **fields)
 
     def _fields(self, state: State, found: store.Checkpoint) -> dict[str, Any]:

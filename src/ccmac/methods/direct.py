@@ -22,15 +22,15 @@ import numpy as np
 from ccmac.certificates.duality import Prices
 from ccmac.certificates.error_bound import Proved
 from ccmac.certificates.gap import Goal
+from ccmac.certificates.gap_stopping import UndeterminedStop
 from ccmac.certificates.proof import Pieces, Proof
 from ccmac.certificates.share import Told
-from ccmac.certificates.stopping import Stopping
+from ccmac.certificates.stopping import ProofStop, Stopping
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.extended import Long, halves, product, summed
 from ccmac.methods.base import Iteration, Method, Prepared, Request, State, known, vector
-from ccmac.methods.direct_stops import DirectStop, UndeterminedStop
 from ccmac.methods.options import option
 from ccmac.methods.system import affordable, definite, flat
 from ccmac.runtime.notes import heard_by_all, heard_cost
@@ -80,9 +80,11 @@ class Direct(Iteration[DirectState]):
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
     ) -> DirectState:
         """The user's point (the first step does not depend on it)."""
-        u = self.space.zeros()
-        self.space.x(u)[...], self.space.z(u)[...] = x, z
-        return DirectState(u, self.space.zeros(), np.zeros((1, 2 * len(self.reduced.right))))
+        rows = np.zeros((1, 2 * len(self.reduced.right)))
+        return DirectState(self.space.joined(x, z), self.space.zeros(), rows)
+
+    def proved(self, state: DirectState) -> Proved | None:
+        return self.found
 
     # -- a step ------------------------------------------------------------------------------------
     def step(self, state: DirectState) -> DirectState:
@@ -288,10 +290,10 @@ class CrossDirect(Method):
         found: dict[str, Any] = {}
         stopping: Stopping | None = None
         if not request.reference and max(iteration.proof.mu, iteration.proof.inside) > 0:
-            stopping = DirectStop(request.tol)
+            stopping = ProofStop(iteration.proof, request.tol, first=1)
         elif not request.reference and not curved:
             goal = Goal(request.tol, self.accuracy, self.radius)
-            stopping = UndeterminedStop(work, reduced, request, goal, found)
+            stopping = UndeterminedStop(work, reduced, (request.x0, request.z0), goal, found)
         return Prepared(
             iteration, stopping, "summed", "few coupled rows and shared variables",
             iteration.settings, certificates=found, proves=True,

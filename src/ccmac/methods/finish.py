@@ -38,7 +38,6 @@ def finish(
     outcome: Outcome,
     plan: Plan,
     trace: Trace,
-    recovery: Recovery | None,
     warnings: list[str],
     seed: int,
 ) -> Result:
@@ -55,13 +54,13 @@ def finish(
         if isinstance(bound, Proved) and bound.report is not None:
             seen = Seen(z[:1], dict(bound.report.residuals), bound.report.multipliers)
             seen.objective = bound.report.objective
-        elif recovery is None or status == "diverged":
+        elif work.stack is not None or status == "diverged":
             seen = Seen(runtime.average(z))
             if status != "diverged":
                 seen.objective = float(_values(problem, runtime, x, seen.mean).value[0])
         else:
             repaired = check is not None and check.certificate is bound
-            seen = _looked(work, prepared, recovery, bound, (x, z), repaired=repaired)
+            seen = _looked(work, prepared, bound, (x, z), repaired=repaired)
         if bound is not None:
             seen.residuals["stationarity"] = bound.stationarity
     rests = _rests_on(prepared, bound, work)
@@ -100,14 +99,14 @@ class Seen:
 
 
 def _looked(
-    work: Workspace, prepared: Prepared, recovery: Recovery, bound: Bound | Proved | None,
+    work: Workspace, prepared: Prepared, bound: Bound | Proved | None,
     point: tuple[Array, Array], *, repaired: bool,
 ) -> Seen:  # fmt: skip
     """Violations, values and prices where nothing has told them yet.
 
     A point that was not ``repaired`` proves nothing about the equations.
     """
-    x, z = point
+    recovery, (x, z) = Recovery(work), point
     residuals, mean, _ = recovery.violations(x, z)
     values, seen = _values(work.problem, work.runtime, x, mean), Seen(mean, residuals)
     if isinstance(bound, Proved):
@@ -116,7 +115,7 @@ def _looked(
         )
     elif bound is not None and prepared.judge is not None:
         if repaired:
-            seen.infeasibility = _diagnose(work, recovery, prepared.judge, bound, residuals)
+            seen.infeasibility = _diagnose(recovery, prepared.judge, bound, residuals)
         seen.multipliers = _prices(recovery, prepared.judge, bound)
     seen.objective = float(values.value[0])
     return seen
@@ -202,7 +201,7 @@ def _certificate(
 
 
 def _diagnose(
-    work: Workspace, recovery: Recovery, realized: Realized, bound: Bound, norms: dict[str, float]
+    recovery: Recovery, realized: Realized, bound: Bound, norms: dict[str, float]
 ) -> Infeasibility | None:
     """A conflict, if the equations stay violated however well they are repaired."""
     if bound.price is None or realized.system.empty:
@@ -210,14 +209,16 @@ def _diagnose(
         if not (violated and realized.system.empty):
             return None
         zero = np.zeros((1, recovery.coupling.width))
-        return ClosestPoint(recovery).at(realized.copies(bound.w), zero, norms)
+        x = realized.space.x(bound.w)
+        return ClosestPoint(recovery).at(x, realized.copies(bound.w), zero, norms)
     if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
         return None
     repaired = Certifier(realized).repair(bound.w)
     space = realized.space
-    norms, _, _ = recovery.violations(space.x(repaired), realized.copies(repaired))
+    point = space.x(repaired), realized.copies(repaired)
+    norms, _, _ = recovery.violations(*point)
     price = realized.system.common_price(realized.system.residual(repaired)[1])
-    return ClosestPoint(recovery).at(realized.copies(repaired), price, norms)
+    return ClosestPoint(recovery).at(*point, price, norms)
 
 
 def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:

@@ -35,7 +35,7 @@ from ccmac.plans import ITERATE, SKETCH, SUM, Alternative
 from ccmac.runtime.base import FLOAT_BYTES
 from ccmac.runtime.notes import heard_cost
 from ccmac.workspace import Workspace
-from ccmac.workspace.blocks import SPARE, in_averagings, planned_size
+from ccmac.workspace.blocks import OPENING, SPARE, in_averagings, planned_size
 from ccmac.workspace.coupling import BITS
 
 INTERIOR = 9
@@ -128,8 +128,8 @@ def _sketched(method: Method, work: Workspace, request: Request) -> Alternative 
         step = own + runtime.average_cost(m if common else m + 2 * work.problem.q + len(LENGTHS))
     elif isinstance(method, CrossCg) and work.eliminated is not None:
         again = rank if work.eliminated.recycles else 0
-        planned = method.sketch or planned_size(runtime, m, request.costs, again=again)
-        size = min(planned, m)
+        most = planned_size(runtime, m, request.costs, again=again)
+        size = min(method.sketch or min(most, OPENING), m)
         sketches = [runtime.average_cost(m * k) for k in in_averagings(runtime, m, size)]
         once = sum(sketches, Cost(argmins=size))
         step = Cost(argmins=1) + runtime.average_cost(m)

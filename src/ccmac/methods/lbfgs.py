@@ -6,7 +6,7 @@ minimiser under C_i and D_i at h_i = (A_i'l, B_i'l + nu_i), the negative dual
     phi(l, nu) = -sum_i [min_u f_i(u) + <h_i, u>] + <l, sum_i b_i>
 
 has the gradient -(sum_i A_i x_i + B_i z_i - b_i,  z_i - mean z). nu is measured in units of
-sqrt(omega), which brings both channels to one scale (dual_channels, learnt at the start). The
+sqrt(omega), which brings both channels to one scale (channel_curvatures, learnt at the start). The
 direction is that of L-BFGS. For directions v with sum_i v_i = 0,
 
     sum_i <z_i - mean z, v_i> = sum_i <z_i, v_i>
@@ -32,9 +32,10 @@ import numpy as np
 from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.tolerances import SETTLED, SWELLED
 from ccmac.methods.base import Iteration, Prepared, Request, State, known, rows, vector
-from ccmac.methods.dual_channels import SETTLED, SWELLED, channel_curvatures, split_vector
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, replaced
+from ccmac.methods.local.inverse import channel_curvatures
 from ccmac.methods.local.minimum import LocalMinimisers
 from ccmac.methods.local.newton import ARMIJO
 from ccmac.methods.realized import JudgedMethod
@@ -110,7 +111,7 @@ class DualLbfgs(Iteration[LbfgsState]):
         if price is not None:
             known[...] = price[:width]
         return LbfgsState(
-            split_vector(space, x, z), h, known, np.zeros((1, q)), np.zeros((1, SIZE, width)),
+            space.joined(x, z), h, known, np.zeros((1, q)), np.zeros((1, SIZE, width)),
             np.zeros((count, SIZE, q)), np.zeros((1, SIZE, SIZE)), np.zeros((count, 1)),
         )  # fmt: skip
 
@@ -133,7 +134,7 @@ class DualLbfgs(Iteration[LbfgsState]):
         d_n = np.stack([c @ basis for basis in state.basis_n])
         h = self.space.zeros()
         if not self.coupling.empty:
-            h = split_vector(self.space, *self.coupling.adjoint(d_l))
+            h = self.space.joined(*self.coupling.adjoint(d_l))
         self.space.z(h)[...] += self._root * d_n
         trial = self._trial(state, state.h + alpha * h, d_l, d_n, alpha)
         before, after = float(trial.products[GRADIENT, 0]), float(trial.squares[2, 0])
@@ -272,10 +273,9 @@ class CrossLbfgs(JudgedMethod):
     needs = frozenset({"smooth", "strongly convex"})
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
-        """Probes of the curvature (argmins and one reduction); a realization for a certificate."""
+        """Probes of the curvature: argmins and one reduction."""
         iteration = DualLbfgs(work, request.seed)
-        judge, stopping = self.judge(work, request)
         return Prepared(
-            iteration, stopping, "averaged", "smooth, with local minimisations",
-            {"omega": iteration.omega, "pairs kept": MEMORY}, judge=judge,
+            iteration, None, "averaged", "smooth, with local minimisations",
+            {"omega": iteration.omega, "pairs kept": MEMORY},
         )  # fmt: skip

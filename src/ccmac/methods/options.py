@@ -77,7 +77,7 @@ def _check_value(place: str, value: Any, about: Option) -> None:
         raise InputError(f"{place} = {shown(value)} must be a positive number{limit}")
     if kind is bool and not isinstance(value, bool):
         raise InputError(f"{place} = {shown(value)} must be true or false")
-    if about.choices and value not in about.choices:
+    if about.choices and not (isinstance(value, str) and value in about.choices):
         raise InputError(
             f"{place} = {shown(value)} is unknown; {nearest(str(value), about.choices)}"
         )

@@ -9,9 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ccmac.certificates.certifier import Certifier
-from ccmac.certificates.proof import Proof
-from ccmac.certificates.stopping import CertifiedStop
 from ccmac.errors import InputError
 from ccmac.ledger import Cost
 from ccmac.methods.base import Method, RealizedIteration, Request, S
@@ -164,19 +161,12 @@ class JudgedMethod(Method):
 
     certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
 
-    def judge(
-        self, work: Workspace, request: Request
-    ) -> tuple[Realized | None, CertifiedStop | None]:
-        """The realization and the rule that proves the tolerance.
+    def judge(self, work: Workspace, request: Request) -> Realized:
+        """The averaged realization, at the cost of one Lanczos run in setup.
 
-        None with a reference, and where the equations may be gathered: the run then proves in the
-        user's own rows. Cost, in setup: that of the realization (one Lanczos run). The Result
-        reports the repaired point for which the bound holds.
+        The Result reports the repaired point for which the bound holds.
         """
-        if request.reference or (self.certificates is None and Proof.of(work) is not None):
-            return None, None
         goal = Aim(request.target, request.measure, request.costs)
         given = self.certificates or Certificates()
         wanted = Wanted((request.x0, request.z0), goal, certificates=given, seed=request.seed)
-        realized = averaged(work, wanted)
-        return realized, CertifiedStop(Certifier(realized), request.tol)
+        return averaged(work, wanted)

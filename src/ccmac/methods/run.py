@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.conflicts import Conflicts
 from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
-from ccmac.certificates.stopping import Check, ProofStop
+from ccmac.certificates.stopping import CertifiedStop, Check, ProofStop
 from ccmac.errors import OutOfTime
+from ccmac.inputs import Array
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
@@ -32,7 +32,7 @@ from ccmac.methods.finish import (
 )
 from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
-from ccmac.methods.start import names_of, observer_of, positions, probed, reporter
+from ccmac.methods.start import Limits, names_of, observer_of, positions, probed, reporter
 from ccmac.plans import Alternative, Plan
 from ccmac.results import Result, Solution
 from ccmac.runtime.base import Rider
@@ -40,17 +40,6 @@ from ccmac.trace import Trace
 from ccmac.workspace import Workspace
 
 DEFAULT_ITERATIONS = 200_000
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long a run may last, where its state is kept, and who looks on."""
-
-    max_iterations: int | None = None
-    max_seconds: float | None = None
-    checkpoint: str | Path | Mapping[str, Any] | None = None
-    callback: Callable[[int, State], object] | None = None
-    progress: bool | None = None
 
 
 class Run:
@@ -94,17 +83,25 @@ class Run:
             return prepared
 
     def _proving(self, prepared: Prepared, *, refuted: bool = False) -> Prepared:
-        """Judged in the user's own equations where these may be gathered.
+        """With a rule that proves the tolerance; none with a reference, which an observer knows.
 
-        Not with a reference, nor where the user vouches for constants that no run has refuted.
+        In the user's own equations where these may be gathered, unless the user vouches for
+        constants that no run has refuted; else as the method says, or on a realization.
         """
-        supplied = getattr(self.method, "certificates", None) is not None and not refuted
-        known = prepared.proves or self.request.reference or supplied
-        proof = None if known else Proof.of(self.work)
-        if proof is None:
+        if prepared.proves or self.request.reference:
             return prepared
-        stopping = ProofStop(proof, self.request.tol, prepared.first_check)
-        return replace(prepared, proof=proof, stopping=stopping)
+        supplied = getattr(self.method, "certificates", None) is not None and not refuted
+        judge = prepared.judge if self.work.hides else None  # sums prove less than structure does
+        supplied = supplied or (judge is not None and judge.system.interval.source != "estimated")
+        proof = None if supplied else Proof.of(self.work)
+        if proof is not None:
+            stopping = ProofStop(proof, self.request.tol, prepared.first_check)
+            return replace(prepared, proof=proof, stopping=stopping)
+        if prepared.stopping is not None:
+            return prepared
+        judge = prepared.judge or self.method.judge(self.work, self.request)
+        rule = None if judge is None else CertifiedStop(Certifier(judge), self.request.tol)
+        return replace(prepared, judge=judge, stopping=rule)
 
     def _heed(self) -> None:
         """The price of the probes, and doubts that other agents have."""
@@ -146,11 +143,10 @@ class Run:
 
     def _solve(self, limits: Limits) -> Result:
         work, saver = self.work, self._saver(limits)
-        recovery = Recovery(work) if work.stack is None else None
-        if recovery is not None:
+        if work.stack is None:
             with work.ledger.phase("setup"):
                 self.method.announce(work)
-                conflicts = Conflicts(work, recovery)
+                conflicts = Conflicts(work)
                 conflict = conflicts.early()
                 known = conflict is not None or self.method.finds_falls(work)
                 bends = "strongly convex" in work.capabilities
@@ -163,7 +159,7 @@ class Run:
         plan, trace = self.plan(prepared), Trace()
         stalled: list[tuple[Prepared, Outcome, Plan]] = []
         while True:
-            outcome = self._drive(prepared, limits, trace, recovery, saver)
+            outcome = self._drive(prepared, limits, trace, saver)
             if outcome.status == "finished" and self._unproved(prepared, outcome):
                 following = self._following()
                 if following is not None:
@@ -183,14 +179,11 @@ class Run:
             plan = self.plan(prepared)
             if saver is not None:
                 saver.begin_again("wider")
-        if recovery is not None:
+        if work.stack is None:
             with work.ledger.phase("monitor"):
                 conflict = conflicts.late()
-                if (
-                    conflict is None
-                    and outcome.status == "max_iterations"
-                    and not limits.max_seconds
-                ):
+                ended = outcome.status == "max_iterations" and not limits.max_seconds
+                if conflict is None and ended:
                     conflict = self.method.excluded(work, self.request)
             if conflict is not None:
                 outcome.check = Check(math.nan, True, verdict=conflict)
@@ -203,7 +196,7 @@ class Run:
         self._heed()
         notes = [*outcome.notes, *([] if saver is None else saver.notes)]
         warnings = [*work.doubts, *self.warnings, *notes]
-        return finish(work, prepared, outcome, plan, trace, recovery, warnings, self.request.seed)
+        return finish(work, prepared, outcome, plan, trace, warnings, self.request.seed)
 
     def _saver(self, limits: Limits) -> Checkpoints | None:
         """Where the state is kept; a stored run of something else is refused before any work.
@@ -257,13 +250,12 @@ class Run:
             return self._proving(self.method.prepare(self.work, self.request))
 
     def _drive(
-        self, prepared: Prepared, limits: Limits, trace: Trace, recovery: Recovery | None,
-        saver: Checkpoints | None,
-    ) -> Outcome:  # fmt: skip
+        self, prepared: Prepared, limits: Limits, trace: Trace, saver: Checkpoints | None
+    ) -> Outcome:
         """From the start, or from a checkpoint, to an end."""
         iteration = prepared.iteration
         observer = observer_of(self.work, iteration, self.reference, self.request.tol)
-        state = self._start(prepared, recovery)
+        state = self._start(prepared)
         if observer is not None:
             observer.begin(*iteration.point(state))
         first = 0
@@ -288,12 +280,12 @@ class Run:
             saver.save(outcome.iterations, outcome.state)
         return outcome
 
-    def _start(self, prepared: Prepared, recovery: Recovery | None) -> State:
+    def _start(self, prepared: Prepared) -> State:
         """The request's point, with the prices of a warm start."""
         problem = self.work.problem
         copies = np.broadcast_to(self.request.z0, (len(problem.agents), problem.q))
-        prices = None if self.warm is None or recovery is None else self.warm.multipliers
-        known = () if prices is None or recovery is None else (
-            recovery.dual_vector(prices), prices.coupled
-        )  # fmt: skip
+        prices = None if self.warm is None else self.warm.multipliers
+        known: tuple[Array, ...] = ()
+        if prices is not None and self.work.stack is None:
+            known = Recovery(self.work).dual_vector(prices), prices.coupled
         return prepared.iteration.start(self.request.x0, copies, *known)  # type: ignore[no-any-return]

@@ -21,8 +21,8 @@ import numpy as np
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import Shifted
+from ccmac.linalg.tolerances import SETTLED, SWELLED
 from ccmac.methods.base import Iteration, State, known, vector
-from ccmac.methods.dual_channels import SETTLED, SWELLED
 from ccmac.workspace.eliminated import Eliminated
 
 
@@ -87,8 +87,7 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         p = state.y[0]
         if state.g_old:
             p = p + (g / state.g_old) * state.p[0]
-        q, change = self.parts.apply(p)
-        self.parts.keep(p, q)
+        q, change = self.parts.explored(p)
         curvature = float(self.runtime.common(p @ q))
         if curvature <= 0:
             return replace(state, over=True)
@@ -123,5 +122,8 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
 
     @property
     def cost(self) -> Cost:
-        """Every iteration but the first (which has 1 argmin, 2 A and one averaging of 2 m + 1)."""
+        """Every iteration but the first (which has 1 argmin, 2 A and one averaging of 2 m + 1).
+
+        While the sketches of a prepared problem grow, their vectors come on top.
+        """
         return self.parts.cost

@@ -1,12 +1,14 @@
-"""What a caller brings to a run: a start, a reference, constants to be tried, a wish for a bar."""
+"""What a caller brings to a run: limits, a start, a reference, constants to be tried, a bar."""
 
 from __future__ import annotations
 
 import math
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,24 @@ import numpy as np
 from ccmac.errors import InputError
 from ccmac.inputs import Array, as_array, real_vector
 from ccmac.ledger import Ledger
-from ccmac.methods.base import Iteration
+from ccmac.methods.base import Iteration, State
 from ccmac.methods.driver import Observer, Report
 from ccmac.objectives.checks import check_problem
 from ccmac.objectives.custom import Custom
 from ccmac.results import Names, Solution
 from ccmac.runtime.base import Rider
 from ccmac.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a run may last, where its state is kept, and who looks on."""
+
+    max_iterations: int | None = None
+    max_seconds: float | None = None
+    checkpoint: str | Path | Mapping[str, Any] | None = None
+    callback: Callable[[int, State], object] | None = None
+    progress: bool | None = None
 
 
 def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array]:

@@ -114,7 +114,7 @@ class Network:
     def _redrawn(cls, draw: str, sizes: tuple[float, ...], seed: int, name: str) -> Network:
         import networkx as nx
 
-        whole("network: seed", seed)
+        seed = whole("network: seed", seed)
         for attempt in range(100):
             graph = getattr(nx, draw)(*sizes, seed=seed + 1000 * attempt)
             if nx.is_connected(graph):

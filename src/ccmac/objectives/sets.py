@@ -1,7 +1,8 @@
 """Sets cut out by one linear row: a halfspace and the simplex.
 
-On top of any coordinatewise function r with a prox the projection onto {a'u <= b} (or = b) is one
-scalar root: u(t) = prox_r(v - step t a), and a'u(t) falls in t.
+On top of any function r with a prox, {a'u <= b} (or = b) costs one scalar root: u(t) =
+prox_r(v - step t a), and a'u(t) falls in t. Entries are cut off at ``least`` where r acts entry by
+entry.
 """
 
 from __future__ import annotations
@@ -47,14 +48,15 @@ class OneRow(Function):
         return 0.0 if inside and (v >= self.least - room).all() else math.inf
 
     def prox_at(self, v: Array, step: Step) -> Array:
-        return self.prox_with(lambda u, s: u.copy(), v, step)
+        return self.prox_with(None, v, step)
 
-    def prox_with(self, rest: Callable[[Array, Step], Array], v: Array, step: Step) -> Array:
-        """The prox of this set plus a coordinatewise function with prox ``rest``."""
+    def prox_with(self, rest: Function | None, v: Array, step: Step) -> Array:
+        """The prox of this set plus ``rest``, which acts entry by entry where v has a ``least``."""
         a = self.row(len(v))
 
         def at(t: float) -> Array:
-            return np.maximum(rest(v - t * (step * a), step), self.least)
+            moved = v - t * (step * a)
+            return np.maximum(moved if rest is None else rest.prox_at(moved, step), self.least)
 
         def excess(t: float) -> float:
             return float(a @ at(t)) - self.bound

@@ -32,7 +32,8 @@ class Sum(Function):
     proximal term itself and leave the prox of one other part at a shifted point with a shorter
     step; quadratics add up to one quadratic. Coordinatewise parts add up to one coordinatewise
     function: piecewise quadratics piece by piece, several others by entrywise roots. On top of
-    coordinatewise parts a box clips, and one linear row (a halfspace, the simplex) is one root.
+    coordinatewise parts a box clips, and the simplex is one root; a halfspace is one root on top of
+    whatever has a prox.
     """
 
     def __init__(self, *parts: Function) -> None:
@@ -55,8 +56,9 @@ class Sum(Function):
         self._plain = [known for part in flat if (known := part.isotropic()) is not None]
         self._boxes = [part for part in flat if isinstance(part, Box)]
         self._sets = [part for part in flat if isinstance(part, OneRow)]
-        apart = (Box, OneRow)
-        self._others = [p for p in flat if p.isotropic() is None and not isinstance(p, apart)]
+        rest = [part for part in flat if not isinstance(part, OneRow)]
+        self._rest = Sum(*rest) if self._sets and rest else None
+        self._others = [p for p in rest if p.isotropic() is None and not isinstance(p, Box)]
         self.entrywise_steps = all(part.entrywise_steps for part in flat)
         self.capabilities = self._find_capabilities()
         self._check_bounds()
@@ -89,10 +91,13 @@ class Sum(Function):
     def _has_prox(self, offered: list[frozenset[str]]) -> bool:
         if not all("prox" in c for c in offered) or len(self._sets) > 1:
             return False
+        if self._rest is not None:
+            fits = self._rest.coordinatewise or self._sets[0].least == -math.inf
+            return fits and "prox" in self._rest.capabilities
         entrywise = all(part.coordinatewise for part in self._others)
         cores = [part for part in self._others if part.pieces() is None]
         smooth = len(cores) < 2 or all("gradient" in part.capabilities for part in cores)
-        alone = len(self._others) < 2 and not self._boxes and not self._sets
+        alone = len(self._others) < 2 and not self._boxes
         return alone or (entrywise and smooth)
 
     @property
@@ -125,16 +130,13 @@ class Sum(Function):
         return total
 
     def prox_at(self, v: Array, step: Step) -> Array:
-        """See the class: merge squared distances, then one prox, then the box."""
+        """See the class: merge squared distances, then one prox, then the box; or a row on top."""
         if "prox" not in self.capabilities:
             return super().prox_at(v, step)
         if self._merged is not None:
             return self._merged.prox_at(v, step)
         if self._sets:
-            return self._sets[0].prox_with(self._apart_from_sets, v, step)
-        return self._apart_from_sets(v, step)
-
-    def _apart_from_sets(self, v: Array, step: Step) -> Array:
+            return self._sets[0].prox_with(self._rest, v, step)
         if len(self._others) > 1:
             return self._pieces.prox(v, step, self._core)
         total, shift = self._isotropic_sum()
@@ -149,7 +151,7 @@ class Sum(Function):
     @cached_property
     def _pieces(self) -> Pieces:
         """All coordinatewise piecewise quadratics of the sum, the boxes among them."""
-        known = (part.pieces() for part in self.parts if not isinstance(part, OneRow))
+        known = (part.pieces() for part in self.parts)
         return sum((p for p in known if p is not None), Pieces())
 
     def _core(self, v: Array, step: Step) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, real_vector, whole
+from ccmac.inputs import Array, number, of_kind, positive, real_vector, whole
 from ccmac.network import Network
 from ccmac.power.areas import area_graph, partition
 from ccmac.power.grid import Grid, read_grid
@@ -166,18 +166,28 @@ def _settings(
 ) -> Ask:
     if whole("power: hours", hours, 1) > LONGEST:
         raise InputError(f"power: hours = {shown(hours)}; give at most {LONGEST}, a year")
-    if not 0 <= reserve < 1 or (ramp is not None and not ramp > 0):
-        raise InputError("power: reserve must be a share from 0 to 1, ramp a positive share")
+    if not 0 <= number("power, reserve", reserve) < 1:
+        raise InputError("power: reserve must be a share from 0 to 1")
+    if ramp is not None:
+        positive("power, ramp", ramp)
     day = np.ones(1) if hours == 1 else np.resize(DAY, hours)
     factor = real_vector("power, load", load)
     if np.ndim(load) and len(factor) != hours:
         raise InputError(f"power, load: has {len(factor)} entries; give one for each hour, {hours}")
     place = {int(number): k for k, number in enumerate(grid.bus)}
-    unknown = [b for b in storage or {} if b not in place]
+    given = {} if storage is None else storage
+    of_kind("power, storage", given, Mapping, "{bus: (MW, MWh)}")
+    unknown = [b for b in given if b not in place]
     if unknown:
-        raise InputError(f"power, storage: bus {unknown[0]} is none of {grid.name}'s")
-    stores = tuple(
-        Storage(place[b], power / grid.base, energy / grid.base, *2 * (0.5 * energy / grid.base,))
-        for b, (power, energy) in (storage or {}).items()
-    )
+        raise InputError(f"power, storage: bus {shown(unknown[0])} is none of {grid.name}'s")
+    stores = tuple(_store(place[b], b, pair, grid.base) for b, pair in given.items())
     return Ask(factor if np.ndim(load) else float(factor[0]) * day, reserve, ramp, stores)
+
+
+def _store(place: int, bus: Any, pair: Any, base: float) -> Storage:
+    """Power and energy per unit; half full at the beginning and at the end."""
+    sizes = real_vector(f"power, storage, bus {shown(bus)}", pair) / base
+    if sizes.shape != (2,) or (sizes < 0).any():
+        raise InputError(f"power, storage, bus {shown(bus)}: give (MW, MWh), not negative")
+    power, energy = sizes.tolist()
+    return Storage(place, power, energy, 0.5 * energy, 0.5 * energy)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import matrix_or_operator, real_vector
+from ccmac.inputs import folder, matrix_or_operator, real_vector
 from ccmac.objectives.base import Objective
 from ccmac.problem.reading import bound, not_crossed, one_name, senses
 
@@ -50,14 +50,14 @@ class Agent:
         """Write this agent alone into a directory of its own; no pickle."""
         from ccmac.storage.owner import save_agent
 
-        save_agent(self, Path(directory), replace=replace)
+        save_agent(self, folder("save", directory), replace=replace)
 
     @classmethod
     def load(cls, directory: str | Path) -> Agent:
         """Read a directory written by :meth:`save`."""
         from ccmac.storage.owner import load_agent
 
-        return load_agent(Path(directory))
+        return load_agent(folder("load", directory))
 
 
 def has(block: Any) -> bool:

@@ -10,7 +10,7 @@ process may hold only some of the agents (``Problem({3: agent}, n=8)``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, folder, of_kind, whole
+from ccmac.inputs import Array, folder, several, whole
 from ccmac.problem.agent import MATRICES, Agent, checked_agent, clean_agent, has, who
 from ccmac.problem.reading import Senses, bound, distinct, names, not_crossed, senses
 from ccmac.problem.sizes import coupled_dimension, local_dimension, shared_dimension, told
+from ccmac.texts import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +71,17 @@ class Problem:
         shared = shared_dimension(clean, q, told(z_lower, z_upper, z_names))
         coupled = coupled_dimension(clean, m, told(sense, row_names))
         here = {k for k in MATRICES if any(has(getattr(a, k)) for a in clean.values())}
+        for k in several("problem, present", present, f"some of {', '.join(MATRICES)}"):
+            if not isinstance(k, str) or k not in MATRICES:
+                raise InputError(f"problem, present: {shown(k)} is no block; take A, B, C, D")
+            here.add(k)
         d = {i: local_dimension(i, a, shared) for i, a in clean.items()}
         fields = {
             "agents": {i: checked_agent(i, a, d[i], shared) for i, a in clean.items()},
             "n": total, "q": shared, "m": coupled, "d": d,
             "p": {i: 0 if a.C is None else a.C.shape[0] for i, a in clean.items()},
             "r": {i: 0 if a.D is None else a.D.shape[0] for i, a in clean.items()},
-            "present": frozenset(here | set(present)),
+            "present": frozenset(here),
             "sense": senses("problem, sense", sense, coupled),
             "z_lower": bound("problem, z_lower", z_lower, shared, -np.inf),
             "z_upper": bound("problem, z_upper", z_upper, shared, np.inf),
@@ -166,13 +171,15 @@ def _listed(
     agents: Sequence[Agent] | Mapping[int, Agent], n: int | None
 ) -> tuple[dict[int, Agent], int]:
     """The agents by number, and how many there are everywhere."""
-    of_kind("problem, agents", agents, (Mapping, Iterable), "a list of ccmac.Agent")
-    listed = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
+    given = agents if isinstance(agents, Mapping) else enumerate(
+        several("problem, agents", agents, "a list of ccmac.Agent")
+    )  # fmt: skip
+    listed = dict(given)
     if not listed:
         raise InputError("problem: there are no agents; give at least one ccmac.Agent")
     for i in listed:
         if not isinstance(i, int | np.integer):
-            raise InputError(f"agent {i!r}: agents are numbered 0, 1, ...; use such keys")
+            raise InputError(f"agent {shown(i)}: agents are numbered 0, 1, ...; use such keys")
     total = max(listed) + 1 if n is None else whole("problem: n", n, 1)
     for i, agent in listed.items():
         if not isinstance(agent, Agent):

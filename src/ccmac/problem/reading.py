@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, as_array, real_vector
+from ccmac.inputs import Array, as_array, real_vector, several
 from ccmac.texts import shown
 
 EQUAL, AT_MOST, AT_LEAST = "==", "<=", ">="
@@ -94,9 +94,8 @@ def names(where: str, value: Sequence[Any] | None, count: int) -> tuple[str, ...
     """Distinct texts, one for each of ``count`` things."""
     if value is None:
         return None
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InputError(f"{where}: is {shown(value)}; give a list of {count} names")
-    given = tuple(one_name(where, name) for name in value)
+    listed = several(where, value, f"a list of {count} names")
+    given = tuple(one_name(where, name) for name in listed)
     if len(given) != count:
         raise InputError(f"{where}: has {len(given)} names but there are {count} to name")
     distinct(where, given)

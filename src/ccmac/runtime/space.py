@@ -59,6 +59,13 @@ class Space:
         """The origin."""
         return np.zeros(self.size)
 
+    def joined(self, x: Array, z: Array) -> Array:
+        """(x, z) as one new vector, its lift zero."""
+        w = self.zeros()
+        self.x(w)[...] = x
+        self.z(w)[...] = z
+        return w
+
     def x(self, w: Array) -> Array:
         """View of the stacked local variables (flat, ragged)."""
         return w[: self.x_size]

@@ -26,7 +26,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
 from ccmac.objectives import KINDS, Objective
 from ccmac.problem import LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent
-from ccmac.storage.npz import read_npz
+from ccmac.storage.npz import read_npz, refuse_endless
 from ccmac.texts import cut, loads, open_file, shown
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
@@ -157,6 +157,7 @@ class Arrays:
 
 def _check(where: str, stream: BufferedReader, sha256: str) -> None:
     """Compare the checksum, and go back to the beginning: what was hashed is what is read."""
+    refuse_endless(stream)
     if hashlib.file_digest(stream, "sha256").hexdigest() != sha256.lower():
         raise InputError(
             f"{where}: the content does not match its checksum (changed or cut short); "

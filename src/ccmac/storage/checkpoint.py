@@ -26,7 +26,7 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.runtime.base import Runtime
-from ccmac.storage.files import atomic_write, flushed_write
+from ccmac.storage.files import atomic_write, flushed_write, fresh
 from ccmac.storage.index import (
     FORMAT,
     STATE,
@@ -126,10 +126,11 @@ def tidy(folder: Path, *indices: Index) -> None:
 
 
 def ready(folder: Path) -> None:
-    """Make the folder and try to write there; one line where that fails."""
+    """Try to write there; one line where that fails. The first state makes the folder."""
     try:
-        atomic_write(folder / "probe.bin", b"ccmac")
-        (folder / "probe.bin").unlink()
+        with fresh(folder, keep=False):
+            atomic_write(folder / "probe.bin", b"ccmac")
+            (folder / "probe.bin").unlink()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(

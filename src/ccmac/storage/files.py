@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ccmac.errors import InputError
@@ -90,22 +90,40 @@ def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Itera
     flush_directory(target.parent)
 
 
+@contextmanager
+def fresh(folder: Path, *, keep: bool = True) -> Iterator[None]:
+    """Folders up to this one that the block makes go again where it fails, or is a trial only.
+
+    One that holds something stays.
+    """
+    new = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+    try:
+        yield
+        new = [] if keep else new
+    finally:
+        for place in new:
+            with suppress(OSError):
+                place.rmdir()
+
+
 def try_file(path: Path) -> None:
     """Write beside ``path`` and take it away again: fails where a result would, before the work."""
-    descriptor, temporary = _beside(path)
-    os.close(descriptor)
-    temporary.unlink()
+    with fresh(path.parent, keep=False):
+        descriptor, temporary = _beside(path)
+        os.close(descriptor)
+        temporary.unlink()
 
 
 def _beside(target: Path) -> tuple[int, Path]:
     """A hidden file beside ``target``, open and private; its parents are made."""
     if target.is_dir():
         raise InputError(f"{target} is a directory: give the name of a file")
-    if not target.parent.is_dir():
-        _make_parent(target)
-    descriptor, name = tempfile.mkstemp(
-        dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
-    )
+    with fresh(target.parent):
+        if not target.parent.is_dir():
+            _make_parent(target)
+        descriptor, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
+        )
     return descriptor, Path(name)
 
 

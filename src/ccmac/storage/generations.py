@@ -83,9 +83,8 @@ def discard(place: Path) -> None:
         place.rmdir()
 
 
-def attempt(folder: Path) -> bool:
-    """Make the folder and write there, to see whether that works; whether the folder is new."""
-    new = not os.path.exists(folder)
+def attempt(folder: Path) -> None:
+    """Make the folder and write there, to see whether that works."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=PROBE)
     try:
@@ -93,7 +92,6 @@ def attempt(folder: Path) -> bool:
     finally:
         os.close(descriptor)
         os.unlink(name)
-    return new
 
 
 def settle(folder: Path, index: str) -> None:

@@ -11,13 +11,21 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.texts import shown
+from ccmac.texts import MEGABYTE, shown
 
+LONG = 256 * MEGABYTE
 ODD = (tokenize.TokenError, AttributeError, IndexError)  # numpy's, of headers that are none
 _HEADERS: dict[Any, Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+
+
+def refuse_endless(stream: IO[bytes]) -> None:
+    """ValueError for a long file that does not end like an archive: it may take hours to read."""
+    if stream.seek(0, os.SEEK_END) > LONG and not zipfile.is_zipfile(stream):
+        raise ValueError("is no archive")
+    stream.seek(0)
 
 
 def read_npz(stream: IO[bytes]) -> dict[str, NDArray[Any]]:

@@ -15,6 +15,7 @@ import numpy as np
 import yaml
 
 from ccmac.errors import InputError
+from ccmac.inputs import several, whole
 from ccmac.problem import Problem
 from ccmac.storage.agents import encode_agent, read_agent, write_arrays
 from ccmac.storage.files import atomic_directory
@@ -115,11 +116,13 @@ def save_problem(problem: Problem, directory: Path, *, replace: bool = False) ->
 def load_problem(directory: Path, agents: range | None = None) -> Problem:
     """Read a saved problem; with ``agents`` only those agents' files are opened."""
     manifest = read_manifest(directory)
-    wanted = range(manifest.n) if agents is None else agents
+    wanted = (
+        range(manifest.n) if agents is None else several("load, agents", agents, "their numbers")
+    )
     for i in wanted:
-        if not 0 <= i < manifest.n:
+        if not whole("load: an agent", i) < manifest.n:
             raise InputError(
-                f"{directory}: agent {i} was asked for but the problem has agents "
+                f"{directory}: agent {shown(i)} was asked for but the problem has agents "
                 f"0..{manifest.n - 1}"
             )
     listed = {i: manifest.agents[i] for i in wanted}

@@ -26,7 +26,7 @@ def align(
     tables: Sequence[PartyTable], y: Any = None, weights: Any = None, join: str = "strict"
 ) -> tuple[list[PartyTable], Any, Any]:
     """Tables, labels and weights of rows, all in the rows' common order."""
-    if join not in JOINS:
+    if not isinstance(join, str) or join not in JOINS:
         raise InputError(f"vfl: join = {shown(join)}; take 'strict' or 'inner'")
     sources = [(f"party {t.party!r}", t.keys, t.rows) for t in _distinct(tables)]
     extras = [("y", y), ("sample_weight", weights)]

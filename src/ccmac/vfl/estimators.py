@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ccmac.api import solve
 from ccmac.errors import InputError
-from ccmac.inputs import FLAG, Array, of_kind, positive
+from ccmac.inputs import FLAG, Array, as_array, of_kind, positive
 from ccmac.results import Result
 from ccmac.texts import nearest, shown
 from ccmac.vfl.alignment import align
@@ -67,7 +67,7 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         elif hasattr(y, "columns") and len(y.columns) == 1:
             y = y.iloc[:, 0]
         if sample_weight is not None and not hasattr(sample_weight, "iloc"):
-            sample_weight = np.asarray(sample_weight)
+            sample_weight = as_array("vfl: sample_weight", sample_weight)
         data = VerticalData.read(
             X, y, loss, self.parties, weights=sample_weight, key=key, join=self.join
         )
@@ -105,7 +105,7 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         penalty: Any = problem.agents[0].objective  # in the units of the solve
         ridge = penalty.x_part.constants(1)[1]
         tol, method = positive(f"{type(self).__name__}, tol", self.tol), self.method
-        if value and ridge and method in ("auto", "cross-newton"):
+        if value and ridge and isinstance(method, str) and method in ("auto", "cross-newton"):
             tol, method = tol * max(1.0, value * math.sqrt(2.0 / ridge)), "cross-newton"
         self.result_: Result = solve(
             problem, self.network, method, tol, max_iterations=self.max_iter,

@@ -25,7 +25,7 @@ from ccmac.inputs import FLAG, Array, is_sparse, of_kind, whole
 from ccmac.texts import nearest, shown
 from ccmac.vertical import Vertical, VflProblem
 from ccmac.vfl.alignment import align
-from ccmac.vfl.labels import LOSSES, encoded, numbers
+from ccmac.vfl.labels import encoded, known, numbers
 from ccmac.vfl.model import VerticalModel
 from ccmac.vfl.shares import shares_of
 from ccmac.vfl.tables import PartyTable, columns_of, is_one_table, one_table, read_tables
@@ -132,8 +132,7 @@ class VerticalData:
         key: str | None = None, join: str = "strict",
     ) -> VerticalData:  # fmt: skip
         """Everything checked; complaints name party and column."""
-        if not isinstance(loss, str) or loss not in LOSSES:
-            raise InputError(f"vfl: loss {shown(loss)} is unknown; {nearest(str(loss), LOSSES)}")
+        known(loss)
         if y is None:
             raise InputError("vfl: y is None; requires y to be passed, one label for each row")
         tables = read_tables(X, parties, key)

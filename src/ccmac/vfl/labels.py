@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import LARGEST, Array
-from ccmac.texts import shown
+from ccmac.inputs import LARGEST, Array, as_array
+from ccmac.texts import nearest, shown
 
 MARGINS = ("logistic", "hinge")
 CLASSES = (*MARGINS, "multinomial")
@@ -16,9 +16,16 @@ LOSSES = ("squared", "huber", "absolute", "logistic", "hinge", "multinomial")
 LISTED = 4
 
 
+def known(loss: Any) -> None:
+    """Refuse what is none of :data:`LOSSES`."""
+    if not isinstance(loss, str) or loss not in LOSSES:
+        raise InputError(f"vfl: loss {shown(loss)} is unknown; {nearest(str(loss), LOSSES)}")
+
+
 def encoded(loss: str, y: Any, keys: Any = None) -> tuple[Array, tuple[Any, ...]]:
     """(numbers, -1 and +1, or classes 0, 1, ...; the classes in their order, or none)."""
-    values = np.asarray(y)
+    known(loss)
+    values = as_array("vfl: y", y)
     if values.ndim != 1:
         raise InputError(f"vfl: y has shape {values.shape}; bad input shape, give one label a row")
     if loss not in CLASSES:

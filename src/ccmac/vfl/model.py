@@ -35,8 +35,7 @@ from ccmac.objectives import (
 )
 from ccmac.objectives.sum import Sum
 from ccmac.problem import Agent
-from ccmac.texts import nearest
-from ccmac.vfl.labels import LOSSES, MARGINS
+from ccmac.vfl.labels import MARGINS, known
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,7 @@ class VerticalModel:
     least: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.loss not in LOSSES:
-            raise InputError(
-                f"vfl: loss {self.loss!r} is unknown; {nearest(str(self.loss), LOSSES)}"
-            )
+        known(self.loss)
         nonnegative("vfl, regularization", self.ridge)
         nonnegative("vfl, l1", self.l1)
         nonnegative("vfl, shared_regularization", self.rho)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse, number
+from ccmac.inputs import Array, is_sparse, number, real_vector
 from ccmac.texts import shown
 
 ZERO_SUM_SEED = 307
@@ -47,10 +47,7 @@ def shares_of(asked: Any, blocks: Sequence[Any]) -> Array:
         return np.asarray(norms / norms.sum())
     if isinstance(asked, tuple) and len(asked) == 2 and asked[0] == "cross_factor":
         return cross_factor_weights(n, number("vfl, shares, cross factor", asked[1]))
-    try:
-        values = np.asarray(asked, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"vfl: shares = {shown(asked)}; give {n} numbers of sum one") from None
+    values = real_vector("vfl: shares", asked)
     if values.shape != (n,) or not np.isclose(values.sum(), 1.0):
         raise InputError(f"vfl: shares: give {n} numbers, one for each party, that sum to one")
     return values

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import LARGEST, is_sparse
+from ccmac.inputs import LARGEST, is_sparse, several
 from ccmac.texts import nearest, shown
 from ccmac.vfl.labels import unusable
 
@@ -120,7 +120,7 @@ def _plain(where: str, value: Any, key: str | None) -> Any:
         return sp.csr_array(value)
     try:
         array = np.asarray(value)
-    except ValueError:
+    except Exception:  # an object of another library may raise anything here
         raise InputError(f"{where}: has rows of different lengths; give a table") from None
     if array.ndim != 2:
         hint = "Reshape your data: a table has rows and columns"
@@ -243,11 +243,9 @@ def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDA
         if not 1 <= parties <= d:
             raise InputError(f"vfl: {parties} parties for {d} columns; give each at least one")
         return list(np.array_split(np.arange(d), int(parties)))
-    if isinstance(parties, str) or not isinstance(parties, Iterable):
-        raise InputError(
-            f"vfl: parties = {shown(parties)}; give a number, or lists of columns (by name)"
-        )
-    listed = parties.items() if isinstance(parties, Mapping) else enumerate(parties)
+    listed = parties.items() if isinstance(parties, Mapping) else enumerate(
+        several("vfl: parties", parties, "a number, or lists of columns (by name)")
+    )  # fmt: skip
     place = {name: j for j, name in enumerate(columns)}
     by_place = not (named and any(isinstance(c, int) for c in columns))
     owner: dict[int, Any] = {}
@@ -276,14 +274,14 @@ def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDA
 
 def _listed(own: Any, place: Mapping[Any, int]) -> list[Any]:
     """One column, or several."""
-    alone = isinstance(own, str) or not isinstance(own, Iterable)
+    alone = isinstance(own, str) or not isinstance(own, Iterable) or getattr(own, "ndim", 1) == 0
     return [own] if alone or (isinstance(own, tuple) and own in place) else list(own)
 
 
 def _place(party: Any, column: Any, place: Mapping[Any, int], by_place: bool, d: int) -> int:
     """The place of a column given by its name, or by its place where no name is a number."""
     where = f"vfl: party {shown(str(party))}, column {shown(column)}"
-    if isinstance(column, bool | np.bool_) or not isinstance(column, Hashable):
+    if isinstance(column, bool | np.bool_ | np.void) or not isinstance(column, Hashable):
         raise InputError(f"{where}: give names of columns, or places 0, 1, ...")
     if column in place:
         return place[column]

@@ -20,7 +20,7 @@ from ccmac.runtime.space import Space
 from ccmac.stack import Stack, stack_problem
 from ccmac.workspace.compressed import Compressed, compressible
 from ccmac.workspace.coupling import Coupling
-from ccmac.workspace.declared import declare, owned_part
+from ccmac.workspace.declared import declare, has_form, owned_part
 from ccmac.workspace.eliminated import Eliminated
 from ccmac.workspace.explicit import Explicit
 from ccmac.workspace.flats import Flats
@@ -37,6 +37,7 @@ KEPT: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 """What later solves may keep, and the right-hand sides whose change ends it; the rest is lost."""
 WELL = 1e4  # condition of unit rows up to which their squares tell dependent rows from others
+SQUARES = 20_000  # floats of the sums of squares that are asked for whatever the method
 LIMITS_ROOM = 8  # inequalities and bounds: without the equations known to all they take far longer
 
 
@@ -159,6 +160,13 @@ class Workspace:
         with self.ledger.phase("setup"):
             return Gram(self.problem, self.runtime, self.curvature, self.kernels)
 
+    @property
+    def told(self) -> Gram | None:
+        """:attr:`gram` where it is known already, or has little to send."""
+        m, q = self.problem.m, self.problem.q
+        small = self.hides and m * (m + 1) / 2 + 2 * m * q + q * q <= SQUARES
+        return self.gram if small else vars(self).get("gram")
+
     @cached_property
     def kernels(self) -> list[Kernel]:
         """The agents' ker C_i."""
@@ -171,6 +179,13 @@ class Workspace:
             return None
         with self.ledger.phase("setup"):
             return Reduced(self.problem, self.runtime, self.curvature, self.kernels, self.supports)
+
+    @property
+    def provable(self) -> Reduced | None:
+        """What bounds may rest on: :attr:`reduced`, or sums of squares where these suffice."""
+        if self.reduced is not None or (told := self.told) is None:
+            return self.reduced
+        return told if told.independent else None
 
     @cached_property
     def summed(self) -> Summed:
@@ -199,7 +214,7 @@ class Workspace:
     @property
     def rows_in_doubt(self) -> Doubt:
         """Whether rows that were dropped depend on the others."""
-        known = vars(self).get("gram") or self.reduced  # none is asked for here that was not
+        known = vars(self).get("gram") or self.reduced
         return Doubt.NONE if known is None else known.doubt
 
     @cached_property
@@ -228,15 +243,13 @@ class Workspace:
     @cached_property
     def eliminated(self) -> Eliminated | None:
         """The dual in the coupled price alone, where z follows from it."""
-        if self.stack is not None:
-            return None
         with self.ledger.phase("setup"):
-            found = Eliminated.of(
-                self.problem, self.runtime, self.coupling, self.curvature, self._form, self._own
-            )
-        if found is not None:
-            found.recycles = self.recycles
-        return found
+            table, form = self.curvature, self._form
+            if self.stack is not None or not has_form(self.problem, table, form):
+                return None
+            found = Eliminated(self.problem, self.runtime, self.coupling, table, form, self._own)
+        found.recycles = self.recycles
+        return found if found.mu > 0 and found.c > 0 else None
 
     @cached_property
     def capabilities(self) -> frozenset[str]:

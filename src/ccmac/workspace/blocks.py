@@ -17,6 +17,8 @@ TOGETHER = 2**25  # floats that all agents compute at a time, where more columns
 LARGEST = 64  # vectors of a block
 HALVING = 32  # vectors that halve the iterations, as seen on real data
 FLOATS = 2**27  # that all agents may put into one averaging
+OPENING = 192  # the same, where solves come again
+GROWN = 256  # vectors that a sketch grows to with them
 SPARE = 8  # random vectors beyond the columns that see all of their range
 HELD = 2**26  # floats of a sketch that every agent holds, where solves come again
 
@@ -24,8 +26,8 @@ HELD = 2**26  # floats of a sketch that every agent holds, where solves come aga
 def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: int = 0) -> int:
     """Vectors of a sketch: the least of round k + byte (r + k) where k halves every HALVING.
 
-    Where solves come again, of an operator of rank ``again`` at most, thrice as many may be, in
-    several averagings if one cannot hold them.
+    Where solves come again, of an operator of rank ``again`` at most: those that they all need
+    together, in several averagings if one cannot hold them.
     """
     averaging = runtime.averaging
     round_price = costs.round * averaging.rounds
@@ -34,7 +36,7 @@ def planned_size(runtime: Runtime, m: int, costs: Costs, *, again: int = 0) -> i
         return 0
     most = min(LARGEST, m // 4, FLOATS // (m * runtime.n))
     if again:
-        most = min(3 * LARGEST, again + SPARE, m // 4, HELD // m)
+        most = min(GROWN, again + SPARE, m // 4, HELD // m)
     return min(most, int(HALVING * math.log2(1 + round_price / row_price)) if row_price else most)
 
 

@@ -4,6 +4,7 @@ quadratics without mixed terms whose z-block is a multiple of the identity.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -109,6 +110,15 @@ def _declared(problem: Problem, i: int, found: OwnQuadratic | None) -> tuple[flo
     local = 4.0 if found.H.ndim == 1 else SOLVES * d * known.L_x / known.mu_x
     noise = EPS * (problem.m + d + problem.n + local) * square / known.mu_x
     return 1.0, found.h, noise
+
+
+def has_form(problem: Problem, table: CurvatureTable, known: Array) -> bool:
+    """Whether all declare the form of :mod:`ccmac.workspace.eliminated`, with h, beta not 0."""
+    if table.multiples is None or not (table.separable and table.quadratic):
+        return False
+    if problem.present & {"C", "D"} or not known[:, 0].all():
+        return False
+    return bool(known[:, 1].any()) and math.fsum(table.multiple) != 0
 
 
 Declared = tuple[CurvatureTable, Array, Own | None, Supports | None]

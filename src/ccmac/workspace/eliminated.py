@@ -32,14 +32,13 @@ from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
 from ccmac.runtime.space import Space, row_dots
-from ccmac.workspace import blocks
 from ccmac.workspace.blocks import block_mean, in_averagings
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
 from ccmac.workspace.declared import Own, OwnQuadratic, entries, own_parts
 
-RECYCLED = 64  # directions of earlier solves that join a sketch, at most
-ENOUGH = 4  # of them at a time
+RIDING = 2  # vectors for the sketches of later solves that travel with a direction
+ENOUGH = 4  # that join a sketch at a time
 LOST = 1e-2  # of the share of a sketch, to rounding
 
 
@@ -51,7 +50,11 @@ class Whole(NamedTuple):
 
 
 class Eliminated:
-    """The parts of the module text for the agents owned here."""
+    """The parts of the module text for the agents owned here.
+
+    ``declared`` are all agents' :func:`form_rows`, ``own`` the parts of those here where they have
+    been looked at. F is strongly convex if ``mu`` and ``c`` are positive.
+    """
 
     def __init__(
         self, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
@@ -68,32 +71,14 @@ class Eliminated:
         self.noise = math.fsum(declared[:, 2])  # of images under S - c I
         self.space = Space(runtime, list(problem.d.values()), 0)
         self._sketches: dict[tuple[int, int], Nystrom] = {}
-        self._kept: list[tuple[Array, Array]] = []
-        self.recycles, self._full = False, False
+        self._kept: list[tuple[Array, Array]] = []  # vectors (m x k) and their images
+        self._room = 0  # for vectors that join the sketch
+        self.recycles = False
         hessians = [part.H for part in self.told(problem, own)]
         plain = all(H.ndim == 1 for H in hessians)
         self._diagonal = np.concatenate([np.zeros(0), *hessians]) if plain else None
         if self.whole is not None:  # sums run over all columns at once
             self.noise *= 1 + self.space.x_size / (self.m + problem.n)
-
-    @classmethod
-    def of(
-        cls, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
-        known: Array, own: Own | None = None,
-    ) -> Eliminated | None:  # fmt: skip
-        """Where the problem has the form of the module text and F is strongly convex.
-
-        ``known`` are all agents' :func:`form_rows`, ``own`` the parts of those here where they
-        have been looked at.
-        """
-        if table.multiples is None or not (table.separable and table.quadratic):
-            return None
-        if problem.present & {"C", "D"}:
-            return None
-        if not known[:, 0].all() or not (known[:, 1].any() and math.fsum(table.multiple)):
-            return None
-        found = cls(problem, runtime, coupling, table, known, own)
-        return found if found.mu > 0 and found.c > 0 else None
 
     @cached_property
     def _solves(self) -> list[Solve]:
@@ -187,9 +172,10 @@ class Eliminated:
         """Of :meth:`apply`."""
         return Cost(argmins=1) + 2 * self.A.cost + self.runtime.average_cost(self.m)
 
-    def sketch(self, size: int, seed: int) -> Nystrom:
+    def sketch(self, size: int, seed: int, most: int = 0) -> Nystrom:
         """Of S - c I, from ``size`` vectors in one averaging (of very long ones in several), and
-        directions of earlier solves.
+        from those that :meth:`explored` met in earlier solves, where these come again: in all not
+        more than ``most``, nor than the rank.
 
         The first time size argmins and 2 size A; then nothing.
         """
@@ -199,26 +185,38 @@ class Eliminated:
             if size:
                 W = random_signs(self.m, size, seed)
                 found = found.grown(W, self._images_of(W))
-        if len(self._kept) >= ENOUGH:
-            directions, images = (np.column_stack(side) for side in zip(*self._kept, strict=True))
-            more = found.grown(directions, images)
+        full = False
+        if self._held() >= ENOUGH:
+            vectors, images = (np.hstack(side) for side in zip(*self._kept, strict=True))
+            more = found.grown(vectors, images)
             # Each growth adds rounding to what is known of the sketch: not more than it can bear.
-            self._full = more.e > LOST * math.sqrt(self.c)
-            found = found if self._full else more
+            full = more.e > LOST * math.sqrt(self.c)
+            found = found if full else more
             self._kept.clear()
         self._sketches = {(size, seed): found}
+        self._room = 0 if full or not self.recycles else min(most, self.rank) - found.B.count
         return found
 
-    def keep(self, p: Array, image: Array) -> None:
-        """A direction and S p, for the sketches of later solves where ``recycles`` says so."""
-        if self.recycles and not self._full and len(self._kept) < self._room():
-            length = float(np.linalg.norm(p))
-            self._kept.append((p / length, (image - self.c * p) / length))
+    def explored(self, p: Array) -> tuple[Array, Array]:
+        """:meth:`apply`; where solves come again, p and a few random vectors that ride with it are
+        kept for their sketches: in the same rounds, 1 + RIDING more argmins and twice as many A.
+        """
+        room = self._room - self._held()
+        if room <= 0:
+            return self.apply(p)
+        change = self.inverse(self.A.adjoint_common(p))
+        [(_, seed)], drawn = self._sketches, min(RIDING, room - 1)
+        vectors = np.empty((self.m, 1 + drawn))
+        size = float(np.linalg.norm(p))
+        vectors[:, 0] = p / size
+        vectors[:, 1:] = random_signs(self.m, drawn, seed + 1 + room)
+        images = self._block(vectors)
+        self._kept.append((vectors, images))
+        return np.asarray(size * images[:, 0] + self.c * p), change
 
-    def _room(self) -> int:
-        """For directions: not beyond the rank of S - c I, nor what everybody may hold."""
-        [(size, found)] = [(size, found) for (size, _), found in self._sketches.items()]
-        return min(RECYCLED + size, self.rank, blocks.HELD // self.m) - found.B.count
+    def _held(self) -> int:
+        """Vectors kept for the next sketch."""
+        return sum(vectors.shape[1] for vectors, _ in self._kept)
 
     def _images_of(self, W: Array) -> Array:
         """(S - c I) W, in as many averagings as its length takes."""

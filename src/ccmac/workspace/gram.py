@@ -17,11 +17,10 @@ With S known to ``off``, some rotation of the rows D is within off / (0.9 s_r^(1
 
     ||D z - e|| <= (1 + off / s_r)^(1/2) ||Dhat z - ehat|| + (off ||z|| + off_t) / s_r^(1/2).
 
-That is all if D has r rows. If it has more, those must depend on each other to the last digit, and
-their right-hand sides as well: sums of weighted squares of (D, e) modulo two primes tell
-(:func:`_exact_ranks`). Otherwise ``doubt`` says so.
+Rows that squares do not tell from dependent ones must depend on the others to the last digit, and
+their right-hand sides as well: :class:`Residues` tells. Otherwise ``doubt`` says so.
 Cost: one averaging of m(m + 1)/2 + 2 m q + 3 m + 2 floats, and q(q + 3)/2 + 1 where there are D;
-(q + 1)(q + 2) more in another one where D has more than r rows.
+m(m + 2 q + 3) + (q + 1)(q + 2) + 2 more in another one where rows seem to depend on others.
 """
 
 from __future__ import annotations
@@ -34,7 +33,14 @@ import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense, powers
-from ccmac.linalg.extended import PRIMES, product_modulo, rank_modulo, residues
+from ccmac.linalg.extended import (
+    PRIMES,
+    image_of_kernel,
+    product_modulo,
+    rank_modulo,
+    residues,
+    side_on_kernel,
+)
 from ccmac.linalg.ranks import Doubt, row_space
 from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
@@ -63,7 +69,7 @@ class Gram(Reduced):
         self._sides = np.stack([beta, size_b])
         self.angle, self._own = float(facts[0]), Doubt(min(int(facts[1]), Doubt.OPINION))
         self._share(shared, table.r)
-        whole = squares + np.sum(self.size_B**2, axis=1)
+        whole = squares + np.sum(B.reshape(m, q) ** 2, axis=1)  # sums are rounded once
         self.unit = powers(np.sqrt(whole))
         before = float(np.sum(self.unit**2 * whole))
         widest = int(table.d.max(initial=0)) + m + q + n
@@ -79,11 +85,40 @@ class Gram(Reduced):
         off += self.off_D * (2 * float(np.linalg.norm(both)) + self.off_D)
         self._known_to(square, off)
         self.least /= self._stretch
+        self.residues: Residues | None = None
+        if self._own or self.rank < m + int(table.r.sum()):
+            self.residues = Residues(runtime, [self._exact_blocks(k) for k in range(len(kernels))])
 
     @cached_property
     def doubt(self) -> Doubt:
         """Rows that squares do not tell apart may be apart all the same."""
-        return self._own if self.rank == self.problem.m + self._count else Doubt.OPINION
+        exact, found = self.residues, len(self.D)
+        if exact is None:
+            return Doubt.NONE
+        if exact.shared != (found, found) or exact.rank > self.rank or exact.agree is False:
+            return Doubt.OPINION
+        if exact.agree is None and self.rank < self.problem.m + found:
+            return Doubt.OPINION
+        return self._own if exact.excess else Doubt.NONE
+
+    @property
+    def independent(self) -> bool:
+        """Whether rows are known to be independent, but for those that depend exactly."""
+        return self.doubt < Doubt.OPINION and self.least > 0
+
+    @cached_property
+    def agree(self) -> bool | None:
+        """Whether the equations have a solution, to the last digit; None where nobody asked."""
+        return None if self.residues is None else self.residues.agree
+
+    def _exact_blocks(self, k: int) -> Blocks:
+        """(agent, excess rank of C_i, its blocks, its right-hand sides)."""
+        i, agent = list(self.problem.agents.items())[k]
+        [(D, e)] = self.hidden(k) or [(np.zeros((0, self.problem.q)), np.zeros(0))]
+        b = np.zeros(self.problem.m) if agent.b is None else agent.b
+        c = np.zeros(len(self.C[k])) if agent.c is None else agent.c
+        rows = self.A[k], self.B[k], self.C[k], D
+        return i, self.kernels[k].space.excess, rows, (b, c, e)
 
     def _row(self, k: int, upper: Any) -> Array:
         """One agent's square, B, part of beta, angle and doubt."""
@@ -113,7 +148,7 @@ class Gram(Reduced):
 
     def _share(self, told: Array, counts: Array) -> None:
         """Dhat and ehat from the sums, and how far from the truth they may be."""
-        q, count = self.problem.q, int(counts.sum())
+        q = self.problem.q
         upper = np.triu_indices(q)
         if not len(told):
             told = np.zeros(len(upper[0]) + q + 1)
@@ -129,11 +164,6 @@ class Gram(Reduced):
         root, self._V = np.sqrt(values[there]), vectors[:, there]
         self.D, self.e = root[:, None] * self._V.T, (self._V.T @ right) / root
         self.unit_D, self.shared = np.ones(len(root)), row_space(self.D)
-        exactly = (len(root),) * 2
-        if len(root) < count:
-            own = [self.hidden(k)[0] for k in range(len(self.kernels))]
-            exactly = _exact_ranks(self.runtime, list(self.problem.agents), own)
-        self._count = len(root) if exactly == (len(root),) * 2 else count
         off += float(np.linalg.norm(values[~there]))
         last, self._stretch = max(least - off, 0.0), 1.0
         if len(root):
@@ -163,28 +193,70 @@ class Gram(Reduced):
         self.least = math.sqrt(max(last - off, 0.0)) if self.rank else math.inf
 
 
-def _exact_ranks(
-    runtime: Runtime, agents: list[int], own: list[tuple[Array, Array]]
-) -> tuple[int, int]:
-    """(rank of D, rank of [D e]) to the last digit, from sums of M'RM, M = [D_i e_i].
+Blocks = tuple[int, int, tuple[Array, Array, Array, Array], tuple[Array, Array, Array]]
 
-    R are diagonal weights, drawn at random modulo a prime: but for one in 10^6 draws for each of
-    the two primes, M'RM has the rank of M. One averaging.
+
+class Residues:
+    """Ranks and agreement of the equations to the last digit, from sums modulo two primes.
+
+    With F_i a basis of A_i ker C_i, M_i = [D_i e_i] and diagonal weights W_i, R_i that are drawn at
+    random modulo a prime, sum F_i W_i F_i' has the range of all F_i and sum M_i'R_i M_i the rows of
+    all M_i, but for one in 10^6 draws for each of the two primes. So rank T is that of
+
+        [sum F W F'  sum B; 0  sum D'R D],
+
+    and with D z = e solvable, T (y, z) = (beta, e) is so if (sum beta, sum D'R e) adds nothing.
+    ``excess`` is by how much the ranks of the C_i exceed those decomposed. One averaging.
     """
-    rows, size = [], own[0][0].shape[1] + 1
-    upper = np.triu_indices(size)
-    for i, (D, e) in zip(agents, own, strict=True):
-        told = []
+
+    def __init__(self, runtime: Runtime, blocks: list[Blocks]) -> None:
+        _, _, (A, B, _, _), _ = blocks[0]
+        self.m, self.q = len(A), B.shape[1]
+        self._wide, self._deep = np.triu_indices(self.m), np.triu_indices(self.q + 1)
+        *parts, numbers = np.split(
+            runtime.total(np.stack([self._told(*block) for block in blocks])),
+            np.cumsum([self._width, self._width]),
+        )
+        self.excess, unknown = (int(v) for v in np.rint(numbers))
+        pairs = zip(PRIMES, parts, strict=True)
+        found = np.max([self._ranks(np.rint(v).astype(np.int64), p) for p, v in pairs], axis=0)
+        self.rank, whole, *shared = (int(v) for v in found)
+        self.shared = shared[0], shared[1]
+        agree = self.rank == whole and shared[0] == shared[1]
+        self.agree: bool | None = None if unknown else agree
+
+    @property
+    def _width(self) -> int:
+        """Floats for one prime."""
+        return int(len(self._wide[0]) + self.m * (self.q + 1) + len(self._deep[0]))
+
+    def _told(
+        self, i: int, excess: int, rows: tuple[Array, ...], sides: tuple[Array, ...]
+    ) -> Array:
+        """One agent's part of the sums."""
+        (A, B, C, D), (b, c, e) = rows, sides
+        told: list[Any] = []
+        unknown = False
         for prime in PRIMES:
-            M = residues(np.column_stack([D, e]), prime)
-            weights = np.random.default_rng([prime, i]).integers(1, prime, (len(M), 1))
-            told.append(product_modulo((weights * M % prime).T, M, prime)[upper])
-        rows.append(np.concatenate(told).astype(np.float64))
-    ranks = []
-    for prime, part in zip(PRIMES, np.split(runtime.total(np.stack(rows)), 2), strict=True):
-        square = np.zeros((size, size), dtype=np.int64)
-        square[upper] = np.rint(part).astype(np.int64) % prime
-        square = np.triu(square, 1).T + square
-        ranks.append([rank_modulo(M, prime) for M in (square[:-1, :-1], square)])
-    rank, augmented = np.max(ranks, axis=0)
-    return int(rank), int(augmented)
+            random = np.random.default_rng([prime, i])
+            F, M = image_of_kernel(A, C, prime), residues(np.column_stack([D, e]), prime)
+            for basis, upper in ((F.T, self._wide), (M, self._deep)):
+                weights = random.integers(1, prime, (len(basis), 1))
+                told.append(product_modulo((weights * basis % prime).T, basis, prime)[upper])
+            none, *side = side_on_kernel(A, C, (b, c), prime)
+            unknown = unknown or bool(none)
+            told += [residues(B, prime).ravel(), side]
+        return np.concatenate([*told, [excess, unknown]]).astype(np.float64)
+
+    def _ranks(self, part: Any, prime: int) -> tuple[int, ...]:
+        """(rank T, with the right-hand sides, rank D, rank [D e]) modulo the prime."""
+        m, q, wide, deep = self.m, self.q, len(self._wide[0]), len(self._deep[0])
+        F, M = np.zeros((m, m), dtype=np.int64), np.zeros((q + 1, q + 1), dtype=np.int64)
+        F[self._wide], M[self._deep] = part[:wide], part[wide : wide + deep]
+        F, M = F + np.triu(F, 1).T, M + np.triu(M, 1).T
+        B, side = np.split(part[wide + deep :], [m * q])
+        upper = np.hstack([F, B.reshape(m, q), side[:, None]])
+        lower = np.hstack([np.zeros((q, m), dtype=np.int64), M[:q]])
+        T = np.vstack([upper, lower]) % prime
+        tried = T[:, :-1], T, M[:q, :q] % prime, M % prime
+        return tuple(rank_modulo(v, prime) for v in tried)

@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from ccmac import Agent, Network, Problem, solve
 from ccmac.errors import MethodRefused
 from ccmac.inputs import Array
-from ccmac.methods import dual_channels
+from ccmac.ledger import Cost
 from ccmac.methods.comparators import pooling, spectra, tuning
+from ccmac.methods.comparators.accelerated import GraphFilter
+from ccmac.methods.comparators.local_argmin import _Descent, _Piece
+from ccmac.methods.local import inverse
 from ccmac.objectives import L1, Huber, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -120,15 +124,15 @@ def test_channels_of_diagonal_blocks_are_measured_exactly() -> None:
             for g, (x, z) in zip(f, work.space.split(h), strict=True)
         ])  # fmt: skip
 
-    coupled, shared = dual_channels.channel_curvatures(work, energies, 3)
+    coupled, shared = inverse.channel_curvatures(work, energies, 3)
     assert coupled == pytest.approx(((9 + 1) / 2 + (4 + 4) / 5) / 2)
     assert shared == pytest.approx((2 / 4 + 2 / 8) / (2 * 2))
-    assert len(asked) == dual_channels.PROBES + 1
+    assert len(asked) == inverse.PROBES + 1
     work.recycles = True
     for _ in range(2):
-        dual_channels.channel_curvatures(work, energies, 3)
-    assert len(asked) == 2 * (dual_channels.PROBES + 1)
-    assert dual_channels.channel_curvatures(work, lambda h: np.zeros(2), 4) == (1.0, 1.0)
+        inverse.channel_curvatures(work, energies, 3)
+    assert len(asked) == 2 * (inverse.PROBES + 1)
+    assert inverse.channel_curvatures(work, lambda h: np.zeros(2), 4) == (1.0, 1.0)
 
 
 # -- pooled losses ---------------------------------------------------------------------------------
@@ -183,3 +187,33 @@ def test_a_reduction_without_curvature_in_z_is_refused() -> None:
     agents = [Agent(Separable(SquaredDistance(1.0), p), A=[[1.0]], b=[0.0]) for p in parts]
     with pytest.raises(MethodRefused, match="strongly convex under reduction R1"):
         solve(Problem(agents, q=1), "complete", method="coupled-yarmoshik")
+
+
+def test_one_agent_has_no_graph_to_filter_on() -> None:
+    alone, two = (GraphFilter(InProcess(Network.complete(n))) for n in (1, 2))
+    assert alone(np.ones((1, 3))).tolist() == [[0.0] * 3]
+    assert two(np.ones((2, 0))).shape == (2, 0)
+    for found, width in ((alone, 3), (two, 0)):
+        assert found.cost(width) == Cost()
+    assert (alone.degree, two.degree) == (0, 1)
+    assert two(np.array([[1.0], [3.0]])) == pytest.approx(np.array([[-1.0], [1.0]]))
+
+
+@pytest.mark.parametrize("held", [[0, 1, 2, 3], [0, 1, 3]])
+def test_newton_steps_where_z_is_not_taken_entry_by_entry(held: list[int]) -> None:
+    """The inverse of H + penalty on the entries held, along one equation."""
+    draw = np.random.default_rng(0).standard_normal
+    H_x, H_z, P = (r @ r.T + np.eye(len(r)) for r in (draw((2, 2)), draw((2, 2)), draw((4, 4))))
+    f, at = Separable(Quadratic(H_x, np.zeros(2)), Quadratic(H_z, np.zeros(2))), np.array(held)
+    penalty = sp.csr_array(P[np.ix_(at, at)])
+    E, zero = draw((1, len(at))), np.zeros(len(at))
+    E /= np.linalg.norm(E)
+    found = _Descent(_Piece(f, 2, 2, at, penalty, E, zero))
+    whole = P.copy()
+    whole[:2, :2] += H_x
+    whole[2:, 2:] += H_z
+    M = np.block([[whole[np.ix_(at, at)], E.T], [E, np.zeros((1, 1))]])
+    v = draw(len(at))
+    expected = np.linalg.solve(M, np.append(v, 0.0))[:-1]
+    assert found.inverse(zero)(v) == pytest.approx(expected)
+    assert found.minimise(-v, zero)[0] == pytest.approx(expected)

@@ -240,3 +240,34 @@ def test_directions_that_nothing_holds() -> None:
     block = Block(form, D, Kernel.of(row_space(none), np.zeros(D)), A, none)
     assert np.abs(block.flat[:, 0]).tolist() == [0.0, 0.0, 0.0, 1.0]
     assert block.flat.shape == (4, 1)
+
+
+def test_directions_that_nothing_holds_blur_no_small_curvature() -> None:
+    """Added to the entries of M they would: half of the digits of 1 / rho were lost."""
+    draw, n = np.random.default_rng(3), 20
+    C, A, bounded = draw.standard_normal((6, n)), draw.standard_normal((4, n)), np.arange(n) < 12
+    form = (
+        Quadratic(np.zeros(n), np.zeros(n)) + Box(np.where(bounded, 0.0, -INF), np.full(n, INF))
+    ).polyhedral(n, 0)
+    assert form is not None
+    block = Block(form, n, Kernel.of(row_space(C), np.zeros(n)), A, C)
+    assert block.flat.shape == (n, 2)
+    theta = np.where(bounded, np.where(np.arange(n) % 3 == 0, 1e3, 1e-9), 0.0)
+    S = A @ block.factorized(theta)(block.W)[:n]
+    assert np.abs(S).max() > 1e8
+    assert np.abs(S - S.T).max() <= 1e-13 * np.abs(S).max()
+
+
+@pytest.mark.parametrize(
+    ("top", "least", "count"), [(1.0, 1e-8, 0), (1.0, 1e-10, 1), (1e4, 1e-6, 1), (1e-3, 1e-10, 1)]
+)
+def test_what_counts_as_curvature_is_seen_beside_the_largest(
+    top: float, least: float, count: int
+) -> None:
+    """A share of 1e-9, of one where all are smaller."""
+    bends = np.diag([1.0, 1.0, top, least, 1.0, 1.0])
+    form = (Quadratic(bends, np.zeros(6)) + Box(LOWER, UPPER)).polyhedral(D, Q)
+    assert form is not None
+    none = np.zeros((0, D))
+    block = Block(form, D, Kernel.of(row_space(none), np.zeros(D)), A, none)
+    assert block.flat.shape == (4, count)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from ccmac.certificates.gap import Goal
+from ccmac import Agent, Problem
+from ccmac.certificates.gap import DualityGap, Goal
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
-from ccmac.methods.interior import feasible, stopping
-from ccmac.methods.interior.common import Common
+from ccmac.methods.interior import feasible, method, stopping
+from ccmac.methods.interior.common import Common, _sparse
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.rays import Ray, _begun, largest
 from ccmac.methods.interior.sides import Sides
 from ccmac.methods.interior.stopping import DualityStop
+from ccmac.objectives import Box, Quadratic
+from methods.interior.test_interior import begun
 
 INF = np.inf
 WAIT, DONE = Check(0.5, False), Check(1e-9, True)
@@ -44,6 +49,16 @@ def state(**more: Any) -> Any:
     """In the cost's unit 2: a value of 4 and a gap that is far."""
     known = {"warm": 0, "kappa": 0.0, "tau": 1.0, "value": 8.0, "gap": 1.0, "primal": 0.0}
     return Fake(**{**known, **more})
+
+
+def test_a_warm_start_that_fails_begins_inside_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps that were tried count."""
+    box, square = Box(0.0, 4.0), Quadratic([1.0], [-1.0])
+    made, inside = begun(Problem([Agent(square + box, A=[[1.0]], b=[1.0])] * 2))
+    monkeypatch.setattr("ccmac.methods.interior.iteration.guided", lambda *_: None)
+    cold, warm = made.step(inside), made.step(replace(inside, warm=3, count=5))
+    assert (cold.count, warm.count, warm.warm) == (1, 6, 0)
+    assert made.point(warm)[0] == pytest.approx(made.point(cold)[0])
 
 
 def test_a_proof_is_tried_where_gap_and_equations_promise_it() -> None:
@@ -82,15 +97,43 @@ def test_rays_are_looked_at_when_they_have_grown() -> None:
     ):  # fmt: skip
         stop.check(interior(), state(kappa=kappa, tau=tau), 3)
         assert len(stop.verdicts) == count
-    assert stop.memory() == pytest.approx({"ray": 1e301, "close": 1e300, "warm": 1e-5})
+    new = {"least": 1e300, "vain": 0}
+    assert stop.memory() == pytest.approx({"ray": 1e301, "close": 1e300, "warm": 1e-5, **new})
     stop.verdict = lambda iteration, state: "none"
     stop.recall({"ray": 5.0, "close": 2.0})
-    assert stop.memory() == {"ray": 5.0, "close": 2.0, "warm": 1e-5}
+    assert stop.memory() == {"ray": 5.0, "close": 2.0, "warm": 1e-5, **new}
     found = stop.check(interior(), state(kappa=5.0), 3)
     assert (found.done, found.verdict) == (True, "none")
     stop.recall({"ray": 5.0, "close": 2.0, "warm": 3.0})
     assert stop.memory()["warm"] == 3.0
+    stop.recall({"ray": 5.0, "close": 2.0, "least": 7.0, "vain": 2})
+    assert (stop.memory()["least"], stop.memory()["vain"]) == (7.0, 2)
     assert stop.due(17)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "over"),
+    [
+        ([9.0, 8.0, 7.0, 6.0], [False, False, False, True]),  # none of them is half of the best
+        ([9.0, 8.0, 7.0, 4.5, 9.0, 9.0, 2.3], [False] * 6 + [True]),
+        ([9.0, 8.0, 7.0, 4.5, 9.0, 9.0, 2.2], [False] * 7),
+    ],
+)
+def test_a_run_is_over_when_proofs_no_longer_gain(lacks: list[float], over: list[bool]) -> None:
+    """At points that promise a proof; what a proof lacks is told beside what is asked for."""
+    stop, run, told = rule(), interior(), list(lacks)
+
+    def proof(iteration: Any, state: Any) -> Check:
+        found = DualityGap(4.0, told[0] * 4e-6, 0.0, 0.0, 1.0)
+        return stop._judged(found, None)
+
+    stop._proof = proof
+    for expected in over:
+        assert not stop.check(run, state(gap=1e-6), 3).done
+        assert run.finished(Fake(count=3, length=1.0, tau=1.0, kappa=0.0)) is expected
+        told.pop(0)
+    stop.check(run, state(gap=1.0), 3)  # far away nothing is tried
+    assert run.over is over[-1]
 
 
 def test_a_contradiction_known_before_ends_it() -> None:
@@ -192,11 +235,12 @@ def test_when_no_step_gains_anything() -> None:
 
 def test_the_proximal_term_fades_along_a_ray() -> None:
     none = np.zeros(0)
-    for tau, kappa, share in ((1.0, 0.5, 1.0), (1.0, 2.0, 0.5), (1e-9, 1.0, 1e-3)):
-        assert Common(none, none, none, none, none, tau, kappa).rho == pytest.approx(1e-8 * share)
-    for near, share in ((2.0, 1.0), (0.5, 0.5), (1e-9, 1e-3)):
+    for tau, kappa, share in ((1.0, 0.5, 1.0), (1.0, 2.0, 0.5), (1e-9, 1.0, 1e-7)):
+        found = Common(none, none, none, none, none, tau, kappa).rho
+        assert found / 1e-8 == pytest.approx(share)
+    for near, share in ((2.0, 1.0), (0.5, 0.5), (1e-9, 1e-7)):
         end = Common(none, none, none, none, none, 1.0, 0.0, near)
-        assert end.rho == pytest.approx(1e-8 * share)
+        assert end.rho / 1e-8 == pytest.approx(share)
 
 
 # -- directions ------------------------------------------------------------------------------------
@@ -273,3 +317,52 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
     none = feasible._without_slope(Fake(g_y=np.ones(2), g_z=np.ones(1)))  # type: ignore[arg-type]
     assert not none.g_y.any()
     assert not none.g_z.any()
+
+
+def test_bounds_on_z_of_all_and_of_each() -> None:
+    ends = np.array([[-INF, 0.0, 4.0, INF], [-2.0, -INF, INF, 1.0]])
+    for low, high, expected in (
+        (None, None, ends),
+        (np.array([-1.0, -1.0]), None, [[-1.0, 0.0, 4.0, INF], [-1.0, -1.0, INF, 1.0]]),
+        (None, np.array([5.0, 0.5]), [[-INF, 0.0, 4.0, 0.5], [-2.0, -INF, 5.0, 0.5]]),
+    ):
+        work: Any = Fake(whole=Fake(z_lower=low, z_upper=high))
+        assert np.array_equal(method._with_everybodys(work, ends), expected)
+
+
+@pytest.mark.parametrize(
+    ("common", "own", "fits"), [(6, 9, True), (5, 9, False), (6, 8, False), (None, 9, False)]
+)
+def test_which_problems_are_small_enough(
+    common: int | None, own: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """q + m + rows of D = 2 + 3 + 1; d + slacks + rows of an epigraph = 3 + 4 + 2."""
+    monkeypatch.setattr(method, "COMMON", common)
+    monkeypatch.setattr(method, "OWN", own)
+    form = Fake(terms=[Fake(a=np.zeros(4), h=np.zeros(2))])
+    small = Fake(objective=Fake(polyhedral=lambda d, q: Fake(terms=[])))
+    large = Fake(objective=Fake(polyhedral=lambda d, q: form))
+    work: Any = Fake(
+        problem=Fake(q=2, m=3, d=[8, 3], agents={0: small, 1: large}),
+        reduced=None if common is None else Fake(e=np.zeros(1)),
+        runtime=Fake(gather=lambda rows: rows),
+    )
+    assert method.solvable(work) == fits
+
+
+def test_no_step_at_all_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, inside = begun(Problem([Agent(Quadratic([1.0], [-1.0]) + Box(0.0, 4.0), A=[[1.0]])]))
+    monkeypatch.setattr(Interior, "_length", lambda *_: 0.0)
+    after = made.step(inside)
+    assert (after.length, after.count) == (0.0, 1)
+    assert made.finished(after)
+    assert np.array_equal(made.point(after)[0], made.point(inside)[0])
+
+
+def test_a_singular_sparse_matrix_gives_no_step() -> None:
+    for K in (sp.csc_array((2, 2)), sp.csc_array([[1.0, 2.0], [2.0, 4.0]])):
+        solve, regular = _sparse(K)
+        assert not regular
+        assert np.isnan(solve(np.ones(2))).all()
+    solve, regular = _sparse(sp.csc_array([[2.0, 0.0], [0.0, 4.0]]))
+    assert (regular, solve(np.ones(2)).tolist()) == (True, [0.5, 0.25])

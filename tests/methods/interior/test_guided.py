@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmac.methods.interior.boxed import boxed
+from ccmac.inputs import Array
+from ccmac.methods.interior import guided
+from ccmac.methods.interior.boxed import _step, boxed
 from ccmac.methods.interior.doubted import LOWER, UPPER, Slots, decided, doubtful
-from ccmac.methods.interior.sides import Sides
+from ccmac.methods.interior.sides import Newton, Sides, longest
+from ccmac.methods.interior.state import InteriorState
 
 INF = math.inf
 
@@ -39,6 +42,34 @@ def test_entries_within_bounds_and_their_prices(rank: int, theta: float) -> None
     assert np.maximum(-p, 0.0) * np.where(np.isinf(high), 1.0, high - y) == pytest.approx(
         0, abs=1e-12
     )
+
+
+def test_a_step_within_bounds_is_mehrotras() -> None:
+    """A dy - T net(dv) = r, slacks as the bounds say, and s dv + v ds = sigma mu - s v - second."""
+    random, sides = np.random.default_rng(7), Sides(np.full(3, -1.0), np.array([2.0, 3.0, INF]))
+    root = random.standard_normal((3, 3))
+    T = root @ root.T / 20
+    A, y, r = np.eye(3) - 0.5 * T, random.standard_normal(3), random.standard_normal(3)
+    s, v = random.uniform(0.5, 2.0, (2, sides.count))
+    mu = float(s @ v) / sides.count
+
+    def dense(products: Array) -> tuple[Array, Array, Array]:
+        """With ds = slack(y + dy) - s put into s dv + v ds = products."""
+        pick = np.zeros((sides.count, 3))
+        pick[np.arange(sides.count), sides.at] = sides.sign
+        gap = sides.slack(y, 1.0) - s
+        dv = (products - v * gap) / s  # less v / s times the pick of dy
+        M = A + T @ pick.T @ (pick * (v / s)[:, None])
+        dy = np.linalg.solve(M, r + T @ pick.T @ dv)
+        return dy, pick @ dy + gap, dv - v / s * (pick @ dy)
+
+    _, ds, dv = dense(-s * v)
+    reach = min(1.0, longest(s, ds), longest(v, dv))
+    sigma = (float((s + reach * ds) @ (v + reach * dv)) / sides.count / mu) ** 3
+    found = _step(A, T, r, Newton.at(sides, y, s, v, 1.0), mu)
+    expected = dense(sigma * mu - s * v - ds * dv)
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other)
 
 
 def test_a_slack_and_a_price_that_vanish_together() -> None:
@@ -111,3 +142,21 @@ def test_tables_stand_apart_in_one_message() -> None:
     assert two.on_common.tolist() == [[0.0, 1.0, 2.0]]
     assert [end.tolist() for end in two.bounds] == [[-INF], [7.0]]
     assert two.told[0, [0, 3]].tolist() == [4.0, 0.25]
+
+
+def test_when_a_warm_start_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert guided.guided(Fake(), Fake(warm=guided.STEPS + 1)) is None  # type: ignore[arg-type]
+    joint = Fake(far=INF)
+    monkeypatch.setattr(guided, "Joint", Fake(of=lambda *_: joint))
+    agents: Any = Fake(
+        equations=Fake(lam=lambda mu: mu), common=lambda state: Fake(mu=0.0), blocks=[],
+        points=lambda state: [], doubt=lambda state: [], setup=Fake(supports=np.zeros((0, 1))),
+        runtime=Fake(ride=lambda rows, whole: None),
+    )  # fmt: skip
+    none = np.zeros((1, 0))
+    state = InteriorState(none, none, none, none, warm=guided.STEPS, count=3)
+    assert guided.guided(agents, state) is None
+    joint.far = guided.SETTLED
+    found = guided.guided(agents, state)
+    assert found is not None
+    assert (found.gap, found.count, found.warm) == (guided.SETTLED, 4, guided.STEPS + 1)

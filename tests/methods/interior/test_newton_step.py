@@ -7,6 +7,7 @@ import pytest
 
 import ccmac
 from ccmac.inputs import Array
+from ccmac.methods.interior import rays
 from ccmac.methods.interior.elimination import Lack
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.state import InteriorState
@@ -91,3 +92,32 @@ def test_every_linear_residual_shrinks_alike(name: str) -> None:
             assert (point.s > 0).all()
             assert (point.v > 0).all()
         state = following
+
+
+def test_a_direction_is_straightened_as_a_dense_system_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """min 0.5 |e|^2 + |d + e|_H^2 with K (d + e) = 0; x_1 of the first agent is held at zero."""
+    monkeypatch.setattr(rays, "EPSILON", 0.5)
+    monkeypatch.setattr(rays, "STIFF", 1e8)
+    random, agents, bends = np.random.default_rng(5), [], []
+    for i in range(2):
+        root = random.standard_normal((2, 4))
+        bends.append(root.T @ root)
+        f = Quadratic(bends[-1], np.zeros(4)) + Box([-INF, -3.0 if i else 0.0, -INF, -INF], INF)
+        A, B = random.standard_normal((2, 2)), random.standard_normal((2, 2))
+        agents.append(ccmac.Agent(f, A=A, B=B, D=[[1.0, -2.0]] if i else None))
+    iteration, state = begun(ccmac.Problem(agents))
+    d = random.standard_normal(6)
+    d[1], d[3] = -1.0, 1.0  # beyond the first agent's bound, into the other's room
+    before = rays.Ray([d[:2].copy(), d[2:4].copy()], d[4:].copy())
+    found = rays.straightened(iteration, state, before, 0.0)
+    H, K = np.zeros((6, 6)), np.zeros((4, 6))
+    for i, agent in enumerate(agents):
+        at = [2 * i, 2 * i + 1, 4, 5]
+        H[np.ix_(at, at)] += iteration.unit * bends[i]
+        K[:2, at] += np.hstack([agent.A, agent.B])
+    K[2, 4:], K[3, 1], d[1] = [1.0, -2.0], 1.0, 0.0
+    system = np.block([[H + 0.5 * np.eye(6), K.T], [K, np.zeros((4, 4))]])
+    e = np.linalg.solve(system, -np.concatenate([H @ d, K @ d]))[:6]
+    assert np.concatenate([*found.own, found.z]) == pytest.approx(d + e, abs=1e-5)

@@ -43,6 +43,8 @@ def test_a_point_inside() -> None:
     low = np.array([1.0, -INF, 2.0, -INF, -3.0, -INF])
     high = np.array([INF, 4.0, 8.0, INF, INF, -4.0])
     assert Sides(low, high).middle().tolist() == [2.0, 0.0, 5.0, 0.0, 0.0, -5.0]
+    low, high = np.array([0.0, 0.0, 7.0, -1e6, -1e6]), np.array([200.0, 201.0, 1e6, 1e6, -7.0])
+    assert Sides(low, high).middle().tolist() == [100.0, 100.0, 107.0, 0.0, -107.0]
 
 
 def test_newtons_equation_of_slacks_and_prices() -> None:

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.objectives import L1, Box, Quadratic
+from ccmac.linalg.blocks import dense
+from ccmac.methods.interior.units import Units, _alone, _ends, _told_apart
+from ccmac.objectives import L1, Box, Hinge, Quadratic
 from ccmac.results import Solution
 from methods.interior.problems import make, violation
 from methods.interior.test_interior import begun
 
+INF = np.inf
 EXPECTED = {"solvable": "optimal", "unbounded": "unbounded"}
 
 
@@ -33,7 +36,7 @@ def solve(problem: ccmac.Problem, **more: object) -> ccmac.Result:
     return ccmac.solve(problem, network, "cross-ipm", 1e-6, **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("seed", [3, 11, 30, 33])
+@pytest.mark.parametrize("seed", [3, 11, 25, 30, 33])
 def test_problems_are_what_they_are_in_any_units(seed: int) -> None:
     """Without units of its own the method stalls on each of these, far from an answer."""
     made = make(seed)
@@ -102,7 +105,40 @@ def test_a_run_along_a_ray_has_not_blown_up(monkeypatch: pytest.MonkeyPatch) -> 
     """Far points are what tells of problems without a solution: no health check ends the run."""
     monkeypatch.setattr("ccmac.methods.driver.BLOW_UP", 0.0)
     problem = rescaled(make(25).problem, np.random.default_rng(25), 4.0)
-    assert solve(problem, max_iterations=25).status == "max_iterations"
+    assert solve(problem, max_iterations=10).status == "max_iterations"
+
+
+def test_bounds_out_of_sight_tell_no_size() -> None:
+    """A million beside a nearer bound, or beside most others; of 2^10 and more it is no size."""
+    low, high = np.array([-1.0, -1e6, 0.0, -INF]), np.array([1e6, 1e6, 4.0, INF])
+    assert _ends(low, high).tolist() == [1.0, 1e6, 4.0, 0.0]
+    assert _ends(np.array([1.0, 1.0]), np.array([1024.0, 1025.0])).tolist() == [1024.0, 1.0]
+    assert _told_apart([np.array([0.0, 1.0]), np.array([2.0, 11.0, 11.1])]).tolist() == [
+        0.0, 1.0, 2.0, 11.0, 11.1,
+    ]  # fmt: skip
+    assert _told_apart([np.array([0.0, 1.0, 1.0, 11.0, 11.1])]).tolist() == [0.0, 1.0, 1.0, 11.0]
+    assert _told_apart([np.zeros(0)]).tolist() == []
+
+
+def test_unknowns_in_no_row_have_the_size_of_their_minimum() -> None:
+    """|g| / H = 3 within bounds, at the nearest point of theirs beyond; bounds where it is flat."""
+    ends, least = np.array([1e6, 2.0, 9.0, 1e6, 0.0, 1e6]), np.array([0.0, 0.0, 5.0, 0.0, 0.0, 0.0])
+    curved, slope = (
+        np.array([2.0, 2.0, 2.0, 0.0, 2.0, 2.0]),
+        np.array([6.0, -6.0, 6.0, 6.0, 6.0, 0]),
+    )
+    assert _alone(ends, least, curved, slope).tolist() == [3.0, 2.0, 5.0, 1e6, 3.0, 1e6]
+
+
+def test_bounds_of_a_million_that_nothing_reaches() -> None:
+    """x_0 + x_1 = 1, of least x_0^2 - x_1: x = (-1/2, 3/2); another entry has its own minimum."""
+    far, agents = Box([-1e6, -0.5], [1e6, 1e6]), []
+    for H, g in (([2.0, 1.0], [0.0, 3.0]), ([0.0, 1.0], [1.0, -4.0])):
+        agents.append(ccmac.Agent(Quadratic(H, g) + far, A=[[1.0, 0.0]], b=[0.5]))
+    result = solve(ccmac.Problem(agents, q=0))
+    assert result.status == "optimal"
+    assert result.iterations <= 20
+    assert np.concatenate(result.x) == pytest.approx([-0.5, 3.0, 1.5, -0.5], abs=1e-5)
 
 
 def test_a_right_hand_side_that_is_rounding_tells_no_size() -> None:
@@ -110,3 +146,42 @@ def test_a_right_hand_side_that_is_rounding_tells_no_size() -> None:
     f = Quadratic([1.0], [1.0]) + Box(-4.0, 4.0)
     one = ccmac.Agent(f, A=[[1.0]], b=[1e-17])
     assert begun(ccmac.Problem([one, ccmac.Agent(f, A=[[1.0]])]))[0].setup.units is None
+
+
+def test_a_shared_unknown_in_no_row_is_measured_by_its_minimum_or_its_bounds() -> None:
+    """Two times 2^-12 z^2 / 2 - z / 4: z = 2^10; with bounds of 2^7 these count."""
+    H, g = np.diag([1.0, 2.0**-12]), np.array([0.0, -0.25])
+    for bound, unit in ((np.inf, 2.0**10), (2.0**7, 2.0**7)):
+        f = Quadratic(H, g) + Box([-np.inf, -bound], [np.inf, bound])
+        units = begun(ccmac.Problem([ccmac.Agent(f, A=[[1.0]])] * 2, q=1))[0].setup.units
+        assert units is not None
+        assert units.z.tolist() == [unit]
+
+
+def test_an_objective_in_other_units_is_the_same_function() -> None:
+    """Rows of kinks come near unit length, by powers of two; slacks have their row's unit."""
+    S = np.array([4.0, 0.5, 2.0**-6])
+    R = np.array([[2.5, 0.0, 0.0], [0.0, 6.0, 2.0**8]])  # in units: (10, 0, 0), (0, 3, 4)
+    f = Quadratic(np.diag([1.0, 2.0, 3.0]), [1.0, -2.0, 0.5]) + Box(-8.0, 8.0)
+    form = f.polyhedral(2, 1)
+    assert form is not None
+    form = form.with_terms(*(Hinge(R, [1.0, -1.0]).polyhedral(2, 1) or form).terms)
+    units = Units.of([S[:2]], S[2:], [form])
+    assert [r.tolist() for r in units.rows] == [[8.0, 4.0]]
+    new = units.form(0, form)
+    assert new.lower.tolist() == (-8.0 / S).tolist()
+    assert new.upper.tolist() == (8.0 / S).tolist()
+    assert new.g == pytest.approx(S * form.g)
+    assert np.asarray(new.H.todense() if hasattr(new.H, "todense") else new.H) == pytest.approx(
+        np.diag(S**2 * [1.0, 2.0, 3.0])
+    )
+    [term], [before] = new.terms, form.terms
+    assert np.abs(dense(term.R)) == pytest.approx(np.array([[1.25, 0, 0], [0, 0.75, 1.0]]))
+    assert term.h == pytest.approx(before.h / [8.0, 4.0])
+    random = np.random.default_rng(0)
+    for w in random.standard_normal((5, 3)):
+        images = [np.asarray(t.R @ v) - t.h for t, v in ((before, w), (term, w / S))]
+        slacks = [t.slack(image) for t, image in zip((before, term), images, strict=True)]
+        assert term.a @ slacks[1] == pytest.approx(before.a @ slacks[0])
+        prices = [t.multiplier(image) for t, image in zip((before, term), images, strict=True)]
+        assert prices[1] == pytest.approx(prices[0] * [8.0, 4.0])

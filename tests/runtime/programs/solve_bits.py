@@ -79,7 +79,7 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
         return problem, {"method": "cross-apapc"}
     if name == "certified":
         lifted = ccmac.methods.CrossApapc(realization="certified")
-        options = {"method": lifted, "max_iterations": 3}
+        options = {"method": lifted, "max_iterations": 2}
         return random_quadratic(6, n=N, d=2, q=2, m=1), options
     if name.startswith("few"):
         problem = neighborly(3, N, q=3 if name == "few beside" else 0)
@@ -95,7 +95,9 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
             "method": ccmac.methods.CrossCg(sketch=8)
         }
     if name == "convex":
-        return flat_problem(), {"method": "cross-continuation", "tol": 1e-3}
+        return flat_problem(), {
+            "method": "cross-continuation", "tol": 1e-3, "max_iterations": 120,
+        }  # fmt: skip
     if name == "interior":
         return kinked_problem(), {"method": "cross-ipm", "tol": 1e-6}
     if name == "nonsmooth":

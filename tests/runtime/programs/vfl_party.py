@@ -1,8 +1,8 @@
-"""One process of a vertical run: ``vfl_party.py COMMAND FOLDER PARTY...``.
+"""One process of a vertical run: ``vfl_party.py COMMAND[,COMMAND] FOLDER PARTY...``.
 
 With several parties it is one rank of an MPI job, rank i the i-th of them; with one it is that
 party, which talks over links. Writes down which files of FOLDER the process opened, by whatever
-call, in FOLDER/PARTY.opened.
+call, in FOLDER/PARTY.COMMAND.opened.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-command, folder, *parties = sys.argv[1:]
+commands, folder, *parties = sys.argv[1:]
 opened: set[str] = set()
 WATCHED = os.path.realpath(folder) + os.sep
 
@@ -35,7 +35,10 @@ if len(parties) > 1:
 from ccmac.cli.main import main  # noqa: E402
 
 party = parties[rank]
-code = main(["vfl", command, str(Path(folder) / f"{party}.toml")])
-seen = sorted(opened)
-Path(folder, f"{party}.opened").write_text("\n".join(seen), encoding="utf-8")
+code = 0
+for command in commands.split(","):
+    opened.clear()
+    code = code or main(["vfl", command, str(Path(folder) / f"{party}.toml")])
+    seen = sorted(opened)
+    Path(folder, f"{party}.{command}.opened").write_text("\n".join(seen), encoding="utf-8")
 sys.exit(code)

@@ -10,6 +10,7 @@ import hashlib
 import lzma
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,19 +39,23 @@ def read_text(path: Path, *, compression: str | None = None) -> bytes:
     or ``""``) for a file whose name does not show it.
     """
     ending = path.suffix if compression is None else compression
-    unpacked: Any = {".bz2": bz2.open, ".xz": lzma.open}.get(ending, lambda stream: stream)
+    # Not lzma.open as it is: it takes zeros for endlessly many empty archives of an older format.
+    unpacked: Any = {".bz2": bz2.open, ".xz": partial(lzma.open, format=lzma.FORMAT_XZ)}.get(
+        ending, lambda stream: stream
+    )
     try:
         with open_file(path) as packed, unpacked(packed) as stream:
             size = os.fstat(packed.fileno()).st_size
             limit = min(LIMIT, max(_UNPACKED, _TIMES * size) if stream is not packed else LIMIT)
-            text = read_bytes(stream, limit)
+            long = size > limit  # then it need not be read
+            text = b"" if long else read_bytes(stream, limit)
     except (EOFError, lzma.LZMAError) as error:
         raise InputError(f"{path} is damaged or cut short ({error}): replace the file") from None
     except OSError as error:
         # bz2 reports bad content as an OSError without an error number.
         what = error.strerror or f"damaged content, {error}"
         raise InputError(f"cannot read {path} ({what}): replace or repair the file") from None
-    if len(text) > limit:
+    if long or len(text) > limit:
         raise InputError(f"{path} holds more than {limit:,} bytes of text: it is not a known set")
     return text
 

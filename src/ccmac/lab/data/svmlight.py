@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, vstack
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.texts import SHOWN, shown
 
 _REAL = rb"[+-]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?+\d++)?+"
 _NUMBER = re.compile(_REAL)
@@ -128,5 +129,4 @@ def _fault(line: bytes, n_features: int | None) -> str | None:
 
 def _show(word: bytes) -> str:
     """Quote a word of the file so that the message stays one short line."""
-    shown = word[:40].decode("ascii", "backslashreplace")
-    return repr(shown if len(word) <= 40 else shown + "...")
+    return shown(word[: 2 * SHOWN].decode("latin-1"))

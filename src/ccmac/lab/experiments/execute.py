@@ -27,7 +27,7 @@ from ccmac.lab.experiments.records import clean, pending, read_suite, write_reco
 from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
 from ccmac.lab.experiments.task import machine
-from ccmac.storage.files import locked
+from ccmac.storage.files import fresh, locked
 
 
 @dataclass
@@ -55,7 +55,8 @@ def run_suite(
     if jobs < 1:
         raise InputError(f"jobs = {jobs} must be at least 1")
     _check(suite, folder, resume)
-    folder.mkdir(parents=True, exist_ok=True)
+    with fresh(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".lock", f"{folder} is in use by another runner; wait for it"):
         clean(folder)
         write_suite(folder, suite)

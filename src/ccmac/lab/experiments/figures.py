@@ -13,6 +13,7 @@ from ccmac.errors import InputError
 from ccmac.lab.experiments import analysis
 from ccmac.lab.experiments.records import Record, read_records
 from ccmac.storage.files import atomic_path
+from ccmac.texts import shown
 
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#a65628",
@@ -36,7 +37,7 @@ def draw(folder: Path, out: Path, formats: Sequence[str] = ("png",)) -> list[Pat
         raise InputError("figures need matplotlib: pip install 'ccmac[plot]'") from None
     known = ("png", "pdf", "svg")
     if any(form not in known for form in formats):
-        raise InputError(f"figure format {formats!r} is unknown; take {', '.join(known)}")
+        raise InputError(f"figure format {shown(formats)} is unknown; take {', '.join(known)}")
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -36,19 +36,23 @@ def _load(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"plugin {path}: {type(error).__name__}: {error}") from error
-    found = list(getattr(module, "METHODS", ()))
-    sets = dict(getattr(module, "DATASETS", {}))
+    found, sets = getattr(module, "METHODS", []), getattr(module, "DATASETS", {})
+    if not (isinstance(found, list | tuple) and isinstance(sets, dict)):
+        raise InputError(f"plugin {path}: METHODS is no list, or DATASETS no dict")
     if not found and not sets:
         raise InputError(f"plugin {path}: defines neither METHODS nor DATASETS")
     for method in found:
-        if not (isinstance(method, type) and issubclass(method, Method)):
+        ours = isinstance(method, type) and issubclass(method, Method)
+        if not (ours and isinstance(getattr(method, "name", None), str)):
             raise InputError(
                 f"plugin {path}: METHODS holds {shown(method)}; give classes derived from Method"
             )
         REGISTRY[method.name] = method
     for name, make in sets.items():
-        if name in RECORDS or not callable(make):
-            raise InputError(f"plugin {path}: data set {name!r} is taken or has no function")
+        if not isinstance(name, str) or name in RECORDS or not callable(make):
+            raise InputError(
+                f"plugin {path}: data set {shown(name)} is taken, no text, or has no function"
+            )
         DATASETS[name] = make

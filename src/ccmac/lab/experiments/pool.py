@@ -1,4 +1,5 @@
-"""Worker processes for tasks: spawned, one thread each, ending with their parent.
+"""Worker processes for tasks: forked off a process that has imported everything once (spawned where
+the system cannot), one thread each, ending with their parent.
 
 A worker that dies (killed, out of memory) is replaced; its task is reported as lost. When the
 parent is killed the workers notice and end, so that a resumed suite meets no stray writer.
@@ -15,11 +16,13 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from ccmac.lab.experiments.runs import SuiteRun
 
 Outcome = list[tuple[str, str, float]]
 TICK = 0.5
+WAY = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 
 
 @dataclass
@@ -76,7 +79,8 @@ class Pool:
             yield task, outcome
 
     def _start(self) -> Worker:
-        context = mp.get_context("spawn")
+        context: Any = mp.get_context(WAY)
+        context.set_forkserver_preload(["ccmac.lab.experiments.task"])
         here, there = context.Pipe()
         process = context.Process(
             target=_work, args=(there, str(self.folder), self.plugins), daemon=True

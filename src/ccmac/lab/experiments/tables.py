@@ -12,7 +12,7 @@ from dataclasses import asdict
 from ccmac.errors import InputError
 from ccmac.lab.experiments.analysis import Quartiles, TableRow, rows
 from ccmac.lab.experiments.records import Record
-from ccmac.texts import dumps, plain
+from ccmac.texts import dumps, plain, shown
 
 FORMS = ("markdown", "latex", "csv", "json")
 HEAD = (
@@ -29,7 +29,7 @@ def render(records: Sequence[Record], form: str = "markdown") -> str:
     block products with A_i (or B_i) that K_1 needed; modelled rounds are marked.
     """
     if form not in FORMS:
-        raise InputError(f"table format {form!r} is unknown; take {', '.join(FORMS)}")
+        raise InputError(f"table format {shown(form)} is unknown; take {', '.join(FORMS)}")
     found = rows(records)
     if form == "json":
         return dumps([asdict(row) for row in found], 1)

@@ -196,11 +196,10 @@ class PenaltyMethod(JudgedMethod):
         if self.tune is not None:
             penalty = tuned(work, request, PENALTIES, lambda value: build(value * unit), "u")
         iteration = build(penalty * unit)
-        judge, stopping = self.judge(work, request)
         settings = {"reduction": form.name, "penalty": penalty, **iteration.settings}
         return Prepared(
-            iteration, stopping, f"coupled {form.name}", "local argmins, one round an iteration",
-            settings, judge=judge,
+            iteration, None, f"coupled {form.name}", "local argmins, one round an iteration",
+            settings,
         )  # fmt: skip
 
 

@@ -85,13 +85,12 @@ class CoupledYarmoshik(JudgedMethod):
         mu_A = least_eigenvalue(work, gram, form.width, request.seed)
         L_A = max(largest_norm(form), mu_A)
         iteration = CoupledIteration(form, mu_A, L_A, mu_f, L_f)
-        judge, stopping = self.judge(work, request)
         settings = {
             "reduction": form.name, "message floats": form.width, "mu_A": mu_A, "L_A": L_A,
             "gamma": iteration.coupled.weight, "degree": iteration.degree,
             "graph degree": iteration.coupled.filter.degree,
         }  # fmt: skip
         return Prepared(
-            iteration, stopping, f"coupled {form.name}",
-            "accelerated method for coupled constraints", settings, judge=judge,
+            iteration, None, f"coupled {form.name}",
+            "accelerated method for coupled constraints", settings,
         )  # fmt: skip

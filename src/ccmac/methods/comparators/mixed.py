@@ -179,13 +179,12 @@ class MixedYarmoshik(JudgedMethod):
         form = CoupledForm(work, self.reduction or "none")
         constants = constants_of(form, request.seed)
         iteration = MixedIteration(form, constants)
-        judge, stopping = self.judge(work, request)
         settings = {
             "reduction": form.name, "h": constants.h, "mu_HC": constants.mu_HC,
             "mu_D": constants.mu_D, "degrees": iteration.degrees,
             "graph degree": iteration.coupled.filter.degree,
         }  # fmt: skip
         return Prepared(
-            iteration, stopping, f"coupled {form.name}",
-            "mixed constraints without coupling through z", settings, judge=judge,
+            iteration, None, f"coupled {form.name}",
+            "mixed constraints without coupling through z", settings,
         )  # fmt: skip

@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from ccmac.certificates.certifier import Certifier
-from ccmac.certificates.stopping import CertifiedStop
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Method, Prepared, Request, State, vector
@@ -145,12 +143,10 @@ class PrimalDualMethod(Method):
         balance = self.balance or 1.0
         if self.tune is not None:
             balance = tuned(work, request, BALANCES, partial(self.iteration, realized), "w")
-        return self._prepared(realized, request, balance)
+        return self._prepared(realized, balance)
 
-    def _prepared(
-        self, realized: Realized, request: Request, balance: float, widened: int = 0
-    ) -> Prepared:
-        """Stopped by the stack's own certificate."""
+    def _prepared(self, realized: Realized, balance: float, widened: int = 0) -> Prepared:
+        """Judged on the stack itself."""
         iteration, interval = self.iteration(realized, balance), realized.system.interval
         settings = {
             "scale": realized.s, "balance": balance, "interval": (interval.low, interval.high),
@@ -163,12 +159,10 @@ class PrimalDualMethod(Method):
 
         def widen() -> Prepared:
             realized.system.widen()
-            return self._prepared(realized, request, balance, widened + 1)
+            return self._prepared(realized, balance, widened + 1)
 
         return Prepared(
-            iteration,
-            None if request.reference else CertifiedStop(Certifier(realized), request.tol),
-            "averaged", self.why, settings, certificates=found, judge=realized,
+            iteration, None, "averaged", self.why, settings, certificates=found, judge=realized,
             widen=widen if widened < WIDEN_LIMIT else None,
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ bound holds would make M singular: they leave it (``flat``) and become common un
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -157,23 +158,32 @@ class Block:
         return np.asarray(S)
 
     def factorized(self, diagonal: Array, rho: float = RHO) -> Callable[[Array], Array]:
-        """v -> M^{-1} v, Theta = diag(diagonal), with a proximal term of weight ``rho``."""
-        size, rows = self.size, len(self.f)
+        """v -> M^{-1} v, Theta = diag(diagonal), with a proximal term of weight ``rho``.
+
+        Flat directions are held by a border of their own: added to the entries of y they would
+        blur curvatures as small as rho.
+        """
+        size, rows, flats = self.size, len(self.f), self.flat.shape[1]
+        last = np.repeat([-DELTA, -1.0], [rows, flats])
         if self.small:
-            M = np.zeros((size + rows, size + rows))
+            M = np.zeros((size + len(last), size + len(last)))
             M[: self.d, : self.d] = self.H_xx
-            M[:size, :size] += self.flat @ self.flat.T
-            M[:size, size:], M[size:, :size] = self.E.T, self.E
-            M[np.diag_indices(size + rows)] += np.append(diagonal + rho, np.full(rows, -DELTA))
+            M[size : size + rows, :size], M[size + rows :, :size] = self.E, self.flat.T
+            M[:size, size:] = M[size:, :size].T
+            M[np.diag_indices(len(M))] += np.append(diagonal + rho, last)
             factor = scipy.linalg.lu_factor(M, check_finite=False)
-            return lambda v: np.asarray(scipy.linalg.lu_solve(factor, v, check_finite=False))
-        flat = sp.csr_array(self.flat)
-        rest = sp.csr_array((size - self.d, size - self.d))
-        top = sp.block_diag([self.H_xx, rest]) + sp.diags_array(diagonal + rho) + flat @ flat.T
-        both = sp.block_array(
-            [[top, self.E.T], [self.E, -DELTA * sp.eye_array(rows)]], format="csc"
-        )
-        return bordered(both, self.wide)
+            solve: Callable[[Array], Array] = partial(
+                scipy.linalg.lu_solve, factor, check_finite=False
+            )
+        else:
+            rest = sp.csr_array((size - self.d, size - self.d))
+            top = sp.block_diag([self.H_xx, rest]) + sp.diags_array(diagonal + rho)
+            held = sp.vstack([self.E, sp.csr_array(self.flat.T)])
+            both = sp.block_array([[top, held.T], [held, sp.diags_array(last)]], format="csc")
+            solve = bordered(both, self.wide)
+        if not flats:
+            return solve
+        return lambda v: solve(np.concatenate([v, np.zeros((flats, *v.shape[1:]))]))[:-flats]
 
 
 def bordered(M: Any, wide: NDArray[np.int64]) -> Callable[[Array], Array]:

@@ -34,7 +34,7 @@ from ccmac.workspace.reduced import ROWS, Reduced
 SHIFTS = (0.0, 1e-9, 1e-6, 1e-3)
 FULL = 0.1  # share of entries up to which a large matrix is sparse
 END = 1e-9  # slacks times prices of a point that should be good enough
-LEAST = 1e-3  # of RHO: with less, sums lose what a direction is judged by
+LEAST = 1e-7  # of RHO: with less, a matrix of doubles loses what a direction is judged by
 PIVOT = 1e-13  # share of its terms below which the pivot of tau is rounding
 
 

@@ -41,6 +41,7 @@ class Interior(Agents, Iteration[InteriorState]):
     """Interior-point steps on the agents' blocks."""
 
     far = True
+    over = False  # proofs no longer gain anything
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
@@ -151,7 +152,7 @@ class Interior(Agents, Iteration[InteriorState]):
     def finished(self, state: InteriorState) -> bool:
         """No step gains anything any more."""
         gone = state.tau < GONE * state.kappa
-        return state.count >= STEPS or state.length < STUCK or gone
+        return self.over or state.count >= STEPS or state.length < STUCK or gone
 
     @property
     def cost(self) -> Cost:

@@ -56,13 +56,11 @@ class LiftedStop(DualityStop):
         found = replace(
             found, value=found.value + lift.offset, base=found.base + 2 * lift.slack(radius)
         )
-        self.record.update(found.record(goal))
         if lift.pooled:
             slopes = np.tile(told.value / lift.n, (len(slopes), 1))
         price = -told.value / lift.beta
         proved = replace(proved, z=z, price=price, gradient_z=slopes, report=None)
-        bound = found.bound(found.required(goal))
-        return Check(bound, found.met(goal), proved)
+        return self._judged(found, proved)
 
     @property
     def far(self) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ccmac.inputs import Array
 
 STIFF = 1e8  # weight of an entry that sits on its bound
+WIDE = 100.0  # half the distance of two bounds beyond which their middle tells nothing
 THETA = 1.0  # and of one that may or may not
 
 
@@ -54,10 +55,15 @@ class Sides:
         return np.asarray(self.sign * (w[self.at] - self.bound * tau))
 
     def middle(self) -> Array:
-        """A point inside: between two bounds, a unit or more from a single one, else zero."""
+        """A point inside: between two bounds, a unit or more from a single one, else zero.
+
+        Bounds that are far apart say nothing of where a solution is: as single ones, WIDE away.
+        """
         both = np.isfinite(self.lower) & np.isfinite(self.upper)
-        inside = np.clip(0.0, self.lower + 1.0, np.where(both, np.inf, self.upper - 1.0))
-        inside[both] = 0.5 * self.lower[both] + 0.5 * self.upper[both]
+        between = both & (self.upper - self.lower <= 2 * WIDE)
+        room = np.where(both, WIDE, 1.0)
+        inside = np.clip(0.0, self.lower + room, np.where(between, np.inf, self.upper - room))
+        inside[between] = 0.5 * self.lower[between] + 0.5 * self.upper[between]
         return np.asarray(inside)
 
 

@@ -9,7 +9,8 @@ import math
 from typing import Any
 
 from ccmac.certificates.duality import Duality
-from ccmac.certificates.gap import Goal
+from ccmac.certificates.error_bound import Proved
+from ccmac.certificates.gap import DualityGap, Goal
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Judged, Stopping
@@ -30,6 +31,8 @@ MOST = 6  # and as many as long as
 GAINS = 0.1  # the bound falls to this share of the one before
 AGAIN_CLOSE = 1e-3  # times the gap at which that was tried in vain: the next time
 LESS = 0.1  # the same from a warm start
+HALF = 0.5  # of what the best proof lacked: less is a gain
+VAIN = 3  # proofs in a row without one, after which nothing more is gained in double precision
 FEASIBLE = 1.0  # share of the tolerance to which the equations are met before a proof is tried
 
 
@@ -45,15 +48,19 @@ class DualityStop(Stopping):
     ) -> None:  # fmt: skip
         self.duality, self.goal, self.record, self.crossing = duality, goal, record, crossing
         self._ray, self._close, self._warm = RAY, FAR, guided.CLOSE
+        self._lacks, self._least, self._vain = math.inf, FAR, 0
 
     def memory(self) -> dict[str, Any]:
-        """When a ray is looked at, and when a proof is tried."""
-        return {"ray": self._ray, "close": self._close, "warm": self._warm}
+        """When a ray is looked at, when a proof is tried, and how often that was in vain."""
+        known = {"ray": self._ray, "close": self._close, "warm": self._warm}
+        return {**known, "least": self._least, "vain": self._vain}
 
     def recall(self, memory: dict[str, Any]) -> None:
         """As the stored run would."""
         self._ray, self._close = float(memory["ray"]), float(memory["close"])
         self._warm = float(memory.get("warm", guided.CLOSE))
+        self._least = float(memory.get("least", FAR))
+        self._vain = int(memory.get("vain", 0))
 
     def due(self, iteration: int) -> bool:
         """Always: a look at what is known costs nothing."""
@@ -80,12 +87,20 @@ class DualityStop(Stopping):
         near = gap <= self.goal.epsilon(value)
         near = near and state.primal <= FEASIBLE * self.goal.tol * state.tau
         close = gap <= CLOSE * max(1.0, abs(value)) and state.primal <= CLOSE * state.tau
+        self._lacks = math.inf
         if near or (close and gap <= self._close):
             self._close = AGAIN_CLOSE * gap
             check = self._settled(iteration, state, 1 if near else 2)
             if check is not None:
                 return check
-        return self._proof(iteration, state) if near else Check(gap, False)
+        if not near:
+            return Check(gap, False)
+        check = self._proof(iteration, state)
+        self._vain += 1
+        if self._lacks <= HALF * self._least:
+            self._least, self._vain = self._lacks, 0
+        iteration.over = self._vain >= VAIN and ratio < 1.0
+        return check
 
     def _settled(self, iteration: Interior, state: InteriorState, first: int) -> Check | None:
         """A proof after settling, tried from the step numbered ``first`` on; None: in vain."""
@@ -104,10 +119,15 @@ class DualityStop(Stopping):
 
     def _proof(self, iteration: Interior, state: InteriorState) -> Check:
         x, z = iteration.point(state)
-        found, proved = self.duality.gap(x, z[0], iteration.prices(state, state.tau))
-        self.record.update(found.record(self.goal))
-        bound = found.bound(found.required(self.goal))
-        return Check(bound, found.met(self.goal), proved)
+        return self._judged(*self.duality.gap(x, z[0], iteration.prices(state, state.tau)))
+
+    def _judged(self, found: DualityGap, proved: Proved) -> Check:
+        """Whether it is good enough; what it lacks is kept."""
+        goal, bound = self.goal, found.bound(found.required(self.goal))
+        self.record.update(found.record(goal))
+        lacks = max(abs(bound) / goal.epsilon(found.value), found.violation / goal.tol)
+        self._lacks = min(self._lacks, lacks)
+        return Check(bound, found.met(goal), proved)
 
     def verdict(
         self, iteration: Interior, state: InteriorState

@@ -29,6 +29,7 @@ from ccmac.workspace.local import LocalEquations, kernels_of
 from ccmac.workspace.reduced import Reduced
 
 CANCELLED = 2.0**-30  # what is this small beside its terms, or beside other sizes, is rounding
+FAR = 2.0**10  # times a bound: where another one tells nothing of the size of a solution
 UNEVEN = 6.0  # logarithm (of two) of a unit from which on units change
 
 
@@ -116,7 +117,8 @@ class Sizes:
         c_z[self.alone_z] = np.sqrt(squares)
         ends, rowed = _ends(lower, upper), c_z > 0
         alone = np.ones(len(c_z))
-        alone[self.alone_z] = _alone(ends[self.alone_z], curved, slope)
+        least, at = np.abs(np.clip(0.0, lower, upper)), self.alone_z
+        alone[at] = _alone(ends[at], least[at], curved, slope)
         inner = np.where(rowed, c_z, 1.0)
         total, count = (float(v) for v in facts[:, 4:].sum(axis=0))
         more = _told_apart([_logs((ends * inner)[rowed]), self._shared(inner)])
@@ -167,7 +169,8 @@ class _Own:
         ratio = entry[row] / np.abs(C[single, shown:][held])
         slacks = shown + np.asarray(column, dtype=np.intp), at[row], ratio
         g, H = form.g, form.H.diagonal()
-        alone, inner = _alone(ends, H[:d], g[:d]), _safe(c)
+        least = np.abs(np.clip(0.0, form.lower[:d], form.upper[:d]))
+        alone, inner = _alone(ends, least, H[:d], g[:d]), _safe(c)
         logs = [
             _logs((ends * inner)[c > 0]),
             _logs(right[several] / _safe(np.linalg.norm(C[several] / inner, axis=1))),
@@ -196,15 +199,17 @@ def _relations(form: Polyhedral) -> Array:
 
 
 def _ends(lower: Array, upper: Array) -> Array:
-    """The larger of two bounds in size; 0 where there is none."""
-    return np.maximum(*(np.where(np.isfinite(v), np.abs(v), 0.0) for v in (lower, upper)))
+    """The larger of two bounds in size, but the smaller where that is far away; 0 without any."""
+    sizes = [np.where(np.isfinite(v), np.abs(v), 0.0) for v in (lower, upper)]
+    near, far = np.minimum(*sizes), np.maximum(*sizes)
+    return np.asarray(np.where((near > 0) & (far > FAR * near), near, far))
 
 
-def _alone(ends: Array, curved: Array, slope: Array) -> Array:
-    """The size of unknowns in no row."""
-    minimum = np.abs(slope) / _safe(curved)
-    told = (curved > 0) & (slope != 0)
-    return np.where(ends > 0, ends, np.where(told, minimum, 1.0))
+def _alone(ends: Array, least: Array, curved: Array, slope: Array) -> Array:
+    """The size of unknowns in no row: of the minimum where bounds let it be, else of these."""
+    told, most = (curved > 0) & (slope != 0), np.where(ends > 0, ends, np.inf)
+    minimum = np.clip(np.abs(slope) / _safe(curved), least, most)
+    return np.where(told, minimum, np.where(ends > 0, ends, 1.0))
 
 
 def _safe(v: Array) -> Array:
@@ -216,9 +221,10 @@ def _logs(v: Array) -> Array:
 
 
 def _told_apart(logs: list[Array]) -> Array:
-    """All of them but those that are rounding beside the largest."""
-    all_logs = np.concatenate(logs)
-    return np.asarray(all_logs[all_logs > all_logs.max(initial=-np.inf) + np.log2(CANCELLED)])
+    """All of them but those that are rounding beside the largest, or out of sight of most."""
+    found = np.concatenate(logs)
+    found = found[found > found.max(initial=-np.inf) + np.log2(CANCELLED)]
+    return np.asarray(found[found <= np.median(found) + np.log2(FAR)] if len(found) else found)
 
 
 def _span(v: Array) -> list[float]:

@@ -24,6 +24,7 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.curvature import CurvatureTable
 
 LEAST_SHARE = 0.25
+PROBES = 8
 
 
 Solve = Callable[[Array], Array]
@@ -153,3 +154,41 @@ def plus_diagonal(H: Any, diagonal: Array) -> Any:
     if is_sparse(H):
         return sp.csr_array(H + diagonal_matrix(diagonal))
     return H + np.diag(diagonal)
+
+
+# -- both channels of the dual on one scale --------------------------------------------------------
+def channel_curvatures(
+    work: Workspace, energies: Callable[[Array], Array], seed: int
+) -> tuple[float, float]:
+    """Mean curvature of the dual in the coupled and in the consensus prices; (1, 1) without both.
+
+    tr sum_i K_i T_i K_i' / m with K_i = [A_i B_i], and mean_i tr (T_i)_zz / q, traces by random
+    probes: their ratio omega brings both channels to one scale. ``energies(h)`` is <h_i, T_i h_i>,
+    one number an agent. Cost: PROBES + 1 of them, one reduction; nothing where an earlier solve
+    has paid.
+    """
+    known = work.plans.get(("curvatures", seed))
+    found: tuple[float, float] = known[0] if known else _probed(work, energies, seed)
+    if work.recycles:
+        work.plans["curvatures", seed] = found, frozenset()
+    return found
+
+
+def _probed(work: Workspace, energies: Callable[[Array], Array], seed: int) -> tuple[float, float]:
+    space, coupling = work.space, work.coupling
+    runtime, width = space.runtime, coupling.width
+    if coupling.empty or not space.q:
+        return 1.0, 1.0
+    common = np.random.default_rng(seed)
+    traces = np.zeros((space.count, 2))
+    for _ in range(PROBES):
+        price = common.choice([-1.0, 1.0], (1, width))
+        traces[:, 0] += energies(space.joined(*coupling.adjoint(price)))
+    copies = np.stack(
+        [np.random.default_rng([seed, i]).choice([-1.0, 1.0], space.q) for i in runtime.owned]
+    )
+    traces[:, 1] = energies(space.joined(np.zeros(space.x_size), copies))
+    coupled, shared = runtime.total(traces)
+    if min(coupled, shared) <= 0:
+        return 1.0, 1.0
+    return float(coupled / (PROBES * width)), float(shared / (runtime.n * space.q))

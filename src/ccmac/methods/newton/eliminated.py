@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccmac.certificates.error_bound import Dual
+from ccmac.certificates.error_bound import Dual, Proved
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.nystrom import random_signs
@@ -124,8 +124,7 @@ class EliminatedNewton(Iteration[EliminatedState]):
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
     ) -> EliminatedState:
         """The user's point; the span begins with the block."""
-        u, K, q = self.space.zeros(), self.capacity, self.problem.q
-        self.space.x(u)[...], self.space.z(u)[...] = x, z
+        u, K, q = self.space.joined(x, z), self.capacity, self.problem.q
         P, E = np.zeros((2, 1, K, self.m))
         span = Span(P[0], E[0], 0)
         if len(self._block):
@@ -228,6 +227,27 @@ class EliminatedNewton(Iteration[EliminatedState]):
         return replace(state, c=ends[best : best + 1], s=s, value=math.inf)
 
     # -- what others ask ---------------------------------------------------------------------------
+    def refined(self, state: EliminatedState, found: Proved) -> Array:
+        """x after a Newton step on x itself, from a point that was judged; S is E'E on the span.
+
+        x(p) has the rounding of its price, times A'/mu: more than x needs to have. What it leaves
+        of the gradient, r, has digits of its own. With t = A T r = E'tau and D = h''/beta^2,
+
+            dx = -T r + T A'P'(tau + gamma),   (I + E D E') gamma = -tau.
+
+        Cost: 2 argmins, 2 A, one averaging of m floats, of m + q where h has to be summed.
+        """
+        h, span = self.explicit, state.span
+        left = found.gradient_x + self.A.adjoint_common(found.price)
+        left -= self.work.local.project(left)
+        own = self._each(left, lambda g, v: g.inverse(v))
+        parts = [self._images(own)] + ([] if h.common else [h.bends(found.z)])
+        image, *bend = (mean[0] * self.problem.n for mean in self.runtime.combine(parts))
+        E, tau = span.E[: span.k], span.P[: span.k] @ image
+        gram = h.gram(found.z, E) if h.common else (E * bend[0]) @ E.T
+        price = self.runtime.common(span.price(tau + self.reduced.descent(tau, gram)))
+        return np.asarray(found.x - own + self._inverse(price))
+
     def point(self, state: EliminatedState) -> tuple[Array, Array]:
         """The minimisers at the price."""
         return self.space.x(state.u), self.space.z(state.u)

@@ -68,7 +68,7 @@ class CrossNewton(Method):
         iteration = EliminatedNewton(work, explicit, size, request.seed)
         stopping = None
         if not request.reference:
-            stopping = ExplicitStop(ExplicitProof(work, explicit), request.tol)
+            stopping = ExplicitStop(ExplicitProof(work, explicit), request.tol, iteration.refined)
         settings = {
             "sketch": size, "span": iteration.capacity,
             "shared losses": "the same at all agents" if explicit.common else "summed",

@@ -108,9 +108,9 @@ class OnSpan:
     def newton(self, span: Span, gradient: Array, bend: Array) -> Array:
         """-F''^{-1} gradient, for a diagonal h'' at z(c)."""
         E = span.E[: span.k]
-        return self._descent(gradient, (E * bend) @ E.T)
+        return self.descent(gradient, (E * bend) @ E.T)
 
-    def _descent(self, gradient: Array, gram: Array) -> Array:
+    def descent(self, gradient: Array, gram: Array) -> Array:
         """-F''^{-1} gradient from E h'' E'."""
         k, out = len(gram), np.zeros_like(gradient)
         if k:
@@ -126,7 +126,7 @@ class OnSpan:
         value, slope = h.value(z) + 0.5 * float(c @ c), h.slope(z)
         for _ in range(STEPS):
             gradient = self.gradient(span, c, slope)
-            step = self._descent(gradient, h.gram(z, span.E[: span.k]))
+            step = self.descent(gradient, h.gram(z, span.E[: span.k]))
             fall = -float(gradient @ step)
             goal = INNER * fall if goal < 0 else goal
             if fall <= max(goal, SETTLED * float(c @ c)):

@@ -56,8 +56,7 @@ class SummedNewton(Iteration[SummedState]):
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
     ) -> SummedState:
         """The user's point."""
-        u = self.space.zeros()
-        self.space.x(u)[...], self.space.z(u)[...] = x, z
+        u = self.space.joined(x, z)
         return SummedState(u, u.copy(), np.zeros((1, self.whitened.rank)))
 
     def step(self, state: SummedState) -> SummedState:

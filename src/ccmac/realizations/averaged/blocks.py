@@ -23,7 +23,7 @@ from ccmac.linalg.blocks import has_entries, multiply
 from ccmac.linalg.nystrom import random_signs
 from ccmac.linalg.ritz_blocks import RitzBlocks, ritz_blocks
 from ccmac.linalg.tolerances import EPS
-from ccmac.realizations.averaged.normalizers import Deflation
+from ccmac.realizations.averaged.choices import Deflation
 from ccmac.realizations.averaged.profile import Profile, Structure, data_rows
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.base import Images, Interval

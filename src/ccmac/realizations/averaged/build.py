@@ -14,8 +14,7 @@ from ccmac.linalg.lanczos import lanczos
 from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.blocks import block_size, build_block_profile
-from ccmac.realizations.averaged.choices import Candidate, Choice, Wanted
-from ccmac.realizations.averaged.normalizers import Normalizer
+from ccmac.realizations.averaged.choices import Candidate, Choice, Normalizer, Wanted
 from ccmac.realizations.averaged.planner import Planner
 from ccmac.realizations.averaged.profile import Profile, Structure, build_profile
 from ccmac.realizations.averaged.system import AveragedSystem

@@ -18,8 +18,15 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.tolerances import KERNEL
-from ccmac.realizations.averaged.choices import Aim, Candidate, Choice, Fixed, StepPrice
-from ccmac.realizations.averaged.normalizers import Normalizer, SemiIteration
+from ccmac.realizations.averaged.choices import (
+    Aim,
+    Candidate,
+    Choice,
+    Fixed,
+    Normalizer,
+    SemiIteration,
+    StepPrice,
+)
 from ccmac.realizations.averaged.profile import Profile, spectrum_at
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.averaged.twin import Modes, Setting, predict, semi_response

@@ -22,7 +22,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.blocks import multiply
 from ccmac.linalg.lanczos import Krylov, agreed_dots, lanczos
 from ccmac.linalg.tolerances import KERNEL
-from ccmac.realizations.averaged.normalizers import Deflation
+from ccmac.realizations.averaged.choices import Deflation
 from ccmac.realizations.averaged.system import AveragedSystem
 from ccmac.realizations.base import Images, Interval
 from ccmac.runtime.base import Rider, Runtime

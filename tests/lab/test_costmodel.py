@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmac.errors import InputError
+from ccmac.lab.costmodel import CostModel, Point, Workload, fit, simulate, tree_rounds
 from ccmac.ledger import Cost
 from ccmac.network import Network
-from ccmac.runtime.costmodel import CostModel, Point, Workload, fit, simulate, tree_rounds
 
 
 @given(alpha=st.floats(1e-7, 1e-1), beta=st.floats(1e-11, 1e-6))

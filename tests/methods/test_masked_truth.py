@@ -1,0 +1,113 @@
+"""What masked sums prove: dependent rows, contradictions with a radius, bounds of any method."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import ccmac
+from adversarial import suite
+from adversarial.draft import Case, Draft
+from adversarial.exact import Exact
+from adversarial.families import base
+from adversarial.judge import judge, proof_numbers
+from ccmac.objectives import Logistic
+from ccmac.runtime.base import Runtime
+from ccmac.workspace import Workspace
+
+CONTRADICTORY = [
+    ("coupled-rows", 1), ("coupled-rows", 4), ("coupled-against-local", 2), ("across-shared", 0),
+    ("across-shared", 3), ("zero-rows", 1), ("too-many", 1), ("unequal-copies", 2),
+]  # fmt: skip
+
+
+def dependent(seed: int) -> Draft:
+    """A coupled row that is the sum of the others, to the last digit."""
+    made = base(np.random.default_rng([9, seed]), 2 + seed % 3, m=2, p=seed % 2, r=seed % 2)
+    for blocks in (made.A, made.B):
+        blocks[:] = [np.vstack([block, block.sum(axis=0)]) for block in blocks]
+    made.m = 3
+    return made.plant()
+
+
+@pytest.mark.parametrize("method", ["auto", "cross-cg", "cross-apapc"])
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_depend_to_the_last_digit_raise_no_doubt(seed: int, method: str) -> None:
+    made = dependent(seed)
+    case = Case("dependent", seed, made, ccmac.Network.path(made.n), 1e-6)
+    said = judge(case, method, averaging="masked")
+    assert (said.status, said.faults) == ("optimal", [])
+    assert said.bound >= said.error
+
+
+def test_a_last_digit_away_they_do() -> None:
+    made = dependent(1)
+    made.A[0][2, 0] += 2.0**-40
+    case = Case("dependent", 1, made.plant(), ccmac.Network.path(made.n), 1e-6)
+    said = judge(case, averaging="masked")
+    assert (said.status, said.faults, math.isnan(said.bound)) == ("converged", [], True)
+
+
+@pytest.mark.parametrize("method", ["auto", "cross-cg"])
+@pytest.mark.parametrize(("family", "seed"), CONTRADICTORY)
+def test_contradictions_are_proved(family: str, seed: int, method: str) -> None:
+    case = suite.make(family, seed)
+    said = judge(case, method, averaging="masked")
+    assert said.faults == []
+    assert said.status == "infeasible" or said.level < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"),
+    [("coupled-rows", 4), ("coupled-against-local", 2), ("across-shared", 0), ("too-many", 1)],
+)
+def test_at_the_closest_point_rounding_counts(
+    family: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where sums of squares are too many to ask for: no radius is larger than the true one."""
+    monkeypatch.setattr(Workspace, "told", None, raising=False)
+    monkeypatch.setattr(Workspace, "gram", None)
+    monkeypatch.setattr(Workspace, "hides", False)
+    case = suite.make(family, seed)
+    result = ccmac.solve(
+        case.draft.problem(), case.network, "cross-cg", averaging="masked", max_iterations=200
+    )
+    assert result.status == "infeasible"
+    assert result.infeasibility is not None
+    value, _, radius = proof_numbers(Exact(case.draft), result.infeasibility)
+    assert result.infeasibility.radius <= radius
+    assert result.infeasibility.value == pytest.approx(value, rel=1e-6)
+
+
+def test_of_multipliers_agents_tell_yes_and_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, gather = [], Runtime.gather
+
+    def heard(self: Runtime, values: np.ndarray) -> np.ndarray:
+        told.append(gather(self, values))
+        return told[-1]
+
+    monkeypatch.setattr(Runtime, "gather", heard)
+    case = suite.make("across-shared", 0)
+    result = ccmac.solve(case.draft.problem(), case.network, averaging="masked")
+    assert result.status == "infeasible"
+    assert told[-1].shape == (case.draft.n, 2)
+    assert set(told[-1].ravel()) <= {0.0, 1.0}
+
+
+def test_objectives_that_are_no_quadratics_are_proved_too() -> None:
+    random = np.random.default_rng(3)
+    agents = [
+        ccmac.Agent(
+            Logistic(random.integers(-3, 4, (5, 4)), [1.0, -1.0, 1.0, 1.0, -1.0], ridge=0.5),
+            A=random.integers(-3, 4, (2, 2)), B=random.integers(-3, 4, (2, 2)), b=[1.0, -2.0],
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    problem = ccmac.Problem(agents)
+    masked = ccmac.solve(problem, "path", "cross-apapc", 1e-8, averaging="masked")
+    fine = ccmac.solve(problem, "path", tol=1e-12)
+    assert (masked.status, masked.certificates["rests_on"]) == ("optimal", "proved")
+    points = [np.concatenate([*r.x, r.z]) for r in (masked, fine)]
+    assert np.linalg.norm(points[0] - points[1]) <= masked.error_bound + fine.error_bound
