@@ -236,7 +236,7 @@ class Method(ABC):
                 "cross-continuation or cross-sliding"
             )
 
-    def announce(self, work: Workspace, request: Request) -> None:  # noqa: B027 (most have nothing to add)
+    def announce(self, work: Workspace, request: Request) -> None:  # noqa: B027 (optional)
         """Ask for what may travel with the equations, before these are gathered."""
 
     def finds_falls(self, work: Workspace) -> bool:
