@@ -300,23 +300,23 @@ def test_parts_that_offer_nothing_and_limits() -> None:
 
 @pytest.mark.parametrize("equal", [False, True])
 def test_curvatures_of_the_smooth_parts(equal: bool) -> None:
-    """At x = 2 x', z = 3 z': (4 L_x, 9 L_z) of separable parts, one number of joint ones."""
+    """At x = 3 x', z = 5 z': (9 L_x, 25 L_z) of separable parts, one number of joint ones."""
     apart = Separable(SquaredDistance(1.0), SquaredDistance(2.0))
     joint = Quadratic([[1.0, 0.5], [0.5, 2.5]], np.zeros(2))
-    top = joint.scaled_curvature(1, 1, 2.0, 3.0)[1]
-    assert top >= np.linalg.eigvalsh([[4.0, 3.0], [3.0, 22.5]])[1] - 1e-9
+    top = joint.scaled_curvature(1, 1, 3.0, 5.0)[1]
+    assert top >= np.linalg.eigvalsh([[9.0, 7.5], [7.5, 62.5]])[1] - 1e-9
     for other, expected in (
-        (Separable(SquaredDistance(3.0)), (18.0, 18.0) if equal else (12.0, 18.0)),
+        (Separable(SquaredDistance(3.0)), (50.0, 50.0) if equal else (27.0, 50.0)),
         (joint, (top, top)),
     ):
         agents = {i: Agent(f, A=np.ones((1, 1))) for i, f in enumerate((apart, other))}
         problem = Problem(agents, q=1)
         runtime = InProcess(Network.complete(2))
         realized: Any = Fake(
-            objective=Fake(t=2.0, s=3.0), space=Fake(runtime=runtime, count=2, lift=False)
+            objective=Fake(t=3.0, s=5.0), space=Fake(runtime=runtime, count=2, lift=False)
         )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "ExecutionObjective", lambda p, space, t, s: (p, t, s))
             found = Parts.of(realized, (problem, problem), equal=equal)
         assert found.curvature == pytest.approx(expected)
-        assert found.smooth == (problem, 2.0, 3.0)
+        assert found.smooth == (problem, 3.0, 5.0)

@@ -12,7 +12,7 @@ import pytest
 from ccmac.inputs import Array
 from ccmac.methods.interior import guided
 from ccmac.methods.interior.boxed import _step, boxed
-from ccmac.methods.interior.doubted import LOWER, UPPER, Slots, decided, doubtful
+from ccmac.methods.interior.doubted import LOWER, UPPER, Open, Slots, decided, doubtful
 from ccmac.methods.interior.sides import Newton, Sides, longest
 from ccmac.methods.interior.state import InteriorState
 
@@ -142,6 +142,8 @@ def test_tables_stand_apart_in_one_message() -> None:
     assert two.on_common.tolist() == [[0.0, 1.0, 2.0]]
     assert [end.tolist() for end in two.bounds] == [[-INF], [7.0]]
     assert two.told[0, [0, 3]].tolist() == [4.0, 0.25]
+    below = Open(np.array([[1.0, 0.0, -3.0, 7.0, 0.0, LOWER]]), np.array([False]))
+    assert [end.tolist() for end in below.bounds] == [[-3.0], [INF]]
 
 
 def test_when_a_warm_start_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

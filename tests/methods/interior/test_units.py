@@ -69,11 +69,13 @@ def test_even_columns_keep_their_units() -> None:
     assert begun(make(11).problem)[0].setup.units is None
 
 
-def test_a_bound_written_as_a_row_is_one() -> None:
-    """x_0 <= 3 as a row of C says nothing of the column; its slack has the unit of x_0."""
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_bound_written_as_a_row_is_one(sign: float) -> None:
+    """x_0 <= 1024 as a row of C says nothing of the column; its slack has the unit of x_0."""
     one = ccmac.Agent(
-        Quadratic([0.0, 0.0], [1.0, 0.0]), A=[[2.0**-10, 1.0]], b=[1.0], C=[[1.0, 0.0]],
-        c=[1024.0], C_sense="<=", lower=[-np.inf, -1.0], upper=[np.inf, 1.0],
+        Quadratic([0.0, 0.0], [1.0, 0.0]), A=[[2.0**-10, 1.0]], b=[1.0], C=[[sign, 0.0]],
+        c=[sign * 1024.0], C_sense="<=" if sign > 0 else ">=", lower=[-np.inf, -1.0],
+        upper=[np.inf, 1.0],
     )  # fmt: skip
     problem = ccmac.Problem([one])
     units = begun(problem)[0].setup.units
@@ -185,3 +187,16 @@ def test_an_objective_in_other_units_is_the_same_function() -> None:
         assert term.a @ slacks[1] == pytest.approx(before.a @ slacks[0])
         prices = [t.multiplier(image) for t, image in zip((before, term), images, strict=True)]
         assert prices[1] == pytest.approx(prices[0] * [8.0, 4.0])
+
+
+@pytest.mark.parametrize(("size", "kept"), [(-4, True), (-6, False), (5, False)])
+def test_units_change_where_one_of_them_is_far_from_one(size: int, kept: bool) -> None:
+    """x_0 + 2^-8 x_1 = 0 within 2^size and 2^(size + 8): these are the units."""
+    agents = []
+    for a in (1.0, 2.0**-8):
+        bound = 2.0**size / a
+        agents.append(ccmac.Agent(Quadratic([0.0], [1.0]) + Box(-bound, bound), A=[[a]]))
+    units = begun(ccmac.Problem(agents))[0].setup.units
+    assert (units is None) == kept
+    if units is not None:
+        assert [float(S[0]) for S in units.x] == [2.0**size, 2.0 ** (size + 8)]
