@@ -121,7 +121,7 @@ def test_every_choice_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     one_sum, several = {"gatherable": True}, {"gatherable": True, "reduced": Fake()}
     cases: list[tuple[Any, str]] = [
         (work(*STRONG, explicit=Fake()), "smooth, with Hessians"),
-        (work(*quadratic, **one_sum), "quadratic, few coupled rows and"),
+        (work(*quadratic, **one_sum), "quadratic: one sum"),
         (work(*quadratic), "quadratic with cheap local solves"),
         (work(*STRONG), "smooth and strongly convex objectives"),
         (work(*flat, **several), "quadratic with flat directions"),
