@@ -14,7 +14,6 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost, Costs
 from ccmac.methods.base import (
     Prepared,
-    RealizedIteration,
     Request,
     State,
     known,
@@ -22,6 +21,7 @@ from ccmac.methods.base import (
     vector,
 )
 from ccmac.methods.options import Option, option
+from ccmac.methods.realized import RealizedIteration
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ A method is a frozen dataclass of its options; ``ccmac.available_methods()`` lis
 
 from ccmac.methods.apapc import CrossApapc, JointApapc
 from ccmac.methods.auto import Auto
-from ccmac.methods.base import Iteration, Method, Prepared, RealizedIteration, Request, State
+from ccmac.methods.base import Iteration, Method, Prepared, Request, State
 from ccmac.methods.cg import CrossCg
 from ccmac.methods.comparators.admm import Dpmm, TrackingAdmm
 from ccmac.methods.comparators.coupled import CoupledYarmoshik
@@ -18,6 +18,7 @@ from ccmac.methods.direct import CrossDirect
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.newton.method import CrossNewton
+from ccmac.methods.realized import RealizedIteration
 from ccmac.methods.sliding.method import CrossSliding
 
 __all__ = [

@@ -101,15 +101,11 @@ S = TypeVar("S", bound=State)
 
 # -- iteration -------------------------------------------------------------------------------------
 class Iteration(ABC, Generic[S]):
-    """One method on one prepared problem; ``space`` lays out the vectors of its state.
-
-    ``far``: points may lie anywhere, as where they tell that there is no solution. ``silent``: no
-    sum of a step reaches everybody, so that nothing rides on it.
-    """
+    """One method on one prepared problem; ``space`` lays out the vectors of its state."""
 
     space: Space
-    far: bool = False
-    silent: bool = False
+    far: bool = False  # whether points may lie anywhere, as to tell that there is no solution
+    silent: bool = False  # whether no sum of a step reaches everybody: nothing rides on it
 
     @abstractmethod
     def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
@@ -150,51 +146,6 @@ class Iteration(ABC, Generic[S]):
     def dual(self, state: S, realized: Realized) -> Dual | None:
         """The dual state at :meth:`embedded`; None for methods that keep none on ``realized``."""
         return None
-
-
-class RealizedIteration(Iteration[S]):
-    """An iteration on the execution vectors of a realization; its state has ``w``."""
-
-    def __init__(self, realized: Realized) -> None:
-        self.realized, self.space = realized, realized.space
-        self.objective, self.system = realized.objective, realized.system
-
-    @abstractmethod
-    def begin(self, w: Array, p: Array, price: Array) -> S:
-        """State at the execution vector w with the dual p in Range K' and its coupled price.
-
-        All three are new arrays that the state may keep.
-        """
-
-    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
-        """Embed the user's variables; the dual scales like a gradient."""
-        w, p = self.realized.embed(x, z), self.space.zeros()
-        if dual is not None:
-            p[: self.space.z_end] = dual[: self.space.z_end]
-            self.space.z(p)[...] *= self.realized.s
-        known = self.system.zero_price()
-        if price is not None:
-            known[...] = price[: known.shape[1]]
-        return self.begin(w, p, known)
-
-    def output(self, state: S) -> Array:
-        """The execution vector to report."""
-        return state.w  # type: ignore[attr-defined,no-any-return]
-
-    def point(self, state: S) -> tuple[Array, Array]:
-        """Local variables and copies."""
-        w = self.output(state)
-        return self.space.x(w), self.realized.copies(w)
-
-    def embedded(self, state: S, realized: Realized) -> Array:
-        """The iteration's own vector where the realization is its own."""
-        own = realized is self.realized
-        return self.output(state) if own else super().embedded(state, realized)
-
-    @property
-    def residual_cost(self) -> Cost:
-        """One residual, if there are equations."""
-        return Cost() if self.system.empty else self.system.cost
 
 
 # -- preparation -----------------------------------------------------------------------------------
@@ -285,7 +236,7 @@ class Method(ABC):
                 "cross-continuation or cross-sliding"
             )
 
-    def announce(self, work: Workspace, request: Request) -> None:  # noqa: B027 (most have nothing to add)
+    def announce(self, work: Workspace, request: Request) -> None:  # noqa: B027 (optional)
         """Ask for what may travel with the equations, before these are gathered."""
 
     def finds_falls(self, work: Workspace) -> bool:

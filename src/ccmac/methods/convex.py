@@ -11,9 +11,9 @@ from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.certificates.gap_stopping import GapStop
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.methods.base import Prepared, RealizedIteration, Request, S
+from ccmac.methods.base import Prepared, Request, S
 from ccmac.methods.options import option
-from ccmac.methods.realized import RealizedMethod
+from ccmac.methods.realized import RealizedIteration, RealizedMethod
 from ccmac.realizations.base import Realized
 from ccmac.runtime.space import Space
 

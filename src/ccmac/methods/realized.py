@@ -1,17 +1,19 @@
-"""Methods that run on a realization of the constraints, and the options all of them share.
+"""Methods and iterations that run on a realization of the constraints, and the options they share.
 
 One dispatch over the realizations (:meth:`RealizedMethod.realize`), and one way for methods
-without a normalized realization of their own to have their points judged (:func:`judged`).
+without a normalized realization of their own to have their points judged (:class:`JudgedMethod`).
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ccmac.errors import InputError
+from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.methods.base import Method, RealizedIteration, Request, S
+from ccmac.methods.base import Iteration, Method, Request, S
 from ccmac.methods.options import option
 from ccmac.realizations.averaged.build import averaged
 from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
@@ -21,6 +23,51 @@ from ccmac.workspace import Workspace
 REALIZATIONS = ("averaged", "canonical", "certified", "stack")
 CERTIFICATES = "spectral constants you vouch for; the rest is estimated"
 ACCESS = "how C_i and D_i are used: factorized, or by products alone"
+
+
+class RealizedIteration(Iteration[S]):
+    """An iteration on the execution vectors of a realization; its state has ``w``."""
+
+    def __init__(self, realized: Realized) -> None:
+        self.realized, self.space = realized, realized.space
+        self.objective, self.system = realized.objective, realized.system
+
+    @abstractmethod
+    def begin(self, w: Array, p: Array, price: Array) -> S:
+        """State at the execution vector w with the dual p in Range K' and its coupled price.
+
+        All three are new arrays that the state may keep.
+        """
+
+    def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
+        """Embed the user's variables; the dual scales like a gradient."""
+        w, p = self.realized.embed(x, z), self.space.zeros()
+        if dual is not None:
+            p[: self.space.z_end] = dual[: self.space.z_end]
+            self.space.z(p)[...] *= self.realized.s
+        known = self.system.zero_price()
+        if price is not None:
+            known[...] = price[: known.shape[1]]
+        return self.begin(w, p, known)
+
+    def output(self, state: S) -> Array:
+        """The execution vector to report."""
+        return state.w  # type: ignore[attr-defined,no-any-return]
+
+    def point(self, state: S) -> tuple[Array, Array]:
+        """Local variables and copies."""
+        w = self.output(state)
+        return self.space.x(w), self.realized.copies(w)
+
+    def embedded(self, state: S, realized: Realized) -> Array:
+        """The iteration's own vector where the realization is its own."""
+        own = realized is self.realized
+        return self.output(state) if own else super().embedded(state, realized)
+
+    @property
+    def residual_cost(self) -> Cost:
+        """One residual, if there are equations."""
+        return Cost() if self.system.empty else self.system.cost
 
 
 class LeanIteration(RealizedIteration[S]):

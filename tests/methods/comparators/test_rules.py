@@ -35,7 +35,7 @@ H, g = np.diag([1.0, 2.0, 4.0]), np.array([1.0, 0.0, -2.0])
 
 def realized(mu: float = 0.5, L: float = 8.0, low: float = 0.25, high: float = 4.0) -> Any:
     system = Fake(
-        empty=False, residual=lambda w: (K.T @ (K @ w - V), None), cost=Cost(A=1),
+        empty=False, few=None, lean=lambda w: (K.T @ (K @ w - V), None), lean_cost=Cost(A=1),
         interval=Fake(low=low, high=high, ratio=high / low, source="proved"),
     )  # fmt: skip
     objective = Fake(mu=mu, L=L, gradient=lambda w: H @ w - g, cost=Cost(gradients=1))
