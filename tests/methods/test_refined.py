@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ccmac.methods.base import Request
 from ccmac.methods.direct import STEPS, Direct
 from ccmac.methods.newton.subspace import OnSpan, Span
 from ccmac.methods.start import starting_point
+from ccmac.methods.system import definite
 from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -103,6 +105,27 @@ def test_one_refinement_is_enough(name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("L", "mu", "more"),
+    [(0.9, 1.0, 0), (1.1, 1.0, 1), (1.1, 1.3, 0), (0.9, 0.8, 1), (1e-9, 0.0, 1), (1e-9, -1.0, 1)],
+)
+def test_rows_are_whitened_in_the_sum_where_that_loses_little(
+    L: float, mu: float, more: int
+) -> None:
+    """eps condition^2 L at most 1e-5 of mu; else the agents whiten theirs, one averaging more."""
+    work = case("quadratic")[0].work
+    reduced: Any = work.reduced
+    edge = 1e-5 / (np.finfo(float).eps * reduced.condition**2)
+    before = work.ledger.of("setup")["averagings"]
+    with work.ledger.phase("setup"):
+        made = definite(work, reduced, Fake(L=L * edge, mu=mu))
+    assert work.ledger.of("setup")["averagings"] - before == more
+    right = np.arange(1.0, made.whitened.size + 1)
+    expected = case("quadratic")[0].system.solve(right)
+    assert made.solve is not None
+    assert made.solve(right) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
 class Steep:
     """h(z) = sum log cosh(20 (z - 1)): Newton's full step from zero leads far beyond."""
 
@@ -147,3 +170,25 @@ def test_the_minimum_over_a_span_and_the_looks_it_takes() -> None:
     ways = [-0.15, 7.35, 2.35, 0.9214286, 0.9816598, 0.9434056, 0.9318808, 0.9268979, 0.9244238]
     assert h.looks[:9] == pytest.approx(ways, abs=1e-6)
     assert first == 13
+
+
+@pytest.mark.parametrize(
+    ("told", "ratio", "steps"),
+    [(7.0, 0.75, 13), (0.2, -2 / 3, 9)],  # falls shrink with its square, down to a thousandth
+)
+def test_a_whole_step_that_falls_is_taken_as_it_is(told: float, ratio: float, steps: int) -> None:
+    """c^2/2 + h(c) with h = c^2/2 but another h'' told: c becomes (1 - 2/(1 + told)) c."""
+    looks = []
+
+    def slope(z: np.ndarray) -> np.ndarray:
+        looks.append(float(z[0]))
+        return z
+
+    h: Any = Fake(
+        beta=1.0, value=lambda z: 0.5 * float(z @ z), slope=slope,
+        gram=lambda z, E: np.array([[told]]),
+    )  # fmt: skip
+    one = np.ones((1, 1))
+    c = OnSpan(h, np.zeros(1)).minimiser(Span(one, one, 1), np.ones(1))
+    assert looks == pytest.approx([ratio**k for k in range(steps + 1)], rel=1e-9)
+    assert c == pytest.approx(looks[-1:])
