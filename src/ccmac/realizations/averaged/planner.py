@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -58,8 +57,7 @@ class _Model(NamedTuple):
     cosine: float
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """A candidate with what the twin needs to run it."""
 
     candidate: Candidate
@@ -176,11 +174,11 @@ class Planner:
             [row.setting for row in rows], self.goal.target, self.goal.measure,
             self.system.runtime.mind_the_time, by_price=self.goal.by_price, known=known,
         )  # fmt: skip
-        scored = []
-        for row, count in zip(rows, iterations, strict=True):
+        scored = list(rows)
+        for k in np.flatnonzero(np.isfinite(iterations)):  # the others have no bill
+            row = rows[k]
             step = self._step(row.candidate, row.constants)
-            candidate = row.candidate.scored(float(count), step)
-            scored.append(replace(row, candidate=candidate))
+            scored[k] = row._replace(candidate=row.candidate.scored(float(iterations[k]), step))
         return scored
 
     def normalizer(self, choice: Choice) -> Normalizer:
@@ -224,15 +222,14 @@ class Planner:
         if model is None:
             return []
         (s, constants, modes, spectrum, cosine), rows = model, []
+        condition, crossed = constants.condition, cross_factor(cosine)
         for kind, inner, response, spread in self._normalizers(s, modes, spectrum, around):
             low, _ = weighted_extremes(spread[0], 1.0, cosine)
             _, high = weighted_extremes(spread[1], 1.0, cosine)
             if not low > 0:  # below what double precision can tell from zero
                 continue
             for outer in self._outers(low, high, around):
-                candidate = Candidate(
-                    scale, s, kind, inner, outer, constants.condition, cross_factor(cosine)
-                )
+                candidate = Candidate(scale, s, kind, inner, outer, condition, crossed)
                 bill = max(self._step(candidate, constants).bill, 1e-9)
                 setting = Setting(modes, response, low, high, outer, bill)
                 rows.append(_Row(candidate, setting, spectrum))

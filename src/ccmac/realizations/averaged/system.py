@@ -269,11 +269,13 @@ def lockstep(runtime: Runtime, chains: Sequence[Chain], own: Own = None) -> list
 
 def lockstep_cost(runtime: Runtime, chains: Sequence[tuple[int, int]], own: Own = None) -> Cost:
     """Static communication cost of chains given as (averagings, width)."""
-    cost = Cost()
-    for step in range(max((steps for steps, _ in chains), default=0)):
-        order = [k for k, (steps, _) in enumerate(chains) if step < steps]
+    cost, begun = Cost(), 0
+    for end in sorted({steps for steps, _ in chains if steps}):
+        order = [k for k, (steps, _) in enumerate(chains) if begun < steps]
         width = sum(chains[k][1] for k in order)
-        cost = cost + runtime.average_cost(width, own=_own_of(runtime, order, own))
+        own_now = _own_of(runtime, order, own)
+        cost = cost + (end - begun) * runtime.average_cost(width, own=own_now)
+        begun = end
     return cost
 
 

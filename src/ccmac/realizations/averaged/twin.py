@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,8 +76,7 @@ class Modes:
         return flat
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One candidate: response and spread of the normalized channel 1 on the modes, outer degree."""
 
     modes: Modes
@@ -118,43 +117,29 @@ def semi_response(theta: Array, low: float, high: float, steps: Array) -> Array:
     return np.where(theta > 0, (1 - residual) / np.maximum(theta, 1e-300), 1.0 / centre)
 
 
-class Corrections:
-    """P = poly(G), G = q k k' + e3 e3', of all candidates and modes, arrays (candidates, modes).
+def corrections(settings: list[Setting]) -> Array:
+    """P = poly(G), G = q k k' + e3 e3', of all candidates and modes, (3, 3, candidates, modes).
 
     G acts on the plane of u = (a, b, 0)/|.| and e3, where P is the 2 x 2 matrix
     [[uu, u3], [u3, 33]] = alpha I + beta G; alpha + beta x is the line through poly at the
     eigenvalues of G.
     """
-
-    def __init__(self, settings: list[Setting]) -> None:
-        k = np.stack([st.modes.rows for st in settings])
-        q = np.stack([st.modes.spread(st.response) for st in settings])
-        length = np.hypot(k[..., 0], k[..., 1])
-        self.a, self.b = (_ratio(k[..., j], length) for j in (0, 1))
-        uu, u3, e3 = q * length**2, q * length * k[..., 2], q * k[..., 2] ** 2 + 1.0
-        mean, half = (uu + e3) / 2, np.hypot((uu - e3) / 2, u3)
-        high = mean + half
-        low = np.maximum(_ratio(uu * e3 - u3 * u3, high), 0.0)
-        apart = high - low
-        # Where the two coincide, G is a multiple of I there and the slope does not matter.
-        f_high, f_low = _correction(settings, high), _correction(settings, low)
-        beta = np.where(apart > 1e-9 * high, _ratio(f_high - f_low, apart), 0.0)
-        alpha = f_high - beta * high
-        self.uu, self.u3, self.e3 = alpha + beta * uu, beta * u3, alpha + beta * e3
-
-    def __call__(self, w: Array) -> Array:
-        """P w for vectors (3, candidates, modes)."""
-        u = self.a * w[0] + self.b * w[1]
-        along, out = self.uu * u + self.u3 * w[2], np.empty_like(w)
-        np.multiply(self.a, along, out=out[0])
-        np.multiply(self.b, along, out=out[1])
-        np.add(self.u3 * u, self.e3 * w[2], out=out[2])
-        return out
-
-    def keep(self, kept: Array) -> None:
-        """Only these candidates."""
-        for name, value in vars(self).items():
-            setattr(self, name, value[kept])
+    k = np.stack([st.modes.rows for st in settings])
+    q = np.stack([st.modes.spread(st.response) for st in settings])
+    length = np.hypot(k[..., 0], k[..., 1])
+    a, b = (_ratio(k[..., j], length) for j in (0, 1))
+    uu, u3, e3 = q * length**2, q * length * k[..., 2], q * k[..., 2] ** 2 + 1.0
+    mean, half = (uu + e3) / 2, np.hypot((uu - e3) / 2, u3)
+    high = mean + half
+    low = np.maximum(_ratio(uu * e3 - u3 * u3, high), 0.0)
+    apart = high - low
+    # Where the two coincide, G is a multiple of I there and the slope does not matter.
+    f_high, f_low = _correction(settings, high), _correction(settings, low)
+    beta = np.where(apart > 1e-9 * high, _ratio(f_high - f_low, apart), 0.0)
+    alpha = f_high - beta * high
+    uu, u3, e3 = alpha + beta * uu, beta * u3, alpha + beta * e3
+    ab, a3, b3 = a * b * uu, a * u3, b * u3
+    return np.stack([a * a * uu, ab, a3, ab, b * b * uu, b3, a3, b3, e3]).reshape(3, 3, *a.shape)
 
 
 def _correction(settings: list[Setting], values: Array) -> Array:
@@ -185,49 +170,67 @@ def predict(
     ``mind_the_time`` is called now and then; what it raises ends the prediction.
     """
     count, modes = len(settings), [st.modes for st in settings]
-    target = max(target, REACHABLE)
-    P = Corrections(settings)
-    h, g, solution = (
+    h, price, solution = (
         np.ascontiguousarray(np.stack(v).transpose(2, 0, 1))
         for v in zip(*((m.hessians, m.gradients, m.solutions) for m in modes), strict=True)
     )
     weights = np.array([[measure[0], measure[1] * m.s**2, 0.0] for m in modes]).T[:, :, None]
-    steps = []
-    for st in settings:
-        low, high = correction_interval(st.low, st.high, st.outer)
-        mu, L = st.modes.constants.mu, st.modes.constants.L
-        steps.append([*apapc_steps(mu, L, low, high), mu])
-    tau, eta, theta, rho = (np.array(v)[:, None] for v in zip(*steps, strict=True))
-    bill = np.array([st.weight for st in settings])
-    start = np.sum(weights * solution**2, axis=(0, 2))
-    offset, flat = P(solution), 1.0 / np.maximum(h, 1e-300)
-    result, alive = np.full(count, np.inf), np.arange(count)
-    w, wf, p = np.zeros_like(g), np.zeros_like(g), np.zeros_like(g)
-    best = known
+    tau, step, shrunk, theta, rho = (v[:, None] for v in _steps(settings))
+    ahead, bill = 2 * tau / (2 - tau), np.array([st.weight for st in settings])
+    P = theta * corrections(settings)
+    offset, curved, weights = _applied(P, solution), h - rho, np.sqrt(weights)
+    # The error is that of ``price`` or of w, times ``gauge``, plus ``away``.
+    away = weights * solution
+    enough = max(target, REACHABLE) * _squares(away)
+    gauge = weights / np.maximum(h, 1e-300) if by_price else weights + np.zeros_like(h)
+    away = away if by_price else -away
+    result, alive, best = np.full(count, np.inf), np.arange(count), known
+    w, behind = np.zeros_like(h), np.zeros_like(h)
     for iteration in range(1, LONGEST + 1):
         if iteration % 100 == 0:
             mind_the_time()
-        wg = tau * w + (1 - tau) * wf
-        half = (w - eta * (h * wg + g - rho * wg + p)) / (1 + eta * rho)
-        r = theta * (P(half) - offset)
-        p = p + r
-        new = half - eta / (1 + eta * rho) * r
-        wf = wg + 2 * tau / (2 - tau) * (new - w)
-        w = new
-        off = (g + p) * flat + solution if by_price else w - solution
-        error = np.einsum("ick,ic->c", off * off, weights[:, :, 0])
-        done = error <= target * start
+        mixed = behind + tau * (w - behind)
+        half = shrunk * w - step * (curved * mixed + price)
+        r = _applied(P, half) - offset
+        price += r
+        half -= step * r
+        behind, w = mixed + ahead * (half - w), half
+        error = _squares((price if by_price else w) * gauge + away)
+        done = error <= enough
         if done.any():
             result[alive[done]] = iteration
             best = min(best, float(np.min(iteration * bill[done])))
+        elif (iteration + 1) * bill.max() < SLOWER * best and math.isfinite(error.sum()):
+            continue
         keep = ~done & ((iteration + 1) * bill < SLOWER * best) & np.isfinite(error)
-        if not keep.all():
-            if not keep.any():
-                break
-            alive, bill, start = alive[keep], bill[keep], start[keep]
-            P.keep(keep)
-            h, g, solution, offset, flat, weights, w, wf, p = (
-                v[:, keep] for v in (h, g, solution, offset, flat, weights, w, wf, p)
-            )
-            tau, eta, theta, rho = (v[keep] for v in (tau, eta, theta, rho))
+        if not keep.any():
+            break
+        P, alive = P[:, :, keep], alive[keep]
+        bill, enough, tau, step, shrunk, ahead = (
+            v[keep] for v in (bill, enough, tau, step, shrunk, ahead)
+        )
+        curved, offset, gauge, away, price, w, behind = (
+            v[:, keep] for v in (curved, offset, gauge, away, price, w, behind)
+        )
     return result
+
+
+def _steps(settings: list[Setting]) -> Array:
+    """(tau, eta/(1 + eta mu), 1/(1 + eta mu), theta, mu) of APAPC, candidate by candidate."""
+    found = []
+    for st in settings:
+        mu, L = st.modes.constants.mu, st.modes.constants.L
+        tau, eta, theta = apapc_steps(mu, L, *correction_interval(st.low, st.high, st.outer))
+        shrunk = 1.0 / (1.0 + eta * mu)
+        found.append((tau, eta * shrunk, shrunk, theta, mu))
+    return np.array(found).T
+
+
+def _applied(P: Array, w: Array) -> Array:
+    """P w for vectors (3, candidates, modes)."""
+    return np.asarray(np.einsum("ijck,jck->ick", P, w))
+
+
+def _squares(off: Array) -> Array:
+    """Of the norms, candidate by candidate."""
+    return np.asarray(np.einsum("ick,ick->c", off, off))
