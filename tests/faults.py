@@ -127,12 +127,13 @@ class Faults:
         return all(np.array_equal(a, b) for a, b in zip(found[0].x, found[1].x, strict=True))
 
     def signals_at_any_moment(self) -> bool:
-        """From the first import to the end of the run; with a place to save there is a result."""
+        """From the first import to the end of the run, after so much CPU time."""
         right, waits = True, (0.25, 0.5, 0.8, 1.2, 1.7, 2.5)
         for wait in waits:
             for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
                 job = self.start("solve", "large", *LONG, "--max-iterations", 3000)
-                time.sleep(wait)
+                while job.poll() is None and spent(job.pid) < wait:
+                    time.sleep(0.01)
                 job.send_signal(number)
                 codes = (
                     (code, 0, 1, -number) if wait < 0.3 else (code, 0, 1)

@@ -24,7 +24,7 @@ UNITS: dict[str, str] = {
     "C": "block-parallel products with the C_i or their transposes",
     "D": "block-parallel products with the D_i or their transposes",
     "rounds": "synchronous neighbor rounds, executed",
-    "averagings": "exact sums over all agents, each of a fixed number of rounds",
+    "averagings": "exact sums over all agents, or among those whom rows concern",
     "modelled_rounds": "neighbor rounds of the theorem's oracle, modelled and not executed",
     "reductions": "scalar sums; they ride on an averaging, or are one themselves",
     "bytes": "bytes sent by the busiest agent",
@@ -34,6 +34,7 @@ UNITS: dict[str, str] = {
 }
 GREATEST = frozenset({"longest_message"})  # units that do not add up: the greatest counts
 PHASES = ("setup", "solve", "monitor")
+PRICED = ("gradients", "argmins", "A", "B", "C", "D", "rounds", "bytes")  # by :class:`Costs`
 
 
 def _joined(unit: str, one: int, other: int) -> int:

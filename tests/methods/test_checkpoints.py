@@ -170,7 +170,7 @@ def test_a_resumed_run_asks_after_its_health_as_before() -> None:
         raise KeyboardInterrupt
 
     iteration: Any = Fake(
-        space=Fake(runtime=runtime), cost={"rounds": 0, "averagings": 0}, point=point
+        space=Fake(runtime=runtime), cost={"rounds": 0, "averagings": 0}, point=point, silent=False
     )
     saver: Any = object()
     for first, kept, resumed in ((10, saver, True), (0, saver, False), (10, None, False)):

@@ -16,6 +16,7 @@ from ccmac.methods import Auto, auto, run
 from ccmac.methods.driver import Outcome
 from ccmac.methods.run import DEFAULT_ITERATIONS, Run
 from ccmac.plans import Alternative
+from ccmac.workspace.gram import Gram
 
 STRONG = {"smooth", "strongly convex"}
 
@@ -53,11 +54,8 @@ def test_smooth_and_strongly_convex() -> None:
     assert first(Auto(), work(*quadratic)) == "cross-cg"
     assert first(Auto(), work(*quadratic, gatherable=True)) == "cross-direct"
     assert first(Auto(), work(*quadratic, hides=True)) == "cross-direct"
-    unclear = Fake(doubt=Doubt.OPINION, least=1.0)
+    unclear, clear = Fake(independent=False), Fake(independent=True)
     assert first(Auto(), work(*quadratic, hides=True, gram=unclear)) == "cross-cg"
-    flat = Fake(doubt=Doubt.NONE, least=0.0)
-    assert first(Auto(), work(*quadratic, hides=True, gram=flat)) == "cross-cg"
-    clear = Fake(doubt=Doubt.ROUNDING, least=1e-9)
     assert first(Auto(), work(*quadratic, hides=True, gram=clear)) == "cross-direct"
     dense = Fake(factorable=False, separable=False, L=np.ones(2))
     assert first(Auto(), work(*quadratic, gatherable=True, curvature=dense)) == "cross-apapc"
@@ -65,6 +63,13 @@ def test_smooth_and_strongly_convex() -> None:
         assert first(Auto(**asks), work(*quadratic, gatherable=True)) == "cross-apapc"
     assert first(Auto(access="factor"), work(*quadratic, gatherable=True)) == "cross-direct"
     assert first(Auto(), work(*quadratic, gatherable=True, stack=Fake())) == "cross-apapc"
+
+
+def test_masked_rows_are_independent_where_nobody_doubts_it() -> None:
+    known = Gram.independent.fget  # type: ignore[attr-defined]
+    assert not known(Fake(doubt=Doubt.OPINION, least=1.0))
+    assert not known(Fake(doubt=Doubt.NONE, least=0.0))
+    assert known(Fake(doubt=Doubt.ROUNDING, least=1e-9))
 
 
 def test_newton_where_it_has_a_form(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +126,7 @@ def test_every_choice_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     one_sum, several = {"gatherable": True}, {"gatherable": True, "reduced": Fake()}
     cases: list[tuple[Any, str]] = [
         (work(*STRONG, explicit=Fake()), "smooth, with Hessians"),
-        (work(*quadratic, **one_sum), "quadratic, few coupled rows and"),
+        (work(*quadratic, **one_sum), "quadratic, in one sum"),
         (work(*quadratic), "quadratic with cheap local solves"),
         (work(*STRONG), "smooth and strongly convex objectives"),
         (work(*flat, **several), "quadratic with flat directions"),

@@ -112,7 +112,7 @@ def test_what_may_travel_with_the_equations_is_announced_first() -> None:
     class Announcing(CrossApapc):
         name = "announcing"
 
-        def announce(self, work: Workspace) -> None:
+        def announce(self, work: Workspace, request: Request) -> None:
             calls.append("announced")
 
         def prepare(self, work: Workspace, request: Request) -> Prepared:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmac import InProcess, Network
+from ccmac.runtime import few as few_module
 from ccmac.runtime.averaging import Relay, Tree
 from ccmac.runtime.few import Few
 from ccmac.runtime.notes import NOTE
@@ -111,4 +112,7 @@ def test_rows_of_many_or_of_far_agents_are_left_to_sums_of_all(row: list[int], f
     few = Few.of(network, supports, Relay(network).rounds - 1)
     assert (few is not None) == found
     assert Few.of(network, np.zeros((8, 3), dtype=bool), 4) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_module, "PAIRS", 3)
+        assert Few.of(network, supports, 8) is None
     assert found or Few.of(network, supports, Tree(network).rounds - 1) is not None or len(row) > 4

@@ -131,7 +131,7 @@ class Auto(Method):
             return self._with(CrossNewton), "smooth, with Hessians: fewest averagings"
         if {"smooth", "strongly convex"} <= able:
             if self._direct(work) and self._few(work):
-                why = "quadratic: one sum"
+                why = "quadratic, in one sum"
                 return self._with(CrossDirect), why
             if self._free(work) and "quadratic" in able and work.curvature.factorable:
                 return self._with(CrossCg), "quadratic with cheap local solves: fewest averagings"
@@ -140,13 +140,13 @@ class Auto(Method):
                 return self._with(CrossLbfgs), why
             return self._with(CrossApapc), "smooth and strongly convex objectives"
         if self._direct(work) and self._few(work):
-            why = "quadratic with flat directions: one sum"
+            why = "quadratic with flat directions, in one sum"
             return self._with(CrossDirect), why
         if "polyhedral" in able and self._free(work) and self._compresses(work, request):
             why = "kinks beside a squared loss, or hinges, of few columns: interior points"
             return self._with(CrossIpm), why
         if "polyhedral" in able and self._free(work) and solvable(work):
-            why = "quadratic with bounds, kinks or flat directions: interior points"
+            why = "quadratic with bounds, kinks or flat directions, by interior points"
             return self._with(CrossIpm), why
         smooth = "smooth" in able
         if "prox" in able and (work.curvature.separable or not smooth):

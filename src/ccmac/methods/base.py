@@ -101,15 +101,11 @@ S = TypeVar("S", bound=State)
 
 # -- iteration -------------------------------------------------------------------------------------
 class Iteration(ABC, Generic[S]):
-    """One method on one prepared problem; ``space`` lays out the vectors of its state.
-
-    ``far``: points may lie anywhere, as where they tell that there is no solution. ``silent``: no
-    sum of a step reaches everybody, so that nothing rides on it.
-    """
+    """One method on one prepared problem; ``space`` lays out the vectors of its state."""
 
     space: Space
-    far: bool = False
-    silent: bool = False
+    far: bool = False  # whether points may lie anywhere, as to tell that there is no solution
+    silent: bool = False  # whether no sum of a step reaches everybody: nothing rides on it
 
     @abstractmethod
     def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
@@ -240,7 +236,7 @@ class Method(ABC):
                 "cross-continuation or cross-sliding"
             )
 
-    def announce(self, work: Workspace, request: Request) -> None:  # noqa: B027 (most have nothing to add)
+    def announce(self, work: Workspace, request: Request) -> None:  # noqa: B027 (optional)
         """Ask for what may travel with the equations, before these are gathered."""
 
     def finds_falls(self, work: Workspace) -> bool:

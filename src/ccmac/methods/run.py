@@ -119,7 +119,7 @@ class Run:
         runtime, setup = self.work.runtime, self.work.ledger.of("setup")
         name, step, scheme = self.method.name, prepared.iteration.cost, runtime.averaging
         return Plan(
-            name, prepared.realization, f"{self.why}; {prepared.why}", scheme.name, scheme.rounds,
+            name, prepared.realization, f"{self.why}: {prepared.why}", scheme.name, scheme.rounds,
             step, setup, prepared.predicted, prepared.settings, prepared.candidates,
             self.alternatives and charged(self.alternatives, name, runtime, step),
             self.method.reveals,

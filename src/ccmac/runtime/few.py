@@ -24,7 +24,8 @@ from ccmac.network import Network
 from ccmac.runtime.averaging import FLOAT_BYTES, Averaging, Pattern, Relay, Tree
 from ccmac.runtime.partition import Index
 
-FEWEST = 0.5  # share of all agents that a row may concern
+MOST = 0.5  # share of all agents that a row may concern
+PAIRS = 2**21  # of agents whose distances are looked at: a few seconds
 
 
 class Trips(NamedTuple):
@@ -88,7 +89,8 @@ class Few:
     @classmethod
     def of(cls, network: Network, supports: Pattern, rounds: int) -> Few | None:
         """None where it takes more ``rounds``: a sum may as well reach everybody."""
-        if not 0 < supports.sum(axis=0).max(initial=0) <= FEWEST * len(supports):
+        sizes = np.array([len(agents) for agents, _ in _groups(supports)])
+        if not 0 < sizes.max(initial=0) <= MOST * len(supports) or sizes @ sizes > PAIRS:
             return None
         found = cls(network, supports)
         return found if found.rounds <= rounds else None
@@ -203,23 +205,29 @@ def _tree(network: Network, agents: Index) -> _Tree:
     Agents are joined by those of shortest paths between them where they have to be.
     """
     while True:
-        near = np.stack([np.isin(agents, network.neighbors(int(v))) for v in agents])
-        hops = _hops(near)
+        place = {int(v): k for k, v in enumerate(agents)}
+        links = [[place[u] for u in network.neighbors(v) if u in place] for v in place]
+        hops = _hops(links)
         if hops.min() >= 0:
             break
         agents = np.union1d(agents, _bridge(network, agents[hops[0] >= 0], agents[hops[0] < 0]))
     root = int(np.argmin(hops.max(axis=1)))
     depth = hops[root]
-    return _Tree(agents, np.argmax(near & (depth[:, None] - 1 == depth), axis=1), depth, root)
+    parent = [next((u for u in links[k] if depth[u] < d), k) for k, d in enumerate(depth)]
+    return _Tree(agents, np.array(parent, dtype=np.int64), depth, root)
 
 
-def _hops(near: Pattern) -> Index:
+def _hops(links: Sequence[Sequence[int]]) -> Index:
     """Between all pairs; -1 where there is no path."""
-    reached = np.eye(len(near), dtype=bool)
-    hops = np.where(reached, 0, -1)
-    while (new := (reached @ near) & ~reached).any():
-        reached |= new
-        hops[new] = hops.max() + 1
+    hops = np.full((len(links), len(links)), -1, dtype=np.int64)
+    for origin, row in enumerate(hops):
+        found, queue = {origin: 0}, [origin]
+        for v in queue:
+            for u in links[v]:
+                if u not in found:
+                    found[u] = found[v] + 1
+                    queue.append(u)
+        row[queue] = list(found.values())
     return hops
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ccmac.angles.principal import cross_factor, weighted_extremes
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.ledger import Cost
+from ccmac.ledger import PRICED, Cost
 from ccmac.linalg.tolerances import KERNEL
 from ccmac.realizations.averaged.choices import (
     Aim,
@@ -76,10 +76,16 @@ def _rank(row: _Row) -> tuple[float, float, int]:
     return row.candidate.bill, row.candidate.iterations, row.candidate.inner
 
 
-def _beaten(one: Setting, other: Setting) -> bool:
-    """Whether another of the same outer degree has a narrower interval at no higher price."""
-    narrower = other.high / other.low < one.high / one.low
-    return narrower and other.outer == one.outer and other.weight <= one.weight
+def _unbeaten(rows: list[_Row]) -> list[_Row]:
+    """Those with no other of the same outer degree, a narrower interval and no higher price."""
+    widths = [row.setting.high / row.setting.low for row in rows]
+    narrowest, kept = dict[int, float](), set[int]()
+    for k in sorted(range(len(rows)), key=lambda k: (rows[k].setting.weight, widths[k])):
+        outer = rows[k].setting.outer
+        if not narrowest.get(outer, math.inf) < widths[k]:
+            narrowest[outer] = widths[k]
+            kept.add(k)
+    return [row for k, row in enumerate(rows) if k in kept]
 
 
 def _thinned(sizes: Sequence[int], around: int | None) -> list[int]:
@@ -232,7 +238,7 @@ class Planner:
                 rows.append(_Row(candidate, setting, spectrum))
         if self.profile.block is None:  # intervals with margins do not tell
             return rows
-        return [row for row in rows if not any(_beaten(row.setting, r.setting) for r in rows)]
+        return _unbeaten(rows)
 
     def _normalizers(
         self, s: float, modes: Modes, spectrum: Interval, around: Candidate | None
@@ -286,7 +292,9 @@ class Planner:
             if (averagings, few) not in self._residuals:
                 self._residuals[averagings, few] = self.system.cost_with(averagings, few)
             extra = self.system.runtime.average_cost(self.system.coupling.q) if key[2] else Cost()
-            cost = Cost(gradients=1) + extra + candidate.outer * self._residuals[averagings, few]
+            residual = self._residuals[averagings, few]
+            cost = {unit: extra[unit] + candidate.outer * residual[unit] for unit in PRICED}
+            cost["gradients"] += 1
             products = sum(cost[u] for u in "ABCD")
             self._steps[key] = StepPrice(cost["rounds"], products, self.goal.costs.bill(cost))
         return self._steps[key]

@@ -39,28 +39,23 @@ class Modes:
         root = math.sqrt(n)
         parts = profile.M_A, s * s * profile.M_mean, s * s * (profile.M_B - profile.M_mean)
         noise = NEGLIGIBLE * float(theta.max(initial=0.0))
-        a, b, c = (_root(np.einsum("kj,kl,lj->j", vectors, M, vectors), noise) for M in parts)
+        a, b, c = (_root(np.sum(vectors * (M @ vectors), axis=0), noise) for M in parts)
         g_x = root * _ratio(vectors.T @ profile.gradient_x, a)
         g_z = root * s * s * _ratio(vectors.T @ profile.gradient_z, b)
         misfit = root * (vectors.T @ profile.misfit)
         rest_x = math.sqrt(max(profile.rest_x - float(g_x @ g_x), 0.0))
         rest_z = s * math.sqrt(max(profile.rest_z - float(g_z @ g_z) / (s * s), 0.0))
         curvatures = sorted({(hx, hz) for hx in (mu_x, L_x) for hz in (mu_z, L_z)})
-        share = 1.0 / math.sqrt(len(curvatures))
-        rows, gradients, misfits, hessians = [], [], [], []
-        for hx, hz in curvatures:
-            h = np.array([hx, hz, hz + constants.augment])
-            rows += [*np.stack([a, b, c], axis=1), np.zeros(3), np.zeros(3)]
-            gradients += [
-                *(share * np.stack([g_x, g_z, np.zeros_like(a)], axis=1)),
-                np.array([share * rest_x, 0.0, 0.0]),
-                np.array([0.0, share * rest_z, 0.0]),
-            ]
-            misfits += [*(share * misfit), 0.0, 0.0]
-            hessians += [h] * (len(a) + 2)
-        self.rows, self.gradients = np.array(rows), np.array(gradients)
-        self.misfits, self.hessians = np.array(misfits), np.array(hessians)
         self.copies = len(curvatures)
+        share, count = 1.0 / math.sqrt(self.copies), len(a)
+        (rows, gradients), misfits = np.zeros((2, count + 2, 3)), np.zeros(count + 2)
+        rows[:count] = np.stack([a, b, c], axis=1)
+        gradients[:count, 0], gradients[:count, 1] = share * g_x, share * g_z
+        gradients[count, 0], gradients[count + 1, 1] = share * rest_x, share * rest_z
+        misfits[:count] = share * misfit
+        h = np.array([[hx, hz, hz + constants.augment] for hx, hz in curvatures])
+        self.rows, self.gradients = (np.tile(v, (self.copies, 1)) for v in (rows, gradients))
+        self.misfits, self.hessians = np.tile(misfits, self.copies), h.repeat(count + 2, axis=0)
         self.theta = theta
         self.solutions = self._solve()
 
