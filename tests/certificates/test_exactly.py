@@ -51,6 +51,41 @@ def test_a_small_contradiction_of_large_solutions_is_proved(where: str, near: fl
         )
 
 
+def behind(gap: float, near: float, *, rounded: bool, seed: int = 2) -> Problem:
+    """A coupled row that is a sum of others, its side off by ``gap``; two rows of C that differ by
+    ``near`` fix x and turn what is left of the coupled rows.
+    """
+    rng = np.random.default_rng(seed)
+    C = rng.integers(-256, 257, (1, 2)) / 128
+    C = np.vstack([C, 2 * C + [[near, 0.0]]])
+    A = [rng.integers(-256, 257, (3, d)) / 128 for d in (2, 1)]
+    A = [np.vstack([rows, rows[0] - rows[1] + rows[2]]) for rows in A]
+    x = [np.array([3.0, -1.0]), np.array([2.0])]
+    if rounded:
+        x = [v + rng.standard_normal(len(v)) for v in x]
+    b = [rows @ v for rows, v in zip(A, x, strict=True)]
+    b[0][-1] += gap
+    own = {"C": C, "c": C @ x[0]}, {}
+    return Problem([
+        Agent(Quadratic(np.eye(rows.shape[1]), np.ones(rows.shape[1])), A=rows, b=right, **more)
+        for rows, right, more in zip(A, b, own, strict=True)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("near", [2.0**-8, 2.0**-26])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_angles_of_kernels_hide_no_contradiction(near: float, *, rounded: bool) -> None:
+    """Those of 2^-40 are proved, or doubted where sides are rounded: no bound is given."""
+    for gap, status in (
+        (0.0, "optimal"), (2.0**-40, "converged" if rounded else "infeasible"),
+        (2.0**-30, "infeasible"), (2.0**-13, "infeasible"),
+    ):  # fmt: skip
+        result = ccmac.solve(behind(gap, near, rounded=rounded), "path")
+        assert result.status == status, (gap, near)
+        assert math.isfinite(result.error_bound) is (status == "optimal")
+        assert bool(result.warnings) is (status == "converged")
+
+
 def test_what_may_be_rounding_of_the_sides_is_not_claimed() -> None:
     """The same misfit, in right-hand sides that use all their digits."""
     right = np.array([4.0, 3.0, 37.0 + 2.0**-35])

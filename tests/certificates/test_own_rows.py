@@ -145,8 +145,9 @@ class Along:
         found.doubt, found._weighed = "", weighed
         found._sharpened = lambda reduced, scaled: scaled / 2
         found._certificate = lambda reduced, outside, seen: (outside, seen.value)
-        known = {"doubt": Doubt.NONE, "solvable": False, **more}
-        self.said = found._along(Fake(agree=agree, **known), np.array([3.0, -4.0]))
+        sharply = more.pop("sharply", False)
+        known: Any = Fake(agree=agree, **{"doubt": Doubt.NONE, "solvable": False, **more})
+        self.said = found._along(known, np.array([3.0, -4.0]), sharply=sharply)
         self.doubt = found.doubt
 
 
@@ -163,6 +164,8 @@ EXACT, BELOW = (1.01 * EXACT_REACH * SIZE, 1.0), (0.99 * EXACT_REACH * SIZE, 1.0
     (False, FAINT, EXACT, {}, "sharp proof"), (False, FAINT, BELOW, {}, "sharp doubt"),
     (False, FAINT, EXACT, {"solvable": True}, "sharp doubt"),
     (False, FAINT, (1e-9, 1.0), {}, "sharp doubt"), (False, FAINT, (0.0, 1.0), {}, "sharp nothing"),
+    (None, FAINT, CLEAR, {"sharply": True}, "sharp proof"),
+    (None, FAINT, EXACT, {"sharply": True}, "sharp doubt"),
 ])  # fmt: skip
 def test_what_is_said_along_a_direction(
     agree: bool | None, plain: Any, sharp: Any, more: dict[str, Any], said: str
@@ -215,13 +218,17 @@ def _space(C: Array, basis: Array) -> Any:
     return Fake(basis=basis, multipliers=lambda v: np.linalg.lstsq(C.T, basis @ v, rcond=None)[0])
 
 
-def test_what_is_there_exactly_is_looked_for_at_last() -> None:
+def test_what_is_there_exactly_is_looked_for_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the closest point where there are C_i; in rounded numbers only what stands out."""
     found: Any = object.__new__(Conflicts)
     null = np.array([[0.6], [0.8]])
-    reduced = Fake(agree=False, U_null=null, right=np.array([1.0, 2.0]))
+    seen, hidden = 2.2, 1e-15
+    reduced = Fake(agree=False, U_null=null, right=np.array([1.0, 2.0]), angle=0.0)
     asked: list[Any] = []
+    left = [seen]
+    monkeypatch.setattr(conflicts, "unmet", lambda work, reduced, passes: ("closest", left[0]))
 
-    def along(reduced: Any, outside: Array) -> str:
+    def along(reduced: Any, outside: Any, *, sharply: bool = False) -> str:
         asked.append(outside)
         found.doubt = "why"
         return "found"
@@ -233,15 +240,19 @@ def test_what_is_there_exactly_is_looked_for_at_last() -> None:
     found._heeded(None)
     assert found.work.doubts == ["why"]  # once
     assert found.late() is None  # there is doubt already
-    found.doubt = ""
-    for agree in (True, None):
-        reduced.agree = agree
-        assert found.late() is None
-    reduced.agree, reduced.right = False, np.zeros(2)
+    reduced.angle = 1e-9
+    for agree, plain, more, looked in (
+        (True, seen, seen, False), (None, seen, seen, True), (None, seen, hidden, False),
+        (None, hidden, seen, False), (False, hidden, seen, True), (False, seen, hidden, True),
+        (False, seen, 0.0, False),
+    ):  # fmt: skip
+        reduced.agree, reduced.right = agree, plain * null[:, 0] + np.array([0.8, -0.6])
+        found.doubt, left[0] = "", more
+        asked.clear()
+        assert (found.late() == "found") is looked, (agree, plain, more)
+        assert asked == ["closest"] * looked
+    found.work.reduced, found.doubt = None, ""
     assert found.late() is None
-    found.work.reduced = None
-    assert found.late() is None
-    assert len(asked) == 1
 
 
 @pytest.mark.parametrize(("own", "together"), [("own", "both"), (None, "both"), (None, None)])

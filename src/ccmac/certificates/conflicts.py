@@ -26,6 +26,7 @@ from ccmac.certificates.own_rows import (
     sharpened,
 )
 from ccmac.certificates.prices import Recovery
+from ccmac.certificates.share import unmet
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, summed
 from ccmac.linalg.ranks import Doubt
@@ -58,16 +59,20 @@ def _outside(reduced: Reduced) -> Iterator[Array]:
 
     Then what does of the D_i alone: angles of the C_i, which turn the rest, hide nothing there.
     """
-    right = reduced.right
-    outside, rounding = reduced.U_null @ (reduced.U_null.T @ right), SEEN * math.sqrt(len(right))
-    length, whole = float(np.linalg.norm(outside)), float(np.linalg.norm(right))
-    if length > (rounding + min(reduced.angle, TURNED)) * whole:
+    outside = reduced.U_null @ (reduced.U_null.T @ reduced.right)
+    if _stands_out(reduced, norm(outside), min(reduced.angle, TURNED)):
         yield outside
-    elif reduced.angle <= rounding:
+    elif reduced.angle <= SEEN * math.sqrt(len(outside)):
         return
     seen = contradiction(reduced.D, reduced.e, reduced.shared)
     if seen is not None:
         yield np.concatenate([np.zeros(len(reduced.unit)), seen.value * seen.price])
+
+
+def _stands_out(reduced: Reduced, misfit: float, turned: float = 0.0) -> bool:
+    """Whether it is more than rounding of the right-hand sides and ``turned``, as shares."""
+    rounding, right = SEEN * math.sqrt(len(reduced.right)), norm(reduced.right)
+    return misfit > (rounding + turned) * right
 
 
 def _local(reduced: Reduced, price: Array | Long, passes: int) -> list[Long]:
@@ -93,14 +98,28 @@ class Conflicts:
         return self._heeded(found)
 
     def late(self) -> Infeasibility | None:
-        """Once all messages have travelled: what is too small to be seen, but there exactly."""
+        """Once all messages have travelled: what is too small to be seen, but there exactly, or
+        what the angles of the kernels may have hidden.
+        """
         reduced, told = self.work.reduced, vars(self.work).get("gram")
         if told is not None and not self.doubt:
             return self._heeded(self._from_sums(told))
-        if self.doubt or reduced is None or reduced.agree is not False:
+        if self.doubt or reduced is None or reduced.agree:
             return None
         outside = reduced.U_null @ (reduced.U_null.T @ reduced.right)
-        return self._heeded(self._along(reduced, outside) if np.any(outside) else None)
+        if reduced.agree is None and not _stands_out(reduced, norm(outside)):
+            return None
+        if reduced.angle:
+            return self._heeded(self._closest(reduced))
+        exactly = reduced.agree is False and np.any(outside)
+        return self._heeded(self._along(reduced, outside) if exactly else None)
+
+    def _closest(self, reduced: Reduced) -> Infeasibility | None:
+        """Along the misfit of all equations, those of the C_i included."""
+        outside, length = unmet(self.work, reduced, PASSES)
+        if length == 0 or (reduced.agree is None and not _stands_out(reduced, length)):
+            return None
+        return self._along(reduced, outside, sharply=True)
 
     def _from_sums(self, gram: Gram) -> Infeasibility | None:
         """Where rows are masked, and exact arithmetic tells that they do not agree."""
@@ -171,10 +190,16 @@ class Conflicts:
         if not reduced.U_null.shape[1]:
             return None
         tried = (self._along(reduced, outside) for outside in _outside(reduced))
-        return next((found for found in tried if found is not None), None)
+        found = next((found for found in tried if found is not None), None)
+        return self._closest(reduced) if found is None and self.doubt and reduced.angle else found
 
-    def _along(self, reduced: Reduced, outside: Array) -> Infeasibility | None:
-        """The certificate with multipliers along ``outside``, if it proves something."""
+    def _along(
+        self, reduced: Reduced, outside: Array, *, sharply: bool = False
+    ) -> Infeasibility | None:
+        """The certificate with multipliers along ``outside``, if it proves something.
+
+        They are sharpened (``sharply``: in any case) where exact arithmetic finds a contradiction.
+        """
         scaled: Long = (outside / np.linalg.norm(outside)).astype(np.longdouble)
         seen = self._weighed(reduced, scaled, 1)
         agree = reduced.agree  # its message has travelled with the shares
@@ -182,11 +207,12 @@ class Conflicts:
             return None
         if claimed(seen.sure, seen.defect, seen.size) and not reduced.solvable:
             return self._certificate(reduced, outside, seen)
-        if agree is False:
+        if agree is False or (sharply and not agree):
             for _ in range(PASSES):
                 scaled = self._sharpened(reduced, scaled)
             seen = self._weighed(reduced, scaled, PASSES)
-            if proves_exactly(seen.sure, seen.defect, seen.size) and not reduced.solvable:
+            proved = proves_exactly(seen.sure, seen.defect, seen.size, rounded=agree is None)
+            if proved and not reduced.solvable:
                 return self._certificate(reduced, outside, seen)
         if doubted(seen.sure, seen.defect, seen.size) or (agree is False and seen.sure > 0):
             self._doubt("all agents together", seen.value, seen.defect)

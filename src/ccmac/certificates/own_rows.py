@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.infeasibility import EXACT_REACH, claimed, doubted
+from ccmac.certificates.infeasibility import EXACT_REACH, REACH, claimed, doubted
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import (
@@ -102,13 +102,14 @@ def _cancel(pairs: list[tuple[Any, Array]]) -> bool:
     return True
 
 
-def proves_exactly(sure: float, defect: float, size: float) -> bool:
+def proves_exactly(sure: float, defect: float, size: float, *, rounded: bool = False) -> bool:
     """Whether a contradiction that exact arithmetic has found may be claimed.
 
     By multipliers of unit length: what they are off by as doubles counts in any case, so that a
-    misfit of EXACT_REACH eps beside the closest point is the least that is claimed.
+    misfit of EXACT_REACH eps beside the closest point is the least that is claimed, or of REACH eps
+    where right-hand sides look ``rounded``.
     """
-    return claimed(sure, max(defect, EPS), size, EXACT_REACH)
+    return claimed(sure, max(defect, EPS), size, REACH if rounded else EXACT_REACH)
 
 
 def of_rows(block: Any, right: Array, space: RowSpace) -> tuple[float, float, Contradiction | None]:

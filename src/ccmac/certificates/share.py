@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square
+from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
@@ -163,3 +163,40 @@ class Share:
             [halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded, numbers]
         )
         return Told(row, gradient, multiplier)
+
+
+def unmet(work: Workspace, reduced: Reduced, passes: int) -> tuple[Array, float]:
+    """(misfit of the scaled rows at the point closest to all equations, distance of the right-hand
+    sides from the range), the rows of the C_i of length one counted like all others.
+
+    A point is moved onto the equations in ``passes``: the angles of the kernels turn what is left
+    of the right-hand sides, and not all of them. With Z a basis of ker T', g = Z'(what is left) and
+    W_i = A_i C_i^+ in scaled rows, lambda = (Z a, -W_i'Z a) are the multipliers with K'lambda = 0,
+    and a = (I + Z' sum W_i W_i' Z)^-1 g are those along the misfit, of length (a'g)^(1/2). One
+    averaging for each pass, and one of l min(l, d) floats.
+    """
+    agents = [Share(work, reduced, k, 0.0) for k in range(len(reduced.kernels))]
+    pieces = [agent.onto_local(agent.kernel.point) for agent in agents]
+    z: Long = np.zeros(work.problem.q, dtype=np.longdouble)
+    left = reduced.right
+    for _ in range(passes):
+        price, shared = reduced.prices(reduced.inverse_gram(left))
+        moved = [v + a.inside(a.A.T @ price) for a, v in zip(agents, pieces, strict=True)]
+        pieces = [a.onto_local(v) for a, v in zip(agents, moved, strict=True)]
+        z = z + reduced.Bbar.T @ price + reduced.D.T @ shared
+        rows = [halves(a.misfit(v, z)) for a, v in zip(agents, pieces, strict=True)]
+        coupled = summed(work.runtime.gather(np.stack(rows)))
+        misfit = -reduced.unit * coupled, reduced.e - product(reduced.D, z)
+        left = np.concatenate(misfit).astype(np.float64)
+    wide, m = int(work.curvature.d.max(initial=0)), work.problem.m
+    own = []
+    for agent in agents:
+        space = agent.kernel.space
+        through = reduced.unit[:, None] * (agent.A @ (space.basis / space.singular))
+        own.append(reduced.packing.factor(through, agent.i, wide))
+    packing = reduced.packing
+    factors = packing.unpacked(work.runtime.gather(np.stack(own)), min(packing.length, wide))
+    along = reduced.U_null[:m].T @ np.hstack([np.zeros((m, 0)), *factors])
+    R = np.asarray(np.linalg.qr(np.vstack([np.eye(len(along)), along.T]), mode="r"))
+    half = np.linalg.solve(R.T, reduced.U_null.T @ left)
+    return np.asarray(reduced.U_null @ np.linalg.solve(R, half)), norm(half)

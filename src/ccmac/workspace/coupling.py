@@ -95,6 +95,15 @@ class Packing:
         out[: len(own)] = own
         return out.ravel()
 
+    def factor(self, values: Array, agent: int, wide: int) -> Array:
+        """A triangular factor with the same products of rows, min(length, ``wide``) columns."""
+        out = np.zeros((self.length, min(self.length, wide)))
+        inside = self.packed(values, agent).reshape(self.length, values.shape[1])
+        if inside.size:
+            lower = np.asarray(np.linalg.qr(inside.T, mode="r")).T
+            out[:, : lower.shape[1]] = lower
+        return out.ravel()
+
     def outside(self, values: Array, agent: int) -> bool:
         """Whether anything lies in other rows."""
         return self.supports is not None and bool(values[~self.supports[agent]].any())

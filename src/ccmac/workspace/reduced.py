@@ -173,12 +173,7 @@ class Reduced:
         problem, kernel = self.problem, self.kernels[k]
         i = list(problem.agents)[k]
         agent, q = problem.agents[i], problem.q
-        packed, length = self.packing.packed, self.packing.length
-        factor = np.zeros((length, wide))
-        inside = packed(self.A[k] @ kernel.basis, i).reshape(length, kernel.basis.shape[1])
-        if inside.size:
-            lower = np.asarray(np.linalg.qr(inside.T, mode="r")).T
-            factor[:, : lower.shape[1]] = lower
+        packed, factor = self.packing.packed, self.packing.factor
         side = self._side(k)
         D, e = np.zeros((deep, q)), np.zeros(deep)
         if agent.D is not None:
@@ -186,7 +181,7 @@ class Reduced:
             if agent.e is not None:
                 e[: problem.r[i]] = agent.e
         return np.concatenate(
-            [factor.ravel(), packed(self.B[k], i), packed(side, i),
+            [factor(self.A[k] @ kernel.basis, i, wide), packed(self.B[k], i), packed(side, i),
              packed(np.sum(self.A[k] ** 2, axis=1), i), D.ravel(), e,
              [kernel.angle, float(kernel.space.doubt)],
              *([] if self.packing.supports is None else [[self.packing.outside(side, i)]])]
