@@ -35,7 +35,7 @@ def rule(tol: float = 1e-6) -> Any:
     made.proofs, made.verdicts, made.settlings = [], [], []
     made._proof = lambda iteration, state: made.proofs.append(state) or WAIT
     made.verdict = lambda iteration, state: made.verdicts.append(state)
-    made._settled = lambda iteration, state, first: made.settlings.append(first)
+    made._settled = lambda iteration, state, *how: made.settlings.append(how)
     return made
 
 
@@ -72,7 +72,7 @@ def test_a_proof_is_tried_where_gap_and_equations_promise_it() -> None:
         assert len(stop.proofs) == tried
         assert found is WAIT if tried else found.bound == pytest.approx(gap / 2)
         assert not found.done
-        assert stop.settlings[:1] == ([1] if tried else [2])  # sooner where it is near
+        assert stop.settlings[:1] == ([(1,)] if tried else [(2,)])  # sooner where it is near
 
 
 def test_settling_is_tried_close_by_and_not_soon_again() -> None:
@@ -86,7 +86,7 @@ def test_settling_is_tried_close_by_and_not_soon_again() -> None:
         assert len(stop.settlings) == count
     small = rule()
     small.check(interior(), state(value=0.0, gap=1.9e-4), 3)
-    assert small.settlings == [2]
+    assert small.settlings == [(2,)]
     assert small.memory()["close"] == pytest.approx(0.95e-7)
 
 
@@ -136,6 +136,30 @@ def test_a_run_is_over_when_proofs_no_longer_gain(lacks: list[float], over: list
     assert run.over is over[-1]
 
 
+@pytest.mark.parametrize(("away", "pulled"), [(999.0, []), (1001.0, [(2, 1e-8)])])
+def test_far_away_a_smaller_solution_is_looked_for(away: float, pulled: list[Any]) -> None:
+    """Digits of large unknowns may be what a proof lacks; the same where nothing else helps."""
+    stop, run = rule(), interior()
+    stop._proof = lambda iteration, state: stop._judged(DualityGap(4.0, 1.0, 0.0, 0.0, away), None)
+    stop.check(run, state(gap=1e-6), 3)
+    assert stop.settlings == [(1,), *pulled]
+    for _ in range(3):
+        stop.check(run, state(gap=1e-6), 3)
+    assert run.over
+    assert stop.settlings[-1] == (2, 1e-8)
+
+
+def test_a_run_that_ends_without_a_proof_shows_its_best_point() -> None:
+    """The point whose proof lacked least, with what is told of it."""
+    stop = rule()
+    for gap, violation in ((1.0, 0.0), (1e-5, 1e-5), (-3e-5, 1e-6), (1e-5, 1e-3), (math.nan, 0.0)):
+        found = DualityGap(4.0, gap, 0.0, violation, 1.0)
+        stop._proof = lambda iteration, state, found=found: stop._judged(found, None)
+        stop.final(interior(), state())
+    assert stop.final(interior(), state()).bound == -3e-5
+    assert (stop.record["gap"], stop.record["feasibility"]) == (-3e-5, 1e-6)
+
+
 def test_a_contradiction_known_before_ends_it() -> None:
     stop = rule()
     stop.crossing = "crossing"
@@ -177,9 +201,7 @@ def test_how_often_it_is_settled(
     first: int, bounds: list[float], steps: int, proofs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[Any] = []
-    monkeypatch.setattr(
-        stopping, "settled", lambda it, state: settled.append(state) or len(settled)
-    )
+    monkeypatch.setattr(stopping, "settled", lambda it, *how: settled.append(how) or len(settled))
     stop: Any = DualityStop(Fake(), Goal(1e-6, None, None), {})  # type: ignore[arg-type]
     told = list(bounds)
 
@@ -188,8 +210,8 @@ def test_how_often_it_is_settled(
         return DONE if bound < 0 else Check(bound, False)
 
     stop._proof = proof
-    found = stop._settled(interior(), 0, first)
-    assert settled == list(range(steps))
+    found = stop._settled(interior(), 0, first, 0.5)
+    assert settled == [(k, 0.5 if k < first - 1 else 0.0) for k in range(steps)]
     assert len(bounds) - len(told) == proofs
     assert found is (DONE if -1.0 in bounds else None)
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import ccmac
 from ccmac.methods.interior.settling import Lacking, settled
+from ccmac.objectives import Quadratic
 from methods.interior.test_interior import begun, prepared
 from methods.interior.test_newton_step import PROBLEMS, residual
 
@@ -53,3 +55,20 @@ def test_what_all_equations_lack() -> None:
     rows = equations.top.T @ own[equations.q : -1] + lack[equations.mu]
     assert lacking.slope(common) == pytest.approx(slope)
     assert lacking.far(common) == pytest.approx(2.5 + slope @ slope + rows @ rows)
+
+
+@pytest.mark.parametrize("seed", [7, 20, 25, 44])
+def test_many_solutions_between_bounds_of_a_million(seed: int) -> None:
+    """Interior points end amid them; a solution of moderate size is proved, here where g = H w."""
+    random = np.random.default_rng(seed)
+    factors, rows = random.integers(-3, 4, (2, 2, 2, 4)).astype(float)
+    w, agents, value = -np.ones(4), [], 0.0
+    for F, A in zip(factors, rows, strict=True):
+        H = F.T @ F
+        value -= 0.5 * w @ H @ w
+        bounds = {"lower": np.full(4, -1e6), "upper": np.repeat([-1.0, 1e6], 2)}
+        agents.append(ccmac.Agent(Quadratic(H, H @ w), A=A, b=A @ w, **bounds))
+    found = ccmac.solve(ccmac.Problem(agents), ccmac.Network.path(2), "cross-ipm", tol=1e-6)
+    assert found.status == "optimal"
+    assert found.objective == pytest.approx(value, rel=1e-6)
+    assert max(float(np.abs(x).max()) for x in found.x) <= 1e3

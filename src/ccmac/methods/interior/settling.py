@@ -43,8 +43,12 @@ class Lacking:
         return self.square + float(slope @ slope + rows @ rows)
 
 
-def settled(agents: Agents, state: InteriorState) -> InteriorState:
-    """One step with the active bounds guessed, from the point and the prices of ``state``."""
+def settled(agents: Agents, state: InteriorState, pull: float = 0.0) -> InteriorState:
+    """One step with the active bounds guessed, from the point and the prices of ``state``.
+
+    ``pull`` is the weight of a term pull ||w - w0||^2 / 2, w0 inside the bounds as at the start:
+    among many solutions it leads to one that is no larger than need be, up to that term's slope.
+    """
     scale, equations = state.tau, agents.equations
     c = agents.common(state)
     z, mu, phi, v = (part / scale for part in (c.z, c.mu, c.phi, c.v))
@@ -55,13 +59,16 @@ def settled(agents: Agents, state: InteriorState) -> InteriorState:
         points.append(OwnPoint(y, p.nu / scale, block.sides.slack(y, 1.0), p.v / scale))
         newton = Exclusive.guessed(block.sides, points[-1].s, points[-1].v)
         parts.append(Elimination(block, points[-1], before.z, lam, 1.0, newton))
-    steps, step = _step(agents, parts, before)
+        parts[-1].r_y += pull * (y - block.sides.middle())
+    steps, step = _step(agents, parts, before, pull * (z - equations.sides.middle()))
     moved = [p.moved(d, 1.0) for p, d in zip(points, steps, strict=True)]
     return replace(agents.packed(moved, before.moved(step, 1.0)), count=state.count)
 
 
-def _step(agents: Agents, parts: list[Elimination], c: Common) -> tuple[list[OwnPoint], Common]:
-    """(the agents' steps, everybody's): one averaging."""
+def _step(
+    agents: Agents, parts: list[Elimination], c: Common, pull: Array
+) -> tuple[list[OwnPoint], Common]:
+    """(the agents' steps, everybody's): one averaging. ``pull`` is on z."""
     equations, zero = agents.equations, np.zeros(agents.k + 1)
     agents.work.ledger.charge(argmins=1)
     matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
@@ -69,6 +76,7 @@ def _step(agents: Agents, parts: list[Elimination], c: Common) -> tuple[list[Own
     S, share = agents.summed(matrices, shares, (agents.k + 1,))
     newton = Exclusive.guessed(equations.sides, c.s, c.v)
     right = equations.right(share, newton, newton.shift) - equations.residual(c)
+    right[equations.z] -= pull
     matrix = equations.matrix(S, zero[:-1], zero, newton, c)
     dc = np.append(Solver(matrix, equations.signs).inner(right[:-1]), 0.0)
     told, xi, steps = equations.told(dc), dc[equations.xi], []

@@ -15,6 +15,7 @@ from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.methods.interior import guided
+from ccmac.methods.interior.block import RHO
 from ccmac.methods.interior.feasible import contradiction
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.rays import Ray, largest, straightened
@@ -33,6 +34,7 @@ AGAIN_CLOSE = 1e-3  # times the gap at which that was tried in vain: the next ti
 LESS = 0.1  # the same from a warm start
 HALF = 0.5  # of what the best proof lacked: less is a gain
 VAIN = 3  # proofs in a row without one, after which nothing more is gained in double precision
+LARGE = 1e3  # distance from the start at which a smaller solution is looked for, if there is one
 FEASIBLE = 1.0  # share of the tolerance to which the equations are met before a proof is tried
 
 
@@ -48,7 +50,8 @@ class DualityStop(Stopping):
     ) -> None:  # fmt: skip
         self.duality, self.goal, self.record, self.crossing = duality, goal, record, crossing
         self._ray, self._close, self._warm = RAY, FAR, guided.CLOSE
-        self._lacks, self._least, self._vain = math.inf, FAR, 0
+        self._lacks, self._least, self._vain, self._away = math.inf, FAR, 0, 0.0
+        self._best: tuple[float, DualityGap, Check] | None = None
 
     def memory(self) -> dict[str, Any]:
         """When a ray is looked at, when a proof is tried, and how often that was in vain."""
@@ -100,13 +103,22 @@ class DualityStop(Stopping):
         if self._lacks <= HALF * self._least:
             self._least, self._vain = self._lacks, 0
         iteration.over = self._vain >= VAIN and ratio < 1.0
+        if iteration.over or self._away > LARGE:
+            return self._settled(iteration, state, 2, RHO) or check
         return check
 
-    def _settled(self, iteration: Interior, state: InteriorState, first: int) -> Check | None:
-        """A proof after settling, tried from the step numbered ``first`` on; None: in vain."""
+    def _settled(
+        self, iteration: Interior, state: InteriorState, first: int, pull: float = 0.0
+    ) -> Check | None:
+        """A proof after settling, tried from the step numbered ``first`` on; None: in vain.
+
+        Until then steps are pulled to where the iteration began: where the solutions are many and
+        their bounds far apart, an interior point ends in the middle of them, and the digits of
+        large unknowns are not enough for a proof.
+        """
         best = math.inf
         for step in range(1, MOST + 1):
-            state = settled(iteration, state)
+            state = settled(iteration, state, pull if step < first else 0.0)
             if step < first:
                 continue
             check = self._proof(iteration, state)
@@ -122,12 +134,15 @@ class DualityStop(Stopping):
         return self._judged(*self.duality.gap(x, z[0], iteration.prices(state, state.tau)))
 
     def _judged(self, found: DualityGap, proved: Proved) -> Check:
-        """Whether it is good enough; what it lacks is kept."""
+        """Whether it is good enough; what it lacks is kept, and the one that lacks least."""
         goal, bound = self.goal, found.bound(found.required(self.goal))
         self.record.update(found.record(goal))
         lacks = max(abs(bound) / goal.epsilon(found.value), found.violation / goal.tol)
-        self._lacks = min(self._lacks, lacks)
-        return Check(bound, found.met(goal), proved)
+        self._lacks, self._away = min(self._lacks, lacks), found.travelled
+        check = Check(bound, found.met(goal), proved)
+        if lacks < (math.inf if self._best is None else self._best[0]):
+            self._best = lacks, found, check
+        return check
 
     def verdict(
         self, iteration: Interior, state: InteriorState
@@ -147,10 +162,14 @@ class DualityStop(Stopping):
         return None
 
     def final(self, iteration: Judged, state: Any) -> Check:
-        """The best proof of what the last state shows."""
+        """The best proof of all, that of the last state included."""
         assert isinstance(iteration, Interior)
         if state.kappa > state.tau:
             verdict = self.verdict(iteration, state)
             if verdict is not None:
                 return Check(math.nan, True, verdict=verdict)
-        return self._proof(iteration, state)
+        check = self._proof(iteration, state)
+        if self._best is None:
+            return check
+        self.record.update(self._best[1].record(self.goal))
+        return self._best[2]
