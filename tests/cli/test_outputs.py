@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmac.cli import kept, solution
+import ccmac
+from ccmac.cli import solution
 from ccmac.cli.solution import SUMMARY, read_solution
 from ccmac.errors import InputError
 from ccmac.problem import Problem
@@ -245,11 +246,16 @@ def test_a_signal_that_an_extension_turns_into_its_own_error(
     assert (told.code, told.err) == (143, "error: terminated\n")
 
 
-def test_the_handler_of_a_program_stays(tmp_path: Path) -> None:
+def test_the_handler_of_a_program_stays(saved: Path) -> None:
     """A library does not take SIGTERM over; only the command does."""
-    assert not hasattr(signal.SIG_DFL, "note")
-    assert kept.prepare(tmp_path / "new")
-    assert not kept.prepare(tmp_path / "new")
+    problem, seen = Problem.load(saved / "calibration"), []
+    before = signal.getsignal(signal.SIGTERM)
+    ccmac.solve(
+        problem, "ring", "cross-apapc", max_iterations=3,
+        callback=lambda *_: seen.append(signal.getsignal(signal.SIGTERM)),
+    )  # fmt: skip
+    assert seen
+    assert {*seen, signal.getsignal(signal.SIGTERM)} == {before}
 
 
 def test_the_checkpoint_of_another_problem_is_refused_by_name(

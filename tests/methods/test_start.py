@@ -79,7 +79,7 @@ def health(rounds: int, averagings: int, n: int = 30) -> _Health:
     runtime = InProcess(Network.path(n))
     space = Space(runtime, [1] * n, 1)
     iteration: Any = Fake(
-        space=space, cost={"rounds": rounds, "averagings": averagings}, far=False,
+        space=space, cost={"rounds": rounds, "averagings": averagings}, far=False, silent=False,
         point=lambda state: (np.full(n, state), np.full((n, 1), state)),
     )  # fmt: skip
     return _Health(iteration)
