@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
 import pytest
 
+import ccmac
 from ccmac.errors import InputError
+from ccmac.lab.instances import random_quadratic
 from ccmac.methods import checkpoints
 from ccmac.methods.checkpoints import EVERY, LARGEST, Checkpoints, _counts, _number, _told
 from ccmac.methods.driver import Settings, drive
@@ -114,6 +117,27 @@ def test_when_it_is_time_to_save(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told.due(1)
     assert not told.due(2)  # it was heard once
     assert EVERY == 50
+
+
+def test_a_run_goes_on_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The warning says how often, and when last."""
+    tried: list[int] = []
+
+    def full(runtime: Any, directory: Path, count: int, *_: Any, **__: Any) -> None:
+        tried.append(count)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoints.store, "save", full)
+    result = ccmac.solve(
+        random_quadratic(0, 3), "path", "cross-apapc", 1e-12, max_iterations=6,
+        checkpoint={"path": tmp_path, "every": 2},
+    )  # fmt: skip
+    assert result.status == "max_iterations"
+    assert tried[:3] == [2, 4, 6]
+    words = f"{len(tried)} could not be written, the last at iteration 6 (No space left on device)"
+    assert [text for text in result.warnings if f"checkpoint {tmp_path}: {words}" in text]
 
 
 def test_numbers_of_a_stored_state() -> None:

@@ -47,6 +47,12 @@ def steep(seed: int, *, with_hessian: bool = True) -> ccmac.Problem:
     return ccmac.Problem(agents)
 
 
+def test_the_first_proof_is_tried_after_four_steps() -> None:
+    """However little is asked for: before, a point is not worth an averaging."""
+    result = ccmac.solve(problem_of("joint", 1), NETWORK, "cross-newton", 1e3)
+    assert (result.status, result.iterations) == ("optimal", 4)
+
+
 @pytest.mark.parametrize("kind", ["joint", "sum", "separable"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_agrees_with_newton_on_the_feasible_set(kind: str, seed: int) -> None:

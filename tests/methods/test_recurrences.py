@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ccmac.certificates.gap import Gap
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.continuation.agd import AcceleratedGradient
 from ccmac.methods.continuation.steps import StageSteps, stage_step
 from ccmac.methods.sliding.practical import DoublingSliding
 from ccmac.methods.sliding.schedule import Phase
-from ccmac.methods.sliding.steps import Sliding, Sums
+from ccmac.methods.sliding.steps import Sliding, SubgradientIteration, Sums
 
 RANDOM = np.random.default_rng(0)
 H = np.diag([1.0, 2.0, 0.5])
@@ -100,6 +101,23 @@ def test_an_outer_step_of_sliding(radius: float, dual_radius: float) -> None:
     assert sliding.cost == 3 * (Cost(gradients=1) + UNIT)
 
 
+@pytest.mark.parametrize(
+    ("phase", "strong", "before", "error"),
+    [(2, True, math.inf, 0.6), (2, True, 0.5, 0.5), (1, True, 0.9, 0.9), (2, False, 0.9, 0.9)],
+)
+def test_the_error_at_the_end_of_the_phases(
+    monkeypatch: pytest.MonkeyPatch, phase: int, strong: bool, before: float, error: float
+) -> None:
+    """sqrt(2 eps) = 0.2 in execution variables, three times that in the user's."""
+    known = Gap(POINT, POINT, POINT, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, False, 1.0, error=before)
+    monkeypatch.setattr(SubgradientIteration, "tight_gap", lambda self, state: known)
+    sliding = made(
+        Sliding, phases=(None, None), goal=Fake(absolute=0.02),
+        certifier=Fake(strong=strong, error_unit=3.0),
+    )  # fmt: skip
+    assert sliding.tight_gap(Fake(phase=phase)).error == pytest.approx(error)
+
+
 def test_sums_of_an_outer_step() -> None:
     """Weights t + 1 for the points where subgradients were taken; no balls."""
     phase = Phase(1e-3, 1e-3, 3.0, 0.5, 2, 2)
@@ -155,6 +173,7 @@ def test_phases_double_their_radius_and_halve_their_target() -> None:
     w, at, nothing = sliding.averaged(before)
     assert (w.tolist(), at.tolist(), nothing()) == ([1.0] * 3, gradient(np.ones(3)).tolist(), 0.0)
     assert sliding.phase(replace(state, lipschitz=M, target=1.0)).radius == state.radius
+    assert sliding.cost == Cost(gradients=1, A=1)
     sliding.system.empty = True
     assert sliding.phase(before).dual_radius == pytest.approx(2 * before.lipschitz)
 

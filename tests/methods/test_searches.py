@@ -71,6 +71,7 @@ def test_a_step_is_halved_until_it_descends(
         ([1.0, 1e-9, 0.6e-9], 2),  # near the end a step that gains nothing is the last
         ([1.0, 1e-7, 0.6e-7, 1e-9, 0.6e-13], 4),
         ([1.0, 1.9e-13], 1),
+        ([1.0], 60),  # at most
     ],
 )
 def test_newton_steps_end_at_rounding(sizes: list[float], steps: int) -> None:

@@ -204,7 +204,7 @@ def _feed(digest: Any, value: Any) -> None:
             _feed(digest, part)
     elif isinstance(value, _Objective):
         _feed_objective(digest, value)
-    elif isinstance(value, np.ndarray) or not hasattr(value, "matvec"):
+    elif not hasattr(value, "matvec"):
         array = np.ascontiguousarray(value)
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(array.tobytes())

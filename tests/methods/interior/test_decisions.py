@@ -61,6 +61,17 @@ def test_a_warm_start_that_fails_begins_inside_the_bounds(monkeypatch: pytest.Mo
     assert made.point(warm)[0] == pytest.approx(made.point(cold)[0])
 
 
+def test_a_step_of_a_warm_start_counts() -> None:
+    box, square = Box(0.0, 4.0), Quadratic([1.0], [-1.0])
+    made, inside = begun(Problem([Agent(square + box, A=[[1.0]], b=[1.0])] * 2))
+    x, z = made.point(inside)
+    first = replace(made.start(x + 0.25, z, made.space.zeros(), np.array([3.0])), count=5)
+    after = made.step(first)
+    assert (first.warm, after.warm, after.count) == (1, 2, 6)
+    assert after.weight == first.weight != 1.0
+    assert 1e-6 < after.gap < math.inf
+
+
 def test_a_proof_is_tried_where_gap_and_equations_promise_it() -> None:
     """eps = 1e-6 max(1, |F|) = 4e-6, in the user's units; equations to tol tau."""
     for gap, primal, tau, tried in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from types import SimpleNamespace as Fake
 from typing import Any
@@ -70,6 +71,25 @@ def test_a_step_within_bounds_is_mehrotras() -> None:
     expected = dense(sigma * mu - s * v - ds * dv)
     for one, other in zip(found, expected, strict=True):
         assert one == pytest.approx(other)
+
+
+def test_what_is_off_shrinks_by_the_length_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slacks off their bounds, and the equation of y, are linear: both keep a share 1 - alpha."""
+    seen: list[tuple[Array, Array]] = []
+
+    def step(A: Array, T: Array, r: Array, newton: Newton, mu: float) -> Any:
+        seen.append((newton.rho, r))
+        return _step(A, T, r, newton, mu)
+
+    monkeypatch.setattr("ccmac.methods.interior.boxed._step", step)
+    T, sides = np.diag([0.2, 0.5, 0.8]), Sides(np.full(3, -5.0), np.array([0.1, 9.0, INF]))
+    boxed(T, np.array([3.0, -4.0, 1.0]), sides, 0.5)
+    shares = []
+    for (rho, r), (rho_next, r_next) in itertools.pairwise(seen[:5]):
+        shares.append(float(r_next @ r / (r @ r)))
+        assert r_next == pytest.approx(shares[-1] * r, abs=1e-9)
+        assert rho_next == pytest.approx(shares[-1] * rho, abs=1e-9)
+    assert 0.0 < shares[0] < 1.0
 
 
 def test_a_slack_and_a_price_that_vanish_together() -> None:

@@ -114,7 +114,7 @@ def test_bounds_out_of_sight_tell_no_size() -> None:
     """A million beside a nearer bound, or beside most others; of 2^10 and more it is no size."""
     low, high = np.array([-1.0, -1e6, 0.0, -INF]), np.array([1e6, 1e6, 4.0, INF])
     assert _ends(low, high).tolist() == [1.0, 1e6, 4.0, 0.0]
-    assert _ends(np.array([1.0, 1.0]), np.array([1024.0, 1025.0])).tolist() == [1024.0, 1.0]
+    assert _ends(np.array([2.0, 2.0]), np.array([2048.0, 2049.0])).tolist() == [2048.0, 2.0]
     assert _told_apart([np.array([0.0, 1.0]), np.array([2.0, 11.0, 11.1])]).tolist() == [
         0.0, 1.0, 2.0, 11.0, 11.1,
     ]  # fmt: skip
