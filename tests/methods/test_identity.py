@@ -63,7 +63,8 @@ def test_vectors_are_known_by_three_numbers() -> None:
 def test_code_is_known_by_constants_and_answers() -> None:
     def made(scale: float = 1.0, smoothness: float = 2.0, steep: float = 1.0) -> Custom:
         return Custom(
-            lambda x, z: scale * float(x @ x), lambda x, z: np.concatenate([2 * steep * x, 0 * z]),
+            lambda x, z: scale * float(x @ x + z @ z / 2),
+            lambda x, z: np.concatenate([2 * steep * x, z]),
             smoothness, 0.0,
         )  # fmt: skip
 
@@ -78,7 +79,7 @@ def test_code_is_known_by_constants_and_answers() -> None:
     assert told(SquaredDistance(1.0)) != told(SquaredDistance(2.0))
     x, z = _probe(2, 0), _probe(1, 1)
     answers = _answers(made(), x, z)
-    assert answers == [_rounded(x @ x), _rounded(2 * x), _rounded(0 * z)]
+    assert answers == [_rounded(x @ x + z @ z / 2), _rounded(2 * x), _rounded(z)]
     shrunk = _answers(L1(0.5), x, z)
     on_x, on_z = L1(0.5).prox(x, z, 0.7, 0.7)
     assert shrunk[-2:] == [_rounded(on_x), _rounded(on_z)]

@@ -75,6 +75,13 @@ def test_a_realization_takes_its_own_options_and_no_others(realization: str) -> 
                 parse("cross-apapc", given)
 
 
+def test_joint_apapc_is_executed_in_two_ways() -> None:
+    for name in ("averaged", "canonical"):
+        assert parse("joint-apapc", {"realization": name}).realization == name  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=r"realization.*averaged, canonical"):
+        parse("joint-apapc", {"realization": "certified"})
+
+
 def test_a_stack_is_normalized_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {"rule": "tight", "delta": 0.25, "spectra": [(1.0, 2.0)]}
     told: list[Any] = []
