@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ccmac.storage.states import decode
 from fuzz.archives import member, packed
 from fuzz.owners import party
 from fuzz.places import odd_file, words
-from fuzz.targets import LIMITED, Target, Words, checked, signed, solving
+from fuzz.targets import LIMITED, Target, Words, checked, solving
 from fuzz.templates import NETWORKS, Templates
+from rewriting import Stored
 from rewriting import packed as packed_state
 
 KINDS = (
@@ -189,27 +188,23 @@ def resumed(rng: Random, place: Path, made: Templates) -> Words:
     """A checkpoint whose arrays or numbers have changed places, all checksums put right."""
     name, method = rng.choice((("checkpoint", "cross-apapc"), ("checkpoint-lbfgs", "cross-lbfgs")))
     folder = made.copy(name, place)
-    path = folder / "checkpoint.json"
-    index = json.loads(path.read_text())
-    [part] = index["parts"]
+    stored = Stored(folder)
+    stored.older.unlink(missing_ok=True)
     kind = rng.randrange(4)
     if kind <= 1:
-        state = folder / part["file"]
-        named, _ = decode(state.read_bytes(), part["stop"])
-        held = {f"{i}/{key}": row for key, rows in named.items() for i, row in enumerate(rows)}
+        held = stored.arrays()
         one, two = rng.choice(sorted(held)), rng.choice(sorted(held))
         if kind:
             held[one], held[two] = held[two], held[one]
         else:
             held[one] = ordered(rng, held[one])
-        content = packed_state(held)
-        state.write_bytes(content)
-        part |= {"bytes": len(content), "crc": zlib.crc32(content)}
+        stored.content = packed_state(held, stored.shared())
+        stored.write()
     elif kind == 2:
-        index["manifest"] = swapped(rng, index["manifest"])
+        stored.head["manifest"] = swapped(rng, stored.head["manifest"])
+        stored.write()
     else:
-        index = swapped(rng, index)
-    path.write_text(signed(json.dumps(index)))
+        stored.write(json.dumps(swapped(rng, stored.head)).encode())
     words = ["solve", str(made.root / "dispatch"), "--network", "ring", "--method", method]
     return [*words, "--checkpoint", str(folder), *LIMITED]
 

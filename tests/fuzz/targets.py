@@ -14,17 +14,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import msgspec
 import numpy as np
 import yaml
 
-from ccmac.storage.index import Index
-from ccmac.storage.states import decode
 from fuzz.archives import archive_changed, arrays_changed, member, numbers_changed, packed
 from fuzz.commands import command
 from fuzz.owners import owner
 from fuzz.templates import METHODS, NETWORKS, SVMLIGHT, Templates
 from fuzz.texts import bytes_changed, json_changed, yaml_changed
+from rewriting import Stored
 from rewriting import packed as packed_state
 
 Words = list[str]
@@ -182,52 +180,43 @@ def checkpoint(rng: Random, place: Path, made: Templates) -> Words:
     """State or index of a stored run, with all checksums put right."""
     name, method = rng.choice((("checkpoint", "cross-apapc"), ("checkpoint-lbfgs", "cross-lbfgs")))
     folder = made.copy(name, place)
-    path = folder / "checkpoint.json"
-    index = json.loads(path.read_text())
+    stored = Stored(folder)
+    if rng.random() < 0.8:  # nothing to fall back on
+        stored.older.unlink(missing_ok=True)
     kind = rng.random()
     if kind < 0.06:
         misplaced(rng, rng.choice(sorted(folder.iterdir())))
     elif kind < 0.5:
-        [part] = index["parts"]
-        state = folder / part["file"]
-        content = state_changed(rng, state.read_bytes(), part["stop"] - part["start"])
-        state.write_bytes(content)
-        part |= {"bytes": len(content), "crc": zlib.crc32(content)}
-        path.write_text(signed(json.dumps(index)))
+        stored.content = state_changed(rng, stored)
+        stored.write()
     elif kind < 0.6:
-        trace = folder / index["manifest"]["trace"]["file"]
+        trace = folder / stored.head["manifest"]["trace"]["file"]
         content = bytes_changed(rng, trace.read_bytes())
         trace.write_bytes(content)
-        index["manifest"]["trace"]["crc"] = zlib.crc32(content)
-        path.write_text(signed(json.dumps(index)))
+        stored.head["manifest"]["trace"]["crc"] = zlib.crc32(content)
+        stored.write()
+    elif kind < 0.8:
+        stored.write(json_changed(rng, json.dumps(stored.head)))
     else:
-        text = json_changed(rng, path.read_text()).decode("utf-8", "replace")
-        path.write_text(signed(text))
+        stored.write_run(json_changed(rng, json.dumps(stored.run)))
+        stored.head["run"] = stored.run["crc"]
+        stored.write(json.dumps(stored.head).encode())
     words = ["solve", str(made.root / "dispatch"), "--network", "ring", "--method", method]
     return [*words, "--checkpoint", str(folder), *LIMITED]
 
 
-def state_changed(rng: Random, content: bytes, count: int) -> bytes:
+def state_changed(rng: Random, stored: Stored) -> bytes:
     """The state of agents: other arrays, another line that describes them, other bytes."""
     kind = rng.random()
     if kind < 0.2:
-        return bytes_changed(rng, content)
-    header, _, body = content.partition(b"\n")
+        return bytes_changed(rng, stored.content)
+    header, _, body = stored.content.partition(b"\n")
     if kind < 0.5:
         return json_changed(rng, header.decode()) + b"\n" + body
-    agents, _ = decode(content, count)
-    flat = {f"{i}/{name}": row for name, rows in agents.items() for i, row in enumerate(rows)}
     change = rng.choice((numbers_changed, numbers_changed, arrays_changed))
-    return packed_state(change(rng, flat))
-
-
-def signed(text: str) -> str:
-    """The index with the checksum that its content has, where it still is an index."""
-    try:
-        index = msgspec.json.decode(text, type=Index)
-        return msgspec.json.encode(msgspec.structs.replace(index, crc=index.checksum())).decode()
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return text
+    if kind < 0.6:  # the newest rows of the trace
+        return packed_state(stored.arrays(), change(rng, stored.shared()))
+    return packed_state(change(rng, stored.arrays()), stored.shared())
 
 
 def record(rng: Random, place: Path, made: Templates) -> Words:

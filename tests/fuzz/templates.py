@@ -7,6 +7,7 @@ import io
 import shutil
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +16,7 @@ from ccmac import vfl
 from ccmac.cli.main import main
 from ccmac.lab.instances import dispatch
 from ccmac.problem import Agent, Problem
+from ccmac.storage import rows
 from lab.experiments.toy import TEXT, fabricate
 from objectives.examples import EXAMPLES
 
@@ -44,28 +46,14 @@ class Templates:
             rng.standard_normal(12),
         )
         vfl.problem(table, y, 6).save(root / "vertical")
-        self.solved(
-            "dispatch",
-            "cross-apapc",
-            "--checkpoint",
-            root / "checkpoint",
-            "--every",
-            3,
-            "--max-iterations",
-            8,
-            "--out",
-            root / "cut",
-        )
-        self.solved(
-            "dispatch",
-            "cross-lbfgs",
-            "--checkpoint",
-            root / "checkpoint-lbfgs",
-            "--every",
-            2,
-            "--max-iterations",
-            5,
-        )
+        with patch.object(rows, "CHUNK", 2):  # short runs have a file of the trace, too
+            for method, every, last, more in (
+                ("cross-apapc", 3, 8, ("--out", root / "cut")),
+                ("cross-lbfgs", 2, 5, ()),
+            ):
+                place = root / ("checkpoint" if more else "checkpoint-lbfgs")
+                words = ("--checkpoint", place, "--every", every, "--max-iterations", last, *more)
+                self.solved("dispatch", method, *words)
         self.solved("dispatch", "auto", "--out", root / "out")
         fabricate(
             root / "records",

@@ -22,8 +22,9 @@ from ccmac.runtime.credentials import Credentials, listening
 from fuzz.archives import headed, member, packed
 from fuzz.judge import read_party
 from fuzz.owners import PARTY
-from fuzz.targets import checked, signed
+from fuzz.targets import checked
 from fuzz.templates import Templates
+from rewriting import Stored
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -78,9 +79,9 @@ def test_a_pipe_in_a_checkpoint(
     made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     folder = made.copy("checkpoint", tmp_path)
-    [path] = folder.glob(f"{name}*")
-    path.unlink()
-    os.mkfifo(path)
+    for path in folder.glob(f"{name}*"):
+        path.unlink()
+        os.mkfifo(path)
     words = ("--network", "ring", "--method", "cross-apapc", "--checkpoint", folder)
     refused(capsys, "solve", made.root / "dispatch", *words)
 
@@ -167,12 +168,13 @@ def test_an_index_that_says_what_cannot_be(
     made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     folder = made.copy("checkpoint", tmp_path)
-    content = json.loads((folder / "checkpoint.json").read_text())
+    stored = Stored(folder)
+    stored.older.unlink()
     if what == "trace":
-        content["manifest"]["trace"]["file"] = ["trace"]
+        stored.head["manifest"]["trace"]["file"] = ["trace"]
     else:
-        content[what] = 2**63  # owners tell it each other as a float
-    (folder / "checkpoint.json").write_text(signed(json.dumps(content)))
+        stored.head[what] = 2**63  # owners tell it each other as a float
+    stored.write()
     before = sorted(folder.iterdir())
     words = ("--network", "ring", "--method", "cross-apapc", "--checkpoint", folder)
     refused(capsys, "solve", made.root / "dispatch", *words)
@@ -337,9 +339,10 @@ def test_a_checkpoint_of_another_version_is_refused_before_anything_is_written(
 ) -> None:
     """The version stands twice in it: beside what the run depends on, and in it."""
     folder = made.copy("checkpoint", tmp_path)
-    content = json.loads((folder / "checkpoint.json").read_text())
-    content["manifest"]["version"] = "0.0.1"
-    (folder / "checkpoint.json").write_text(signed(json.dumps(content)))
+    stored = Stored(folder)
+    stored.older.unlink()
+    stored.run["manifest"]["version"] = "0.0.1"
+    stored.write()
     before = {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.iterdir()}
     words = ("--network", "ring", "--method", "cross-apapc", "--checkpoint", folder)
     assert "damaged" in refused(capsys, "solve", made.root / "dispatch", *words)

@@ -15,7 +15,8 @@ from ccmac.ledger import Ledger
 from ccmac.methods import CrossApapc, CrossCg
 from ccmac.methods import run as runs
 from ccmac.methods.cg import DualConjugateGradients
-from ccmac.storage import index as store
+from ccmac.storage import checkpoint as store
+from ccmac.storage import rows
 from ccmac.trace import Trace
 
 NETWORK = "ring"
@@ -62,20 +63,30 @@ def columns(trace: Trace) -> list[Any]:
     return [trace[name].tolist() for name in ("iteration", "rounds", "gradients", "bytes")]
 
 
+@pytest.fixture
+def in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short runs write their trace to its file as well."""
+    monkeypatch.setattr(rows, "CHUNK", 2)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 512])
 @pytest.mark.parametrize("limit", [6, 20_000])
 def test_a_resumed_trace_is_the_same(
-    problem: ccmac.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+    problem: ccmac.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, chunk: int
 ) -> None:
     monkeypatch.setattr(runs, "Trace", lambda: Trace(limit))
+    monkeypatch.setattr(rows, "CHUNK", chunk)
     whole = ccmac.solve(problem, NETWORK, "cross-apapc", 1e-8)
     for stop in (4, 11, 29):
         ccmac.solve(problem, NETWORK, **asked(tmp_path, max_iterations=stop))
     resumed = ccmac.solve(problem, NETWORK, **asked(tmp_path))
     assert columns(resumed.trace) == columns(whole.trace)
     names = {file.name.partition("-")[0] for file in tmp_path.iterdir()}
-    assert names == {"checkpoint.json", "state", "trace"}
+    grown = {"trace"} if chunk <= min(limit // 2, len(whole.trace)) else set()
+    assert names == {"checkpoint.json", "state"} | grown
 
 
+@pytest.mark.usefixtures("in_files")
 def test_what_was_appended_before_a_crash_does_not_count(
     problem: ccmac.Problem, tmp_path: Path
 ) -> None:
@@ -87,6 +98,7 @@ def test_what_was_appended_before_a_crash_does_not_count(
     assert columns(resumed.trace) == columns(whole.trace)
 
 
+@pytest.mark.usefixtures("in_files")
 def test_a_cut_trace_is_refused(problem: ccmac.Problem, tmp_path: Path) -> None:
     ccmac.solve(problem, NETWORK, **asked(tmp_path, max_iterations=11))
     file = next(tmp_path.glob("trace-*.bin"))
@@ -103,8 +115,8 @@ def test_leftovers_of_a_killed_run_go_and_foreign_files_stay(
     problem: ccmac.Problem, tmp_path: Path
 ) -> None:
     ccmac.solve(problem, NETWORK, **asked(tmp_path, max_iterations=5))
-    mine = [".state-000003-00000.abcd_123.npz", ".checkpoint.k1234567.json", "trace-000009.bin"]
-    theirs = [".state-of-mind.npz", "state.npz", ".hidden", "trace.bin"]
+    mine = ["state-1-00003.bin", ".checkpoint.k1234567.json", "trace-000009.bin"]
+    theirs = ["state-of-mind.bin", "state-2.bin", ".hidden", "trace.bin"]
     for name in (*mine, *theirs):
         (tmp_path / name).write_bytes(b"")
     ccmac.solve(problem, NETWORK, **asked(tmp_path))

@@ -23,13 +23,14 @@ from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
 from ccmac.storage import apart
 from ccmac.storage import checkpoint as store
-from ccmac.storage.index import Index, Written, exists, read_index
+from ccmac.storage.index import Index, exists, read_index
 from ccmac.storage.rows import Growing
 from ccmac.texts import cut, shown
 from ccmac.trace import WIDTH, Trace
 from ccmac.version import __version__
 
 EVERY = 50
+TRACE = "trace"
 BAD = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError)
 
 
@@ -48,6 +49,8 @@ class Checkpoints:
         self.identity = identity(asked)
         whole = json.dumps(self.identity, sort_keys=True).encode()
         self._problem = hashlib.sha256(whole).hexdigest()[:16]
+        fixed = {"problem": self._problem, "version": __version__, "identity": self.identity}
+        self._store = store.Store(directory, self.runtime.n, fixed)
         self.planned, self.target = request.plan_tol, request.target
         self.path: list[str] = []
         self._stored: dict[str, Any] | None = None
@@ -55,7 +58,6 @@ class Checkpoints:
         self.runtime.notes.due = self._late
         self.notes: list[str] = []
         self._missed = 0
-        self._written: Written | None = None
         self._rows = Growing(directory)
         if self.runtime.apart:
             self._index = self._common_generation()
@@ -172,9 +174,6 @@ class Checkpoints:
             wide = np.broadcast_to(rows, (space.count, *rows.shape[1:]))
             agents[f"rows:{name}"] = [np.array(wide[k]) for k in range(space.count)]
         manifest = {
-            "problem": self._problem,
-            "version": __version__,
-            "identity": self.identity,
             "planned": [self.planned, self.target],
             "path": self.path,
             "chosen": self.chosen,
@@ -183,17 +182,17 @@ class Checkpoints:
             "ledger": self.runtime.ledger.as_dict(),
             "history": self.trace.memory(),
         }
-        broken = None
+        broken, shared = None, {}
         self._generation += 1
         try:
             if self.runtime.is_root:
                 trace = self.trace
-                grown = self._rows.append(trace.settled, trace.since, trace.epoch)
-                manifest["trace"] = msgspec.to_builtins(grown)
+                grown, rest = self._rows.append(trace.settled, trace.since, trace.epoch)
+                manifest["trace"], shared[TRACE] = msgspec.to_builtins(grown), rest
         except OSError as error:
             broken = error
         try:
-            self._write(count, manifest, agents, broken)
+            self._write(count, manifest, agents, shared, broken)
         except OSError as error:
             self._missed += 1
             self.notes = [
@@ -203,12 +202,13 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def _write(
-        self, count: int, manifest: dict[str, Any], agents: dict[str, Any], broken: OSError | None
-    ) -> None:
+        self, count: int, manifest: dict[str, Any], agents: dict[str, Any],
+        shared: dict[str, Array], broken: OSError | None,
+    ) -> None:  # fmt: skip
         if not self.runtime.apart:
-            self._written = store.save(
-                self.runtime, self.directory, count, manifest, agents=agents, replicated={},
-                broken=broken, before=self._written,
+            store.save(
+                self.runtime, self._store, count, manifest, agents=agents, replicated=shared,
+                broken=broken,
             )  # fmt: skip
         elif broken is not None:
             raise broken
@@ -217,9 +217,8 @@ class Checkpoints:
                 apart.keep_only(self.directory, self._index)
                 self._kept = True
             apart.save_apart(
-                self.runtime.owned, self.runtime.n, self.directory, self._generation, count,
-                manifest, agents,
-            )  # fmt: skip
+                self.runtime.owned, self._store, self._generation, count, manifest, agents, shared
+            )
 
     # -- resuming ----------------------------------------------------------------------------------
     def resume(self, state: State) -> tuple[int, State]:
@@ -234,7 +233,7 @@ class Checkpoints:
             if self.stopping is not None and found.manifest["stopping"]:
                 self.stopping.recall(found.manifest["stopping"])
             self.runtime.ledger.restore(_counts(found.manifest["ledger"]))
-            rows = self._rows.read(found.manifest["trace"], WIDTH)
+            rows = self._rows.read(found.manifest["trace"], found.replicated[TRACE], WIDTH)
             self.trace.restore(rows, found.manifest["history"])
         except BAD as error:
             if isinstance(error, InputError):

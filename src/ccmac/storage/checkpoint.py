@@ -1,13 +1,16 @@
-"""Checkpoints: one file per process, and an index that makes them valid, written last.
+"""Checkpoints: two slots that take turns, so that one is whole at any moment.
 
-    DIR/state-000007-00000.bin   generation 7, the agents of the process that starts at agent 0
-    DIR/state-000007-00004.bin   ... at agent 4
-    DIR/trace-000000.bin         the history of the run, which grows (ccmac.storage.rows)
-    DIR/checkpoint.json          generation, iteration, the caller's manifest, sizes and checksums
+    DIR/state-0.bin         a generation: its head, then the arrays of the process that wrote it
+    DIR/state-0-00004.bin   the arrays of the process that starts at agent 4
+    DIR/state-1.bin, ...    the generation before or after
+    DIR/trace-000000.bin    the history of the run, which grows (ccmac.storage.rows)
+    DIR/checkpoint.json     whose run it is; written once, after the first state
 
-The index takes its name in one step after all files are on disk; only then does the previous
-generation go. A crash at any moment leaves one complete checkpoint. Files carry agent indices, so
-any split of the agents over processes can read what any other has written.
+A save writes the older slot over, in place: other processes first, the head last, each on disk
+before the next begins. A crash damages the slot that was being written and no other. No file is
+made, renamed or removed, which costs several times what writing does, and a disk that is full takes
+nothing away. Files carry agent indices, so any split of the agents over processes can read what
+any other has written.
 """
 
 from __future__ import annotations
@@ -28,24 +31,28 @@ from ccmac.errors import InputError
 from ccmac.runtime.base import Runtime
 from ccmac.storage.files import atomic_write, flushed_write, fresh
 from ccmac.storage.index import (
-    FORMAT,
-    STATE,
+    INDEX,
+    Head,
     Index,
     Part,
-    Written,
+    Run,
     damaged,
+    encode_head,
+    encode_run,
     exists,
-    files_of,
-    here,
+    head_file,
+    part_file,
     read_index,
-    write_index,
-)  # fmt: skip
+    read_run,
+    read_slots,
+)
 from ccmac.storage.rows import NAME as TRACE
 from ccmac.storage.states import AnyArray, Named, decode, encode
 from ccmac.texts import cut, open_file, read_bytes, shown
 
+STATE = re.compile(r"state-[01](-\d{5,})?\.bin")
 # What atomic_write leaves of a run that is killed while it writes.
-HALF = re.compile(r"\.(state-\d{6,}-\d{5,}|trace-\d{6,}|checkpoint|probe)\.\w{8}\.(npz|bin|json)")
+HALF = re.compile(r"\.(checkpoint|probe|trace-\d{6,})\.\w{8}\.(bin|json)")
 # A checkpoint that differs in one of these belongs to something else and is never overwritten.
 IDENTITY = ("problem", "version")
 
@@ -60,36 +67,114 @@ class Checkpoint:
     replicated: dict[str, AnyArray]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """The run of a folder, how the system knows its file, and the generations it holds."""
+
+    run: Run
+    mark: tuple[int, ...]
+    newest: Index
+    older: Index | None = None
+
+    @property
+    def here(self) -> tuple[Index, ...]:
+        return (self.newest,) if self.older is None else (self.newest, self.older)
+
+
+class Store:
+    """A folder that checkpoints of one run are written to.
+
+    ``fixed`` is the part of every manifest that never changes; it names the ``problem`` and
+    ``version`` that the folder belongs to.
+    """
+
+    def __init__(self, folder: str | Path, n: int, fixed: Mapping[str, Any]) -> None:
+        self.folder, self.fixed = Path(folder), fixed
+        self._run, self._content = encode_run(n, fixed)
+        self._kept: Kept | None = None
+
+    def next(self) -> tuple[int, int]:
+        """(generation, slot) of the next save; InputError where the folder is another run's.
+
+        The folder is made where it is missing.
+        """
+        kept = self._kept
+        if kept is None or kept.mark != _mark(self.folder):
+            kept = self._kept = self._look()
+        if kept is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            return 0, 0
+        return kept.newest.generation + 1, 1 - kept.newest.slot
+
+    def _look(self) -> Kept | None:
+        """What the folder holds already."""
+        if not exists(self.folder):
+            return None
+        run = read_run(self.folder)
+        _check_identity(self.folder, run.manifest, {key: self.fixed.get(key) for key in IDENTITY})
+        found = sorted(read_slots(self.folder, apart=True).values(), key=lambda i: -i.generation)
+        return Kept(run, _mark(self.folder), *found)
+
+    def write(
+        self, generation: int, slot: int, iteration: int, manifest: Mapping[str, Any],
+        content: bytes, parts: list[Part],
+    ) -> None:  # fmt: skip
+        """Make a generation the one that counts; the others' parts are on disk."""
+        kept = self._kept
+        run = self._run if kept is None else kept.run
+        head = Head(run.crc, generation, iteration, dict(manifest), parts)
+        line = encode_head(head)
+        flushed_write(f"{self.folder}/{head_file(slot)}", line + content)
+        written = Index(run, head, slot, len(line))
+        if kept is None:
+            tidy(self.folder, written)  # nobody's slot may look newer than this one
+            atomic_write(self.folder / INDEX, self._content)
+            self._kept = Kept(run, _mark(self.folder), written)
+            return
+        self._kept = Kept(run, kept.mark, written, kept.newest)
+        before = {name for index in kept.here for name in index.files()}
+        for name in before.difference(*(index.files() for index in self._kept.here)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self.folder}/{name}")
+
+
+def _mark(folder: Path) -> tuple[int, ...]:
+    """Of the file that says whose run it is; another one where that was written again."""
+    try:
+        found = os.stat(f"{folder}/{INDEX}")
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def save(
     runtime: Runtime,
-    directory: str | Path,
+    store: Store,
     iteration: int,
     manifest: Mapping[str, Any],
     *,
     agents: Mapping[str, Sequence[AnyArray]],
     replicated: Mapping[str, AnyArray],
     broken: OSError | None = None,
-    before: Written | None = None,
-) -> Written | None:
+) -> None:
     """Write a checkpoint; collective, with two small gathers that the ledger does not count.
 
-    ``manifest`` is JSON-like and names the ``problem`` and ``version`` it belongs to. ``agents``
-    holds one array per owned agent, ``replicated`` what is the same in every process. Where one
-    process cannot write (or comes with ``broken``) all raise OSError, and the old one stays.
-    ``before`` is what the root's last call returned: the folder need not be read again.
+    ``manifest`` is JSON-like: what changes from save to save. ``agents`` holds one array per owned
+    agent, ``replicated`` what is the same in every process. Where one process cannot write (or
+    comes with ``broken``) all raise OSError, and the generation before stays.
     """
-    folder = Path(directory)
-    if before is not None and not here(folder, before):
-        before = None
-    generation = _agree(
-        runtime, _next_generation(folder, manifest, before) if runtime.is_root else 0
-    )
-    content = encode(agents, replicated)
-    name = f"state-{generation:06d}-{runtime.owned.start:05d}.bin"
+    told = 0, 0
     try:
-        flushed_write(f"{folder}/{name}", content)
+        told = store.next() if runtime.is_root else told
     except OSError as error:
         broken = broken or error
+    generation, slot = _agree(runtime, told)
+    content = encode(agents, replicated)
+    if not runtime.is_root:
+        try:
+            flushed_write(store.folder / part_file(slot, runtime.owned.start), content)
+        except OSError as error:
+            broken = broken or error
     size = -1 if broken is not None else len(content)
     mine = np.array([[runtime.owned.start, runtime.owned.stop, size, zlib.crc32(content)]], float)
     # Nobody's row arrives before its file is on disk: the gather is the barrier too.
@@ -98,27 +183,14 @@ def save(
         raise broken
     if (known[:, 2] < 0).any():
         raise OSError(errno.EIO, "another process could not write its part")
-    if not runtime.is_root:
-        return None
-    parts = [
-        Part(f"state-{generation:06d}-{start:05d}.bin", start, stop, size, crc)
-        for start, stop, size, crc in sorted({tuple(int(v) for v in row) for row in known})
-    ]
-    written = write_index(
-        folder, Index(FORMAT, generation, iteration, runtime.n, dict(manifest), parts)
-    )
-    if before is None:
-        tidy(folder, written.index)
-    else:
-        for file in files_of(before.index) - files_of(written.index):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{folder}/{file}")
-    return written
+    if runtime.is_root:
+        parts = [Part(*row) for row in sorted({tuple(int(v) for v in row) for row in known})]
+        store.write(generation, slot, iteration, manifest, content, parts)
 
 
 def tidy(folder: Path, *indices: Index) -> None:
     """Remove files of this program's making that no index names."""
-    keep = {file for index in indices for file in files_of(index)}
+    keep = {file for index in indices for file in index.files()}
     for file in folder.iterdir():
         name, made = file.name, (STATE, TRACE, HALF)
         if name not in keep and any(pattern.fullmatch(name) for pattern in made):
@@ -148,18 +220,18 @@ def load(
     """
     folder = Path(directory)
     index = read_index(folder) if index is None else index
-    _check_identity(folder, index, expected or {})
-    if owned.stop > index.n:
+    _check_identity(folder, index.manifest, expected or {})
+    if owned.stop > index.run.n:
         raise InputError(
-            f"checkpoint {folder} holds {index.n} agents, not agent {owned.stop - 1}: "
+            f"checkpoint {folder} holds {index.run.n} agents, not agent {owned.stop - 1}: "
             "resume the problem it was written for"
         )
     agents: dict[str, dict[int, AnyArray]] = {}
     replicated: dict[str, AnyArray] = {}
     for part in index.parts:
-        if part.start < owned.stop and part.stop > owned.start:
-            found, shared = _decode(folder, part)
-            replicated |= shared
+        if part == index.parts[0] or (part.start < owned.stop and part.stop > owned.start):
+            found, shared = _decode(folder, index, part)
+            replicated = shared | replicated
             for name, rows in found.items():
                 agents.setdefault(name, {}).update(enumerate(rows, part.start))
     if any(i not in rows for rows in agents.values() for i in owned):
@@ -168,25 +240,18 @@ def load(
     return Checkpoint(index.iteration, index.manifest, chosen, replicated)
 
 
-def _next_generation(folder: Path, manifest: Mapping[str, Any], before: Written | None) -> int:
-    if before is None and not exists(folder):
-        return 0
-    index = read_index(folder) if before is None else before.index
-    _check_identity(folder, index, {key: manifest.get(key) for key in IDENTITY})
-    return index.generation + 1
-
-
-def _agree(runtime: Runtime, generation: int) -> int:
-    """Everyone learns the root's number."""
+def _agree(runtime: Runtime, told: tuple[int, int]) -> tuple[int, int]:
+    """Everyone learns the root's numbers."""
     if runtime.alone:
-        return generation
-    row = np.full((len(runtime.owned), 1), float(generation))
-    return int(runtime._gather(row)[0, 0])
+        return told
+    rows = np.tile(np.array([told], dtype=float), (len(runtime.owned), 1))
+    generation, slot = runtime._gather(rows)[0]
+    return int(generation), int(slot)
 
 
-def _check_identity(folder: Path, index: Index, expected: Mapping[str, Any]) -> None:
+def _check_identity(folder: Path, manifest: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     for key, value in expected.items():
-        saved = index.manifest.get(key)
+        saved = manifest.get(key)
         if saved != value:
             raise InputError(
                 f"checkpoint {folder} was written with {key} {shown(saved)}, this run has "
@@ -195,17 +260,19 @@ def _check_identity(folder: Path, index: Index, expected: Mapping[str, Any]) -> 
             )
 
 
-def _decode(folder: Path, part: Part) -> tuple[Named, dict[str, AnyArray]]:
+def _decode(folder: Path, index: Index, part: Part) -> tuple[Named, dict[str, AnyArray]]:
+    name, begin = index.place(part)
     try:
-        with open_file(folder / part.file) as stream:
-            content = read_bytes(stream, part.bytes)
+        with open_file(folder / name) as stream:
+            stream.seek(begin)
+            content = read_bytes(stream, part.bytes)[: max(part.bytes, 0)]
     except OSError as error:
-        raise damaged(folder, f"{part.file}: {error.strerror}") from None
+        raise damaged(folder, f"{name}: {error.strerror}") from None
     if len(content) != part.bytes:
-        raise damaged(folder, f"{part.file} has more or fewer bytes than {shown(part.bytes)}")
+        raise damaged(folder, f"{name} has fewer bytes than {shown(part.bytes)}")
     if zlib.crc32(content) != part.crc:
-        raise damaged(folder, f"the checksum of {part.file} does not match")
+        raise damaged(folder, f"the checksum of {name} does not match")
     try:
         return decode(content, part.stop - part.start)
     except ValueError as error:
-        raise damaged(folder, f"{part.file}: {cut(str(error))}") from None
+        raise damaged(folder, f"{name}: {cut(str(error))}") from None

@@ -44,25 +44,27 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bo
     flush_directory(target.parent)
 
 
-def flushed_write(path: str | os.PathLike[str], content: bytes, keep: int = 0) -> os.stat_result:
-    """Write a file that nobody reads before an index names it: on disk when this returns.
+def flushed_write(path: str | os.PathLike[str], content: bytes, at: int = 0) -> None:
+    """Write over what is there, from the byte ``at`` on: on disk when this returns.
 
-    The first ``keep`` bytes of what is there stay. This is what a checkpoint costs, so it makes
-    no more calls than it must.
+    Whoever reads it knows by a checksum whether it is whole; what is longer stays as it was.
+    This is what a checkpoint costs, so it makes no more calls than it must. A link or a pipe in
+    the place of the file is an OSError.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    descriptor = os.open(path, _OVER, 0o666)
     try:
-        os.ftruncate(descriptor, keep)
-        os.lseek(descriptor, keep, os.SEEK_SET)
+        os.lseek(descriptor, at, os.SEEK_SET)
         left = memoryview(content)
         while left:  # a disk that is nearly full takes a part, and says so at the next call
             left = left[os.write(descriptor, left) :]
         _synchronize(descriptor)
-        return os.fstat(descriptor)
     finally:
         os.close(descriptor)
 
 
+_OVER = os.O_WRONLY | os.O_CREAT
+for _name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
+    _OVER |= getattr(os, _name, 0)
 # The times of a file need not be on disk.
 _synchronize = getattr(os, "fdatasync", os.fsync)
 

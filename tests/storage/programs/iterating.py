@@ -31,13 +31,14 @@ def iterate(
         block, momentum = np.stack(saved.agents["block"]), saved.replicated["momentum"]
         first = saved.iteration
         runtime.ledger.restore(saved.manifest["ledger"])
+    store = checkpoint.Store(folder or Path(), runtime.n, MANIFEST)
     for iteration in range(first, last):
         if folder is not None and iteration % every == 0:
-            manifest = {**MANIFEST, "ledger": runtime.ledger.as_dict()}
+            manifest = {"ledger": runtime.ledger.as_dict()}
             state = {"block": list(block)}
             replicated = {"momentum": momentum}
             checkpoint.save(
-                runtime, folder, iteration, manifest, agents=state, replicated=replicated
+                runtime, store, iteration, manifest, agents=state, replicated=replicated
             )
         block = np.sin(block - 0.3 * runtime.mix(block) + 0.1 * runtime.average(block) + momentum)
         momentum = 0.5 * momentum + 0.01 * runtime.total(block[:, :1])[0]
