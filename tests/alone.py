@@ -1,4 +1,4 @@
-"""Every test file by itself, in a random order of its tests: python tests/alone.py [FILE ...]
+"""Every test file by itself, in a random order of its tests: python tests/alone.py [--jobs 2] [FILE ...]
 
 Files that pass only after another one, or in one order, are found this way. ``CCMAC_SHUFFLE=SEED``
 shuffles the tests of any pytest run (tests/conftest.py).
@@ -11,28 +11,35 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def alone(file: str, seed: int) -> tuple[str, bool, str]:
+    """(file, whether its tests passed, what to print)."""
+    begun = time.perf_counter()
+    ask = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file]
+    env = {**os.environ, "CCMAC_SHUFFLE": str(seed)}
+    done = subprocess.run(ask, check=False, cwd=ROOT, env=env, capture_output=True, text=True)
+    lines, passed = done.stdout.strip().splitlines() or ["no output"], done.returncode in (0, 5)
+    shown = [f"{file}: {lines[-1]} ({time.perf_counter() - begun:.0f} s)"]
+    return file, passed, "\n".join(shown if passed else shown + lines[-30:])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Every test file by itself, shuffled.")
     parser.add_argument("files", nargs="*", help="default: all")
     parser.add_argument("--seed", type=int, default=0, help="of the order")
+    parser.add_argument("--jobs", type=int, default=1, help="files at a time")
     asked = parser.parse_args()
     files = asked.files or sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/**/test_*.py"))
-    env = {**os.environ, "CCMAC_SHUFFLE": str(asked.seed)}
     failed = []
-    for file in files:
-        begun = time.perf_counter()
-        ask = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file]
-        done = subprocess.run(ask, check=False, cwd=ROOT, env=env, capture_output=True, text=True)
-        last = (done.stdout.strip().splitlines() or ["no output"])[-1]
-        print(f"{file}: {last} ({time.perf_counter() - begun:.0f} s)", flush=True)
-        if done.returncode not in (0, 5):
-            failed.append(file)
-            print("\n".join(done.stdout.splitlines()[-30:]), flush=True)
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        for file, passed, told in pool.map(lambda file: alone(file, asked.seed), files):
+            print(told, flush=True)
+            failed += [] if passed else [file]
     print(f"{len(files)} files, {len(failed)} failed: {' '.join(failed)}")
     return int(bool(failed))
 
