@@ -1,4 +1,4 @@
-"""Every test file by itself, in a random order of its tests: python tests/alone.py [--jobs 2] [FILE ...]
+"""Every test file by itself, in a random order of its tests: python tests/alone.py [FILE ...]
 
 Files that pass only after another one, or in one order, are found this way. ``CCMAC_SHUFFLE=SEED``
 shuffles the tests of any pytest run (tests/conftest.py).
