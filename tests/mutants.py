@@ -2,8 +2,8 @@
 
     python tests/mutants.py --modules certificates linalg --count 60 --seed 3
 
-Mutants replace a comparison, an operator, a number, a key or a sign, drop a term, a call or an
-argument, or return something else than a function computes (``mutation.py``). The tests are
+A mutant is one change of one of the kinds in ``changes.py``: an operator replaced, a term or a
+statement left out, arguments exchanged and many more. The tests are
 collected once; each mutant is a forked process in which one function has changed code: nothing is
 written. The tests that enter the changed block run, quick ones first, until one fails or
 ``--budget`` is spent. Which tests enter which block, and their time, is kept in ``--map``: the
@@ -231,6 +231,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Sampled mutation testing.")
     parser.add_argument("--modules", nargs="+", default=list(DEFAULT), help="below src/ccmac")
     parser.add_argument("--tests", nargs="+", default=list(AREAS), help="below tests")
+    parser.add_argument("--kinds", choices=("all", "plain", "others"), default="all")
     parser.add_argument("--count", type=int, default=60, help="mutants drawn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=7200.0, help="no new mutant after that")
@@ -239,7 +240,7 @@ def main() -> int:
     parser.add_argument("--map", type=Path, default=Path(tempfile.gettempdir()) / "ccmac-reached")
     parser.add_argument("--wanted", type=float, default=0.0, help="share that must be killed")
     asked = parser.parse_args()
-    every = [m for module in chosen_modules(asked.modules) for m in mutants(module)]
+    every = [m for module in chosen_modules(asked.modules) for m in mutants(module, asked.kinds)]
     drawn = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]

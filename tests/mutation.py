@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import gc
 import importlib.abc
 import importlib.util
@@ -14,19 +13,10 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
+from changes import changes
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "ccmac"
-NEGATED = {
-    ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
-EDGES = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
-OPERATED = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
-    ast.FloorDiv: ast.Mult, ast.Mod: ast.Div, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
-    ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.MatMult: ast.Add,
-}  # fmt: skip
-NEUTRAL = ("float", "int", "bool", "tuple", "list", "asarray", "ascontiguousarray", "cast")
 HITS = bytearray(1 << 17)  # of the blocks that were entered, numbered as in KEYS
 KEYS: list[str] = []
 
@@ -46,11 +36,11 @@ class Mutant:
         """What becomes of what, in which function: how a list knows the mutant."""
         tree = ast.parse((PACKAGE / self.module).read_text())
         node = _places(tree)[self.number]
-        changed = dict(_changes(node))[self.kind]
+        changed = dict(changes(node))[self.kind]
         defs = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)]
         around = [f for f in defs if f.lineno <= self.line <= (f.end_lineno or 0)]
         place = f"{self.module} {around[-1].name}" if around else self.module
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
             return f"{place}: {self.kind}"
         shown = node
         while isinstance(shown, ast.Constant | ast.UnaryOp):  # with what stands around it
@@ -63,7 +53,7 @@ class Mutant:
         """The changed module."""
         tree = ast.parse(source)
         node = _places(tree)[self.number]
-        changed = dict(_changes(node))[self.kind]
+        changed = dict(changes(node))[self.kind]
         return ast.fix_missing_locations(_Put(node, changed).visit(tree))
 
 
@@ -88,99 +78,15 @@ def _places(tree: ast.Module) -> list[ast.AST]:
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.keyword) and child.arg == "strict":
                     continue  # of a zip: it speaks up only where something else is wrong
-                if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr | ast.Raise):
+                if name == "args" and ast.unparse(node).startswith("cast(") and child is value[0]:
+                    continue  # a type
+                if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
                     out.append(child)
                     if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
                         walk(child)
 
     walk(tree)
     return out
-
-
-def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """(kind, the node changed) for everything that can be done to one node."""
-    if isinstance(node, ast.Compare | ast.BoolOp | ast.BinOp | ast.UnaryOp | ast.AugAssign):
-        yield from _operations(node)
-    elif isinstance(node, ast.Constant):
-        yield from _constants(node)
-    elif isinstance(node, ast.Call):
-        yield from _calls(node)
-    elif isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"):
-        yield "nothing returned", ast.copy_location(ast.Return(ast.Constant(None)), node)
-    elif isinstance(node, ast.Break | ast.Continue):
-        other = ast.Continue if isinstance(node, ast.Break) else ast.Break
-        yield "break", ast.copy_location(other(), node)
-    elif isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
-        names = [a.arg for a in node.args.args if a.arg not in ("self", "cls")]
-        if names:
-            new_def = copy.copy(node)
-            given = ast.Return(ast.Name(names[0], ast.Load()))
-            new_def.body = [*node.body[:-1], ast.copy_location(given, node.body[-1])]
-            yield "argument returned", new_def
-
-
-def _operations(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Other comparisons and operators, terms and signs left out."""
-    if isinstance(node, ast.Compare):
-        for kind, others in (("comparison", NEGATED), ("edge", EDGES)):
-            for k, op in enumerate(node.ops):
-                if type(op) in others:
-                    new = copy.copy(node)
-                    new.ops = [*node.ops[:k], others[type(op)](), *node.ops[k + 1 :]]
-                    yield f"{kind} {k}", new
-    elif isinstance(node, ast.BoolOp):
-        new_bool = copy.copy(node)
-        new_bool.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield "and, or", new_bool
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
-        yield "sign dropped", node.operand
-    elif isinstance(node, ast.AugAssign):
-        if type(node.op) in OPERATED:
-            new_aug = copy.copy(node)
-            new_aug.op = OPERATED[type(node.op)]()
-            yield "operator", new_aug
-        yield "change dropped", ast.copy_location(ast.Pass(), node)
-        yield "set", ast.copy_location(ast.Assign([node.target], node.value), node)
-    elif isinstance(node, ast.BinOp) and type(node.op) in OPERATED:
-        new_op = copy.copy(node)
-        new_op.op = OPERATED[type(node.op)]()
-        yield "operator", new_op
-        if isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
-            yield "second dropped", node.left
-        if isinstance(node.op, ast.Add | ast.Mult):
-            yield "first dropped", node.right
-
-
-def _constants(node: ast.Constant) -> Iterator[tuple[str, ast.AST]]:
-    """Other numbers, truths and texts."""
-    value = node.value
-    others: dict[object, str] = {}
-    if isinstance(value, bool):
-        others = {not value: "truth"}
-    elif isinstance(value, int | float):
-        others = {value * 2 + (value == 0): "number doubled", value + 1: "number plus one"}
-    elif isinstance(value, str) and " " not in value:  # words for readers are left alone
-        others = {f"XX{value}XX": "text"}
-    for other, kind in others.items():
-        yield kind, ast.copy_location(ast.Constant(other), node)
-
-
-def _calls(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
-    """A call, or one of its arguments, left out."""
-    if len(node.args) + len(node.keywords) > 1:
-        if node.args:
-            new = copy.copy(node)
-            new.args = node.args[:-1]
-            yield "argument dropped", new
-        for k in (k for k, word in enumerate(node.keywords) if word.arg != "strict"):
-            new = copy.copy(node)
-            new.keywords = [*node.keywords[:k], *node.keywords[k + 1 :]]
-            yield f"keyword {k} dropped", new
-    elif len(node.args) == 1:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        name = node.func.id if isinstance(node.func, ast.Name) else name
-        if name not in NEUTRAL and not isinstance(node.args[0], ast.Starred | ast.GeneratorExp):
-            yield "call dropped", node.args[0]
 
 
 def _functions(body: Sequence[ast.AST], inside: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -201,8 +107,8 @@ def _blocks(function: ast.FunctionDef) -> list[list[ast.stmt]]:
     return [body for body in found if isinstance(body, list) and body]
 
 
-def mutants(module: str) -> list[Mutant]:
-    """All changes of one module (a path below the package)."""
+def mutants(module: str, kinds: str = "all") -> list[Mutant]:
+    """All changes of one module (a path below the package), of the kinds asked for."""
     tree = ast.parse((PACKAGE / module).read_text())
     block: dict[ast.AST, str] = {}
     for name, function in _functions(tree.body):
@@ -211,10 +117,14 @@ def mutants(module: str) -> list[Mutant]:
             for node in (node for statement in body for node in ast.walk(statement)):
                 block[node] = f"{module}:{name}:{number}"
     return [
-        Mutant(module, number, kind, getattr(node, "lineno", 0), block.get(node, ""))
+        Mutant(module, number, kind, _line(node), "" if kind[0] == "@" else block.get(node, ""))
         for number, node in enumerate(_places(tree))
-        for kind, _ in _changes(node)
+        for kind, _ in changes(node, kinds)
     ]
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node.target if isinstance(node, ast.comprehension) else node, "lineno", 0)
 
 
 class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
