@@ -1,0 +1,69 @@
+"""The misfit of all equations, those of the agents included, against dense least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ccmac import Agent, Network, Problem
+from ccmac.certificates.share import unmet
+from ccmac.inputs import Array
+from ccmac.objectives import Quadratic
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+
+SIZES = (3, 2, 4)  # of the x_i
+Q, M = 2, 4
+
+
+def drawn(seed: int, local: tuple[int, ...], shared: int) -> Problem:
+    """Coupled rows of rank two and any right-hand sides: a contradiction in two directions."""
+    rng = np.random.default_rng(seed)
+    mix = rng.integers(-2, 3, (M, 2)).astype(float)
+    agents = []
+    for d, p in zip(SIZES, local, strict=True):
+        blocks = {
+            "A": mix @ rng.integers(-3, 4, (2, d)), "B": mix @ rng.integers(-3, 4, (2, Q)),
+            "b": rng.standard_normal(M), "C": rng.standard_normal((p, d)), "c": rng.normal(size=p),
+            "D": rng.standard_normal((shared, Q)), "e": rng.standard_normal(shared),
+        }  # fmt: skip
+        f = Quadratic(np.eye(d + Q), np.zeros(d + Q))
+        given = {name: block for name, block in blocks.items() if block.size}
+        agents.append(Agent(f, **given))
+        shared = 0  # the first agent alone has rows of D
+    return Problem(agents)
+
+
+def _unit(rows: Array) -> Array:
+    return 1 / np.linalg.norm(rows, axis=1) if len(rows) else np.zeros(0)
+
+
+@pytest.mark.parametrize("local", [(1, 0, 2), (2, 1, 1), (0, 0, 0)])
+@pytest.mark.parametrize("shared", [0, 1])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_no_point_can_meet(seed: int, shared: int, local: tuple[int, ...]) -> None:
+    """v - K w at the least-squares w, in the rows that all scale and the C_i of length one."""
+    problem = drawn(seed, local, shared)
+    work = Workspace(problem, InProcess(Network.path(len(SIZES))))
+    reduced = work.reduced
+    assert reduced is not None
+    assert reduced.U_null.shape[1]
+    agents = list(problem.agents.values())
+    sums = np.hstack([*(np.asarray(a.A) for a in agents), sum(np.asarray(a.B) for a in agents)])
+    rows, right = [reduced.unit[:, None] * sums], [reduced.unit * sum(a.b for a in agents)]
+    if shared:
+        D = np.hstack([np.zeros((shared, sum(SIZES))), np.asarray(agents[0].D)])
+        rows.append(reduced.unit_D[:, None] * D)
+        right.append(reduced.unit_D * agents[0].e)
+    for at, agent in zip(np.cumsum((0, *SIZES)), agents, strict=False):
+        if agent.C is not None:
+            C = np.asarray(agent.C)
+            wide = np.zeros((len(C), sum(SIZES) + Q))
+            wide[:, at : at + C.shape[1]] = C
+            rows.append(_unit(C)[:, None] * wide)
+            right.append(_unit(C) * agent.c)
+    K, v = np.vstack(rows), np.concatenate(right)
+    left = v - K @ np.linalg.lstsq(K, v, rcond=None)[0]
+    said, length = unmet(work, reduced, 3)
+    assert length == pytest.approx(np.linalg.norm(left), rel=1e-9)
+    assert said == pytest.approx(left[: M + shared], rel=1e-9, abs=1e-12)
