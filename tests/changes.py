@@ -246,11 +246,11 @@ def _rearranged(node: ast.Call) -> Changes:
         if name not in SYMMETRIC and ast.dump(args[k]) != ast.dump(args[k + 1]):
             yield f"arguments {k} exchanged", _with(node, args=swapped)
         yield f"argument {k} left out", _with(node, args=_without(args, k))
-    for k in range(0 if _numeric(node.func) else len(args)):
+    for k in (k for k, arg in enumerate(args) if not (_numeric(node.func) or _is_double(arg))):
         nothing = [*args[:k], ast.Constant(None), *args[k + 1 :]]
         yield f"argument {k} nothing", _with(node, args=nothing)
     for k, word in enumerate(node.keywords):
-        if word.arg is not None and word.arg != "strict":
+        if word.arg not in (None, "strict") and not _is_double(word.value):
             nothing = ast.keyword(word.arg, ast.Constant(None))
             words = [*node.keywords[:k], nothing, *node.keywords[k + 1 :]]
             yield f"keyword {k} nothing", _with(node, keywords=words)
@@ -260,6 +260,11 @@ def _numeric(function: ast.expr) -> bool:
     """Functions of numbers, which refuse None: whoever enters the line notices."""
     first = ast.unparse(function).split(".")[0]
     return first in ("np", "math") or hasattr(builtins, first)
+
+
+def _is_double(arg: ast.expr) -> bool:
+    """What NumPy takes where None is given."""
+    return ast.unparse(arg) == "np.float64"
 
 
 def _places(node: ast.AST) -> Changes:
