@@ -184,8 +184,3 @@ def _stacked_right(problem: Problem) -> Array:
         for i, agent in problem.agents.items()
     ]
     return np.concatenate([np.zeros(0), *pieces])
-
-
-def split(flat: Array, sizes: tuple[int, ...]) -> list[Array]:
-    """Pieces of a flat array, one an agent."""
-    return np.split(flat, np.cumsum(sizes)[:-1])
