@@ -18,6 +18,7 @@ from ccmac.methods.interior.doubted import doubtful
 from ccmac.methods.interior.sides import Sides
 from ccmac.methods.interior.units import _lengths, _term
 from ccmac.methods.local.inverse import _multiples_of_identity
+from ccmac.methods.newton.subspace import Span
 from ccmac.methods.sliding.parts import split
 from ccmac.objectives import (
     L1,
@@ -191,3 +192,23 @@ def test_a_free_fall_is_seen_before_the_first_step(method: str) -> None:
     x, z = np.concatenate(direction["x"]), np.asarray(direction["z"])
     assert x.sum() + 2 * z[0] == pytest.approx(0.0, abs=1e-12)
     assert -x.sum() - 6 * z[0] < 0
+
+
+# -- directions of Newton's method -----------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(3))
+def test_a_span_stays_orthonormal_whatever_joins_it(seed: int) -> None:
+    """P S P' = I and E = P S, also for a vector that was not made orthogonal before."""
+    draw = np.random.default_rng(seed).standard_normal
+    S = draw((5, 5))
+    S = S @ S.T + np.eye(5)
+    span = Span(np.zeros((4, 5)), np.zeros((4, 5)), 0)
+    for k in range(3):
+        v = draw(5)
+        before = span.P[: span.k].copy()
+        span, length = span.extended(v, S @ v)
+        assert span.k == k + 1
+        left = v - before.T @ (before @ S @ v)  # the part of v outside, in the metric of S
+        assert length == pytest.approx(math.sqrt(left @ S @ left))
+    P = span.P[:3]
+    assert pytest.approx(np.eye(3), abs=1e-12) == P @ S @ P.T
+    assert span.E[:3] == pytest.approx(P @ S)
