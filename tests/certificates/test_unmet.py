@@ -67,3 +67,27 @@ def test_what_no_point_can_meet(seed: int, shared: int, local: tuple[int, ...]) 
     said, length = unmet(work, reduced, 3)
     assert length == pytest.approx(np.linalg.norm(left), rel=1e-9)
     assert said == pytest.approx(left[: M + shared], rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_points_hide_no_digit_of_the_misfit(seed: int) -> None:
+    """Right-hand sides K w + s, exact in binary, with a large w of integers: s alone is left."""
+    rng = np.random.default_rng(seed)
+    mix, z = rng.integers(-2, 3, (M, 2)).astype(float), rng.integers(-(2**30), 2**30, Q)
+    large, small = [], []
+    for d in SIZES:
+        A, B = mix @ rng.integers(-3, 4, (2, d)), mix @ rng.integers(-3, 4, (2, Q))
+        C, x = rng.integers(1, 4, (1, d)).astype(float), rng.integers(-(2**30), 2**30, d)
+        s, t = rng.integers(-64, 65, M) / 256, rng.integers(-64, 65, 1) / 256
+        f = Quadratic(np.eye(d + Q), np.zeros(d + Q))
+        large.append(Agent(f, A=A, B=B, b=A @ x + B @ z + s, C=C, c=C @ x + t))
+        small.append(Agent(f, A=A, B=B, b=s, C=C, c=t))
+    said, expected = (_unmet(agents) for agents in (large, small))
+    assert said[1] == pytest.approx(expected[1], rel=1e-8)
+    assert said[0] == pytest.approx(expected[0], rel=1e-8, abs=1e-9)
+
+
+def _unmet(agents: list[Agent]) -> tuple[Array, float]:
+    work = Workspace(Problem(agents), InProcess(Network.path(len(agents))))
+    assert work.reduced is not None
+    return unmet(work, work.reduced, 3)
