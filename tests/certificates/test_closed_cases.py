@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmac.certificates import explicit, inside
+from ccmac.certificates import dual_bound, explicit, inside
+from ccmac.certificates.dual_bound import SpacedDualStop
 from ccmac.certificates.gap import Gap
 from ccmac.certificates.gap_stopping import as_bound
 from ccmac.certificates.stopping import Check
@@ -68,3 +69,51 @@ def test_what_all_agree_on_is_refined() -> None:
     other = Heard(8.0, False, None)  # nothing to refine from
     assert _stop([other], refined).final(iteration, 0) is other
     assert refined == []
+
+
+def _spaced(planned: float | None, errors: list[float], warm: bool = False) -> SpacedDualStop:
+    """Proves the errors one after the other; the goal is 0.01."""
+    bound: Any = Fake(at=lambda price, slope, slopes: Fake(error=errors.pop(0), size=0.5))
+    slope: Any = Fake(value=np.zeros(3))
+    return SpacedDualStop(bound, 0.01, slope, planned, warm=warm)
+
+
+def _next(stop: SpacedDualStop, count: int) -> int:
+    """After how many more steps it looks again."""
+    iteration: Any = Fake(price=lambda state: np.zeros(2))
+    stop.check(iteration, None, count)
+    return next(k for k in range(1000) if stop.due(count + k))
+
+
+@pytest.mark.parametrize("planned", [None, math.inf])
+def test_without_a_plan_proofs_are_a_fifth_apart(planned: float | None) -> None:
+    for count, steps in ((4, 3), (17, 3), (19, 3), (20, 4), (34, 6), (104, 20)):
+        for error in (1.0, math.inf):
+            assert _next(_spaced(planned, [error]), count) == steps
+    first = _spaced(planned, [])
+    assert [first.due(k) for k in (dual_bound.FIRST_CHECK - 1, dual_bound.FIRST_CHECK)] == [0, 1]
+    assert _spaced(planned, [], warm=True).due(1)
+
+
+def test_proofs_follow_the_faster_of_two_rates() -> None:
+    """Planned: a factor 100 in 100 steps. Seen: a factor 10 in 10 steps is faster, 1.1 is not."""
+    first = _spaced(100.0, [])
+    early = round(100 * dual_bound.EARLY)
+    assert [first.due(k) for k in (early - 1, early)] == [0, 1]
+    assert _next(_spaced(100.0, [0.1]), 80) == 50
+    assert _next(_spaced(100.0, [1.0]), 80) == 80  # not farther than it has come
+    assert _next(_spaced(100.0, [10.0]), 5) == 10
+    assert _next(_spaced(100.0, [math.inf]), 80) == 16
+    assert _next(_spaced(100.0, [0.010001]), 80) == 1
+    for errors, steps in (([1.0, 0.1], 10), ([0.11, 0.1], 50), ([0.05, 0.1], 50)):
+        stop = _spaced(100.0, [*errors])
+        _next(stop, 80)
+        assert _next(stop, 90) == steps
+    again = _spaced(100.0, [1.0, 0.1])
+    _next(again, 90)
+    assert _next(again, 90) == 50  # twice at one place: no rate
+    other = _spaced(None, [0.1])
+    other.bound.slope_again = lambda: (np.zeros(2), 1.0)  # type: ignore[method-assign]
+    other.recall({"next": 90, "rate": math.log(100) / 100, "last": [80, 1.0]})
+    assert other.memory() == {"next": 90, "rate": math.log(100) / 100, "last": (80, 1.0)}
+    assert _next(other, 90) == 10
