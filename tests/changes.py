@@ -179,7 +179,7 @@ def _statements(node: ast.stmt) -> Changes:
     that is not entered, a decorator less."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield "statement left out", ast.Pass()
-    elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+    elif isinstance(node, ast.Assign | ast.AnnAssign) and not _is_type(node.value):
         yield "nothing assigned", _with(node, value=ast.Constant(None))
         if isinstance(node, ast.Assign):
             yield "statement left out", ast.Pass()
@@ -199,6 +199,11 @@ def _statements(node: ast.stmt) -> Changes:
             if (name := ast.unparse(mark)) not in ("abstractmethod", "runtime_checkable"):
                 new = _with(node, decorator_list=_without(node.decorator_list, k))
                 yield f"@{name} of {node.name} dropped", new
+
+
+def _is_type(value: ast.expr | None) -> bool:
+    """Of a name for a type, or of a name alone, nobody reads a value."""
+    return value is None or (isinstance(value, ast.Subscript) and _name(value.value) in TYPES)
 
 
 def _plainly_negated(test: ast.expr) -> bool:
@@ -231,15 +236,12 @@ def _expressions(node: ast.AST) -> Changes:
 def _rearranged(node: ast.Call) -> Changes:
     """Arguments exchanged, left out or nothing, the opposite of a function, a copy not made."""
     args, name = node.args, _name(node.func)
-    plain = not any(isinstance(a, ast.Starred) for a in args)
     if name in OTHER:
-        if isinstance(node.func, ast.Name):
-            yield "opposite", _with(node, func=ast.Name(OTHER[name], ast.Load()))
-        else:
-            yield "opposite", _with(node, func=_with(node.func, attr=OTHER[name]))
+        field = "id" if isinstance(node.func, ast.Name) else "attr"
+        yield "opposite", _with(node, func=_with(node.func, **{field: OTHER[name]}))
     if name == "copy" and not args and isinstance(node.func, ast.Attribute):
         yield "copy not made", node.func.value
-    if name in ("cast", "zip", "isinstance") or not plain:
+    if name in ("cast", "zip", "isinstance") or any(isinstance(a, ast.Starred) for a in args):
         return
     for k in range(len(args) - 1):
         swapped = [*args[:k], args[k + 1], args[k], *args[k + 2 :]]

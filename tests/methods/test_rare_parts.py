@@ -11,8 +11,12 @@ import pytest
 
 import ccmac
 from ccmac import Agent, Network, Problem
+from ccmac.certificates.gap_stopping import UndeterminedStop
+from ccmac.certificates.stopping import ProofStop
 from ccmac.errors import InputError, MethodRefused
 from ccmac.ledger import Cost
+from ccmac.methods import CrossDirect
+from ccmac.methods.base import Request
 from ccmac.methods.driver import HEALTH_EVERY, Settings, drive
 from ccmac.methods.interior.doubted import doubtful
 from ccmac.methods.interior.sides import Sides
@@ -212,3 +216,17 @@ def test_a_span_stays_orthonormal_whatever_joins_it(seed: int) -> None:
     P = span.P[:3]
     assert pytest.approx(np.eye(3), abs=1e-12) == P @ S @ P.T
     assert span.E[:3] == pytest.approx(P @ S)
+
+
+# -- who ends a direct solve -----------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("f", "rule"),
+    [(SquaredDistance(1.0), ProofStop),
+     (Quadratic(np.zeros((2, 2)), np.zeros(2)), UndeterminedStop)],
+)  # fmt: skip
+def test_a_reference_takes_the_place_of_a_proof(f: Any, rule: type) -> None:
+    work = Workspace(_pair(f), InProcess(Network.complete(2)))
+    start = np.zeros(2), np.zeros((2, 1))
+    for reference in (False, True):
+        prepared = CrossDirect().prepare(work, Request(1e-6, *start, reference=reference))
+        assert prepared.stopping is None if reference else type(prepared.stopping) is rule
