@@ -40,6 +40,7 @@ OTHER = dict(OPPOSITE) | {b: a for a, b in OPPOSITE if a != "sum"}
 NEUTRAL = ("float", "int", "bool", "tuple", "list", "asarray", "ascontiguousarray", "cast")
 SYMMETRIC = ("max", "min", "maximum", "minimum", "hypot", "row_dots", "agreed_dots")
 TYPES = ("dict", "list", "tuple", "set", "frozenset", "type", "Callable", "Sequence", "Mapping")
+DOUBLE = "np.float64"  # what NumPy takes where None is given
 NEVER = "StopAsyncIteration"  # an exception that nothing here raises
 
 Changes = Iterator[tuple[str, ast.AST]]
@@ -248,11 +249,12 @@ def _rearranged(node: ast.Call) -> Changes:
         if name not in SYMMETRIC and ast.dump(args[k]) != ast.dump(args[k + 1]):
             yield f"arguments {k} exchanged", _with(node, args=swapped)
         yield f"argument {k} left out", _with(node, args=_without(args, k))
-    for k in (k for k, arg in enumerate(args) if not (_numeric(node.func) or _is_double(arg))):
+    telling = [not _numeric(node.func) and ast.unparse(arg) != DOUBLE for arg in args]
+    for k in (k for k, tells in enumerate(telling) if tells):
         nothing = [*args[:k], ast.Constant(None), *args[k + 1 :]]
         yield f"argument {k} nothing", _with(node, args=nothing)
     for k, word in enumerate(node.keywords):
-        if word.arg not in (None, "strict") and not _is_double(word.value):
+        if word.arg not in (None, "strict") and ast.unparse(word.value) != DOUBLE:
             nothing = ast.keyword(word.arg, ast.Constant(None))
             words = [*node.keywords[:k], nothing, *node.keywords[k + 1 :]]
             yield f"keyword {k} nothing", _with(node, keywords=words)
@@ -262,11 +264,6 @@ def _numeric(function: ast.expr) -> bool:
     """Functions of numbers, which refuse None: whoever enters the line notices."""
     first = ast.unparse(function).split(".")[0]
     return first in ("np", "math") or hasattr(builtins, first)
-
-
-def _is_double(arg: ast.expr) -> bool:
-    """What NumPy takes where None is given."""
-    return ast.unparse(arg) == "np.float64"
 
 
 def _places(node: ast.AST) -> Changes:
