@@ -66,7 +66,8 @@ def _plain(node: ast.AST) -> Changes:
     elif isinstance(node, ast.Break | ast.Continue):
         yield "break", ast.Continue() if isinstance(node, ast.Break) else ast.Break()
     elif isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
-        for name in [a.arg for a in node.args.args if a.arg not in ("self", "cls")][:1]:
+        names = [a.arg for a in node.args.args if a.arg not in ("self", "cls")][:1]
+        for name in (n for n in names if ast.unparse(node.body[-1]) != f"return {n}"):
             last = ast.copy_location(ast.Return(ast.Name(name, ast.Load())), node.body[-1])
             yield "argument returned", _with(node, body=[*node.body[:-1], last])
 

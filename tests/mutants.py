@@ -37,6 +37,7 @@ DEFAULT = ("certificates", "linalg", "workspace/reduced.py", "methods")
 AREAS = (
     "certificates", "linalg", "workspace", "limits", "methods", "realizations",
     "angles", "adversarial", "pins", "vfl", "objectives", "power", "storage", "test_prepared.py",
+    "test_docs.py",
 )  # fmt: skip
 LIMIT = 20.0  # CPU seconds beside three times what the tests need: longer counts as noticed
 FAILS = 1e9  # seconds of a test that fails without any change: it is never run
@@ -130,10 +131,13 @@ class Session:
         The quickest for a quarter of it, then one of each kind, by the module's blocks they enter.
         """
         rows, kinds = [], {}
-        own = f"test_{Path(mutant.module).stem}.py"  # constants alone leave no block to enter
+        # Constants alone leave no block to enter; pages hold the texts of options.
+        own = f"test_{Path(mutant.module).stem}.py", "test_docs.py"
         for name, (digest, seconds, blocks) in self.found.items():
             kind = blocks.get(mutant.module, frozenset())
-            there = mutant.block in kind if mutant.block else bool(kind) or own in name
+            there = (
+                mutant.block in kind if mutant.block else bool(kind) or any(o in name for o in own)
+            )
             if there and seconds < FAILS and self._digest(name) == digest:
                 rows.append((seconds, name))
                 kinds[name] = kind
