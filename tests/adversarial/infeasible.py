@@ -8,10 +8,11 @@ two times the size of the row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
-from adversarial.draft import Array, Case, Draft, added, as_doubles
+from adversarial.draft import Array, Case, Draft, added, as_doubles, exact_product
 from adversarial.families import (
     Random,
     base,
@@ -166,6 +167,39 @@ def flat_and_contradictory(random: Random, seed: int) -> Draft:
         if seed % 2:
             draft.H[i][:], draft.g[i][:] = 0.0, 0.0
     return draft
+
+
+@family
+def all_digits(random: Random, seed: int) -> Draft:
+    """One of the others at a point of size 1 to 1e9: sides are rounded and use all their digits.
+
+    Smaller where the contradiction would be lost beside it.
+    """
+    kinds = (
+        inside_local,
+        inside_shared,
+        across_shared,
+        coupled_rows,
+        coupled_against_local,
+        too_many,
+    )
+    draft = kinds[seed % len(kinds)](random, seed)
+    size = min(10.0 ** random.uniform(0, 9), 2.0**48 * depth(seed))
+    z = size * random.standard_normal(draft.q)
+    for i, d in enumerate(draft.d):
+        x = size * random.standard_normal(d)
+        far = added(exact_product(draft.A[i], x), exact_product(draft.B[i], z))
+        draft.b[i] = _rounded(draft.b[i], far)
+        draft.c[i] = _rounded(draft.c[i], exact_product(draft.C[i], x))
+        draft.e[i] = _rounded(draft.e[i], exact_product(draft.D[i], z))
+        draft.x[i] = draft.x[i] + x
+    draft.z = draft.z + z
+    return draft
+
+
+def _rounded(right: Array, far: list[Fraction]) -> Array:
+    """Their sum, rounded once."""
+    return np.array([float(v) for v in added(right.tolist(), far)])
 
 
 def _coupled_moved(draft: Draft, seed: int) -> Draft:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from ccmac import Agent, Network, Problem
-from ccmac.certificates import conflicts, own_rows
+from ccmac.certificates import conflicts, infeasibility, own_rows
 from ccmac.certificates.conflicts import Conflicts
 from ccmac.certificates.infeasibility import described
 from ccmac.certificates.own_rows import contradiction
@@ -42,7 +42,7 @@ def test_value_defect_and_size_in_closed_form(monkeypatch: pytest.MonkeyPatch) -
     found, reduced = posed()
     seen: list[tuple[float, ...]] = []
 
-    def claim(*numbers: float) -> bool:
+    def prove(*numbers: float) -> bool:
         seen.append(numbers)
         return True
 
@@ -51,7 +51,7 @@ def test_value_defect_and_size_in_closed_form(monkeypatch: pytest.MonkeyPatch) -
         assert all(np.any(price) for _, price in pairs)
         return 0.0
 
-    monkeypatch.setattr(conflicts, "claimed", claim)
+    monkeypatch.setattr(conflicts, "proves", prove)
     monkeypatch.setattr(conflicts, "defect_of", cancelled)
     for name in ("EPS", "EPS_LONG"):
         monkeypatch.setattr(conflicts, name, COARSE)
@@ -66,7 +66,8 @@ def test_value_defect_and_size_in_closed_form(monkeypatch: pytest.MonkeyPatch) -
     assert said.local[1] == pytest.approx([0.25 * sign * unit])
     assert said.shared[0] == pytest.approx([sign * unit])
     assert said.value == pytest.approx(sign * 4 * unit)
-    [(sure, defect, size)] = seen
+    [(sure, defect, size, agree)] = seen
+    assert agree is False
     assert sure == pytest.approx(4 * unit - 4 * COARSE * (21 + 5) * unit)
     assert defect == pytest.approx(2 * COARSE * math.sqrt(5) * unit, rel=1e-6)
     assert said.defect == defect
@@ -95,6 +96,7 @@ def test_a_misfit_that_may_be_rounding_is_none(monkeypatch: pytest.MonkeyPatch) 
     """
     found, reduced = posed()
     reduced.agree = None  # as where exact arithmetic does not know
+    monkeypatch.setattr(conflicts, "PLAIN", math.inf)
     u, v = float(reduced.unit[0]), float(reduced.unit_D[0])
     share = 4 * u * v / math.hypot(u, v) / math.hypot(u, 5 * v)
     for factor, there in ((0.99, True), (1.01, False)):
@@ -108,14 +110,24 @@ def test_a_misfit_that_may_be_rounding_is_none(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(conflicts, "TURNED", factor * share)
         reduced.angle = 1.0
         assert (found.together(reduced) is not None) is there
+    # A misfit of PLAIN is none, whatever excuses it.
+    misfit = share * float(np.linalg.norm(reduced.right))
+    for factor, there in ((0.99, True), (1.01, False)):
+        monkeypatch.setattr(conflicts, "PLAIN", factor * misfit)
+        assert (found.together(reduced) is not None) is there
 
 
-@pytest.mark.parametrize(("defect", "said"), [(1e-6, "proof"), (1e-3, "doubt"), (1.0, "nothing")])
+@pytest.mark.parametrize(("plain", "defect", "said"), [
+    (1.0, 1e-6, "proof"), (1.0, 5e-4, "doubt"), (0.8, 5e-4, "proof"), (0.8, 1e-2, "doubt"),
+    (0.8, 1.0, "nothing"),
+])  # fmt: skip
 def test_what_is_claimed_doubted_or_left_alone(
-    defect: float, said: str, monkeypatch: pytest.MonkeyPatch
+    plain: float, defect: float, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of a misfit of 0.89: from PLAIN on less is asked of R."""
     found, reduced = posed()
-    reduced.agree = None  # as where exact arithmetic does not know
+    reduced.agree = None  # as where right-hand sides may be rounded
+    monkeypatch.setattr(infeasibility, "PLAIN", plain)
     monkeypatch.setattr(conflicts, "defect_of", lambda pairs: defect)
     assert (found.together(reduced) is not None) is (said == "proof")
     assert ("all agents together" in found.doubt) is (said == "doubt")
@@ -141,8 +153,13 @@ def test_what_one_agents_rows_leave_of_a_right_hand_side(monkeypatch: pytest.Mon
         assert (again.value, again.defect) == (found.value, found.defect)
     # Below SEEN for every row, beside the scaled right-hand side, it is rounding.
     share = float(np.linalg.norm(outside) / np.linalg.norm(scaled)) / math.sqrt(3)
+    monkeypatch.setattr(own_rows, "PLAIN", math.inf)
     for factor, there in ((0.99, True), (1.01, False)):
         monkeypatch.setattr(own_rows, "SEEN", factor * share)
+        assert (contradiction(block, right, space) is not None) is there
+        assert contradiction(block, right, space, exact=True) is not None
+    for factor, there in ((0.99, True), (1.01, False)):  # or PLAIN, whatever it is beside
+        monkeypatch.setattr(own_rows, "PLAIN", factor * float(np.linalg.norm(outside)))
         assert (contradiction(block, right, space) is not None) is there
 
 

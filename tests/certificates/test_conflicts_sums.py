@@ -33,12 +33,13 @@ class Claims:
     def __init__(self, claimed: bool, doubted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         self.numbers: list[tuple[float, ...]] = []
 
-        def claim(*numbers: float) -> bool:
+        def prove(*numbers: float) -> bool:
             self.numbers.append(numbers)
             return claimed
 
-        for module in (conflicts, own_rows, closest):
-            monkeypatch.setattr(module, "claimed", claim)
+        for module in (conflicts, own_rows):
+            monkeypatch.setattr(module, "proves", prove)
+        monkeypatch.setattr(closest, "claimed", prove)
         for module in (conflicts, own_rows):
             monkeypatch.setattr(module, "doubted", lambda *numbers: doubted)
 
@@ -61,7 +62,7 @@ def along(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Conflicts, Any, A
     reduced: Any = Fake(
         A=list(random((3, M, D_X))), kernels=kernels, unit=unit, unit_D=unit_D, e=random(3),
         Bbar=random((M, 2)), D=random((3, 2)), size_B=3 + random((M, 2)), U=U[:, :4],
-        U_null=U[:, 4:], sigma=np.array([2.0, 1.0, 0.5, 0.25]), solvable=False, beta=random(M),
+        U_null=U[:, 4:], sigma=np.array([2.0, 1.0, 0.5, 0.25]), beta=random(M),
         prices=lambda rows: (unit * rows[:M], rows[M:]), right=random(5), angle=0.0,
         shared=None, agree=None, doubt=Doubt.NONE, C=[np.zeros((k, D_X)) for k in P],
     )  # fmt: skip
@@ -112,7 +113,9 @@ def test_the_certificate_along_a_direction(seed: int, monkeypatch: pytest.Monkey
     defect = math.sqrt(sums[2] + off_z**2)
     inside = (reduced.U.T @ reduced.right) / reduced.sigma
     size = math.sqrt(inside @ inside + sums[5])
-    assert claims.numbers == [pytest.approx((abs(value) - 4 * COARSE * terms, defect, size))]
+    [(*numbers, agree)] = claims.numbers
+    assert numbers == pytest.approx([abs(value) - 4 * COARSE * terms, defect, size])
+    assert agree is None
     assert said is not None
     assert (said.value, said.defect) == pytest.approx((value, defect))
     assert said.coupled == pytest.approx(price)
@@ -132,12 +135,11 @@ def test_the_certificate_along_a_direction(seed: int, monkeypatch: pytest.Monkey
     said = found._along(reduced, outside)
     assert said is not None
     assert f"add up to {np.linalg.norm(reduced.beta):.3g}, not" in said.message
-    # Rows that are not dependent to the last digit have solutions somewhere.
-    reduced.solvable = True
+    # Rows that agree to the last digit have solutions somewhere.
+    reduced.agree, reduced.doubt = True, Doubt.OPINION
     assert found._along(reduced, outside) is None
     assert found.doubt == ""
     Claims(False, True, monkeypatch)
-    reduced.solvable = False
     assert found._along(reduced, outside) is None
     assert f"contradict each other by {abs(value):.2g}" in found.doubt
     assert f"of norm {abs(value / defect):.2g} and" in found.doubt
@@ -208,7 +210,7 @@ def test_what_lies_outside_of_the_range_then_what_D_alone_says(
 # -- inside one agent ------------------------------------------------------------------------------
 def space(**more: Any) -> Any:
     """Of dependent rows, in no doubt, with condition 3."""
-    known = {"rank": 0, "solvable": False, "doubt": Doubt.NONE, "condition": 3.0}
+    known = {"rank": 0, "doubt": Doubt.NONE, "condition": 3.0}
     asked = {"coordinates": lambda right: 2 * right, "agrees": lambda right: None}
     return Fake(**{**known, **asked, **more})
 
@@ -247,7 +249,8 @@ class Inside:
         self.rows = rows
         return Fake(value=rows + self.others)
 
-    def _contradiction(self, block: Array, right: Array, where: Any) -> Any:
+    def _contradiction(self, block: Array, right: Array, where: Any, *, exact: bool) -> Any:
+        assert not exact
         self.asked.append((float(block[0, 0]), float(right[0])))
         return self.seen.get(float(block[0, 0]))
 
@@ -309,7 +312,8 @@ def test_the_agent_that_contradicts_itself(
     said = made.found.own()
     block, right = ("C", "c") if column == 0 else ("D", "e")
     side = {1.0: 3.0, 2.0: 0.0, 3.0: 4.0, 4.0: -5.0}[entry]
-    assert claims.numbers == [(0.6, 0.01, 2 * abs(side))]  # (0.01 is more than rounding)
+    sure = 0.6 - 4 * EPS * 0.5 * abs(side)
+    assert claims.numbers == [(pytest.approx(sure, rel=1e-15, abs=0.0), 0.01, 2 * abs(side), None)]
     assert made.rows[k, 2 * column : 2 * column + 2].tolist() == [0.7, 0.01]
     assert said is not None
     assert f"agent {k}'s own equations {block} contradict" in said.message
@@ -319,16 +323,15 @@ def test_the_agent_that_contradicts_itself(
     assert (list(mine), mine[k] is price, others) == ([k], True, {})
     # What is told of a contradiction is no condition.
     assert made.work.own_condition == (7.0 if entry != 2.0 else 5.0)
-    # Rows that are independent to the last digit contradict nothing: at most there is doubt.
+    # Rows that agree to the last digit contradict nothing: at most there is doubt.
     for doubted in (False, True):
         made = Inside(monkeypatch)
         Claims(True, doubted, monkeypatch)
-        (made.local, made.shared)[column][k].solvable = True
+        (made.local, made.shared)[column][k] = space(doubt=Doubt.OPINION, agrees=lambda right: True)
         made.seen[entry] = Fake(value=0.7, sure=0.6, defect=0.01, price=price)
         assert made.found.own() is None
         told = made.rows[k, 2 * column : 2 * column + 2].tolist()
-        own = (made.local, made.shared)[column][k].condition
-        assert told == ([-0.7, 0.01] if doubted else [0.0, own])
+        assert told == ([-0.7, 0.01] if doubted else [0.0, 1 / EPS])
         text = f"equations of {block} of agent {k} contradict each other by 0.7"
         assert (text in made.found.doubt) is doubted
         assert ("of norm 70 and" in made.found.doubt) is doubted

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import ccmac
 from ccmac import Agent, Problem
+from ccmac.certificates.infeasibility import EXACT_REACH
 from ccmac.certificates.own_rows import contradiction, defect_of
 from ccmac.inputs import Array
 from ccmac.linalg import extended
@@ -96,6 +98,78 @@ def test_what_may_be_rounding_of_the_sides_is_not_claimed() -> None:
         for block in ({"C": ROWS, "c": side}, {"D": ROWS, "e": side}):
             agent = Agent(Quadratic(np.eye(4), np.zeros(4)), **block)
             assert ccmac.solve(Problem([agent], q=2)).status == status
+
+
+def placed(rows: Array, sides: Array, where: str) -> Problem:
+    """Equations of one unknown vector: in a C, in a D, in the D of an agent each, or coupled."""
+    k = rows.shape[1]
+    f = Quadratic(np.eye(k + 1), np.zeros(k + 1))
+    if where == "D apart":
+        pairs = zip(rows, sides, strict=True)
+        return Problem([Agent(f, A=[[1.0]], b=[1.0], D=[row], e=[side]) for row, side in pairs])
+    blocks = {
+        "C": {"B": [[1.0]], "b": [1.0], "C": rows, "c": sides},
+        "D": {"A": [[1.0]], "b": [1.0], "D": rows, "e": sides},
+        "A": {"A": rows, "b": sides},
+    }[where]
+    return Problem([Agent(f, **blocks)], q=k if where == "D" else 1)
+
+
+PLACES = ("A", "C", "D", "D apart")
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("power", [42, 50])
+def test_equations_that_only_large_points_meet_are_not_called_contradictory(
+    where: str, power: int
+) -> None:
+    """(1, 2, t)'x = 1 and (1, 2, 0)'x = 0 twice: x = (0, 0, 1 / t)."""
+    t = 2.0**-power
+    rows, sides = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, t], [2.0, 4.0, 0.0]]), np.eye(3)[1]
+    assert np.array_equal(rows @ [0.0, 0.0, 1 / t], sides)
+    result = ccmac.solve(placed(rows, sides, where), "complete")
+    assert result.status in ("stalled", "converged")
+    assert not math.isfinite(result.error_bound)
+    assert any(f"points of norm {1 / t:.2g}" in text for text in result.warnings) or power == 50
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
+def test_sides_of_twelve_digits_are_doubted_and_not_called_contradictory(
+    where: str, size: float
+) -> None:
+    """Two rows and their weighted sum at a random point: sides are off by up to 1e-12 of it."""
+    lengths, doubted = np.linalg.norm(ROWS, axis=1), 0
+    for seed in range(6):
+        point = size * np.random.default_rng(seed).uniform(0.1, 1.0, 2)
+        sides = np.array([float(f"{v:.12g}") for v in ROWS @ point])
+        one, two, three = (Fraction(v) for v in sides)
+        misfit = abs(float(4 * one + 7 * two - three)) / np.linalg.norm([4, 7, -1] * lengths)
+        result = ccmac.solve(placed(ROWS, sides, where), "complete")
+        if misfit < 1e-13 * np.linalg.norm(sides / lengths):  # by chance
+            assert result.status != "infeasible", seed
+            continue
+        doubted += 1
+        assert result.status == "converged", seed
+        assert any("too little for a proof" in text for text in result.warnings), seed
+    assert doubted >= 2
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("averaging", ["auto", "masked"])
+@pytest.mark.parametrize("size", [1e3, 1e6, 3e8])
+def test_sides_of_all_digits_contradict_each_other_from_1e_4_on(
+    where: str, averaging: str, size: float
+) -> None:
+    """The distance from the range, in rows of unit length: a third side off by some of it."""
+    unit = ROWS / np.linalg.norm(ROWS, axis=1)[:, None]
+    null = np.linalg.svd(unit.T)[2][-1]
+    for seed in range(3):
+        sides = ROWS @ (size * np.random.default_rng(seed).uniform(0.1, 1.0, 2))
+        sides[2] += 1.01e-4 / abs(null[2]) * np.linalg.norm(ROWS[2])
+        result = ccmac.solve(placed(ROWS, sides, where), "complete", averaging=averaging)
+        assert result.status == "infeasible", seed
+        assert result.infeasibility.radius > EXACT_REACH * size
 
 
 def test_what_few_unrounded_numbers_count() -> None:

@@ -10,33 +10,37 @@ import pytest
 
 from ccmac.certificates import conflicts, own_rows
 from ccmac.certificates.conflicts import Conflicts
-from ccmac.certificates.infeasibility import DOUBTED, EXACT_REACH, REACH
+from ccmac.certificates.infeasibility import (
+    DOUBTED,
+    EXACT_REACH,
+    PLAIN,
+    REACH,
+    may_contradict,
+    proves,
+)
 from ccmac.inputs import Array
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 
 BLOCK, RIGHT, PRICE = np.array([[3.0], [-4.0]]), np.array([2.0, 5.0]), np.array([0.5, -0.25])
-TERMS = 0.5 * 2.0 + 0.25 * 5.0
-LEAST = EPS * (3.0 * 0.5 + 4.0 * 0.25)  # what a price of doubles leaves of M'price
+NOISE = 4 * EPS * (0.5 * 2.0 + 0.25 * 5.0)  # what right-hand sides may be off by as doubles
 SIZE = 6.0  # of the closest point
 
 
 def told(
     monkeypatch: pytest.MonkeyPatch, agree: bool | None, seen: tuple[float, float] | None,
-    exact: tuple[float, float] | None = None, **more: Any,
+    **more: Any,
 ) -> tuple[float, float, bool]:  # fmt: skip
-    """(value, defect, whether it is claimed) where ``seen`` and ``exact`` are (sure, defect)."""
+    """(value, defect, whether it is claimed) where ``seen`` is (sure, defect)."""
 
-    def contradiction(block: Any, right: Any, space: Any, *, exact: bool = False) -> Any:
-        numbers = sharp if exact else seen
-        assert (block is BLOCK, right is RIGHT) == (True, True)
-        return None if numbers is None else Fake(
-            price=PRICE, value=0.7 + exact, sure=numbers[0], defect=numbers[1]
+    def contradiction(block: Any, right: Any, space: Any, *, exact: bool) -> Any:
+        assert (block is BLOCK, right is RIGHT, exact) == (True, True, agree is False)
+        return None if seen is None else Fake(
+            price=PRICE, value=0.7, sure=seen[0] + NOISE, defect=seen[1]
         )  # fmt: skip
 
-    sharp = exact
     monkeypatch.setattr(own_rows, "contradiction", contradiction)
-    known = {"doubt": Doubt.NONE, "solvable": False, "condition": 9.0, **more}
+    known = {"doubt": Doubt.NONE, "condition": 9.0, **more}
     space: Any = Fake(**known, agrees=lambda right: agree, coordinates=lambda right: [SIZE])
     value, defect, found = own_rows.of_rows(BLOCK, RIGHT, space)
     return value, defect, found is not None
@@ -53,39 +57,51 @@ def test_what_is_seen_is_claimed_beyond_reach(monkeypatch: pytest.MonkeyPatch) -
     far = 0.5
     for agree in (None, False):
         assert told(monkeypatch, agree, (1.01 * REACH * SIZE * far, far)) == (0.7, far, True)
-    # Rows that agree to the last digit contradict nothing; those in doubt may.
+    # Rows that agree to the last digit contradict nothing, unless they depend by convention.
     assert told(monkeypatch, True, (1e9, far)) == (0.0, 9.0, False)
-    some = {"doubt": Doubt.CONVENTION}
-    assert told(monkeypatch, True, (1.01 * REACH * SIZE * far, far), **some) == (0.7, far, True)
-    # Nor do rows that are independent to the last digit.
     sure = 1.01 * REACH * SIZE * far
-    assert told(monkeypatch, None, (sure, far), solvable=True) == (-0.7, far, False)
-    # A price of doubles leaves something, unless by chance, or exact arithmetic says so.
-    for agree, factor, claim in (
-        (None, 1.01, True), (None, 0.99, False), (False, 1e-3, True),
-    ):  # fmt: skip
-        said = told(monkeypatch, agree, (factor * REACH * SIZE * LEAST, 0.0))
-        assert said[2] is claim, (agree, factor)
+    assert told(monkeypatch, True, (sure, far), doubt=Doubt.CONVENTION) == (0.7, far, True)
+    for doubt in (Doubt.ROUNDING, Doubt.OPINION):
+        assert told(monkeypatch, True, (sure, far), doubt=doubt) == (-0.7, far, False)
 
 
 def test_what_is_less_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
     for factor, value in ((1.01, -0.7), (0.99, 0.0)):
         said = told(monkeypatch, None, (factor * DOUBTED * SIZE * 0.5, 0.5))
         assert said == (value, 0.5 if value else 9.0, False)
+    # Of what exact arithmetic has found everything is, but for the rounding of right-hand sides.
+    assert told(monkeypatch, False, (1e-9, 0.5)) == (-0.7, 0.5, False)
+    assert told(monkeypatch, False, (-1e-9, 0.5)) == (0.0, 9.0, False)
+    assert told(monkeypatch, None, (-1e-9, 0.0)) == (0.0, 9.0, False)
 
 
-def test_what_exact_arithmetic_says_is_sharpened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less what doubles may be off by; the defect is at least that of rounding."""
-    for defect in (0.5, 0.0):
-        reach, noise = EXACT_REACH * SIZE * max(defect, EPS), 4 * EPS * TERMS
-        for more, said in ((1.001, (1.7, defect, True)), (0.999, (-1.7, defect, False))):
-            assert told(monkeypatch, False, None, (more * reach + noise, defect)) == said
-        high = (2 * reach + noise, defect)
-        assert told(monkeypatch, False, None, high, solvable=True) == (-1.7, defect, False)
-        assert told(monkeypatch, False, None, (0.99 * noise, defect)) == (0.0, 9.0, False)
-        assert told(monkeypatch, None, None, high) == (0.0, 9.0, False)
-    # What is seen is not doubted but looked at more sharply.
-    assert told(monkeypatch, False, (2 * DOUBTED * SIZE, 1.0), (1e9, 0.0)) == (1.7, 0.0, True)
+@pytest.mark.parametrize("size", [0.25, SIZE])
+@pytest.mark.parametrize(("agree", "misfit", "reach"), [
+    (False, PLAIN, EXACT_REACH), (False, 1e-9, EXACT_REACH), (None, PLAIN, EXACT_REACH),
+    (None, 0.99 * PLAIN, REACH), (True, PLAIN, REACH),
+])  # fmt: skip
+def test_what_it_takes_to_prove_one(
+    agree: bool | None, misfit: float, reach: float, size: float
+) -> None:
+    """R must exceed so many times the closest point, and one; a defect is that of doubles."""
+    edge = misfit / (reach * max(1.0, size))
+    assert proves(misfit, 0.999 * edge, size, agree)
+    assert not proves(misfit, 1.001 * edge, size, agree)
+    far = misfit / (reach * EPS)
+    assert proves(misfit, 0.0, 0.999 * far, agree)
+    # Multipliers that cancel better are believed where nothing looks rounded.
+    assert proves(misfit, 0.0, 1.001 * far, agree) is (agree is False)
+    assert proves(misfit, 0.999 * misfit / (REACH * 1e12), 1e12, agree) is (agree is False)
+    assert not proves(misfit, 1.001 * misfit / (REACH * 1e12), 1e12, agree)
+    assert not proves(0.0, 0.0, 1.0, agree)
+
+
+def test_what_may_contradict() -> None:
+    """What does not agree, and what does where rows depend on others by convention alone."""
+    for doubt in Doubt:
+        assert may_contradict(None, doubt)
+        assert may_contradict(False, doubt)
+        assert may_contradict(True, doubt) is (doubt == Doubt.CONVENTION)
 
 
 def test_multipliers_are_sharpened_pass_by_pass() -> None:
@@ -145,27 +161,29 @@ class Along:
         found.doubt, found._weighed = "", weighed
         found._sharpened = lambda reduced, scaled: scaled / 2
         found._certificate = lambda reduced, outside, seen: (outside, seen.value)
-        sharply = more.pop("sharply", False)
-        known: Any = Fake(agree=agree, **{"doubt": Doubt.NONE, "solvable": False, **more})
-        self.said = found._along(known, np.array([3.0, -4.0]), sharply=sharply)
+        known: Any = Fake(agree=agree, **{"doubt": Doubt.NONE, **more})
+        self.said = found._along(known, np.array([3.0, -4.0]))
         self.doubt = found.doubt
 
 
-CLEAR, FAINT = (1.01 * REACH * SIZE, 1.0), (0.5, 1.0)
-EXACT, BELOW = (1.01 * EXACT_REACH * SIZE, 1.0), (0.99 * EXACT_REACH * SIZE, 1.0)
+SMALL = 1e-9  # of multipliers that cancel so well, misfits are below PLAIN
+CLEAR, FAINT = (1.01 * REACH * SIZE * SMALL, SMALL), (0.5 * SMALL, SMALL)
+EXACT, BELOW = ((factor * EXACT_REACH * SIZE * SMALL, SMALL) for factor in (1.01, 0.99))
 
 
 @pytest.mark.parametrize(("agree", "plain", "sharp", "more", "said"), [
     (None, CLEAR, FAINT, {}, "proof"), (False, CLEAR, FAINT, {}, "proof"),
-    (True, CLEAR, FAINT, {}, "nothing"), (True, CLEAR, FAINT, {"doubt": Doubt.ROUNDING}, "proof"),
-    (None, CLEAR, FAINT, {"solvable": True}, "doubt"), (None, FAINT, EXACT, {}, "nothing"),
-    (None, (1.01 * DOUBTED * SIZE, 1.0), EXACT, {}, "doubt"),
-    (None, (0.99 * DOUBTED * SIZE, 1.0), EXACT, {}, "nothing"),
+    (True, CLEAR, FAINT, {}, "nothing"), (True, CLEAR, FAINT, {"doubt": Doubt.ROUNDING}, "doubt"),
+    (True, CLEAR, FAINT, {"doubt": Doubt.CONVENTION}, "proof"),
+    (True, FAINT, CLEAR, {"doubt": Doubt.CONVENTION}, "nothing"),
+    (True, CLEAR, FAINT, {"doubt": Doubt.OPINION}, "doubt"),
+    (None, FAINT, CLEAR, {}, "sharp proof"), (None, FAINT, EXACT, {}, "sharp doubt"),
+    (None, FAINT, (1.01 * PLAIN, PLAIN / (EXACT_REACH * SIZE)), {}, "sharp proof"),
+    (None, FAINT, (1.01 * DOUBTED * SIZE * SMALL, SMALL), {}, "sharp doubt"),
+    (None, FAINT, (0.99 * DOUBTED * SIZE * SMALL, SMALL), {}, "sharp nothing"),
     (False, FAINT, EXACT, {}, "sharp proof"), (False, FAINT, BELOW, {}, "sharp doubt"),
-    (False, FAINT, EXACT, {"solvable": True}, "sharp doubt"),
-    (False, FAINT, (1e-9, 1.0), {}, "sharp doubt"), (False, FAINT, (0.0, 1.0), {}, "sharp nothing"),
-    (None, FAINT, CLEAR, {"sharply": True}, "sharp proof"),
-    (None, FAINT, EXACT, {"sharply": True}, "sharp doubt"),
+    (False, FAINT, (1e-15, SMALL), {}, "sharp doubt"),
+    (False, FAINT, (0.0, SMALL), {}, "sharp nothing"),
 ])  # fmt: skip
 def test_what_is_said_along_a_direction(
     agree: bool | None, plain: Any, sharp: Any, more: dict[str, Any], said: str
@@ -228,7 +246,7 @@ def test_what_is_there_exactly_is_looked_for_at_last(monkeypatch: pytest.MonkeyP
     left = [seen]
     monkeypatch.setattr(conflicts, "unmet", lambda work, reduced, passes: ("closest", left[0]))
 
-    def along(reduced: Any, outside: Any, *, sharply: bool = False) -> str:
+    def along(reduced: Any, outside: Any) -> str:
         asked.append(outside)
         found.doubt = "why"
         return "found"

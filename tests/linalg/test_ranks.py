@@ -306,7 +306,6 @@ def test_rows_that_take_no_part_in_a_dependence_do_not_count() -> None:
     M = np.array([[0.1, 1 / 3, 0.0], [0.1 * 3, 1.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
     found = row_space(M)
     assert (found.rank, found.excess, found.doubt) == (2, 1, Doubt.CONVENTION)
-    assert not found.solvable
     edge = rounding_of_rows((2, 3))
     assert edge / EPS == pytest.approx(4 + np.sqrt(3))
     assert (rounding_of_rows(()) / EPS, rank_cut(())) == (4.0, RANK)

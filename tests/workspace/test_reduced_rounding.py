@@ -259,16 +259,15 @@ def test_others_are_asked_where_rows_seem_to_depend_on_each_other(
     assert found.doubt == Doubt.NONE
 
 
-@pytest.mark.parametrize(("rank", "own", "doubt", "solvable"), [
-    (2, 0, Doubt.NONE, False), (1, 1, Doubt.NONE, False), (1, 2, Doubt.CONVENTION, False),
-    (2, 1, Doubt.CONVENTION, False), (3, 0, Doubt.OPINION, False), (4, 0, Doubt.OPINION, True),
+@pytest.mark.parametrize(("rank", "own", "doubt"), [
+    (2, 0, Doubt.NONE), (1, 1, Doubt.NONE), (1, 2, Doubt.CONVENTION), (2, 1, Doubt.CONVENTION),
+    (3, 0, Doubt.OPINION), (4, 0, Doubt.OPINION),
 ])  # fmt: skip
 def test_rows_that_were_dropped_are_in_doubt_where_the_rank_is_larger(
-    rank: int, own: int, doubt: Doubt, solvable: bool, monkeypatch: pytest.MonkeyPatch
+    rank: int, own: int, doubt: Doubt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Asked(monkeypatch, rank, own)
     assert asked.found.doubt == doubt
-    assert asked.found.solvable is solvable
     assert asked.given == ([(0.5, (4, 5), "rounded")] if rank > 2 else [])
 
 
@@ -276,4 +275,3 @@ def test_the_larger_doubt_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(monkeypatch, 4, 0)
     monkeypatch.setattr(reduced.Doubt, "of", lambda *given, rounded: Doubt.NONE)
     assert asked.found.doubt == Doubt.CONVENTION
-    assert not asked.found.solvable

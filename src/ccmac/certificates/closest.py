@@ -9,13 +9,12 @@ import math
 
 import numpy as np
 
-from ccmac.certificates.infeasibility import Infeasibility, claimed
+from ccmac.certificates.infeasibility import Infeasibility, claimed, proves
 from ccmac.certificates.prices import CONFLICT, Recovery
 from ccmac.certificates.weighing import Lambda, Weighed, Weighing
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import powers
 from ccmac.linalg.extended import halves, norm, summed
-from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.notes import heard_by_all
 from ccmac.runtime.space import lengths, row_dots
 from ccmac.workspace.gram import Gram
@@ -106,8 +105,7 @@ class FromSums(ClosestPoint):
         points = [float(kernel.point @ kernel.point) for kernel in gram.kernels]
         seen = self.own.weighed(prices, points)
         inside = norm((gram.U.T @ gram.right) / gram.sigma)
-        defect, size = max(seen.defect, EPS), math.hypot(seen.size, inside)
-        if not claimed(seen.sure, defect, size):
+        if not proves(seen.sure, seen.defect, math.hypot(seen.size, inside), agree=None):
             return seen, None
         return seen, self.own.certificate(prices, seen, norms)
 

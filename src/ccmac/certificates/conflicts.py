@@ -15,16 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.certificates.closest import FromSums
-from ccmac.certificates.infeasibility import VISIBLE, Infeasibility, claimed, described, doubted
-from ccmac.certificates.own_rows import (
-    PASSES,
-    SEEN,
-    contradiction,
-    defect_of,
-    of_rows,
-    proves_exactly,
-    sharpened,
+from ccmac.certificates.infeasibility import (
+    PLAIN,
+    VISIBLE,
+    Infeasibility,
+    described,
+    doubted,
+    may_contradict,
+    proves,
 )
+from ccmac.certificates.own_rows import PASSES, SEEN, contradiction, defect_of, of_rows, sharpened
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.share import unmet
 from ccmac.inputs import Array
@@ -70,9 +70,9 @@ def _outside(reduced: Reduced) -> Iterator[Array]:
 
 
 def _stands_out(reduced: Reduced, misfit: float, turned: float = 0.0) -> bool:
-    """Whether it is more than rounding of the right-hand sides and ``turned``, as shares."""
+    """Whether it is PLAIN, or more than rounding of right-hand sides and ``turned``, as shares."""
     rounding, right = SEEN * math.sqrt(len(reduced.right)), norm(reduced.right)
-    return misfit > (rounding + turned) * right
+    return misfit > min((rounding + turned) * right, PLAIN)
 
 
 def _local(reduced: Reduced, price: Array | Long, passes: int) -> list[Long]:
@@ -119,7 +119,7 @@ class Conflicts:
         outside, length = unmet(self.work, reduced, PASSES)
         if length == 0 or (reduced.agree is None and not _stands_out(reduced, length)):
             return None
-        return self._along(reduced, outside, sharply=True)
+        return self._along(reduced, outside)
 
     def _from_sums(self, gram: Gram) -> Infeasibility | None:
         """Where rows are masked, and exact arithmetic tells that they do not agree."""
@@ -193,28 +193,25 @@ class Conflicts:
         found = next((found for found in tried if found is not None), None)
         return self._closest(reduced) if found is None and self.doubt and reduced.angle else found
 
-    def _along(
-        self, reduced: Reduced, outside: Array, *, sharply: bool = False
-    ) -> Infeasibility | None:
+    def _along(self, reduced: Reduced, outside: Array) -> Infeasibility | None:
         """The certificate with multipliers along ``outside``, if it proves something.
 
-        They are sharpened (``sharply``: in any case) where exact arithmetic finds a contradiction.
+        They are sharpened where that is not enough, unless exact arithmetic finds no contradiction.
         """
         scaled: Long = (outside / np.linalg.norm(outside)).astype(np.longdouble)
         seen = self._weighed(reduced, scaled, 1)
         agree = reduced.agree  # its message has travelled with the shares
         if agree and reduced.doubt == Doubt.NONE:
             return None
-        if claimed(seen.sure, seen.defect, seen.size) and not reduced.solvable:
-            return self._certificate(reduced, outside, seen)
-        if agree is False or (sharply and not agree):
+        proved = proves(seen.sure, seen.defect, seen.size, agree)
+        if not (proved or agree):
             for _ in range(PASSES):
                 scaled = self._sharpened(reduced, scaled)
             seen = self._weighed(reduced, scaled, PASSES)
-            proved = proves_exactly(seen.sure, seen.defect, seen.size, rounded=agree is None)
-            if proved and not reduced.solvable:
-                return self._certificate(reduced, outside, seen)
-        if doubted(seen.sure, seen.defect, seen.size) or (agree is False and seen.sure > 0):
+            proved = proves(seen.sure, seen.defect, seen.size, agree)
+        if proved and may_contradict(agree, reduced.doubt):
+            return self._certificate(reduced, outside, seen)
+        if seen.sure > 0 and (agree is False or doubted(seen.sure, seen.defect, seen.size)):
             self._doubt("all agents together", seen.value, seen.defect)
         return None
 

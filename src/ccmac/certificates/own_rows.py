@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.infeasibility import EXACT_REACH, REACH, claimed, doubted
+from ccmac.certificates.infeasibility import PLAIN, doubted, may_contradict, proves
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import (
@@ -42,7 +42,7 @@ def contradiction(
 ) -> Contradiction | None:
     """What of ``right`` lies outside the range, as a multiplier of rows; None if it is rounding.
 
-    ``exact``: there is a contradiction, however small, and the multiplier is sharpened.
+    ``exact``: there is a contradiction, however small.
     """
     unit, zero = space.inverse_lengths * right, space.inverse_lengths == 0
     if np.any(zero & (right != 0)):  # 0 = right
@@ -52,14 +52,12 @@ def contradiction(
     gap = unit - space.left @ (space.left.T @ unit)
     gap -= space.left @ (space.left.T @ gap)
     length = float(np.linalg.norm(gap))
-    least = 0.0 if exact else SEEN
-    if length <= least * math.sqrt(len(gap)) * float(np.linalg.norm(unit)):
+    rounding = SEEN * math.sqrt(len(gap)) * float(np.linalg.norm(unit))
+    if length <= (0.0 if exact else min(rounding, PLAIN)):
         return None
     matrix, price = dense(block), space.inverse_lengths * gap / length
-    if exact:
-        more = sharpened(space, matrix, product(matrix.T, price))
-        price = (price + more).astype(np.float64)
-    return _weighed(matrix, right, price)
+    more = sharpened(space, matrix, product(matrix.T, price))
+    return _weighed(matrix, right, (price + more).astype(np.float64))
 
 
 def sharpened(space: RowSpace, matrix: Array, image: Long, passes: int = PASSES) -> Long:
@@ -102,34 +100,18 @@ def _cancel(pairs: list[tuple[Any, Array]]) -> bool:
     return True
 
 
-def proves_exactly(sure: float, defect: float, size: float, *, rounded: bool = False) -> bool:
-    """Whether a contradiction that exact arithmetic has found may be claimed.
-
-    By multipliers of unit length: what they are off by as doubles counts in any case, so that a
-    misfit of EXACT_REACH eps beside the closest point is the least that is claimed, or of REACH eps
-    where right-hand sides look ``rounded``.
-    """
-    return claimed(sure, max(defect, EPS), size, REACH if rounded else EXACT_REACH)
-
-
 def of_rows(block: Any, right: Array, space: RowSpace) -> tuple[float, float, Contradiction | None]:
     """(value, defect, contradiction) of one that is claimed; else (- its value, defect, None) where
     there is doubt, or (0, condition of the rows, None).
     """
-    agree, seen = space.agrees(right), contradiction(block, right, space)
-    size = float(np.linalg.norm(space.coordinates(right)))
-    if seen is not None and not (agree and space.doubt == Doubt.NONE):
-        least = 0.0  # what a price of doubles leaves of M'price, unless by chance
-        if agree is not False:
-            least = EPS * norm(np.abs(dense(block)).T @ np.abs(seen.price))
-        if claimed(seen.sure, max(seen.defect, least), size) and not space.solvable:
-            return seen.value, seen.defect, seen
-        if agree is not False and doubted(seen.sure, seen.defect, size):
-            return -seen.value, seen.defect, None
-    if agree is False and (seen := contradiction(block, right, space, exact=True)) is not None:
+    agree, seen = space.agrees(right), None
+    if not agree or space.doubt:
+        seen = contradiction(block, right, space, exact=agree is False)
+    if seen is not None:
+        size = float(np.linalg.norm(space.coordinates(right)))
         sure = seen.sure - 4 * EPS * float(np.abs(seen.price) @ np.abs(right))
-        if proves_exactly(sure, seen.defect, size) and not space.solvable:
+        if may_contradict(agree, space.doubt) and proves(sure, seen.defect, size, agree):
             return seen.value, seen.defect, seen
-        if sure > 0:
+        if sure > 0 and (agree is False or doubted(sure, seen.defect, size)):
             return -seen.value, seen.defect, None
     return 0.0, 1 / EPS if space.doubt > Doubt.CONVENTION else space.condition, None

@@ -79,8 +79,8 @@ class Weighing:
         on_z, value = summed(table[:, : 2 * q]), float(summed(table[:, 2 * q : 2 * q + 2])[0])
         sizes = np.add.reduce(np.abs(table[:, : 2 * q + 2]))
         on_x, on_x2, off_z, off, size, length = np.add.reduce(table[:, 2 * q + 2 :]).tolist()
-        off_z += many * (rough * norm(sizes[:-2]) + (1 + math.sqrt(q)) * grain)
-        off += many * (rough * float(sizes[-2:].sum()) + grain)
+        off_z += many * rough * norm(sizes[:-2]) + 2 * (1 + math.sqrt(q)) * grain
+        off += many * rough * float(sizes[-2:].sum()) + 3 * grain  # one for each sum
         on_x = min(on_x + grain, math.sqrt(on_x2 + grain))
         defect = math.hypot(on_x, norm(on_z) + off_z) * (1 + many * EPS)
         length = math.sqrt(max(length, 0.0) + square(prices.coupled))

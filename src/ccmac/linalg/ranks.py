@@ -141,14 +141,6 @@ class RowSpace:
         shape, rounded = self._present, made_of_rounded(digits(self.rows), part)
         return Doubt.of(self.dropped * rank_cut(shape), shape, rounded=rounded)
 
-    @property
-    def solvable(self) -> bool:
-        """Whether rows that were dropped, being nearly dependent, are not so to the last digit:
-        M x = v has a solution then, however large.
-        """
-        full = self.rows is not None and self.rank + self.excess == len(self.rows)
-        return full and self.doubt > Doubt.CONVENTION
-
     def agrees(self, right: Array) -> bool | None:
         """Whether M x = ``right`` has a solution, to the last digit; None where it has none but for
         what may be the rounding of ``right``.

@@ -205,16 +205,17 @@ class Exactly:
 
     def tell_sides(self, sides: Iterable[Sides]) -> None:
         """What they say of (agent, A, C, b, c): b - A x with C x = c, :func:`digits` of b and c for
-        every coupled row, and whether there is no such x or some of b lies in rows of others.
+        every coupled row, and 1 where there is no such x, 2 more where some of b lies in rows of
+        others.
         """
         rows, packed = [], self.packing.packed
         for i, A, C, b, c in sides:
             both = [extended.side_on_kernel(A, C, (b, c), prime) for prime in extended.PRIMES]
             counts = np.stack(digits(b[:, None]), axis=1).astype(np.float64)
             counts += np.any(A, axis=1)[:, None] * [float(v.sum()) for v in digits(c[:, None])]
-            unknown = any(v[0] for v in both) or self.packing.outside(b, i)
+            unknown = float(any(v[0] for v in both)) + 2.0 * self.packing.outside(b, i)
             side = packed(extended.packed(both[0][1:], both[1][1:]), i)
-            rows.append(np.concatenate([side, packed(counts, i), [float(unknown)]]))
+            rows.append(np.concatenate([side, packed(counts, i), [unknown]]))
         self._sides: Rider = self.runtime.ride(np.stack(rows), whole=True)
 
     @cached_property
@@ -261,6 +262,10 @@ class Exactly:
         sides, counts, unknown = np.split(
             self._sides.value, self.packing.length * np.cumsum([1, 2]), axis=1
         )
+        if np.any(unknown % 2):
+            return None
+        if self.rank == self.packing.shape[1] + len(self.D):
+            return True
         if unknown.any():
             return None
         both = extended.unpacked(self.packing.unpacked(sides))

@@ -152,13 +152,6 @@ class Reduced:
             return self.exactly.agree(self.e, np.linalg.norm(self.U_null, axis=1))
         return self.shared.agrees(self.e) if self._whole else None
 
-    @property
-    def solvable(self) -> bool:
-        """Whether rows that were dropped, being nearly dependent, are not so to the last digit."""
-        if self.exactly is None or self.doubt <= Doubt.CONVENTION:
-            return False
-        return self.exactly.rank == len(self.U)
-
     def _take(self, problem: Problem, runtime: Runtime, kernels: list[Kernel]) -> None:
         """The blocks of the agents owned here."""
         self.problem, self.runtime, self.kernels = problem, runtime, kernels
