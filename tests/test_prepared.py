@@ -173,6 +173,24 @@ def test_new_sides_are_told_with_the_first_message(method: str, name: str) -> No
     assert off <= result.error_bound + 1e-12
 
 
+@pytest.mark.parametrize("method", ["auto", "cross-cg", "cross-sliding"])
+def test_a_time_limit_leaves_new_sides_known(method: str) -> None:
+    """Of one that nobody reaches no message more; of one that ends the setup, the next solve."""
+    before = random_quadratic(3, 4)
+    agents = [replace(agent, b=2 * agent.b) for agent in before.agents.values()]
+    exact = solve_kkt(ccmac.Problem(agents)).vector
+    spent = []
+    for seconds in ([None], [60.0], [1e-9, None]):
+        prepared = ccmac.prepare(before, "ring", method)
+        prepared.solve(1e-6)
+        prepared.update(b=[agent.b for agent in agents])
+        *_, result = [prepared.solve(1e-8, max_seconds=limit) for limit in seconds]
+        off = np.linalg.norm(np.concatenate([*result.x, result.z]) - exact)
+        assert off <= result.error_bound + 1e-12
+        spent.append(rounds(result))
+    assert spent[0] == spent[1]
+
+
 def test_what_is_refused() -> None:
     X, y = table()
     prepared = ccmac.prepare(vfl.problem(X, y, 4), "ring")

@@ -6,6 +6,7 @@ knows with the same bits: it has one row, in every process, and broadcasts again
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -253,7 +254,6 @@ class Runtime(ABC):
         with self.ledger.observing():
             return self.gather(values)
 
-    # -- what all know ----------------------------------------------------------------------
     @property
     def alone(self) -> bool:
         """Whether all agents live in this process."""
@@ -288,11 +288,12 @@ class Runtime(ABC):
     def limit(self, deadline: float, asked: Callable[[], bool] = never) -> None:
         """When time is over (by time.monotonic()), and who knows whether a user wants to stop.
 
-        Both are told to all with every averaging. Nothing waits for a message any more.
+        Both are told to all with every averaging. Without a deadline nothing waits any more.
         """
         self.notes.deadline, self.notes.asked, self.notes.due = deadline, asked, never
         self.notes.late = self.notes.stop = self.notes.save = False
-        self._waiting.clear()
+        if deadline == math.inf:
+            self._waiting.clear()
 
     @abstractmethod
     def collect(self, rows: list[Array]) -> list[Array] | None:

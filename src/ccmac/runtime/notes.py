@@ -39,7 +39,8 @@ DIGEST_BITS = 16
 class Rider:
     """Numbers of the agents on their way to all: they travel inside the next averaging.
 
-    Asked for before there was one, they travel alone and pay its rounds.
+    Asked for before there was one, they travel alone and pay its rounds; so do those that
+    waited when a run ended (``Runtime.limit``).
     """
 
     def __init__(self, runtime: Runtime, rows: Array, whole: bool) -> None:
@@ -52,6 +53,9 @@ class Rider:
     def value(self) -> Array:
         """The sum over all agents, or (``whole``) the rows of all agents in agent order."""
         if self.found is None:
+            waiting = self._runtime._waiting
+            if self not in waiting:
+                waiting.append(self)
             with self._runtime.ledger.phase(self.phase):
                 self._runtime.send([])
         assert self.found is not None
