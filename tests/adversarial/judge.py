@@ -17,11 +17,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from flint import fmpq, fmpq_mat
+from flint import fmpq_mat
 
 import ccmac
 from adversarial.draft import Array, Case
-from adversarial.exact import Exact, column, norm
+from adversarial.exact import Exact, norm
+from adversarial.proofs import overstated, proof_numbers
 from ccmac.errors import InputError, MethodRefused
 
 FALSE_WORDS = (
@@ -259,26 +260,5 @@ def _judge_proof(exact: Exact, result: Any, verdict: Verdict) -> None:
         verdict.fault("WEAK PROOF")
     if value and not math.isclose(float(proof.value), value, rel_tol=1e-6):
         verdict.fault("WRONG PROOF", f"value said {proof.value:.3g}")
-    if proof.radius > radius * (1 + 1e-9):
-        verdict.fault("WRONG PROOF", f"radius said {proof.radius:.9g}")
-
-
-def proof_numbers(exact: Exact, proof: Any) -> tuple[float, float, float]:
-    """(lambda'v, ||K'lambda||, R): no (x, z) with norm below R satisfies the equations.
-
-    Any solution u has lambda'v = lambda'Ku, hence ||u|| >= |lambda'v| / ||K'lambda||.
-    """
-    draft = exact.draft
-    parts = [np.asarray(proof.coupled, dtype=float).ravel()]
-    for said, sides in ((proof.local, draft.c), (proof.shared, draft.e)):
-        known = {int(i): np.asarray(v, dtype=float).ravel() for i, v in dict(said or {}).items()}
-        parts += [known.get(i, np.zeros(len(side))) for i, side in enumerate(sides)]
-    flat = np.concatenate(parts)
-    if len(flat) != len(exact.kinds) or not np.isfinite(flat).all():
-        return math.nan, math.nan, math.nan
-    price = column(flat)
-    value = sum((a * b for a, b in zip(price.entries(), exact.h.entries(), strict=True)), fmpq(0))
-    defect = norm(exact.G.transpose() * price) if exact.size else 0.0
-    if not value:
-        return 0.0, defect, 0.0
-    return float(value), defect, abs(float(value)) / defect if defect else math.inf
+    if overstated(exact, proof):
+        verdict.fault("WRONG PROOF", f"radius said {proof.radius:.17g}, truly {radius:.17g}")

@@ -108,7 +108,7 @@ def test_the_certificate_along_a_direction(seed: int, monkeypatch: pytest.Monkey
     assert pairs[1][1] == pytest.approx(shared)
     off_z = 0.3 + 3 * LONG * np.linalg.norm(reduced.size_B.T @ np.abs(price))
     sums = shares.sum(axis=0)
-    value = sums[0] + sums[1] + reduced.e @ shared
+    value = (sums[0] + sums[1] + reduced.e @ shared) * (1 - 4 * COARSE)  # towards zero
     terms = sums[3] + np.abs(reduced.e) @ np.abs(shared)
     defect = math.sqrt(sums[2] + off_z**2)
     inside = (reduced.U.T @ reduced.right) / reduced.sigma

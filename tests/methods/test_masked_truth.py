@@ -12,7 +12,8 @@ from adversarial import suite
 from adversarial.draft import Case, Draft
 from adversarial.exact import Exact
 from adversarial.families import base
-from adversarial.judge import judge, proof_numbers
+from adversarial.judge import judge
+from adversarial.proofs import proof_numbers
 from ccmac.objectives import Logistic
 from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace

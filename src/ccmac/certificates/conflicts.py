@@ -28,7 +28,7 @@ from ccmac.certificates.own_rows import PASSES, SEEN, contradiction, defect_of, 
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.share import unmet
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, summed
+from ccmac.linalg.extended import EPS_LONG, Long, dot, norm, product
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
@@ -41,7 +41,8 @@ TURNED = 1e-11  # share below which it may come from the angles of the kernels
 @dataclass(frozen=True)
 class _Combined:
     """lambda for all equations: coupled, scaled shared and local multipliers, ||local|| by agents,
-    lambda'v, a lower bound of its size, ||K'lambda||, and the size of the closest point.
+    lambda'v (towards zero), less what right-hand sides may be off by, ||K'lambda|| at most, and the
+    size of the closest point.
     """
 
     price: Array
@@ -223,7 +224,7 @@ class Conflicts:
         gathered = self.runtime.gather(np.array(rows))
         off_z = defect_of([(reduced.Bbar, price), (reduced.D, shared)])
         off_z += self.problem.n * EPS_LONG * norm(reduced.size_B.T @ np.abs(price))
-        value = float(summed(gathered[:, :2])[0] + product(reduced.e[None], shared)[0])
+        value = math.fsum([*gathered[:, :2].flat, *dot(reduced.e, shared)]) * (1 - 4 * EPS)
         terms = float(np.add.reduce(gathered[:, 3]) + np.abs(reduced.e) @ np.abs(shared))
         defect = math.sqrt(float(np.add.reduce(gathered[:, 2])) + off_z * off_z)
         inside = float(np.linalg.norm((reduced.U.T @ reduced.right) / reduced.sigma))
@@ -285,7 +286,7 @@ class Conflicts:
         agent = list(self.problem.agents.values())[k]
         b = np.zeros(len(price)) if agent.b is None else agent.b
         c = np.zeros(len(kappa)) if agent.c is None else agent.c
-        value = halves(product(b[None], price) + product(c[None], kappa))
+        value = dot(np.concatenate([b, c]), np.concatenate([price, kappa]))
         terms = float(np.abs(b) @ np.abs(price) + np.abs(c) @ np.abs(kappa))
         off = defect_of([(reduced.A[k], price), (reduced.C[k], kappa)])
         point = reduced.kernels[k].point

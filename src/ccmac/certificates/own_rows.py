@@ -15,6 +15,7 @@ from ccmac.linalg.extended import (
     EPS_LONG,
     PRIMES,
     Long,
+    dot,
     norm,
     product,
     product_modulo,
@@ -70,9 +71,9 @@ def sharpened(space: RowSpace, matrix: Array, image: Long, passes: int = PASSES)
 
 
 def _weighed(matrix: Array, right: Array, price: Array) -> Contradiction:
-    """Value and defect in extended precision, rounding against the claim."""
+    """Value (towards zero) and defect, rounding against the claim."""
     noise = (len(price) + 2) * EPS_LONG * float(np.abs(price) @ np.abs(right))
-    value = abs(float(product(right[None], price)[0]))
+    value = abs(float(dot(right, price)[0])) * (1 - 4 * EPS)
     return Contradiction(price, value, value - noise, defect_of([(matrix, price)]))
 
 

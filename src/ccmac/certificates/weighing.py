@@ -2,7 +2,7 @@
 
 K'lambda and lambda'v are taken in extended precision from the agents' own blocks. Against the claim
 count what rounding may have done there and in the sums, and the grain of masked ones
-(:mod:`ccmac.runtime.masked`). Cost: one averaging of 2 q + 8 floats.
+(:mod:`ccmac.runtime.masked`). Cost: one averaging of 2 q + 7 floats.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ccmac.certificates.infeasibility import VISIBLE, Infeasibility, described
 from ccmac.certificates.prices import Recovery
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import has_entries, multiply
-from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
+from ccmac.linalg.extended import EPS_LONG, Long, dot, halves, norm, product, square, summed
 from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.notes import heard_by_all
 
@@ -76,11 +76,11 @@ class Weighing:
         table = heard_by_all(self.runtime, np.stack(rows))
         q, many, grain = self.problem.q, 4 * self.problem.n, self.runtime.averaging.grain
         rough = EPS if len(table) == 1 else EPS_LONG  # sums of rows that nobody sees are doubles
-        on_z, value = summed(table[:, : 2 * q]), float(summed(table[:, 2 * q : 2 * q + 2])[0])
+        on_z, value = summed(table[:, : 2 * q]), math.fsum(table[:, 2 * q : 2 * q + 2].flat)
         sizes = np.add.reduce(np.abs(table[:, : 2 * q + 2]))
-        on_x, on_x2, off_z, off, size, length = np.add.reduce(table[:, 2 * q + 2 :]).tolist()
+        on_x, on_x2, off_z, size, length = np.add.reduce(table[:, 2 * q + 2 :]).tolist()
         off_z += many * rough * norm(sizes[:-2]) + 2 * (1 + math.sqrt(q)) * grain
-        off += many * rough * float(sizes[-2:].sum()) + 3 * grain  # one for each sum
+        off = 2 * grain + (4 * EPS * float(sizes[-2:].sum()) if len(table) == 1 else 0.0)
         on_x = min(on_x + grain, math.sqrt(on_x2 + grain))
         defect = math.hypot(on_x, norm(on_z) + off_z) * (1 + many * EPS)
         length = math.sqrt(max(length, 0.0) + square(prices.coupled))
@@ -94,16 +94,12 @@ class Weighing:
         coupled, kappa, delta = prices.coupled, prices.local[k], prices.shared[k]
         on_z, off_z = self.on_z(k, coupled, delta)
         on_x, off_x = self.on_x(k, coupled, kappa)
-        sides = ((agent.b, coupled), (agent.c, kappa), (agent.e, delta))
-        pairs = [(v, price) for v, price in sides if v is not None]
-        value = sum((product(v[None], price) for v, price in pairs), np.zeros(1, np.longdouble))
-        terms = sum(float(np.abs(v) @ np.abs(price)) for v, price in pairs)
-        terms *= 4 + max((len(price) for _, price in pairs), default=0)
+        sides = (agent.b, coupled), (agent.c, kappa), (agent.e, delta)
+        right = [np.zeros(len(price)) if v is None else v for v, price in sides]
+        value = dot(np.concatenate(right), np.concatenate([coupled, kappa, delta]))
         length = norm(on_x) + off_x
-        numbers = [
-            length, length**2, off_z, EPS_LONG * terms, own, square(kappa) + square(delta)
-        ]  # fmt: skip
-        return np.concatenate([halves(on_z), halves(value), numbers])
+        numbers = [length, length**2, off_z, own, square(kappa) + square(delta)]
+        return np.concatenate([halves(on_z), value, numbers])
 
     def certificate(self, prices: Lambda, seen: Weighed, norms: dict[str, float]) -> Infeasibility:
         """In words; the value is the lower bound, so that the radius is one. One averaging."""

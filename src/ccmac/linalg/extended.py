@@ -15,6 +15,7 @@ Cost: one elimination for each prime, blockwise in products of matrices.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +28,7 @@ from ccmac.inputs import Array, is_sparse
 Long = NDArray[np.longdouble]
 EPS_LONG = float(np.finfo(np.longdouble).eps)
 AT_ONCE = 2**20  # entries of a dense matrix that are lengthened at once
+SPLIT = 2.0**27 + 1
 SPARSE = 4  # a matrix with less than one entry in so many is sparse
 
 
@@ -40,6 +42,28 @@ def product(matrix: Any, v: Array | Long) -> Long:
     some = max(1, AT_ONCE // matrix.shape[1])
     parts = [matrix[k : k + some] for k in range(0, len(matrix), some)]
     return np.concatenate([part.astype(np.longdouble) @ v for part in parts])
+
+
+def dot(u: Array, v: Array) -> Array:
+    """u'v in halves, rounded once: products in two parts (Dekker 1971), and an exact sum of them.
+
+    However much cancels, the sum of the halves is right to 2^-105 of it; parts below the least
+    double are lost.
+    """
+    (a, j), (b, k) = np.frexp(u), np.frexp(v)
+    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
+    high = a * b
+    low = ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
+    terms = np.ldexp(np.concatenate([high, low]), np.concatenate([j + k, j + k])).tolist()
+    whole = math.fsum(terms)
+    return np.array([whole, math.fsum([*terms, -whole])])
+
+
+def _split(v: Array) -> tuple[Array, Array]:
+    """v as sums of two numbers of 26 bits."""
+    high = SPLIT * v
+    high = high - (high - v)
+    return high, v - high
 
 
 def thinned(matrix: Any) -> Any:
