@@ -135,6 +135,8 @@ class Result(Solution):
     def __str__(self) -> str:
         head = self.plan.method if self.plan is not None else "solve"
         lines = [f"{head}: {self.status} after {self.iterations} iterations ({self.message})"]
+        if self.infeasibility is not None:
+            lines.append(f"proved        {self.infeasibility.excluded}")
         if np.isfinite(self.objective):
             lines.append(f"objective     {self.objective:.10g}")
         if np.isfinite(self.error_bound):
@@ -163,10 +165,12 @@ class Result(Solution):
         )
         head = "".join(f"<th>{p}</th>" for p in PHASES)
         method = html.escape(self.plan.method if self.plan is not None else "")
+        proof = self.infeasibility
+        proved = "" if proof is None else f"<br>proved: {html.escape(proof.excluded)}"
         return (
             f"<div><b>{method}: {html.escape(self.status)}</b> after {self.iterations} iterations"
             f"<br>objective {self.objective:.8g}, certified error bound {self.error_bound:.3g}"
-            f"<br>{html.escape(self.message)}"
+            f"<br>{html.escape(self.message)}{proved}"
             f"<table><tr><th></th>{head}</tr>{rows}</table></div>"
         )
 

@@ -208,7 +208,7 @@ def test_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     defect = math.sqrt(far2 + np.sum(r[~held] ** 2)) + noise + N * COARSE / 2 * spread + rounded
     assert claims == [pytest.approx((value - room, defect, 17.0))]
     assert found is not None
-    assert (found.value, found.defect) == pytest.approx((value, defect))
+    assert (found.value, found.defect) == pytest.approx((value - room, defect))
     assert found.z_bounds == pytest.approx(np.where(held, r, 0.0))
     assert found.coupled.tolist() == prices.coupled.tolist()
     assert {i: v.tolist() for i, v in found.local.items()} == {

@@ -32,6 +32,7 @@ from ccmac.certificates.own_rows import contradiction, defect_of
 from ccmac.linalg.extended import EPS_LONG
 from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Quadratic
+from ccmac.results import Result
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from certificates.points import workspace
@@ -366,6 +367,24 @@ def test_nearly_dependent_local_rows_hide_no_contradiction_of_shared_ones(
     result = ccmac.solve(Problem(agents), "path", tol=1e-3)
     assert result.status in words
     assert (result.infeasibility is not None) == (result.status == "infeasible")
+
+
+@pytest.mark.parametrize(
+    ("value", "defect", "text"),
+    [(1.2999, 1e-10, "no solution has a norm below 1.2e+10"),
+     (-2.0, 0.5, "no solution has a norm below 4"),
+     (1.999, 1e-4, "no solution has a norm below 1.9e+04"),
+     (1e-300, 0.0, "no solution, whatever its norm")],
+)  # fmt: skip
+def test_a_printed_result_names_the_radius(value: float, defect: float, text: str) -> None:
+    """Rounded down: what is printed is proved as well."""
+    said = Infeasibility("no", np.ones(1), value=value, defect=defect)
+    assert said.excluded == text
+    result = Result([], np.zeros(0), None, "infeasible", infeasibility=said)
+    assert f"\nproved        {text}\n" in str(result)
+    assert f"<br>proved: {text}" in result._repr_html_()
+    assert "proved" not in str(Result([], np.zeros(0), None, "stalled"))
+    assert "proved" not in Result([], np.zeros(0), None, "stalled")._repr_html_()
 
 
 def test_at_most_six_agents_are_named() -> None:

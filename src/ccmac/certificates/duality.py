@@ -195,7 +195,10 @@ class Duality:
 
     # -- a contradiction ---------------------------------------------------------------------------
     def contradiction(self, prices: Prices, size: float) -> Infeasibility | None:
-        """Proof that no point within reach of ``size`` meets equations and bounds, if it is one."""
+        """Proof that no point within reach of ``size`` meets equations and bounds, if it is one.
+
+        Its value is less what rounding may have added, so that the radius is a lower bound.
+        """
         reduced, (_, prices) = self.reduced, self._alike(np.zeros(0), prices)
         self._charge(A=1, B=1, C=1)
         shares = [
@@ -211,7 +214,8 @@ class Duality:
         room += self._room * float(sizes)
         noise += self.problem.n * EPS * spread + norm(rounded) + EPS * norm(r[~held])
         defect = math.sqrt(far2 + float(np.sum(r[~held] ** 2))) + noise
-        if not claimed(value - room, defect, size):
+        value -= room
+        if not claimed(value, defect, size):
             return None
         rest = np.where(held, r, 0.0)
         agents = list(self.problem.agents)

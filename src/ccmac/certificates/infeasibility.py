@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from decimal import ROUND_DOWN, Context
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,14 @@ class Infeasibility:
     def radius(self) -> float:
         """R: no solution has a smaller norm."""
         return abs(self.value) / self.defect if self.defect > 0 else math.inf
+
+    @property
+    def excluded(self) -> str:
+        """What the proof excludes, in words; R is rounded down."""
+        if math.isinf(self.radius):
+            return "no solution, whatever its norm"
+        shown = Context(prec=2, rounding=ROUND_DOWN).create_decimal_from_float(self.radius)
+        return f"no solution has a norm below {float(shown):.2g}"
 
     def as_dict(self) -> dict[str, Any]:
         """For the record."""
