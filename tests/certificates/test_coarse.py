@@ -330,7 +330,7 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
     found.work = Fake(
         coupling=Fake(A=Fake(forward=lambda x: images)), curvature=Fake(d=np.array([2, 1]))
     )
-    found._slopes = lambda z: (np.array([[1.0], [5.0]]), np.array([6.0]), 6.5)
+    found._slopes = lambda z: (np.array([[1.0], [5.0]]), np.array([6.0]), 6.5, 0.75)
     found._gradients = lambda x, price, long: (
         np.full(3, float(price[0])),
         np.array([[4.0], [5.0]]),
@@ -344,7 +344,7 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
     assert said.price.tolist() == [3.0]
     assert said.gradient_x.tolist() == [3.0, 3.0, 3.0]
     off_z = COARSE * (2 + 2 + 4) * (27.0 / 2 + 3.0) + 2 * 0.5 / 2
-    noise = 4.0 * off_z + COARSE * 10 * (4.0 * 3.0 + 6.5) + 0.5
+    noise = 4.0 * off_z + COARSE * 10 * 6.5 + 0.75 + 0.5
     r = (math.sqrt(9.25) + math.sqrt(5) * noise / 2) * (1 + 8 * COARSE)
     off = r / 0.5
     assert said.stationarity == pytest.approx(r)
@@ -356,21 +356,24 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("common", [True, False])
-def test_slopes_in_z_are_summed_unless_all_know_them(common: bool) -> None:
+def test_slopes_in_z_are_summed_unless_all_know_them(
+    common: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their own rounding, in units of EPS where it is summed with their sizes."""
+    monkeypatch.setattr(explicit, "EPS", COARSE)
     found = ExplicitProof.__new__(ExplicitProof)
     charged: list[Any] = []
-    known: Any = Fake(
-        common=common, slopes=lambda z: np.array([[3.0, 4.0], [0.0, 1.0]]),
-        slope=lambda z: np.array([6.0, 8.0]),
-    )  # fmt: skip
+    told = [(np.array([3.0, 4.0]), 2 * COARSE), (np.array([0.0, 1.0]), 4 * COARSE)]
+    known: Any = Fake(common=common, parts=[Fake(precise_at=lambda z, t=t: t) for t in told])
     found.explicit, found.problem = known, Fake(n=2)  # type: ignore[assignment]
     found.work = Fake(ledger=Fake(charge=lambda **units: charged.append(units)))  # type: ignore[assignment]
     found.runtime = Fake(  # type: ignore[assignment]
         common=lambda v: v, combine=lambda rows: [r.mean(axis=0, keepdims=True) for r in rows]
     )
-    slopes, slope, size = found._slopes(np.zeros(2))
+    slopes, *said = found._slopes(np.zeros(2))
     assert slopes.tolist() == [[3.0, 4.0], [0.0, 1.0]]
-    assert (slope.tolist(), size) == (([6.0, 8.0], 10.0) if common else ([3.0, 5.0], 6.0))
+    expected = ([6.0, 8.0], 10.0, 4 * COARSE) if common else ([3.0, 5.0], 12.0, 0.0)
+    assert (said[0].tolist(), *said[1:]) == expected
     assert charged == [{"gradients": 1}]
 
 
@@ -433,29 +436,38 @@ PLAIN = Shifted(Columns(), np.zeros((0, 0)), 1.0, 0.0)
 
 
 def test_many_agents_in_one_pass_say_what_each_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rounding of r is counted with all agents' columns, which are more."""
+    """The rounding of r is counted with all agents' columns, which are more; H and g are products,
+    rounded as doubles are.
+    """
     for name in ("EPS", "EPS_LONG"):
         monkeypatch.setattr(dual_bound, name, COARSE)
     random, d, n = np.random.default_rng(0), [2, 2, 2], 3
     A, H, g = (random.standard_normal(s) for s in ((2, 6), 6, 6))
     x, price, b = (random.standard_normal(s) for s in (6, 2, (3, 2)))
-    agents = {
-        i: Fake(A=A[:, 2 * i : 2 * i + 2], b=b[i], objective=Fake(value=lambda x, z: float(x @ x)))
-        for i in range(n)
-    }
+    gradients, agents = np.split((H * x - g).astype(np.longdouble), 3), {}
+    for i, v in enumerate(gradients):
+        f = Fake(value=lambda x, z: float(x @ x), precise_gradient=lambda x, z, v=v: (v, 0.0))
+        agents[i] = Fake(A=A[:, 2 * i : 2 * i + 2], b=b[i], objective=f)
+    blocks = np.array([np.linalg.norm(agents[i].A) for i in range(n)])
     parts: Any = Fake(
         problem=Fake(agents=agents, n=n), m=2, whole=None, g_x=g, b=b,
         space=Fake(d=d, count=n, x_size=6, x_of=lambda x, k: x[2 * k : 2 * k + 2]),
-        parts=list(zip(np.split(H, 3), np.split(g, 3), strict=True)),
-        lengths_of_blocks=np.array([np.linalg.norm(agents[i].A) for i in range(n)]),
+        lengths_of_blocks=blocks,
         A=Fake(abreast=None, blocks=[agent.A for agent in agents.values()], columns=d),
     )  # fmt: skip
     bound = DualBound(parts, PLAIN)
     alone = bound._all(x, np.zeros(1), price)
     parts.whole, parts.A.abreast = Fake(H=H, A=A), A
     together = bound._all(x, np.zeros(1), price)
-    assert together[:, [0, 1, 3]] == pytest.approx(alone[:, [0, 1, 3]])
+    assert together[:, [1, 3]] == pytest.approx(alone[:, [1, 3]])
     assert together[:, 2] == pytest.approx(alone[:, 2] * (6 + n + 4) / (2 + n + 4))
+    pulled, of = A.T @ price, lambda v: np.linalg.norm(v.reshape(3, 2), axis=1)
+    left, through = of(H * x - g + pulled), blocks * np.linalg.norm(price)
+    own = left + COARSE * 6 * (through + of(H * x - g))
+    assert np.sqrt(alone[:, 0]) == pytest.approx(own)
+    sizes = of(H * x) + of(g)
+    both = left + COARSE * 8 * (through + sizes) + 2 * COARSE * sizes
+    assert np.sqrt(together[:, 0]) == pytest.approx(both)
 
 
 def test_the_metric_loses_what_rounding_may_have_added(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from ccmac.workspace import Workspace
 
 @pytest.mark.parametrize("left", [0.0, 7.0])
 def test_the_rounding_of_gradients_in_closed_form(left: float) -> None:
-    """|x| = 5, L = 10, |grad| = 13, |A| = 3, |y| = 2; of grad + A'y ``left`` is left."""
+    """|grad| = 13 with a rounding of its own, |A| = 3, |y| = 2; of grad + A'y ``left`` is left."""
     gradient = np.array([5.0, 12.0])
     proof: Any = object.__new__(ExplicitProof)
     back = -gradient + np.array([left, 0.0])
@@ -32,11 +32,13 @@ def test_the_rounding_of_gradients_in_closed_form(left: float) -> None:
         coupling=Fake(A=Fake(adjoint_common=lambda price: back)),
     )  # fmt: skip
     proof.space = Fake(count=1, x_of=lambda v, k: v)
-    proof.explicit = Fake(x_parts=[Fake(gradient_at=lambda x: gradient)])
-    proof.L_x, proof._norms, proof.problem = [10.0], [3.0], Fake(m=4)
+    proof.explicit = Fake(
+        x_parts=[Fake(precise_at=lambda x: (gradient.astype(np.longdouble), 7 * EPS))]
+    )
+    proof._norms, proof.problem = [3.0], Fake(m=4)
     said, squares = proof._gradients(np.array([3.0, 4.0]), np.array([0.0, 2.0]))
     assert said.tolist() == gradient.tolist()
-    rounding = EPS * ((2 + 8) * (10 * 5 + 13 + 6) + 4 * 6)
+    rounding = EPS * ((2 + 8) * (13 + 6) + 4 * 6 + 3.5)
     assert squares.shape == (1, 1)
     said = math.sqrt(squares[0, 0]) - 0.75 * left
     assert said == pytest.approx(2 * rounding, rel=1e-2 if left else 1e-9, abs=0.0)
@@ -57,7 +59,7 @@ def test_constants_are_those_of_agents_that_have_unknowns(monkeypatch: pytest.Mo
     assert found.mu == min(2.0 - 2 * 2.0**-5 * 3 * 4.0, 1.0 - 2 * 2.0**-5)
     table.mu_x[2] = 9.0
     assert ExplicitProof(work, known).mu == 2.0 - 2 * 2.0**-5 * 3 * 4.0
-    assert (found.L_x.tolist(), found.L_z) == ([4.0, 1.0], 7.0)
+    assert found.L_z == 7.0
     assert found._norms.tolist() == [3.0, 12.0]
     assert found.norm == pytest.approx(13.0)
     table.d[:] = 0

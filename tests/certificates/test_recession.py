@@ -199,7 +199,8 @@ class Made:
             self.H.append(H)
             slope = self.slopes[k].astype(np.longdouble)
             agents.append(
-                Fake(d=d, A=self.A[k], B=self.B[k], C=self.C[k], quadratic=(H, None),
+                Fake(d=d, q=q, A=self.A[k], B=self.B[k], C=self.C[k],
+                     objective=Fake(quadratic=lambda d, q, H=H: (H, None, 0.0)),
                      gradient=lambda x, z, s=slope: (s, 0.0),
                      inside=lambda v, k=k: self.keep[k] @ v)
             )  # fmt: skip

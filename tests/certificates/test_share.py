@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from ccmac.certificates import share
 from ccmac.certificates.share import NUMBERS, Share
-from ccmac.inputs import Array
 from ccmac.linalg.ranks import row_space
+from ccmac.objectives import Quadratic, quadratic
 
 SEEDS = range(5)
 D, Q, M, P = 4, 2, 3, 2
@@ -29,13 +29,11 @@ class Made:
         self.A, self.B, self.C = draw((M, D)), draw((M, Q)), draw((P, D))
         self.b, self.c, self.unit = draw(M), 3 * draw(P), np.array([0.5, 4.0, 1.0])
         H, self.g = draw((D + Q, D + Q)), draw(D + Q)
-        self.H = H + H.T
-        self.slopes = draw(D), draw(Q)
-        self.quadratic = True
+        self.H = H.T @ H
+        given = Quadratic(sp.csr_array(self.H) if sparse else self.H, self.g)
         objective = Fake(
-            capabilities={"quadratic"}, value=lambda x, z: 2 * x[1] - z[0],
-            quadratic=lambda d, q: (sp.csr_array(self.H) if sparse else self.H, self.g, 0.0),
-        )  # fmt: skip
+            value=lambda x, z: 2 * x[1] - z[0], precise_gradient=given.precise_gradient
+        )
         agent = Fake(objective=objective, b=self.b, c=self.c)
         self.space = row_space(self.C)
         exact = self.space
@@ -52,9 +50,10 @@ class Made:
             hidden=lambda k: self.hidden if k == 1 else [],
         )  # fmt: skip
         work: Any = Fake(problem=Fake(agents={3: None, 5: agent}, d={3: 0, 5: D}, q=Q, m=M))
-        self.share = Share(work, reduced, 1, 7.0)
-        monkeypatch.setattr(share, "EPS", COARSE)
-        monkeypatch.setattr(share, "EPS_LONG", LONG)
+        self.share = Share(work, reduced, 1)
+        for module in (share, quadratic):
+            monkeypatch.setattr(module, "EPS", COARSE)
+            monkeypatch.setattr(module, "EPS_LONG", LONG)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -67,21 +66,6 @@ def test_gradients_and_their_rounding(seed: int, monkeypatch: pytest.MonkeyPatch
     assert said.astype(float) == pytest.approx(made.H @ u - made.g)
     sizes = np.abs(made.H) @ np.abs(u) + np.abs(made.g)
     assert rounding == pytest.approx((D + Q + 2) * LONG * np.linalg.norm(sizes) * (1 + 8 * COARSE))
-    # Of other functions at doubles.
-    asked: list[Array] = []
-
-    def gradient(x: Array, z: Array) -> tuple[Array, Array]:
-        asked.extend((x, z))
-        return made.slopes
-
-    made.share.quadratic = None
-    made.share.objective.gradient = gradient  # type: ignore[method-assign]
-    said, rounding = made.share.gradient(x.astype(np.longdouble), z.astype(np.longdouble))
-    assert [v.dtype for v in asked] == [np.float64, np.float64]
-    slope = np.concatenate(made.slopes)
-    assert said.tolist() == slope.tolist()
-    size = 7.0 * np.linalg.norm(u) + np.linalg.norm(slope)
-    assert rounding == pytest.approx(2 * COARSE * (D + Q + 2) * size)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -161,7 +145,7 @@ def test_what_is_told_of_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_agent_without_sides_and_rows() -> None:
-    agent = Fake(objective=Fake(capabilities=set()), b=None, c=None)
+    agent = Fake(objective=None, b=None, c=None)
     work: Any = Fake(problem=Fake(agents={0: agent}, d={0: 2}, q=1, m=1))
     none = np.zeros((0, 2))
     kernel = Fake(space=row_space(none), basis=np.eye(2))
@@ -169,8 +153,8 @@ def test_an_agent_without_sides_and_rows() -> None:
         A=[np.ones((1, 2))], B=[np.ones((1, 1))], C=[none], unit=np.ones(1), kernels=[kernel],
         hidden=lambda k: [],
     )  # fmt: skip
-    own = Share(work, reduced, 0, 1.0)
-    assert (own.b.tolist(), own.c.tolist(), own.quadratic) == ([0.0], [], None)
+    own = Share(work, reduced, 0)
+    assert (own.b.tolist(), own.c.tolist()) == ([0.0], [])
     x = np.array([1.0, -2.0])
     assert own.onto_local(x).tolist() == x.tolist()
     assert own.local_distance(x) == 0.0

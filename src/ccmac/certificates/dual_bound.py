@@ -110,7 +110,7 @@ class DualBound:
         )
         block = parts.lengths_of_blocks
         long = EPS_LONG * (parts.m + np.asarray(d) + 4) * (block * norm(price) + spread + g)
-        rho = left + long + 2 * EPS * g
+        rho = left + long + 2 * EPS * (g + spread)  # of the products that H and g are
         b = np.sqrt(row_dots(parts.b, parts.b))
         off = EPS * (parts.space.x_size + parts.problem.n + 4) * (block * size + b)
         pieces = np.split(x, np.cumsum(d)[:-1])
@@ -133,14 +133,10 @@ class DualBound:
         ``pulled`` = A_i'price, ``length`` = ||price||.
         """
         parts, agent = self.parts, list(self.parts.problem.agents.values())[k]
-        H, g, *_ = parts.parts[k]
-        plain = H.ndim == 1
-        images = H * x.astype(np.longdouble) if plain else product(H, x)
-        spread = norm(images if plain else np.abs(H) @ np.abs(x))
-        block = float(parts.lengths_of_blocks[k])
-        slope = images - g + pulled
-        long = EPS_LONG * (parts.m + len(x) + 4) * (block * length + spread + norm(g))
-        rho = norm(slope) + long + 2 * EPS * norm(g)
+        gradient, rounding = agent.objective.precise_gradient(x, z)
+        own, block = gradient[: len(x)], float(parts.lengths_of_blocks[k])
+        long = EPS_LONG * (parts.m + 4) * (block * length + norm(own))
+        rho = norm(own + pulled) + long + rounding
         b = 0.0 if agent.b is None else norm(agent.b)
         size = norm(x)
         off = EPS * (len(x) + parts.problem.n + 4) * (block * size + b)

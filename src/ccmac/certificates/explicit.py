@@ -41,7 +41,7 @@ class ExplicitProof:
         self.problem, self.runtime, table = work.problem, work.runtime, work.curvature
         own = table.mu_x - 2 * EPS * table.d * table.L_x
         self.mu = float(own[table.d > 0].min(initial=math.inf))
-        self.L_x, self.L_z = table.L_x[list(self.problem.agents)], float(table.L_z.sum())
+        self.L_z = float(table.L_z.sum())
         self._norms = explicit.norms[list(self.problem.agents)]
         self.norm = math.sqrt(math.fsum(explicit.norms**2))
         self._right = right_hand_sides(self.problem).b
@@ -58,10 +58,10 @@ class ExplicitProof:
         z = -misfit / beta
         unseen = math.sqrt(self.runtime.unseen(m))
         off_z = EPS * many * (float(terms[0]) / abs(beta) + _size(z)) + 2 * unseen / abs(beta)
-        slopes, slope, sizes_z = self._slopes(z)
+        slopes, slope, sizes_z, off_slope = self._slopes(z)
         price = -slope / beta
         # What rounding may have moved the price by: z itself, the slopes, their sum.
-        noise = self.L_z * off_z + EPS * (n + 8) * (self.L_z * _size(z) + sizes_z) + unseen
+        noise = self.L_z * off_z + EPS * (n + 8) * sizes_z + off_slope + unseen
         gradient, squares = self._gradients(x, price, long)
         r2 = float(self.runtime.total(squares)[0]) + unseen**2
         r = (math.sqrt(r2) + self.norm * noise / abs(beta)) * (1 + 8 * EPS)
@@ -87,23 +87,29 @@ class ExplicitProof:
         ends = (self.problem.n + 4) / many * np.array([_size(row) for row in rows])
         return rows, ends + EPS_LONG / EPS * sizes
 
-    def _slopes(self, z: Array) -> tuple[Array, Array, float]:
-        """(grad h_i by rows, grad h, sum |grad h_i|)."""
+    def _slopes(self, z: Array) -> tuple[Array, Array, float, float]:
+        """(grad h_i by rows, grad h, sum |grad h_i|, rounding of the grad h_i)."""
         self.work.ledger.charge(gradients=1)
-        slopes = self.explicit.slopes(z)
+        n, found = self.problem.n, [part.precise_at(z) for part in self.explicit.parts]
+        slopes, off = np.stack([row.astype(np.float64) for row, _ in found]), found[0][1]
         if self.explicit.common:
-            slope = self.runtime.common(self.explicit.slope(z))
-            return slopes, slope, _size(slope)
-        sizes = np.array([[_size(row)] for row in slopes])
+            slope = self.runtime.common(n * slopes[0])
+            return slopes, slope, _size(slope), n * off
+        # What all are told of an agent's rounding counts in units of EPS, as sizes do.
+        sizes = np.array(
+            [[_size(row) + off / EPS] for row, (_, off) in zip(slopes, found, strict=True)]
+        )
         total, size = self.runtime.combine([slopes, sizes])
-        return slopes, total[0] * self.problem.n, float(size[0, 0]) * self.problem.n
+        return slopes, total[0] * n, float(size[0, 0]) * n, 0.0
 
     def _gradients(self, x: Array, price: Array, long: bool = False) -> tuple[Array, Array]:
         """(grad g_i, flat; the squares of what is left of them along the equations)."""
         self.work.ledger.charge(gradients=1)
         space, gradient = self.space, np.zeros_like(x)
+        off = np.zeros(space.count)
         for k, part in enumerate(self.explicit.x_parts):
-            space.x_of(gradient, k)[...] = part.gradient_at(space.x_of(x, k))
+            own, rounding = part.precise_at(space.x_of(x, k))
+            space.x_of(gradient, k)[...], off[k] = own, rounding
         share, before = 1.0, np.zeros(space.count)  # what is projected is rounded as well
         if not long:
             total = gradient + self.work.coupling.A.adjoint_common(price)
@@ -117,10 +123,10 @@ class ExplicitProof:
         squares = np.zeros((space.count, 1))
         for k in range(space.count):
             own = space.x_of(total, k)
-            local = self.L_x[k] * _size(space.x_of(x, k)) + _size(space.x_of(gradient, k))
             coupled = share * self._norms[k] * _size(price)
-            rounding = (len(own) + 8) * (local + coupled + before[k]) + self.problem.m * coupled
-            squares[k] = (_size(own) + 2 * EPS * rounding) ** 2
+            rounded = _size(space.x_of(gradient, k)) + coupled + before[k]
+            rounding = (len(own) + 8) * rounded + self.problem.m * coupled
+            squares[k] = (_size(own) + off[k] + 2 * EPS * rounding) ** 2
         return gradient, squares
 
 

@@ -13,9 +13,10 @@ t >= ||(P_i^{-1} H_xz)|| and ||u|| <= ||v|| + t ||c||,
     w'Hw >= mu ||w||^2,    1/mu = (p^{-1/2} + t sigma^{-1/2})^2 + 1/sigma.
 
 No rank is decided: rows may be any combinations of the equations. What rounding changed in them
-(eta), in S, and what flat directions bend after all is subtracted (``lost``); eps, at least the
-rounding of W, is the best of a few. Then with r and delta as in :mod:`ccmac.certificates.proof`,
-D = ||w - w*||, s^2 = (w - w*)'H(w - w*) and w - w* split along ker K (e) and across (<= delta):
+(eta), in S and in H itself, and what flat directions bend after all is subtracted (``lost``); eps,
+at least the rounding of W, is the best of a few. Then with r and delta as in
+:mod:`ccmac.certificates.proof`, D = ||w - w*||, s^2 = (w - w*)'H(w - w*) and w - w* split along
+ker K (e) and across (<= delta):
 
     s^2 <= r D + (L^{1/2} s + r) delta,   mu^{1/2} ||e|| <= s + L^{1/2} delta,   D <= ||e|| + delta
 
@@ -48,14 +49,14 @@ def inner_bound(r: float, delta: float, mu: float, L: float) -> float:
     return math.hypot(delta, min((s + steep * delta) / root, (r + L * delta) / mu))
 
 
-def told(model: LocalModel, H: Array, d: int) -> list[float]:
+def told(model: LocalModel, H: Array, d: int, off_H: float = 0.0) -> list[float]:
     """One agent's numbers: p, t^2, rounding of its parts of S, W and G, what is lost, margins and
-    ||H_zz||.
+    ||H_zz||; ``off_H`` is what rounding may have changed in H.
     """
     size = float(np.linalg.norm(H))
     N, q = model.N, model.q
     rounding = 4 * (len(H) + 4) * EPS
-    bends = float(np.linalg.norm(H[:, :d] @ model.along)) + rounding * size
+    bends = float(np.linalg.norm(H[:, :d] @ model.along)) + rounding * size + off_H
     p, kappa = _least(N.T @ H[:d, :d] @ N, rounding)
     solved_z, solved_rows = model.solved[:, :q], model.solved[:, q:]
     t, back = float(np.linalg.norm(solved_z)), float(np.linalg.norm(solved_rows))

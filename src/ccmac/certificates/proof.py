@@ -63,8 +63,7 @@ class Proof:
         mu = mu if mu < math.inf else 1.0
         self._widest = int(table.d.max(initial=0))  # of all agents: all must find the same bound
         self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(own.max())
-        indices = list(self.problem.agents)
-        self.agents = [Share(work, reduced, k, float(own[i])) for k, i in enumerate(indices)]
+        self.agents = [Share(work, reduced, k) for k in range(len(self.problem.agents))]
         self.open = not work.runtime.averaging.hides
         self.inside = 0.0  # curvature on the kernel of all equations, where that is what is known
         self._long = table.quadratic  # others have gradients at doubles only

@@ -69,9 +69,9 @@ def recession(work: Workspace) -> Recession | None:
     rows = []
     for agent, slope, d in zip(proof.agents, slopes, d_x, strict=True):
         u = np.concatenate([d, d_z])
-        assert agent.quadratic is not None
-        bend = float(np.linalg.norm(agent.quadratic[0] @ u)) ** 2
-        bend = bend if curved(agent.quadratic[0], u) <= FLAT else math.inf
+        H = agent.objective.quadratic(agent.d, agent.q)[0]
+        bend = float(np.linalg.norm(H @ u)) ** 2
+        bend = bend if curved(H, u) <= FLAT else math.inf
         misfit = float(np.linalg.norm(agent.C @ d)) ** 2
         steep = float(np.linalg.norm(slope.astype(np.float64)))
         rows.append([-float(slope @ u), bend, misfit, steep])

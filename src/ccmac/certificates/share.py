@@ -75,32 +75,19 @@ class Heard:
 class Share:
     """One agent's blocks, and its gradient with a bound on its rounding."""
 
-    def __init__(self, work: Workspace, reduced: Reduced, k: int, L: float) -> None:
+    def __init__(self, work: Workspace, reduced: Reduced, k: int) -> None:
         self.i = list(work.problem.agents)[k]
         agent = work.problem.agents[self.i]
         self.objective, self.d, self.q = agent.objective, work.problem.d[self.i], work.problem.q
         self.A, self.B, self.C = reduced.A[k], reduced.B[k], reduced.C[k]
         self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
         self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
-        self.kernel, self.L, self.hidden = reduced.kernels[k], L, reduced.hidden(k)
+        self.kernel, self.hidden = reduced.kernels[k], reduced.hidden(k)
         self.scaled = norm(reduced.unit[:, None] * self.A)
-        self.quadratic = None
-        if "quadratic" in self.objective.capabilities:
-            H, g, _ = self.objective.quadratic(self.d, self.q)
-            self.quadratic = (H.toarray() if hasattr(H, "toarray") else np.asarray(H)), g
 
     def gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
-        """(grad f_i, bound on its rounding); of other functions than quadratics at doubles."""
-        u = np.concatenate([x, z])
-        if self.quadratic is not None:
-            H, g = self.quadratic
-            sizes = np.abs(H) @ np.abs(u).astype(np.float64) + np.abs(g)
-            rounding = (len(u) + 2) * EPS_LONG * float(np.linalg.norm(sizes)) * (1 + 8 * EPS)
-            return product(H, u) - g, rounding
-        x, z = x.astype(np.float64), z.astype(np.float64)
-        slope = np.concatenate(self.objective.gradient(x, z))
-        size = self.L * norm(u) + float(np.linalg.norm(slope))
-        return slope.astype(np.longdouble), 2 * EPS * (len(u) + 2) * size
+        """(grad f_i, bound on its rounding)."""
+        return self.objective.precise_gradient(x, z)
 
     def misfit(self, x: Array | Long, z: Array | Long) -> Long:
         """A_i x_i + B_i z - b_i."""
@@ -175,7 +162,7 @@ def unmet(work: Workspace, reduced: Reduced, passes: int) -> tuple[Array, float]
     and a = (I + Z' sum W_i W_i' Z)^-1 g are those along the misfit, of length (a'g)^(1/2). One
     averaging for each pass, and one of l min(l, d) floats.
     """
-    agents = [Share(work, reduced, k, 0.0) for k in range(len(reduced.kernels))]
+    agents = [Share(work, reduced, k) for k in range(len(reduced.kernels))]
     pieces = [agent.onto_local(agent.kernel.point) for agent in agents]
     z: Long = np.zeros(work.problem.q, dtype=np.longdouble)
     left = reduced.right

@@ -21,6 +21,11 @@ def has_entries(block: Any) -> bool:
     return isinstance(block, np.ndarray) or is_sparse(block)
 
 
+def entries(block: Any) -> Array:
+    """Of a dense or sparse block, those that are stored."""
+    return np.asarray(block.data if is_sparse(block) else block)
+
+
 def multiply(block: Any, vector: Array, *, adjoint: bool = False) -> Array:
     """M v or M' v for a dense, sparse or operator block."""
     if has_entries(block):

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.tolerances import EXTREME_MARGIN, EXTREME_ZERO
+from ccmac.linalg.tolerances import EPS, EXTREME_MARGIN, EXTREME_ZERO
 
 DENSE_LIMIT = 1500
 RESTARTS = 300
@@ -63,6 +63,8 @@ def eigenvalue_extremes(H: Any) -> Extremes:
 def gram_extremes(M: Any, *, both: bool = True) -> Extremes:
     """Of M'M: squares of the singular values of M, zero included when M has a kernel.
 
+    Widened by what rounding may have changed in M'M.
+
     ``both`` false spares a large matrix the search for the smallest, and gives 0 for it.
     """
     rows, columns = M.shape
@@ -73,11 +75,14 @@ def gram_extremes(M: Any, *, both: bool = True) -> Extremes:
     if is_sparse(M) and np.diff(M.indptr).max() <= 1:
         # One entry per row: the columns are orthogonal (identities, selections, diagonal weights).
         squares = np.asarray(M.multiply(M).sum(axis=0)).ravel()
-        return Extremes(float(squares.min()), float(squares.max()))
+        off = EPS * (M.nnz - np.count_nonzero(squares))  # relative: no square is negative
+        return Extremes(float(squares.min()) * (1 - off), float(squares.max()) * (1 + off))
     if min(rows, columns) <= DENSE_LIMIT:
         gram = M @ M.T if rows < columns else M.T @ M
-        found = eigenvalue_extremes(gram.toarray() if is_sparse(gram) else gram)
-        return found._replace(low=0.0) if rows < columns else found
+        low, high, exact = eigenvalue_extremes(gram.toarray() if is_sparse(gram) else gram)
+        # An entry is off by eps for each of its products, beside the lengths of the two vectors.
+        off = EPS * max(rows, columns) * float(gram.trace())
+        return Extremes(0.0 if rows < columns else low - off, high + off, exact)
     operator = spla.LinearOperator(
         (columns, columns), matvec=lambda v: M.T @ (M @ v), dtype=np.dtype(np.float64)
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from scipy.special import softmax
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.linalg.extended import EPS_LONG, Long, norm
+from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.loss import Hinge, Huber, Loss, MarginLoss
@@ -33,6 +36,16 @@ from ccmac.objectives.polyhedral import Polyhedral, hinges
 STEPS = 100
 RESOLVED = 1e-14
 WIDEST = 1e300
+
+
+@dataclass(frozen=True)
+class _Slopes:
+    """Of a loss, their rounding, their sums by columns and the rounding of those."""
+
+    slopes: Long
+    off: float
+    sums: Long
+    off_sums: float
 
 
 class Intercept(Function):
@@ -111,9 +124,9 @@ class Intercept(Function):
             return float(np.sum((v + b - self.loss.prox_at(v + b, step)) / step))
 
         if "quadratic" in self.loss.capabilities:  # the slope is a straight line
-            level = slope(0.0)
-            rise = slope(1.0) - level
-            return -level / rise if rise > 0 else 0.0
+            bend = self.loss.quadratic_at(len(v))[0].diagonal()
+            rise = float(np.sum(bend / (1.0 + step * bend)))
+            return -slope(0.0) / rise if rise > 0 else 0.0
         return _root(slope)
 
     def fitted(self, v: Array) -> Array:
@@ -137,6 +150,66 @@ class Intercept(Function):
         if "gradient" not in self.capabilities:
             return super().gradient_at(v)
         return self.loss.gradient_at(self.fitted(v))
+
+    def precise_at(self, v: Array | Long) -> tuple[Long, float]:
+        """That of the loss at v + 1 b', and what it is off by where b is off by ``room``:
+
+            |s - s*|^2 <= L <rho, b - b*>,   |s - s*| <= L sqrt(rows) |b - b*|
+
+        for the slopes s with sums rho, since those of the minimiser b* are zero.
+        """
+        L, long = self.loss.constants(len(v))[0], v.astype(np.longdouble)
+        b = self.offset(v.astype(np.float64))
+        at = self._slopes(long, b)
+        classes = isinstance(self.loss, Multinomial)
+        room = self._spread(long, b, at) if classes else self._bracket(long, b)
+        if not (L and room):
+            return at.slopes, at.off
+        rho = norm(at.sums) + at.off_sums
+        far = min(math.sqrt(L * rho) * math.sqrt(room), L * math.sqrt(len(v) / len(b)) * room)
+        return at.slopes, at.off + far * (1 + 8 * EPS)
+
+    def _slopes(self, v: Long, b: Array) -> _Slopes:
+        """At v + 1 b'."""
+        moved = (v.reshape(-1, len(b)) + b).ravel()
+        slopes, off = self.loss.precise_at(moved)
+        off += self.loss.constants(len(v))[0] * EPS_LONG * norm(moved)
+        table = slopes.reshape(-1, len(b))
+        root = math.sqrt(len(table))
+        return _Slopes(
+            slopes, off, table.sum(axis=0), root * (off + len(table) * EPS_LONG * norm(slopes))
+        )
+
+    def _bracket(self, v: Long, b: Array) -> float:
+        """|b - b*| at most: on either side the sum of the slopes has the sign of that side."""
+        room = 0.0
+        for side in (1.0, -1.0):
+            reach = EPS * max(abs(float(b[0])), float(np.abs(v).max(initial=0.0)))
+            while reach < WIDEST:
+                there = self._slopes(v, b + side * reach)
+                if side * float(there.sums[0]) > there.off_sums:
+                    break
+                reach = 8.0 * max(reach, 1e-300)
+            room = max(room, reach * (1 + EPS) + EPS * abs(float(b[0])))
+        return room
+
+    def _spread(self, v: Long, b: Array, at: _Slopes) -> float:
+        """|b - b*| at most, for classes, both of sum zero.
+
+        The third derivative along u is at most sqrt 2 |u| times the second, so that with c the
+        least second derivative at b
+
+            |rho| >= c (1 - exp(-sqrt 2 |b - b*|)) / sqrt 2,
+
+        and |b - b*| <= 2 |rho| / c where sqrt 2 |rho| <= c / 2.
+        """
+        assert isinstance(self.loss, Multinomial)
+        u = (v.reshape(-1, len(b)) + b).astype(np.float64).ravel()
+        own = self.loss.offset_curvature(u, np.zeros((0, len(u))))[1]
+        off = EPS * (len(u) + 8) * float(np.trace(own))
+        least = float(np.linalg.eigvalsh(own + float(np.trace(own)) / len(b))[0]) - off
+        rho = norm(at.sums) + at.off_sums
+        return 2 * rho / least if math.sqrt(8) * rho <= least else math.inf
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the module."""

@@ -17,8 +17,9 @@ from ccmac.linalg.symmetric import (
     gram_extremes,
     gram_factorized,
 )
+from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.function import Step
-from ccmac.objectives.linear import Linear
+from ccmac.objectives.linear import Linear, row_norms_squared
 
 
 class Ridge(Linear):
@@ -79,12 +80,21 @@ class Ridge(Linear):
         if isotropic is not None:
             total, shift = isotropic
             return total * v if shift is None else total * v - shift
-        residual = self._residual(v)
-        residual *= self.weight
-        gradient = np.asarray(self.M.T @ residual)
+        gradient = np.asarray(self.M.T @ self.slopes(self.M @ v))
         if self.regularization:
             gradient += self.regularization * v
         return gradient
+
+    def slopes(self, image: Any) -> Any:
+        """weight (Mv - y)."""
+        return self.weight * (image - self.y) if self.y is not None else np.zeros_like(image)
+
+    def form_rounding_at(self, size: int) -> float:
+        """Of M'M, sums of as many products as M has rows, of the weight and of the ridge."""
+        if self.isotropic() is not None:
+            return EPS * (self.weight + self.regularization)
+        squares = self.weight * float(np.sum(row_norms_squared(self.M)))
+        return EPS * ((int(self.M.shape[0]) + 4) * squares + self.regularization)
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """Solves with weight M'M + diag(regularization + 1/step); the factor is kept."""

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
+from ccmac.linalg.extended import Long
 from ccmac.objectives.base import Curvature, Objective
 from ccmac.objectives.basic import Box
 from ccmac.objectives.function import Function
@@ -98,6 +99,15 @@ class Limited(Objective):
         slope, other = self.objective.gradient(x[: self.d], z)
         return np.concatenate([slope, np.zeros(self.slacks)]), other
 
+    def precise_gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
+        """Of f; 0 in the slacks."""
+        if not self.free:
+            return super().precise_gradient(x, z)
+        slope, rounding = self.objective.precise_gradient(x[: self.d], z)
+        whole = np.zeros(len(self.lower), dtype=np.longdouble)
+        whole[self._seen] = slope
+        return whole, rounding
+
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
         """That of f with its box; the slacks are clipped."""
         if self.inner is None or "prox" not in self.capabilities:
@@ -119,6 +129,10 @@ class Limited(Objective):
         slope = np.zeros(size)
         slope[self._seen] = g
         return wide, slope, constant
+
+    def form_rounding(self, d: int, q: int) -> float:
+        """Of the form of f."""
+        return self.objective.form_rounding(self.d, self.q)
 
     def polyhedral(self, d: int, q: int) -> Polyhedral:
         """The form of f with the bounds, empty columns for the slacks."""

@@ -120,14 +120,18 @@ class Loss(Linear):
 
     def gradient_at(self, v: Array) -> Array:
         """weight M' phi'(Mv) + ridge v."""
-        image = v if self.M is None else self.M @ v
-        slopes = np.empty_like(image)
-        self.slope(image, slopes, *self.parameters)
-        slopes *= self.weight
+        slopes = self.slopes(v if self.M is None else self.M @ v)
         gradient = slopes if self.M is None else np.asarray(self.M.T @ slopes)
         if self.ridge:
             gradient += self.ridge * v
         return gradient
+
+    def slopes(self, image: Any) -> Any:
+        """weight phi'."""
+        slopes = np.empty_like(image)
+        self.slope(image, slopes, *self.parameters)
+        slopes *= self.weight
+        return slopes
 
     @property
     def has_hessian(self) -> bool:
@@ -139,12 +143,7 @@ class Loss(Linear):
         if self.M is None:
             return super().hessian_at(v)
 
-        def slope(u: Array) -> Array:
-            out = np.empty_like(u)
-            self.slope(u, out, *self.parameters)
-            return np.asarray(self.weight * out)
-
-        bend = diagonal_matrix(rise(slope, self.M @ v))
+        bend = diagonal_matrix(rise(self.slopes, self.M @ v))
         ridge: Any = self.ridge * sp.eye_array(len(v))
         return plus(self.M.T @ (bend @ self.M), ridge if is_sparse(self.M) else ridge.toarray())
 

@@ -19,6 +19,7 @@ from scipy.special import logsumexp, softmax, wrightomega
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_vector
+from ccmac.linalg.extended import EPS_LONG, Long, norm
 from ccmac.objectives.function import Function, Step
 from ccmac.texts import shown
 
@@ -57,7 +58,7 @@ class Multinomial(Function):
         """Rows times classes."""
         return len(self.y) * self.classes
 
-    def _scores(self, v: Array) -> Array:
+    def _scores(self, v: Any) -> Any:
         return v.reshape(len(self.y), self.classes)
 
     def constants(self, size: int) -> tuple[float, float]:
@@ -75,6 +76,15 @@ class Multinomial(Function):
         slopes[self._rows, self._labels] -= 1.0
         slopes *= self._row_weights[:, None]
         return np.asarray(slopes.ravel())
+
+    def precise_at(self, v: Array | Long) -> tuple[Long, float]:
+        """The same in the long format: probabilities to (K + 8) units of the last place."""
+        scores = self._scores(v.astype(np.longdouble))
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        slopes = powers / powers.sum(axis=1, keepdims=True)
+        slopes[self._rows, self._labels] -= 1
+        slopes *= self._row_weights[:, None]
+        return slopes.ravel(), (self.classes + 12) * EPS_LONG * norm(self._row_weights)
 
     has_gram = True
 

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.blocks import has_entries, multiples_of
+from ccmac.inputs import Array
+from ccmac.linalg.blocks import entries, has_entries, multiples_of
 from ccmac.linalg.symmetric import DENSE_LIMIT
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.base import Objective
@@ -78,10 +78,6 @@ def _of_quadratic(f: Quadratic, d: int) -> OwnQuadratic | None:
         return None
     H = f.H.diagonal()[:d] if f.coordinatewise else f.H[:d, :d]
     return OwnQuadratic(H, f.g[:d], h, f.g[d:])
-
-
-def entries(block: Any) -> Array:
-    return np.asarray(block.data if is_sparse(block) else block)
 
 
 def own_parts(problem: Problem) -> Own:

@@ -26,6 +26,7 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.blocks import entries
 from ccmac.linalg.nystrom import Nystrom, random_signs
 from ccmac.linalg.symmetric import Solve, factorized
 from ccmac.linalg.tolerances import EPS
@@ -35,7 +36,7 @@ from ccmac.runtime.space import Space, row_dots
 from ccmac.workspace.blocks import block_mean, in_averagings
 from ccmac.workspace.coupling import Coupling, right_hand_sides
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.declared import Own, OwnQuadratic, entries, own_parts
+from ccmac.workspace.declared import Own, OwnQuadratic, own_parts
 
 RIDING = 2  # vectors for the sketches of later solves that travel with a direction
 ENOUGH = 4  # that join a sketch at a time
