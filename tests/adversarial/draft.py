@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import aslinearoperator
 
 from ccmac import Agent, Network, Problem
-from ccmac.objectives import Quadratic
+from ccmac.objectives import Objective, Quadratic
 
 Array = NDArray[np.float64]
 STORAGES = (
@@ -66,11 +66,26 @@ def stored(matrix: Array, storage: str) -> Any:
 
 
 @dataclass
+class Form:
+    """u'Hu/2 - g'u + constant, exactly, and the objective that a user would write for it.
+
+    ``sizes``: of the terms of its value, as (H, g, constant) of absolute values.
+    """
+
+    objective: Objective
+    H: list[list[Fraction]]
+    g: list[Fraction]
+    constant: Fraction = Fraction(0)
+    sizes: tuple[Array, Array, float] | None = None
+
+
+@dataclass
 class Draft:
     """Blocks of all agents as dense arrays, a planted point, and how to hand them over.
 
-    ``H[i]``, ``g[i]``: f_i(u) = u'H u/2 - g'u. ``left_out``: blocks given as None (they must be
-    zero or without rows here). ``storage``: one name, or None for a random one for each block.
+    ``H[i]``, ``g[i]``: f_i(u) = u'H u/2 - g'u, or as the ``forms`` say. ``left_out``: blocks given
+    as None (they must be zero or without rows here). ``storage``: one name, or None for a random
+    one for each block.
     """
 
     random: np.random.Generator
@@ -90,6 +105,14 @@ class Draft:
     e: list[Array] = field(default_factory=list)
     left_out: set[tuple[int, str]] = field(default_factory=set)
     storage: str | None = "dense"
+    forms: list[Form] = field(default_factory=list)
+
+    def shaped(self, forms: list[Form]) -> Draft:
+        """With these objectives; H and g become their rounding."""
+        self.forms = forms
+        self.H = [np.array(form.H, dtype=np.float64) for form in forms]
+        self.g = [np.array(form.g, dtype=np.float64) for form in forms]
+        return self
 
     @property
     def n(self) -> int:
@@ -133,7 +156,8 @@ class Draft:
                 sides["c"] = self.c[i]
             if (i, "D") not in self.left_out:
                 sides["e"] = self.e[i]
-            agents.append(Agent(Quadratic(self.H[i], self.g[i]), **blocks, **sides))
+            objective = self.forms[i].objective if self.forms else Quadratic(self.H[i], self.g[i])
+            agents.append(Agent(objective, **blocks, **sides))
         return Problem(agents, q=self.q, m=self.m)
 
     # -- stacked on u = (x_1, ..., x_n, z), for the reference ---------------------------------
@@ -169,13 +193,27 @@ class Draft:
         g = [Fraction(0)] * size
         for i, d in enumerate(self.d):
             at = [*range(start, start + d), *range(total, size)]
+            own_H, own_g = self.H[i].tolist(), self.g[i].tolist()
+            if self.forms:
+                own_H, own_g = self.forms[i].H, self.forms[i].g
             for j, row in enumerate(at):
-                g[row] += Fraction(float(self.g[i][j]))
+                g[row] += Fraction(own_g[j])
                 for k, column in enumerate(at):
-                    if self.H[i][j, k]:
-                        H[row][column] += Fraction(float(self.H[i][j, k]))
+                    if own_H[j][k]:
+                        H[row][column] += Fraction(own_H[j][k])
             start += d
         return H, g
+
+    @property
+    def constant(self) -> Fraction:
+        """Of the sum of the objectives."""
+        return sum((form.constant for form in self.forms), Fraction(0))
+
+    def size_of_value(self, i: int, u: Array) -> float:
+        """Of the terms that f_i(u) is summed from."""
+        given = self.forms[i].sizes if self.forms else None
+        H, g, c = given or (abs(self.H[i]), abs(self.g[i]), 0.0)
+        return float(abs(u) @ H @ abs(u) + g @ abs(u) + c)
 
 
 @dataclass

@@ -239,8 +239,8 @@ class Exact:
         return norm(gap)
 
     def value(self, u: fmpq_mat) -> fmpq:
-        """u'Hu/2 - g'u."""
-        return _dot(u, self.H * u) / 2 - _dot(u, self.g)
+        """u'Hu/2 - g'u and the constant."""
+        return _dot(u, self.H * u) / 2 - _dot(u, self.g) + rational(self.draft.constant)
 
     def residual(self, u: fmpq_mat) -> fmpq_mat:
         """G u - h."""

@@ -216,9 +216,8 @@ def _judge_numbers(exact: Exact, result: Any, u: fmpq_mat, verdict: Verdict) -> 
         if said is not None and abs(said - true) > 1e-3 * true + rounding:
             verdict.fault("WRONG RESIDUAL", f"{kind} {said:.3g}, truly {true:.3g}")
     value, parts = exact.value(u), 0.0
-    for i, H in enumerate(exact.draft.H):
-        v = abs(np.concatenate([result.x[i], result.z]))
-        parts += float(v @ abs(H) @ v + abs(exact.draft.g[i]) @ v)
+    for i in range(exact.draft.n):
+        parts += exact.draft.size_of_value(i, np.concatenate([result.x[i], result.z]))
     said = float(result.objective)
     if math.isnan(said) and verdict.status == "max_iterations" and not verdict.iterations:
         return  # the time was over before anything was known

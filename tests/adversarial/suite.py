@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from adversarial import corners, families, infeasible, special
+from adversarial import corners, families, forms, infeasible, special
 from adversarial.draft import Case
 
 CONSISTENT = tuple(families.GENERATORS)
 CONTRADICTORY = tuple(infeasible.GENERATORS)
 FAMILIES = (*CONSISTENT, *CONTRADICTORY)
-MODULES = (families, special, corners, infeasible)
+MODULES = (families, special, corners, forms, infeasible)
 
 
 def make(family: str, seed: int) -> Case:
