@@ -12,7 +12,7 @@ import pytest
 import ccmac
 from ccmac.certificates.proof import Proof
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic
+from ccmac.lab.instances import random_quadratic, solve_kkt
 from ccmac.methods import CrossApapc, CrossCg, CrossLbfgs
 from rewriting import Arrays, rewrite
 
@@ -129,3 +129,21 @@ def test_a_damaged_state_is_one_line(
         ccmac.solve(problem, NETWORK, **asked)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400 + len(str(tmp_path))
+
+
+def test_a_schedule_that_nobody_keeps_is_not_recalled(tmp_path: Path) -> None:
+    """A run that a reference ends has no rule of its own: what a file says of one is left alone."""
+    problem = random_quadratic(3, 4)
+    given: dict[str, Any] = {"reference": solve_kkt(problem), "tol": 1e-12}
+    whole = ccmac.solve(problem, "ring", "cross-apapc", max_iterations=8, **given)
+    keep = {"path": tmp_path, "every": 4}
+    ccmac.solve(problem, "ring", "cross-apapc", max_iterations=4, checkpoint=keep, **given)
+
+    def told(manifest: Any) -> None:
+        assert manifest["stopping"] == {}
+        manifest["stopping"] = {"next": 3}
+
+    rewrite(tmp_path, nothing, told)
+    ended = ccmac.solve(problem, "ring", "cross-apapc", max_iterations=8, checkpoint=keep, **given)
+    assert ended.iterations == 8
+    assert np.array_equal(ended.z, whole.z)
