@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace as Fake
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from ccmac.certificates import dual_bound, explicit, inside
 from ccmac.certificates.dual_bound import SpacedDualStop
-from ccmac.certificates.gap import Gap
+from ccmac.certificates.gap import DualityGap, Gap, Goal
 from ccmac.certificates.gap_stopping import as_bound
 from ccmac.certificates.stopping import Check
 
@@ -33,6 +34,24 @@ def test_the_bound_of_a_gap_holds_what_the_gap_holds() -> None:
     assert said.w is w
     assert said.gradient is gradient
     assert said.price is price
+
+
+@pytest.mark.parametrize(("travelled", "radius"), [(0.1, 1.0), (0.5, 1.0), (3.0, 6.0)])
+def test_a_radius_that_nobody_gave_is_named_as_an_estimate(travelled: float, radius: float) -> None:
+    w = np.zeros(1)
+    plain = Gap(w, w, w, 5.0, 0.1, 0.2, 0.3, travelled, 1.0, True, 1.0)
+    dual = DualityGap(5.0, 0.1, 0.2, 0.3, travelled)
+    for said in (plain.record(Goal(1e-3)), dual.record(Goal(1e-3))):
+        assert said["radius"] == radius
+        assert said["radius_source"] == "estimated: twice the distance travelled, at least 1"
+        assert said["gap"] == pytest.approx(0.1 + 0.2 * radius)
+    for said in (plain.record(Goal(1e-3, 1.0, 7.0)), dual.record(Goal(1e-3, 1.0, 7.0))):
+        assert (said["radius"], said["radius_source"]) == (7.0, "supplied")
+    units = replace(dual, least=0.25).record(Goal(1e-3, 1.0, 7.0))
+    assert units["radius"] == 7.0 / 4
+    assert units["radius_source"] == (
+        "supplied, in units of the unknowns; told is the ball of yours within"
+    )
 
 
 def _stop(found: list[Check], refined: list[Any]) -> explicit.ExplicitStop:
