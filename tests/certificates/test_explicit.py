@@ -134,3 +134,22 @@ def test_a_point_that_lost_digits_is_refined_until_nothing_is_gained() -> None:
     bounds[:] = [8.0, 0.05]
     assert stop.final(iteration, True).done
     assert asked == [(0, False), (1, True)]
+
+
+def test_an_agent_that_no_coupled_row_holds_has_no_price() -> None:
+    """Its gradient is that of g_i alone, in doubles and in the long format."""
+    draw = np.random.default_rng(6).standard_normal
+    y = np.where(draw(4) > 0, 1.0, -1.0)
+    f = Separable(x=SquaredDistance(2.0, [1.0, -3.0]), z=Logistic(y=y, weight=0.25))
+    A, B = draw((4, 2)), -sp.eye_array(4) / 2
+    agents = [ccmac.Agent(f, A=A, B=B, b=draw(4)), ccmac.Agent(f, B=B, b=draw(4))]
+    work = Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.path(2)))
+    assert work.explicit is not None
+    proof = ExplicitProof(work, work.explicit)
+    x, price = draw(4), draw(4)
+    slope = 2 * x - np.array([2.0, -6.0, 2.0, -6.0])
+    total = [slope[:2] + A.T @ price, slope[2:]]
+    for long in (False, True):
+        gradient, squares = proof._gradients(x, price, long)
+        assert gradient == pytest.approx(slope)
+        assert squares[:, 0] == pytest.approx([v @ v for v in total])
