@@ -185,3 +185,11 @@ def test_projections_and_repairs_are_the_certifiers() -> None:
     w, distance = found.repaired(gradient, 1e-6)
     assert w == pytest.approx(gradient - np.linalg.pinv(c.K) @ (c.K @ gradient - c.v), abs=1e-5)
     assert distance() <= 1e-6
+
+
+def test_a_subgradient_of_f_itself_has_all_of_its_convexity() -> None:
+    made, given = Made(1, (0.25, 3.0)), list[Any]()
+    made._moved_to = lambda *parts: given.append(parts)  # type: ignore[method-assign, assignment]
+    made.tight_subgradient(made.draw(10), made.draw(10), Goal(0.01))
+    [(_, _, _, slack, share)] = given
+    assert (slack(), share) == (0.0, 1.0)
