@@ -1,12 +1,41 @@
-"""Errors that a user can act on: what was wrong, where, what to do."""
+"""Errors that a user can act on: what was wrong, where, what to do, in one short line."""
 
 from __future__ import annotations
 
+import re
+
+SHOWN = 80
+"""Most characters of a value that a message repeats."""
+# What a message repeats of what somebody sent to do harm, and how much of it is left.
+LONG = ((r"[^\s/]{100,}", SHOWN), (r"\S{200,}", 2 * SHOWN), (r".{500,}", 500))
+
+
+def cut(text: str, limit: int = SHOWN) -> str:
+    """One line of at most ``limit`` characters; the middle of a longer text is left out."""
+    half = limit // 2
+    line = text if len(text) <= limit else f"{text[:half]}...{text[3 - half :]}"
+    return " ".join(line.split())
+
+
+def short(message: str) -> str:
+    """One line in which nothing long is repeated."""
+    line = " ".join(message.split())
+    for long, limit in LONG if len(line) >= 100 else ():
+        parts = enumerate(re.split(f"({long})", line))  # every second one is long
+        line = "".join(cut(part, limit) if k % 2 else part for k, part in parts)
+    return line
+
 
 class CcmacError(Exception):
-    """Base of every error raised on purpose; ``exit_code`` is what the command line returns."""
+    """Base of every error raised on purpose; ``exit_code`` is what the command line returns.
+
+    Whatever the message repeats, as text it is :func:`short`.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return short(super().__str__())
 
 
 class InputError(CcmacError, ValueError):

@@ -21,10 +21,12 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from ccmac.errors import InputError
+from ccmac.errors import SHOWN, InputError, cut
 
-SHOWN = 80
-"""Most characters of a value that a message repeats."""
+__all__ = [
+    "DIGITS", "MEGABYTE", "SHOWN", "cut", "dumps", "is_file", "loads", "nearest", "open_file",
+    "plain", "read_bytes", "read_text", "shown",
+]  # fmt: skip
 DIGITS = 40
 """Most digits of a whole number: far beyond any count or seed, far below what is slow to read."""
 MEGABYTE = 1 << 20
@@ -40,13 +42,6 @@ def shown(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 128:
         return f"a whole number of about {round(value.bit_length() * math.log10(2))} digits"
     return cut(_repr.repr(value))
-
-
-def cut(text: str, limit: int = SHOWN) -> str:
-    """One line of at most ``limit`` characters; the middle of a longer text is left out."""
-    half = limit // 2
-    line = text if len(text) <= limit else f"{text[:half]}...{text[3 - half :]}"
-    return " ".join(line.split())
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

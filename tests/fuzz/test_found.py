@@ -487,3 +487,20 @@ def test_zeros_are_no_archive(tmp_path: Path) -> None:
     os.truncate(tmp_path / "set.xz", 1 << 29)
     with pytest.raises(InputError, match="damaged"):
         read_svmlight(tmp_path / "set.xz")
+
+
+# -- names and places ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [300, 5000])
+def test_long_paths_are_not_repeated_in_python(length: int) -> None:
+    for call in (ccmac.Problem.load, ccmac.Agent.load, tiny().save):
+        with pytest.raises((InputError, OSError)) as caught:
+            call("n" * length)
+        assert str(caught.value).count("n") < 150 or isinstance(caught.value, OSError)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+# -- checkpoints of code ---------------------------------------------------------------------------

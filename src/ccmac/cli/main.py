@@ -7,23 +7,21 @@
 from __future__ import annotations
 
 import errno
-import re
+import io
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from ccmac.cli.signals import INTERRUPTED, TERMINATED, interrupted, listen, terminated, waiting
-from ccmac.errors import CcmacError
+from ccmac.errors import SHOWN, CcmacError, cut, short
 
 BAD_INPUT = 2
 PLACES = frozenset(
     (errno.EACCES, errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
-     errno.ENOENT, errno.ENOTDIR, errno.EPERM, errno.EROFS)
+     errno.ENODEV, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.ENXIO, errno.EPERM,
+     errno.EROFS)
 )  # fmt: skip
-SHOWN = 80
-# What a message repeats of what somebody sent to do harm, and how much of it is left.
-LONG = ((r"[^\s/]{100,}", 80), (r"\S{200,}", 160), (r".{500,}", 500))
 
 
 def run() -> None:
@@ -34,6 +32,9 @@ def run() -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run one command; errors become one line on standard error and an exit code."""
     warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of files need not be text
+            stream.reconfigure(errors="backslashreplace")
     listen()
     try:
         return _told_of(arguments)
@@ -50,11 +51,11 @@ def _told_of(arguments: Sequence[str]) -> int:
 
             print(f"ccmac {__version__}")
             return 0
-        return _command(arguments)
+        return _command(arguments or ["--help"])
     except KeyboardInterrupt:
         return _ended()
     except CcmacError as error:
-        return _told(_abridged(str(error), arguments), error.exit_code)
+        return _told(_abridged(" ".join(error.args), arguments), error.exit_code)
     except MemoryError:
         return _told("out of memory: take a larger machine, or more processes with MPI", 1)
     except BrokenPipeError:
@@ -82,7 +83,7 @@ def _command(arguments: Sequence[str]) -> int:
 
         from ccmac.cli.commands import application
 
-        command = typer.main.get_command(application(arguments[0] if arguments else None))
+        command = typer.main.get_command(application(arguments[0]))
     try:
         with command.make_context("ccmac", list(arguments)) as context:
             code = command.invoke(context)
@@ -102,9 +103,9 @@ def _files(error: OSError, arguments: Sequence[str]) -> int:
 
 
 def _usage(error: Any, arguments: Sequence[str]) -> int:
-    if type(error).__name__ == "NoArgsIsHelpError":
+    if type(error).__name__ == "NoArgsIsHelpError":  # some versions raise it, others do not
         print(error.format_message())
-        return BAD_INPUT
+        return 0
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ccmac"
     message = _abridged(error.format_message().rstrip("."), arguments)
@@ -112,40 +113,23 @@ def _usage(error: Any, arguments: Sequence[str]) -> int:
 
 
 def _abridged(message: str, arguments: Sequence[str]) -> str:
-    """Without the middle of long arguments, which blanks hide from :data:`LONG`."""
-    if max(map(len, arguments), default=0) > SHOWN:
-        from ccmac.texts import cut
-
-        for given in arguments:
-            value = given.partition("=")[2]
-            for said in (given, value, repr(given)[1:-1], repr(value)[1:-1], *given.split("/")):
-                most = 2 * SHOWN if "/" in said else SHOWN
-                message = message.replace(said, cut(said, most)) if len(said) > most else message
+    """Without the middle of long arguments, which blanks hide from :func:`short`."""
+    for given in arguments:
+        value = given.partition("=")[2]
+        for said in (given, value, repr(given)[1:-1], repr(value)[1:-1], *given.split("/")):
+            most = 2 * SHOWN if "/" in said else SHOWN
+            message = message.replace(said, cut(said, most)) if len(said) > most else message
     return message
 
 
 def _told(message: str, code: int) -> int:
-    _say(f"error: {_short(message)}")
+    _say(f"error: {short(message)}")
     return code
 
 
-def _short(message: str) -> str:
-    """One line in which nothing long is repeated."""
-    line = " ".join(message.split())
-    if len(line) >= 100:  # else it is short, and may come before anything else was loaded
-        from ccmac.texts import cut
-
-        for long, limit in LONG:
-            parts = enumerate(re.split(f"({long})", line))  # every second one is long
-            line = "".join(cut(part, limit) if k % 2 else part for k, part in parts)
-    return line
-
-
 def _say(line: str) -> None:
-    """To standard error, whatever its encoding can show of it."""
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
+    print(line, file=sys.stderr, flush=True)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say(f"warning: {_short(str(message))}")
+    _say(f"warning: {short(str(message))}")
