@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import os
+import shutil
+import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.lab.data.loading import read_svmlight
+from ccmac.lab.experiments.suite import load as load_suite
 from ccmac.lab.instances import dispatch
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.runtime.credentials import Credentials, listening
@@ -24,6 +31,7 @@ from fuzz.judge import read_party
 from fuzz.owners import PARTY
 from fuzz.targets import checked
 from fuzz.templates import Templates
+from lab.experiments.toy import TEXT
 from rewriting import Stored
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
@@ -490,6 +498,121 @@ def test_zeros_are_no_archive(tmp_path: Path) -> None:
 
 
 # -- names and places ------------------------------------------------------------------------------
+def test_a_folder_whose_name_is_no_text(made: Templates, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    shutil.copytree(made.root / "dispatch", folder)
+    shutil.copytree(made.root / "records", folder / "records")
+    shown = io.BytesIO()
+    with contextlib.redirect_stdout(io.TextIOWrapper(shown, "utf-8", errors="strict")) as terminal:
+        assert main(["solve", str(folder), "--out", str(folder / "out")]) == 0
+        assert main(["report", str(folder / "records"), "-o", str(folder / "page.html")]) == 0
+        terminal.flush()
+    assert shown.getvalue().count(b"caf\\udce9") == 2
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert (folder / "page.html").stat().st_size == len(page.encode())
+
+
+@pytest.mark.parametrize("kind", ["foreign", "link", "file", "summary", "trace", "solution"])
+def test_what_is_in_the_way_of_a_result(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    names = {"summary": "summary.json", "trace": "trace.csv", "solution": "solution.npz"}
+    place = out / names.get(kind, ".ccmac-next")
+    if kind == "link":
+        place.symlink_to(tmp_path)
+    elif kind == "file":
+        place.write_text("mine")
+    else:
+        place.mkdir()
+        (place / "mine.txt").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    assert place.name in refused(capsys, "solve", made.root / "dispatch", "--out", out)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_a_killed_writer_left_is_not_in_the_way(made: Templates, tmp_path: Path) -> None:
+    out = made.copy("out", tmp_path)
+    (out / ".ccmac-next").mkdir()
+    for file in list(out.glob("*.*")):
+        if file.is_file():
+            file.rename(out / ".ccmac-next" / file.name)
+    assert main(["solve", str(made.root / "dispatch"), "--out", str(out)]) == 0
+    names = sorted(file.name for file in out.iterdir())
+    assert names == ["solution.npz", "summary.json", "trace.csv"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link", "socket"])
+def test_a_lock_that_is_no_file(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    lock = tmp_path / ".lock"
+    if kind == "pipe":
+        os.mkfifo(lock)
+    elif kind == "folder":
+        lock.mkdir()
+    elif kind == "link":
+        lock.symlink_to("nowhere")
+    else:
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(os.path.relpath(lock))
+    words = ("--out", tmp_path, "--only", "none")
+    assert "no ordinary file" in refused(capsys, "suite", "run", made.root / "suite.yaml", *words)
+    assert list(tmp_path.iterdir()) == [lock]
+
+
+@pytest.mark.parametrize("name", ["runs", "record"])
+def test_what_is_in_the_way_of_a_record(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    suite = load_suite(str(made.root / "suite.yaml"))
+    place = tmp_path / "runs" if name == "runs" else tmp_path / "runs" / suite.runs[0].id
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to("nowhere")
+    before = sorted(tmp_path.rglob("*"))
+    words = ("--out", tmp_path, "--resume")
+    assert "in the way" in refused(capsys, "suite", "run", made.root / "suite.yaml", *words)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_download_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nowhere(*_: object) -> None:
+        raise InputError("no network")
+
+    monkeypatch.setattr("ccmac.lab.data.loading._transfer", nowhere)
+    monkeypatch.setattr("ccmac.lab.data.files.cache_directory", lambda: tmp_path / "a" / "b")
+    monkeypatch.setenv("CCMAC_DATA", "")
+    assert "no network" in refused(capsys, "data", "path", "a9a")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", ["~nobody-of-that-name", "n" * 300, "[/x]", "half \udcff"])
+def test_a_data_directory_that_is_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: str
+) -> None:
+    monkeypatch.setenv("CCMAC_DATA", value)
+    assert "not a directory" in refused(capsys, "data", "list")
+
+
+def test_brackets_are_no_markup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "[red]" / "[" / "] :smile:"
+    folder.mkdir(parents=True)
+    (folder / "a9a").write_text("1 1:1\n")
+    monkeypatch.setenv("CCMAC_DATA", str(folder))
+    monkeypatch.setattr("ccmac.cli.options.Console", partial(Console, width=2000))
+    assert main(["data", "list"]) == 0
+    assert str(folder) in capsys.readouterr().out
+    (tmp_path / "s.yaml").write_text(
+        TEXT.replace("toy", "'[/red] :x:'").replace("DATA", "a1a-like")
+    )
+    words = ["--out", str(tmp_path / "out"), "--only", "none"]
+    assert main(["suite", "run", str(tmp_path / "s.yaml"), *words]) == 0
+    assert "[/red] :x: (practical)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("length", [300, 5000])

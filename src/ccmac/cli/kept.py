@@ -18,6 +18,8 @@ import typer
 from ccmac.cli.solution import (
     AGENTWISE,
     SUMMARY,
+    TRACE,
+    WHOLE,
     arrays_of,
     packed,
     part_name,
@@ -34,13 +36,13 @@ Record = Mapping[str, Any]
 
 
 @contextmanager
-def tried(out: Path | None) -> Iterator[None]:
+def tried(out: Path | None, names: tuple[str, ...] = (SUMMARY, TRACE, WHOLE)) -> Iterator[None]:
     """Try ``out`` before the work; new folders go again where there is no result."""
     if out is None:
         yield
         return
     with fresh(out):
-        prepare(out)
+        prepare(out, names)
         yield
 
 

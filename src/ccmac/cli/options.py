@@ -146,8 +146,12 @@ def print_json(value: Any) -> None:
 
 
 def wide_console() -> Console:
-    """As wide as the terminal; a pipe has no width, and would cut a table at 80 columns."""
-    return Console() if sys.stdout.isatty() else Console(width=200)
+    """As wide as the terminal; a pipe has no width, and would cut a table at 80 columns.
+
+    Brackets and colons are what they are: names are printed, not markup.
+    """
+    width = None if sys.stdout.isatty() else 200
+    return Console(width=width, markup=False, emoji=False)
 
 
 def fitted(text: str, width: int = WIDTH, indent: int = 14) -> str:

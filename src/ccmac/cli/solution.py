@@ -27,7 +27,7 @@ from ccmac.storage.generations import BYTES, PART, attempt, checksum, current, p
 from ccmac.storage.npz import read_npz, refuse_endless
 from ccmac.texts import dumps, loads, open_file, read_text
 
-WHOLE = "solution.npz"
+WHOLE, TRACE = "solution.npz", "trace.csv"
 SUMMARY = "summary.json"
 # Of every agent one: x3, local3, ...; the other arrays are the same for all.
 AGENTWISE = ("x", "local", "shared", "consensus", "lower", "upper")
@@ -68,13 +68,13 @@ def packed(arrays: Mapping[str, Array]) -> bytes:
 def told(result: Result, more: Mapping[str, Any], parts: Mapping[str, int]) -> dict[str, str]:
     """``trace.csv``, and ``summary.json``, which makes ``parts`` the solution."""
     record = {**more, **result.as_dict(), "parts": dict(parts)}
-    return {"trace.csv": result.trace.to_csv(), SUMMARY: dumps(record) + "\n"}
+    return {TRACE: result.trace.to_csv(), SUMMARY: dumps(record) + "\n"}
 
 
-def prepare(out: Path) -> None:
-    """Make the directory and try to write there; InputError says why not."""
+def prepare(out: Path, names: tuple[str, ...] = (SUMMARY, TRACE, WHOLE)) -> None:
+    """Make the directory and try to write ``names`` there, the index first; InputError if not."""
     try:
-        attempt(out)
+        attempt(out, *names)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(

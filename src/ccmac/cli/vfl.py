@@ -25,7 +25,7 @@ from ccmac.network import as_network
 from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import by_name
 from ccmac.storage import generations
-from ccmac.storage.files import atomic_write
+from ccmac.storage.files import atomic_write, try_file
 from ccmac.storage.owner import Mine, Public, checked_mine, checked_public, read_toml
 from ccmac.texts import MEGABYTE, cut, dumps, loads, nearest, open_file, read_text, shown
 from ccmac.vfl.between import Agreement, PartyModel, Terms, predict, train
@@ -93,7 +93,7 @@ def take_part(file: File, *, as_json: AsJson = False) -> None:
     """Fit a model with the other parties; write this party's weights and scores."""
     me = read_me(file)
     out = file.parent / me.out
-    with tried(out), connected(file, me) as runtime:
+    with tried(out, (MODEL, SCORES)), connected(file, me) as runtime:
         table, y = read_own(file, me, me.table, labels=me.label)
         model, rows, result = train(me.agreement, table, y, runtime)
         scores = _table(["key"], rows.keys, model.scores(rows))
@@ -111,6 +111,7 @@ def sum_scores(file: File) -> None:
     me = read_me(file)
     if me.new is None:
         raise InputError(f'{file}: names no table of new rows; add new = "FILE"')
+    try_file(file.parent / me.out / PREDICTIONS)
     with connected(file, me) as runtime:
         model = read_model(place := generations.current(file.parent / me.out, MODEL))
         if model.party != me.party:

@@ -7,9 +7,11 @@ sees the old content or the new content and never a mixture.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,9 +27,10 @@ __all__ = ["atomic_directory", "atomic_path", "atomic_write", "flushed_write", "
 def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bool = False) -> None:
     """Write ``data`` to ``path`` in one step; text is encoded as UTF-8, newlines kept as given.
 
-    A ``private`` file is for its owner only.
+    Half a character, which UTF-8 does not know, is written as its escape. A ``private`` file is
+    for its owner only.
     """
-    content = data.encode("utf-8") if isinstance(data, str) else data
+    content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
     target = Path(path)
     descriptor, temporary = _beside(target)
     try:
@@ -245,17 +248,45 @@ def _flush_tree(root: Path) -> None:
 def locked(path: Path, busy: str | None = None) -> Iterator[None]:
     """One process at a time holds ``path``; the system releases the lock of a killed one.
 
-    Waits for the others, or raises InputError with the words of ``busy``. Where the system has no
-    such locks, everybody enters.
+    Waits for the others, or raises InputError with the words of ``busy``. The file goes with the
+    lock. Where the system has no such locks, everybody enters.
     """
     if sys.platform == "win32":
         yield
         return
     import fcntl
 
-    with path.open("ab") as handle:
+    how = fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe is not waited for
+    while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB))
-        except OSError:
-            raise InputError(busy or f"{path} cannot be locked") from None
-        yield
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+                raise
+            raise InputError(f"{path} is no ordinary file: move it away") from None
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(f"{path} is no ordinary file: move it away")
+            try:
+                fcntl.flock(descriptor, how)
+            except OSError:
+                raise InputError(busy or f"{path} cannot be locked") from None
+            if not _named(path, descriptor):  # another process had it, and took it away
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    path.unlink()
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _named(path: Path, descriptor: int) -> bool:
+    """Whether ``path`` is the name of this open file."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

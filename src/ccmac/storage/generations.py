@@ -13,6 +13,7 @@ file is.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -83,9 +84,18 @@ def discard(place: Path) -> None:
         place.rmdir()
 
 
-def attempt(folder: Path) -> None:
-    """Make the folder and write there, to see whether that works."""
+def attempt(folder: Path, index: str, *others: str) -> None:
+    """Make the folder and write there, to see whether that works; OSError where it does not.
+
+    Nor does it where a generation could not take its place: a folder has the name of one of its
+    files, or something else that of :data:`NEXT`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(folder / NEXT) and not _left(folder / NEXT, index):
+        raise OSError(errno.EEXIST, f"{NEXT} is in the way")
+    for name in (index, *others):
+        if (folder / name).is_dir():
+            raise OSError(errno.EEXIST, f"{name} is a folder")
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=PROBE)
     try:
         os.write(descriptor, b"ccmac")
@@ -94,10 +104,19 @@ def attempt(folder: Path) -> None:
         os.unlink(name)
 
 
+def _left(place: Path, index: str) -> bool:
+    """Whether this is what a killed writer leaves: a folder of files, an index with them."""
+    if place.is_symlink() or not place.is_dir():
+        return False
+    files = list(place.iterdir())
+    named = not files or place / index in files
+    return named and all(file.is_file() and not file.is_symlink() for file in files)
+
+
 def settle(folder: Path, index: str) -> None:
     """Finish what :func:`publish` began: old parts go, files take their names, the index last."""
     place = folder / NEXT
-    if not place.is_dir():
+    if not _left(place, index):
         return
     if (place / index).exists():
         new = _parts(place / index)

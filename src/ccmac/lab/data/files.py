@@ -19,7 +19,7 @@ import platformdirs
 from ccmac.errors import InputError
 from ccmac.lab.data.registry import KnownSet
 from ccmac.lab.data.svmlight import parse_svmlight
-from ccmac.texts import open_file, read_bytes
+from ccmac.texts import is_file, open_file, read_bytes, shown
 
 VARIABLE = "CCMAC_DATA"
 SUFFIXES = ("", ".txt", ".bz2", ".xz")
@@ -76,10 +76,11 @@ def data_directory() -> Path | None:
     value = os.environ.get(VARIABLE, "")
     if not value:
         return None
-    directory = Path(value).expanduser().absolute()
-    if not directory.is_dir():
-        raise InputError(f"{VARIABLE}={value} is not a directory: create it or unset the variable")
-    return directory
+    directory = Path(os.path.expanduser(value))  # names of unknown users stay as they are
+    if not os.path.isdir(directory):
+        told = shown(value)
+        raise InputError(f"{VARIABLE}={told} is not a directory: create it or unset the variable")
+    return directory.absolute()
 
 
 def cache_directory() -> Path:
@@ -95,7 +96,7 @@ def find(record: KnownSet) -> Path | None:
         for name in (record.name, *record.aliases):
             for suffix in SUFFIXES:
                 path = directory / f"{name}{suffix}"
-                if path.is_file():
+                if is_file(path):
                     return path
     return None
 

@@ -30,7 +30,7 @@ from ccmac.lab.data.files import LIMIT, VARIABLE
 from ccmac.lab.data.lookalike import generate
 from ccmac.lab.data.registry import LIKE, Dataset, KnownSet, resolve
 from ccmac.lab.data.svmlight import parse_svmlight
-from ccmac.storage.files import locked
+from ccmac.storage.files import fresh, locked
 from ccmac.texts import cut
 
 
@@ -109,13 +109,14 @@ def fetch(record: KnownSet, directory: Path, *, base_url: str = BASE_URL) -> Pat
     target = directory / record.remote
     part = directory / f"{record.remote}.part"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with locked(directory / f"{record.remote}.lock"):
-            # Ranks of a cluster often ask together: another may have brought it meanwhile.
-            if not target.exists():
-                _transfer(url, part, record.name)
-                _check(record, part)
-                os.replace(part, target)
+        with fresh(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+            with locked(directory / f"{record.remote}.lock"):
+                # Ranks of a cluster often ask together: another may have brought it meanwhile.
+                if not target.exists():
+                    _transfer(url, part, record.name)
+                    _check(record, part)
+                    os.replace(part, target)
     except OSError as error:
         raise InputError(
             f"cannot store {record.name} in {directory} ({error.strerror or error}): "

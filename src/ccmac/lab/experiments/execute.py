@@ -23,7 +23,14 @@ from rich.text import Text
 
 from ccmac.errors import InputError
 from ccmac.lab.experiments.pool import Outcome, Pool, Worker
-from ccmac.lab.experiments.records import clean, pending, read_suite, write_record, write_suite
+from ccmac.lab.experiments.records import (
+    check_places,
+    clean,
+    pending,
+    read_suite,
+    write_record,
+    write_suite,
+)  # fmt: skip
 from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
 from ccmac.lab.experiments.task import machine
@@ -55,23 +62,25 @@ def run_suite(
     if jobs < 1:
         raise InputError(f"jobs = {jobs} must be at least 1")
     _check(suite, folder, resume)
+    busy = f"{folder} is in use by another runner; wait for it"
     with fresh(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / ".lock", f"{folder} is in use by another runner; wait for it"):
-        clean(folder)
-        write_suite(folder, suite)
-        left = pending(folder, suite)
-        todo = [run for run in left if only in run.id]
-        tally = Tally(skipped=len(suite.runs) - len(left))
-        show = display or Display(sys.stderr)
-        tasks = grouped(todo)
-        with show.running(suite, tally.skipped, tasks, jobs):
-            for task, reported in Pool(jobs, folder, plugins).map(tasks, show.tick):
-                outcome = _lost(task, folder) if reported is None else reported
-                for name, status, _ in outcome:
-                    tally.statuses[name] = status
-                show.done(task, outcome)
-        return tally
+        with locked(folder / ".lock", busy):
+            left = pending(folder, suite)
+            todo = [run for run in left if only in run.id]
+            check_places(folder, todo)
+            clean(folder)
+            write_suite(folder, suite)
+            tally = Tally(skipped=len(suite.runs) - len(left))
+            show = display or Display(sys.stderr)
+            tasks = grouped(todo)
+            with show.running(suite, tally.skipped, tasks, jobs):
+                for task, reported in Pool(jobs, folder, plugins).map(tasks, show.tick):
+                    outcome = _lost(task, folder) if reported is None else reported
+                    for name, status, _ in outcome:
+                        tally.statuses[name] = status
+                    show.done(task, outcome)
+            return tally
 
 
 def grouped(runs: Sequence[SuiteRun]) -> list[list[SuiteRun]]:
@@ -113,7 +122,7 @@ class Display:
     """Follows a suite; tells how long it will still take."""
 
     def __init__(self, stream: IO[str]) -> None:
-        self.console = Console(file=stream, highlight=False)
+        self.console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self.live: Live | None = None
 
     @contextmanager

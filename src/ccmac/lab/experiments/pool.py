@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from ccmac.errors import CcmacError
 from ccmac.lab.experiments.runs import SuiteRun
 
 Outcome = list[tuple[str, str, float]]
@@ -114,7 +115,7 @@ def _work(pipe: Connection, folder: str, plugins: tuple[str, ...]) -> None:
             try:
                 task = pipe.recv()
                 pipe.send(execute(task, Path(folder)))
-            except (EOFError, OSError, KeyboardInterrupt):
+            except (EOFError, OSError, CcmacError, KeyboardInterrupt):
                 return
 
 

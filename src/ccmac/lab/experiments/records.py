@@ -12,8 +12,10 @@ from __future__ import annotations
 import csv
 import io
 import math
+import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -185,6 +187,13 @@ def write_suite(folder: Path, suite: Suite) -> None:
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     atomic_write(folder / "suite.json", dumps(content, 1) + "\n")
+
+
+def check_places(folder: Path, runs: Sequence[SuiteRun]) -> None:
+    """Refuse, before the work, what lies where a record belongs and is no folder of its own."""
+    for place in (folder / "runs", *(folder / "runs" / run.id for run in runs)):
+        if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
+            raise InputError(f"{place} is in the way of a record: move it, or choose another --out")
 
 
 def write_record(folder: Path, run: SuiteRun, summary: dict[str, Any], trace: str) -> None:
