@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives import serialization
 from rich.console import Console
 
 import ccmac
@@ -26,6 +27,7 @@ from ccmac.lab.experiments.suite import load as load_suite
 from ccmac.lab.instances import dispatch
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.runtime.credentials import Credentials, listening
+from ccmac.storage.keys import make_keys
 from fuzz.archives import headed, member, packed
 from fuzz.judge import read_party
 from fuzz.owners import PARTY
@@ -621,6 +623,22 @@ def test_long_paths_are_not_repeated_in_python(length: int) -> None:
         with pytest.raises((InputError, OSError)) as caught:
             call("n" * length)
         assert str(caught.value).count("n") < 150 or isinstance(caught.value, OSError)
+
+
+@pytest.mark.parametrize("kind", ["endless", "encrypted"])
+def test_keys_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
+    make_keys(tmp_path, ["a"], 2)
+    key = tmp_path / "a.key"
+    if kind == "endless":
+        os.truncate(key, 1 << 36)
+    else:
+        secret = serialization.BestAvailableEncryption(b"secret")
+        plain = serialization.load_pem_private_key(key.read_bytes(), None)
+        pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        key.write_bytes(plain.private_bytes(pem, form, secret))
+    files = (tmp_path / "a.crt", key, tmp_path / "authority.crt")
+    with pytest.raises(InputError, match=r"megabyte|encrypted"):
+        Credentials(*map(str, files)).context(server=True)
 
 
 # -- numbers ---------------------------------------------------------------------------------------

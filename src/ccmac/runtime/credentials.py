@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 from contextlib import suppress
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ccmac.errors import InputError
-from ccmac.texts import cut, open_file, shown
+from ccmac.texts import MEGABYTE, cut, open_file, read_bytes, shown
 
 Address = tuple[str, int]
 CONGESTION = (b"cubic", b"reno")  # the first that the system allows
@@ -35,8 +36,10 @@ class Credentials:
             context.num_tickets = 0  # a connection is never taken up again by a ticket
         try:
             for file in (self.certificate, self.key, self.authority):
-                open_file(Path(file)).close()  # a pipe would be waited for
-            context.load_cert_chain(self.certificate, self.key)
+                with open_file(Path(file)) as stream:  # a pipe would be waited for
+                    if len(read_bytes(stream, MEGABYTE)) > MEGABYTE:
+                        raise OSError(errno.EFBIG, "holds more than a megabyte")
+            context.load_cert_chain(self.certificate, self.key, password=_no_password)
             context.load_verify_locations(self.authority)
         except (OSError, ValueError) as error:  # ValueError: of a name that no file has
             files = ", ".join(map(_named, (self.certificate, self.key, self.authority)))
@@ -45,6 +48,11 @@ class Credentials:
                 "make some for a trial with: ccmac keys DIR"
             ) from None
         return context
+
+
+def _no_password() -> str:
+    """Nobody is asked for one: a key that needs it is refused."""
+    raise OSError(errno.EACCES, "the key is encrypted; give one without a password")
 
 
 def listening(address: Address) -> socket.socket:
