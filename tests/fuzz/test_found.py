@@ -644,4 +644,40 @@ def test_keys_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
 # -- numbers ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("slacks", ["x", None, 0.7, -1, 10**30, True])
+def test_slacks_that_are_no_number(
+    made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], slacks: Any
+) -> None:
+    inner = {"objective": {"kind": "Ridge", "state": {"regularization": 1.0}}}
+    bounds = {name: {"list": [value] * 9} for name, value in (("lower", -1.0), ("upper", 1.0))}
+    tree = {"kind": "Limited", "state": {"objective": inner, "slacks": slacks, "q": 1, **bounds}}
+    text = np.array(json.dumps(tree))
+    place = with_agent(made.copy("dispatch", tmp_path), lambda a: a | {"objective": text})
+    assert "agent 0" in refused(capsys, "solve", place)
+
+
 # -- checkpoints of code ---------------------------------------------------------------------------
+def own(weight: float = 1.0, upper: float = 0.5, far: float = 0.0) -> ccmac.Problem:
+    """Three agents with an objective of their own, under bounds that no probe meets."""
+
+    def value(x: Any, z: Any) -> float:
+        return weight * float(x @ x + z @ z) / 2 + far * float(np.maximum(x - 20, 0) @ x)
+
+    def gradient(x: Any, z: Any) -> tuple[Any, Any]:
+        return weight * x, weight * z
+
+    f = ccmac.objectives.Custom(value, gradient, weight, weight)
+    b = [[0.4], [0.1], [0.2]]
+    return ccmac.Problem(
+        [ccmac.Agent(f, A=[[1.0, 1.0]], B=[[1.0]], b=v, lower=0.0, upper=upper) for v in b]
+    )
+
+
+@pytest.mark.parametrize("other", [{"weight": 2.0}, {"upper": 0.6}, {"far": 1.0}])
+def test_a_checkpoint_of_code_under_bounds(tmp_path: Path, other: dict[str, float]) -> None:
+    how: dict[str, Any] = {"checkpoint": {"path": tmp_path, "every": 1}, "max_iterations": 3}
+    ccmac.solve(own(), "ring", "cross-sliding", **how)
+    assert (tmp_path / "checkpoint.json").exists()
+    with pytest.raises(InputError, match="the objective of agents 0, 1, 2 differs"):
+        ccmac.solve(own(**other), "ring", "cross-sliding", **how)
+    ccmac.solve(own(), "ring", "cross-sliding", **how)

@@ -13,7 +13,7 @@ from ccmac.methods import CrossCg
 from ccmac.methods.identity import (
     COMMON,
     PARTS,
-    PROBES,
+    SCALES,
     _agents,
     _answers,
     _common_reference,
@@ -89,7 +89,10 @@ def test_code_is_known_by_constants_and_answers() -> None:
 
     f = made()
     constants = repr(f.curvature(2, 1)), float(f.lipschitz(2, 1))
-    probes = [_answers(f, _probe(2, 2 * k), _probe(1, 2 * k + 1)) for k in range(PROBES)]
+    probes = [
+        _answers(f, scale * _probe(2, 2 * k), scale * _probe(1, 2 * k + 1))
+        for k, scale in enumerate(SCALES)
+    ]
     assert told(f) == sha(
         listed("Custom", *sorted(f.capabilities)), listed(*constants), *(listed(*a) for a in probes)
     )

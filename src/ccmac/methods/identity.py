@@ -20,7 +20,7 @@ import numpy as np
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse
 from ccmac.methods.base import Method, Request
-from ccmac.objectives import Objective
+from ccmac.objectives import Limited, Objective, Separable, Sum
 from ccmac.problem import MATRICES, RIGHT_HAND_SIDES
 from ccmac.results import Solution
 from ccmac.storage.agents import encode_objective
@@ -29,7 +29,7 @@ from ccmac.version import __version__
 from ccmac.workspace import Workspace
 
 BYTES = 6  # of a digest: what a float64, which is what agents exchange, holds exactly
-PROBES = 2
+SCALES = (1.0, 1.0, 100.0)  # of the points at which code is asked
 LONG = 200
 SHOWN_AGENTS = 3
 PARTS = {
@@ -221,14 +221,33 @@ def _feed_objective(digest: Any, value: _Objective) -> None:
         tree, arrays = encode_objective(objective)
     except InputError:
         _feed(digest, [type(objective).__qualname__, *sorted(objective.capabilities)])
+        if parts := _parts(value):
+            _feed(digest, parts)
+            return
         curvature = objective.curvature(d, q)
         _feed(digest, [repr(curvature), float(objective.lipschitz(d, q))])
-        for k in range(PROBES):
-            _feed(digest, _answers(objective, _probe(d, 2 * k), _probe(q, 2 * k + 1)))
+        for k, scale in enumerate(SCALES):
+            x, z = scale * _probe(d, 2 * k), scale * _probe(q, 2 * k + 1)
+            _feed(digest, _answers(objective, x, z))
         return
     digest.update(json.dumps(tree, sort_keys=True).encode())
     for name in sorted(arrays):
         _feed(digest, [name, arrays[name]])
+
+
+def _parts(value: _Objective) -> list[Any]:
+    """What an objective is made of, each by itself: beside bounds, which answer infinity nearly
+    everywhere, a change of the others would not be seen.
+    """
+    objective, d, q = value.objective, value.d, value.q
+    if isinstance(objective, Limited):
+        inner = _Objective(objective.objective, objective.d, objective.q)
+        return [objective.lower, objective.upper, objective.slacks, inner]
+    if isinstance(objective, Separable):
+        pairs = ((objective.x_part, d, 0), (objective.z_part, 0, q))
+        return [None if part is None else _Objective(part, *sizes) for part, *sizes in pairs]
+    parts = objective.parts if isinstance(objective, Sum) else ()
+    return [_Objective(part, d, q) for part in parts]
 
 
 def _answers(objective: Objective, x: Array, z: Array) -> list[Any]:
@@ -240,7 +259,8 @@ def _answers(objective: Objective, x: Array, z: Array) -> list[Any]:
         asked.append(lambda: list(objective.prox(x, z, 0.7, 0.7)))
     for question in asked:
         try:
-            found += [_rounded(answer) for answer in question()]
+            with np.errstate(all="ignore"):
+                found += [_rounded(answer) for answer in question()]
         except Exception as error:
             found.append(type(error).__name__)
     return found

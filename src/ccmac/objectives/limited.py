@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, whole
 from ccmac.linalg.extended import Long
 from ccmac.objectives.base import Curvature, Objective
 from ccmac.objectives.basic import Box
@@ -40,7 +40,8 @@ class Limited(Objective):
     ) -> None:
         if not isinstance(objective, Objective):
             raise InputError("Limited, objective: is no objective; use ccmac.objectives.*")
-        self.objective, self.slacks, self.q = objective, int(slacks), int(q)
+        self.objective = objective
+        self.slacks, self.q = whole("Limited, slacks", slacks), whole("Limited, q", q)
         box = Box(np.atleast_1d(lower), np.atleast_1d(upper))
         self.lower, self.upper = box.low, box.high
         self.d = len(self.lower) - self.q - self.slacks

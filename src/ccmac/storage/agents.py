@@ -213,7 +213,7 @@ def _build(where: str, node: Any, arrays: Arrays) -> Objective:
         return KINDS[kind].from_state(arguments)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, ValueError, AttributeError, IndexError, OverflowError):
         raise InputError(
             f"{where}: the state of {kind} has wrong entries ({shown(sorted(arguments))})"
         ) from None
