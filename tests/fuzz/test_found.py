@@ -642,6 +642,20 @@ def test_keys_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
 
 
 # -- numbers ---------------------------------------------------------------------------------------
+def test_spectra_whose_ends_are_too_far_apart() -> None:
+    """A polynomial for them would have more coefficients than fit into the memory."""
+    given = ccmac.Certificates(h=1e10, mu_HC=1e-12)
+    with pytest.raises(InputError, match=r"more than 1e\+12 apart"):
+        ccmac.solve(
+            dispatch(hours=2).problem, "ring",
+            ccmac.methods.CrossApapc(realization="certified", certificates=given),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [1e51, 1e300, True, math.inf, math.nan, 0.0, "1", 10**400])
+def test_certificates_that_are_no_numbers(value: Any) -> None:
+    with pytest.raises(InputError, match="must be a positive number"):
+        ccmac.Certificates(cross_factor=value)
 
 
 @pytest.mark.parametrize("slacks", ["x", None, 0.7, -1, 10**30, True])

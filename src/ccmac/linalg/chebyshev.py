@@ -6,13 +6,20 @@ Monomial coefficients are never formed: everything here is stable at degree 500.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Generator
 
 import numpy as np
 import scipy
 
 from ccmac.inputs import Array
-from ccmac.linalg.tolerances import DEGREE_SLACK, GRID_ROUNDING, GRID_SLACK, POINT
+from ccmac.linalg.tolerances import (
+    DEGREE_SLACK,
+    GRID_DEGREE,
+    GRID_ROUNDING,
+    GRID_SLACK,
+    POINT,
+)  # fmt: skip
 
 Pair = tuple[Array, Array]
 Residual = Callable[[Array], Pair]
@@ -133,7 +140,13 @@ def inverse_root(a: float, b: float, degree: int) -> Array:
 
 
 def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[float, float]:
-    """Extremes of x p(x)^2 over [a, b]: the true spectrum of the normalized Gram matrix."""
+    """Extremes of x p(x)^2 over [a, b]: the true spectrum of the normalized Gram matrix.
+
+    Of large degrees (1 -+ e)^2, where e bounds the error of the interpolant.
+    """
+    if len(coefficients) > GRID_DEGREE:
+        error = 1.0 / growth(len(coefficients), a, b)
+        return (1.0 - error) ** 2 - GRID_ROUNDING, (1.0 + error) ** 2 + GRID_ROUNDING
     grid = np.cos(np.linspace(0, np.pi, 64 * (len(coefficients) + 1)))
     x = (b + a) / 2 + (b - a) / 2 * grid
     values = x * np.polynomial.chebyshev.chebval(grid, coefficients) ** 2
@@ -144,13 +157,14 @@ def inverse_root_interval(a: float, b: float, coefficients: Array) -> tuple[floa
 def tight_degree(ratio: float, accuracy: float) -> int:
     """Least degree whose computed interval lies within [1 - accuracy, 1 + accuracy].
 
-    The lower end decides: the upper one is never farther from one.
+    The lower end decides: the upper one is never farther from one. It grows with the degree.
     """
-    enough = paper_degree(ratio, accuracy)
-    for degree in range(enough):
-        if inverse_root_interval(1.0, ratio, inverse_root(1.0, ratio, degree))[0] >= 1 - accuracy:
-            return degree
-    return enough
+
+    def close(degree: int) -> bool:
+        low, _ = inverse_root_interval(1.0, ratio, inverse_root(1.0, ratio, degree))
+        return low >= 1 - accuracy
+
+    return bisect_left(range(paper_degree(ratio, accuracy)), True, key=close)
 
 
 def clenshaw(coefficients: Array, a: float, b: float, apply: Apply, v: Array) -> Array:

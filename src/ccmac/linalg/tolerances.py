@@ -114,6 +114,11 @@ POINT = 1e-12
 decomposition, which knows them to n eps."""
 DEGREE_SLACK = 1e-9
 """Subtracted before a degree is rounded up: rounding in sqrt or acosh must not cost a degree."""
+APART = 1e12
+"""Ends of a spectrum farther apart than this: below 1e-12 of the largest, an eigenvalue is not told
+from zero (the cut of ranks), and a polynomial that treats it as positive has a million terms."""
+GRID_DEGREE = 2000
+"""Beyond it a polynomial's range is that of its proved error: a grid would take seconds."""
 GRID_SLACK = 1e-3
 """Of a polynomial's range on a grid of 64 points per oscillation, where the extremes between the
 points are missed by at most (pi / 128)^2 / 2 = 3e-4 of it."""

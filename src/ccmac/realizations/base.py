@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import LARGEST, Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import minimal_degree, outer_degree
 from ccmac.linalg.lanczos import extreme_ritz
@@ -220,9 +220,8 @@ class Certificates:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value is not None and not (
-                isinstance(value, int | float) and 0 < value < float("inf")
-            ):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (number and 0 < value <= LARGEST):
                 raise InputError(f"certificates: {name} = {shown(value)} must be a positive number")
         for low, high in (("mu_HC", "h"), ("mu_D", "d_D"), ("l_C", "u_C"), ("l_W", "u_W")):
             a, b = getattr(self, low), getattr(self, high)

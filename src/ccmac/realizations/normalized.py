@@ -31,6 +31,7 @@ from ccmac.linalg.chebyshev import (
     tight_degree,
 )
 from ccmac.linalg.ranks import row_space, squared_range
+from ccmac.linalg.tolerances import APART
 from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.space import Space
 
@@ -100,6 +101,11 @@ def inverse_root_polynomial(
     """Degree given, or by the paper's rule, or the least that is computed to reach ``accuracy``."""
     if not 0 < accuracy < 1:
         raise InputError(f"normalizer: accuracy = {accuracy} must lie between 0 and 1")
+    if high > APART * low:
+        raise InputError(
+            f"normalizer: the ends {low:g} and {high:g} of a spectrum are more than {APART:g} "
+            "apart; rescale the rows, give closer certificates, or take the averaged realization"
+        )
     if degree is None:
         choose = tight_degree if rule == "tight" else paper_degree
         degree = choose(high / low, accuracy)
