@@ -21,8 +21,9 @@ from rich.console import Console
 
 import ccmac
 from ccmac.cli.main import main
-from ccmac.errors import InputError
+from ccmac.errors import InputError, OutOfTime
 from ccmac.lab.data.loading import read_svmlight
+from ccmac.lab.experiments import task
 from ccmac.lab.experiments.suite import load as load_suite
 from ccmac.lab.instances import dispatch
 from ccmac.linalg.chebyshev import smallest_degree
@@ -695,3 +696,15 @@ def test_a_checkpoint_of_code_under_bounds(tmp_path: Path, other: dict[str, floa
     with pytest.raises(InputError, match="the objective of agents 0, 1, 2 differs"):
         ccmac.solve(own(**other), "ring", "cross-sliding", **how)
     ccmac.solve(own(), "ring", "cross-sliding", **how)
+
+
+def test_the_reference_of_a_run_is_part_of_its_time() -> None:
+    X, y = np.random.default_rng(0).standard_normal((40, 4)), np.ones(40)
+    over = task.Clock(0.0)
+    for fit in (task.ridge, task.logistic):
+        with pytest.raises(OutOfTime):
+            fit(X, y, 0.1, 0.0, over)
+    seconds = task.Clock(50.0).seconds()
+    assert seconds is not None
+    assert 0 < seconds <= 50
+    assert task.Clock(None).seconds() is None

@@ -26,7 +26,7 @@ import scipy.sparse.linalg as spla
 from ccmac import vfl
 from ccmac.angles.measure import geometry
 from ccmac.api import solve
-from ccmac.errors import CcmacError, InputError
+from ccmac.errors import CcmacError, InputError, OutOfTime
 from ccmac.inputs import Array
 from ccmac.lab.data import load, read_svmlight
 from ccmac.lab.experiments.plugins import DATASETS
@@ -67,15 +67,17 @@ def execute(runs: Sequence[SuiteRun], folder: Path) -> list[tuple[str, str, floa
 
 def _solve(runs: Sequence[SuiteRun]) -> list[tuple[dict[str, Any], str]]:
     run = runs[0]
+    left = Clock(run.max_seconds)
     X, y, facts = dataset(run.data)
     built = problem_of(run)
     network = build_family(run.network, run.agents)
     target = None
     if run.stop == "reference":
-        target = reference_weights(run.data, X, y, run.problem)
+        target = reference_weights(run.data, X, y, run.problem, left)
+    left.check()
     result = solve(
         built, network, parse(run.method, run.options), run.tol, reference=target,
-        max_iterations=run.max_iterations, max_seconds=run.max_seconds, progress=False,
+        max_iterations=run.max_iterations, max_seconds=left.seconds(), progress=False,
     )  # fmt: skip
     summary = result.as_dict()
     summary["provenance"] = {**result.provenance, **machine()}
@@ -180,10 +182,31 @@ def machine() -> dict[str, Any]:
 # -- references ------------------------------------------------------------------------------------
 DENSE = 3000
 RIDGE = 1e-2
+
+
+class Clock:
+    """What is left of a run's ``max_seconds``, which its reference is part of; None: no limit."""
+
+    def __init__(self, limit: float | None) -> None:
+        self.end = None if limit is None else time.monotonic() + limit
+
+    def seconds(self) -> float | None:
+        """Never none, which a solve would not take; then :meth:`check` says so."""
+        return None if self.end is None else max(self.end - time.monotonic(), 1e-9)
+
+    def check(self) -> None:
+        """Raise OutOfTime where none is left; called in every step of a reference."""
+        if self.seconds() == 1e-9:
+            raise OutOfTime("max_seconds were over before the first step; raise them")
+
+
+UNLIMITED = Clock(None)
 _CACHE: dict[tuple[str, tuple[tuple[str, Any], ...]], Array] = {}
 
 
-def reference_weights(name: str, X: Any, y: Array, problem: dict[str, Any]) -> Array:
+def reference_weights(
+    name: str, X: Any, y: Array, problem: dict[str, Any], left: Clock = UNLIMITED
+) -> Array:
     """w* of  min (1/N) sum loss(Xw, y) + (rho/2N)||Xw||^2 + (lambda/2)||w||^2  (kept per set)."""
     key = (name, tuple(sorted(problem.items())))
     if key not in _CACHE:
@@ -195,13 +218,15 @@ def reference_weights(name: str, X: Any, y: Array, problem: dict[str, Any]) -> A
                 f"suite: no reference for loss {loss} with regularization {lam} and "
                 f"l1 {problem.get('l1', 0)}; use stop: certificate"
             )
-        _CACHE[key] = ridge(X, y, lam, rho) if loss == "squared" else logistic(X, y, lam, rho)
+        fit = ridge if loss == "squared" else logistic
+        _CACHE[key] = fit(X, y, lam, rho, left)
     return _CACHE[key]
 
 
-def ridge(X: Any, y: Array, lam: float, rho: float = 0.0) -> Array:
+def ridge(X: Any, y: Array, lam: float, rho: float = 0.0, left: Clock = UNLIMITED) -> Array:
     """((1 + rho) X'X/N + lam I)^-1 X'y/N."""
     rows, columns = X.shape
+    left.check()
     right = np.asarray(X.T @ y) / rows
     if columns <= DENSE:
         gram = (1.0 + rho) * dense(X.T @ X) / rows + lam * np.eye(columns)
@@ -209,6 +234,7 @@ def ridge(X: Any, y: Array, lam: float, rho: float = 0.0) -> Array:
     transposed = X.T.tocsr()
 
     def apply(w: Array) -> Array:
+        left.check()
         return np.asarray((1.0 + rho) * (transposed @ (X @ w)) / rows + lam * w)
 
     operator = spla.LinearOperator((columns, columns), matvec=apply, dtype=np.float64)
@@ -218,7 +244,9 @@ def ridge(X: Any, y: Array, lam: float, rho: float = 0.0) -> Array:
     return np.asarray(weights, dtype=np.float64)
 
 
-def logistic(X: Any, y: Array, lam: float, rho: float = 0.0, steps: int = 100) -> Array:
+def logistic(
+    X: Any, y: Array, lam: float, rho: float = 0.0, left: Clock = UNLIMITED, steps: int = 100
+) -> Array:
     """Damped Newton for (1/N) sum log(1 + exp(-y Xw)) + (rho/2N)||Xw||^2 + (lam/2)||w||^2."""
     rows, columns = X.shape
     if columns > DENSE:
@@ -231,6 +259,7 @@ def logistic(X: Any, y: Array, lam: float, rho: float = 0.0, steps: int = 100) -
         return float(loss / rows + 0.5 * lam * (v @ v))
 
     for _ in range(steps):
+        left.check()
         p = np.asarray(X @ w)
         s = np.exp(-np.logaddexp(0.0, y * p))
         gradient = np.asarray(X.T @ (rho * p - y * s)) / rows + lam * w
