@@ -13,14 +13,11 @@ one of scores Mv + 1 b: it is polyhedral, with b among its slacks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 import scipy.sparse as sp
-from scipy.special import softmax
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
@@ -28,14 +25,11 @@ from ccmac.linalg.extended import EPS_LONG, Long, norm
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function, Step
-from ccmac.objectives.loss import Hinge, Huber, Loss, MarginLoss
+from ccmac.objectives.loss import Hinge, Loss, MarginLoss
 from ccmac.objectives.multinomial import Multinomial
+from ccmac.objectives.offsets import WIDEST, class_offsets, ramps, root
 from ccmac.objectives.piecewise import crossing
 from ccmac.objectives.polyhedral import Polyhedral, hinges
-
-STEPS = 100
-RESOLVED = 1e-14
-WIDEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -104,7 +98,7 @@ class Intercept(Function):
     def offset(self, v: Array) -> Array:
         """b, one entry a column of scores (of sum zero where there are several)."""
         if isinstance(self.loss, Multinomial):
-            return _class_offsets(self.loss, v)
+            return class_offsets(self.loss, v)
         return np.array([self._best(self.scores(v), 0.0)])
 
     def scores(self, v: Array) -> Array:
@@ -114,9 +108,9 @@ class Intercept(Function):
 
     def _best(self, v: Array, step: Step) -> float:
         """The b that minimises the Moreau envelope at v + b (``step`` 0: the loss itself)."""
-        ramps = _ramps(self.loss, v, step)
-        if ramps is not None:
-            return crossing(*ramps)
+        steps = ramps(self.loss, v, step)
+        if steps is not None:
+            return crossing(*steps)
 
         def slope(b: float) -> float:
             if np.all(step == 0):
@@ -127,7 +121,7 @@ class Intercept(Function):
             bend = self.loss.quadratic_at(len(v))[0].diagonal()
             rise = float(np.sum(bend / (1.0 + step * bend)))
             return -slope(0.0) / rise if rise > 0 else 0.0
-        return _root(slope)
+        return root(slope)
 
     def fitted(self, v: Array) -> Array:
         """The scores with the best intercept."""
@@ -201,15 +195,25 @@ class Intercept(Function):
 
             |rho| >= c (1 - exp(-sqrt 2 |b - b*|)) / sqrt 2,
 
-        and |b - b*| <= 2 |rho| / c where sqrt 2 |rho| <= c / 2.
+        and |b - b*| <= 2 |rho| / c where sqrt 2 |rho| <= c / 2. In any case sorted entries of b*
+        are at most S + log(K W / w) apart, S the range of a row of scores, W all weights, w those
+        of the rarest class: classes above a gap would get more than theirs from those below.
         """
         assert isinstance(self.loss, Multinomial)
-        u = (v.reshape(-1, len(b)) + b).astype(np.float64).ravel()
-        own = self.loss.offset_curvature(u, np.zeros((0, len(u))))[1]
-        off = EPS * (len(u) + 8) * float(np.trace(own))
-        least = float(np.linalg.eigvalsh(own + float(np.trace(own)) / len(b))[0]) - off
+        loss, K = self.loss, len(b)
+        u = (v.reshape(-1, K) + b).astype(np.float64).ravel()
+        own = loss.offset_curvature(u, np.zeros((0, len(u))))[1]
+        weights = np.broadcast_to(loss.weight, loss.y.shape)
+        total = float(weights.sum())
+        least = float(np.linalg.eigvalsh(own + float(np.trace(own)) / K)[0])
+        least -= EPS * (len(u) + 8) * float(np.trace(own))
+        least *= 1 - 8 * EPS * (float(np.abs(u).max()) + K + 8)  # probabilities are exponentials
         rho = norm(at.sums) + at.off_sums
-        return 2 * rho / least if math.sqrt(8) * rho <= least else math.inf
+        if math.sqrt(8) * rho <= least:
+            return 2 * rho / least
+        rarest = min(float(weights[loss.y == k].sum()) for k in range(K))
+        gap = float(np.ptp(v.reshape(-1, K), axis=1).max()) + math.log(K * total / rarest)
+        return norm(b) + math.sqrt(K) * (K - 1) * gap * (1 + 8 * EPS)
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the module."""
@@ -235,66 +239,3 @@ class Intercept(Function):
     def lipschitz_at(self, size: int) -> float:
         """That of the loss; none is told where no gradient is."""
         return self.loss.lipschitz_at(size) if "gradient" in self.capabilities else math.inf
-
-
-def _root(slope: Callable[[float], float]) -> float:
-    """A root of an increasing function of one number that changes its sign."""
-    at_zero = slope(0.0)
-    if at_zero == 0.0:
-        return 0.0
-    sign, reach, near = (-1.0 if at_zero > 0 else 1.0), 1.0, 0.0
-    while (far := slope(sign * reach)) * at_zero > 0 and reach < WIDEST:
-        near, reach = reach, 4.0 * reach
-    if far == 0.0:
-        return sign * reach
-    return float(
-        scipy.optimize.brentq(
-            slope, sign * near, sign * reach, xtol=1e-300, rtol=1e-15, maxiter=500
-        )
-    )
-
-
-def _ramps(loss: Function, v: Array, step: Step) -> tuple[Array, Array, Array, float] | None:
-    """(start, end, height, level far left) of the ramps whose sum is the slope in b.
-
-    Of Huber's loss and the hinge, or of their Moreau envelopes; None for other losses.
-    """
-    if not isinstance(loss, Huber | Hinge):
-        return None
-    weight = np.broadcast_to(loss.weight, v.shape)
-    if isinstance(loss, Huber):
-        middle = (0.0 if loss.y is None else loss.y) - v
-        reach = loss.delta * (1.0 + weight * step)
-        height = 2.0 * loss.delta * weight
-        return middle - reach, middle + reach, height, -0.5 * float(height.sum())
-    assert loss.y is not None
-    kink, length = loss.y - v, weight * step
-    start = np.where(loss.y > 0, kink - length, kink)
-    return start, start + length, weight, -float(weight[loss.y > 0].sum())
-
-
-def _class_offsets(loss: Multinomial, v: Array) -> Array:
-    """Newton's method with halved steps on the K offsets."""
-    scores, b = v.reshape(-1, loss.classes), np.zeros(loss.classes)
-    weights = np.broadcast_to(loss.weight, len(loss.y))
-    value = loss.value_at(v)
-    for _ in range(STEPS):
-        p = softmax(scores + b, axis=1)
-        slope = loss.gradient_at((scores + b).ravel()).reshape(scores.shape).sum(axis=0)
-        if np.abs(slope).max() <= RESOLVED * weights.sum():
-            break
-        weighted = p * weights[:, None]
-        H = np.diag(weighted.sum(axis=0)) - p.T @ weighted
-        H += float(np.trace(H)) / loss.classes**2  # the direction (1, ..., 1) is flat
-        move = np.linalg.lstsq(H, slope, rcond=None)[0]
-        promised, t = float(slope @ move), 1.0
-        if promised <= 1e-15 * abs(value):  # no value tells steps apart any more
-            b = b - move
-            break
-        while t > 1e-10:
-            trial = loss.value_at((scores + b - t * move).ravel())
-            if trial <= value - 1e-4 * t * promised + 1e-15 * abs(value):
-                break
-            t *= 0.5
-        b, value = b - t * move, trial
-    return np.asarray(b - b.mean())

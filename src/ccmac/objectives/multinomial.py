@@ -70,21 +70,30 @@ class Multinomial(Function):
         terms = logsumexp(scores, axis=1) - scores[self._rows, self._labels]
         return float(self._row_weights @ terms)
 
+    def slopes(self, p: Any) -> Any:
+        """weight_j (p - indicator of the class) by rows; at the class less what others have, which
+        keeps its digits where the class is all but certain.
+        """
+        slopes = np.array(p)
+        slopes[self._rows, self._labels] = 0.0
+        slopes[self._rows, self._labels] = -slopes.sum(axis=1)
+        slopes *= self._row_weights[:, None]
+        return slopes
+
     def gradient_at(self, v: Array) -> Array:
         """weight_j (softmax - indicator of the class)."""
-        slopes = softmax(self._scores(v), axis=1)
-        slopes[self._rows, self._labels] -= 1.0
-        slopes *= self._row_weights[:, None]
-        return np.asarray(slopes.ravel())
+        return np.asarray(self.slopes(softmax(self._scores(v), axis=1)).ravel())
 
     def precise_at(self, v: Array | Long) -> tuple[Long, float]:
-        """The same in the long format: probabilities to (K + 8) units of the last place."""
+        """The same in the long format, every entry to 2 K + 12 units in the last place and as many
+        as its score lies below the largest: what exp makes of the rounding of a difference.
+        """
         scores = self._scores(v.astype(np.longdouble))
-        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-        slopes = powers / powers.sum(axis=1, keepdims=True)
-        slopes[self._rows, self._labels] -= 1
-        slopes *= self._row_weights[:, None]
-        return slopes.ravel(), (self.classes + 12) * EPS_LONG * norm(self._row_weights)
+        below = scores - scores.max(axis=1, keepdims=True)
+        powers = np.exp(below)
+        gradient = self.slopes(powers / powers.sum(axis=1, keepdims=True)).ravel()
+        many = 2 * self.classes + 12 + float(np.max(-below, initial=0.0))
+        return gradient, many * EPS_LONG * norm(gradient)
 
     has_gram = True
 
@@ -100,7 +109,15 @@ class Multinomial(Function):
         weighted = self._row_weights[:, None] * p
         rows = E.reshape(len(E), *p.shape)
         cross = np.einsum("kjc,jc->kc", rows, weighted) - mean @ weighted
-        return cross, np.diag(weighted.sum(axis=0)) - p.T @ weighted
+        return cross, self.class_curvature(p)
+
+    def class_curvature(self, p: Array) -> Array:
+        """sum_j weight_j (diag(p_j) - p_j p_j'): entries to the last digit, since every row sums to
+        zero.
+        """
+        mixed = p.T @ (self._row_weights[:, None] * p)
+        np.fill_diagonal(mixed, 0.0)
+        return np.asarray(np.diag(mixed.sum(axis=0)) - mixed)
 
     def _means(self, v: Array, E: Array) -> tuple[Array, Array]:
         """Probabilities, and the mean of every row of scores of E under them."""

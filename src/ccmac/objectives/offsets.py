@@ -1,0 +1,84 @@
+"""The intercept b that minimises a loss of scores v + 1 b': a root, or Newton's method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import scipy
+from scipy.special import softmax
+
+from ccmac.inputs import Array
+from ccmac.objectives.function import Function, Step
+from ccmac.objectives.loss import Hinge, Huber
+from ccmac.objectives.multinomial import Multinomial
+
+STEPS = 500
+RESOLVED = 1e-14  # of all weights: what is left of the slope in b
+COOLER = 0.1  # of the weights of every class: the same before the temperature falls
+FLAT = 1e-30  # of all weights: curvature that is always there
+WARM = 16.0  # a range of scores that needs no other temperature
+WIDEST = 1e300
+
+
+def root(slope: Callable[[float], float]) -> float:
+    """A root of an increasing function of one number that changes its sign."""
+    at_zero = slope(0.0)
+    if at_zero == 0.0:
+        return 0.0
+    sign, reach, near = (-1.0 if at_zero > 0 else 1.0), 1.0, 0.0
+    while (far := slope(sign * reach)) * at_zero > 0 and reach < WIDEST:
+        near, reach = reach, 4.0 * reach
+    if far == 0.0:
+        return sign * reach
+    return float(
+        scipy.optimize.brentq(
+            slope, sign * near, sign * reach, xtol=1e-300, rtol=1e-15, maxiter=500
+        )
+    )
+
+
+def ramps(loss: Function, v: Array, step: Step) -> tuple[Array, Array, Array, float] | None:
+    """(start, end, height, level far left) of the ramps whose sum is the slope in b.
+
+    Of Huber's loss and the hinge, or of their Moreau envelopes; None for other losses.
+    """
+    if not isinstance(loss, Huber | Hinge):
+        return None
+    weight = np.broadcast_to(loss.weight, v.shape)
+    if isinstance(loss, Huber):
+        middle = (0.0 if loss.y is None else loss.y) - v
+        reach = loss.delta * (1.0 + weight * step)
+        height = 2.0 * loss.delta * weight
+        return middle - reach, middle + reach, height, -0.5 * float(height.sum())
+    assert loss.y is not None
+    kink, length = loss.y - v, weight * step
+    start = np.where(loss.y > 0, kink - length, kink)
+    return start, start + length, weight, -float(weight[loss.y > 0].sum())
+
+
+def class_offsets(loss: Multinomial, v: Array) -> Array:
+    """Newton's method on the K offsets, at temperatures that fall to 1: scores far apart leave
+    no curvature otherwise. Third derivatives are at most sqrt(2) times second ones, which says how
+    far a step goes that lowers the loss.
+    """
+    scores, b = v.reshape(-1, loss.classes), np.zeros(loss.classes)
+    weights = np.broadcast_to(loss.weight, len(loss.y))
+    total = float(weights.sum())
+    own = np.bincount(loss.y.astype(np.int64), weights, loss.classes)  # of each class
+    heat = max(1.0, float(np.ptp(scores)) / WARM)
+    for _ in range(STEPS):
+        p = softmax((scores + b) / heat, axis=1)
+        slope = loss.slopes(p).sum(axis=0)
+        if heat > 1.0 and np.all(np.abs(slope) <= COOLER * own):
+            heat = max(1.0, 0.5 * heat)
+            continue
+        if heat == 1.0 and np.abs(slope).max() <= RESOLVED * total:
+            break
+        H = loss.class_curvature(p) + FLAT * total * np.eye(loss.classes)
+        H += float(np.trace(H)) / loss.classes**2  # the direction (1, ..., 1) is flat
+        move = np.linalg.lstsq(H, slope, rcond=None)[0]
+        far = math.sqrt(2.0) * float(np.linalg.norm(move))
+        b = b - heat * (math.log1p(far) / far if far > 0 else 1.0) * move
+    return np.asarray(b - b.mean())
