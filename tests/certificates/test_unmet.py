@@ -17,7 +17,7 @@ Q, M = 2, 4
 
 
 def drawn(seed: int, local: tuple[int, ...], shared: int) -> Problem:
-    """Coupled rows of rank two and any right-hand sides: a contradiction in two directions."""
+    """Coupled rows of rank two, shared ones of rank one, and any right-hand sides."""
     rng = np.random.default_rng(seed)
     mix = rng.integers(-2, 3, (M, 2)).astype(float)
     agents = []
@@ -25,7 +25,8 @@ def drawn(seed: int, local: tuple[int, ...], shared: int) -> Problem:
         blocks = {
             "A": mix @ rng.integers(-3, 4, (2, d)), "B": mix @ rng.integers(-3, 4, (2, Q)),
             "b": rng.standard_normal(M), "C": rng.standard_normal((p, d)), "c": rng.normal(size=p),
-            "D": rng.standard_normal((shared, Q)), "e": rng.standard_normal(shared),
+            "D": rng.normal(size=(shared, 1)) @ rng.normal(size=(1, Q)),
+            "e": rng.normal(size=shared),
         }  # fmt: skip
         f = Quadratic(np.eye(d + Q), np.zeros(d + Q))
         given = {name: block for name, block in blocks.items() if block.size}
@@ -38,11 +39,14 @@ def _unit(rows: Array) -> Array:
     return 1 / np.linalg.norm(rows, axis=1) if len(rows) else np.zeros(0)
 
 
-@pytest.mark.parametrize("local", [(1, 0, 2), (2, 1, 1), (0, 0, 0)])
-@pytest.mark.parametrize("shared", [0, 1])
+@pytest.mark.parametrize("local", [(1, 0, 2), (2, 1, 1), (0, 0, 0), SIZES])
+@pytest.mark.parametrize("shared", [0, 1, 2])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_no_point_can_meet(seed: int, shared: int, local: tuple[int, ...]) -> None:
-    """v - K w at the least-squares w, in the rows that all scale and the C_i of length one."""
+    """v - K w at the least-squares w, in the rows that all scale and the C_i of length one.
+
+    Where the C_i leave nothing of x free, coupled and shared rows contradict each other too.
+    """
     problem = drawn(seed, local, shared)
     work = Workspace(problem, InProcess(Network.path(len(SIZES))))
     reduced = work.reduced
