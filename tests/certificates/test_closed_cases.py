@@ -15,6 +15,7 @@ from ccmac.certificates.dual_bound import SpacedDualStop
 from ccmac.certificates.gap import DualityGap, Gap, Goal
 from ccmac.certificates.gap_stopping import as_bound
 from ccmac.certificates.stopping import Check
+from certificates.test_duality_sums import D_X, Made, N, Q
 
 
 @pytest.mark.parametrize("least", [0.0, -1.0, math.nan])
@@ -136,3 +137,11 @@ def test_proofs_follow_the_faster_of_two_rates() -> None:
     other.recall({"next": 90, "rate": math.log(100) / 100, "last": [80, 1.0]})
     assert other.memory() == {"next": 90, "rate": math.log(100) / 100, "last": (80, 1.0)}
     assert _next(other, 90) == 10
+
+
+def test_the_worst_violation_of_an_agents_own_rows_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(0, monkeypatch)
+    made.scalars[:, 10] = 0.0
+    made.scalars[1, 10] = 1e6
+    found, _ = made.found.gap(made.draw(N * D_X), made.draw(Q), made.mine)
+    assert found.violation == 1e6

@@ -44,3 +44,5 @@ def test_the_energy_is_its_formula(augment: float, empty: bool) -> None:
     before = space.runtime.ledger.total
     assert energy(state) == pytest.approx(expected)
     assert space.runtime.ledger.total == before
+    energy.value += 1e6  # were rounding so large: a distance is never negative
+    assert energy(state) == pytest.approx(expected - 2 * 0.75 / 0.25 * (step @ H @ step) / 2)
