@@ -1,0 +1,107 @@
+"""Zero rows, spaces that are spanned, sizes and signs: small cases with known answers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.linalg import extended
+from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz
+from ccmac.linalg.operator import LinearOperator, dot_test
+from ccmac.linalg.ranks import mostly_rounded, row_space, squared_range
+from ccmac.network import Network
+from ccmac.runtime import InProcess
+from ccmac.runtime.space import Space
+
+
+def test_an_image_inside_the_basis_adds_nothing() -> None:
+    """However far it may have drifted: there is nothing to project."""
+    V = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 3)))[0]
+
+    def project(w: Array) -> Array:
+        raise AssertionError("there is no vector")
+
+    found, drift = extend(V, V @ np.diag([3.0, 2.0, 1.0]), project, 2 * DRIFT)
+    assert found.shape == (6, 0)
+    assert drift >= 2 * DRIFT
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_zeros_change_no_eigenvalue(seed: int) -> None:
+    M = np.random.default_rng(seed).standard_normal((3, 5)) * [[1.0], [100.0], [0.01]]
+    with_zeros = np.insert(M, [0, 2, 3], 0.0, axis=0)
+    values = np.linalg.eigvalsh(M @ M.T)
+    rank, low, high = squared_range(with_zeros)
+    assert rank == 3
+    assert low == pytest.approx(values[0], rel=1e-9)
+    assert high == pytest.approx(values[-1], rel=1e-12)
+    assert squared_range(np.zeros((2, 3))) == (0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 6, 14, 100])
+def test_products_by_parts_are_exact(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rows are taken at a time: integers beyond a double, within the long format."""
+    monkeypatch.setattr(extended, "AT_ONCE", at_once)
+    rng = np.random.default_rng(1)
+    M, v = rng.integers(-99, 99, (7, 3)).astype(float), rng.integers(-(2**50), 2**50, 3)
+    said = extended.product(M, v.astype(float))
+    assert [int(s) for s in said] == [
+        sum(int(a) * int(b) for a, b in zip(row, v, strict=True)) for row in M
+    ]
+
+
+@pytest.mark.parametrize("size", [1e-14, 1e14])
+def test_what_counts_as_a_kernel_is_relative(size: float) -> None:
+    space = Space(InProcess(Network.complete(2)), [1, 1], 1)
+    S = size * np.diag([0.0, 3.0, 7.0, 4.0])
+    low, high, _ = extreme_ritz(space, lambda u: S @ u, S @ np.arange(1.0, 5.0) / size, 4, 4)
+    assert (low / size, high / size) == pytest.approx((3.0, 7.0))
+
+
+class Skewed(LinearOperator):
+    """K u = u + ``more`` u, with the adjoint of the first term alone."""
+
+    def __init__(self, more: float) -> None:
+        self.more = more
+
+    shape = (2, 2)
+    cost = Cost()
+
+    def forward(self, u: Array) -> Array:
+        return u + self.more * u
+
+    def adjoint(self, v: Array) -> Array:
+        return v
+
+
+@pytest.mark.parametrize("more", [0.5, -0.5])
+def test_an_adjoint_is_wrong_in_either_direction(more: float) -> None:
+    for seed in range(4):
+        with pytest.raises(AssertionError, match="adjoint is wrong"):
+            dot_test(Skewed(more), np.random.default_rng(seed), samples=1)
+    assert dot_test(Skewed(0.0), np.random.default_rng(0)) == 0.0
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_right_hand_sides_agree_up_to_rounding_of_their_size(size: float) -> None:
+    """x + y = size, and the same row with a misfit: beside the size, or one where that is less."""
+    rows = row_space(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    length = np.linalg.norm([size, size]) / math.sqrt(2)
+    for misfit, seen in ((0.5e-9, False), (4e-9, True)):
+        gap = misfit * length
+        found = rows.conflict(np.array([size, size + gap]))
+        assert found == pytest.approx(gap / math.sqrt(2) if seen else 0.0, rel=1e-4)
+
+
+def test_most_numbers_of_all_sides_decide() -> None:
+    """Entries and rounded ones of three sides; the last has no part in the contradiction."""
+    part = np.array([1.0, 1.0, 0.0])
+    for entries, rounded, said in (
+        ([4, 4, 9], [1, 3, 0], True), ([4, 4, 9], [1, 2, 9], False), ([4, 4, 0], [3, 0, 0], False),
+        ([0, 0, 5], [0, 0, 5], False), ([6, 1, 0], [3, 1, 0], True), ([6, 3, 0], [3, 1, 0], False),
+    ):  # fmt: skip
+        assert mostly_rounded((np.array(entries), np.array(rounded)), part) is said
