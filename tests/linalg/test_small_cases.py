@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg import extended
+from ccmac.linalg.blocks import identity_multiple
 from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz
 from ccmac.linalg.operator import LinearOperator, dot_test
 from ccmac.linalg.ranks import mostly_rounded, row_space, squared_range
@@ -105,3 +107,10 @@ def test_most_numbers_of_all_sides_decide() -> None:
         ([0, 0, 5], [0, 0, 5], False), ([6, 1, 0], [3, 1, 0], True), ([6, 3, 0], [3, 1, 0], False),
     ):  # fmt: skip
         assert mostly_rounded((np.array(entries), np.array(rounded)), part) is said
+
+
+def test_a_single_entry_is_a_multiple_of_the_identity() -> None:
+    assert identity_multiple(sp.csr_array([[3.0]])) == 3.0
+    assert identity_multiple(sp.csr_array(np.diag([3.0, 3.0]))) == 3.0
+    assert identity_multiple(sp.csr_array(np.diag([3.0, 4.0]))) is None
+    assert identity_multiple(sp.csr_array(np.diag([4.0, 3.0, 3.0]))) is None
