@@ -11,10 +11,11 @@ import scipy.sparse as sp
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg import extended
-from ccmac.linalg.blocks import identity_multiple
+from ccmac.linalg.blocks import identity_multiple, stored_rows
 from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz
 from ccmac.linalg.operator import LinearOperator, dot_test
 from ccmac.linalg.ranks import mostly_rounded, row_space, squared_range
+from ccmac.linalg.symmetric import eigenvalue_extremes
 from ccmac.network import Network
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
@@ -114,3 +115,38 @@ def test_a_single_entry_is_a_multiple_of_the_identity() -> None:
     assert identity_multiple(sp.csr_array(np.diag([3.0, 3.0]))) == 3.0
     assert identity_multiple(sp.csr_array(np.diag([3.0, 4.0]))) is None
     assert identity_multiple(sp.csr_array(np.diag([4.0, 3.0, 3.0]))) is None
+
+
+@pytest.mark.parametrize("size", [1e-14, 1.0, 1e14])
+def test_eigenvalues_of_dependent_rows_in_any_unit(size: float) -> None:
+    """Rows of lengths 1 to 100, the last the sum of the others."""
+    M = np.random.default_rng(2).standard_normal((3, 5)) * [[1.0], [10.0], [100.0]]
+    M = np.vstack([M, M.sum(axis=0)])
+    values = np.linalg.svd(M, compute_uv=False)[:3] ** 2
+    rank, low, high = squared_range(size * M)
+    assert (rank, low / size**2, high / size**2) == pytest.approx((3, values[2], values[0]))
+
+
+def test_rows_that_are_dependent_exactly_leave_no_solution() -> None:
+    """Two rows that differ in the last digits have one, however large; three rows of two do not."""
+    near = np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-50]])
+    found = row_space(near)
+    assert (found.rank, found.excess, found.solvable) == (1, 1, True)
+    more = row_space(np.vstack([near, near[0]]))
+    assert (more.rank, more.excess, more.solvable) == (1, 1, False)
+
+
+def test_rows_with_entries_that_are_stored_and_zero() -> None:
+    block = sp.csr_array(([1.0, 0.0, 2.0], ([0, 1, 3], [0, 0, 1])), shape=(4, 2))
+    said = stored_rows(block)
+    assert said.dtype == bool
+    assert said.tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_extreme_eigenvalues_of_a_sparse_matrix(size: int) -> None:
+    H = np.diag(np.arange(1.0, size + 1)) + 0.25 * (np.eye(size, k=1) + np.eye(size, k=-1))
+    values = np.linalg.eigvalsh(H)
+    for given in (H, sp.csr_array(H), sp.csc_array(H)):
+        said = eigenvalue_extremes(given)
+        assert (said.low, said.high) == pytest.approx((values[0], values[-1]), rel=1e-9)
