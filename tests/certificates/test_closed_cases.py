@@ -9,12 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import aslinearoperator
 
+from ccmac import Agent, Network, Problem
 from ccmac.certificates import dual_bound, explicit, inside
 from ccmac.certificates.dual_bound import SpacedDualStop
+from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.gap import DualityGap, Gap, Goal
 from ccmac.certificates.gap_stopping import as_bound
+from ccmac.certificates.prices import Recovery
+from ccmac.certificates.share import Share
 from ccmac.certificates.stopping import Check
+from ccmac.certificates.weighing import Weighing
+from ccmac.inputs import Array
+from ccmac.objectives import Separable, SquaredDistance
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
 from certificates.test_duality_sums import D_X, Made, N, Q
 
 
@@ -145,3 +155,87 @@ def test_the_worst_violation_of_an_agents_own_rows_counts(monkeypatch: pytest.Mo
     made.scalars[1, 10] = 1e6
     found, _ = made.found.gap(made.draw(N * D_X), made.draw(Q), made.mine)
     assert found.violation == 1e6
+
+
+def _heard(mine: Check, *others: tuple[float, ...], drift: float = 0.25) -> tuple[Check, Any]:
+    """What becomes of a check where other agents say (bound, error, drift, done, verdict)."""
+    asked: list[Array] = []
+
+    def gather(rows: Array) -> Array:
+        asked.append(rows)
+        return np.vstack([rows, np.reshape(others, (-1, 5))])
+
+    runtime: Any = Fake(notes=Fake(led=True, drift=drift), owned=[0, 1], gather=gather)
+    said = mine.agreed(runtime)
+    if asked:
+        assert asked[0].shape == (2, 5)
+        np.testing.assert_array_equal(asked[0][0], asked[0][1])
+    return said, (len(asked), runtime.notes.drift)
+
+
+def test_processes_that_round_differently_say_the_worst_of_all() -> None:
+    proof = Bound(0.5, 0.0, 0.0, np.zeros(1))
+    mine = Check(0.5, True, proof)
+    said, (asked, drift) = _heard(mine, (0.25, 0.125, 0.5, 1, 0), (0.25, 0.25, 0.0, 1, 0))
+    assert (said.bound, said.done, said.certificate.error) == (0.5, True, 0.5)
+    assert (asked, drift) == (1, 0.5)
+    said, (_, drift) = _heard(mine, (0.75, 0.625, 0.125, 1, 0))
+    assert (said.bound, said.done, said.certificate.error, drift) == (0.75, True, 0.625, 0.25)
+    said, _ = _heard(mine, (0.25, 0.25, 0.0, 0, 0), (0.25, 0.25, 0.0, 1, 0))
+    assert not said.done  # one of them is not content
+    assert said.certificate == proof
+    said, _ = _heard(replace(mine, done=False), (0.25, 0.25, 0.0, 1, 0))
+    assert not said.done
+
+
+def test_a_verdict_is_said_by_all_or_nobody() -> None:
+    verdict: Any = Fake()
+    mine = Check(math.nan, True, None, verdict)
+    assert _heard(mine, (math.nan, math.nan, 0.0, 1, 1))[0].verdict is verdict
+    assert _heard(mine, (math.nan, math.nan, 0.0, 1, 1))[0].done
+    for other in ((0.1, 0.1, 0.0, 1, 0), (math.nan, math.nan, 0.0, 0, 0)):
+        said, _ = _heard(mine, other)
+        assert (said.verdict, said.done) == (None, False)
+    plain = Check(0.1, True, Bound(0.1, 0.0, 0.0, np.zeros(1)))
+    assert not _heard(plain, (0.1, 0.1, 0.0, 1, 1))[0].done  # others have a verdict
+
+
+def test_where_nothing_is_claimed_nothing_is_asked() -> None:
+    idle = Check(1.0, False)
+    said, (asked, drift) = _heard(idle, (9.0, 9.0, 9.0, 1, 1))
+    assert said is idle
+    assert (asked, drift) == (0, 0.25)
+    runtime: Any = Fake(notes=Fake(led=False))
+    done = Check(1.0, True)
+    assert done.agreed(runtime) is done
+    assert _heard(done, (1.0, math.nan, 0.0, 0, 0))[0].done is False
+
+
+def test_quadratics_of_unequal_parts_are_laid_out_as_x_and_z() -> None:
+    """a |x|^2 / 2 - a c'x and b |z|^2 / 2 with three entries of x and two of z."""
+    f = Separable(SquaredDistance(2.0, [1.0, -1.0, 4.0]), SquaredDistance(5.0))
+    agents = [Agent(f, A=np.eye(1, 3), B=np.eye(1, 2), b=[1.0]) for _ in range(2)]
+    work = Workspace(Problem(agents), InProcess(Network.complete(2)))
+    assert work.reduced is not None
+    own = Share(work, work.reduced, 0, 5.0)
+    slope, _ = own.gradient(np.array([1.0, 2.0, 3.0]), np.array([-1.0, 0.5]))
+    assert slope.astype(float).tolist() == [0.0, 6.0, -2.0, -5.0, 2.5]
+
+
+def test_products_with_operators_are_those_with_their_entries() -> None:
+    """A_i'y + C_i'kappa of an agent whose blocks can only be multiplied."""
+    draw = np.random.default_rng(4).standard_normal
+    A, B, C = draw((3, 4)), draw((3, 2)), draw((2, 4))
+    f = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
+    said = []
+    for made in (np.asarray, aslinearoperator):
+        agent = Agent(f, A=made(A), B=made(B), b=draw(3), C=made(C), c=draw(2))
+        work = Workspace(Problem([agent, agent]), InProcess(Network.complete(2)))
+        own = Weighing(Recovery(work))
+        price, kappa = np.array([1.0, 0.0, -2.0]), np.array([0.5, 3.0])
+        said.append([*own.on_x(1, price, kappa), *own.on_z(1, price, np.zeros(0))])
+        assert said[-1][0].astype(float) == pytest.approx(A.T @ price + C.T @ kappa)
+        assert said[-1][2].astype(float) == pytest.approx(B.T @ price)
+    dense, products = said
+    assert products[1] == pytest.approx(dense[1], rel=1e-12)
+    assert products[3] == pytest.approx(dense[3], rel=1e-12)
