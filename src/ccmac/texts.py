@@ -25,8 +25,10 @@ from ccmac.errors import SHOWN, InputError, cut
 
 __all__ = [
     "DIGITS", "MEGABYTE", "SHOWN", "cut", "dumps", "is_file", "loads", "nearest", "open_file",
-    "plain", "read_bytes", "read_text", "shown",
+    "WORDS", "plain", "read_bytes", "read_text", "shown",
 ]  # fmt: skip
+WORDS = 30
+"""Characters of their own that parsers put beside a key or value that they complain about."""
 DIGITS = 40
 """Most digits of a whole number: far beyond any count or seed, far below what is slow to read."""
 MEGABYTE = 1 << 20
@@ -44,10 +46,11 @@ def shown(value: Any) -> str:
     return cut(_repr.repr(value))
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: Any, known: Iterable[str]) -> str:
     """``did you mean 'ring'?`` for a misspelled name, else the known ones."""
     names = list(known)
-    close = difflib.get_close_matches(name[:SHOWN], names, n=1, cutoff=0.6)
+    given = name if isinstance(name, str) else shown(name)
+    close = difflib.get_close_matches(given[:SHOWN], names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {shown(close[0])}?"
     return f"take one of {cut(', '.join(names), 5 * SHOWN)}"

@@ -221,7 +221,7 @@ class _Builder:
         if read is None:
             self.check_tag(event, here, "str")
         try:
-            if kind == "int" and len(event.value) > DIGITS:
+            if len(event.value) > {"int": DIGITS, "float": 10 * DIGITS}.get(kind, math.inf):
                 raise ValueError
             return read(self.loader, yaml.ScalarNode(tag, event.value)) if read else event.value
         except (ValueError, KeyError, IndexError, OverflowError):

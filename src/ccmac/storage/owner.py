@@ -23,11 +23,11 @@ from ccmac.problem.agent import clean_agent
 from ccmac.storage.agents import encode_agent, read_agent, write_arrays
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
-from ccmac.texts import MEGABYTE, cut, read_text, shown
+from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown
 
 FILE_NAME, ARRAYS = "agent.yaml", "agent.npz"
 FORMAT, VERSION = "ccmac-agent", 1
-BYTES = 4 * MEGABYTE  # of settings, with a name for each of some ten thousand rows
+BYTES = MEGABYTE  # of settings, with a name for each of some ten thousand rows
 LARGEST = {"agents": 2000, "q": 10**8, "m": 10**8}
 # A key of many parts, a.a.a ...: tomllib takes time and memory in proportion to their square.
 PARTS = re.compile(r"""(?:\.[ \t]*+(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+){20}""")
@@ -208,4 +208,4 @@ def read_toml(path: Path, kind: type[T], where: str = "") -> T:
     except RecursionError:
         raise InputError(f"{path}: is nested too deeply") from None
     except ValueError as error:  # of TOML, of its numbers, of what they mean
-        raise InputError(f"{path}: {cut(str(error), 160)}") from None
+        raise InputError(f"{path}: {cut(str(error), SHOWN + WORDS)}") from None

@@ -20,7 +20,7 @@ from ccmac.problem import Problem
 from ccmac.storage.agents import encode_agent, read_agent, write_arrays
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
-from ccmac.texts import MEGABYTE, cut, read_text, shown
+from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown
 from ccmac.vertical import Vertical, VflProblem
 
 FILE_NAME = "problem.yaml"
@@ -201,7 +201,9 @@ def read_manifest(directory: Path) -> Manifest:
     try:
         manifest = msgspec.convert(content, Manifest)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {cut(str(error), 160)}; save the problem again") from None
+        raise InputError(
+            f"{path}: {cut(str(error), SHOWN + WORDS)}; save the problem again"
+        ) from None
     _check_content(path, manifest)
     return manifest
 
