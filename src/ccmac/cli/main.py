@@ -32,6 +32,8 @@ def run() -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run one command; errors become one line on standard error and an exit code."""
     warnings.showwarning = _show_warning
+    # What overflows on the way is judged where it arrives: in the result, or in one line.
+    warnings.filterwarnings("ignore", category=RuntimeWarning)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names of files need not be text
             stream.reconfigure(errors="backslashreplace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -72,7 +73,7 @@ def run(
     ] = None,
 ) -> None:
     """Run a suite. Example: ccmac suite run comparison --out out/comparison --jobs 2"""
-    plugins = [str(Path(file).resolve()) for file in plugin or ()]
+    plugins = [os.path.realpath(file) for file in plugin or ()]
     load_plugins(plugins)
     suite = suites.load(name, profile, max_runs)
     tally = run_suite(suite, out, jobs=jobs, resume=resume, only=only, plugins=plugins)

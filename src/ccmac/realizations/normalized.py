@@ -217,6 +217,7 @@ class NormalizedStack(AffineSystem):
 
     def residual(self, w: Array) -> tuple[Array, Array]:
         self.space.runtime.ledger.charge_cost(self.charge)
+        self.space.runtime.mind_the_time()  # channels that are multiplied out send nothing
         out, price = np.zeros(0), self.zero_price()
         for k, channel in enumerate(self.channels):
             part, multiplier = channel.residual(w)

@@ -16,7 +16,7 @@ from ccmac.errors import InputError
 from ccmac.lab.data import RECORDS
 from ccmac.methods.base import Method
 from ccmac.methods.registry import REGISTRY
-from ccmac.texts import shown
+from ccmac.texts import is_file, shown
 
 DATASETS: dict[str, Callable[[], tuple[Any, Any]]] = {}
 
@@ -28,7 +28,7 @@ def load_plugins(files: Sequence[str]) -> None:
 
 
 def _load(path: Path) -> None:
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"plugin {path}: no such file")
     spec = importlib.util.spec_from_file_location(f"ccmac_plugin_{path.stem}", path)
     if spec is None or spec.loader is None:
@@ -36,7 +36,9 @@ def _load(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the file may raise anything, SystemExit too
         raise InputError(f"plugin {path}: {type(error).__name__}: {error}") from error
     found, sets = getattr(module, "METHODS", []), getattr(module, "DATASETS", {})
     if not (isinstance(found, list | tuple) and isinstance(sets, dict)):

@@ -11,6 +11,7 @@ import multiprocessing as mp
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -104,6 +105,7 @@ class Pool:
 
 def _work(pipe: Connection, folder: str, plugins: tuple[str, ...]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    warnings.filterwarnings("ignore", category=RuntimeWarning)  # as the command itself does
     from threadpoolctl import threadpool_limits
 
     from ccmac.lab.experiments.plugins import load_plugins

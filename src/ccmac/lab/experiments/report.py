@@ -32,7 +32,7 @@ AXES = ("gradients", "products", "rounds", "bytes", "seconds")
 
 def write_report(folder: Path, out: Path) -> None:
     """Write the page of the suite in ``folder``; links to records are relative to ``out``."""
-    atomic_write(out, page(folder, out.resolve().parent))
+    atomic_write(out, page(folder, Path(os.path.realpath(out)).parent))
 
 
 def page(folder: Path, beside: Path) -> str:
@@ -66,7 +66,7 @@ def _embedded(content: Any) -> str:
 
 
 def _relative(path: Path, beside: Path) -> str:
-    return "/".join(os.path.relpath(path.resolve(), beside).split(os.sep))
+    return "/".join(os.path.relpath(os.path.realpath(path), beside).split(os.sep))
 
 
 # -- data for the script ---------------------------------------------------------------------------

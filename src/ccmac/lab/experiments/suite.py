@@ -8,6 +8,7 @@ A *profile* says how methods are set up: ``paper`` (the theorem's oracle, modell
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -132,7 +133,7 @@ def _data(entry: Located) -> str:
     if name.endswith(FILES) or "/" in name:
         if not is_file(name):
             entry.fail(f"the file {shown(name)} does not exist")
-        return str(Path(name).resolve())
+        return os.path.realpath(name)
     if name in DATASETS:
         return name
     try:
