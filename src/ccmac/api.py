@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType
@@ -249,4 +249,5 @@ def _refuse_moved(function: str, given: Mapping[str, Any]) -> NoReturn:
 
 
 def _positive(value: Any) -> bool:
-    return isinstance(value, int | float) and type(value) is not bool and 0 < value < math.inf
+    number = isinstance(value, int | float) and type(value) is not bool
+    return number and 0 < value <= sys.float_info.max

@@ -85,8 +85,14 @@ def several(where: str, value: Any, expected: str) -> list[Any]:
         if isinstance(value, str | bytes):
             raise TypeError
         return list(value)
-    except TypeError:
+    except Exception:  # an object of another library may raise anything here
         raise InputError(f"{where}: is {shown(value)}; give {expected}") from None
+
+
+def text(where: str, value: Any) -> str:
+    """A text."""
+    of_kind(where, value, str, "a text")
+    return str(value)
 
 
 def folder(where: str, value: Any) -> Path:

@@ -9,13 +9,16 @@ import math
 import os
 import shutil
 import socket
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from cryptography.hazmat.primitives import serialization
 from rich.console import Console
 
@@ -368,6 +371,7 @@ def test_a_family_that_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "text",
     ["METHODS = 3", "DATASETS = [1]", "DATASETS = {1: print}", "raise SystemExit(0)",
+     "raise BaseException",
      "from ccmac.methods import Method\nclass Mine(Method): pass\nMETHODS = [Mine]"],
 )  # fmt: skip
 def test_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
@@ -436,6 +440,31 @@ class Strange:
     def __array__(self, *_: object, **__: object) -> Any:
         raise RuntimeError("call detach first")
 
+    def __iter__(self) -> Any:
+        raise RuntimeError("call detach first")
+
+    def __len__(self) -> int:
+        raise RuntimeError("call detach first")
+
+    def __eq__(self, _: object) -> bool:
+        raise RuntimeError("call detach first")
+
+    __hash__ = object.__hash__
+
+
+class Nameless:
+    """It cannot even be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def own_objective(**more: Any) -> ccmac.Problem:
+    f = ccmac.objectives.Custom(
+        lambda x, z: 0.0, lambda x, z: (0 * x, 0 * z), **({"smoothness": 1.0} | more)
+    )
+    return ccmac.Problem([ccmac.Agent(f, A=[[1.0]], B=[[1.0]], b=[1.0])] * 2)
+
 
 @pytest.mark.parametrize(
     "call",
@@ -463,6 +492,35 @@ class Strange:
         lambda: ccmac.power.dc_opf("case9", ramp=np.ones(2)),  # type: ignore[arg-type]
         lambda: ccmac.vfl.party(np.eye(4), np.ones(4), parties=2, loss=np.ones(2)),  # type: ignore[arg-type]
         lambda: ccmac.vfl.party(np.eye(4), np.ones(4), parties=2, intercept=np.ones(2)),  # type: ignore[arg-type]
+        lambda: ccmac.Problem(Strange()),  # type: ignore[arg-type]
+        lambda: ccmac.Problem(range(10**15)),  # type: ignore[arg-type]
+        lambda: ccmac.Problem(tiny().agents, sense=Nameless()),  # type: ignore[arg-type]
+        lambda: ccmac.plan(tiny(), "ring", tol=10**400),
+        lambda: ccmac.prepare(tiny(), "ring").solve(tol=10**400),
+        lambda: ccmac.Network.erdos_renyi(5, 0.5, Nameless()),  # type: ignore[arg-type]
+        lambda: ccmac.Network.random_regular(5, 2, Nameless()),  # type: ignore[arg-type]
+        lambda: ccmac.Network.from_weights(np.eye(3) - 1 / 3, name=np.ones(2)),  # type: ignore[arg-type]
+        lambda: ccmac.Network.from_graph(networkx.path_graph(3), name=[]),  # type: ignore[arg-type]
+        lambda: ccmac.Network.from_graph(networkx.path_graph(3), nodes=Strange()),  # type: ignore[arg-type]
+        lambda: own_objective(smoothness=np.ones(2)),
+        lambda: own_objective(smoothness=Strange()),
+        lambda: own_objective(lipschitz=np.ones(0)),
+        lambda: own_objective(dim="2"),
+        lambda: own_objective(dim=2.5),
+        lambda: ccmac.objectives.Limited(ccmac.objectives.Ridge(), [[1], [1, 2]], 1.0),
+        lambda: ccmac.objectives.Limited(ccmac.objectives.Ridge(), 0.0, Strange()),
+        lambda: ccmac.vfl.problem(sp.coo_array(np.ones(4)), np.ones(4), 2),
+        lambda: ccmac.vfl.problem(np.eye(4), Strange(), 2),
+        lambda: ccmac.vfl.problem(np.eye(4), np.ones(4), 2, loss=Nameless()),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.VerticalRidge().fit(np.eye(4), 3.0),
+        lambda: ccmac.vfl.VerticalRidge().fit(np.eye(4), sp.csr_array(np.ones((4, 1)))),
+        lambda: ccmac.vfl.VerticalRidge().fit(np.eye(4), Strange()),
+        lambda: ccmac.vfl.cross_factor_weights(3, "2"),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.cross_factor_weights(3, 10**400),
+        lambda: ccmac.vfl.cross_factor_weights(2.5, 2.0),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.cross_factor_weights(3, 2.0, seed="x"),  # type: ignore[arg-type]
+        lambda: ccmac.vfl.party(np.eye(4), np.ones(4), parties=10**400),
+        lambda: ccmac.methods.CrossApapc(realization=Nameless()),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_arguments_in_python(call: Callable[[], object]) -> None:
@@ -708,3 +766,69 @@ def test_the_reference_of_a_run_is_part_of_its_time() -> None:
     assert seconds is not None
     assert 0 < seconds <= 50
     assert task.Clock(None).seconds() is None
+
+
+# -- texts without an end --------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "text", ["n: 1" + ":59" * 500_000 + ".5", "n: " + "1_" * 500_000 + "."], ids=["sixty", "lines"]
+)
+def test_numbers_of_many_digits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "problem.yaml").write_text(text)
+    assert "not a number that can be read" in refused(capsys, "solve", tmp_path)
+
+
+@pytest.mark.parametrize("command", ["agent", "solve"])
+def test_keys_without_an_end_are_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    header = "format: ccmac-problem\nversion: 1\n"
+    (tmp_path / "problem.yaml").write_text(header + "Q " * 39 + "Q: 1\n")
+    (tmp_path / "me.toml").write_text('"' + "Q " * 20_000 + '" = 1\n')
+    line = refused(capsys, command, "me.toml" if command == "agent" else ".")
+    assert line.count("Q") <= 40
+    (tmp_path / "me.toml").write_text(2 * ('["' + "Q " * 500 + '"]\n'))
+    assert refused(capsys, "agent", "me.toml").count("Q") <= 40
+
+
+# -- what a command meets on the way ---------------------------------------------------------------
+def test_what_overflows_on_the_way_is_not_told(
+    made: Templates, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NumPy would say so before the line that counts."""
+
+    def overflowing(*_: object) -> None:
+        np.array([1e300]) * np.array([1e300])
+        raise InputError("one line")
+
+    monkeypatch.setattr("ccmac.cli.solve.Problem.load", overflowing)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert refused(capsys, "solve", made.root / "dispatch") == "error: one line\n"
+
+
+@pytest.mark.parametrize("option", ["--plugin", "-o"])
+def test_links_that_lead_to_themselves(
+    made: Templates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], option: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    if option == "-o":  # a page takes the place of the link
+        assert main(["report", str(made.root / "records"), "-o", "loop"]) == 0
+        assert not (tmp_path / "loop").is_symlink()
+    else:
+        assert "no such file" in refused(
+            capsys, "suite", "run", "smoke", "--out", "out", "--plugin", "loop"
+        )
+
+
+def test_a_step_that_sends_nothing_is_given_up() -> None:
+    """The channels are multiplied out, and a cross factor of 1e12 asks for 1e12 of them."""
+    given = ccmac.Certificates(cross_factor=1e12)
+    method = ccmac.methods.CrossApapc(realization="certified", certificates=given)
+    ended = ccmac.solve(dispatch(hours=2).problem, "ring", method, max_seconds=0.5)
+    assert any("within iteration 1" in text for text in ended.warnings)

@@ -71,7 +71,7 @@ def geometry(
     of_kind("geometry, problem", problem, (Problem, Stack), "a ccmac.Problem or Stack")
     if tolerance is not None:
         nonnegative("geometry, tolerance", tolerance)
-    whole("geometry: dense_limit", dense_limit)
+    dense_limit = whole("geometry: dense_limit", dense_limit)
     try:
         return _measured(problem, network, tolerance, dense_limit, method, at)
     except (ArithmeticError, ValueError) as error:

@@ -78,9 +78,7 @@ def _check_value(place: str, value: Any, about: Option) -> None:
     if kind is bool and not isinstance(value, bool):
         raise InputError(f"{place} = {shown(value)} must be true or false")
     if about.choices and not (isinstance(value, str) and value in about.choices):
-        raise InputError(
-            f"{place} = {shown(value)} is unknown; {nearest(str(value), about.choices)}"
-        )
+        raise InputError(f"{place} = {shown(value)} is unknown; {nearest(value, about.choices)}")
     if kind not in (int, float, bool, str) and not isinstance(value, kind):
         raise InputError(f"{place}: expected {kind.__name__}, got {type(value).__name__}")
 
@@ -122,7 +120,7 @@ def _read(place: str, value: Any, about: Option) -> Any:
         if unknown:
             names = [f.name for f in fields(about.kind)]
             raise InputError(
-                f"{place}: {shown(unknown[0])} is unknown; {nearest(str(unknown[0]), names)}"
+                f"{place}: {shown(unknown[0])} is unknown; {nearest(unknown[0], names)}"
             )
         return about.kind(**value)
     if about.kind is float and _is_number(value):

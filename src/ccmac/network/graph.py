@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, nonnegative, real_matrix, whole
+from ccmac.inputs import Array, nonnegative, real_matrix, text, whole
 from ccmac.network.weights import (
     canonical,
     eccentricities,
@@ -94,6 +94,7 @@ class Network:
     def erdos_renyi(cls, n: int, p: float, seed: int) -> Network:
         """Random graph; a disconnected draw is redrawn with seed + 1000 (at most 100 times)."""
         _check_counts(n)
+        seed = whole("network: seed", seed)
         if not nonnegative("network, edge probability p", p) <= 1.0:
             raise InputError(f"network: edge probability p = {p} lies outside 0..1")
         return cls._redrawn("gnp_random_graph", (n, p), seed, f"erdos_renyi({n},{p},{seed})")
@@ -102,6 +103,7 @@ class Network:
     def random_regular(cls, n: int, degree: int, seed: int) -> Network:
         """Random regular graph; a disconnected draw is redrawn with seed + 1000."""
         _check_counts(n)
+        seed = whole("network: seed", seed)
         if not whole("network: degree", degree) < n or (n * degree) % 2:
             raise InputError(
                 f"network: no {degree}-regular graph on {n} agents exists; "
@@ -114,7 +116,6 @@ class Network:
     def _redrawn(cls, draw: str, sizes: tuple[float, ...], seed: int, name: str) -> Network:
         import networkx as nx
 
-        seed = whole("network: seed", seed)
         for attempt in range(100):
             graph = getattr(nx, draw)(*sizes, seed=seed + 1000 * attempt)
             if nx.is_connected(graph):
@@ -154,7 +155,7 @@ class Network:
             except TypeError:
                 nodes = list(graph.nodes)
         matrix = graph_weights(graph, nodes, weights)
-        return cls(matrix, name=name or f"graph({n})", nodes=nodes)
+        return cls(matrix, name=_called(name, f"graph({n})"), nodes=nodes)
 
     @classmethod
     def from_weights(cls, W: Any, *, name: str | None = None) -> Network:
@@ -192,7 +193,7 @@ class Network:
                 f"network: W is disconnected ({components} components); "
                 "its kernel must be span{1}: add edges"
             )
-        network = cls(matrix, name=name or f"weights({n})")
+        network = cls(matrix, name=_called(name, f"weights({n})"))
         if n == 1:
             return network
         # No positive entry off the diagonal: a Laplacian, semidefinite by Gershgorin.
@@ -279,11 +280,15 @@ class Network:
         return f"Network({self.name}, n={self.n}, kappa_W={self.condition:.4g})"
 
 
+def _called(name: str | None, otherwise: str) -> str:
+    return otherwise if name is None else text("network, name", name) or otherwise
+
+
 def _lists_all(nodes: Any, graph: nx.Graph[Any]) -> bool:
     """Whether ``nodes`` names every node of the graph, each once."""
     try:
         return len(nodes) == len(graph) and set(nodes) == set(graph.nodes)
-    except TypeError:  # of what is no list, or lists what no node can be
+    except Exception:  # of what is no list, or lists what no node can be
         return False
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, nonnegative, real_vector
+from ccmac.inputs import Array, nonnegative, real_vector, whole
 from ccmac.objectives.base import Curvature, Objective, joint
 
 Blocks = Any
@@ -47,7 +47,7 @@ class Custom(Objective):
         self._gradient = gradient
         self._prox = prox
         self._hessian = hessian
-        self._dim = dim
+        self._dim = None if dim is None else whole("Custom, dim", dim)
         self.smoothness = _bound("Custom, smoothness", smoothness)
         self.strong_convexity = nonnegative("Custom, strong_convexity", strong_convexity)
         if self.strong_convexity > self.smoothness:
@@ -120,7 +120,8 @@ class Custom(Objective):
 
 def _bound(where: str, value: Any) -> float:
     """A number >= 0; infinity is allowed and means none."""
-    return math.inf if value == math.inf else nonnegative(where, value)
+    unbounded = isinstance(value, float) and value == math.inf
+    return math.inf if unbounded else nonnegative(where, value)
 
 
 def _blocks(name: str, result: Blocks, d: int, q: int) -> tuple[Array, Array]:

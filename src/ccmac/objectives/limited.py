@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, whole
+from ccmac.inputs import Array, real_vector, whole
 from ccmac.linalg.extended import Long
 from ccmac.objectives.base import Curvature, Objective
 from ccmac.objectives.basic import Box
@@ -42,7 +42,10 @@ class Limited(Objective):
             raise InputError("Limited, objective: is no objective; use ccmac.objectives.*")
         self.objective = objective
         self.slacks, self.q = whole("Limited, slacks", slacks), whole("Limited, q", q)
-        box = Box(np.atleast_1d(lower), np.atleast_1d(upper))
+        box = Box(
+            real_vector("Limited, lower", lower, infinite=True),
+            real_vector("Limited, upper", upper, infinite=True),
+        )
         self.lower, self.upper = box.low, box.high
         self.d = len(self.lower) - self.q - self.slacks
         if len(self.lower) != len(self.upper) or min(self.d, self.slacks, self.q) < 0:

@@ -27,7 +27,7 @@ def senses(where: str, value: Any, count: int) -> Senses | None:
         return None
     given = as_array(where, value)
     if given.ndim == 0:
-        given = np.full(count, str(value))
+        given = np.full(count, value if isinstance(value, str) else shown(value))
     if given.ndim != 1 or len(given) != count:
         raise InputError(
             f"{where}: has {given.size} entries but there are {count} rows; "

@@ -60,7 +60,7 @@ def _values(values: Any) -> Any:
 def _length(name: str, values: Any) -> int:
     try:
         return len(values)
-    except TypeError:
+    except Exception:  # an object of another library may raise anything here
         raise InputError(f"vfl: {name} is {shown(values)}; give one entry for each row") from None
 
 

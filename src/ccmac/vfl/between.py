@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ccmac.api import solve
 from ccmac.errors import InputError
-from ccmac.inputs import FLAG, Array, number, of_kind, whole
+from ccmac.inputs import FLAG, Array, number, of_kind, positive, whole
 from ccmac.objectives import Intercept
 from ccmac.problem import Agent, Problem
 from ccmac.results import Result
@@ -96,7 +96,7 @@ def party(
     if not is_one_table(X):
         raise InputError("vfl.party: X is one party's table; give each party's to its own call")
     of_kind("vfl.party, intercept", intercept, FLAG, "True or False")
-    even = 1.0 / whole("vfl.party, parties", parties, 1)
+    even = 1.0 / positive("vfl.party, parties", whole("vfl.party, parties", parties, 1))
     share, loss_share = (
         even if asked is None else number(f"vfl.party, {name}", asked)
         for name, asked in (("share", share), ("loss_share", loss_share))

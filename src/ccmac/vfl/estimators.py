@@ -63,7 +63,10 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         if single:
             X, key = one_table(X, key), None
         if not hasattr(y, "iloc"):
-            y = column_or_1d(y, warn=True)
+            try:
+                y = column_or_1d(as_array("vfl: y", y), warn=True)
+            except ValueError as error:
+                raise InputError(f"vfl: {error}") from None
         elif hasattr(y, "columns") and len(y.columns) == 1:
             y = y.iloc[:, 0]
         if sample_weight is not None and not hasattr(sample_weight, "iloc"):

@@ -19,7 +19,7 @@ LISTED = 4
 def known(loss: Any) -> None:
     """Refuse what is none of :data:`LOSSES`."""
     if not isinstance(loss, str) or loss not in LOSSES:
-        raise InputError(f"vfl: loss {shown(loss)} is unknown; {nearest(str(loss), LOSSES)}")
+        raise InputError(f"vfl: loss {shown(loss)} is unknown; {nearest(loss, LOSSES)}")
 
 
 def encoded(loss: str, y: Any, keys: Any = None) -> tuple[Array, tuple[Any, ...]]:

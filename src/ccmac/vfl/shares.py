@@ -13,7 +13,7 @@ import numpy as np
 
 from ccmac.angles.principal import friedrichs_cosine
 from ccmac.errors import InputError
-from ccmac.inputs import Array, is_sparse, number, real_vector
+from ccmac.inputs import Array, is_sparse, number, real_vector, whole
 from ccmac.texts import shown
 
 ZERO_SUM_SEED = 307
@@ -21,12 +21,13 @@ ZERO_SUM_SEED = 307
 
 def cross_factor_weights(n: int, chi: float, seed: int = ZERO_SUM_SEED) -> Array:
     """alpha = 1/n + c/sqrt(n(1-c^2)) v with a unit zero-sum v, c = (chi^2-1)/(chi^2+1)."""
-    if chi < 1:
+    whole("vfl: the number of parties", n, 1)
+    if number("vfl: cross factor", chi) < 1:
         raise InputError(f"vfl: cross factor {chi} is below 1, the smallest there is")
     if n == 1 or chi == 1:
         return np.full(n, 1.0 / n)
     c = friedrichs_cosine(chi)
-    v = np.random.default_rng(seed).standard_normal(n)
+    v = np.random.default_rng(whole("vfl: seed", seed)).standard_normal(n)
     v -= v.mean()
     v /= np.linalg.norm(v)
     return np.asarray(1.0 / n + c / np.sqrt(n * (1 - c * c)) * v)

@@ -111,15 +111,13 @@ def _plain(where: str, value: Any, key: str | None) -> Any:
         if key is None:
             return value
         if not isinstance(key, Hashable) or key not in value.columns:
-            hint = nearest(str(key), map(str, value.columns))
+            hint = nearest(key, map(str, value.columns))
             raise InputError(f"{where}: has no key column {shown(key)}; {hint}")
         return value.set_index(key)
     if key is not None:
         raise InputError(f"{where}: has no column {shown(key)}; a key column needs a DataFrame")
-    if is_sparse(value):
-        return sp.csr_array(value)
     try:
-        array = np.asarray(value)
+        array = sp.csr_array(value) if is_sparse(value) else np.asarray(value)
     except Exception:  # an object of another library may raise anything here
         raise InputError(f"{where}: has rows of different lengths; give a table") from None
     if array.ndim != 2:
