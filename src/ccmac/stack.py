@@ -15,8 +15,11 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, matrix_or_operator, of_kind, real_vector
+from ccmac.linalg.blocks import dense
 from ccmac.objectives.base import Objective
 from ccmac.problem import Agent, Problem
+
+DENSE = 4000  # unknowns up to which the rows of all channels are factorized together
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +79,16 @@ class Stack:
 
 
 def stack_problem(stack: Stack) -> Problem:
-    """The stack's objective as a one-agent problem with x = w."""
-    zero = np.zeros((0, stack.dim))
-    return Problem([Agent(stack.objective, C=zero, c=np.zeros(0))], q=0, m=0)
+    """The stack as a one-agent problem with x = w, the rows of all channels its own C w = c.
+
+    That is what results are judged by: contradictions, violations, prices, errors. Beyond
+    :data:`DENSE` unknowns it has no rows, and nothing is proved of them.
+    """
+    seen = stack.channels if stack.dim <= DENSE else ()
+    blocks = [np.zeros((0, stack.dim)), *(dense(matrix) for matrix, _ in seen)]
+    right = [np.zeros(0), *(right for _, right in seen)]
+    rows = Agent(stack.objective, C=np.vstack(blocks), c=np.concatenate(right))
+    return Problem([rows], q=0, m=0)
 
 
 def _channel(j: int, pair: Any) -> tuple[Any, Array]:

@@ -54,10 +54,8 @@ def finish(
         if isinstance(bound, Proved) and bound.report is not None:
             seen = Seen(z[:1], dict(bound.report.residuals), bound.report.multipliers)
             seen.objective = bound.report.objective
-        elif work.stack is not None or status == "diverged":
+        elif status == "diverged":
             seen = Seen(runtime.average(z))
-            if status != "diverged":
-                seen.objective = float(_values(problem, runtime, x, seen.mean).value[0])
         else:
             repaired = check is not None and check.certificate is bound
             seen = _looked(work, prepared, bound, (x, z), repaired=repaired)

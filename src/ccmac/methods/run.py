@@ -140,22 +140,23 @@ class Run:
         self.found = found
         if self.work.reduction is not None:
             found = in_users_rows(self.work, found)
+        if self.work.stack is not None:
+            found = replace(found, _problem=self.work.stack)
         return replace(found, names=names_of(self.work))
 
     def _solve(self, limits: Limits) -> Result:
         work, saver = self.work, self._saver(limits)
-        if work.stack is None:
-            with work.ledger.phase("setup"):
-                self.method.announce(work, self.request)
-                conflicts = Conflicts(work)
-                conflict = conflicts.early()
-                known = conflict is not None or self.method.finds_falls(work)
-                bends = "strongly convex" in work.capabilities
-                direction = None if known or bends else recession(work)
-            if conflict is not None:
-                return infeasible_result(work, conflict, self.request.seed)
-            if direction is not None:
-                return unbounded_result(work, direction, self.request.seed)
+        with work.ledger.phase("setup"):
+            self.method.announce(work, self.request)
+            conflicts = Conflicts(work)
+            conflict = conflicts.early()
+            known = conflict is not None or self.method.finds_falls(work)
+            bends = "strongly convex" in work.capabilities
+            direction = None if known or bends else recession(work)
+        if conflict is not None:
+            return infeasible_result(work, conflict, self.request.seed)
+        if direction is not None:
+            return unbounded_result(work, direction, self.request.seed)
         prepared = self._again(self.prepare(), saver)
         plan, trace = self.plan(prepared), Trace()
         stalled: list[tuple[Prepared, Outcome, Plan]] = []
@@ -180,14 +181,13 @@ class Run:
             plan = self.plan(prepared)
             if saver is not None:
                 saver.begin_again("wider")
-        if work.stack is None:
-            with work.ledger.phase("monitor"):
-                conflict = conflicts.late()
-                ended = outcome.status == "max_iterations" and not limits.max_seconds
-                if conflict is None and ended:
-                    conflict = self.method.excluded(work, self.request)
-            if conflict is not None:
-                outcome.check = Check(math.nan, True, verdict=conflict)
+        with work.ledger.phase("monitor"):
+            conflict = conflicts.late()
+            ended = outcome.status == "max_iterations" and not limits.max_seconds
+            if conflict is None and ended:
+                conflict = self.method.excluded(work, self.request)
+        if conflict is not None:
+            outcome.check = Check(math.nan, True, verdict=conflict)
         if outcome.check is not None and outcome.check.verdict is not None:
             return without_solution(work, outcome, plan, trace, self.request.seed)
         if stalled and self._unproved(prepared, outcome):
@@ -287,6 +287,6 @@ class Run:
         copies = np.broadcast_to(self.request.z0, (len(problem.agents), problem.q))
         prices = None if self.warm is None else self.warm.multipliers
         known: tuple[Array, ...] = ()
-        if prices is not None and self.work.stack is None:
+        if prices is not None:
             known = Recovery(self.work).dual_vector(prices), prices.coupled
         return prepared.iteration.start(self.request.x0, copies, *known)  # type: ignore[no-any-return]

@@ -2,7 +2,7 @@
 
     a G_J <= sum_j M^_j'M^_j <= b G_J,   G_J = sum_j P_{U_j},   chi_{x,J} = sqrt(kappa_+(G_J))
 
-In one process and without agents: the ledger holds gradients and affine calls only.
+In one process and without agents: the steps are charged gradients and affine calls only.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from ccmac.realizations.normalized import (
     spread_over,
 )
 from ccmac.realizations.objective import ExecutionObjective
+from ccmac.stack import DENSE
 from ccmac.workspace import Workspace
-
-DENSE = 4000
 
 
 class MatrixChannel(Channel):

@@ -17,7 +17,7 @@ from ccmac.linalg.ranks import Doubt
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
-from ccmac.stack import Stack, stack_problem
+from ccmac.stack import DENSE, Stack, stack_problem
 from ccmac.workspace.compressed import Compressed, compressible
 from ccmac.workspace.coupling import Coupling
 from ccmac.workspace.declared import declare, has_form, owned_part
@@ -39,10 +39,14 @@ KEPT: Mapping[str, frozenset[str]] = {
 WELL = 1e4  # condition of unit rows up to which their squares tell dependent rows from others
 SQUARES = 20_000  # floats of the sums of squares that are asked for whatever the method
 LIMITS_ROOM = 8  # inequalities and bounds: without the equations known to all they take far longer
+UNSEEN = (
+    f"a stack of more than {DENSE} unknowns: whether its channels agree, and what rounding does to "
+    "their residuals, is not looked at"
+)
 
 
 class Workspace:
-    """A problem (or a :class:`Stack`, as one agent without blocks) on a runtime.
+    """A problem (or a :class:`Stack`, as one agent with its rows) on a runtime.
 
     ``whole`` is the problem as given, ``problem`` the part whose agents this process owns, with
     equations alone; ``reduction`` is how that came about where there are inequalities or bounds.
@@ -75,6 +79,8 @@ class Workspace:
                 self.problem = self.reduction.problem
                 declared = declare(self.problem, runtime)
             self.curvature, self._form, self._own, self.supports = declared
+        if self.stack is not None and self.stack.dim > DENSE:
+            self.doubts.append(UNSEEN)
 
     def updated(self, whole: Problem, changed: Collection[str]) -> Workspace:
         """The same matrices with other right-hand sides or linear terms; keeps what it can.
@@ -140,7 +146,7 @@ class Workspace:
     @property
     def gatherable(self) -> bool:
         """Whether all may know the equations: their number, and nobody who hides its rows."""
-        if self.stack is not None or self.runtime.averaging.hides:
+        if self.runtime.averaging.hides:
             return False
         room = 1 if self.reduction is None else LIMITS_ROOM
         return affordable(self.problem, self.curvature, room, self.supports)
@@ -148,8 +154,7 @@ class Workspace:
     @property
     def hides(self) -> bool:
         """Whether nobody's rows are seen, and their sums suffice."""
-        own = self.stack is None and self.reduction is None
-        hidden = own and self.runtime.averaging.hides
+        hidden = self.reduction is None and self.runtime.averaging.hides
         return hidden and affordable(self.problem, self.curvature)
 
     @cached_property
