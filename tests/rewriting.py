@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from ccmac.storage import states
-from ccmac.storage.index import INDEX, Run, head_file, read_index
+from ccmac.storage.index import INDEX, Card, head_file, read_index
 
 Arrays = dict[str, Any]
 
@@ -63,7 +63,7 @@ class Stored:
     def write_run(self, text: bytes) -> None:
         """``text`` as checkpoint.json, with its checksum where it still is one."""
         try:
-            run = msgspec.json.decode(text, type=Run)
+            run = msgspec.json.decode(text, type=Card)
             run = msgspec.structs.replace(run, crc=run.checksum())
             text, self.run = msgspec.json.encode(run), msgspec.to_builtins(run)
         except (msgspec.DecodeError, ValueError, RecursionError):

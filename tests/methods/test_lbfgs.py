@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import ccmac
 from ccmac import vfl
 from ccmac.errors import MethodRefused
 from ccmac.lab.instances import infeasible
-from ccmac.methods import Auto
+from ccmac.methods import Auto, lbfgs
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, places
 from ccmac.objectives import L1, Custom, Huber, Logistic, Separable, SquaredDistance
 from ccmac.objectives.entrywise import increasing_root
@@ -240,3 +241,12 @@ def test_rounds_on_real_data(name: str, most: int) -> None:
     assert result.status == "optimal"
     if found.source == "libsvm":
         assert result.ledger.of("setup")["rounds"] + result.ledger["rounds"] <= most
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0, 5.436628, 1e-9, 7.7e200])
+def test_scales_of_the_channels_are_coarse(scale: float) -> None:
+    """Differences of minimisers have eight digits or so; which ones hangs on the processor."""
+    coarse = lbfgs._coarse(scale)
+    assert coarse == lbfgs._coarse(scale * (1 + 1e-8)) == lbfgs._coarse(scale * (1 - 1e-8))
+    assert abs(coarse - scale) <= 2.0**-10 * scale
+    assert math.ldexp(coarse, 10 - math.frexp(coarse)[1]).is_integer()

@@ -51,6 +51,12 @@ TRIALS = 20  # rejected in a row: nothing is left to gain
 FLATTER = 0.8
 
 
+def _coarse(scale: float) -> float:
+    """To ten bits: the same from differences of minimisers that round differently."""
+    mantissa, exponent = math.frexp(scale)
+    return math.ldexp(round(mantissa * 1024), exponent - 10)
+
+
 @dataclass(frozen=True)
 class LbfgsState(State):
     """u and h = K'lambda; price, mean z, the history with its Gram matrix; scalars of the search.
@@ -86,7 +92,7 @@ class DualLbfgs(Iteration[LbfgsState]):
         self._probe = PROBE * self._strong_convexity(work.curvature)
         origin = self.space.zeros()
         self._rest, _ = self.local.minimise(origin, origin)
-        coupled, shared = channel_curvatures(work, self._energies, seed)
+        coupled, shared = map(_coarse, channel_curvatures(work, self._energies, seed))
         self.omega, self.curvature = coupled / shared, coupled
         self._root = math.sqrt(self.omega)
 

@@ -32,10 +32,10 @@ from ccmac.runtime.base import Runtime
 from ccmac.storage.files import atomic_write, flushed_write, fresh
 from ccmac.storage.index import (
     INDEX,
+    Card,
     Head,
     Index,
     Part,
-    Run,
     damaged,
     encode_head,
     encode_run,
@@ -71,7 +71,7 @@ class Checkpoint:
 class Kept:
     """The run of a folder, how the system knows its file, and the generations it holds."""
 
-    run: Run
+    run: Card
     mark: tuple[int, ...]
     newest: Index
     older: Index | None = None

@@ -30,8 +30,8 @@ MOST = 2**53  # of what is counted: processes tell it as a float
 SLOTS = (0, 1)
 
 
-class Run(msgspec.Struct, frozen=True):
-    """What ``checkpoint.json`` says: written once."""
+class Card(msgspec.Struct, frozen=True):
+    """What ``checkpoint.json`` says, whose run it is: written once."""
 
     format: str
     n: int = 0
@@ -66,7 +66,7 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Index:
     """One generation: the run, its head, the slot it is in, and where its first part begins."""
 
-    run: Run
+    run: Card
     head: Head
     slot: int
     begin: int
@@ -115,9 +115,9 @@ def encode_head(head: Head) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def encode_run(n: int, manifest: Mapping[str, Any]) -> tuple[Run, bytes]:
+def encode_run(n: int, manifest: Mapping[str, Any]) -> tuple[Card, bytes]:
     """(run, content of its file)."""
-    run = Run(FORMAT, n, dict(manifest))
+    run = Card(FORMAT, n, dict(manifest))
     run = msgspec.structs.replace(run, crc=run.checksum())
     return run, msgspec.json.format(msgspec.json.encode(run), indent=1)
 
@@ -127,14 +127,14 @@ def exists(directory: str | Path) -> bool:
     return os.path.exists(Path(directory) / INDEX)
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> Card:
     """Whose checkpoint it is; InputError where there is none, or a damaged one."""
     try:
         with open_file(folder / INDEX) as stream:
             content = read_bytes(stream, BYTES)
         if len(content) > BYTES:
             raise damaged(folder, f"{INDEX} is too large")
-        run = msgspec.json.decode(content, type=Run)
+        run = msgspec.json.decode(content, type=Card)
     except FileNotFoundError:
         raise InputError(f"{folder} holds no checkpoint ({INDEX} is missing)") from None
     except OSError as error:
@@ -177,7 +177,7 @@ def read_slots(directory: str | Path, *, apart: bool = False) -> dict[int, Index
     return found
 
 
-def _read_slot(folder: Path, slot: int, run: Run, apart: bool) -> Index:
+def _read_slot(folder: Path, slot: int, run: Card, apart: bool) -> Index:
     """The head of a slot whose own arrays are whole; ValueError or OSError otherwise."""
     with open_file(folder / head_file(slot)) as stream:
         line = stream.readline(BYTES)
