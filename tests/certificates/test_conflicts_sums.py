@@ -14,7 +14,8 @@ from ccmac.certificates import closest, conflicts, own_rows
 from ccmac.certificates.closest import ClosestPoint
 from ccmac.certificates.conflicts import Conflicts
 from ccmac.certificates.infeasibility import VISIBLE, described
-from ccmac.certificates.prices import Recovery
+from ccmac.certificates.prices import CONFLICT, Recovery
+from ccmac.certificates.weighing import Lambda, Weighed
 from ccmac.inputs import Array
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
@@ -40,6 +41,7 @@ class Claims:
         for module in (conflicts, own_rows):
             monkeypatch.setattr(module, "proves", prove)
         monkeypatch.setattr(closest, "claimed", prove)
+        monkeypatch.setattr(closest, "_dependent", lambda seen: True)
         for module in (conflicts, own_rows):
             monkeypatch.setattr(module, "doubted", lambda *numbers: doubted)
 
@@ -386,7 +388,8 @@ def test_the_certificate_at_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) 
     x = random(recovery.space.x_size)
     found = ClosestPoint(recovery)
     claims = Claims(True, False, monkeypatch)
-    said = found.at(x, z, price, {"coupled": 1.0, "shared": 2.0})
+    realized: Any = Fake(space=recovery.space, copies=lambda w: z)
+    said = found.at(realized, x, price, {"coupled": 1.0, "shared": 2.0})
     assert said is not None
     y, mean = price[0], z.mean(axis=0)
     kappas = [np.linalg.lstsq(a.C.T, -a.A.T @ y, rcond=None)[0] for a in agents]
@@ -411,29 +414,69 @@ def test_the_certificate_at_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) 
     defect = np.linalg.norm([*np.concatenate(on_x), *on_z])
     assert (said.value, said.defect) == pytest.approx((value, defect))
     assert abs(said.value) < abs(value) + 1e-12 * abs(value)
-    assert claims.numbers == [pytest.approx((abs(value), defect, recovery.scale()))]
-    far = found.at(100 * x, z, price, {"coupled": 1.0, "shared": 2.0})
-    assert far is not None
-    size = math.sqrt(100**2 * x @ x + np.sum(z * z) / N)  # of a point beyond the right-hand sides
-    assert claims.numbers[1:] == [pytest.approx((abs(value), defect, size))]
+    size = math.sqrt(x @ x + np.sum(z * z) / N)
+    assert claims.numbers == [pytest.approx((abs(value), defect, size))]
     whole = {"coupled": [0], "C": [0, 1, 2], "D": [0, 1, 2]}
     assert said.message == described(whole, {"coupled": 1.0, "shared": 2.0})
-    Claims(False, False, monkeypatch)
-    assert found.at(x, z, price, {"coupled": 1.0, "shared": 2.0}) is None
+    # What is not enough is cancelled, PASSES times, and weighed again.
+    claims, passed = Claims(False, False, monkeypatch), list[float]()
+
+    def cancelled(realized: Any, prices: Lambda, seen: Weighed) -> Lambda:
+        passed.append(seen.value)
+        return Lambda(prices.coupled / 2, [v / 2 for v in prices.local],
+                      [v / 2 for v in prices.shared])  # fmt: skip
+
+    monkeypatch.setattr(found, "_cancelled", cancelled)
+    assert found.at(realized, x, price, {"coupled": 1.0, "shared": 2.0}) is None
+    assert passed == pytest.approx([value, value / 2])
+    assert [v[0] for v in claims.numbers] == pytest.approx([abs(value) / k for k in (1, 2, 4)])
 
 
-def test_a_small_violation_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the size of the right-hand sides, or one."""
-    recovery, _ = draw()
-    Claims(True, False, monkeypatch)
-    monkeypatch.setattr(closest, "CONFLICT", 0.25)
-    found, x = ClosestPoint(recovery), np.zeros(recovery.space.x_size)
-    for size, violation, there in ((0.5, 0.25, False), (0.5, 0.3, True), (4.0, 1.0, False),
-                                   (4.0, 1.1, True)):  # fmt: skip
-        recovery._scale = size
-        for name in ("coupled", "shared"):
-            norms = {"coupled": 0.0, "shared": 0.0, name: violation}
-            assert (found.at(x, np.ones((N, Q)), np.ones((1, 2)), norms) is not None) is there
+@pytest.mark.parametrize(("empty", "before", "after", "agree", "proof", "asked"), [
+    (False, 1.1, 1.1, None, True, "repaired"), (False, 1.1, 1.1, None, False, "repaired"),
+    (False, 1.1, 0.9, None, True, None), (False, 0.9, 1.1, None, True, None),
+    (True, 1.1, 0.0, None, True, "w"), (True, 1.1, 0.0, None, False, "w"),
+    (True, 0.9, 0.0, None, True, None), (False, 1.1, 1.1, True, True, "doubt"),
+    (False, 1.1, 1.1, False, True, "repaired"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["coupled", "shared"])
+def test_what_stays_violated_is_a_proof_or_a_doubt(
+    empty: bool, before: float, after: float, agree: bool | None, proof: bool, asked: str | None,
+    name: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Violations in units of CONFLICT max(1, scale), of a scale of 4."""
+    unit, seen, none = 4 * CONFLICT, list[Any](), {"coupled": 0.0, "shared": 0.0, "local": 9.0}
+    norms, repaired = {**none, name: before * unit}, {**none, name: after * unit}
+    system = Fake(
+        empty=empty, residual=lambda w: (None, "price of " + w),
+        common_price=lambda price: "common " + price,
+    )  # fmt: skip
+    realized: Any = Fake(
+        system=system, copies=lambda w: "z of " + w, space=Fake(x=lambda w: "x of " + w)
+    )
+
+    def violations(x: str, z: str) -> Any:
+        assert (x, z) == ("x of repaired", "z of repaired")
+        return repaired, None, None
+
+    recovery: Any = Fake(scale=lambda: 4.0, violations=violations, coupling=Fake(width=2))
+    point = Fake(at=lambda *given: seen.append(given) or ("conflict" if proof else None))
+    monkeypatch.setattr(closest, "ClosestPoint", lambda recovery: point)
+    monkeypatch.setattr(closest, "Certifier", lambda r: Fake(repair=lambda w: "repaired"))
+    known = None if agree is None else Fake(agree=agree, doubt=Doubt.OPINION)
+    work: Any = Fake(doubts=[], reduced=known)
+    found = closest.diagnosed(work, recovery, realized, "w", norms)  # type: ignore[arg-type]
+    assert found == ("conflict" if proof and asked in ("repaired", "w") else None)
+    left = max(norms[name] if empty else repaired[name], 0.0)
+    doubted = asked is not None and found is None
+    assert work.doubts == ([closest.UNMET.format(left)] if doubted else [])
+    if asked == "repaired":
+        assert seen == [(realized, "repaired", "common price of repaired", repaired)]
+    elif asked == "w":
+        [(_, w, zero, told)] = seen
+        assert (w, zero.tolist(), told) == ("w", [[0.0, 0.0]], norms)
+    else:
+        assert seen == []
 
 
 @pytest.mark.parametrize("kind", ["coupled", "shared"])
@@ -449,7 +492,8 @@ def test_blocks_that_nobody_has(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
     found = ClosestPoint(Recovery(work))
     price = np.array([[0.5]]) if kind == "coupled" else np.zeros((1, 0))
     x = np.zeros(found.user.space.x_size)
-    said = found.at(x, np.full((2, 1), 2.0), price, {"coupled": 1.0, "shared": 1.0})
+    realized: Any = Fake(space=found.user.space, copies=lambda w: np.full((2, 1), 2.0))
+    said = found.at(realized, x, price, {"coupled": 1.0, "shared": 1.0})
     assert said is not None
     assert (said.local, bool(said.shared)) == ({}, kind == "shared")
     if kind == "coupled":

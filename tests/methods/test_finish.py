@@ -11,7 +11,6 @@ import pytest
 
 import ccmac
 from ccmac.certificates.error_bound import Proved
-from ccmac.certificates.prices import CONFLICT
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
 from ccmac.linalg.ranks import Doubt
@@ -129,49 +128,7 @@ def test_what_is_said_of_the_rows(kept: float, dropped: float, doubt: Doubt, tol
     assert finish._facts(work, None, "nothing") == {"rests_on": "nothing", "drift": 2e-16}
 
 
-# -- conflicts -------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("price", "empty", "coupled", "local", "asked"),
-    [
-        (True, False, 1.1, 9.0, "repaired"), (True, False, 0.9, 9.0, None),
-        (False, False, 9.0, 9.0, None), (True, True, 0.9, 1.1, "w"), (True, True, 0.9, 0.9, None),
-    ],
-)  # fmt: skip
-def test_when_a_conflict_is_looked_for(
-    price: bool, empty: bool, coupled: float, local: float, asked: str | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """Violations in units of CONFLICT max(1, scale), of a scale of 4."""
-    seen: list[Any] = []
-    unit = 4 * CONFLICT
-    norms = {"coupled": unit * coupled, "shared": 0.0, "local": unit * local}
-    system = Fake(
-        empty=empty,
-        residual=lambda w: (None, "price of " + w),
-        common_price=lambda p: "common " + p,
-    )
-    realized: Any = Fake(
-        system=system, copies=lambda w: "z of " + w, space=Fake(x=lambda w: "x of " + w)
-    )
-    recovery: Any = Fake(
-        scale=lambda: 4.0, violations=lambda x, z: (f"norms of {x}, {z}", None, None),
-        coupling=Fake(width=2),
-    )  # fmt: skip
-    conflicts = Fake(at=lambda *given: seen.append(given) or "conflict")
-    monkeypatch.setattr(finish, "ClosestPoint", lambda recovery: conflicts)
-    monkeypatch.setattr(finish, "Certifier", lambda r: Fake(repair=lambda w: "repaired"))
-    bound: Any = Fake(w="w", price=np.ones((1, 2)) if price else None)
-    found = finish._diagnose(recovery, realized, bound, norms)
-    assert found == (None if asked is None else "conflict")
-    if asked == "repaired":
-        point = "x of repaired", "z of repaired"
-        assert seen == [(*point, "common price of repaired", "norms of " + ", ".join(point))]
-    elif asked == "w":
-        [(x, z, zero, told)] = seen
-        assert (x, z, told) == ("x of w", "z of w", norms)
-        assert zero.tolist() == [[0.0, 0.0]]
-
-
+# -- prices ----------------------------------------------------------------------------------------
 def test_prices_in_the_users_units() -> None:
     space = Fake(x=lambda w: w[:2], z=lambda w: w[2:])
     system = Fake(common_price=lambda p: np.hstack([2 * p, p]))

@@ -6,20 +6,56 @@ What multipliers prove is taken in the agents' own blocks (:mod:`ccmac.certifica
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
-from ccmac.certificates.infeasibility import Infeasibility, claimed, proves
+from ccmac.certificates.certifier import Certifier
+from ccmac.certificates.infeasibility import Infeasibility, claimed, may_contradict, proves
 from ccmac.certificates.prices import CONFLICT, Recovery
 from ccmac.certificates.weighing import Lambda, Weighed, Weighing
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import powers
+from ccmac.linalg.conjugate import conjugate_residuals
 from ccmac.linalg.extended import halves, norm, summed
+from ccmac.realizations.base import Realized
 from ccmac.runtime.notes import heard_by_all
 from ccmac.runtime.space import lengths, row_dots
+from ccmac.workspace import Workspace
 from ccmac.workspace.gram import Gram
 
-PASSES = 2  # of sharpening: each gains the digits that squares keep
+PASSES = 2  # of sharpening: each gains the digits that squares keep, or LEFT
+LEFT = 1e-6  # of K'lambda, where it is cancelled
+CANCELLING = 500  # steps, at most
+
+
+UNMET = (
+    "the equations stay violated by {:.2g} at the closest point that was found: they may "
+    "contradict each other, which is not proved; what is said of the error is an estimate, for the "
+    "nearest right-hand sides that agree"
+)
+
+
+def diagnosed(
+    work: Workspace, recovery: Recovery, realized: Realized, w: Array, norms: dict[str, float]
+) -> Infeasibility | None:
+    """A conflict, if the equations stay violated however well w is repaired; a doubt where that is
+    no proof. ``norms`` are the violations at w.
+    """
+    allowed, price = CONFLICT * max(1.0, recovery.scale()), np.zeros((1, recovery.coupling.width))
+    if max(norms["coupled"], norms["shared"]) > allowed and not realized.system.empty:
+        w = Certifier(realized).repair(w)
+        norms, _, _ = recovery.violations(realized.space.x(w), realized.copies(w))
+        price = realized.system.common_price(realized.system.residual(w)[1])
+    violation = max(norms["coupled"], norms["shared"])
+    if violation <= allowed:
+        return None
+    known, found = vars(work).get("gram") or work.reduced, None
+    if known is None or may_contradict(known.agree, known.doubt):
+        found = ClosestPoint(recovery).at(realized, w, price, norms)
+    if found is None:
+        work.doubts.append(UNMET.format(violation))
+    return found
 
 
 class ClosestPoint:
@@ -29,16 +65,17 @@ class ClosestPoint:
         self.user, self.problem, self.runtime = recovery, recovery.problem, recovery.runtime
         self.own = Weighing(recovery)
 
-    def at(self, x: Array, z: Array, price: Array, norms: dict[str, float]) -> Infeasibility | None:
-        """The certificate at a least-squares point (repaired as far as it goes), or None.
+    def at(
+        self, realized: Realized, w: Array, price: Array, norms: dict[str, float]
+    ) -> Infeasibility | None:
+        """The certificate at a least-squares point w (repaired as far as it goes), or None.
 
         ``price`` is q(S) times the coupled misfit there: lambda = (price, kappa, delta, nu) has
-        K'lambda = 0 and lambda'v = -(sum of squared misfits in the normalizers' metric) < 0.
+        K'lambda = 0 and lambda'v = -(sum of squared misfits in the normalizers' metric) < 0, but
+        for rounding, which is beside the size of the right-hand sides and not of the misfit: what
+        it leaves of K'lambda is cancelled where that would hide a contradiction.
         """
-        scale = self.user.scale()
-        violation = max(norms["coupled"], norms["shared"])
-        if violation <= CONFLICT * max(1.0, scale):
-            return None
+        z, n = realized.copies(w), self.problem.n
         coupled = np.zeros(self.problem.m)
         coupled[: price.shape[1]] = price[0]
         shared = [np.zeros(k) for k in self.problem.r.values()]
@@ -47,15 +84,47 @@ class ClosestPoint:
             if not self.user.coupling.empty:
                 gz = self.user.coupling.adjoint(price)[1]
             shared = self._shared_conflict(self.runtime.average(z), gz)
-        prices = Lambda(coupled, self.own.local(coupled), shared)
-        pieces = [self.user.space.x_of(x, k) for k in range(len(z))]
         squares = [
-            float(v @ v + copy @ copy / self.problem.n) for v, copy in zip(pieces, z, strict=True)
+            float(v @ v + copy @ copy / n)
+            for v, copy in zip((realized.space.x_of(w, k) for k in range(len(z))), z, strict=True)
         ]
-        seen = self.own.weighed(prices, squares)
-        if not claimed(seen.sure, seen.defect, max(scale, seen.size)):
-            return None
-        return self.own.certificate(prices, seen, norms)
+        prices = Lambda(coupled, self.own.local(coupled), shared)
+        for passes in range(PASSES + 1):
+            seen = self.own.weighed(prices, squares)
+            if _dependent(seen) and claimed(seen.sure, seen.defect, seen.size):
+                return self.own.certificate(prices, seen, norms)
+            if passes < PASSES and seen.length > 0:
+                prices = self._cancelled(realized, prices, seen)
+        return None
+
+    def _cancelled(self, realized: Realized, prices: Lambda, seen: Weighed) -> Lambda:
+        """Multipliers of length one less what conjugate residuals find of them in Range K'.
+
+        Of v = K'lambda they leave v + K'mu; the coupled part of mu is told, the shared one follows.
+        Cost: one averaging and CANCELLING steps at most, then as :meth:`Recovery.solve_shared`.
+        """
+        space, system, width = realized.space, realized.system, self.user.coupling.width
+        coupled = prices.coupled / seen.length
+        shared = [v / seen.length for v in prices.shared]
+        if width and not system.empty and seen.defect > 0:
+            v, unit = space.zeros(), seen.length / seen.defect  # brings v to length one
+            for k, kappa in enumerate(self.own.local(coupled)):
+                space.x_of(v, k)[...] = unit * self.own.on_x(k, coupled, kappa)[0]
+            space.z(v)[...] = unit * realized.s * self._on_z(coupled, shared) / self.problem.n
+            enough = partial(_used_up, LEFT * system.interval.low)
+            found = conjugate_residuals(system.homogeneous(), v, enough, CANCELLING)
+            coupled[:width] += system.common_price(found.price)[0, :width] / unit
+        if not self.user.shared.empty:
+            left = self._on_z(coupled, shared)
+            direction = self.user.solve_shared(-left / self.problem.n, norm(left))
+            more = self.user.shared.multipliers(direction)
+            shared = [own + rest for own, rest in zip(shared, more, strict=True)]
+        return Lambda(coupled, self.own.local(coupled), shared)
+
+    def _on_z(self, coupled: Array, shared: list[Array]) -> Array:
+        """sum_i B_i'price + D_i'delta_i, in extended precision: one averaging."""
+        rows = [halves(self.own.on_z(k, coupled, delta)[0]) for k, delta in enumerate(shared)]
+        return summed(heard_by_all(self.runtime, np.stack(rows))).astype(np.float64)[None]
 
     def _shared_conflict(self, mean: Array, gz: Array) -> list[Array]:
         """delta with mean(D'delta) = -mean(B'y): the misfit of D plus what balances the price."""
@@ -69,6 +138,18 @@ class ClosestPoint:
         direction = self.user.solve_shared(-target, sum(lengths(sizes)))
         wide = np.ascontiguousarray(np.broadcast_to(direction, rows.shape))
         return self.user.shared.in_user_rows(misfit + family.forward(wide))
+
+
+def _dependent(seen: Weighed) -> bool:
+    """Whether nothing but rounding is left of K'lambda: where there is more, rows are not dependent
+    but nearly so, and some large point may meet them.
+    """
+    return seen.defect <= seen.rounding
+
+
+def _used_up(least: float, left: float, normal: float) -> bool:
+    """Whether conjugate residuals have little left in Range K', by ||G v||."""
+    return normal <= least
 
 
 class FromSums(ClosestPoint):

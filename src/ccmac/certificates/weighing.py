@@ -2,7 +2,7 @@
 
 K'lambda and lambda'v are taken in extended precision from the agents' own blocks. Against the claim
 count what rounding may have done there and in the sums, and the grain of masked ones
-(:mod:`ccmac.runtime.masked`). Cost: one averaging of 2 q + 7 floats.
+(:mod:`ccmac.runtime.masked`). Cost: one averaging of 2 q + 8 floats.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ccmac.runtime.notes import heard_by_all
 @dataclass(frozen=True)
 class Weighed:
     """lambda'v, a lower bound of its size, an upper bound of ||K'lambda||, the size of a point,
-    and ||lambda||.
+    ||lambda||, and what rounding lambda to doubles may leave of K'lambda.
     """
 
     value: float
@@ -33,6 +33,7 @@ class Weighed:
     defect: float
     size: float
     length: float
+    rounding: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,15 @@ class Weighing:
         rough = EPS if len(table) == 1 else EPS_LONG  # sums of rows that nobody sees are doubles
         on_z, value = summed(table[:, : 2 * q]), math.fsum(table[:, 2 * q : 2 * q + 2].flat)
         sizes = np.add.reduce(np.abs(table[:, : 2 * q + 2]))
-        on_x, on_x2, off_z, size, length = np.add.reduce(table[:, 2 * q + 2 :]).tolist()
+        on_x, on_x2, off_x, off_z, size, length = np.add.reduce(table[:, 2 * q + 2 :]).tolist()
+        rounding = EPS / EPS_LONG * (off_x + off_z) + 4 * (1 + math.sqrt(q)) * grain
         off_z += many * rough * norm(sizes[:-2]) + 2 * (1 + math.sqrt(q)) * grain
         off = 2 * grain + (4 * EPS * float(sizes[-2:].sum()) if len(table) == 1 else 0.0)
         on_x = min(on_x + grain, math.sqrt(on_x2 + grain))
         defect = math.hypot(on_x, norm(on_z) + off_z) * (1 + many * EPS)
         length = math.sqrt(max(length, 0.0) + square(prices.coupled))
-        return Weighed(
-            value, (abs(value) - off) * (1 - 4 * EPS), defect, math.sqrt(max(size, 0.0)), length
-        )
+        sure, size = (abs(value) - off) * (1 - 4 * EPS), math.sqrt(max(size, 0.0))
+        return Weighed(value, sure, defect, size, length, rounding)
 
     def _share(self, prices: Lambda, k: int, own: float) -> Array:
         """Of one agent: K'lambda on z and lambda'v in halves; numbers that are summed."""
@@ -98,7 +99,7 @@ class Weighing:
         right = [np.zeros(len(price)) if v is None else v for v, price in sides]
         value = dot(np.concatenate(right), np.concatenate([coupled, kappa, delta]))
         length = norm(on_x) + off_x
-        numbers = [length, length**2, off_z, own, square(kappa) + square(delta)]
+        numbers = [length, length**2, off_x, off_z, own, square(kappa) + square(delta)]
         return np.concatenate([halves(on_z), value, numbers])
 
     def certificate(self, prices: Lambda, seen: Weighed, norms: dict[str, float]) -> Infeasibility:

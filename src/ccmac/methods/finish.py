@@ -11,10 +11,10 @@ import numpy as np
 import scipy
 
 from ccmac.certificates.certifier import Certifier
-from ccmac.certificates.closest import ClosestPoint
+from ccmac.certificates.closest import diagnosed
 from ccmac.certificates.error_bound import DOUBTED, Bound, Proved
 from ccmac.certificates.infeasibility import Infeasibility
-from ccmac.certificates.prices import CONFLICT, Multipliers, Recovery
+from ccmac.certificates.prices import Multipliers, Recovery
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
@@ -68,7 +68,8 @@ def finish(
         status = "converged"
     error = math.nan if bound is None or seen.infeasibility is not None else bound.error
     checked = [] if prepared.stopping is None else prepared.stopping.notes
-    warnings = [*warnings, *prepared.notes, *checked, *runtime.notes.warnings]
+    late = [text for text in work.doubts if text not in warnings]
+    warnings = [*late, *warnings, *prepared.notes, *checked, *runtime.notes.warnings]
     if isinstance(bound, Proved) and work.rows_in_doubt in DOUBTED:
         warnings.append(DOUBTED[work.rows_in_doubt])
     return Result(
@@ -113,7 +114,7 @@ def _looked(
         )
     elif bound is not None and prepared.judge is not None:
         if repaired:
-            seen.infeasibility = _diagnose(recovery, prepared.judge, bound, residuals)
+            seen.infeasibility = diagnosed(work, recovery, prepared.judge, bound.w, residuals)
         seen.multipliers = _prices(recovery, prepared.judge, bound)
     seen.objective = float(values.value[0])
     return seen
@@ -196,27 +197,6 @@ def _certificate(
     if dual is None:
         return None
     return Certifier(judge).look(iteration.embedded(state, judge), dual).bound
-
-
-def _diagnose(
-    recovery: Recovery, realized: Realized, bound: Bound, norms: dict[str, float]
-) -> Infeasibility | None:
-    """A conflict, if the equations stay violated however well they are repaired."""
-    if bound.price is None or realized.system.empty:
-        violated = max(norms.values()) > CONFLICT * max(1.0, recovery.scale())
-        if not (violated and realized.system.empty):
-            return None
-        zero = np.zeros((1, recovery.coupling.width))
-        x = realized.space.x(bound.w)
-        return ClosestPoint(recovery).at(x, realized.copies(bound.w), zero, norms)
-    if max(norms["coupled"], norms["shared"]) <= CONFLICT * max(1.0, recovery.scale()):
-        return None
-    repaired = Certifier(realized).repair(bound.w)
-    space = realized.space
-    point = space.x(repaired), realized.copies(repaired)
-    norms, _, _ = recovery.violations(*point)
-    price = realized.system.common_price(realized.system.residual(repaired)[1])
-    return ClosestPoint(recovery).at(*point, price, norms)
 
 
 def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:
