@@ -132,3 +132,15 @@ def test_offsets_of_scores_far_apart(seed: int) -> None:
     moved = (v.reshape(-1, classes) + Intercept(loss).offset(v)).ravel()
     slopes = loss.gradient_at(moved).reshape(-1, classes).sum(axis=0)
     np.testing.assert_allclose(slopes, 0.0, atol=1e-13 * scale * len(y))
+
+
+def test_second_derivatives_of_scores_far_apart_are_not_negative() -> None:
+    """What is left beside a curvature in b that has all but vanished."""
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        f = Intercept(Multinomial(np.arange(6) % 3, 3, random.uniform(0.5, 2.0, 6)))
+        v = 10.0 ** random.uniform(1, 4) * random.standard_normal(18)
+        E = random.standard_normal((4, 18))
+        gram = f.gram(v, E)
+        assert np.linalg.eigvalsh(gram)[0] >= -1e-12 * float(np.sum(E * E))
+        assert np.trace(gram) <= float(np.sum(E * E)) * f.constants(18)[0] * (1 + 1e-12)

@@ -31,6 +31,8 @@ from ccmac.objectives.offsets import WIDEST, class_offsets, ramps, root
 from ccmac.objectives.piecewise import crossing
 from ccmac.objectives.polyhedral import Polyhedral, hinges
 
+BENT = 1e-12  # of all weights: curvature in b that is more than rounding
+
 
 @dataclass(frozen=True)
 class _Slopes:
@@ -229,8 +231,11 @@ class Intercept(Function):
         u = self.fitted(v)
         if isinstance(self.loss, Multinomial):
             inner, cross, own = self.loss.gram(u, E), *self.loss.offset_curvature(u, E)
-            flat = np.linalg.pinv(own, rcond=1e-12, hermitian=True)  # a class may follow the others
-            return np.asarray(inner - cross @ flat @ cross.T)
+            values, basis = np.linalg.eigh(own)
+            weights = np.broadcast_to(self.loss.weight, self.loss.y.shape)
+            seen = values > BENT * float(weights.sum())  # beside what cross is summed from
+            follows = (cross @ basis[:, seen]) / np.sqrt(values[seen])
+            return np.asarray(inner - follows @ follows.T)
         bend = rise(self.loss.gradient_at, u)
         mixed, total = E @ bend, float(bend.sum())
         inner = (E * bend) @ E.T
