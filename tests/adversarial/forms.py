@@ -105,12 +105,12 @@ def tall(random: Random, columns: int, spread: int) -> Array:
     return np.asarray((left * values) @ right.T)
 
 
-def drawn(random: Random, columns: int, spread: int) -> Part:
+def drawn(random: Random, columns: int, spread: int, unit: float = 1.0) -> Part:
     """Least squares of that condition, some with a ridge or sparse; targets far from the range."""
     M = tall(random, columns, spread)
     y = random.standard_normal(len(M)) * powers(random, 1, -3, 20)
-    weight = float(random.choice([1.0, 0.3, 2.0**-7]))
-    ridge = float(random.choice([0.0, 0.0, 0.1 * 4.0**-spread]))
+    weight = unit * float(random.choice([1.0, 0.3, 2.0**-7]))
+    ridge = unit * float(random.choice([0.0, 0.0, 0.1 * 4.0**-spread]))
     return squares(M, y, weight, ridge, int(random.integers(2)))
 
 
@@ -121,9 +121,10 @@ def spread_of(random: Random, seed: int) -> int:
 
 @family
 def least_squares(random: Random, seed: int) -> Draft:
-    """Squared losses of (x, z) together."""
+    """Squared losses of (x, z) together; every third in units of 2^-60 .. 2^60."""
     draft, spread = base(random, p=int(random.integers(0, 2))), spread_of(random, seed)
-    return draft.shaped([drawn(random, d + draft.q, spread).form() for d in draft.d]).plant()
+    unit = float(powers(random, 1, -60, 60)[0]) if seed % 3 == 2 else 1.0
+    return draft.shaped([drawn(random, d + draft.q, spread, unit).form() for d in draft.d]).plant()
 
 
 @family
