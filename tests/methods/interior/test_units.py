@@ -150,6 +150,25 @@ def test_a_right_hand_side_that_is_rounding_tells_no_size() -> None:
     assert begun(ccmac.Problem([one, ccmac.Agent(f, A=[[1.0]])]))[0].setup.units is None
 
 
+def test_rounding_of_one_agents_point_tells_nobody_a_size() -> None:
+    """x_1 >= 0 >= x_1 in rows: what rounding leaves of C^+ c is the coupled right-hand side of all.
+
+    F* = min (x^2/2 + 2x on [-1, inf)) - max (x on [0, 2]) = -3/2 - 2.
+    """
+    agents = [
+        ccmac.Agent(
+            Quadratic(np.diag([1.0, 0.0]), [-2.0, 3.0]), A=[[0.0, -2.0]],
+            C=[[0.0, -2.0], [-3.0, 0.0]], c=[0.0, 6.0], C_sense="<=",
+            lower=[-1.0, -INF], upper=[INF, 0.0],
+        ),
+        ccmac.Agent(Quadratic([0.0], [1.0]), A=[[1.0]], lower=0.0, upper=2.0),
+        ccmac.Agent(Quadratic([0.0], [0.0]), A=[[-2.0]]),
+    ]  # fmt: skip
+    result = solve(ccmac.Problem(agents, q=0, sense=">="))
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(-3.5, abs=4e-6)
+
+
 def test_a_shared_unknown_in_no_row_is_measured_by_its_minimum_or_its_bounds() -> None:
     """Two times 2^-12 z^2 / 2 - z / 4: z = 2^10; with bounds of 2^7 these count."""
     H, g = np.diag([1.0, 2.0**-12]), np.array([0.0, -0.25])

@@ -100,7 +100,9 @@ class Sizes:
 
     def __init__(self, work: Workspace, reduced: Reduced, forms: list[Polyhedral]) -> None:
         self.work, self.reduced, self.forms = work, reduced, forms
-        self.right = reduced.right
+        coupled_size = reduced.unit * reduced.size_b
+        self.right = reduced.right[: len(coupled_size)]
+        self.right[np.abs(self.right) <= CANCELLED * coupled_size] = 0.0
         coupled, D = reduced.unit[:, None] * reduced.Bbar.astype(np.float64), reduced.D
         terms = np.vstack([reduced.unit[:, None] * reduced.size_B, D])
         self.c_z = np.linalg.norm(np.vstack([coupled, D]), axis=0)
@@ -120,8 +122,8 @@ class Sizes:
         least, at = np.abs(np.clip(0.0, lower, upper)), self.alone_z
         alone[at] = _alone(ends[at], least[at], curved, slope)
         inner = np.where(rowed, c_z, 1.0)
-        total, count = (float(v) for v in facts[:, 4:].sum(axis=0))
         more = _told_apart([_logs((ends * inner)[rowed]), self._shared(inner)])
+        total, count = _seen(facts[:, 4:], max(facts[:, 3].max(), more.max(initial=-np.inf)))
         beta = (total + float(more.sum())) / max(count + len(more), 1.0)
         z = np.where(rowed, beta - np.log2(inner), np.log2(alone))
         *shared, beta = np.round(self.work.runtime.common(np.append(z, beta)))
@@ -176,8 +178,10 @@ class _Own:
             _logs(right[several] / _safe(np.linalg.norm(C[several] / inner, axis=1))),
         ]
         length = np.linalg.norm(A / inner, axis=1)
-        logs.append(_logs(sizes.right[: len(A)][length > 0] / length[length > 0]))
-        known, lone = _told_apart(logs), np.setdiff1d(np.flatnonzero(c == 0), slacks[0])
+        logs.append(_logs(sizes.right[length > 0] / length[length > 0]))
+        own = max(float(np.linalg.norm(reduced.kernels[k].point)), float(ends.max(initial=0.0)))
+        known = _told_apart(logs, own)
+        lone = np.setdiff1d(np.flatnonzero(c == 0), slacks[0])
         far = [*_span(-np.log2(c[c > 0])), *_span(np.log2(alone[lone]))]
         z = d + sizes.alone_z
         told = [far, [known.sum(), len(known)], H[z], g[z], np.sum(R[:, z] ** 2, axis=0)]
@@ -220,11 +224,27 @@ def _logs(v: Array) -> Array:
     return np.asarray(np.log2(np.abs(v[v != 0])))
 
 
-def _told_apart(logs: list[Array]) -> Array:
-    """All of them but those that are rounding beside the largest, or out of sight of most."""
+def _told_apart(logs: list[Array], beside: float = 0.0) -> Array:
+    """All of them but those that are rounding beside the largest, or out of sight of most.
+
+    The largest is ``beside`` at least.
+    """
     found = np.concatenate(logs)
-    found = found[found > found.max(initial=-np.inf) + np.log2(CANCELLED)]
+    largest = found.max(initial=np.log2(beside) if beside > 0 else -np.inf)
+    found = found[found > largest + np.log2(CANCELLED)]
     return np.asarray(found[found <= np.median(found) + np.log2(FAR)] if len(found) else found)
+
+
+def _seen(told: Array, largest: float) -> tuple[float, float]:
+    """(sum, number) of the agents' logarithms, without agents that know of rounding alone.
+
+    A right-hand side that vanishes is left with the rounding of some agent's x, which the others in
+    that row cannot tell from a size.
+    """
+    sums, counts = told.T
+    means = np.where(counts > 0, sums / np.maximum(counts, 1.0), -np.inf)
+    there = means > max(float(means.max()), largest) + np.log2(CANCELLED)
+    return float(sums[there].sum()), float(counts[there].sum())
 
 
 def _span(v: Array) -> list[float]:
