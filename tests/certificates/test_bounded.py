@@ -34,6 +34,7 @@ def drawn(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Bounded, Any]:
     for k, rows in enumerate((4, 3, 2)):
         terms.append(
             Fake(R=draw((rows, D + Q)), h=draw(rows), steady=lambda nu: nu / 2, steepness=1.5 + k,
+                 a=np.full(rows, float(k != 1)),
                  unsteady=lambda nu, k=k: k * abs(float(nu.sum())), value=lambda v: float(v[0]))
         )  # fmt: skip
     lower, upper = np.array([-1.0, -INF, -INF, 0.0, 0.0]), np.array([INF, 2.0, INF, 0.0, 0.0])
@@ -120,20 +121,27 @@ def test_the_numbers_of_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_numbers_of_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """K'y = (A'y + C'k, B'y): what pushes to a bound counts, what pushes to none is its defect."""
+    """K'y = (A'y + C'k, B'y): what pushes to a bound counts, what pushes to none is its defect.
+
+    Of the terms the second one has no cost: its rows are a set's, and count too.
+    """
     agent, known = drawn(seed, monkeypatch)
     A, B, C, y, k = known.A, known.B, known.C, known.draw(M), known.draw(P)
-    found = agent.contradiction(y, k)
-    r, on_z = A.T @ y + C.T @ k, B.T @ y
+    nu = known.draw(4 + 3 + 2)
+    found = agent.contradiction(y, k, nu)
+    (R, h), steady = (known.terms[1].R, known.terms[1].h), nu[4:7] / 2
+    r, on_z = A.T @ y + C.T @ k + R[:, :D].T @ steady, B.T @ y + R[:, D:].T @ steady
     bound, held = ends(r, known.form)
     gain, rest, far = np.where(held, r * bound, 0.0), np.where(held, r, 0.0), r[~held]
     gain = np.nan_to_num(gain)
     sizes = np.append(np.abs(A).T @ np.abs(y) + np.abs(C).T @ np.abs(k), np.abs(B).T @ np.abs(y))
+    sizes += np.abs(R).T @ np.abs(steady)
     size = np.abs(gain).sum() + np.abs(known.b) @ np.abs(y) + np.abs(known.c) @ np.abs(k)
+    size += np.abs(h) @ np.abs(steady)
     expected = [
-        gain.sum() - known.b @ y - known.c @ k, far @ far,
+        gain.sum() - known.b @ y - known.c @ k - h @ steady, far @ far,
         ROOM_LONG * np.linalg.norm(sizes) + COARSE * np.linalg.norm(far), ROOM * size,
-        np.linalg.norm(on_z), np.linalg.norm(k), np.linalg.norm(rest),
+        np.linalg.norm(on_z), np.linalg.norm(k), np.hypot(*map(np.linalg.norm, (rest, steady))),
     ]  # fmt: skip
     assert found.scalars == pytest.approx(expected, rel=1e-12, abs=0.0)
     assert found.vector == pytest.approx(on_z)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +14,7 @@ from ccmac.certificates.recession import curved
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, Long, norm, product, thinned
 from ccmac.linalg.tolerances import EPS
-from ccmac.objectives.polyhedral import Polyhedral
+from ccmac.objectives.polyhedral import Epigraph, Polyhedral
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
@@ -95,8 +98,7 @@ class Bounded:
         back, sizes = self._back(coupled, local)
         sizes += abs(self.H) @ np.abs(u) + np.abs(form.g)
         below = size = leaning = 0.0
-        ends = np.cumsum([len(t.h) for t in form.terms])[:-1]
-        for R, term, nu in zip(self.R, form.terms, np.split(terms, ends), strict=False):
+        for R, term, nu in self._priced(terms):
             steady = term.steady(nu)
             slope += product(R.T, steady)
             sizes += abs(R).T @ np.abs(steady)
@@ -130,6 +132,11 @@ class Bounded:
         on_z = whole[d:].astype(np.float64)
         return Shares(np.append(misfit, on_z), numbers, on_x, slope[d:].astype(np.float64))
 
+    def _priced(self, terms: Array) -> Iterator[tuple[Any, Epigraph, Array]]:
+        """The epigraphs: their rows, what they are, their prices."""
+        ends = np.cumsum([len(t.h) for t in self.form.terms])[:-1]
+        return zip(self.R, self.form.terms, np.split(terms, ends), strict=False)
+
     def _own_misfit(self, x: Array) -> Array:
         return (product(self.C, x) - self.c).astype(np.float64)
 
@@ -138,20 +145,29 @@ class Bounded:
         beside = np.maximum(1.0, np.abs(self.unit * self.c))
         return float((np.abs(self.unit * off) / beside).max(initial=0.0))
 
-    def contradiction(self, coupled: Array, local: Array) -> Shares:
+    def contradiction(self, coupled: Array, local: Array, terms: Array) -> Shares:
         """Vector: K'y on z. Numbers: value, r_f^2, rounding of r and of the value, size of r on z,
-        weights of C and of the bounds.
+        weights of C and of the bounds. Of epigraphs those count that have no cost: sets.
         """
         back, sizes = self._back(coupled, local)
+        paid = size = weight = 0.0
+        for R, term, nu in self._priced(terms):
+            if not term.a.any():
+                steady = term.steady(nu)
+                back += product(R.T, steady)
+                sizes += abs(R).T @ np.abs(steady)
+                paid += float(term.h @ steady)
+                size += float(np.abs(term.h) @ np.abs(steady))
+                weight += float(steady @ steady)
         r = back[: self.d].astype(np.float64)
         bound, held = pushed(r, self.lower, self.upper)
         gain, far, rest = r * bound, r[~held], np.where(held, r, 0.0)
-        value = float(gain.sum() - self.b @ coupled - self.c @ local)
-        size = float(np.abs(gain).sum() + np.abs(self.b) @ np.abs(coupled))
+        value = float(gain.sum() - self.b @ coupled - self.c @ local) - paid
+        size += float(np.abs(gain).sum() + np.abs(self.b) @ np.abs(coupled))
         size += float(np.abs(self.c) @ np.abs(local))
         numbers = [
             value, float(far @ far), self._noise(far, sizes), self.room * size,
-            norm(back[self.d :]), norm(local), norm(rest),
+            norm(back[self.d :]), norm(local), math.sqrt(norm(rest) ** 2 + weight),
         ]  # fmt: skip
         on_z = back[self.d :].astype(np.float64)
         return Shares(on_z, numbers, -rest, on_z)

@@ -202,7 +202,7 @@ class Duality:
         reduced, (_, prices) = self.reduced, self._alike(np.zeros(0), prices)
         self._charge(A=1, B=1, C=1)
         shares = [
-            agent.contradiction(prices.coupled, prices.local[k])
+            agent.contradiction(prices.coupled, prices.local[k], prices.terms[k])
             for k, agent in enumerate(self.agents)
         ]
         total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])

@@ -12,7 +12,8 @@ from ccmac.methods.cg import CrossCg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.forecasts import forecast
-from ccmac.methods.interior.method import CrossIpm, solvable
+from ccmac.methods.interior.made import solvable
+from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.local.minimum import without_factorizations
 from ccmac.methods.newton.method import CrossNewton, summable

@@ -50,9 +50,9 @@ class Limited(Objective):
         self.d = len(self.lower) - self.q - self.slacks
         if len(self.lower) != len(self.upper) or min(self.d, self.slacks, self.q) < 0:
             raise InputError("Limited: the bounds do not have the length of (x, s, z)")
-        self._seen = np.r_[: self.d, self.d + self.slacks : len(self.lower)]
+        self.seen = np.r_[: self.d, self.d + self.slacks : len(self.lower)]
         self.free = bool(np.isinf(self.lower).all() and np.isinf(self.upper).all())
-        self.inner = _boxed(objective, self.lower[self._seen], self.upper[self._seen], self.d)
+        self.inner = _boxed(objective, self.lower[self.seen], self.upper[self.seen], self.d)
         able = frozenset() if self.inner is None else self.inner.capabilities
         shape = frozenset({"polyhedral"} if objective.is_polyhedral else ())
         self.capabilities = able if self.free else (able & {"prox"}) | shape
@@ -128,10 +128,10 @@ class Limited(Objective):
         if not self.slacks:
             return H, g, constant
         sparse, size = sp.coo_array(H), len(self.lower)
-        places = self._seen[sparse.row], self._seen[sparse.col]
+        places = self.seen[sparse.row], self.seen[sparse.col]
         wide = sp.csr_array(sp.coo_array((sparse.data, places), shape=(size, size)))
         slope = np.zeros(size)
-        slope[self._seen] = g
+        slope[self.seen] = g
         return wide, slope, constant
 
     def form_rounding(self, d: int, q: int) -> float:
@@ -141,7 +141,7 @@ class Limited(Objective):
     def polyhedral(self, d: int, q: int) -> Polyhedral:
         """The form of f with the bounds, empty columns for the slacks."""
         form = self.objective.polyhedral(self.d, self.q)
-        return form.spread(self._seen, len(self.lower)).within(self.lower, self.upper)
+        return form.spread(self.seen, len(self.lower)).within(self.lower, self.upper)
 
     def lipschitz(self, d: int, q: int) -> float:
         """Of f where nothing is bounded."""

@@ -13,16 +13,27 @@ import scipy.sparse as sp
 
 from ccmac import Agent, Problem
 from ccmac.certificates.gap import DualityGap, Goal
+from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
-from ccmac.methods.interior import feasible, method, stopping
+from ccmac.methods.interior import feasible, made, stopping
 from ccmac.methods.interior.common import Common, _sparse
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.rays import Ray, _begun, largest
 from ccmac.methods.interior.sides import Sides
 from ccmac.methods.interior.stopping import DualityStop
-from ccmac.objectives import Box, Quadratic
+from ccmac.objectives import (
+    L1,
+    Box,
+    Halfspace,
+    Huber,
+    Limited,
+    Quadratic,
+    Separable,
+    Simplex,
+)
 from methods.interior.test_interior import begun
 
 INF = np.inf
@@ -48,7 +59,7 @@ def interior(**more: Any) -> Any:
 def state(**more: Any) -> Any:
     """In the cost's unit 2: a value of 4 and a gap that is far."""
     known = {"warm": 0, "kappa": 0.0, "tau": 1.0, "value": 8.0, "gap": 1.0, "primal": 0.0}
-    return Fake(**{**known, **more})
+    return Fake(**{**known, "count": 0, "length": 1.0, **more})
 
 
 def test_a_warm_start_that_fails_begins_inside_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +119,7 @@ def test_rays_are_looked_at_when_they_have_grown() -> None:
     ):  # fmt: skip
         stop.check(interior(), state(kappa=kappa, tau=tau), 3)
         assert len(stop.verdicts) == count
-    new = {"least": 1e300, "vain": 0}
+    new = {"least": 1e300, "vain": 0, "undecided": False}
     assert stop.memory() == pytest.approx({"ray": 1e301, "close": 1e300, "warm": 1e-5, **new})
     stop.verdict = lambda iteration, state: "none"
     stop.recall({"ray": 5.0, "close": 2.0})
@@ -288,6 +299,22 @@ def test_which_bounds_a_direction_keeps() -> None:
     assert start.tolist() == [0.0, 0.0, -3.0, 4.0]
 
 
+def test_a_stall_asks_for_a_contradiction_and_a_fall_for_a_feasible_point() -> None:
+    """Decided once: by what is found, a word or none."""
+    conflict, fall = Infeasibility("no", np.zeros(1)), Recession([], np.zeros(0), 1.0, 0.0)
+    for decided, said in ((conflict, conflict), (True, fall), (False, None)):
+        stop = rule()
+        stop._decided = decided
+        assert stop._from_somewhere(interior(), fall) is said
+        assert stop.final(interior(), state()).verdict is None  # somebody ended the run
+        ended = stop.final(interior(), state(length=0.0))
+        assert ended.verdict is (conflict if decided is conflict else None)
+        assert ended.done is (decided is conflict)
+        again = rule()
+        again.recall({**stop.memory(), "undecided": decided is False})
+        assert again._decided is (False if decided is False else None)
+
+
 def test_the_direction_of_an_iterate() -> None:
     points = [own([1.0, 5.0], [2.0, 0.0]), own([], [])]
     points = [OwnPoint(np.array([2.0, 4.0, 8.0]), p.nu, p.s, p.v) for p in points]
@@ -305,19 +332,24 @@ def test_the_direction_of_an_iterate() -> None:
 
 
 def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """(kappa, tau, primal) of a run without slopes; a ray is looked at beyond 1e3, then 1e4."""
+    """(kappa, tau, primal) of a run without cost; a ray is looked at beyond 1, then 10, and at an
+    end that is nearly one.
 
-    def runs(told: list[tuple[float, float, float]], proved: Any = None) -> tuple[Any, int]:
-        left, asked = list(told), [0]
+    A point is tried where kappa <= tau and the residual is 1e-8 of tau, and has to be shown.
+    """
+
+    conflict = object()
+
+    def runs(
+        told: list[tuple[float, float, float]], proof: int, shown: int
+    ) -> tuple[Any, int, int, int]:
+        """The number of the try that succeeds, of each kind; what was found, and all numbers."""
+        left, tries = list(told), {"proof": 0, "shown": 0}
 
         class Run:
             reach = 1.0
-
-            def __init__(self, *given: Any) -> None:
-                self.blocks = given[2]
-
-            def inside(self) -> Any:
-                return Fake()
+            prices = staticmethod(lambda state, scale: scale)
+            inside = staticmethod(Fake)
 
             def finished(self, state: Any) -> bool:
                 return not left
@@ -325,31 +357,48 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
             def step(self, state: Any) -> Any:
                 return Fake(**dict(zip(("kappa", "tau", "primal"), left.pop(0), strict=True)))
 
-            def prices(self, state: Any, scale: float) -> float:
-                return scale
+        def tried(kind: str, number: int) -> bool:
+            tries[kind] += 1
+            return tries[kind] == number
 
-        def contradiction(prices: float, reach: float) -> Any:
-            asked[0] += 1
-            return proved if asked[0] == 2 else None
+        duality = Fake(contradiction=lambda *given: conflict if tried("proof", proof) else None)
+        monkeypatch.setattr(feasible, "interior", lambda *given, shape: (Run(), np.zeros((2, 0))))
+        monkeypatch.setattr(feasible, "forms_of", lambda *given: None)
+        monkeypatch.setattr(feasible, "Duality", lambda *given: duality)
+        monkeypatch.setattr(feasible, "_shown", lambda *given: tried("shown", shown))
+        work: Any = Fake(problem=Fake(m=1))
+        found = feasible.decided(work, None, None)  # type: ignore[arg-type]
+        return found, len(told) - len(left), tries["proof"], tries["shown"]
 
-        monkeypatch.setattr(feasible, "Interior", Run)
-        monkeypatch.setattr(feasible, "replace", lambda setup, flats: flats)
-        setup = Fake(flats=[(np.ones(1), np.ones(1))])
-        block = Fake(g_y=np.ones(2), g_z=np.ones(1))
-        iteration: Any = Fake(blocks=[block], setup=setup, work=None, reduced=None)
-        duality: Any = Fake(contradiction=contradiction)
-        found = feasible.contradiction(iteration, duality)
-        assert block.g_y.tolist() == [1.0, 1.0]
-        return found, len(told) - len(left)
+    met, far = (1.0, 1.0, 1e-8), (0.9, 1.0, 1.0)
+    assert runs([(1e-4, 1.0, 1e-8)] * 9, 1, 9) == (False, 8, 0, 8)
+    assert runs([(1.1, 1.0, 0.0), (1.0, 1.0, 1.1e-8), met, far], 9, 1) == (True, 3, 1, 1)
+    assert runs([met, met, far], 9, 2) == (True, 2, 1, 2)
+    rays = [far, (1.0, 1.0, 1.0), (9.9, 1.0, 1.0), (1.0, 0.1, 1.0), far]
+    assert runs(rays, 2, 9) == (conflict, 4, 2, 0)
+    assert runs(rays[:1], 1, 9) == (conflict, 1, 1, 0)  # at the end, whatever the ray
+    assert runs(rays, 9, 9) == (False, 5, 3, 0)
 
-    met, proof = (1.0, 1.0, 0.9e-8), object()
-    assert runs([(1.1, 1.0, 0.0), (1.0, 1.0, 1.1e-8), met, met]) == (None, 3)
-    rays = [(999.0, 1.0, 1.0), (1001.0, 1.0, 1.0), (9999.0, 1.0, 1.0), (1002.0, 0.1, 1.0)]
-    assert runs([*rays, met], proof) == (proof, 4)
-    assert runs([*rays[:3], met], proof) == (None, 4)
-    none = feasible._without_slope(Fake(g_y=np.ones(2), g_z=np.ones(1)))  # type: ignore[arg-type]
-    assert not none.g_y.any()
-    assert not none.g_z.any()
+
+def test_where_objectives_are_finite() -> None:
+    """Bounds and rows of the parts, wherever they stand; smooth functions set none."""
+    x = L1(1.0) + Box([-1.0, -INF], [INF, 2.0]) + Halfspace([1.0, -2.0], 3.0)
+    inner = Separable(x, Huber(None, np.ones(1)))
+    form = feasible.domain(inner, 2, 1)
+    assert (form.lower.tolist(), form.upper.tolist()) == ([-1.0, -INF, -INF], [INF, 2.0, INF])
+    [row] = form.terms
+    assert (row.R.toarray().tolist(), row.h.tolist(), row.low) == ([[1.0, -2.0, 0.0]], [3.0], 0.0)
+    assert not row.a.any()
+    assert not form.g.any()
+    assert not form.H.count_nonzero()
+    limited = Limited(inner, [0.0, -INF, 0.0, 5.0], [INF, INF, INF, 6.0], slacks=1, q=1)
+    form = feasible.domain(limited, 3, 1)
+    assert form.lower.tolist() == [0.0, -INF, 0.0, 5.0]
+    assert form.upper.tolist() == [INF, 2.0, INF, 6.0]
+    assert form.terms[0].R.toarray().tolist() == [[1.0, -2.0, 0.0, 0.0]]
+    simplex = feasible.domain(Simplex(2.0), 1, 1)
+    assert simplex.lower.tolist() == [0.0, 0.0]
+    assert (simplex.terms[0].low, simplex.terms[0].T.shape) == (-INF, (1, 0))
 
 
 def test_bounds_on_z_of_all_and_of_each() -> None:
@@ -360,7 +409,7 @@ def test_bounds_on_z_of_all_and_of_each() -> None:
         (None, np.array([5.0, 0.5]), [[-INF, 0.0, 4.0, 0.5], [-2.0, -INF, 5.0, 0.5]]),
     ):
         work: Any = Fake(whole=Fake(z_lower=low, z_upper=high))
-        assert np.array_equal(method._with_everybodys(work, ends), expected)
+        assert np.array_equal(made._with_everybodys(work, ends), expected)
 
 
 @pytest.mark.parametrize(
@@ -370,17 +419,17 @@ def test_which_problems_are_small_enough(
     common: int | None, own: int, fits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """q + m + rows of D = 2 + 3 + 1; d + slacks + rows of an epigraph = 3 + 4 + 2."""
-    monkeypatch.setattr(method, "COMMON", common)
-    monkeypatch.setattr(method, "OWN", own)
+    monkeypatch.setattr(made, "COMMON", common)
+    monkeypatch.setattr(made, "OWN", own)
     form = Fake(terms=[Fake(a=np.zeros(4), h=np.zeros(2))])
     small = Fake(objective=Fake(polyhedral=lambda d, q: Fake(terms=[])))
     large = Fake(objective=Fake(polyhedral=lambda d, q: form))
     work: Any = Fake(
-        problem=Fake(q=2, m=3, d=[8, 3], agents={0: small, 1: large}),
+        problem=Fake(q=2, m=3, d={0: 8, 1: 3}, agents={0: small, 1: large}),
         reduced=None if common is None else Fake(e=np.zeros(1)),
         runtime=Fake(gather=lambda rows: rows),
     )
-    assert method.solvable(work) == fits
+    assert made.solvable(work) == fits
 
 
 def test_no_step_at_all_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,46 +1,98 @@
-"""Whether there is any feasible point: a free fall means nothing where there is none.
+"""Whether there is any feasible point, whatever the objective.
 
-Interior points on the same rows and bounds without the linear cost: what is left of the objective
-is bounded below, so that tau > 0 shows a feasible point and kappa > 0 a contradiction.
-Cost: 3 averagings a step, and one more for a contradiction; for problems that fall without end.
+Interior points on the same rows and on the sets where the objectives are finite, with no cost at
+all: tau > 0 shows a feasible point and kappa > 0 a contradiction, of which K'y = 0 is one of the
+equations solved (with a quadratic cost it would hold up to Hw, which vanishes slowly along a ray).
+A point is shown where bounds hold as they are and unit rows up to the rounding of doubles.
+Cost: up to 2 gatherings, 3 averagings a step, 1 for a contradiction and 3 for a point that is tried
+to be shown; for problems that fall without end, or whose run ends without an answer.
 """
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
+import numpy as np
+import scipy.sparse as sp
 
-from ccmac.certificates.duality import Duality
+from ccmac.certificates.duality import Duality, crossing
 from ccmac.certificates.infeasibility import Infeasibility
-from ccmac.methods.interior.block import Block
+from ccmac.inputs import Array
+from ccmac.methods.interior.block import RHO
 from ccmac.methods.interior.iteration import Interior
+from ccmac.methods.interior.made import forms_of, interior
+from ccmac.methods.interior.settling import settled
+from ccmac.methods.interior.state import InteriorState
+from ccmac.objectives import Limited, Objective, Separable, Sum
+from ccmac.objectives.function import Function
+from ccmac.objectives.polyhedral import Epigraph, Polyhedral
+from ccmac.objectives.sets import OneRow
+from ccmac.workspace import Workspace
+from ccmac.workspace.reduced import Reduced
 
-MET = 1e-8  # residual of the equations over tau with which a point counts as feasible
-RAY = 1e3  # kappa over tau beyond which there may be none
+MET = 1e-8  # residual of the equations over tau from which on a point is tried
+SHOWN = 1e-13  # violation of unit rows beside the size of a solution, with which it is feasible
+TRIES = 8  # points tried to be shown
+RAY = 1.0  # kappa over tau beyond which there may be none
+LAST = 1e-3  # the same at the end of a run that gains nothing more
 AGAIN = 10.0  # how much it must grow before that is looked at again
 
 
-def contradiction(iteration: Interior, duality: Duality) -> Infeasibility | None:
-    """Proof that rows and bounds exclude each other; None where a point is found, or neither."""
-    blocks = [_without_slope(block) for block in iteration.blocks]
-    flats = [(rows, 0.0 * slopes) for rows, slopes in iteration.setup.flats]
-    setup = replace(iteration.setup, flats=flats)
-    run = Interior(iteration.work, iteration.reduced, blocks, setup)
-    state, due = run.inside(), RAY
-    while not run.finished(state):
+def domain(objective: Objective, d: int, q: int) -> Polyhedral:
+    """Where f(x, z) is finite: bounds and rows, no cost. Sets of no known kind are left out."""
+    if isinstance(objective, Limited):
+        inner = domain(objective.objective, objective.d, q)
+        spread = inner.spread(objective.seen, d + q)
+        return spread.within(objective.lower, objective.upper)
+    if isinstance(objective, Separable):
+        x, z = _domain(objective.x_part, d), _domain(objective.z_part, q)
+        return x.spread(np.arange(d), d + q) + z.spread(np.arange(d, d + q), d + q)
+    return _domain(objective if isinstance(objective, Function) else None, d + q)
+
+
+def _domain(part: Function | None, size: int) -> Polyhedral:
+    found = Polyhedral.zero(size)
+    if isinstance(part, Sum):
+        for term in part.parts:
+            found = found + _domain(term, size)
+    elif isinstance(part, OneRow):
+        found = found.within(np.full(size, part.least), np.full(size, np.inf))
+        found = found.with_terms(_row(part.row(size), part.bound, equal=part.equal))
+    elif part is not None and part.is_polyhedral:
+        form = part.polyhedral_at(size)
+        found = found.within(form.lower, form.upper)
+    return found
+
+
+def _row(a: Array, b: float, *, equal: bool) -> Epigraph:
+    """a'v <= b, or = b: an epigraph without cost."""
+    T = sp.csr_array(np.ones((1, 0 if equal else 1)))
+    low = -np.inf if equal else 0.0
+    return Epigraph(a[None], T, np.array([b]), np.zeros(T.shape[1]), low, np.inf)
+
+
+def decided(work: Workspace, reduced: Reduced, start: tuple[Array, Array]) -> Infeasibility | bool:
+    """Proof that rows and sets exclude each other; True where a point is shown; False: neither."""
+    run, bounds = interior(work, reduced, shape=domain)
+    duality = Duality(work, reduced, forms_of(work, domain), bounds, start)
+    found = crossing(bounds, work.problem.m)
+    state, due, tries = run.inside(), RAY, 0
+    while found is None and not run.finished(state) and tries < TRIES:
         state = run.step(state)
         ratio = state.kappa / max(state.tau, 1e-300)
         if ratio <= 1.0 and state.primal <= MET * state.tau:
-            return None
-        if ratio >= due:
+            tries += 1
+            if _shown(run, duality, state):
+                return True
+        if ratio >= (LAST if run.finished(state) else due):
             due = AGAIN * ratio
             found = duality.contradiction(run.prices(state, state.kappa), run.reach)
-            if found is not None:
-                return found
-    return None
+    return found or False
 
 
-def _without_slope(block: Block) -> Block:
-    other = copy(block)
-    other.g_y, other.g_z = 0.0 * block.g_y, 0.0 * block.g_z
-    return other
+def _shown(run: Interior, duality: Duality, state: InteriorState) -> bool:
+    """Whether the point of ``state``, or one step onto the active bounds, meets everything."""
+    for tried in (state, settled(run, state, RHO)):
+        x, z = run.point(tried)
+        found, _ = duality.gap(x, z[0], run.prices(tried, tried.tau))
+        if found.violation <= SHOWN * max(1.0, run.reach):
+            return True
+    return False

@@ -16,7 +16,7 @@ from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.methods.interior import guided
 from ccmac.methods.interior.block import RHO
-from ccmac.methods.interior.feasible import contradiction
+from ccmac.methods.interior.feasible import decided
 from ccmac.methods.interior.iteration import Interior
 from ccmac.methods.interior.rays import Ray, largest, straightened
 from ccmac.methods.interior.settling import settled
@@ -52,11 +52,13 @@ class DualityStop(Stopping):
         self._ray, self._close, self._warm = RAY, FAR, guided.CLOSE
         self._lacks, self._least, self._vain, self._away = math.inf, FAR, 0, 0.0
         self._best: tuple[float, DualityGap, Check] | None = None
+        self._decided: Infeasibility | bool | None = None  # whether there is a feasible point
 
     def memory(self) -> dict[str, Any]:
         """When a ray is looked at, when a proof is tried, and how often that was in vain."""
         known = {"ray": self._ray, "close": self._close, "warm": self._warm}
-        return {**known, "least": self._least, "vain": self._vain}
+        undecided = self._decided is False  # anything else has ended the run
+        return {**known, "least": self._least, "vain": self._vain, "undecided": undecided}
 
     def recall(self, memory: dict[str, Any]) -> None:
         """As the stored run would."""
@@ -64,6 +66,7 @@ class DualityStop(Stopping):
         self._warm = float(memory.get("warm", guided.CLOSE))
         self._least = float(memory.get("least", FAR))
         self._vain = int(memory.get("vain", 0))
+        self._decided = False if memory.get("undecided") is True else None
 
     def due(self, iteration: int) -> bool:
         """Always: a look at what is known costs nothing."""
@@ -158,18 +161,36 @@ class DualityStop(Stopping):
             ray = straightened(iteration, state, ray, weight)
             fall = self.duality.fall(*ray.point(iteration))
             if fall is not None:
-                return contradiction(iteration, self.duality) or fall
+                return self._from_somewhere(iteration, fall)
         return None
 
+    def _from_somewhere(
+        self, iteration: Interior, fall: Recession
+    ) -> Infeasibility | Recession | None:
+        """The fall, where a feasible point is shown; else a contradiction, if there is a proof."""
+        found = self._feasible(iteration)
+        return fall if found is True else found or None
+
+    def _feasible(self, iteration: Interior) -> Infeasibility | bool:
+        """What is known of feasible points; asked once."""
+        if self._decided is None:
+            start = self.duality.x0, self.duality.z0
+            self._decided = decided(iteration.work, iteration.setup.equations, start)
+        return self._decided
+
     def final(self, iteration: Judged, state: Any) -> Check:
-        """The best proof of all, that of the last state included."""
+        """The best proof of all, that of the last state included; after a stall a contradiction."""
         assert isinstance(iteration, Interior)
         if state.kappa > state.tau:
             verdict = self.verdict(iteration, state)
             if verdict is not None:
                 return Check(math.nan, True, verdict=verdict)
         check = self._proof(iteration, state)
-        if self._best is None:
-            return check
-        self.record.update(self._best[1].record(self.goal))
-        return self._best[2]
+        if self._best is not None:
+            self.record.update(self._best[1].record(self.goal))
+            check = self._best[2]
+        if not check.done and iteration.finished(state):
+            found = self._feasible(iteration)
+            if isinstance(found, Infeasibility):
+                return Check(math.nan, True, verdict=found)
+        return check

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from ccmac.certificates.duality import Duality, crossing
 from ccmac.certificates.gap import execution_radius
 from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
@@ -22,8 +21,8 @@ from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
-from ccmac.methods.interior.feasible import contradiction
-from ccmac.methods.interior.method import interior, solvable
+from ccmac.methods.interior.feasible import decided, domain
+from ccmac.methods.interior.made import solvable
 from ccmac.methods.options import option
 from ccmac.methods.sliding.parts import Parts, first_weight, split_problem, unequal_steps
 from ccmac.methods.sliding.practical import DoublingSliding
@@ -75,13 +74,11 @@ class CrossSliding(ConvexMethod):
 
     def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
         """By interior points on the same sets and equations, without the objective."""
-        if "polyhedral" not in work.capabilities or work.stack is not None or not solvable(work):
+        if work.curvature.smooth or work.stack is not None or not solvable(work, domain):
             return None
         assert work.reduced is not None
-        iteration, bounds = interior(work, work.reduced)
-        forms = [block.form for block in iteration.blocks]
-        duality = Duality(work, work.reduced, forms, bounds, (request.x0, request.z0))
-        return crossing(bounds, work.problem.m) or contradiction(iteration, duality)
+        found = decided(work, work.reduced, (request.x0, request.z0))
+        return found if isinstance(found, Infeasibility) else None
 
     def _realized(
         self, work: Workspace, request: Request, *, equal_steps: bool = False
