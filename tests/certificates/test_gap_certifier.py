@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace as Fake
 from typing import Any
 
@@ -156,8 +157,11 @@ def test_the_largest_radius_that_is_proved(smooth: bool, reached: float) -> None
     assert found.radius(10.0) == pytest.approx(reached)
     assert found.radius(1.9) == 0.0
     assert (found.required(Goal(1e-3)), found.required(Goal(1e-3, None, 7.0))) == (6.0, 7.0)
-    assert found.met(Goal(1e-3, 10.0, reached))
-    assert not found.met(Goal(1e-3, 10.0, 1.01 * reached))
+    assert found.met(Goal(0.5, 10.0, reached))
+    assert not found.met(Goal(0.5, 10.0, 1.01 * reached))
+    assert not found.met(Goal(0.49, 10.0, reached))  # unit rows may be violated by as much
+    assert replace(found, unit=0.5).met(Goal(0.25, 10.0, reached))
+    assert not replace(found, unit=3.0).met(Goal(1.4, 10.0, reached))
     record = found.record(Goal(1e-3, 10.0, 3.0))
     assert [record[k] for k in ("epsilon", "radius", "gap", "value", "point")] == [
         10.0, 3.0, 8.0, 5.0, "last",

@@ -80,6 +80,19 @@ def test_a_gap_of_two_agents(seed: int) -> None:
     assert made.gap(w, gradient, p).distance == 0.0
 
 
+def near(made: Made, goal: Goal) -> float:
+    """Half of tol in the user's (x, mean z): two agents, z = s times the mean of copies."""
+    return 0.5 * goal.tol / max(1.0, made.realized.s / math.sqrt(2))
+
+
+@pytest.mark.parametrize(("s", "unit"), [(0.5, 1.0), (4.0, 4.0 / math.sqrt(2))])
+def test_rows_are_violated_by_no_more_than_the_users_distance(s: float, unit: float) -> None:
+    found, zero = GapCertifier(case(0, s=s).realized, np.zeros(10)), np.zeros(10)
+    said = found.gap(zero, zero, zero, value=0.0, distance=lambda: 0.25)
+    assert said.violation == pytest.approx(unit * said.distance)
+    assert said.distance >= 0.25
+
+
 def test_a_radius_in_execution_units_is_beside_one() -> None:
     found, zero = GapCertifier(case(0, s=0.5).realized, np.zeros(10)), np.zeros(10)
     said = found.gap(zero, zero, zero, value=0.0, distance=lambda: 0.0)
@@ -96,7 +109,7 @@ def test_a_tight_gap_of_a_smooth_objective(seed: int, radius: float | None) -> N
     epsilon = 1e-2 * 0.01 * max(1.0, abs(made.F(w)))
     steep = float(np.linalg.norm(made.slope(w)))
     size = max(steep, L * execution_radius(made.realized, asked))
-    expected = [epsilon / size, epsilon / max(asked, 1e-300)]
+    expected = [min(epsilon / size, near(made, goal)), epsilon / max(asked, 1e-300)]
     assert made.asked == pytest.approx(expected, rel=1e-12, abs=0.0)
     assert made.vectors[0] is w
     assert made.vectors[1] == pytest.approx(made.slope(made.there))
@@ -122,7 +135,7 @@ def test_a_tight_gap_from_a_subgradient(kind: str, radius: float | None) -> None
     steep = float(np.linalg.norm(gradient))
     if kind == "smooth":
         steep = max(steep, L * execution_radius(made.realized, asked))
-    wanted = 0.0 if kind == "strong" else epsilon / steep
+    wanted = 0.0 if kind == "strong" else min(epsilon / steep, near(made, goal))
     expected = [epsilon / max(asked, 1e-300), wanted]
     assert made.asked == pytest.approx(expected, rel=1e-12, abs=0.0)
     assert (made.vectors[0] is gradient, made.vectors[1] is w) == (True, True)
@@ -137,12 +150,13 @@ def test_a_flat_objective_asks_for_something_finite() -> None:
     """No slope, no curvature, no radius: by the smallest number, not by zero."""
     made, zero = Made(), np.zeros(10)
     made.realized.objective.gradient = lambda w: zero  # type: ignore[method-assign]
-    made.tight_smooth(zero, Goal(0.01, 1.0, 0.0))
-    assert made.asked == pytest.approx([1e298, 1e298])
+    goal = Goal(0.01, 1.0, 0.0)
+    made.tight_smooth(zero, goal)
+    assert made.asked == pytest.approx([near(made, goal), 1e298])
     made.asked.clear()
     made._moved_to = lambda *parts: None  # type: ignore[method-assign, assignment, return-value]
-    made.tight_subgradient(zero, zero, Goal(0.01, 1.0, 0.0))
-    assert made.asked == pytest.approx([1e298, 1e298])
+    made.tight_subgradient(zero, zero, goal)
+    assert made.asked == pytest.approx([1e298, near(made, goal)])
 
 
 @pytest.mark.parametrize("seed", range(3))

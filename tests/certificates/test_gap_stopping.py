@@ -23,7 +23,7 @@ from ccmac.certificates.gap_stopping import (
 )
 
 EPSILON = 1e-2
-GOAL = Goal(1e-3, EPSILON, 2.0)
+GOAL = Goal(EPSILON / 2, EPSILON, 2.0)
 NOTHING = np.zeros(1)
 
 

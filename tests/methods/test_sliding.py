@@ -306,3 +306,25 @@ def test_auto_says_why() -> None:
         plan = ccmac.plan(sample.problem, sample.network)
         assert plan.method == method
         assert why in plan.why
+
+
+@pytest.mark.parametrize("schedule", ["practical", "subgradient"])
+def test_rows_hold_to_tol_however_large_the_objective(schedule: str) -> None:
+    """F = 4e6 and hardly any slope: at the start F - F* <= tol F, but no row holds."""
+    random = np.random.default_rng(3)
+    agents = [
+        ccmac.Agent(
+            MaxAffine(1e-3 * random.standard_normal((8, 3)), np.full(8, 1e6)),
+            A=random.standard_normal((2, 3)), b=np.ones(2),
+        )
+        for _ in range(4)
+    ]  # fmt: skip
+    tol = 1e-6
+    result = ccmac.solve(
+        ccmac.Problem(agents), "ring", CrossSliding(schedule=schedule), tol, max_iterations=2000
+    )
+    A, x = np.hstack([agent.A for agent in agents]), np.concatenate(result.x)
+    length, side = np.linalg.norm(A, axis=1), 4.0
+    off = np.abs(A @ x - side) / length / np.maximum(1.0, side / length)
+    assert result.status == "optimal"
+    assert off.max() <= tol

@@ -51,6 +51,11 @@ def execution_radius(realized: Realized, radius: float) -> float:
     return radius * max(1.0, math.sqrt(realized.space.runtime.n) / realized.s)
 
 
+def user_distance(realized: Realized) -> float:
+    """||(x, mean z)|| of an execution vector of length one at most: mean z = s sum_i z_i / n."""
+    return max(1.0, realized.s / math.sqrt(realized.space.runtime.n))
+
+
 @dataclass(frozen=True)
 class Gap:
     """F - F* <= base + R slope at ``w``, for every R (user units) that bounds the distance."""
@@ -67,6 +72,7 @@ class Gap:
     smooth: bool
     scale: float  # execution radius per user radius
     price: Array | None = None
+    unit: float = 1.0  # ||(x, mean z)|| in the user's variables at most, per unit of ``distance``
     source: str = "last"  # last iterate or average
     error: float = math.inf  # ||(x, z) - (x*, z*)|| at most (inf: F is not strongly convex)
 
@@ -77,6 +83,11 @@ class Gap:
     def feasibility(self, radius: float) -> float:
         """(L R / sigma) ||K w - v|| (smooth) or (M / sigma) ||K w - v||, at most."""
         return self.steepness * self.distance * (self.scale * radius if self.smooth else 1.0)
+
+    @property
+    def violation(self) -> float:
+        """Of unit rows in the user's variables, at most: a feasible point is this near."""
+        return self.unit * self.distance
 
     def radius(self, epsilon: float) -> float:
         """The largest R for which both parts of the criterion are proved (0: none)."""
@@ -93,8 +104,9 @@ class Gap:
         return goal.radius if goal.radius is not None else estimated_radius(self.travelled)
 
     def met(self, goal: Goal) -> bool:
-        """Whether the criterion is proved for the required radius."""
-        return self.radius(goal.epsilon(self.value)) >= self.required(goal) * (1 - 1e-12)
+        """Whether the criterion is proved for the required radius, and unit rows hold to tol."""
+        proved = self.radius(goal.epsilon(self.value)) >= self.required(goal) * (1 - 1e-12)
+        return proved and self.violation <= goal.tol
 
     def record(self, goal: Goal) -> dict[str, Any]:
         """For Result.certificates."""

@@ -9,11 +9,21 @@ from functools import partial
 import numpy as np
 
 from ccmac.certificates.certifier import Certifier, Later, zero
-from ccmac.certificates.gap import Gap, Goal, estimated_radius, execution_radius, strong_distance
+from ccmac.certificates.gap import (
+    Gap,
+    Goal,
+    estimated_radius,
+    execution_radius,
+    strong_distance,
+    user_distance,
+)
 from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Rider
 from ccmac.runtime.space import piece_sums
+
+REPAIRED = 1e-2  # share of the accuracy that a repair, or a projection, may leave
+ROWS = 0.5  # share of tol by which a repair may leave rows violated
 
 
 class GapCertifier(Certifier):
@@ -103,7 +113,7 @@ class GapCertifier(Certifier):
         return Gap(
             w, gradient, p, more[0] if value is None else value,
             slack() + inner + math.sqrt(size) * far, slope, far, math.sqrt(moved), steepness,
-            smooth, execution_radius(self.realized, 1.0),
+            smooth, execution_radius(self.realized, 1.0), unit=user_distance(self.realized),
         )  # fmt: skip
 
     def project(self, gradient: Array, wanted: Later) -> tuple[Array, Array]:
@@ -130,8 +140,8 @@ class GapCertifier(Certifier):
             radius = self._radius(math.sqrt(moved), goal)
             reach = objective.L * execution_radius(self.realized, radius)
             size = max(math.sqrt(steep), reach, 1e-300)
-            epsilon = 1e-2 * goal.epsilon(value)
-            return epsilon / size, epsilon / max(radius, 1e-300)
+            epsilon = REPAIRED * goal.epsilon(value)
+            return min(epsilon / size, self._near(goal)), epsilon / max(radius, 1e-300)
 
         repaired, distance = self.repaired(w, lambda: accuracy()[0])
         gradient = objective.gradient(repaired)
@@ -152,7 +162,7 @@ class GapCertifier(Certifier):
 
         def near() -> float:
             radius = self._radius(math.sqrt(float(told.value[1])), goal)
-            return 1e-2 * goal.epsilon(float(told.value[2])) / max(radius, 1e-300)
+            return REPAIRED * goal.epsilon(float(told.value[2])) / max(radius, 1e-300)
 
         p, price = self.project(gradient, near)
         steep, moved, value = (float(v) for v in told.value)
@@ -161,7 +171,8 @@ class GapCertifier(Certifier):
         if math.isfinite(self.realized.objective.L):
             reach = execution_radius(self.realized, self._radius(math.sqrt(moved), goal))
             steep = max(steep, self.realized.objective.L * reach)
-        repaired, distance = self.repaired(w, 0.0 if self.strong else 1e-2 * epsilon / steep)
+        wanted = 0.0 if self.strong else min(REPAIRED * epsilon / steep, self._near(goal))
+        repaired, distance = self.repaired(w, wanted)
         return self._moved_to(repaired, distance, found, slack, share)
 
     def _moved_to(
@@ -189,6 +200,10 @@ class GapCertifier(Certifier):
             found, w=repaired, value=there, base=found.base + there - found.value,
             distance=distance() + self._unseen_distance, error=error,
         )  # fmt: skip
+
+    def _near(self, goal: Goal) -> float:
+        """How near to the feasible set a repaired point has to be for its rows."""
+        return ROWS * goal.tol / user_distance(self.realized)
 
     def _radius(self, travelled: float, goal: Goal) -> float:
         return goal.radius if goal.radius is not None else estimated_radius(travelled)
