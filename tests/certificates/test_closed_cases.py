@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse.linalg import aslinearoperator
 
 from ccmac import Agent, Network, Problem
-from ccmac.certificates import dual_bound, explicit, inside
+from ccmac.certificates import dual_bound, explicit, inside, recession
 from ccmac.certificates.dual_bound import SpacedDualStop
 from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.gap import DualityGap, Gap, Goal
@@ -22,7 +22,7 @@ from ccmac.certificates.share import Share
 from ccmac.certificates.stopping import Check
 from ccmac.certificates.weighing import Weighing
 from ccmac.inputs import Array
-from ccmac.objectives import Separable, SquaredDistance
+from ccmac.objectives import Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from certificates.test_duality_sums import D_X, Made, N, Q
@@ -239,3 +239,23 @@ def test_products_with_operators_are_those_with_their_entries() -> None:
     dense, products = said
     assert products[1] == pytest.approx(dense[1], rel=1e-12)
     assert products[3] == pytest.approx(dense[3], rel=1e-12)
+
+
+@pytest.mark.parametrize(("steep", "seen"), [(1e-3, False), (4.0, True)])
+def test_a_fall_must_exceed_what_is_left_of_the_equations(
+    steep: float, seen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F = -2 steep z with x_1 + x_2 + 2 z = 0, a defect of 1/2 made up: beside sizes of one."""
+    f = Quadratic(np.zeros((2, 2)), [0.0, steep])
+    agents = [Agent(f, A=[[1.0]], B=[[1.0]], b=[0.0]) for _ in range(2)]
+    work = Workspace(Problem(agents), InProcess(Network.complete(2)))
+    monkeypatch.setattr(recession, "_image", lambda *given: 0.5)
+    monkeypatch.setattr(recession, "REACH", 0.5)
+    found = recession.recession(work)
+    assert (found is not None) is seen
+    if found is not None:
+        slope = steep * np.array([0.0, 0.0, 2.0])
+        across = np.array([1.0, 1.0, 2.0]) / math.sqrt(6)
+        inside = slope - across * (across @ slope)
+        assert found.fall == pytest.approx(np.linalg.norm(inside))
+        assert found.defect == 0.5
