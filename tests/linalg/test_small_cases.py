@@ -13,6 +13,7 @@ from ccmac.ledger import Cost
 from ccmac.linalg import extended
 from ccmac.linalg.blocks import identity_multiple, stored_rows
 from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz
+from ccmac.linalg.nystrom import Nystrom
 from ccmac.linalg.operator import LinearOperator, dot_test
 from ccmac.linalg.ranks import mostly_rounded, row_space, squared_range
 from ccmac.linalg.symmetric import eigenvalue_extremes
@@ -150,3 +151,15 @@ def test_extreme_eigenvalues_of_a_sparse_matrix(size: int) -> None:
     for given in (H, sp.csr_array(H), sp.csc_array(H)):
         said = eigenvalue_extremes(given)
         assert (said.low, said.high) == pytest.approx((values[0], values[-1]), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sketch_knows_the_length_of_its_factor(seed: int) -> None:
+    """||L||^2 = trace W'S W of all test vectors W, whether they came at once or in parts."""
+    draw = np.random.default_rng(seed).standard_normal
+    S, W = draw((8, 8)), draw((8, 5))
+    S = S @ S.T
+    whole = Nystrom.of(W, S @ W, noise=0.0)
+    parts = Nystrom.of(W[:, :2], S @ W[:, :2], noise=0.0).grown(W[:, 2:], S @ W[:, 2:])
+    expected = math.sqrt(np.trace(W.T @ S @ W))
+    assert (whole.length, parts.length) == pytest.approx((expected, expected), rel=1e-6)
