@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import ccmac
 from ccmac import Agent, Network, Problem
@@ -17,6 +18,7 @@ from ccmac.errors import InputError, MethodRefused
 from ccmac.ledger import Cost
 from ccmac.methods import CrossDirect
 from ccmac.methods.base import Request
+from ccmac.methods.comparators.pooling import pooled_multiple
 from ccmac.methods.driver import HEALTH_EVERY, Settings, drive
 from ccmac.methods.interior.doubted import doubtful
 from ccmac.methods.interior.sides import Sides
@@ -230,3 +232,21 @@ def test_a_reference_takes_the_place_of_a_proof(f: Any, rule: type) -> None:
     for reference in (False, True):
         prepared = CrossDirect().prepare(work, Request(1e-6, *start, reference=reference))
         assert prepared.stopping is None if reference else type(prepared.stopping) is rule
+
+
+# -- reductions ------------------------------------------------------------------------------------
+def _pooled(*blocks: Any, **more: Any) -> float:
+    f = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
+    agents = [Agent(f, A=np.eye(2), B=B, b=np.ones(2), **more) for B in blocks]
+    return pooled_multiple(Workspace(Problem(agents), InProcess(Network.complete(2))), "R3")
+
+
+def test_the_sum_of_multiples_of_the_identity() -> None:
+    unit = sp.eye_array(2, format="csr")
+    assert _pooled(2.0 * unit, -0.5 * unit) == 1.5
+    assert _pooled(2.0 * unit, None) == 2.0
+    for other in (-2.0 * unit, sp.csr_array([[1.0, 1.0], [0.0, 1.0]])):
+        with pytest.raises(MethodRefused, match=r"R3 needs B_i that are multiples.*use reduction"):
+            _pooled(2.0 * unit, other)
+    with pytest.raises(MethodRefused, match=r"R3 has no place for equations D z = e; use"):
+        _pooled(unit, unit, D=[[1.0, 1.0]], e=[0.0])
