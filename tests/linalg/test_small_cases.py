@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg import extended
+from ccmac.linalg import extended, symmetric
 from ccmac.linalg.blocks import identity_multiple, stored_rows
 from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz
 from ccmac.linalg.nystrom import Nystrom
 from ccmac.linalg.operator import LinearOperator, dot_test
 from ccmac.linalg.ranks import mostly_rounded, row_space, squared_range
+from ccmac.linalg.ritz_blocks import RitzBlocks
 from ccmac.linalg.symmetric import eigenvalue_extremes
 from ccmac.network import Network
 from ccmac.runtime import InProcess
@@ -29,9 +31,10 @@ def test_an_image_inside_the_basis_adds_nothing() -> None:
     def project(w: Array) -> Array:
         raise AssertionError("there is no vector")
 
-    found, drift = extend(V, V @ np.diag([3.0, 2.0, 1.0]), project, 2 * DRIFT)
-    assert found.shape == (6, 0)
-    assert drift >= 2 * DRIFT
+    for size in (1.0, 1e-3):
+        found, drift = extend(V, V @ np.diag([3.0, 2.0, 1.0]) * size, project, 2 * DRIFT)
+        assert found.shape == (6, 0)
+        assert drift >= 2 * DRIFT
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -137,8 +140,20 @@ def test_rows_that_are_dependent_exactly_leave_no_solution() -> None:
     assert (more.rank, more.excess, more.solvable) == (1, 1, False)
 
 
+def test_sides_agree_by_the_rows_that_are_in_no_combination() -> None:
+    """Rows 0 and 1 are independent, row 2 is their sum: their sides decide what is rounding."""
+    rows = row_space(
+        np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0], [1.0, -1.0, 5.0]])
+    )
+    assert rows.rank == 3
+    assert rows.agrees(np.array([1.0, 2.0, 3.0, 0.1])) is True
+    third = 1 / 3  # uses all of its bits; the last row has no part in the contradiction
+    assert rows.agrees(np.array([1.0, 2.0, 4.0, third])) is False
+    assert rows.agrees(np.array([third, 2 / 7, 4.0, 1.0])) is None
+
+
 def test_rows_with_entries_that_are_stored_and_zero() -> None:
-    block = sp.csr_array(([1.0, 0.0, 2.0], ([0, 1, 3], [0, 0, 1])), shape=(4, 2))
+    block = sp.csr_array(([1.0, 0.0, -2.0], ([0, 1, 3], [0, 0, 1])), shape=(4, 2))
     said = stored_rows(block)
     assert said.dtype == bool
     assert said.tolist() == [True, False, False, True]
@@ -163,3 +178,21 @@ def test_a_sketch_knows_the_length_of_its_factor(seed: int) -> None:
     parts = Nystrom.of(W[:, :2], S @ W[:, :2], noise=0.0).grown(W[:, 2:], S @ W[:, 2:])
     expected = math.sqrt(np.trace(W.T @ S @ W))
     assert (whole.length, parts.length) == pytest.approx((expected, expected), rel=1e-6)
+
+
+def test_a_run_that_does_not_settle_knows_a_ceiling_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(symmetric, "_largest", lambda operator, start: None)
+    said = symmetric._lanczos(np.zeros((3, 3)), 7.0)
+    assert (said.low, said.high, said.exact) == (0.0, 7.0, False)
+    assert said.bounds()[0] > 7.0
+
+
+def test_without_a_trace_nothing_bounds_what_is_left() -> None:
+    """Of the trace, |S w|^2 / theta of every Ritz vector w is known."""
+    values, V, E = np.array([3.0, 1.0]), np.eye(4, 2), np.diag([0.75, 0.5])
+    images = np.vstack([np.diag(values), E])
+    found = RitzBlocks(values, np.eye(2), [V], [images], E.T @ E, exhausted=False)
+    assert found.left_trace(2) == math.inf
+    known = [float(w @ w) / theta for w, theta in zip(images.T, values, strict=True)]
+    for r in range(3):
+        assert replace(found, trace=5.0).left_trace(r) == pytest.approx(5.0 - sum(known[:r]))

@@ -79,7 +79,7 @@ def gram_extremes(M: Any, *, both: bool = True) -> Extremes:
         return Extremes(float(squares.min()) * (1 - off), float(squares.max()) * (1 + off))
     if min(rows, columns) <= DENSE_LIMIT:
         gram = M @ M.T if rows < columns else M.T @ M
-        low, high, exact = eigenvalue_extremes(gram.toarray() if is_sparse(gram) else gram)
+        low, high, exact = eigenvalue_extremes(gram)
         # An entry is off by eps for each of its products, beside the lengths of the two vectors.
         off = EPS * max(rows, columns) * float(gram.trace())
         return Extremes(0.0 if rows < columns else low - off, high + off, exact)
