@@ -39,7 +39,7 @@ OPPOSITE = (
 OTHER = dict(OPPOSITE) | {b: a for a, b in OPPOSITE if a != "sum"}
 NEUTRAL = ("float", "int", "bool", "tuple", "list", "asarray", "ascontiguousarray", "cast")
 SYMMETRIC = ("max", "min", "maximum", "minimum", "hypot", "row_dots", "agreed_dots")
-TYPES = ("dict", "list", "tuple", "set", "frozenset", "type", "Callable", "Sequence", "Mapping")
+TYPES = ("dict", "list", "tuple", "set", "Callable", "Generator", "Sequence", "Mapping")
 DOUBLE = "np.float64"  # what NumPy takes where None is given
 NEVER = "StopAsyncIteration"  # an exception that nothing here raises
 

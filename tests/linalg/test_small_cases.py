@@ -13,10 +13,11 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg import extended, symmetric
 from ccmac.linalg.blocks import identity_multiple, stored_rows
-from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz
+from ccmac.linalg.chebyshev import semi_iteration_chain
+from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz, lanczos
 from ccmac.linalg.nystrom import Nystrom
 from ccmac.linalg.operator import LinearOperator, dot_test
-from ccmac.linalg.ranks import mostly_rounded, row_space, squared_range
+from ccmac.linalg.ranks import mostly_rounded, rank_cut, row_space, squared_range
 from ccmac.linalg.ritz_blocks import RitzBlocks
 from ccmac.linalg.symmetric import eigenvalue_extremes
 from ccmac.network import Network
@@ -196,3 +197,37 @@ def test_without_a_trace_nothing_bounds_what_is_left() -> None:
     known = [float(w @ w) / theta for w, theta in zip(images.T, values, strict=True)]
     for r in range(3):
         assert replace(found, trace=5.0).left_trace(r) == pytest.approx(5.0 - sum(known[:r]))
+
+
+def test_the_margin_of_what_is_kept() -> None:
+    """Two rows of unit length at an angle, and both once more: singular values of the two."""
+    pair = np.array([[2.0, 2.0, 1.0], [2.0, -1.0, 2.0]]) / 3  # with the product 4 / 9
+    found = row_space(np.vstack([pair, pair]))
+    values = np.sqrt(np.array([2 * 13 / 9, 2 * 5 / 9]))
+    assert found.singular == pytest.approx(values)
+    assert found.kept == pytest.approx(values[1] / values[0] / rank_cut((4, 3)), rel=1e-9)
+    assert found.dropped < 1e-3
+
+
+def test_images_of_a_run_are_computed() -> None:
+    """S w by the three-term relation, into memory that holds other numbers."""
+    runtime, S = InProcess(Network.complete(2)), np.diag([1.0, 2.0, 5.0, 7.0])
+    found = lanczos(runtime, lambda v: np.vstack([v @ S, v @ S]), np.ones((1, 4)), 3)
+    expected = found.basis @ S
+    for value in (3.0, -4.0):
+        other = np.full((3, 4), value)
+        del other
+        assert found.images(3) == pytest.approx(expected)
+
+
+def test_a_chain_asks_for_contributions() -> None:
+    """q(S) right, S the mean of two agents' parts: parts are told, means are sent."""
+    parts = np.array([[1.0, 6.0], [3.0, 2.0]])  # diagonals, of mean 2 and 4
+    right = np.array([[1.0, 1.0]])
+    chain = semi_iteration_chain(lambda v: parts * v, right, 1.0, 5.0, 30)
+    told = next(chain)
+    assert told == pytest.approx(parts / 3.0)  # of right / centre
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            told = chain.send(told.mean(axis=0, keepdims=True))
+    assert ended.value.value == pytest.approx(np.array([[0.5, 0.25]]))
