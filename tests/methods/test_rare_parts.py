@@ -181,10 +181,10 @@ def test_refusals_name_the_method_and_a_way_out() -> None:
     flat = _pair(Quadratic(np.diag([1.0, 0.0]), np.ones(2)))
     with pytest.raises(MethodRefused, match=r"mixed-yarmoshik.*cross-"):
         ccmac.solve(flat, "complete", "mixed-yarmoshik")
-    with pytest.raises(InputError, match=r"reference, x"):
-        near = ccmac.solve(_pair(SquaredDistance(1.0)), "complete")
-        near.x[0] = np.array([math.nan])
-        ccmac.solve(_pair(SquaredDistance(1.0)), "complete", reference=near)
+    near, bad = ccmac.solve(_pair(SquaredDistance(1.0)), "complete"), np.array([math.nan])
+    for name, x, z in (("x", [near.x[0], bad], near.z), ("z", near.x, bad)):
+        with pytest.raises(InputError, match=f"^reference, {name}"):
+            ccmac.solve(_pair(SquaredDistance(1.0)), "complete", reference=Fake(x=x, z=z))
 
 
 @pytest.mark.parametrize("method", ["cross-continuation", "cross-sliding"])
