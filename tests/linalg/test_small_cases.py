@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg import extended, symmetric
+from ccmac.linalg import extended, ritz_blocks, symmetric
 from ccmac.linalg.blocks import identity_multiple, stored_rows
 from ccmac.linalg.chebyshev import semi_iteration_chain
 from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz, lanczos
@@ -186,6 +186,9 @@ def test_a_run_that_does_not_settle_knows_a_ceiling_alone(monkeypatch: pytest.Mo
     said = symmetric._lanczos(np.zeros((3, 3)), 7.0)
     assert (said.low, said.high, said.exact) == (0.0, 7.0, False)
     assert said.bounds()[0] > 7.0
+    monkeypatch.setattr(symmetric, "DENSE_LIMIT", 2)
+    H = np.array([[2.0, -1.0, 0.0], [-1.0, 3.0, 1.5], [0.0, 1.5, 1.0]])
+    assert eigenvalue_extremes(sp.csr_array(H)).high == 5.5  # the largest sum of a row's sizes
 
 
 def test_without_a_trace_nothing_bounds_what_is_left() -> None:
@@ -218,6 +221,10 @@ def test_images_of_a_run_are_computed() -> None:
         other = np.full((3, 4), value)
         del other
         assert found.images(3) == pytest.approx(expected)
+    S = np.diag([2.0, 2.0, 5.0, 5.0])
+    ended = lanczos(runtime, lambda v: np.vstack([v @ S, v @ S]), np.ones((1, 4)), 4)
+    assert ended.exhausted
+    assert ended.vectors.shape == (3, 4)
 
 
 def test_a_chain_asks_for_contributions() -> None:
@@ -231,3 +238,16 @@ def test_a_chain_asks_for_contributions() -> None:
         while True:
             told = chain.send(told.mean(axis=0, keepdims=True))
     assert ended.value.value == pytest.approx(np.array([[0.5, 0.25]]))
+
+
+def test_what_lies_outside_a_basis_is_orthogonal_to_rounding_of_itself() -> None:
+    """An image that is 1e-12 outside: a single pass would leave rounding of the image in it."""
+    draw = np.random.default_rng(5).standard_normal
+    V, _ = np.linalg.qr(draw((9, 4)))
+    outside = draw((9, 2))
+    outside -= V @ (V.T @ outside)
+    inside = draw((4, 2))
+    along, rest = ritz_blocks._outside([V[:, :1], V[:, 1:]], V @ inside + 1e-12 * outside)
+    assert along == pytest.approx(inside)
+    assert rest == pytest.approx(1e-12 * outside, rel=1e-2, abs=1e-15)
+    assert np.abs(V.T @ rest).max() <= 1e-26
