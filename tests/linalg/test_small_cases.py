@@ -8,18 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg import extended, ritz_blocks, symmetric
-from ccmac.linalg.blocks import identity_multiple, stored_rows
+from ccmac.linalg.blocks import dense, identity_multiple, stored_rows
 from ccmac.linalg.chebyshev import semi_iteration_chain
 from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz, lanczos
 from ccmac.linalg.nystrom import Nystrom
 from ccmac.linalg.operator import LinearOperator, dot_test
 from ccmac.linalg.ranks import mostly_rounded, rank_cut, row_space, squared_range
 from ccmac.linalg.ritz_blocks import RitzBlocks
-from ccmac.linalg.symmetric import eigenvalue_extremes
+from ccmac.linalg.symmetric import eigenvalue_extremes, gram_extremes
 from ccmac.network import Network
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
@@ -251,3 +252,16 @@ def test_what_lies_outside_a_basis_is_orthogonal_to_rounding_of_itself() -> None
     assert along == pytest.approx(inside)
     assert rest == pytest.approx(1e-12 * outside, rel=1e-2, abs=1e-15)
     assert np.abs(V.T @ rest).max() <= 1e-26
+
+
+def test_blocks_of_any_kind_as_arrays() -> None:
+    M = np.array([[1.0, 0.0, -2.0], [0.0, 3.0, 0.0]])
+    for given in (M, sp.csr_array(M), sp.csc_array(M), sp.coo_array(M), aslinearoperator(M)):
+        assert dense(given).tolist() == M.tolist()
+
+
+def test_gram_matrices_without_rows_or_columns() -> None:
+    for made in (np.asarray, sp.csr_array):
+        assert gram_extremes(made(np.zeros((3, 0)))) == symmetric.EMPTY
+        said = gram_extremes(made(np.zeros((0, 3))))
+        assert (said.low, said.high) == (0.0, 0.0)
