@@ -604,6 +604,27 @@ def test_what_a_killed_writer_left_is_not_in_the_way(made: Templates, tmp_path: 
     assert names == ["solution.npz", "summary.json", "trace.csv"]
 
 
+@pytest.mark.parametrize("name", ["state-000000-00000.bin", ".checkpoint.newindex.json"])
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_pipe_where_a_checkpoint_is_written(
+    made: Templates, tmp_path: Path, name: str, kind: str
+) -> None:
+    """The run goes on; a pipe would be waited for, and what a link leads to be written over."""
+    (tmp_path / "mine").write_text("mine")
+    folder = tmp_path / "state"
+    folder.mkdir()
+    if kind == "pipe":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to(tmp_path / "mine")
+    result = ccmac.solve(
+        ccmac.Problem.load(made.root / "dispatch"), "ring", "cross-apapc", max_iterations=5,
+        checkpoint={"path": folder, "every": 1},
+    )  # fmt: skip
+    assert result.iterations == 5
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link", "socket"])
 def test_a_lock_that_is_no_file(
     made: Templates, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str

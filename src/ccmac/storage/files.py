@@ -21,6 +21,8 @@ from pathlib import Path
 from ccmac.errors import InputError
 from ccmac.texts import shown
 
+# How a name that somebody else may have taken is opened to write.
+UNTRUSTED = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC"))
 __all__ = ["atomic_directory", "atomic_path", "atomic_write", "flushed_write", "locked"]
 
 
@@ -51,10 +53,10 @@ def flushed_write(path: str | os.PathLike[str], content: bytes, at: int = 0) -> 
     """Write over what is there, from the byte ``at`` on: on disk when this returns.
 
     Whoever reads it knows by a checksum whether it is whole; what is longer stays as it was.
-    This is what a checkpoint costs, so it makes no more calls than it must. A link or a pipe in
-    the place of the file is an OSError.
+    This is what a checkpoint costs, so it makes no more calls than it must. A pipe of that name is
+    not waited for, a link not followed: OSError.
     """
-    descriptor = os.open(path, _OVER, 0o666)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | UNTRUSTED, 0o666)
     try:
         os.lseek(descriptor, at, os.SEEK_SET)
         left = memoryview(content)
@@ -65,9 +67,6 @@ def flushed_write(path: str | os.PathLike[str], content: bytes, at: int = 0) -> 
         os.close(descriptor)
 
 
-_OVER = os.O_WRONLY | os.O_CREAT
-for _name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
-    _OVER |= getattr(os, _name, 0)
 # The times of a file need not be on disk.
 _synchronize = getattr(os, "fdatasync", os.fsync)
 
@@ -257,10 +256,9 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
     import fcntl
 
     how = fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB)
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe is not waited for
     while True:
         try:
-            descriptor = os.open(path, flags, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | UNTRUSTED, 0o666)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
                 raise
