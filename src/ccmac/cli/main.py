@@ -57,7 +57,7 @@ def _told_of(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _ended()
     except CcmacError as error:
-        return _told(_abridged(" ".join(error.args), arguments), error.exit_code)
+        return _told(_abridged(" ".join(map(str, error.args)), arguments), error.exit_code)
     except MemoryError:
         return _told("out of memory: take a larger machine, or more processes with MPI", 1)
     except BrokenPipeError:
