@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmac.errors import InputError
-from ccmac.storage.files import atomic_directory, atomic_path, atomic_write
+from ccmac.storage.files import atomic_directory, atomic_path, atomic_write, locked
 
 
 def names(folder: Path) -> list[str]:
@@ -172,3 +173,23 @@ def test_file_and_link_are_not_replaced_by_a_directory(tmp_path: Path, replace: 
         ):
             pass
     assert (tmp_path / "link").is_symlink()
+
+
+def test_a_lock_is_held_by_one_at_a_time_and_goes_with_it(tmp_path: Path) -> None:
+    """The file is taken away and made anew all the time; nobody holds one without a name."""
+    count = [0]
+
+    def add() -> None:
+        for _ in range(100):
+            with locked(tmp_path / "lock"):
+                before = count[0]
+                os.stat(tmp_path / "lock")  # lets the others run
+                count[0] = before + 1
+
+    crowd = [threading.Thread(target=add) for _ in range(4)]
+    for one in crowd:
+        one.start()
+    for one in crowd:
+        one.join()
+    assert count == [400]
+    assert not any(tmp_path.iterdir())

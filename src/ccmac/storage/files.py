@@ -253,38 +253,39 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
+    while (descriptor := _held(path, busy)) is None:
+        pass
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(descriptor)
+
+
+def _held(path: Path, busy: str | None) -> int | None:
+    """The file, open and locked; None where the one who had it has just taken it away."""
     import fcntl
 
-    how = fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB)
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | UNTRUSTED, 0o666)
-        except OSError as error:
-            if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-                raise
-            raise InputError(f"{path} is no ordinary file: move it away") from None
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InputError(f"{path} is no ordinary file: move it away")
-            try:
-                fcntl.flock(descriptor, how)
-            except OSError:
-                raise InputError(busy or f"{path} cannot be locked") from None
-            if not _named(path, descriptor):  # another process had it, and took it away
-                continue
-            try:
-                yield
-            finally:
-                with suppress(OSError):
-                    path.unlink()
-            return
-        finally:
-            os.close(descriptor)
-
-
-def _named(path: Path, descriptor: int) -> bool:
-    """Whether ``path`` is the name of this open file."""
     try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | UNTRUSTED, 0o666)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise
+        raise InputError(f"{path} is no ordinary file: move it away") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InputError(f"{path} is no ordinary file: move it away")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB))
+        except OSError:
+            raise InputError(busy or f"{path} cannot be locked") from None
+        if os.path.samestat(os.stat(path), os.fstat(descriptor)):
+            return descriptor
     except FileNotFoundError:
-        return False
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
