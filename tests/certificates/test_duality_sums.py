@@ -60,6 +60,7 @@ class Made:
         )  # fmt: skip
         self.table = Fake(r=np.array(R, dtype=float), quadratic=True, L=np.array([1.0, 2.0, 4.0]))
         work: Any = Fake(
+            doubts=[],
             problem=Fake(
                 agents=agents, n=N, m=M, q=Q, present=self.present, d=dict.fromkeys(agents, D_X)
             ),
@@ -262,6 +263,9 @@ def test_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
             assert made.found.fall(x, z) is None
     made.reduced.doubt = Doubt.CONVENTION
     assert made.found.fall(x, z) is not None
+    made.found.work.doubts.append("of something")
+    assert made.found.fall(x, z) is None
+    made.found.work.doubts.clear()
     made.reduced.doubt = Doubt.ROUNDING
     assert made.found.fall(x, z) is None
 
@@ -279,6 +283,9 @@ def test_a_fall_must_be_seen_and_have_a_length(monkeypatch: pytest.MonkeyPatch) 
         made.scalars[1, 0], made.scalars[2, 4], made.scalars[0, 5] = fall, size2, steep
         made.scalars[0, 6] = 0.5  # as curved as a fall may be
         assert (made.found.fall(x, z) is not None) is there, (size2, fall)
+        if 0 < size2 < INF:
+            assert made.found.slope_seen is there
+            assert (made.found.fall(x, z, 1e-10) is not None) is (fall > 0)
     # Beside the steepness, which is one at least.
     made.scalars[1, 0], made.scalars[2, 4], made.scalars[0, 5] = 1.0, 1.0, 0.25
     made.vectors[:, :M] = 0.0

@@ -156,20 +156,21 @@ def test_the_memory_and_the_certificate() -> None:
 def test_without_curvature_a_free_fall_is_tried_once_and_then_the_gap(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    falls, made, found = [None, "proved"], [], gap(1e-3)
+    falls, made, found, given = [None, "proved"], [], gap(1e-3), []
     duality: Any = Fake(
-        fall=lambda x, z: falls[x], gap=lambda x, z, prices: (found, (x, z, prices))
-    )
-    monkeypatch.setattr(gap_stopping, "Duality", lambda *given: made.append(given) or duality)
+        fall=lambda x, z, least: (given.append(least), falls[x])[1], slope_seen=False,
+        gap=lambda x, z, prices: (found, (x, z, prices)),
+    )  # fmt: skip
+    monkeypatch.setattr(gap_stopping, "Duality", lambda *args: made.append(args) or duality)
     monkeypatch.setattr(Gap, "record", lambda self, goal: {"gap": 0.25}, raising=False)
     agents = {i: Fake(objective=Fake(polyhedral=lambda d, q, i=i: (i, d, q))) for i in range(2)}
-    work: Any = Fake(problem=Fake(agents=agents, n=2, q=3, d=[4, 5]))
+    work: Any = Fake(problem=Fake(agents=agents, n=2, q=3, d=[4, 5]), doubts=[])
     record: dict[str, Any] = {}
     asked: list[int] = []
 
     def iteration(*which: int) -> Any:
         return Fake(
-            steepest=lambda: asked.append(1) or [(k, "z") for k in which],
+            steepest=lambda: asked.append(1) or [(k, "z", 0.5) for k in which],
             point=lambda state: ("x", ["z0", "z1"]), prices=lambda state: "prices",
         )  # fmt: skip
 
@@ -188,4 +189,11 @@ def test_without_curvature_a_free_fall_is_tried_once_and_then_the_gap(
     rule = UndeterminedStop(work, "reduced", "start", GOAL, record)  # type: ignore[arg-type]
     check = rule.final(iteration(0, 1), None)
     assert (check.done, check.verdict) == (True, "proved")
+    assert given == [0.5] * 3
+    assert work.doubts == []
+    duality.slope_seen = True  # and not proved
+    for _ in range(2):
+        rule = UndeterminedStop(work, "reduced", "start", GOAL, record)  # type: ignore[arg-type]
+        rule.check(iteration(0), None, 1)
+    assert work.doubts == [gap_stopping.SLOPING]
     assert math.isnan(check.bound)

@@ -137,9 +137,10 @@ def test_rows_that_are_dependent_exactly_leave_no_solution() -> None:
     """Two rows that differ in the last digits have one, however large; three rows of two do not."""
     near = np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-50]])
     found = row_space(near)
-    assert (found.rank, found.excess, found.solvable) == (1, 1, True)
+    assert (found.rank, found.excess, found.agrees(np.array([1.0, 2.0]))) == (1, 1, True)
     more = row_space(np.vstack([near, near[0]]))
-    assert (more.rank, more.excess, more.solvable) == (1, 1, False)
+    assert (more.rank, more.excess, more.agrees(np.array([1.0, 2.0, 3.0]))) == (1, 1, False)
+    assert more.agrees(np.array([1.0, 2.0, 1.0]))
 
 
 def test_sides_agree_by_the_rows_that_are_in_no_combination() -> None:

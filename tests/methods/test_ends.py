@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccmac.linalg.tolerances import SETTLED, SWELLED
+from ccmac.linalg.tolerances import EPS, SETTLED, SWELLED
 from ccmac.methods.cg import CgState, DualConjugateGradients
 from ccmac.methods.sketched import SketchedConjugateGradients, SketchedState
 from ccmac.methods.system import System, Whitened, _free, _symmetric, affordable, solver
@@ -197,29 +197,37 @@ def test_when_a_sketch_ends(after: float, over: bool) -> None:
 def test_what_a_system_leaves_free() -> None:
     """S = diag(2, 1e-9, 0), G sees nothing: the second entry is loose, the third free."""
     S, G = np.diag([2.0, 1e-9, 0.0]), np.zeros((1, 3))
-    free, loose = _free(S, G, 4e-9, 2.0)
+    free, loose, turned, clear = _free(S, G, 4e-9, 2.0)
     assert np.abs(free.T).tolist() == [[0.0, 0.0, 1.0]]
     assert loose.shape == (3, 2)
     assert _free(S, G, 0.8e-9, 2.0)[1].shape == (3, 1)  # 4e-10 of noise below 5e-10 of S
-    tight, same = _free(S, G, 0.0, 2.0)
+    off = 8 * EPS * 7  # of rounding: four rows, three columns
+    assert (turned, clear) == (pytest.approx(2e-9 + off), True)  # over 1, the least that counts
+    tight, same, turned, clear = _free(S, G, 0.0, 2.0)
     assert (tight.shape, same.shape) == ((3, 1), (3, 1))
+    assert (turned, clear) == (pytest.approx(off / 5e-10), True)
+    assert _free(np.diag([2.0, 1e-12, 0.0]), G, 0.0, 2.0)[3] is False  # 5e-13 is no rounding
+    assert _free(S, G, 3e-5, 2.0)[3] is False  # a haze that hides what there may be
+    assert _free(1e-12 * S, G, 2e-9, 2.0)[2] == pytest.approx(1e-9 + off)  # nothing counts
     row = np.array([[0.0, 0.0, 5.0]])
     assert _free(S, row, 4e-9, 2.0)[0].shape == (3, 0)
-    everything, also = _free(np.zeros((2, 2)), np.zeros((0, 2)), 0.0, 0.0)
+    everything, also, *_ = _free(np.zeros((2, 2)), np.zeros((0, 2)), 0.0, 0.0)
     assert everything.shape == also.shape == (2, 2)
-    none, also = _free(np.zeros((0, 0)), np.zeros((0, 0)), 0.0, 0.0)
+    none, also, *known = _free(np.zeros((0, 0)), np.zeros((0, 0)), 0.0, 0.0)
     assert none.shape == also.shape == (0, 0)
+    assert known == [0.0, True]
 
 
-def test_slopes_along_free_directions() -> None:
-    e = np.eye(3)
-    for size, count in ((0.9e-9, 1), (1.1e-9, 2)):
-        right = np.array([1.0, size, 0.5 * size, 99.0])
-        found = System(
-            Fake(q=3), [], None, right, e[:, 1:2], np.zeros((3, 0))  # type: ignore[arg-type]
-        ).slopes  # fmt: skip
-        assert len(found) == count - 1
-        both = System(Fake(q=3), [], None, right, e[:, :1], e[:, 1:2])  # type: ignore[arg-type]
+@pytest.mark.parametrize("turned", [0.0, 1e-9])
+def test_slopes_along_free_directions(turned: float) -> None:
+    """What exceeds 1e-13 of all slopes, and what rounding may have turned the directions by."""
+    e, least = np.eye(3), max(turned, 1e-13)
+    for size, count in ((0.9 * least, 1), (1.1 * least, 2)):
+        right, none = np.array([1.0, size, 0.5 * size, 99.0]), np.zeros((3, 0))
+        made: Any = Fake(q=3)
+        one = System(made, [], None, right, e[:, 1:2], none, turned=turned)
+        assert len(one.slopes) == count - 1
+        both = System(made, [], None, right, e[:, :1], e[:, 1:2], turned=turned)
         assert len(both.slopes) == count
         assert both.slopes[0].tolist() == [1.0, 0.0, 0.0]
 

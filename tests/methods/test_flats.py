@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,3 +142,42 @@ def test_a_matrix_that_elimination_finds_singular_is_solved_across_its_null_spac
     K = np.diag([2.0, 0.0, -4.0])
     np.testing.assert_allclose(solver(K)(np.array([2.0, 7.0, 4.0])), [1.0, 0.0, -1.0])
     np.testing.assert_allclose(solver(K + np.eye(3))(np.array([3.0, 1.0, 3.0])), [1.0, 1.0, -1.0])
+
+
+# -- little curvature, little slope ----------------------------------------------------------------
+def fitted(rows: list[list[float]], levels: list[int], right: list[float], n: int, q: int) -> Any:
+    """n agents with |M u - y|^2/2 of u = (x, z), M of exact rows: least at every M u = y."""
+    M = np.array(rows) * 2.0 ** -np.array(levels)[:, None]
+    f = Quadratic(M.T @ M, M.T @ np.array(right))
+    agents = [ccmac.Agent(f, C=np.zeros((0, M.shape[1] - q))) for _ in range(n)]
+    return ccmac.Problem(agents, q=q, m=0)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        fitted([[-2, 0, 2, 2], [-1, -1, 2, -3]], [0, 19], [-3, 81920], 3, 4),
+        fitted([[-2, 2, -3], [-2, 2, -1]], [0, 15], [0, -32], 2, 3),
+        fitted([[2, 0, 3], [2, 3, -1]], [17, 0], [-32768, 0], 3, 3),
+        fitted([[0, 1, 0, 3, 3, 0], [-3, 3, 0, 3, -1, -2], [-1, -2, 2, -2, -3, 2]],
+               [15, 0, 15], [-32768, 16, 0], 2, 4),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+def test_where_it_bends_little_nothing_falls_without_end(
+    problem: ccmac.Problem, tol: float
+) -> None:
+    """Rounding turns directions without curvature towards those with little, which slope."""
+    assert ccmac.solve(problem, tol=tol).status != "unbounded"
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0**20])
+@pytest.mark.parametrize("slope", [3 * 2.0**-8, 2.0**-16])
+def test_a_slight_slope_without_curvature_is_a_free_fall(size: float, slope: float) -> None:
+    """Of an entry that no equation sees, beside gradients of ``size``."""
+    held = Quadratic([1.0, 0.0, 1.0], [size, slope, 0.0])
+    agents = [ccmac.Agent(held, A=[[1.0, 0.0]], B=[[1.0]], b=[size])]
+    agents += [ccmac.Agent(Quadratic(np.ones(2), [size, 1.0]), A=[[1.0]], B=[[1.0]])]
+    result = ccmac.solve(ccmac.Problem(agents), "path", tol=1e-3)
+    assert result.status == "unbounded"
+    assert result.certificates["fall"] == pytest.approx(slope)

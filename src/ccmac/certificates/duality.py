@@ -45,6 +45,8 @@ from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
+STEEP = 1e-9  # slope along a direction, beside all, that is more than rounding
+
 
 @dataclass(frozen=True)
 class Prices:
@@ -81,6 +83,7 @@ class Duality:
         owned = list(work.problem.agents)
         self.sets = [(s / s.sum(axis=0))[owned] for s in (low, high)]
         self._least = None  # of all units
+        self.slope_seen = False  # whether the last direction lowers F by more than rounding
         if units is not None:
             smallest = [[float(np.append(S, self.units).min(initial=math.inf))] for S in on_x]
             self._least = self.runtime.ride(np.array(smallest), whole=True)
@@ -228,8 +231,12 @@ class Duality:
         )  # fmt: skip
 
     # -- a free fall -------------------------------------------------------------------------------
-    def fall(self, x: Array, z: Array) -> Recession | None:
-        """Proof that F falls without end along (x, z), brought to length one; or None."""
+    def fall(self, x: Array, z: Array, least: float = STEEP) -> Recession | None:
+        """Proof that F falls without end along (x, z), brought to length one; or None.
+
+        ``least`` is the share of all slopes that a fall must have: what rounding may have turned
+        the direction by, where nobody has looked at that yet.
+        """
         self._charge(A=1, B=1, C=1)
         z = self.runtime.common(outward(z, self.lower, self.upper))
         pieces, vectors, scalars = [], [], []
@@ -247,12 +254,13 @@ class Duality:
         coupled = math.hypot(norm(self.reduced.unit * total), norm(self.reduced.D @ z))
         defect = (math.sqrt(bend2) + math.sqrt(local2) + coupled) / length
         fall = (fall - room) / length
-        if fall <= 1e-9 * steep or fall < REACH * defect * max(1.0, steep):
+        self.slope_seen = fall > least * steep
+        if not self.slope_seen or fall < REACH * defect * max(1.0, steep):
             return None
         if curvature > FLAT * length:
             return None
-        if self.reduced.doubt > Doubt.CONVENTION:
-            return None  # a row that was dropped may end the fall, however far away
+        if self.reduced.doubt > Doubt.CONVENTION or self.work.doubts:
+            return None  # a row or a curvature that was dropped may end the fall, however far away
         return Recession([v / length for v in pieces], z / length, fall, defect)
 
 

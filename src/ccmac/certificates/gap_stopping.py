@@ -23,6 +23,10 @@ from ccmac.workspace.reduced import Reduced
 FIRST_CHECK = 8
 CHECK_AGAIN = 1.25  # times the iterations done
 NEAR = 4.0
+SLOPING = (
+    "the objective seems to fall without end along a direction without curvature, by too little "
+    "for a proof: nothing is proved of its least value; add curvature, limits or equations"
+)
 
 
 class Prover(Protocol):
@@ -114,8 +118,10 @@ class Solved(Protocol):
     def prices(self, state: Any) -> Prices:
         """Of all equations, at the point."""
 
-    def steepest(self) -> list[tuple[Array, Array]]:
-        """(flat x, z) of directions that promise to let F fall without end."""
+    def steepest(self) -> list[tuple[Array, Array, float]]:
+        """(flat x, z) of directions that promise to let F fall without end, and the share of all
+        slopes that is rounding along them.
+        """
 
 
 class UndeterminedStop(Stopping):
@@ -130,7 +136,7 @@ class UndeterminedStop(Stopping):
         self, work: Workspace, reduced: Reduced, start: tuple[Array, Array], goal: Goal,
         record: dict[str, Any],
     ) -> None:  # fmt: skip
-        problem = work.problem
+        self.work, problem = work, work.problem
         forms = [a.objective.polyhedral(problem.d[i], problem.q) for i, a in problem.agents.items()]
         ends = np.full((problem.n, 2 * problem.q), np.inf)
         ends[:, : problem.q] = -np.inf
@@ -149,6 +155,8 @@ class UndeterminedStop(Stopping):
             verdict = self.duality.fall(*direction)
             if verdict is not None:
                 return Check(np.nan, True, verdict=verdict)
+            if self.duality.slope_seen and SLOPING not in self.work.doubts:
+                self.work.doubts.append(SLOPING)
         x, z = iteration.point(state)
         found, proved = self.duality.gap(x, z[0], method.prices(state))
         self.record.update(found.record(self.goal))

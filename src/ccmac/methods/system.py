@@ -17,6 +17,7 @@ G c = 0. Such solutions are ``free`` to move; the system is solved for the c acr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,7 +39,13 @@ from ccmac.workspace.summed import LocalModel
 
 UNKNOWNS = 700  # of a system with flat directions: a message of 2 MB, one dense decomposition
 SQUARED = 1e-5  # share of an error that a refinement may leave where rows are whitened in the sum
-STEEP = 1e-9  # slope along free directions, beside the whole, that promises a free fall
+HINT = 0.05  # curvature beside the cut of ranks that rounding does not leave
+HAZE = 1e-5  # rounding of the sum, beside its size, that hides curvature
+SLIGHT = 1e-13  # slope beside all slopes that is rounding wherever directions are exact
+LITTLE = (
+    "the objective bends so little along some direction that rounding hides whether it does: "
+    "nothing is proved of how far its least value lies below; add curvature or equations"
+)
 
 Solve = Callable[[Array], Array]
 
@@ -114,7 +121,8 @@ class System:
     """Solves with the summed matrix (None without unknowns); ``right`` is what it lacks at zero.
 
     ``free`` are orthonormal directions of c without curvature that no equation sees, ``loose`` as
-    far as the rounding of the sum lets that be seen; ``inside`` is what is known of the curvature
+    far as the rounding of the sum lets that be seen, both empty where it hides which they are;
+    rounding may have ``turned`` either by that share. ``inside`` is what is known of the curvature
     across them (None where F itself is strongly convex).
     """
 
@@ -125,13 +133,17 @@ class System:
     free: Array
     loose: Array
     inside: Inside | None = None
+    turned: float = 0.0
 
     @property
     def slopes(self) -> list[Array]:
-        """Of -F along free and loose directions: c that may lower F without end, unless small."""
+        """Of -F along free and loose directions: c that may lower F without end.
+
+        Only what exceeds the slope that directions turned by rounding have of themselves.
+        """
         c = self.right[: self.whitened.q]
         found = [basis @ (basis.T @ c) for basis in (self.free, self.loose)]
-        least = STEEP * max(float(np.linalg.norm(c)), 1e-300)
+        least = max(self.turned, SLIGHT) * max(float(np.linalg.norm(c)), 1e-300)
         return [along for along in found if np.linalg.norm(along) > least]
 
 
@@ -179,25 +191,42 @@ def flat(work: Workspace, reduced: Reduced, proof: Proof) -> System:
     triangle, right = np.split(total, [len(total) - whitened.size])
     K, q = whitened.matrix(triangle), whitened.q
     seen = inside(K, q, known.value, reduced, proof.L)
-    free, loose = _free(K[:q, :q], K[q:, :q], seen.noise, seen.size)
+    free, loose, turned, clear = _free(K[:q, :q], K[q:, :q], seen.noise, seen.size)
+    clear, turned = clear and seen.dropped <= HINT, turned + _turned_flats(seen, K.shape)
     K[:q, :q] += max(float(np.abs(K).max(initial=0.0)), 1.0) * (free @ free.T)
     solve = solver(K) if whitened.size else None
-    return System(whitened, agents, solve, whitened.lacking(right, *zero), free, loose, seen)
+    if not clear and not (seen.mu > 0 and not free.size):
+        loose = np.zeros((q, 0))
+        turned = math.inf
+        if LITTLE not in work.doubts:
+            work.doubts.append(LITTLE)
+    right = whitened.lacking(right, *zero)
+    return System(whitened, agents, solve, right, free, loose, seen, turned)
+
+
+def _turned_flats(seen: Inside, shape: tuple[int, int]) -> float:
+    """The share by which rounding may have turned the agents' own flat directions."""
+    return 8 * EPS * sum(shape) / (seen.kept * rank_cut(shape)) if seen.kept > 0 else math.inf
 
 
 def _zeros(whitened: Whitened) -> tuple[Array, Array]:
     return np.zeros(whitened.q), np.zeros(whitened.rank)
 
 
-def _free(S: Array, G: Array, noise: float, size: float) -> tuple[Array, Array]:
+def _free(S: Array, G: Array, noise: float, size: float) -> tuple[Array, Array, float, bool]:
     """Orthonormal bases of the c with S c = 0, G c = 0: at the cut of ranks, and up to ``noise``
-    of S, whose terms have the ``size``.
+    of S, whose terms have the ``size``; by what share rounding may have turned them (that of the
+    matrix over the least singular value that counts), and whether that is little and all that does
+    not count is rounding.
     """
     stacked = np.vstack([S / size if size > 0 else S, G])
     if not stacked.size:
-        return np.eye(S.shape[1]), np.eye(S.shape[1])
+        return np.eye(S.shape[1]), np.eye(S.shape[1]), 0.0, True
     _, s, Vt = np.linalg.svd(stacked)
-    cut = rank_cut(stacked.shape) * max(float(s[0]), 1.0)
-    seen = max(cut, noise / size if size > 0 else 0.0)
-    free, loose = (Vt[int(np.count_nonzero(s > least)) :].T for least in (cut, seen))
-    return free, loose
+    top = max(float(s[0]), 1.0)
+    cut, off = rank_cut(stacked.shape) * top, noise / size if size > 0 else 0.0
+    first, second = (int(np.count_nonzero(s > least)) for least in (cut, max(cut, off)))
+    off += 8 * EPS * sum(stacked.shape) * top
+    turned = off / (float(s[second - 1]) if second else top)
+    clear = off <= HAZE * top and bool(s[first:].max(initial=0.0) <= off)
+    return Vt[first:].T, Vt[second:].T, turned, clear

@@ -109,7 +109,7 @@ class Limited(Objective):
             return super().precise_gradient(x, z)
         slope, rounding = self.objective.precise_gradient(x[: self.d], z)
         whole = np.zeros(len(self.lower), dtype=np.longdouble)
-        whole[self._seen] = slope
+        whole[self.seen] = slope
         return whole, rounding
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
