@@ -7,16 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from ccmac import vfl
+from ccmac import Agent, Problem, solve, vfl
 from ccmac.angles.measure import geometry
 from ccmac.angles.operators import canonical_channels
-from ccmac.errors import InputError
+from ccmac.errors import InputError, MethodRefused
 from ccmac.lab import data
 from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.ledger import Cost
-from ccmac.methods.apapc import Apapc
+from ccmac.methods.apapc import Apapc, CrossApapc
 from ccmac.network import Network
+from ccmac.objectives import Quadratic
 from ccmac.realizations.base import Certificates
 from ccmac.realizations.canonical import INTERVALS, canonical
 from ccmac.runtime import InProcess
@@ -238,3 +239,13 @@ def test_real_data_in_the_theorems_units(
         assert runtime.ledger["gradients"] < gradients
         state = iteration.step(state)
     assert runtime.ledger["affine"] <= calls
+
+
+@pytest.mark.parametrize("rule", ["paper", "tight"])
+def test_rows_too_uneven_for_a_polynomial_are_refused(rule: str) -> None:
+    """Of coupled rows of size 2^-36 and 1 the degree would be 1e11: a terabyte of coefficients."""
+    f, rows = Quadratic(np.ones(3), np.ones(3)), np.array([[2.0**-36, 0.0], [0.0, 1.0]])
+    agents = [Agent(f, A=rows, B=rows[:, :1], b=rows[:, 1]) for _ in range(2)]
+    method = CrossApapc(realization="canonical", rule=rule)
+    with pytest.raises(MethodRefused, match="would need a polynomial of degree"):
+        solve(Problem(agents), "path", method)

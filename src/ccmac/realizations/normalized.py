@@ -13,6 +13,7 @@ for bit as separate processes do, and is materialised only on request.
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import Self
 
 import numpy as np
 
-from ccmac.errors import InputError
+from ccmac.errors import InputError, MethodRefused
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Ledger
 from ccmac.linalg.chebyshev import (
@@ -36,6 +37,7 @@ from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.space import Space
 
 RULES = ("paper", "tight", "exact")
+MOST = 1_000_000  # of the degree of a polynomial
 MATERIALISED = 600  # execution variables, and rows of a channel, that are multiplied out
 
 
@@ -98,7 +100,10 @@ class InverseRoot:
 def inverse_root_polynomial(
     low: float, high: float, *, accuracy: float, rule: str = "paper", degree: int | None = None
 ) -> InverseRoot:
-    """Degree given, or by the paper's rule, or the least that is computed to reach ``accuracy``."""
+    """Degree given, or by the paper's rule, or the least that is computed to reach ``accuracy``.
+
+    Refused where the paper's rule asks for more than :data:`MOST`.
+    """
     if not 0 < accuracy < 1:
         raise InputError(f"normalizer: accuracy = {accuracy} must lie between 0 and 1")
     if high > APART * low:
@@ -107,6 +112,11 @@ def inverse_root_polynomial(
             "apart; rescale the rows, give closer certificates, or take the averaged realization"
         )
     if degree is None:
+        if (needed := paper_degree(high / low, accuracy)) > MOST:
+            raise MethodRefused(
+                f"normalizer: rows of condition {math.sqrt(high / low):.1e} would need a "
+                f"polynomial of degree {needed:.1e}; scale them, or take realization 'averaged'"
+            )
         choose = tight_degree if rule == "tight" else paper_degree
         degree = choose(high / low, accuracy)
     return InverseRoot(low, high, inverse_root(low, high, degree))
