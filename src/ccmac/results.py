@@ -16,7 +16,7 @@ from ccmac.trace import Trace
 ADVICE = {
     "optimal": "the tolerance is reached",
     "converged": "the tolerance is reached by an estimate; see .error_estimate",
-    "stalled": "nothing more is to be gained in double precision; see .error_bound and .residuals",
+    "stalled": "this method can gain no more in double precision; see .error_bound and .residuals",
     "max_iterations": "stopped by the iteration or time limit; raise it or loosen tol",
     "unbounded": "the objective falls without bound along a direction that keeps the equations",
     "infeasible": "the equations contradict each other; see .infeasibility",

@@ -46,3 +46,19 @@ def test_a_refusal_advises_methods_that_accept(kind: str) -> None:
         for other in advised:
             assert other not in refusals, f"{name}: {words}"
     assert refusals or kind == "curved"
+
+
+def test_a_stall_speaks_of_the_method_that_stalled_alone() -> None:
+    """Prices of nearly dependent rows stop cross-cg; cross-direct goes on for six digits."""
+    t = 2.0**-30
+    f = Quadratic(np.eye(3), [1.0, 2.0, 3.0])
+    agents = [
+        ccmac.Agent(f, A=[[1.0, 1.0]], B=[[1.0]], b=[1.0], C=[[1.0, 1.0 + t]], c=[1.0]),
+        ccmac.Agent(f, A=[[1.0, 1.0]], B=[[t - 1.0]], b=[1.0], C=[[1.0, 1.0]], c=[1.0]),
+    ]
+    problem = ccmac.Problem(agents)
+    stalled = ccmac.solve(problem, "path", "cross-cg", 1e-10)
+    other = ccmac.solve(problem, "path", "cross-direct", 1e-10)
+    assert stalled.status == "stalled"
+    assert other.error_bound < 1e-5 * stalled.error_bound
+    assert "this method can gain no more" in stalled.message
