@@ -122,7 +122,8 @@ def spread_of(random: Random, seed: int) -> int:
 @family
 def least_squares(random: Random, seed: int) -> Draft:
     """Squared losses of (x, z) together; every third in units of 2^-60 .. 2^60."""
-    draft, spread = base(random, p=int(random.integers(0, 2))), spread_of(random, seed)
+    own = int(random.integers(0, 2)) if seed % 2 else 0
+    draft, spread = base(random, p=own, r=own), spread_of(random, seed)
     unit = float(powers(random, 1, -60, 60)[0]) if seed % 3 == 2 else 1.0
     return draft.shaped([drawn(random, d + draft.q, spread, unit).form() for d in draft.d]).plant()
 
