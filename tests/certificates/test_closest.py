@@ -11,10 +11,15 @@ import ccmac
 from adversarial import infeasible
 from adversarial.exact import Exact
 from adversarial.proofs import overstated, proof_numbers
-from ccmac import Agent, Problem
-from ccmac.certificates.closest import ClosestPoint
+from ccmac import Agent, Network, Problem
+from ccmac.certificates.closest import ClosestPoint, _dependent
 from ccmac.certificates.infeasibility import REACH
+from ccmac.certificates.prices import Recovery
+from ccmac.certificates.weighing import Lambda, Weighed, Weighing
+from ccmac.linalg.tolerances import EPS
 from ccmac.objectives import Quadratic, SquaredDistance
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
 
 KINDS = ("across-shared", "coupled-rows", "coupled-against-local", "unequal-copies")
 
@@ -128,3 +133,18 @@ def far_away(power: int) -> Problem:
         Agent(f, A=[[1.0]], b=[1.0], D=[row], e=[side])
         for row, side in zip(rows, (0.0, 1.0, 0.0), strict=True)
     ])  # fmt: skip
+
+
+def test_nothing_but_rounding_may_be_left() -> None:
+    assert _dependent(Weighed(1.0, 1.0, 0.5, 1.0, 1.0, rounding=0.5))
+    assert not _dependent(Weighed(1.0, 1.0, 0.5, 1.0, 1.0, rounding=0.49))
+
+
+def test_what_rounding_to_doubles_leaves_in_closed_form() -> None:
+    """Of 3 x + 4 z with a price of 2: five eps of 6 and of 8."""
+    agent = Agent(Quadratic(np.eye(2), np.zeros(2)), A=[[3.0]], B=[[4.0]], b=[1.0])
+    work = Workspace(Problem([agent]), InProcess(Network.complete(1)))
+    none = [np.zeros(0)]
+    seen = Weighing(Recovery(work)).weighed(Lambda(np.array([2.0]), none, none), [0.0])
+    assert seen.rounding == pytest.approx(5 * EPS * (6 + 8), rel=1e-9, abs=0.0)
+    assert (seen.value, seen.length, seen.defect) == (2.0, 2.0, pytest.approx(10.0))

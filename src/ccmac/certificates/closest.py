@@ -101,7 +101,7 @@ class ClosestPoint:
         """Multipliers of length one less what conjugate residuals find of them in Range K'.
 
         Of v = K'lambda they leave v + K'mu; the coupled part of mu is told, the shared one follows.
-        Cost: one averaging and CANCELLING steps at most, then as :meth:`Recovery.solve_shared`.
+        Cost: two averagings, CANCELLING steps at most, and those of :meth:`Recovery.solve_shared`.
         """
         space, system, width = realized.space, realized.system, self.user.coupling.width
         coupled = prices.coupled / seen.length
