@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import cvxpy
 import numpy as np
@@ -16,7 +17,7 @@ from ccmac.errors import InputError, MethodRefused
 from ccmac.methods import CrossSliding
 from ccmac.methods.sliding.parts import split
 from ccmac.methods.sliding.schedule import balanced_phase, certified_phases
-from ccmac.objectives import L1, Logistic, MaxAffine, SquaredDistance, Sum
+from ccmac.objectives import L1, Function, Logistic, MaxAffine, Separable, SquaredDistance, Sum
 from methods.convex_problems import case
 
 Array = NDArray[np.float64]
@@ -328,3 +329,36 @@ def test_rows_hold_to_tol_however_large_the_objective(schedule: str) -> None:
     off = np.abs(A @ x - side) / length / np.maximum(1.0, side / length)
     assert result.status == "optimal"
     assert off.max() <= tol
+
+
+class Length(Function):
+    """||v||: its prox shortens v, and knows one step for all entries."""
+
+    capabilities = frozenset({"prox"})
+
+    def constants(self, size: int) -> tuple[float, float]:
+        return np.inf, 0.0
+
+    def value_at(self, v: NDArray[np.float64]) -> float:
+        return float(np.linalg.norm(v))
+
+    def prox_at(self, v: NDArray[np.float64], step: Any) -> NDArray[np.float64]:
+        assert np.ndim(step) == 0
+        return max(0.0, 1.0 - step / max(float(np.linalg.norm(v)), 1e-300)) * v
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_prox_of_x_and_z_together_gets_one_step(seed: int) -> None:
+    """The scale that makes both steps equal is a quotient of curvatures: equal but for rounding."""
+    random = np.random.default_rng(seed)
+    weights = random.uniform(0.1, 9.0, 2)
+    own = Separable(SquaredDistance(weights[0], np.ones(2)), SquaredDistance(weights[1], [3.0]))
+    A, B = random.standard_normal((2, 1, 2)), random.standard_normal((2, 1, 1))
+    agents = [ccmac.Agent(f, A=A[i], B=B[i], b=[1.0]) for i, f in enumerate((Length(), own))]
+    result = ccmac.solve(ccmac.Problem(agents), "path", "cross-sliding", 1e-6)
+    x, y, z = (cvxpy.Variable(k) for k in (2, 2, 1))
+    F = cvxpy.norm(cvxpy.hstack([x, z])) + weights[0] / 2 * cvxpy.sum_squares(y - 1)
+    F += weights[1] / 2 * cvxpy.sum_squares(z - 3.0)
+    value = cvxpy.Problem(cvxpy.Minimize(F), [A[0] @ x + A[1] @ y + (B[0] + B[1]) @ z == 2]).solve()
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(value, abs=1e-5)

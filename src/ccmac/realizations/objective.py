@@ -15,7 +15,7 @@ import numpy as np
 from ccmac.errors import GradientError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.tolerances import DENSE_MARGIN
+from ccmac.linalg.tolerances import DENSE_MARGIN, EPS
 from ccmac.objectives.base import FusedGradient, Objective
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
@@ -131,15 +131,16 @@ def proximal(
     """argmin_u F(u) + (weight/2) ||u - w||^2, agent by agent. Cost: 1 prox, no communication.
 
     With x = t x~ and z = s z~ the steps are t^2/weight and s^2/weight (``weight_z`` where it
-    differs from that of x). A lift's y is free of F.
+    differs from that of x); alike but for rounding, they are equal: some maps take no others. A
+    lift's y is free of F.
     """
     objective.ledger.charge(proxes=1)
     space, t, s = objective.space, objective.t, objective.s
-    out = w.copy()
+    out, step_x, step_z = w.copy(), t * t / weight, s * s / (weight_z or weight)
+    if abs(step_x - step_z) <= 8 * EPS * step_x:
+        step_z = step_x
     for k, agent in enumerate(objective.problem.agents.values()):
-        x, z = agent.objective.prox(
-            t * space.x_of(w, k), s * space.z(w)[k], t * t / weight, s * s / (weight_z or weight)
-        )
+        x, z = agent.objective.prox(t * space.x_of(w, k), s * space.z(w)[k], step_x, step_z)
         space.x_of(out, k)[...] = x / t
         space.z(out)[k] = z / s
     return out
