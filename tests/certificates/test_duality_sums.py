@@ -200,7 +200,8 @@ def test_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = made.found.contradiction(made.mine, 17.0)
     assert made.charged == [dict.fromkeys(made.present, 1)]
     for k, given in enumerate(made.asked):
-        assert [v.tolist() for v in given] == [prices.coupled.tolist(), prices.local[k].tolist()]
+        paid = prices.coupled, prices.local[k], made.mine.terms[k]
+        assert [v.tolist() for v in given] == [v.tolist() for v in paid]
     value, far2, noise, room, spread = rows[:, :5].sum(axis=0)
     r, ends, held, rounded = made.on_z()
     gain = np.where(held, r * np.where(held, ends, 0.0), 0.0)
