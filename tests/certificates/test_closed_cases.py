@@ -217,7 +217,7 @@ def test_quadratics_of_unequal_parts_are_laid_out_as_x_and_z() -> None:
     agents = [Agent(f, A=np.eye(1, 3), B=np.eye(1, 2), b=[1.0]) for _ in range(2)]
     work = Workspace(Problem(agents), InProcess(Network.complete(2)))
     assert work.reduced is not None
-    own = Share(work, work.reduced, 0, 5.0)
+    own = Share(work, work.reduced, 0)
     slope, _ = own.gradient(np.array([1.0, 2.0, 3.0]), np.array([-1.0, 0.5]))
     assert slope.astype(float).tolist() == [0.0, 6.0, -2.0, -5.0, 2.5]
 

@@ -18,6 +18,7 @@ from ccmac.cli.main import main
 from ccmac.errors import InputError
 from ccmac.lab.data import read_svmlight, svmlight
 from ccmac.lab.instances import dispatch
+from ccmac.storage.index import read_slots
 from ccmac.storage.located import parse
 from ccmac.storage.npz import read_npz
 from fuzz.archives import member
@@ -144,10 +145,10 @@ def test_files_of_others_stay(tmp_path: Path, capsys: Captured) -> None:
     assert (tmp_path / "p" / "notes.txt").exists()
 
 
-def test_the_generation_before_stays_where_the_newest_is_damaged(
+def test_the_generation_before_counts_where_the_newest_is_damaged(
     tmp_path: Path, capsys: Captured
 ) -> None:
-    """Of an owner, who keeps two: what is refused has changed nothing."""
+    """Of an owner, who keeps two; where both are damaged, what is refused has changed nothing."""
     H, rng = np.diag([1.0, 2.0, 3.0]), np.random.default_rng(0)
     f = ccmac.objectives.Quadratic(H, np.ones(3))
     ccmac.Agent(f, A=rng.standard_normal((2, 2)), B=np.ones((2, 1))).save(tmp_path / "agent")
@@ -161,10 +162,16 @@ def test_the_generation_before_stays_where_the_newest_is_damaged(
         'out = "out"\ncheckpoint = "state"\nevery = 2\n'
     )
     assert main(["agent", str(tmp_path / "me.toml")]) == 1
-    folder = tmp_path / "state"
-    newest = max(folder.glob("state-*.bin"))
+    folder, [part] = tmp_path / "state", (tmp_path / "out").glob("solution*.npz")
+    whole, slots = part.read_bytes(), [folder / "state-0.bin", folder / "state-1.bin"]
+    generations = read_slots(folder, apart=True)
+    assert len(generations) == 2
+    newest = slots[generations[max(generations)].slot]
     newest.write_bytes(newest.read_bytes()[:-1])
+    assert main(["agent", str(tmp_path / "me.toml")]) == 1
+    assert part.read_bytes() == whole
+    for slot in slots:
+        slot.write_bytes(slot.read_bytes()[:-1])
     kept = {p.name: p.read_bytes() for p in folder.iterdir()}
-    assert len([name for name in kept if name.startswith("state-")]) == 2
     assert "nothing was changed" in line(capsys, "agent", tmp_path / "me.toml")
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from typing import Any
+from unittest.mock import Mock
 
 import cvxpy
 import numpy as np
@@ -16,8 +17,18 @@ import ccmac
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods import CrossSliding
 from ccmac.methods.sliding.parts import split
+from ccmac.methods.sliding.practical import LONGEST, DoublingSliding, steepness
 from ccmac.methods.sliding.schedule import balanced_phase, certified_phases
-from ccmac.objectives import L1, Function, Logistic, MaxAffine, Separable, SquaredDistance, Sum
+from ccmac.objectives import (
+    L1,
+    Function,
+    Hinge,
+    Logistic,
+    MaxAffine,
+    Separable,
+    SquaredDistance,
+    Sum,
+)
 from methods.convex_problems import case
 
 Array = NDArray[np.float64]
@@ -362,3 +373,25 @@ def test_a_prox_of_x_and_z_together_gets_one_step(seed: int) -> None:
     value = cvxpy.Problem(cvxpy.Minimize(F), [A[0] @ x + A[1] @ y + (B[0] + B[1]) @ z == 2]).solve()
     assert result.status == "optimal"
     assert result.objective == pytest.approx(value, abs=1e-5)
+
+
+def test_a_subgradient_that_vanishes_at_the_start_tells_nothing() -> None:
+    """The scores of both labels cancel at zero; the sum of all scores is 4, so that F* = 6."""
+    agents = [
+        ccmac.Agent(Hinge(np.ones((2, 4)), [1, -1]), A=np.eye(2), B=np.eye(2), b=np.ones(2))
+        for _ in range(2)
+    ]
+    asked = ccmac.methods.CrossSliding(scale=2.0)
+    result = ccmac.solve(ccmac.Problem(agents), "path", asked, 1e-3, max_iterations=200)
+    assert result.status == "optimal"
+    assert abs(result.objective - 6.0) <= 6e-3
+
+
+def test_no_outer_step_goes_on_for_ever() -> None:
+    steep = steepness(1e-9)  # the guess of R that goes with it is a billion times too large
+    assert (steep, steepness(0.0)) == (1e-9, 1.0)
+    phase = balanced_phase(1.0, 1.0, 3.0, 1e9, 0.5)
+    assert phase.inner > LONGEST
+    state = Mock(lipschitz=3.0, radius=1e9, target=0.5)
+    found = DoublingSliding.phase(Mock(system=Mock(empty=True)), state)
+    assert found.inner == LONGEST

@@ -63,7 +63,7 @@ def test_case118_by_areas_then_with_lines_that_bind() -> None:
     bound = solved(tight)
     agrees(tight, bound)
     assert unique(tight, bound).sum() == 117  # at bus 38 any price from 38.86 to 40.16 would do
-    assert rounds(bound) <= 160
+    assert rounds(bound) <= 4 * 44  # 40 or 42 averagings of 4 rounds, by processor
     full = np.abs(tight.flows(bound)[0]) >= 0.999 * tight.grid.base * tight.grid.rating
     assert full.sum() >= 5
     assert np.ptp(tight.prices(bound)) > 1.0

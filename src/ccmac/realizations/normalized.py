@@ -13,7 +13,6 @@ for bit as separate processes do, and is materialised only on request.
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,7 +36,6 @@ from ccmac.realizations.base import AffineSystem, Interval
 from ccmac.runtime.space import Space
 
 RULES = ("paper", "tight", "exact")
-MOST = 1_000_000  # of the degree of a polynomial
 MATERIALISED = 600  # execution variables, and rows of a channel, that are multiplied out
 
 
@@ -102,21 +100,16 @@ def inverse_root_polynomial(
 ) -> InverseRoot:
     """Degree given, or by the paper's rule, or the least that is computed to reach ``accuracy``.
 
-    Refused where the paper's rule asks for more than :data:`MOST`.
+    Refused where the ends are more than APART apart: it would be some millions.
     """
     if not 0 < accuracy < 1:
         raise InputError(f"normalizer: accuracy = {accuracy} must lie between 0 and 1")
     if high > APART * low:
-        raise InputError(
+        raise MethodRefused(
             f"normalizer: the ends {low:g} and {high:g} of a spectrum are more than {APART:g} "
             "apart; rescale the rows, give closer certificates, or take the averaged realization"
         )
     if degree is None:
-        if (needed := paper_degree(high / low, accuracy)) > MOST:
-            raise MethodRefused(
-                f"normalizer: rows of condition {math.sqrt(high / low):.1e} would need a "
-                f"polynomial of degree {needed:.1e}; scale them, or take realization 'averaged'"
-            )
         choose = tight_degree if rule == "tight" else paper_degree
         degree = choose(high / low, accuracy)
     return InverseRoot(low, high, inverse_root(low, high, degree))

@@ -25,7 +25,7 @@ from ccmac.methods.interior.feasible import decided, domain
 from ccmac.methods.interior.made import solvable
 from ccmac.methods.options import option
 from ccmac.methods.sliding.parts import Parts, first_weight, split_problem, unequal_steps
-from ccmac.methods.sliding.practical import DoublingSliding
+from ccmac.methods.sliding.practical import DoublingSliding, steepness
 from ccmac.methods.sliding.proximal import ProximalPrimalDual
 from ccmac.methods.sliding.schedule import certified_phases
 from ccmac.methods.sliding.steps import Sliding
@@ -133,7 +133,7 @@ class CrossSliding(ConvexMethod):
         certifier = self._certifier(work, request, realized)
         w0, space = certifier.w0, realized.space
         feasible, _ = certifier.repaired(w0, 0.0)
-        steep = max(space.norm(realized.objective.gradient(w0)), 1e-12)
+        steep = steepness(space.norm(realized.objective.gradient(w0)))
         # R is at least (F(w0) - F*)/M; doubling does the rest.
         guess = max(0.25 * max(abs(certifier.value(w0)), request.plan_tol) / steep, 1e-6)
         guess = max(guess, space.norm(feasible - w0))

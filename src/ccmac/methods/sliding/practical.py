@@ -24,6 +24,7 @@ from ccmac.methods.sliding.steps import SlidingState, SubgradientIteration, Sums
 
 THRIFT = 8.0
 SMALLEST = 1e-12
+LONGEST = 100_000  # subgradients of an outer step: none goes on for ever, whatever R and M say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,11 @@ class DoublingState(SlidingState):
     fresh: bool = False
 
 
+def steepness(size: float) -> float:
+    """The first guess of M: a subgradient's length, or 1 where it vanishes and tells nothing."""
+    return size if size > SMALLEST else 1.0
+
+
 class DoublingSliding(SubgradientIteration[DoublingState]):
     """``radius`` is the first guess of R (execution units)."""
 
@@ -49,7 +55,7 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
 
     def begin(self, w: Array, p: Array, price: Array) -> DoublingState:
         """M from the subgradient at the start; the first target is M R."""
-        steep = max(self.space.norm(self.objective.gradient(w)), SMALLEST)
+        steep = steepness(self.space.norm(self.objective.gradient(w)))
         zeros = self.space.zeros
         return DoublingState(
             w=w, last=w.copy(), x=w.copy(), x_before=w.copy(), hat=w.copy(), centre=w.copy(),
@@ -63,10 +69,11 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
         high, low = 1.0, 1.0
         if not self.system.empty:
             high, low = self.system.interval.high, self.system.interval.low
-        return balanced_phase(
+        phase = balanced_phase(
             math.sqrt(high), math.sqrt(low), state.lipschitz, state.radius, state.target,
             thrift=THRIFT,
         )  # fmt: skip
+        return replace(phase, inner=min(phase.inner, LONGEST))
 
     def step(self, state: DoublingState) -> DoublingState:
         """One outer step; at the end of a phase the guesses are renewed."""
