@@ -235,7 +235,7 @@ def recovered_curvature(h: Array, augment: float) -> float:
 
     def secular(x: float) -> float:
         with np.errstate(divide="ignore"):
-            return float(augment / n * np.sum(1.0 / (h + augment - x)) - 1.0)
+            return float(np.sum(augment / (h + augment - x)) / n - 1.0)
 
     high = min(float(h.mean()), low + augment)
     if secular(low) >= 0:  # equal agents: the root is the end itself

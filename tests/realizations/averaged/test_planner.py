@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ccmac
@@ -13,6 +15,8 @@ from ccmac.ledger import Costs
 from ccmac.methods import CrossApapc
 from ccmac.plans import Plan
 from ccmac.realizations.averaged.planner import TWIN_UNCERTAINTY
+from ccmac.realizations.averaged.twin import Modes
+from ccmac.workspace.curvature import ScaledCurvature
 from pins.problems import posed
 
 
@@ -104,3 +108,17 @@ def test_predictions_are_within_two_and_a_half_of_what_is_measured(
     assert result.plan.predicted is not None
     measured = result.ledger.of("solve")["rounds"]
     assert 1 / 2.5 <= measured / result.plan.predicted["rounds"] <= 2.5
+
+
+def test_a_model_has_as_many_modes_at_every_scale() -> None:
+    """Also where s^2 mu_z and s^2 L_z are the same number."""
+    one = np.ones((1, 1))
+    profile: Any = SimpleNamespace(
+        ritz=lambda s: (np.ones(1), one), M_A=one, M_mean=one, M_B=one, gradient_x=np.ones(1),
+        gradient_z=np.ones(1), misfit=np.ones(1), rest_x=1.0, rest_z=1.0,
+    )  # fmt: skip
+    blocks = np.array([1.0, 2.0, 1.0, 3.0])
+    modes = [Modes(profile, s, ScaledCurvature(1.0, 3.0), blocks, 4) for s in (1.0, 1e-170)]
+    assert [m.copies for m in modes] == [4, 4]
+    assert modes[0].hessians[:, 1].tolist() == [1.0] * 3 + [3.0] * 3 + [1.0] * 3 + [3.0] * 3
+    assert modes[0].solutions.shape == modes[1].solutions.shape

@@ -34,7 +34,7 @@ class Modes:
         self, profile: Profile, s: float, constants: ScaledCurvature, blocks: Array, n: int
     ) -> None:
         self.s, self.constants = s, constants
-        mu_x, L_x, mu_z, L_z = blocks * np.array([1.0, 1.0, s * s, s * s])
+        mu_x, L_x, mu_z, L_z = blocks
         theta, vectors = profile.ritz(s)
         root = math.sqrt(n)
         parts = profile.M_A, s * s * profile.M_mean, s * s * (profile.M_B - profile.M_mean)
@@ -45,6 +45,7 @@ class Modes:
         misfit = root * (vectors.T @ profile.misfit)
         rest_x = math.sqrt(max(profile.rest_x - float(g_x @ g_x), 0.0))
         rest_z = s * math.sqrt(max(profile.rest_z - float(g_z @ g_z) / (s * s), 0.0))
+        # As many at every scale, also where rounding makes two of them alike.
         curvatures = sorted({(hx, hz) for hx in (mu_x, L_x) for hz in (mu_z, L_z)})
         self.copies = len(curvatures)
         share, count = 1.0 / math.sqrt(self.copies), len(a)
@@ -53,7 +54,7 @@ class Modes:
         gradients[:count, 0], gradients[:count, 1] = share * g_x, share * g_z
         gradients[count, 0], gradients[count + 1, 1] = share * rest_x, share * rest_z
         misfits[:count] = share * misfit
-        h = np.array([[hx, hz, hz + constants.augment] for hx, hz in curvatures])
+        h = np.array([[hx, s * s * hz, s * s * hz + constants.augment] for hx, hz in curvatures])
         self.rows, self.gradients = (np.tile(v, (self.copies, 1)) for v in (rows, gradients))
         self.misfits, self.hessians = np.tile(misfits, self.copies), h.repeat(count + 2, axis=0)
         self.theta = theta
