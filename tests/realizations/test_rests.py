@@ -11,6 +11,10 @@ from adversarial import suite
 from adversarial.judge import judge
 from ccmac.lab.instances import random_quadratic
 from ccmac.methods import CrossApapc, JointApapc
+from ccmac.network import Network
+from ccmac.realizations.canonical import canonical
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
 
 
 @pytest.mark.parametrize("method", [CrossApapc, JointApapc])
@@ -41,3 +45,19 @@ def test_nearly_dependent_rows_that_are_not_gathered_give_no_bound(
     verdict = judge(suite.make(family, 51), "cross-cg", max_iterations=30)
     assert not {"FALSE BOUND", "WRONG OPTIMAL"} & set(verdict.faults), verdict.line()
     assert math.isnan(verdict.bound)
+
+
+@pytest.mark.parametrize("interval", ["certificate", "tight"])
+def test_what_nobody_vouches_for_is_not_called_supplied(
+    interval: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decomposition proves the spectrum, unless rows are nearly dependent; constants are given."""
+    work = Workspace(random_quadratic(1, 4), InProcess(Network.complete(4)))
+    given = ccmac.Certificates(cross_factor=30.0)
+    for certificates, word in ((None, "proved"), (given, "supplied")):
+        found = canonical(work, interval=interval, certificates=certificates)
+        assert found.system.interval.source == word
+    radius = ccmac.Certificates(energy_radius=5.0)  # of the start, not of any spectrum
+    assert canonical(work, certificates=radius).system.interval.source == "proved"
+    monkeypatch.setattr("ccmac.realizations.canonical.WELL", 1.0)
+    assert canonical(work, interval=interval).system.interval.source == "estimated"

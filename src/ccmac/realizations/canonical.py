@@ -55,6 +55,7 @@ INTERVALS = ("certificate", "certificate-delta", "certificate-spread", "tight", 
 MODELS = ("channel-2", "paper-6")
 DENSE_ROWS = 1500
 DENSE_ENTRIES = 4_000_000
+WELL = 1e4  # a cross factor beyond may be that of dependent rows, but for rounding
 
 
 def canonical(
@@ -123,16 +124,17 @@ def _joint_interval(
     """Positive spectrum of the normalized stack from its channels' spreads and the cross factor."""
     if not channels:
         return Interval(1.0, 1.0)
+    source = chosen.source
     spread = (1.0 - delta, 1.0 + delta) if kind == "certificate-delta" else spread_over(channels)
     if kind.startswith("certificate"):
-        return certified_interval(spread, chosen.chi, "supplied")
+        return certified_interval(spread, chosen.chi, source)
     if len(channels) == 1:
-        return Interval(*spread)
+        return Interval(*spread, source)
     (low_1, high_1), (low_2, high_2) = (c.spread for c in channels)
     cosine = friedrichs_cosine(chosen.chi)
     low, _ = weighted_extremes(low_1, low_2, cosine)
     _, high = weighted_extremes(high_1, high_2, 1.0 if chosen.common else cosine)
-    return Interval(low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN))
+    return Interval(low * (1 - DENSE_MARGIN), high * (1 + DENSE_MARGIN), source)
 
 
 class Consensus(NormalizedChannel):
@@ -177,10 +179,21 @@ class _Normalizers:
         facts: Geometry | None = None
         if given.cross_factor is None or not self.dense:
             facts = geometry(self.problem, network=work.runtime.network)
+        self.facts = facts
         self.chi = given.cross_factor or (facts.cross_factor if facts is not None else 1.0)
         self.common = facts is None or facts.common_dimension != 0
         # Where both channels fit a dense factorization, their own spectra are better.
         self.structural = None if facts is None or self.dense else facts.structural
+
+    @property
+    def source(self) -> str:
+        """On what spectra and cross factor rest: ``supplied`` by whoever vouches for constants;
+        ``proved`` by a decomposition, unless an iteration found them or rows are nearly dependent.
+        """
+        if replace(self.given, energy_radius=None) != Certificates():
+            return "supplied"
+        iterated = self.facts is not None and (self.facts.residual > 0 or not self.dense)
+        return "estimated" if iterated or self.chi > WELL else "proved"
 
     def _fits(self, rows: int) -> bool:
         """Whether so many rows fit a dense factorization."""
