@@ -66,11 +66,19 @@ def test_the_error_counts_rounding_and_what_sums_may_lack(
 ) -> None:
     made = Made(monkeypatch)
     made.case.system.empty = empty
-    monkeypatch.setattr(module, "GRADIENT_EPS", 2.0**-5)
+    monkeypatch.setattr(module, "EPS", 2.0**-20)
     made.case.realized.space.runtime.unseen = lambda size: 0.0625  # type: ignore[method-assign]
-    delta = 0.3 if empty else 0.3 + 0.25 / LOW
-    expected = distance_bound(0.7 + 0.25, delta, MU, L) * SCALE + 2.0**-5 * L / MU * 7.0
-    assert made.certifier._error(0.7, 0.3, 7.0) == pytest.approx(expected)
+    many, eps = 2 + 8, 2.0**-20
+    r = 0.7 * (1 + many * eps) + 2.0 + 2 * 0.25  # two sums may lack 0.25 each
+    delta = 0.3
+    if not empty:
+        delta = 0.3 * (1 + many * eps) + many * eps * HIGH * 5.0 / LOW + 0.25 / LOW
+    mu = MU - 2 * many * eps * L
+    expected = distance_bound(r, delta, mu, L) * SCALE * (1 + 16 * eps) + 4 * eps * 7.0 + 0.25
+    found = made.certifier._error(0.7, 0.3, 7.0, 5.0, np.array([4.0]))
+    assert found == pytest.approx((expected, r, delta), rel=1e-12)
+    made.case.realized.objective.mu = 2 * many * eps * L
+    assert made.certifier._error(0.7, 0.3, 7.0, 5.0, np.array([4.0]))[0] == math.inf
 
 
 def test_a_tight_bound_of_a_repaired_point(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +108,9 @@ def test_a_tight_bound_of_a_repaired_point(monkeypatch: pytest.MonkeyPatch) -> N
         assert [done(t * enough, math.inf) for t in (0.999, 1.001)] == [True, False]
         assert [done(1.0, t * 0.3 * LOW) for t in (0.999, 1.001)] == [True, False]
         assert [done(2.0, t * 0.3 * LOW) for t in (1.999, 2.001)] == [True, False]
-        assert (bound.stationarity, bound.infeasibility) == (pytest.approx(0.3), 0.0625)
-        assert bound.error == pytest.approx(made.certifier._error(0.3, 0.0625, 7.0))
+        length, off = float(np.linalg.norm(repaired)), np.zeros(1)
+        found = made.certifier._error(0.3, 0.0625, 7.0, length, off)
+        assert (bound.error, bound.stationarity, bound.infeasibility) == pytest.approx(found)
         assert bound.w is repaired
         assert bound.gradient == pytest.approx(gradient)
         assert bound.price == pytest.approx(PRICE if dual is None else 3 * PRICE)

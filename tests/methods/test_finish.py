@@ -67,25 +67,27 @@ def test_the_status_and_the_last_check(
 
 def test_where_a_bound_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     told: Any = object()
-    assert finish._certificate(prepared(), ended("optimal"), Check(0.5, True, told)) is told
+    work: Any = object()
+    assert finish._certificate(work, prepared(), ended("optimal"), Check(0.5, True, told)) is told
     judged: list[Any] = []
 
     def look(w: Any, dual: Any) -> Any:
         judged.append((w, dual))
         return Fake(bound="quick")
 
-    monkeypatch.setattr(finish, "Certifier", lambda judge: Fake(look=look))
+    monkeypatch.setattr(finish, "Certifier", lambda judge, outside: Fake(look=look))
+    monkeypatch.setattr(finish, "Outside", lambda work, judge: None)
     iteration = Fake(dual=lambda state, judge: "dual", embedded=lambda state, judge: "w")
     for mu, status, bound in (
         (0.1, "max_iterations", "quick"), (0.0, "max_iterations", None),
         (math.inf, "max_iterations", None), (0.1, "diverged", None),
     ):  # fmt: skip
         run = prepared(iteration=iteration, judge=Fake(objective=Fake(mu=mu)))
-        assert finish._certificate(run, ended(status), Check(0.5, False)) == bound
+        assert finish._certificate(work, run, ended(status), Check(0.5, False)) == bound
     assert judged == [("w", "dual")]
     silent = prepared(judge=Fake(objective=Fake(mu=0.1)))
-    assert finish._certificate(silent, ended("max_iterations"), None) is None
-    assert finish._certificate(prepared(iteration=iteration), ended("optimal"), None) is None
+    assert finish._certificate(work, silent, ended("max_iterations"), None) is None
+    assert finish._certificate(work, prepared(iteration=iteration), ended("optimal"), None) is None
 
 
 def proved() -> Proved:

@@ -14,9 +14,11 @@ from functools import partial
 import numpy as np
 
 from ccmac.certificates.error_bound import Bound, Dual, Look, distance_bound
+from ccmac.certificates.outside import Outside
 from ccmac.inputs import Array
 from ccmac.linalg.chebyshev import smallest_degree
 from ccmac.linalg.conjugate import Remainder, conjugate_residuals
+from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import AffineSystem, Realized
 from ccmac.runtime.base import Rider
 from ccmac.runtime.space import lengths
@@ -24,7 +26,6 @@ from ccmac.runtime.space import lengths
 Later = Callable[[], float]  # a number that is known once its message has travelled
 FLOOR = 1e-13
 FAR = 1e3  # times the floor: rounding is far
-GRADIENT_EPS = 1e-15  # what rounding leaves of a gradient, beside L times the size of the point
 ROUNDS_OF_REPAIR = 5
 CONFIRMING = 4  # steps that must not contradict the interval before a look is believed
 ROUNDING = 1e-11  # of a dual state: what may lie outside Range K' in any run
@@ -45,11 +46,13 @@ def below(target: float) -> Callable[[float, float], bool]:
 class Certifier:
     """Bounds for points of one realized problem (smooth, strongly convex).
 
-    ``notes`` collects what was found wrong with the certified interval, and mended.
+    ``outside`` knows the user's rows: how far a dual vector is outside Range K'. Without it (points
+    are repaired only, or systems are no problem's) it counts as inside. ``notes`` collects what was
+    found wrong with the certified interval, and mended.
     """
 
-    def __init__(self, realized: Realized) -> None:
-        self.realized = realized
+    def __init__(self, realized: Realized, outside: Outside | None = None) -> None:
+        self.realized, self.outside = realized, outside
         self.space = realized.space
         self.notes: list[str] = []
 
@@ -75,29 +78,32 @@ class Certifier:
         objective, space, scale = self.realized.objective, self.space, self.realized.error_scale
         # One vector at a time: a look must not need more memory than an iteration.
         squares = [space.partial_dots(w, w), self._user_squares(w)]
-        residual, gradient = None, None
+        residual, gradient, off = None, None, np.zeros((space.count, 1))
         if not self._system.empty:
             residual = self._system.residual(w)[0]
-        if dual is not None:
-            gradient = objective.gradient(w)
-        if gradient is None or dual is None or dual.p is None:
-            squares.append(np.zeros_like(squares[0]))
-        else:
-            rest = gradient + dual.p
-            squares.append(space.partial_dots(rest, rest))
-            del rest
-        if residual is not None:
             squares.append(space.partial_dots(residual, residual))
-        told = space.runtime.total(np.concatenate(squares, axis=1))
-        length, size, r, *more = np.sqrt(told).tolist()
-        norm = more[0] if more else 0.0
-        delta = norm / self._system.interval.low if more else 0.0
+        else:
+            squares.append(np.zeros_like(squares[0]))
+        if dual is not None:
+            gradient, off = objective.precise_gradient(w)
+            rest = np.zeros_like(gradient) if dual.p is None else gradient + dual.p
+            squares += [space.partial_dots(rest, rest), *self._rounding(w, rest, gradient, dual)]
+            del rest
+        told = space.runtime.total(np.concatenate([*squares, off**2], axis=1))
+        length, size, norm = np.sqrt(told[:3]).tolist()
+        delta = 0.0 if self._system.empty else norm / self._system.interval.low
         mu, L = objective.mu, objective.L
-        parts = (scale * r / mu, scale * math.sqrt(L / mu) * delta)
+        infeasible = scale * math.sqrt(L / mu) * delta
         if dual is None:
-            return Look(w, dual, size, None, residual, norm, length, (math.nan, parts[1]))
-        bound = Bound(self._error(r, delta, size), r, delta, w, gradient, dual.price)
-        return Look(w, dual, size, bound, residual, norm, length, parts)
+            return Look(w, dual, size, None, residual, norm, length, (math.nan, infeasible))
+        r = math.sqrt(told[3])
+        error, r, delta = self._error(r, delta, size, length, told[4:])
+        bound = Bound(error, r, delta, w, gradient, dual.price)
+        return Look(w, dual, size, bound, residual, norm, length, (scale * r / mu, infeasible))
+
+    def _rounding(self, w: Array, left: Array, gradient: Array, dual: Dual) -> list[Array]:
+        """Columns of what rounding may do, with ``left`` taken for grad Phi + p (to be summed)."""
+        return [] if self.outside is None else [self.outside.tell(w, left, gradient, dual.price)]
 
     def _user_squares(self, w: Array) -> Array:
         """Per agent, its share of ||(x, z)||^2 in the user's variables."""
@@ -119,7 +125,7 @@ class Certifier:
         if look.residual is not None:
             wanted = SHARE * goal * math.sqrt(objective.mu / objective.L)
             w, delta = self._repair(w, wanted, look)
-        gradient = objective.gradient(w)
+        gradient, off = objective.precise_gradient(w)
         left, price = gradient, system.zero_price()
         if dual is not None and look.bound is not None and look.bound.gradient is not None:
             left = gradient - look.bound.gradient if dual.p is None else gradient + dual.p
@@ -135,15 +141,39 @@ class Certifier:
             left, price = reduced.remaining, reduced.price
         if dual is not None:
             price = price + dual.price
-        r, off = space.norm(left), delta()
-        return Bound(self._error(r, off, look.size), r, off, w, gradient, price)
+        columns = [space.partial_dots(left, left), space.partial_dots(w, w)]
+        columns += [*self._rounding(w, left, gradient, Dual(None, price)), off**2]
+        told = space.runtime.total(np.concatenate(columns, axis=1))
+        r, length = np.sqrt(np.maximum(told[:2], 0.0)).tolist()
+        error, r, away = self._error(r, delta(), look.size, length, told[2:])
+        return Bound(error, r, away, w, gradient, price)
 
-    def _error(self, r: float, delta: float, size: float) -> float:
-        """The bound in the user's variables, and what rounding may add to it."""
-        mu, L = self.realized.objective.mu, self.realized.objective.L
-        r, delta = r + self._unseen, delta + self._unseen_distance
-        error = distance_bound(r, delta, mu, L) * self.realized.error_scale
-        return error + GRADIENT_EPS * L / mu * size
+    def _error(
+        self, r: float, delta: float, size: float, length: float, rounding: Array
+    ) -> tuple[float, float, float]:
+        """(the bound in the user's variables, r, delta) with what rounding may add to them.
+
+        ``rounding``: sums of the columns of :class:`Outside`, then of the squares of what gradients
+        lack. Of sums of squares a share of eps for each term is lost; the copies' mean that is
+        returned is right to n + 2 eps of their sizes; mu to its decomposition.
+        """
+        objective, n = self.realized.objective, self.space.runtime.n
+        many = n + 8 if self.outside is None else self.outside.many
+        r = r * (1 + many * EPS) + math.sqrt(max(rounding[-1], 0.0)) + self._unseen
+        noise = 0.0
+        if self.outside is not None:
+            outside, noise = self.outside.heard(rounding[:-1])
+            r += outside
+        r += self._unseen
+        if not self._system.empty:
+            noise += (n + 8) * EPS * self._system.turn * length
+            delta = delta * (1 + many * EPS) + noise / self._system.interval.low
+            delta += self._unseen_distance
+        mu, L = objective.mu - 2 * EPS * many * objective.L, objective.L
+        if not mu > 0:
+            return math.inf, r, delta
+        error = distance_bound(r, delta, mu, L) * self.realized.error_scale * (1 + 16 * EPS)
+        return error + (n + 2) * EPS * size + self._unseen, r, delta
 
     def verified(self, w: Array, dual: Dual, tol: float) -> bool:
         """Whether p, or -grad Phi where there is none, lies in Range K' as bounds take for granted.

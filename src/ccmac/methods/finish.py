@@ -14,6 +14,7 @@ from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.closest import diagnosed
 from ccmac.certificates.error_bound import DOUBTED, Bound, Proved
 from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.outside import Outside
 from ccmac.certificates.prices import Multipliers, Recovery
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
@@ -45,7 +46,7 @@ def finish(
     problem, runtime, judge = work.problem, work.runtime, prepared.judge
     with runtime.ledger.phase("monitor"):
         status, check = _verdict(prepared, outcome)
-        bound = _certificate(prepared, outcome, check)
+        bound = _certificate(work, prepared, outcome, check)
         x, z = prepared.iteration.point(outcome.state)
         if isinstance(bound, Proved):
             x, z = bound.x, np.broadcast_to(bound.z, z.shape)
@@ -184,7 +185,7 @@ def without_solution(
 
 
 def _certificate(
-    prepared: Prepared, outcome: Outcome, check: Check | None
+    work: Workspace, prepared: Prepared, outcome: Outcome, check: Check | None
 ) -> Bound | Proved | None:
     """The bound found by the stopping rule, else a quick one from the method's dual state."""
     if check is not None and check.certificate is not None:
@@ -196,7 +197,8 @@ def _certificate(
     dual = iteration.dual(state, judge)
     if dual is None:
         return None
-    return Certifier(judge).look(iteration.embedded(state, judge), dual).bound
+    certifier = Certifier(judge, Outside(work, judge))
+    return certifier.look(iteration.embedded(state, judge), dual).bound
 
 
 def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers | None:

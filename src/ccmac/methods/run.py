@@ -12,6 +12,7 @@ import numpy as np
 from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.conflicts import Conflicts
 from ccmac.certificates.limits import in_users_rows
+from ccmac.certificates.outside import Outside
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.recession import recession
@@ -34,6 +35,7 @@ from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.methods.start import Limits, names_of, observer_of, positions, probed, reporter
 from ccmac.plans import Alternative, Plan, charged
+from ccmac.realizations.base import Realized
 from ccmac.results import Result, Solution
 from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
@@ -100,8 +102,12 @@ class Run:
         if prepared.stopping is not None:
             return prepared
         judge = prepared.judge or self.method.judge(self.work, self.request)
-        rule = None if judge is None else CertifiedStop(Certifier(judge), self.request.tol)
+        rule = None if judge is None else self._certified(judge)
         return replace(prepared, judge=judge, stopping=rule)
+
+    def _certified(self, judge: Realized) -> CertifiedStop:
+        certifier = Certifier(judge, Outside(self.work, judge))
+        return CertifiedStop(certifier, self.request.tol)
 
     def _heed(self) -> None:
         """The price of the probes, and doubts that other agents have."""

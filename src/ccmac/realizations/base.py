@@ -80,6 +80,18 @@ class AffineSystem(ABC):
     empty: bool
     width: int = 0
 
+    @property
+    def gain(self) -> float:
+        """Change of G w - g, at most, per change of sqrt(sum_i ||A_i x_i + B_i z - b_i||^2)."""
+        return 1.0
+
+    @property
+    def turn(self) -> float:
+        """How many eps of ||w|| rounding may leave in G w - g beside that of the coupled rows and
+        the C_i: the norm of the other channels, or their condition where they are normalized.
+        """
+        return self.interval.high
+
     @abstractmethod
     def residual(self, w: Array) -> tuple[Array, Array]:
         """(G w - g, price of the coupled equation). Charges 2 affine calls and their products."""

@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.tolerances import EPS
 from ccmac.problem import Problem
 from ccmac.realizations.base import Certificates, Realized
 from ccmac.realizations.channels import (
@@ -62,15 +65,22 @@ class PenaltyObjective(ExecutionObjective):
         )  # fmt: skip
         self.weight, self.coupling = weight, coupling
 
-    def gradient(self, w: Array, out: Array | None = None) -> Array:
-        """grad Phi_loc(w). Cost: 1 gradient, 2 A, 2 B, 2 nu rounds."""
-        out = super().gradient(w, out)
+    def _add(self, w: Array, out: Array) -> None:
+        """Cost: 2 A, 2 B, 2 nu rounds."""
+        super()._add(w, out)
         self.space.y(out)[...] = 0.0
         rows = self.coupling.forward(w)
         rows -= self.coupling.right
         rows *= self.weight
         self.coupling.add_adjoint(rows, out)
-        return out
+
+    def _rounding_added(self, w: Array) -> Array:
+        """r ||A, B, alpha W~||^2 <= L - L_f, and two products that long."""
+        own = np.sqrt(self.space.per_agent(w * w))
+        right = self.weight * np.sqrt(np.sum(self.coupling.right**2))
+        count = 2 * self.problem.m + self.space.q + max(self.space.d, default=0) + 8
+        lost = super()._rounding_added(w) + count * EPS * (2 * self.L * own + right)
+        return np.asarray(lost)
 
     @property
     def cost(self) -> Cost:

@@ -71,6 +71,11 @@ class JointSystem(AffineSystem):
         other.weights = (first, second)
         return other
 
+    @property
+    def gain(self) -> float:
+        """weight sqrt(S), and weight S is a part of G."""
+        return math.sqrt(self.weights[0] * self.interval.high)
+
     def homogeneous(self) -> JointSystem:
         other = copy.copy(self)
         other.target = np.zeros_like(self.target)

@@ -116,9 +116,12 @@ def inverse_root_polynomial(
 
 
 class NormalizedChannel(ABC):
-    """K^'(K^ w - v^) of one normalized channel; spec^+(K^'K^) lies in ``spread``."""
+    """K^'(K^ w - v^) of one normalized channel; spec^+(K^'K^) lies in ``spread``, and before it
+    was normalized spec^+(M M') in ``squares``.
+    """
 
     spread: tuple[float, float]
+    squares: tuple[float, float] = (1.0, 1.0)
     cost: Cost
     right: Array
 
@@ -143,7 +146,7 @@ class PolynomialChannel(NormalizedChannel):
 
     def __init__(self, channel: Channel, polynomial: InverseRoot) -> None:
         self.channel, self.polynomial = channel, polynomial
-        self.spread = polynomial.spread
+        self.spread, self.squares = polynomial.spread, (polynomial.low, polynomial.high)
         self.cost = 2 * (2 * polynomial.degree + 1) * channel.cost
         self.right = self.smooth(channel.right)
 
@@ -175,6 +178,9 @@ class WhitenedChannel(NormalizedChannel):
         self.channel, self.ledger = channel, ledger
         self.cost = 2 * channel.cost
         self.rows = row_space(matrix)
+        if self.rows.rank:
+            largest, least = self.rows.singular[[0, -1]].tolist()
+            self.squares = (least * least, largest * largest)
         self.right = self.rows.coordinates(channel.right)
 
     def residual(self, w: Array) -> tuple[Array, Array | None]:
@@ -191,6 +197,7 @@ class MaterialisedChannel(NormalizedChannel):
     def __init__(self, executed: PolynomialChannel, ledger: Ledger) -> None:
         self.channel, self.ledger = executed.channel, ledger
         self.spread, self.cost = executed.spread, executed.cost
+        self.squares = executed.squares
         self.matrix = dense_matrix(executed.channel, ledger)
         values, vectors = np.linalg.eigh(self.matrix @ self.matrix.T)
         squared = (vectors * executed.polynomial(values) ** 2) @ vectors.T
@@ -217,6 +224,15 @@ class NormalizedStack(AffineSystem):
         self.width, self.common = width, common
         self.charge = Cost(affine=2) if charge is None else charge
         self.empty = not self.channels
+
+    @property
+    def gain(self) -> float:
+        return max((c.spread[1] / math.sqrt(c.squares[0]) for c in self.channels), default=0.0)
+
+    @property
+    def turn(self) -> float:
+        ratios = [high / low for low, high in (c.squares for c in self.channels)]
+        return self.interval.high * max(map(math.sqrt, ratios), default=1.0)
 
     def residual(self, w: Array) -> tuple[Array, Array]:
         self.space.runtime.ledger.charge_cost(self.charge)

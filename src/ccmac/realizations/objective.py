@@ -15,11 +15,12 @@ import numpy as np
 from ccmac.errors import GradientError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
+from ccmac.linalg.extended import EPS_LONG, norm
 from ccmac.linalg.tolerances import DENSE_MARGIN, EPS
 from ccmac.objectives.base import FusedGradient, Objective
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
-from ccmac.runtime.space import Space
+from ccmac.runtime.space import Space, row_dots
 
 BLOWN = 1e100  # entries beyond this: the iterates blew up
 
@@ -72,10 +73,50 @@ class ExecutionObjective:
             out_x *= t
         if s != 1.0:
             out_z *= s
-        if self.augment:
-            mean = space.runtime.average(space.z(w))
-            out_z += self.augment * (space.z(w) - mean)
+        self._add(w, out)
         return out
+
+    def _add(self, w: Array, out: Array) -> None:
+        """The gradient of what Phi has beside F, added to ``out``."""
+        if self.augment:
+            z = self.space.z(w)
+            self.space.z(out)[...] += self.augment * (z - self.space.runtime.average(z))
+
+    def precise_gradient(self, w: Array) -> tuple[Array, Array]:
+        """(grad Phi(w) as doubles hold it, (agents, 1) numbers the root of whose squares' sum is
+        at least its distance from grad Phi(w)). Cost: as that of :meth:`gradient`.
+
+        From the agents' own :meth:`Objective.precise_gradient` at (t x~, s z~) in the long format.
+        """
+        self.ledger.charge(gradients=1)
+        space, out, off = self.space, np.zeros_like(w), np.zeros(self.space.count)
+        out_x, out_z = space.x(out), space.z(out)
+        for k, (member, (x, z)) in enumerate(zip(self._members, space.split(w), strict=True)):
+            unit = np.repeat(np.array([self.t, self.s], dtype=np.longdouble), [len(x), len(z)])
+            point = unit * np.concatenate([x, z])
+            slope, rounding = member.precise_gradient(point[: len(x)], point[len(x) :])
+            slope = unit * slope
+            double = slope.astype(np.float64)
+            out_x[space.offsets[k] : space.offsets[k + 1]], out_z[k] = np.split(double, [len(x)])
+            L = max(self.L, 0.0) if math.isfinite(self.L) else 0.0
+            lost = EPS_LONG * (norm(slope) + L * norm(np.concatenate([x, z])))
+            off[k] = max(self.t, self.s) * rounding + norm(slope - double) + 2 * lost
+        if not np.isfinite(np.add.reduce(out[: space.z_end])):
+            self._report(self.t * space.x(w), self.s * space.z(w), out_x, out_z)
+        self._add(w, out)
+        return out, (off + self._rounding_added(w))[:, None]
+
+    def _rounding_added(self, w: Array) -> Array:
+        """The same numbers for what :meth:`_add` adds.
+
+        The mean of n rows is wrong by n eps times the root mean square of their entries.
+        """
+        if not self.augment:
+            return np.zeros(self.space.count)
+        runtime, z = self.space.runtime, self.space.z(w)
+        sizes = np.sqrt(row_dots(z, z))
+        grain = math.sqrt(runtime.unseen(self.space.q))
+        return np.asarray(self.augment * ((runtime.n + 6) * EPS * sizes + grain))
 
     def _report(self, x: Array, z: Array, out_x: Array, out_z: Array) -> None:
         """Iterates that blew up are the driver's to notice; of others the objective is to blame."""
@@ -113,6 +154,12 @@ class OracleObjective(ExecutionObjective):
         self.ledger.charge_cost(self.cost)
         with self.ledger.observing():
             return super().gradient(w, out)
+
+    def precise_gradient(self, w: Array) -> tuple[Array, Array]:
+        """As charged by :meth:`gradient`."""
+        self.ledger.charge_cost(self.cost)
+        with self.ledger.observing():
+            return super().precise_gradient(w)
 
     @property
     def cost(self) -> Cost:

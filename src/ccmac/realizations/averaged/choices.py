@@ -133,6 +133,7 @@ class Normalizer(ABC):
     """q ~ S^{-1} on common m-vectors; ``spread`` (a, b) bounds spec(q(S) S)."""
 
     averagings: int
+    low: float  # of the spectrum of S
     spread: tuple[float, float]
     by_rows: bool = False  # whether rows meet in the sums alone, so that few may have each
 

@@ -11,6 +11,7 @@ the scaled problem.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -129,6 +130,20 @@ class AveragedSystem(AffineSystem):
         other.local_point = np.zeros_like(self.local_point)
         other.shared = self.shared.homogeneous()
         return other
+
+    @property
+    def gain(self) -> float:
+        """||H'q(S) e|| <= sqrt(n q(S) S q(S)) ||e||, and e a mean of n."""
+        if self.normalizer is None:
+            return 0.0
+        return (
+            math.sqrt(self.normalizer.spread[1] / self.normalizer.low) * self.normalizer.spread[1]
+        )
+
+    @property
+    def turn(self) -> float:
+        low, high = self.shared.interval  # (1, 1) where nothing is iterated
+        return self.interval.high + high / low
 
     # -- S ------------------------------------------------------------------------------------
     def gram_contribution(self, price: Array) -> Array:
