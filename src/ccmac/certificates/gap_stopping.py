@@ -15,6 +15,7 @@ import numpy as np
 from ccmac.certificates.duality import Duality, Prices
 from ccmac.certificates.error_bound import Bound
 from ccmac.certificates.gap import Gap, Goal
+from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.inputs import Array
 from ccmac.workspace import Workspace
@@ -150,17 +151,23 @@ class UndeterminedStop(Stopping):
     def check(self, iteration: Judged, state: Any, count: int) -> Check:
         """A free fall first."""
         method: Solved = iteration  # type: ignore[assignment]
-        directions, self._tried = [] if self._tried else method.steepest(), True
-        for direction in directions:
-            verdict = self.duality.fall(*direction)
-            if verdict is not None:
-                return Check(np.nan, True, verdict=verdict)
-            if self.duality.slope_seen and SLOPING not in self.work.doubts:
-                self.work.doubts.append(SLOPING)
+        verdict, self._tried = None if self._tried else self.fall(method), True
+        if verdict is not None:
+            return Check(np.nan, True, verdict=verdict)
         x, z = iteration.point(state)
         found, proved = self.duality.gap(x, z[0], method.prices(state))
         self.record.update(found.record(self.goal))
         return Check(found.bound(found.required(self.goal)), found.met(self.goal), proved)
+
+    def fall(self, method: Solved) -> Recession | None:
+        """A free fall that is proved; a slope that proves nothing is doubted."""
+        for direction in method.steepest():
+            verdict = self.duality.fall(*direction)
+            if verdict is not None:
+                return verdict
+            if self.duality.slope_seen and SLOPING not in self.work.doubts:
+                self.work.doubts.append(SLOPING)
+        return None
 
     def final(self, iteration: Judged, state: Any) -> Check:
         """The same."""

@@ -2,7 +2,8 @@
 
     K d = 0,   H d = 0,   <grad F, d> < 0:   F falls without bound along d from feasible points.
 
-The direction tried is the gradient's part in ker K. It is found with the equations that all may
+The direction tried is the gradient's part in ker K (that in ker K and ker H is found by
+:mod:`ccmac.methods.falls`, where the two differ). It is found with the equations that all may
 know, and checked in the user's own blocks: the fall must exceed what the
 defects of K d and H d could make up for within REACH times the size of the problem, and H d must be
 rounding: the least curvature ends a fall, however far away.

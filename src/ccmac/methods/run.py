@@ -15,7 +15,6 @@ from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.outside import Outside
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
-from ccmac.certificates.recession import recession
 from ccmac.certificates.stopping import CertifiedStop, Check, ProofStop
 from ccmac.errors import OutOfTime
 from ccmac.inputs import Array
@@ -24,6 +23,7 @@ from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
 from ccmac.methods.driver import Outcome, Settings, drive
 from ccmac.methods.energy import Energy
+from ccmac.methods.falls import falling
 from ccmac.methods.finish import (
     finish,
     infeasible_result,
@@ -158,7 +158,7 @@ class Run:
             conflict = conflicts.early()
             known = conflict is not None or self.method.finds_falls(work)
             bends = "strongly convex" in work.capabilities
-            direction = None if known or bends else recession(work)
+            direction = None if known or bends else falling(work, self.request)
         if conflict is not None:
             return infeasible_result(work, conflict, self.request.seed)
         if direction is not None:

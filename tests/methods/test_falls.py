@@ -1,0 +1,162 @@
+"""Quadratics that fall along ker K and ker H, by every method's name, against exact arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmac
+from adversarial import flats
+from adversarial.draft import Array
+from adversarial.exact import Exact
+from ccmac.methods import CrossContinuation, CrossSliding
+from ccmac.methods import falls as module
+from ccmac.objectives import LeastSquares, Quadratic
+
+N, D, Q = 3, 4, 2
+METHODS = [
+    "auto", "cross-direct", "cross-ipm", "cross-continuation", "cross-sliding",
+    CrossContinuation(realization="canonical"), CrossSliding(realization="canonical"),
+]  # fmt: skip
+
+
+def across(rows: Array, v: Array) -> Array:
+    """Integer rows made orthogonal to an integer v."""
+    return rows * (v @ v) - np.outer(rows @ v, v)
+
+
+def small(rows: Array) -> Array:
+    """The rows with entries of at most one, by a power of two."""
+    return np.asarray(rows / 2.0 ** np.ceil(np.log2(np.abs(rows).max(initial=1.0))))
+
+
+def sloping(seed: int, slope: float) -> tuple[ccmac.Problem, list[Array]]:
+    """H_i = F_i'F_i, g_i = F_i'y_i and, of agent 0, ``slope`` (about) of that along v = (v_i, v_z).
+
+    All equations and all F_i are orthogonal to v; every number is exact in binary.
+    """
+    random = np.random.default_rng([5, seed])
+
+    def integers(*shape: int) -> Array:
+        return random.integers(-3, 4, size=shape).astype(float)
+
+    own, v_z, z = [integers(D) for _ in range(N)], integers(Q), integers(Q)
+    own[0][0] = 1.0 + abs(own[0][0])
+    whole = np.concatenate([*own, *[v_z] * N])
+    K, agents = small(across(integers(2, N * (D + Q)), whole)), []
+    for i, v in enumerate(own):
+        u, x = np.concatenate([v, v_z]), integers(D)
+        F = small(across(integers(3, D + Q), u))
+        g = F.T @ integers(3)
+        if i == 0:
+            g += 2.0 ** np.round(np.log2(slope * max(1.0, np.abs(g).max()))) * u if slope else 0.0
+        A, B = K[:, i * D : (i + 1) * D], K[:, N * D + i * Q :][:, :Q]
+        C = across(integers(1, D), v)
+        agents.append(ccmac.Agent(Quadratic(F.T @ F, g), A=A, B=B, b=A @ x + B @ z, C=C, c=C @ x))
+    return ccmac.Problem(agents), [np.concatenate([v, v_z]) for v in own]
+
+
+def exactly(matrix: Array, v: Array) -> list[Fraction]:
+    """The product in rational arithmetic."""
+    return [
+        sum((Fraction(a) * Fraction(b) for a, b in zip(row, v, strict=True)), Fraction(0))
+        for row in np.atleast_2d(matrix)
+    ]
+
+
+def fall_along(problem: ccmac.Problem, pieces: list[Array]) -> Fraction:
+    """<g, v> of a v that is shown, exactly, to keep all equations and to see no curvature."""
+    fall, coupled = Fraction(0), [Fraction(0)] * problem.m
+    for agent, u in zip(problem.agents.values(), pieces, strict=True):
+        H, g, _ = agent.objective.quadratic(D, Q)
+        assert not any(exactly(H, u))
+        assert not any(exactly(agent.C, u[:D]))
+        seen = exactly(np.hstack([agent.A, agent.B]), u)
+        coupled = [a + b for a, b in zip(coupled, seen, strict=True)]
+        fall += exactly(g, u)[0]
+    assert not any(coupled)
+    return fall
+
+
+def free(problem: ccmac.Problem) -> list[Array]:
+    """A basis of ker K and ker H, in doubles."""
+    rows, size = [], N * D + Q
+    K = np.zeros((problem.m, size))
+    for i, agent in problem.agents.items():
+        at = np.r_[i * D : (i + 1) * D, N * D : size]
+        K[:, at] += np.hstack([agent.A, agent.B])
+        for block, where in ((agent.objective.quadratic(D, Q)[0], at), (agent.C, at[:D])):
+            row = np.zeros((len(block), size))
+            row[:, where] = block
+            rows.append(row)
+    values, Vt = np.linalg.svd(np.vstack([K, *rows]))[1:]
+    return list(Vt[int(np.count_nonzero(values > 1e-9)) :])
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("slope", [1.0, 1e-3, 1e-6])
+def test_a_slope_that_no_curvature_and_no_equation_sees_is_a_fall(
+    method: Any, slope: float
+) -> None:
+    for seed in range(3):
+        problem, pieces = sloping(seed, slope)
+        assert fall_along(problem, pieces) > 0
+        result = ccmac.solve(problem, "ring", method, 1e-3, max_iterations=200)
+        assert result.status == "unbounded", seed
+        told = result.certificates["direction"]
+        found = np.concatenate([*told["x"], told["z"]])
+        true = np.concatenate([*(u[:D] for u in pieces), pieces[0][D:]])
+        cosine = float(found @ true) / float(np.linalg.norm(true))
+        if len(free(problem)) == 1:
+            assert cosine == pytest.approx(1.0)
+        assert cosine > 0
+
+
+@pytest.mark.parametrize("slope", [1.0, 1e-3, 1e-6, 1e-9])
+def test_no_fall_is_called_optimal_however_gentle(slope: float) -> None:
+    """A gap of tol |F| within a radius is proved by gentle slopes too."""
+    for seed in range(6):
+        problem, pieces = sloping(seed, slope)
+        assert fall_along(problem, pieces) > 0
+        result = ccmac.solve(problem, "ring", METHODS[5], 1e-2, max_iterations=400)
+        assert result.status != "optimal", seed
+
+
+@pytest.mark.parametrize("method", METHODS[3:5], ids=str)
+def test_slopes_that_another_agent_or_an_equation_ends_are_no_falls(method: str) -> None:
+    """Single agents slope along directions that are flat to them; together they do not fall."""
+    seen = 0
+    for seed in range(60):
+        _, draft = flats.make(seed)
+        if Exact(draft).solution is None or not any(H.any() for H in draft.H):
+            continue
+        result = ccmac.solve(draft.problem(), None, method, max_iterations=2)
+        assert result.status not in ("unbounded", "infeasible"), seed
+        seen += 1
+    assert seen > 30
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_least_squares_never_fall(method: Any) -> None:
+    random = np.random.default_rng(3)
+    for rows in (1, 2, 3):
+        agents = []
+        for scale in (1.0, 1e-5, 1e5):
+            f = LeastSquares(scale * random.standard_normal((rows, D + Q)), random.random(rows))
+            A, B = random.standard_normal((1, D)), random.standard_normal((1, Q))
+            agents.append(ccmac.Agent(f, A=A, B=B, b=[1.0]))
+        result = ccmac.solve(ccmac.Problem(agents), "ring", method, 1e-2, max_iterations=40)
+        assert result.status not in ("unbounded", "infeasible")
+
+
+def test_what_cannot_be_looked_at_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "affordable", lambda *_: False)
+    result = ccmac.solve(sloping(0, 1e-9)[0], "ring", "cross-continuation", 1e-1)
+    assert result.status == "converged"
+    assert module.UNSEEN in result.warnings
+    still = ccmac.solve(sloping(0, 0.0)[0], "ring", "cross-continuation", 1e-1)
+    assert still.status == "optimal"
+    assert not still.warnings
