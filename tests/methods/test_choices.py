@@ -26,6 +26,7 @@ def work(*able: str, **more: Any) -> Any:
     known = {
         "capabilities": frozenset(able), "stack": None, "hides": False, "gatherable": False,
         "gram": None, "reduced": None, "explicit": None, "compressible": 0,
+        "rows_in_doubt": Doubt.NONE,
         "curvature": Fake(factorable=True, separable=False, L=np.ones(2)),
         "runtime": Fake(averaging=Fake(rounds=2)), "ledger": Ledger(), "doubts": [],
     }  # fmt: skip
@@ -152,6 +153,8 @@ def test_what_comes_after_a_method_that_stalls() -> None:
     assert names == ["cross-newton", "cross-continuation"]
     assert len(Auto().ranked(work("smooth"), asked())) == 1
     direct = work(*STRONG, "quadratic", gatherable=True)
+    assert [m.name for m, _ in Auto().ranked(direct, asked())] == ["cross-direct", "cross-cg"]
+    direct.rows_in_doubt = Doubt.OPINION  # no method's bound is finite
     assert len(Auto().ranked(direct, asked())) == 1
 
 

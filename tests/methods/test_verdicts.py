@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import ccmac
+from adversarial.exact import Exact
+from adversarial.families import base
 from ccmac.errors import AssumptionWarning
 from ccmac.lab.instances import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
@@ -60,6 +62,35 @@ def test_auto_goes_on_after_a_stall_and_returns_what_was_proved_best(
     assert result.error_estimate == pytest.approx(alone.error_estimate)
     assert result.plan is not None
     assert result.plan.method == "cross-cg"
+
+
+def test_auto_goes_on_after_cross_direct_to_a_method_whose_bound_suffices() -> None:
+    """Nearly dependent C_i; tol between what cross-direct and what cross-cg can prove."""
+    went_on = 0
+    for seed in range(16):
+        random = np.random.default_rng([9, seed])
+        draft = base(random, int(random.integers(1, 4)), d=3, p=2, r=0)
+        for C in draft.C:
+            C[1] = C[0]
+            C[1, -1] += 2.0**-30
+        problem = draft.plant().problem()
+        first, second = (
+            ccmac.solve(problem, None, name, 1e-13) for name in ("cross-direct", "cross-cg")
+        )
+        assert first.status == "stalled"
+        if not second.error_bound < 0.9 * first.error_bound:
+            continue
+        size = max(1.0, float(np.linalg.norm(np.concatenate([*first.x, first.z]))))
+        tol = math.sqrt(first.error_bound * second.error_bound) / size
+        result = ccmac.solve(problem, None, "auto", tol)
+        assert result.status == "optimal"
+        assert result.warnings == ["cross-direct stalled; went on with cross-cg"]
+        exact = Exact(draft)
+        assert (
+            exact.error(exact.point(result.x, result.z)) <= result.error_bound <= tol * size * 1.01
+        )
+        went_on += 1
+    assert went_on
 
 
 # -- rows that nearly depend on others -----------------------------------------------------------

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ccmac.ledger import GREATEST, Cost
+from ccmac.linalg.ranks import Doubt
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
@@ -72,13 +73,15 @@ class Auto(Method):
     def ranked(self, work: Workspace, request: Request) -> list[tuple[Method, str]]:
         """The methods to take one after the other, should one stall."""
         method, why = self._cheapest(*self._first(work, request), work, request)
-        if isinstance(method, CrossDirect) and "strongly convex" not in work.capabilities:
-            return [(method, why), (self._with(CrossIpm), "what came before it stalled")]
-        if isinstance(method, CrossCg | CrossLbfgs | CrossNewton):
-            strongly = "strongly convex" in work.capabilities
-            last = self._with(CrossApapc if strongly else CrossContinuation)
-            return [(method, why), (last, "what came before it stalled")]
-        return [(method, why)]
+        strongly, following = "strongly convex" in work.capabilities, list[type[Method]]()
+        if isinstance(method, CrossDirect) and not strongly:
+            following = [CrossIpm]
+        elif isinstance(method, CrossDirect) and work.rows_in_doubt != Doubt.OPINION:
+            following = [CrossCg]  # no bound is finite where the rank is a matter of opinion
+        elif isinstance(method, CrossCg | CrossLbfgs | CrossNewton):
+            following = [CrossApapc if strongly else CrossContinuation]
+        after = [(self._with(kind), "what came before it stalled") for kind in following]
+        return [(method, why), *after]
 
     def alternatives(
         self, work: Workspace, request: Request, chosen: Method
