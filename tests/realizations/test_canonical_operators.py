@@ -17,7 +17,8 @@ from ccmac.objectives import Separable, SquaredDistance
 from ccmac.realizations.channels import CoupledLocal as LiftedCoupledLocal
 from ccmac.realizations.channels import FilteredGraph, LocalizedCoupling, NormalizedLocal
 from ccmac.realizations.channels import SharedConsensus as LiftedSharedConsensus
-from ccmac.realizations.normalized import Channel, inverse_root_polynomial
+from ccmac.realizations.inverse_root import inverse_root_polynomial
+from ccmac.realizations.normalized import Channel
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 from ccmac.workspace.coupling import block_families, right_hand_sides

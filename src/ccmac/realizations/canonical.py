@@ -32,6 +32,7 @@ from ccmac.realizations.channels import (
     SharedConsensus,
     SummedCoupling,
 )
+from ccmac.realizations.inverse_root import inverse_root_polynomial
 from ccmac.realizations.normalized import (
     RULES,
     Channel,
@@ -41,7 +42,6 @@ from ccmac.realizations.normalized import (
     WhitenedChannel,
     certified_interval,
     dense_matrix,
-    inverse_root_polynomial,
     materialised,
     spread_over,
     squared_singular_range,

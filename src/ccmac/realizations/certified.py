@@ -29,13 +29,13 @@ from ccmac.realizations.channels import (
     NormalizedLocal,
     SharedConsensus,
 )
+from ccmac.realizations.inverse_root import inverse_root_polynomial
 from ccmac.realizations.lift_constants import LiftConstants, lift_constants
 from ccmac.realizations.normalized import (
     Channel,
     NormalizedStack,
     PolynomialChannel,
     certified_interval,
-    inverse_root_polynomial,
     materialised,
     spread_over,
 )

@@ -24,7 +24,8 @@ from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import graph_filter, graph_filter_degree
 from ccmac.linalg.families import LocalFamily
 from ccmac.problem import Problem
-from ccmac.realizations.normalized import Channel, InverseRoot
+from ccmac.realizations.inverse_root import InverseRoot
+from ccmac.realizations.normalized import Channel
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace

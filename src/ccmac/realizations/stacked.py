@@ -18,6 +18,7 @@ from ccmac.linalg.blocks import dense, multiply
 from ccmac.linalg.ranks import squared_range
 from ccmac.linalg.tolerances import DENSE_MARGIN, OVERLAP
 from ccmac.realizations.base import Interval, Realized, refuse_unknown
+from ccmac.realizations.inverse_root import inverse_root_polynomial
 from ccmac.realizations.normalized import (
     RULES,
     Channel,
@@ -25,7 +26,6 @@ from ccmac.realizations.normalized import (
     NormalizedStack,
     PolynomialChannel,
     WhitenedChannel,
-    inverse_root_polynomial,
     spread_over,
 )
 from ccmac.realizations.objective import ExecutionObjective
