@@ -51,7 +51,7 @@ def test_nearly_dependent_rows_that_are_not_gathered_give_no_bound(
 def test_what_nobody_vouches_for_is_not_called_supplied(
     interval: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A decomposition proves the spectrum unless rows are nearly dependent; constants are given."""
+    """A decomposition proves the spectrum, unless rows are nearly dependent."""
     work = Workspace(random_quadratic(1, 4), InProcess(Network.complete(4)))
     given = ccmac.Certificates(cross_factor=30.0)
     for certificates, word in ((None, "proved"), (given, "supplied")):

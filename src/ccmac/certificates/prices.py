@@ -6,6 +6,7 @@ grad_x f_i + A_i'y + C_i'kappa_i = 0 and grad_z f_i + B_i'y + D_i'delta_i + nu_i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -61,7 +62,7 @@ class Recovery:
     def violations(self, x: Array, z: Array) -> tuple[dict[str, float], Array, Array]:
         """(norms of the violations at x and the mean of z, that mean, mean coupled misfit).
 
-        Two averagings, one riding reduction (two where rows are masked).
+        Two averagings, one riding reduction (four where rows are masked).
         """
         runtime, n = self.runtime, self.problem.n
         mean_z = runtime.average(z)
@@ -81,18 +82,17 @@ class Recovery:
         )
         riding = [np.hstack([squares, self._sizes()])]
         if runtime.averaging.hides:  # in fixed point small squares would vanish beside large ones
-            riding = [squares, self._sizes()]
+            riding = [*np.split(squares, 3, axis=1), self._sizes()]
         told = [runtime.ride(rows) for rows in riding]
         coupled = runtime.average(misfits - self.b[:, : self.coupling.width])
-        local_sq, shared_sq, consensus_sq, *sizes = np.concatenate([rider.value for rider in told])
-        self._scale = float(np.sqrt(sum(sizes)))
+        own, common, consensus, *sizes = (v for rider in told for v in lengths(rider))
+        self._scale = math.hypot(*sizes)
         coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
+        lost = runtime.averaging.grain * math.sqrt(coupled.size)
         norms = {
-            "coupled": n * float(np.sqrt(coupled_sq)),
-            "local": float(np.sqrt(local_sq)),
-            "shared": float(np.sqrt(shared_sq)),
-            "consensus": float(np.sqrt(consensus_sq)),
-        }
+            "coupled": n * math.sqrt(coupled_sq) + lost, "local": own, "shared": common,
+            "consensus": consensus,
+        }  # fmt: skip
         return norms, mean_z, coupled
 
     def scale(self) -> float:

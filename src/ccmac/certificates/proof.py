@@ -216,12 +216,13 @@ class Proof:
 
     def _residuals(self, heard: Heard, z: Array) -> dict[str, float]:
         """Of the user's rows, at the point as rounded."""
-        reduced = self.reduced
+        reduced, present = self.reduced, self.problem.present
         shared = norm((product(reduced.D, z) - reduced.e) / reduced.unit_D)
-        return {
-            "coupled": norm(heard.rounded), "local": heard.local,
-            "shared": shared if math.isnan(heard.shared) else heard.shared, "consensus": 0.0,
-        }  # fmt: skip
+        if not math.isnan(heard.shared):
+            shared = heard.shared if "D" in present else 0.0
+        local = heard.local if "C" in present else 0.0
+        coupled = norm(heard.rounded)
+        return {"coupled": coupled, "local": local, "shared": shared, "consensus": 0.0}
 
     def _multipliers(
         self, told: Sequence[Told], gz: Array, price: Long, slope: Long, shared: Array

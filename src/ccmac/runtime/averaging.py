@@ -60,6 +60,10 @@ class Averaging(ABC):
         """What may be lost of an entry of a sum, beside its own rounding."""
         return 0.0
 
+    def grain_of(self, widths: tuple[int, ...], part: int) -> float:
+        """The same for one part of the last message with parts of these widths."""
+        return 0.0
+
     @abstractmethod
     def total(self, block: Array) -> Array:
         """The sum of all rows in this scheme's order, shape (1, width)."""

@@ -144,8 +144,9 @@ class Runtime(ABC):
         totals, tables = self._pooled(
             [*parts, *(rider.rows for rider in summed)], [rider.rows for rider in seen], own
         )
-        for rider, total in zip(summed, totals[len(parts) :], strict=True):
-            rider.found = total[0]
+        widths = tuple(total.shape[1] for total in totals)
+        for k, rider in enumerate(summed, start=len(parts)):
+            rider.found, rider.grain = totals[k][0], self.averaging.grain_of(widths, k)
         for rider, table in zip(seen, tables, strict=True):
             rider.found = table
         if self.notes.late and self.ledger.current == "setup":
@@ -237,6 +238,8 @@ class Runtime(ABC):
         if self.ledger.muted or self.n == 1:
             totals, tables = self._pooled([] if whole else [rows], [rows] if whole else [])
             rider.found = tables[0] if whole else totals[0][0]
+            if not whole:
+                rider.grain = self.averaging.grain_of((rows.shape[1],), 0)
         else:
             self._waiting.append(rider)
         return rider

@@ -77,7 +77,13 @@ class Masked(Relay):
     def grain(self) -> float:
         """What is lost of a sum beside its own rounding, at most, with any scale so far."""
         most = max((e for scales in self.exponents.values() for e in scales), default=FIRST)
-        return 0.0 if most == FIRST else math.ldexp(self.n, most - 2 * self.bits - 1)
+        return self._lost(most)
+
+    def grain_of(self, widths: tuple[int, ...], part: int) -> float:
+        return self._lost(self.scales(widths)[part])
+
+    def _lost(self, exponent: int) -> float:
+        return 0.0 if exponent == FIRST else math.ldexp(self.n, exponent - 2 * self.bits - 1)
 
     def pooled(
         self, runtime: Runtime, parts: Sequence[Array], tables: Sequence[Array]

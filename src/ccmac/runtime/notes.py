@@ -47,6 +47,7 @@ class Rider:
         self.rows, self.whole, self.phase = rows, whole, runtime.ledger.current
         self.width = int(np.prod(rows.shape[1:]))
         self.found: Array | None = None
+        self.grain = 0.0  # lost of each sum at most, beside rounding, once it is found
         self._runtime = runtime
 
     @property

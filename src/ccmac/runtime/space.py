@@ -133,5 +133,7 @@ class Space:
 
 
 def lengths(squares: Rider) -> list[float]:
-    """The square roots of sums of squares."""
-    return [float(v) for v in np.sqrt(np.maximum(squares.value, 0.0))]
+    """The square roots of sums of squares, and of the grain of those that travelled in fixed point:
+    never smaller than the lengths, beside the rounding of doubles.
+    """
+    return [float(v) for v in np.sqrt(np.maximum(squares.value, 0.0) + squares.grain)]
