@@ -56,6 +56,7 @@ def _own_slopes(work: Workspace) -> list[bool]:
     """Of the agents owned here: whether g_i has a part on ker H_i and ker C_i, beyond rounding."""
     problem, found = work.problem, []
     for kernel, (i, agent) in zip(work.kernels, problem.agents.items(), strict=True):
+        work.runtime.mind_the_time()
         H, g, _ = agent.objective.quadratic(problem.d[i], problem.q)
         d, N, whole = problem.d[i], kernel.basis, dense(H)
         own = np.vstack([N.T @ whole[:d], whole[d:]])

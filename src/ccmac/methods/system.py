@@ -179,6 +179,7 @@ def flat(work: Workspace, reduced: Reduced, proof: Proof) -> System:
     whitened = Whitened(problem, reduced, work.flats.count)
     zero, agents, facts = _zeros(whitened), [], []
     for k, (i, agent) in enumerate(problem.agents.items()):
+        runtime.mind_the_time()
         H, g, _ = agent.objective.quadratic(problem.d[i], problem.q)
         H, own = dense(H), work.flats.own[k]
         agents.append(LocalModel(H, np.asarray(g), reduced.kernels[k], whitened.A[k], own))

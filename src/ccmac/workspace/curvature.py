@@ -184,10 +184,11 @@ class CurvatureTable:
 
     def _mixed_at(self, s: float) -> ScaledCurvature:
         if s not in self._scaled:
-            pairs = [
-                agent.objective.scaled_curvature(self.problem.d[i], self.problem.q, 1.0, s)
-                for i, agent in self.problem.agents.items()
-            ]
+            pairs = []
+            for i, agent in self.problem.agents.items():
+                self.runtime.mind_the_time()
+                d, q = self.problem.d[i], self.problem.q
+                pairs.append(agent.objective.scaled_curvature(d, q, 1.0, s))
             both = self.runtime.gather(np.array(pairs, dtype=np.float64))
             least = min(1.0, s) ** 2 * float(self.mu.min())
             self._scaled[s] = (max(float(both[:, 0].min()), least), float(both[:, 1].max()))

@@ -61,6 +61,7 @@ class Flats:
     def __init__(self, problem: Problem, runtime: Runtime, kernels: list[Kernel]) -> None:
         self._own = []
         for kernel, (i, agent) in zip(kernels, problem.agents.items(), strict=True):
+            runtime.mind_the_time()
             d, N = problem.d[i], kernel.basis
             H = dense(agent.objective.quadratic(d, problem.q)[0])[:d, :d]
             sizes = np.einsum("ij,ij->j", np.abs(N), np.abs(H) @ np.abs(N))

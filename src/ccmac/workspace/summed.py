@@ -120,6 +120,7 @@ class Summed:
         rows = np.full((len(kernels), self._split + k), np.nan)
         runtime.ledger.charge(argmins=1, A=problem.m if "A" in problem.present else 0)
         for row, kernel, (i, agent) in zip(rows, kernels, problem.agents.items(), strict=True):
+            runtime.mind_the_time()
             H, g, _ = agent.objective.quadratic(problem.d[i], problem.q)
             A = np.zeros((problem.m, problem.d[i])) if agent.A is None else dense(agent.A)
             try:

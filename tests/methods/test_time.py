@@ -1,0 +1,74 @@
+"""max_seconds counts from the call, and the setup is left between two agents' pieces of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ccmac
+from ccmac import api
+from ccmac.errors import OutOfTime
+from ccmac.lab.instances import random_quadratic
+from ccmac.methods import falls
+from ccmac.objectives import Quadratic
+from ccmac.runtime import InProcess
+from ccmac.workspace import Workspace
+
+
+@pytest.mark.parametrize("method", ["auto", "cross-apapc", "cross-cg"])
+def test_what_comes_before_the_run_counts_too(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Placing the problem on its network takes longer than the limit."""
+    placed = api.placed
+
+    def slowly(*given: Any) -> Any:
+        time.sleep(0.3)
+        return placed(*given)
+
+    monkeypatch.setattr(api, "placed", slowly)
+    problem = random_quadratic(0, 3, kappa_f=10.0)
+    result = ccmac.solve(problem, "ring", method, max_seconds=0.25)
+    assert (result.status, result.iterations) == ("max_iterations", 0)
+    assert result.seconds >= 0.3
+    assert result.warnings == ["the time limit passed during the setup; raise max_seconds"]
+    assert ccmac.solve(problem, "ring", method, max_seconds=60.0).status == "optimal"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        lambda work: work.summed,
+        lambda work: work.flats,
+        lambda work: work.curvature._mixed_at(0.5),
+        falls._own_slopes,
+    ],
+    ids=["summed", "flats", "curvature", "slopes"],
+)
+def test_time_is_looked_at_before_each_agent_s_piece(
+    piece: Callable[[Workspace], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time is over when the first agent is done: the second one's matrices are never asked for."""
+    agents = [
+        ccmac.Agent(Quadratic(np.eye(3), np.ones(3)), A=[[1.0, 2.0]], B=[[1.0]], b=[1.0])
+        for _ in range(4)
+    ]
+    work = Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.complete(4)))
+    _ = work.kernels
+    asked = []
+    for name in ("quadratic", "scaled_curvature"):
+        true = getattr(Quadratic, name)
+
+        def counted(self: Quadratic, *given: Any, true: Any = true) -> Any:
+            asked.append(self)
+            work.runtime.limit(time.monotonic() - 1.0)
+            return true(self, *given)
+
+        monkeypatch.setattr(Quadratic, name, counted)
+    with work.ledger.phase("setup"), pytest.raises(OutOfTime):
+        piece(work)
+    assert len({id(f) for f in asked}) == 1
+    work.runtime.limit(math.inf)
