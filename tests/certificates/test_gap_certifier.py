@@ -108,7 +108,12 @@ def test_a_bound_carried_to_a_feasible_point() -> None:
     r = np.linalg.norm(found._in_strong_units(gradient + p, dual=True)) / 0.8
     moved = np.linalg.norm(found._in_strong_units(step)) * 0.8
     rest = 0.75 + 0.3 + float(np.linalg.norm(p)) * 0.125
+    # A feasible point is 0.1 away, and F larger there by its slope.
+    rest += (float(np.linalg.norm(gradient)) + L * 0.1) * 0.1
+    mu_x, mu_z = found.convexity
+    moved += 0.8 * 0.1 * math.sqrt(max(mu_x, mu_z * 4.0))
     error = strong_distance(float(r), float(moved), rest) * 2.0 / 0.8
+    error += 0.1 * math.sqrt(2)
     assert said.error == pytest.approx(error)
     plain = GapCertifier(c.realized, np.zeros(10))._moved_to(
         w + step, lambda: 0.1, start, lambda: 0.3, 1.0

@@ -173,8 +173,11 @@ def test_what_sums_may_lack_is_carried_along(seed: int) -> None:
     r = made._in_strong_units(gradient + p, dual=True)
     step = made._in_strong_units(made.there - w)
     rest = 0.75 + 0.3 + math.sqrt(p @ p + UNSEEN) * 0.125 + UNSEEN
-    sizes = math.sqrt(r @ r + UNSEEN) / 0.8, math.sqrt(step @ step + UNSEEN) * 0.8
-    assert said.error == pytest.approx(strong_distance(*sizes, rest) * 2.0 / 0.8)
+    rest += (math.sqrt(gradient @ gradient + UNSEEN) + L * far) * far
+    moved = math.sqrt(step @ step + UNSEEN) + far * math.sqrt(max(0.25, 3.0 * made.realized.s**2))
+    error = strong_distance(math.sqrt(r @ r + UNSEEN) / 0.8, 0.8 * moved, rest) * 2.0 / 0.8
+    error += far * max(1.0, made.realized.s / math.sqrt(2))
+    assert said.error == pytest.approx(error)
     # Where F is infinite at the repaired point, what is known of w stays.
     made.realized.objective.values = lambda w: np.full((2, 1), math.inf)  # type: ignore[method-assign]
     assert made._moved_to(made.there, lambda: 0.1, start, lambda: 0.3, 0.64) is start

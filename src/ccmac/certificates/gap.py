@@ -77,8 +77,8 @@ class Gap:
     error: float = math.inf  # ||(x, z) - (x*, z*)|| at most (inf: F is not strongly convex)
 
     def bound(self, radius: float) -> float:
-        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius."""
-        return self.base + radius * self.slope
+        """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius; never below zero."""
+        return max(self.base + radius * self.slope, 0.0)
 
     def feasibility(self, radius: float) -> float:
         """(L R / sigma) ||K w - v|| (smooth) or (M / sigma) ||K w - v||, at most."""

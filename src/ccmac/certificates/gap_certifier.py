@@ -18,6 +18,7 @@ from ccmac.certificates.gap import (
     user_distance,
 )
 from ccmac.inputs import Array
+from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Realized
 from ccmac.runtime.base import Rider
 from ccmac.runtime.space import piece_sums
@@ -180,26 +181,41 @@ class GapCertifier(Certifier):
     ) -> Gap:
         """The bound at w carried to a feasible point; with an error bound where F is strong."""
         w, gradient, p = found.w, found.gradient, found.p
-        pairs = [(p, p)]
+        pairs = [(p, p), (gradient, gradient), (w, w), (repaired, repaired)]
         if self.strong:
             r, step = self._in_strong_units(gradient + p, dual=True), repaired - w
             step = self._in_strong_units(step)
             pairs += [(r, r), (step, step)]
         unseen = self._unseen
         told = self._ask(*pairs, at=repaired).value
-        size, *strong, there = (float(v) + unseen**2 for v in told)
+        size, steep, here, length, *strong, there = (float(v) + unseen**2 for v in told)
         if not math.isfinite(there):
             return found
-        error = math.inf
+        lost = self._value_rounding(steep, max(here, length), found.value, there)
+        error, away = math.inf, distance() + self._unseen_distance
         if self.strong:
-            root = math.sqrt(share)
+            root, (mu_x, mu_z) = math.sqrt(share), self.convexity
             rest = there - found.value + slack() + math.sqrt(size) * found.distance + unseen**2
+            # The feasible point next to the repaired one: F is larger there by its slope.
+            L = self.realized.objective.L
+            rest += lost + (math.sqrt(steep) + (L * away if math.isfinite(L) else 0.0)) * away
             r_size, moved = math.sqrt(strong[0]) / root, root * math.sqrt(strong[1])
+            moved += root * away * math.sqrt(max(mu_x, mu_z * self.realized.s**2))
             error = strong_distance(r_size, moved, rest) * self.error_unit / root
+            error += away * user_distance(self.realized)
+            error += (self.space.runtime.n + 2) * EPS * math.sqrt(length)
         return replace(
-            found, w=repaired, value=there, base=found.base + there - found.value,
-            distance=distance() + self._unseen_distance, error=error,
+            found, w=repaired, value=there, base=found.base + there - found.value + lost,
+            distance=away, error=error * (1 + 16 * EPS),
         )  # fmt: skip
+
+    def _value_rounding(self, steep: float, square: float, *values: float) -> float:
+        """Of values of F at points of squared length ``square`` at most, from the squared slope:
+        what is added up is taken for as large as they are, ||g|| ||w|| and L ||w||^2.
+        """
+        L, n = self.realized.objective.L, self.space.runtime.n
+        terms = math.sqrt(steep * square) + (L * square if math.isfinite(L) else 0.0)
+        return (n + 8) * EPS * (2 * terms + sum(map(abs, values)))
 
     def _near(self, goal: Goal) -> float:
         """How near to the feasible set a repaired point has to be for its rows."""
