@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType
@@ -94,13 +93,11 @@ def solve(
     """
     if moved:
         _refuse_moved("solve", moved)
-    begun = time.perf_counter()
     limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress)
     try:
         run = _run(
             problem, network, method, tol, reference, warm_start, runtime, averaging, costs, seed
         )
-        run.begun = begun
         return run.solve(limits)
     except (ArithmeticError, ValueError) as error:  # LinAlgError is a ValueError
         refuse_extreme(problem, error)

@@ -293,7 +293,7 @@ def test_who_limits_a_run(
         return Outcome("max_iterations", state, 4)
 
     monkeypatch.setattr(run, "drive", driven)
-    found = running(runtime=Fake(is_root=False))
+    found = running(runtime=Fake(is_root=False, alone=False))
     found.request, found._start = Fake(tol=1e-6), lambda prepared: "start"
     prepared: Any = Fake(iteration=Fake(), stopping="rule", horizon=horizon, predicted=None)
     limits = run.Limits(max_iterations=most, max_seconds=3.0, progress=False)

@@ -15,7 +15,7 @@ from ccmac import api
 from ccmac.errors import OutOfTime
 from ccmac.lab.instances import random_quadratic
 from ccmac.methods import falls
-from ccmac.objectives import Quadratic
+from ccmac.objectives import Box, Quadratic, Separable
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
@@ -72,3 +72,15 @@ def test_time_is_looked_at_before_each_agent_s_piece(
         piece(work)
     assert len({id(f) for f in asked}) == 1
     work.runtime.limit(math.inf)
+
+
+@pytest.mark.parametrize("reach", [2.0, 10.0])
+def test_a_tenth_of_the_time_is_kept_for_contradictions(reach: float) -> None:
+    """Six entries in [-1, 1] add up to 6 at most, and should to 3 ``reach``."""
+    box = Separable(Box(-np.ones(2), np.ones(2)), Box(-np.ones(1), np.ones(1)))
+    agents = [ccmac.Agent(box, A=[[1.0, 1.0]], B=[[0.0]], b=[reach]) for _ in range(3)]
+    result = ccmac.solve(ccmac.Problem(agents), "ring", "cross-sliding", 1e-15, max_seconds=2.0)
+    assert (result.status == "infeasible") == (reach > 2.0)
+    if result.infeasibility is not None:
+        lam = result.infeasibility.coupled
+        assert abs(float(lam[0]) * 3 * reach) > 6 * abs(float(lam[0]))

@@ -243,6 +243,10 @@ class Method(ABC):
         """Whether it proves itself that F falls without bound, so that nobody has to look first."""
         return False
 
+    def excludes(self, work: Workspace) -> bool:
+        """Whether :meth:`excluded` has a way to look."""
+        return False
+
     def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
         """Proof that sets and equations exclude each other, looked for where a limit ended it."""
         return None

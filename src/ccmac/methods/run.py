@@ -18,6 +18,7 @@ from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import CertifiedStop, Check, ProofStop
 from ccmac.errors import OutOfTime
 from ccmac.inputs import Array
+from ccmac.methods import start
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
 from ccmac.methods.checkpoints import Checkpoints
@@ -61,7 +62,7 @@ class Run:
         self.others: list[tuple[Method, str]] = []
         self.ranked: list[tuple[Method, str]] = []  # by auto; filled in by who has asked before
         self.alternatives: tuple[Alternative, ...] = ()  # so are these
-        self.begun = time.perf_counter()
+        self.begun = 0.0
         self.warnings: list[str] = []
         self.found: Result | None = None  # before it is told in the user's rows
         self._told: Rider | None = None
@@ -134,6 +135,7 @@ class Run:
     # -- running -----------------------------------------------------------------------------------
     def solve(self, limits: Limits) -> Result:
         """Until the goal, a limit, an interruption or a proof that there is no solution."""
+        self.begun = limits.begun
         if limits.max_seconds is not None:
             left = limits.max_seconds - (time.perf_counter() - self.begun)
             self.work.runtime.limit(time.monotonic() + left)
@@ -189,9 +191,8 @@ class Run:
                 saver.begin_again("wider")
         with work.ledger.phase("monitor"):
             conflict = conflicts.late()
-            ended = outcome.status == "max_iterations" and not limits.max_seconds
-            if conflict is None and ended:
-                conflict = self.method.excluded(work, self.request)
+            if conflict is None and outcome.status == "max_iterations":
+                conflict = start.excluded(work, self.method, self.request, limits)
         if conflict is not None:
             outcome.check = Check(math.nan, True, verdict=conflict)
         if outcome.check is not None and outcome.check.verdict is not None:
@@ -278,7 +279,8 @@ class Run:
                 iteration, state,
                 Settings(
                     limits.max_iterations or prepared.horizon or DEFAULT_ITERATIONS,
-                    limits.max_seconds, prepared.stopping, observer, energy=energy,
+                    start.driven(self.work, self.method, limits), prepared.stopping, observer,
+                    energy=energy,
                     callback=limits.callback, report=report, saver=saver, first=first,
                     begun=self.begun, trace=trace,
                 ),

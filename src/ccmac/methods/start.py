@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ccmac.errors import InputError
+from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.errors import InputError, OutOfTime
 from ccmac.inputs import Array, as_array, real_vector
 from ccmac.ledger import Ledger
-from ccmac.methods.base import Iteration, State
+from ccmac.methods.base import Iteration, Method, Request, State
 from ccmac.methods.driver import Observer, Report
 from ccmac.objectives.checks import check_problem
 from ccmac.objectives.custom import Custom
 from ccmac.results import Names, Solution
 from ccmac.runtime.base import Rider
 from ccmac.workspace import Workspace
+
+DRIVEN = 0.9  # share of a time limit that the iteration has, where contradictions are asked for
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Limits:
     checkpoint: str | Path | Mapping[str, Any] | None = None
     callback: Callable[[int, State], object] | None = None
     progress: bool | None = None
+    begun: float = field(default_factory=time.perf_counter)  # of the call
 
 
 def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array]:
@@ -149,3 +154,30 @@ def reporter(
             bar.update(task, completed=count, **fields)  # type: ignore[arg-type]
 
         yield report
+
+
+def driven(work: Workspace, method: Method, limits: Limits) -> float | None:
+    """Seconds that the iteration has: one process keeps a tenth for :func:`excluded`.
+
+    Several, whose clocks differ, would have to agree on it first.
+    """
+    seconds = limits.max_seconds
+    if seconds is None or not work.runtime.alone or not method.excludes(work):
+        return seconds
+    return DRIVEN * seconds
+
+
+def excluded(
+    work: Workspace, method: Method, request: Request, limits: Limits
+) -> Infeasibility | None:
+    """What the method finds in the time that is kept; given up as a step is that takes longer."""
+    seconds, runtime = driven(work, method, limits), work.runtime
+    if seconds is not None and seconds == limits.max_seconds:
+        return None
+    try:
+        runtime.stepping = seconds is not None
+        return method.excluded(work, request)
+    except OutOfTime:
+        return None
+    finally:
+        runtime.stepping = False

@@ -72,9 +72,13 @@ class CrossSliding(ConvexMethod):
         mode = self._certified if self.schedule == "certified" else self._doubling
         return mode(work, request)
 
+    def excludes(self, work: Workspace) -> bool:
+        """Where sets are polyhedral, and all may know the equations."""
+        return not work.curvature.smooth and work.stack is None and solvable(work, domain)
+
     def excluded(self, work: Workspace, request: Request) -> Infeasibility | None:
         """By interior points on the same sets and equations, without the objective."""
-        if work.curvature.smooth or work.stack is not None or not solvable(work, domain):
+        if not self.excludes(work):
             return None
         assert work.reduced is not None
         found = decided(work, work.reduced, (request.x0, request.z0))
