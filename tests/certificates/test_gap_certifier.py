@@ -108,9 +108,11 @@ def test_a_bound_carried_to_a_feasible_point() -> None:
     r = np.linalg.norm(found._in_strong_units(gradient + p, dual=True)) / 0.8
     moved = np.linalg.norm(found._in_strong_units(step)) * 0.8
     rest = 0.75 + 0.3 + float(np.linalg.norm(p)) * 0.125
-    # A feasible point is 0.1 away, and F larger there by its slope.
-    rest += (float(np.linalg.norm(gradient)) + L * 0.1) * 0.1
+    # A feasible point is 0.1 away, and F larger there by its slope, L times the way from w more.
     mu_x, mu_z = found.convexity
+    way = np.linalg.norm(found._in_strong_units(step)) / math.sqrt(min(mu_x, mu_z * 4.0))
+    assert way >= np.linalg.norm(step)
+    rest += (float(np.linalg.norm(gradient)) + L * (float(way) + 0.1)) * 0.1
     moved += 0.8 * 0.1 * math.sqrt(max(mu_x, mu_z * 4.0))
     error = strong_distance(float(r), float(moved), rest) * 2.0 / 0.8
     error += 0.1 * math.sqrt(2)

@@ -173,7 +173,8 @@ def test_what_sums_may_lack_is_carried_along(seed: int) -> None:
     r = made._in_strong_units(gradient + p, dual=True)
     step = made._in_strong_units(made.there - w)
     rest = 0.75 + 0.3 + math.sqrt(p @ p + UNSEEN) * 0.125 + UNSEEN
-    rest += (math.sqrt(gradient @ gradient + UNSEEN) + L * far) * far
+    way = math.sqrt((step @ step + UNSEEN) / min(0.25, 3.0 * made.realized.s**2))
+    rest += (math.sqrt(gradient @ gradient + UNSEEN) + L * (way + far)) * far
     moved = math.sqrt(step @ step + UNSEEN) + far * math.sqrt(max(0.25, 3.0 * made.realized.s**2))
     error = strong_distance(math.sqrt(r @ r + UNSEEN) / 0.8, 0.8 * moved, rest) * 2.0 / 0.8
     error += far * max(1.0, made.realized.s / math.sqrt(2))

@@ -196,9 +196,11 @@ class GapCertifier(Certifier):
         if self.strong:
             root, (mu_x, mu_z) = math.sqrt(share), self.convexity
             rest = there - found.value + slack() + math.sqrt(size) * found.distance + unseen**2
-            # The feasible point next to the repaired one: F is larger there by its slope.
-            L = self.realized.objective.L
-            rest += lost + (math.sqrt(steep) + (L * away if math.isfinite(L) else 0.0)) * away
+            # The feasible point next to the repaired one: F is larger there by its slope, which is
+            # that at w and what L adds on the way (of kinks: that at w alone).
+            L, least = self.realized.objective.L, min(mu_x, mu_z * self.realized.s**2)
+            there_by = L * (math.sqrt(strong[1] / least) + away) if math.isfinite(L) else 0.0
+            rest += lost + (math.sqrt(steep) + there_by) * away
             r_size, moved = math.sqrt(strong[0]) / root, root * math.sqrt(strong[1])
             moved += root * away * math.sqrt(max(mu_x, mu_z * self.realized.s**2))
             error = strong_distance(r_size, moved, rest) * self.error_unit / root
