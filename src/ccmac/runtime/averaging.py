@@ -261,9 +261,7 @@ def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Av
             schemes += [Scatter(network, relay)] if n <= RELAYED else []
         return min(schemes, key=lambda scheme: _price(scheme, costs, width))
     most = tree.rounds * max(len(network.neighbors(v)) for v in range(n))
-    if n - 1 > most or network.diameter >= tree.rounds:  # whatever the routes
-        return tree
-    if not _soon(network):
+    if n - 1 > most or network.diameter >= tree.rounds or not _soon(network):
         return tree
     relay = Relay(network)
     return relay if relay.floats_sent <= most else tree
@@ -299,5 +297,4 @@ def by_name(network: Network, name: str, costs: Costs | None = None, width: int 
 def messages_sent(matrix: sp.csr_array) -> NDArray[np.int64]:
     """How many neighbors each agent's row goes to in one round of ``matrix``."""
     coo = matrix.tocoo()
-    others = coo.col[coo.row != coo.col]
-    return np.bincount(others, minlength=matrix.shape[0]).astype(np.int64)
+    return np.bincount(coo.col[coo.row != coo.col], minlength=matrix.shape[0]).astype(np.int64)

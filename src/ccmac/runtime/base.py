@@ -6,7 +6,6 @@ knows with the same bits: it has one row, in every process, and broadcasts again
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -228,7 +227,6 @@ class Runtime(ABC):
         grain = self.averaging.grain
         return max(grain, width * grain * grain)
 
-    # -- scalars ----------------------------------------------------------------------------
     def ride(self, rows: Array, *, whole: bool = False) -> Rider:
         """Per-agent numbers, to be summed (``whole``: known row by row) with the next averaging.
 
@@ -238,8 +236,7 @@ class Runtime(ABC):
         if self.ledger.muted or self.n == 1:
             totals, tables = self._pooled([] if whole else [rows], [rows] if whole else [])
             rider.found = tables[0] if whole else totals[0][0]
-            if not whole:
-                rider.grain = self.averaging.grain_of((rows.shape[1],), 0)
+            rider.grain = 0.0 if whole else self.averaging.grain_of((rows.shape[1],), 0)
         else:
             self._waiting.append(rider)
         return rider
@@ -295,7 +292,7 @@ class Runtime(ABC):
         """
         self.notes.deadline, self.notes.asked, self.notes.due = deadline, asked, never
         self.notes.late = self.notes.stop = self.notes.save = False
-        if deadline == math.inf:
+        if deadline == float("inf"):
             self._waiting.clear()
 
     @abstractmethod
