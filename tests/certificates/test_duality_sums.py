@@ -48,7 +48,7 @@ class Made:
 
         self.reduced: Any = Fake(
             D=D, e=3 * draw(3), unit_D=powers, unit=np.array([0.5, 4.0]), least=0.375,
-            size_b=np.array([8.0, 0.1]), doubt=Doubt.NONE, B=B,
+            beta=np.array([-8.0, 0.1]), doubt=Doubt.NONE, B=B,
             own_shared=own_shared,
         )  # fmt: skip
         own = [(D / powers[:, None])[rows] for rows in self.rows]
@@ -149,7 +149,7 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     moved = math.sqrt(moved2 + np.sum(((z - made.z0) / UNITS) ** 2))
     assert found.travelled == pytest.approx(moved)
     assert found.least == UNITS.min()
-    coupled = np.abs(reduced.unit * misfit) / np.maximum(1.0, reduced.unit * reduced.size_b)
+    coupled = np.abs(reduced.unit * misfit) / np.maximum(1.0, np.abs(reduced.unit * reduced.beta))
     shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
     assert found.violation == pytest.approx(max(*coupled, *shared, *rows[:, 10]))
     # F may lie below F*: by what is owed, and by the way to the equations.

@@ -46,8 +46,8 @@ def made(bounds: list[float], **more: Any) -> Any:
     space = Fake(
         count=1, partial_dots=lambda a, b: np.array([[a @ b]]),
         norms=lambda *vs: [float(np.linalg.norm(v)) for v in vs],
-        ride=lambda *pairs: Fake(value=np.array([a @ b for a, b in pairs])),
-        runtime=Fake(ride=lambda rows: Fake(value=rows.sum(axis=0))),
+        ride=lambda *pairs: Fake(value=np.array([a @ b for a, b in pairs]), grain=0.0),
+        runtime=Fake(ride=lambda rows: Fake(value=rows.sum(axis=0), grain=0.0)),
     )  # fmt: skip
     asked: list[Any] = []
 

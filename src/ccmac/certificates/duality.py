@@ -190,9 +190,10 @@ class Duality:
         return owed + distance * (slope + float(table.L.sum()) * distance / 2)
 
     def _violation(self, misfit: Array, off: Array) -> float:
-        """Of the coupled and shared unit rows, beside max(1, right-hand side)."""
+        """Of the coupled and shared unit rows, beside max(1, right-hand side of the sum)."""
         reduced = self.reduced
-        coupled = np.abs(reduced.unit * misfit) / np.maximum(1.0, reduced.unit * reduced.size_b)
+        beside = np.maximum(1.0, np.abs(reduced.unit * reduced.beta))
+        coupled = np.abs(reduced.unit * misfit) / beside
         shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
         return max(float(coupled.max(initial=0.0)), float(shared.max(initial=0.0)))
 

@@ -59,11 +59,13 @@ class Outside:
             on_z = space.z(p)[k] - (0.0 if B is None else self.s * product(B.T, y))
             off = EPS_LONG * (len(y) + 3) * (self.s * size_B * norm(y) + norm(space.z(p)[k]))
             coupled = self.sizes[k][0] * norm(x) + self.s * size_B * norm(z) + self.right[k]
-            rows[k, 0] = (lost[k] + noise + off) ** 2
+            rows[k, 0] = lost[k] + noise + off
             rows[k, 1] = square(on_z) + (square(space.y(p)[k]) if space.lift else 0.0)
-            rows[k, 2] = ((len(x) + len(z) + 2) * EPS * coupled) ** 2
-            rows[k, 3] = (self._local_rounding(k, norm(x))) ** 2
+            rows[k, 2] = (len(x) + len(z) + 2) * EPS * coupled
+            rows[k, 3] = self._local_rounding(k, norm(x))
             rows[k, 4:] = on_z.astype(np.float64)
+        with np.errstate(over="ignore"):  # of iterates that have blown up
+            rows[:, [0, 2, 3]] **= 2
         return rows
 
     def heard(self, sums: Array) -> tuple[float, float]:

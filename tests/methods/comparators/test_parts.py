@@ -28,9 +28,11 @@ def trial(increments: list[float], size: float = 2.0, target: float = 1e-8) -> A
     found = tuning._Trial.__new__(tuning._Trial)
     found.goal, found.count = math.sqrt(target), len(increments)
     found._last = np.array([size])
-    space = Fake(ride=lambda *pairs: Fake(value=np.array([float(u @ v) for u, v in pairs])))
+    space = Fake(
+        ride=lambda *pairs: Fake(value=np.array([float(u @ v) for u, v in pairs]), grain=0.0)
+    )
     found.iteration = Fake(space=space)
-    found._increments = [Fake(value=[s * s]) for s in increments]
+    found._increments = [Fake(value=[s * s], grain=0.0) for s in increments]
     return found
 
 
