@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccmac.linalg import nystrom
-from ccmac.linalg.nystrom import SHIFT, Nystrom, random_signs
+from ccmac.linalg.nystrom import SHIFT, Columns, Nystrom, Shifted, random_signs
 from ccmac.linalg.tolerances import EPS
 
 
@@ -188,3 +188,16 @@ def test_blocks_of_columns_are_one_matrix() -> None:
     assert half.length == pytest.approx(B.length / 2)
     assert {part.dtype for part in half.parts} == {np.dtype(np.float32)}
     assert half.times(Y) == pytest.approx(whole @ Y / 2, abs=1e-5)
+
+
+def test_a_shift_that_rounding_swallows() -> None:
+    """B'B of dependent columns has an eigenvalue below zero; the norm stays an upper bound."""
+    B = np.array([[1.0, 1.0 / 3.0], [3.0, 1.0], [1e8, 1e8 / 3.0]])
+    inner = B.T @ B - 2.0 * np.array([[0.0, 0.0], [0.0, 1.0]])
+    c = 1e-6
+    assert np.linalg.eigvalsh(inner + c * np.eye(2))[0] < 0
+    found = Shifted(Columns((B,), float(np.linalg.norm(B))), inner, c, 0.0)
+    v = np.array([1.0, -2.0, 0.5])
+    exact = float(v @ np.linalg.solve(B @ B.T + c * np.eye(3), v)) ** 0.5
+    assert np.isfinite(found.solve(v)).all()
+    assert found.norm(v) >= exact * (1 - 1e-6)

@@ -172,7 +172,9 @@ class Shifted:
         self._factor: Any = None
         self._single: Columns | None = None
         if B.count:
-            self._factor = scipy.linalg.cho_factor(inner + c * np.eye(len(inner)))
+            # Rounding may leave B'B with eigenvalues below zero, by so much. Any y will do.
+            least = 4 * EPS * len(inner) * float(np.trace(inner))
+            self._factor = scipy.linalg.cho_factor(inner + max(c, least) * np.eye(len(inner)))
             if B.size >= LARGE and B.length**2 <= TAME * c:
                 self._single = B.single(math.sqrt(c))
 
