@@ -16,13 +16,14 @@ from ccmac.inputs import is_sparse
 from ccmac.problem import MATRICES, RIGHT_HAND_SIDES, Problem
 from ccmac.storage.agents import encode_objective
 
-ORDINARY = (1e-20, 1e20)
-INFINITE = "infs or NaNs"  # of a factorization: NumPy and SciPy say so
+ORDINARY = (1e-12, 1e12)
+INFINITE = ("infs or NaNs", "is NaN")  # of a factorization, of a search: NumPy and SciPy say so
 
 
 def refuse_extreme(problem: Any, error: Exception) -> None:
     """InputError in the place of an arithmetic failure where ``problem`` has extreme entries."""
-    broken = isinstance(error, ArithmeticError | np.linalg.LinAlgError) or INFINITE in str(error)
+    broken = isinstance(error, ArithmeticError | np.linalg.LinAlgError)
+    broken = broken or any(words in str(error) for words in INFINITE)
     place = extreme(problem) if broken and not isinstance(error, CcmacError) else None
     if place is not None:
         raise InputError(
