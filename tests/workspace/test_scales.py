@@ -19,13 +19,14 @@ BROKEN = (
 
 def problem(entry: float) -> Problem:
     plain = Agent(SquaredDistance(1.0), A=np.eye(2), b=[1.0, 2.0])
-    return Problem([plain, Agent(SquaredDistance(1.0), A=np.diag([1.0, entry]), b=[0.0, 0.0])])
+    other = Agent(SquaredDistance(1.0), A=np.diag([1.0, entry]), b=[0.0, 0.0])
+    return Problem([plain, other], q=0)
 
 
 @pytest.mark.parametrize("entry", [1e-13, 1e13, -1e40])
 @pytest.mark.parametrize("error", BROKEN, ids=str)
 def test_entries_far_from_one_are_named(error: Exception, entry: float) -> None:
-    with pytest.raises(InputError, match="agent 1, block A: has an entry of size .* rescale"):
+    with pytest.raises(InputError, match=r"agent 1, block A: has an entry of size .* rescale"):
         refuse_extreme(problem(entry), error)
 
 
