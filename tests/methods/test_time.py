@@ -16,8 +16,9 @@ from ccmac.errors import OutOfTime
 from ccmac.lab.instances import random_quadratic
 from ccmac.methods import falls
 from ccmac.objectives import Box, Quadratic, Separable
-from ccmac.runtime import InProcess
+from ccmac.runtime import InProcess, Runtime
 from ccmac.workspace import Workspace
+from pins.problems import posed
 
 
 @pytest.mark.parametrize("method", ["auto", "cross-apapc", "cross-cg"])
@@ -84,3 +85,19 @@ def test_a_tenth_of_the_time_is_kept_for_contradictions(reach: float) -> None:
     if result.infeasibility is not None:
         lam = result.infeasibility.coupled
         assert abs(float(lam[0]) * 3 * reach) > 6 * abs(float(lam[0]))
+
+
+def test_a_long_row_of_subgradients_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An outer step of sliding sends nothing until it is over."""
+    made, looks = posed("absolute"), 0
+    plain = Runtime.mind_the_time
+
+    def counted(self: Runtime) -> None:
+        nonlocal looks
+        looks += 1
+        plain(self)
+
+    monkeypatch.setattr(Runtime, "mind_the_time", counted)
+    method = ccmac.methods.CrossSliding(schedule="subgradient")
+    result = ccmac.solve(made.problem, made.network, method, 1e-3, max_iterations=20)
+    assert looks >= result.ledger["gradients"] > 2 * result.iterations

@@ -90,6 +90,7 @@ class SubgradientIteration(ProvedIteration[P]):
                     p *= phase.dual_radius / size
         u, total = x, np.zeros_like(x)
         for t in range(1, phase.inner + 1):
+            space.runtime.mind_the_time()  # nothing is sent for as long as this takes
             slope = self.objective.gradient(u)
             if sums is not None:
                 # With these weights the steps telescope: the average of slope + p tends to zero.
