@@ -215,7 +215,7 @@ def _judge_numbers(exact: Exact, result: Any, u: fmpq_mat, verdict: Verdict) -> 
         true, said = float(np.linalg.norm([residual[k] for k in at])), result.residuals.get(kind)
         size = float(np.linalg.norm(sizes[at]))
         rounding = 1e-3 * true + 8 * EPS * len(point) * size
-        # Masked sums of squares are rounded up by the grain of their fixed point.
+        # Masked sums of squares are known up to the grain of their fixed point.
         above = rounding + MASKED * max(1.0, size) * (result.plan.averaging == "masked")
         if said is not None and not true - rounding <= said <= true + above:
             verdict.fault("WRONG RESIDUAL", f"{kind} {said:.3g}, truly {true:.3g}")

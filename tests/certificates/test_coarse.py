@@ -59,14 +59,14 @@ def test_what_is_heard_of_all_shares(monkeypatch: pytest.MonkeyPatch) -> None:
             noise += 4 * COARSE * 8.0 + 4 * grain * math.sqrt(q)
         assert heard.noise == pytest.approx(noise)
         said = [heard.stationarity, heard.off, heard.scaled, heard.tail, heard.price_tail,
-                heard.long_size, heard.local]  # fmt: skip
-        assert said == pytest.approx([math.sqrt(sums[k] + more) for k in (1, 3, 4, 7, 8, 9, 6)])
-        assert heard.size == pytest.approx(math.sqrt(sums[2]))
+                heard.long_size]  # fmt: skip
+        assert said == pytest.approx([math.sqrt(sums[k] + more) for k in (1, 3, 4, 7, 8, 9)])
+        assert (heard.size, heard.local) == pytest.approx((math.sqrt(sums[2]), math.sqrt(sums[6])))
         assert (heard.value, heard.rounded.tolist()) == (sums[5], [-1.0])
         assert heard.slopes.tolist() == slopes.tolist()
         assert math.isnan(heard.shared)
         hidden = Heard.of(np.hstack([table, [[1.0], [5.0], [3.0]]]), m, q, grain)
-        assert (hidden.shared, hidden.noise) == (math.sqrt(9.0 + more), heard.noise)
+        assert (hidden.shared, hidden.noise) == (3.0, heard.noise)
 
 
 def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ccmac.certificates.share import NUMBERS, Heard
 from ccmac.network import Network
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space, lengths
@@ -32,10 +31,3 @@ def test_plain_sums_have_no_grain() -> None:
     space = Space(InProcess(Network.path(3)), [1, 1, 1], 0)
     rider = space.ride((np.ones(3), np.ones(3)))
     assert (lengths(rider), rider.grain) == ([math.sqrt(3)], 0.0)
-
-
-def test_violations_heard_in_fixed_point_count_the_grain() -> None:
-    row = np.zeros((1, NUMBERS + 1))
-    heard = Heard.of(row, 0, 0, 2.0**-40)
-    assert (heard.local, heard.shared) == (2.0**-20, 2.0**-20)
-    assert (Heard.of(row, 0, 0).local, Heard.of(row, 0, 0).shared) == (0.0, 0.0)

@@ -88,9 +88,8 @@ class Recovery:
         own, common, consensus, *sizes = (v for rider in told for v in lengths(rider))
         self._scale = math.hypot(*sizes)
         coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
-        lost = runtime.averaging.grain * math.sqrt(coupled.size)
         norms = {
-            "coupled": n * math.sqrt(coupled_sq) + lost, "local": own, "shared": common,
+            "coupled": n * math.sqrt(coupled_sq), "local": own, "shared": common,
             "consensus": consensus,
         }  # fmt: skip
         return norms, mean_z, coupled

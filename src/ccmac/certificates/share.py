@@ -63,8 +63,7 @@ class Heard:
         if grain is not None:
             noise += 4 * EPS * sizes + 4 * grain * math.sqrt(q)
             r, off, scaled, tail = (v + grain for v in (r, off, scaled, tail))
-            price_tail, long_size, local = (v + grain for v in (price_tail, long_size, local))
-            hidden = [v + grain for v in hidden]
+            price_tail, long_size = price_tail + grain, long_size + grain
         root = math.sqrt
         return cls(
             misfit, slopes, np.add.reduce(rounded), noise, root(r), root(size), root(off),
