@@ -38,7 +38,10 @@ def made(kind: Any, **more: Any) -> Any:
         norm=np.linalg.norm, dot=lambda a, b: float(a @ b), zeros=lambda: np.zeros(3), count=1,
         partial_dots=lambda a, b: np.array([[a @ b]]),
         norms=lambda *vs: [float(np.linalg.norm(v)) for v in vs],
-        runtime=Fake(total_cost=lambda: UNIT, ride=lambda rows: Fake(value=rows.sum(axis=0))),
+        runtime=Fake(
+            total_cost=lambda: UNIT, ride=lambda rows: Fake(value=rows.sum(axis=0)),
+            mind_the_time=lambda: None,
+        ),
     )  # fmt: skip
     system = Fake(
         empty=False, homogeneous=lambda: Fake(residual=lambda v: (G @ v, None)),
