@@ -36,7 +36,6 @@ PROVABLE = 1e-4  # contradictions from this level on must be proved
 VISIBLE = 1e-13  # contradictions below this level, beside the data, may be taken for rounding
 REACH = 100.0  # a proof must exclude solutions up to this many times the size of the data
 EPS = float(np.finfo(float).eps)
-MASKED = 1e-11
 PATIENCE = 60  # seconds after which a solve is given up
 
 
@@ -213,11 +212,8 @@ def _judge_numbers(exact: Exact, result: Any, u: fmpq_mat, verdict: Verdict) -> 
     for kind in ("coupled", "local", "shared"):
         at = [k for k, name in enumerate(exact.kinds) if name == kind]
         true, said = float(np.linalg.norm([residual[k] for k in at])), result.residuals.get(kind)
-        size = float(np.linalg.norm(sizes[at]))
-        rounding = 1e-3 * true + 8 * EPS * len(point) * size
-        # Masked sums of squares are known up to the grain of their fixed point.
-        above = rounding + MASKED * max(1.0, size) * (result.plan.averaging == "masked")
-        if said is not None and not true - rounding <= said <= true + above:
+        rounding = 8 * EPS * len(point) * float(np.linalg.norm(sizes[at]))
+        if said is not None and abs(said - true) > 1e-3 * true + rounding:
             verdict.fault("WRONG RESIDUAL", f"{kind} {said:.3g}, truly {true:.3g}")
     value, parts = exact.value(u), 0.0
     for i in range(exact.draft.n):
