@@ -17,9 +17,17 @@ def cut(text: str, limit: int = SHOWN) -> str:
     return " ".join(line.split())
 
 
+def visible(text: str) -> str:
+    """Blanks as they are; what a terminal would obey or hide is written out, as in ``\\x1b``."""
+    if text.isprintable():
+        return text
+    shown = (c if c.isprintable() or c.isspace() else ascii(c)[1:-1] for c in text)
+    return "".join(shown)
+
+
 def short(message: str) -> str:
-    """One line in which nothing long is repeated."""
-    line = " ".join(message.split())
+    """One line in which nothing long is repeated and every character can be seen."""
+    line = visible(" ".join(message.split()))
     for long, limit in LONG if len(line) >= 100 else ():
         parts = enumerate(re.split(f"({long})", line))  # every second one is long
         line = "".join(cut(part, limit) if k % 2 else part for k, part in parts)

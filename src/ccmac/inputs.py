@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,7 +48,9 @@ def matrix_or_operator(where: str, value: Any) -> Any:
     """A clean matrix (:func:`real_matrix`), or an operator with matvec, rmatvec and a shape."""
     if is_sparse(value) or not (hasattr(value, "matvec") and hasattr(value, "rmatvec")):
         return real_matrix(where, value)
-    if len(getattr(value, "shape", ())) != 2:
+    shape: Any = getattr(value, "shape", None)
+    sized = isinstance(shape, tuple | list) and len(shape) == 2
+    if not sized or not all(is_whole(size) and size >= 0 for size in shape):
         raise InputError(f"{where}: the operator has no shape (rows, columns); give it one")
     return value
 
@@ -66,10 +68,23 @@ def real_vector(where: str, value: Any, *, infinite: bool = False) -> Array:
     return array
 
 
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number; True, 2.0 and spans of time (NumPy's are) are none."""
+    other = isinstance(value, bool | np.timedelta64)
+    return isinstance(value, int | np.integer) and not other
+
+
 def whole(where: str, value: Any, least: int = 0) -> int:
     """A whole number, at least ``least``; True and 2.0 are none."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    if not is_whole(value) or value < least:
         raise InputError(f"{where} = {shown(value)} must be a whole number >= {least}")
+    return int(value)
+
+
+def index(where: str, value: Any, count: int) -> int:
+    """One of ``count`` things by its number 0, 1, ...; True and -1 are none."""
+    if not is_whole(value) or not 0 <= value < count:
+        raise InputError(f"{where} {shown(value)} is none of 0..{count - 1}; give such a number")
     return int(value)
 
 
@@ -100,6 +115,11 @@ def folder(where: str, value: Any) -> Path:
     of_kind(where, value, (str, os.PathLike), "a path")
     if len(str(value).splitlines()) > 1:
         raise InputError(f"{where}: {shown(value)} has several lines; give a path")
+    try:
+        if b"\0" in os.fsencode(value):
+            raise ValueError
+    except ValueError:
+        raise InputError(f"{where}: {shown(value)}: no file has such a name; give a path") from None
     return Path(value)
 
 
@@ -161,7 +181,8 @@ def _real(where: str, value: Any) -> Array:
     except Exception:  # an object of another library may raise anything here
         raise InputError(f"{where}: is ragged or not numeric; give real numbers") from None
     _check_kind(where, array.dtype)
-    return np.asarray(array, dtype=np.float64)
+    with np.errstate(over="ignore"):  # what is longer than a double is infinite
+        return np.asarray(array, dtype=np.float64)
 
 
 def _check_kind(where: str, dtype: Any) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ccmac.api import checked_limits, placed, run_on
 from ccmac.errors import InputError
-from ccmac.inputs import Array
+from ccmac.inputs import Array, is_whole
 from ccmac.ledger import Costs
 from ccmac.methods.base import Method, State
 from ccmac.network import Network
@@ -29,6 +29,7 @@ from ccmac.problem import Agent, Problem
 from ccmac.results import Result, Solution
 from ccmac.runtime import Runtime
 from ccmac.stack import Stack
+from ccmac.texts import shown
 from ccmac.vertical import VflProblem
 from ccmac.workspace import Workspace
 
@@ -158,9 +159,9 @@ def _by_agent(name: str, given: Any, problem: Problem) -> dict[int, Any]:
     else:
         raise InputError(f"update, {name}: give a list with one entry for each of the "
                          f"{problem.n} agents, or a mapping from agents")  # fmt: skip
-    unknown = [i for i in found if not (isinstance(i, int) and 0 <= i < problem.n)]
+    unknown = [i for i in found if not (is_whole(i) and 0 <= i < problem.n)]
     if unknown:
-        raise InputError(f"update, {name}: {unknown[0]!r} is no agent 0..{problem.n - 1}")
+        raise InputError(f"update, {name}: {shown(unknown[0])} is no agent 0..{problem.n - 1}")
     return found
 
 

@@ -14,6 +14,7 @@ import math
 import os
 import reprlib
 import stat
+import unicodedata
 from collections.abc import Iterable, Mapping
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -25,13 +26,14 @@ from ccmac.errors import SHOWN, InputError, cut
 
 __all__ = [
     "DIGITS", "MEGABYTE", "SHOWN", "cut", "dumps", "is_file", "loads", "nearest", "open_file",
-    "WORDS", "plain", "read_bytes", "read_text", "shown",
+    "WORDS", "plain", "read_bytes", "read_text", "shown", "steers",
 ]  # fmt: skip
 WORDS = 30
 """Characters of their own that parsers put beside a key or value that they complain about."""
 DIGITS = 40
 """Most digits of a whole number: far beyond any count or seed, far below what is slow to read."""
 MEGABYTE = 1 << 20
+STEERING = frozenset(("Cc", "Cs", "Zl", "Zp"))
 
 _repr = reprlib.Repr()
 _repr.maxlevel = 3
@@ -54,6 +56,11 @@ def nearest(name: Any, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {shown(close[0])}?"
     return f"take one of {cut(', '.join(names), 5 * SHOWN)}"
+
+
+def steers(text: str) -> bool:
+    """Whether a text holds control characters, line ends or halves of characters: no name does."""
+    return not text.isprintable() and any(unicodedata.category(c) in STEERING for c in text)
 
 
 def is_file(path: str | Path) -> bool:

@@ -22,8 +22,9 @@ from typing import Any
 from ccmac.angles.measure import geometry
 from ccmac.angles.structural import Structural
 from ccmac.errors import InputError
+from ccmac.inputs import of_kind, positive
 from ccmac.lab.complexity_spectra import coupled_condition, stack_condition
-from ccmac.network import Network
+from ccmac.network import as_network
 from ccmac.problem import Problem
 from ccmac.runtime import InProcess
 from ccmac.workspace.curvature import CurvatureTable
@@ -31,6 +32,7 @@ from ccmac.workspace.curvature import CurvatureTable
 OWN = "CC-MAC"
 STRONG, CONVEX = "strong", "general"
 WHITENING = 0.5  # delta of the certified construction
+KNOWN = 1e30  # a condition that double precision can tell from an infinite one is far below
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,16 @@ class Complexity:
 
 
 def complexity(
-    problem: Problem, network: Network | None = None, *, tol: float = 1e-6,
+    problem: Problem, network: Any = None, *, tol: float = 1e-6,
     radius: float | None = None, energy_radius: float = 1.0,
 ) -> Complexity:  # fmt: skip
     """Evaluate the orders at eps = ``tol``; ``radius`` (R) adds the smooth convex rows."""
-    if not 0 < tol < 1:
+    of_kind("problem", problem, Problem, "a ccmac.Problem")
+    tol, energy_radius = positive("tol", tol), positive("energy_radius", energy_radius)
+    if not tol < 1:
         raise InputError(f"tol = {tol!r}: give a number between 0 and 1, such as 1e-6")
-    if radius is not None and not 0 < radius < math.inf:
-        raise InputError(f"radius = {radius!r}: give the positive distance of start and solution")
-    network = network or Network.complete(problem.n)
+    radius = None if radius is None else positive("radius", radius)
+    network = as_network(network, problem.n)
     found = geometry(problem, network=network)
     s = found.structural
     assert s is not None  # a Problem always has structural parameters
@@ -98,7 +101,7 @@ def complexity(
         "cross_factor": found.cross_factor, "k_1": s.k_1, "k_2": s.k_2, "kappa_C": s.kappa_C,
         "kappa_W": network.condition, "kappa_K": kappa_K, "kappa_A": kappa_A,
         "T_sc": _times(math.sqrt(kappa_f), math.log(1 / tol)),
-        "T_cvx": None if radius is None else math.sqrt(curvature.L * radius**2 / tol),
+        "T_cvx": None if radius is None else math.sqrt(curvature.L / tol) * radius,
     }  # fmt: skip
     names = [("kappa_K", K_estimated), ("kappa_A", A_estimated)]
     estimated = [*s.estimated, *(name for name, flag in names if flag)]
@@ -170,12 +173,16 @@ def _primitive(
 
 
 def certified_lift(problem: Problem, s: Structural, chi: float) -> Lift | None:
-    """Degrees of the paper's lift with exact certificates (None where a constant is unknown).
+    """Degrees of the paper's lift with exact certificates.
+
+    None where a constant is unknown or a condition infinite (beyond :data:`KNOWN`).
 
     Intervals [mu_HC/4, 37 h] and [mu_D/2, 19 d_D] (D = 0: [1/4, 9/4]), joint interval
     [(1 - delta)/(3 chi^2), 2 (1 + delta)], delta = 1/2.
     """
-    if s.k_1 is None or s.k_2 is None or s.kappa_W is None or not math.isfinite(chi):
+    if s.k_1 is None or s.k_2 is None or s.kappa_W is None:
+        return None
+    if not all(v <= KNOWN for v in (s.k_1, s.k_2, s.kappa_W, chi * chi)):
         return None
     coupled = _present(problem, "A") or _present(problem, "B")
     if problem.n == 1:
@@ -186,7 +193,7 @@ def certified_lift(problem: Problem, s: Structural, chi: float) -> Lift | None:
         graph = math.ceil(math.sqrt(s.kappa_W) / 2 * math.log(4))
     first = _normalizer(148 * s.k_1) if coupled else _normalizer(3.0)
     second = _normalizer(38 * s.k_2) if _present(problem, "D") else _normalizer(9.0)
-    ratio = 2 * (1 + WHITENING) * 3 * chi**2 / (1 - WHITENING)
+    ratio = 2 * (1 + WHITENING) * 3 * chi * chi / (1 - WHITENING)
     outer = math.ceil(math.sqrt(ratio) - 1e-9)
     actions = (2 * first + 1 if coupled else 0) + (2 * second + 1 if problem.q else 0)
     penalty = 2 * graph if coupled else 0

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +71,8 @@ def names_of(work: Workspace) -> Names | None:
 def positions(work: Workspace, solution: Solution) -> list[int]:
     """Where the owned agents sit in a solution that may hold all or just these."""
     owned = work.runtime.owned
+    if not isinstance(solution.x, Sized):
+        raise InputError("solution: x is no list; give the local variables, one per agent")
     if len(solution.x) == work.problem.n:
         return list(owned)
     if len(solution.x) == len(owned):

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, nonnegative, real_matrix, text, whole
+from ccmac.inputs import Array, index, nonnegative, real_matrix, several, text, whole
 from ccmac.network.weights import (
     canonical,
     eccentricities,
@@ -249,7 +249,8 @@ class Network:
 
     def hops(self, origins: Sequence[int] | None = None) -> NDArray[np.int64]:
         """Rows of the matrix of hop distances: one search of the graph per origin."""
-        return hops(self.weights, range(self.n) if origins is None else origins)
+        given = range(self.n) if origins is None else several("network, origins", origins, "agents")
+        return hops(self.weights, [index("network: origin", agent, self.n) for agent in given])
 
     @cached_property
     def _eccentricities(self) -> NDArray[np.int64]:
@@ -269,7 +270,7 @@ class Network:
 
     def neighbors(self, agent: int) -> Sequence[int]:
         """Agents that ``agent`` talks to, ascending."""
-        return neighbors(self.weights, agent)
+        return neighbors(self.weights, index("network: agent", agent, self.n))
 
     def metropolis(self) -> sp.csr_array:
         """The doubly stochastic Metropolis matrix of the graph."""

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, nonnegative, positive, real_vector
+from ccmac.inputs import FLAG, Array, of_kind, positive, real_vector
 from ccmac.objectives.function import Function
 from ccmac.objectives.piecewise import crossing
 
@@ -49,11 +49,10 @@ class ConcomitantHuber(Function):
                 f"ConcomitantHuber, epsilon: is {epsilon}; below 1 the scale has no minimum"
             )
         self.least = positive("ConcomitantHuber, least", least)
+        of_kind("ConcomitantHuber, intercept", intercept, FLAG, "True or False")
         self.intercept = bool(intercept)
-        if np.ndim(weight) == 0:
-            self.weight: Any = nonnegative("ConcomitantHuber, weight", weight)
-        else:
-            self.weight = real_vector("ConcomitantHuber, weight", weight)
+        weights = real_vector("ConcomitantHuber, weight", weight)
+        self.weight: Any = float(weights[0]) if np.ndim(weight) == 0 else weights
         fits = np.shape(self.weight) in ((), self.y.shape)
         if not fits or (np.asarray(self.weight) < 0).any():
             raise InputError(

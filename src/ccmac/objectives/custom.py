@@ -43,6 +43,9 @@ class Custom(Objective):
             raise InputError("Custom, value: is not a function; give value(x, z) -> float")
         if gradient is None and prox is None:
             raise InputError("Custom, gradient: is missing; give gradient(x, z) or prox")
+        for name, given in (("gradient", gradient), ("prox", prox), ("hessian", hessian)):
+            if given is not None and not callable(given):
+                raise InputError(f"Custom, {name}: is not a function; give one or leave it out")
         self._value = value
         self._gradient = gradient
         self._prox = prox

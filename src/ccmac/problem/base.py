@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, folder, several, whole
+from ccmac.inputs import Array, folder, is_whole, several, whole
 from ccmac.problem.agent import MATRICES, Agent, checked_agent, clean_agent, has, who
 from ccmac.problem.reading import Senses, bound, distinct, names, not_crossed, senses
 from ccmac.problem.sizes import coupled_dimension, local_dimension, shared_dimension, told
@@ -178,7 +178,7 @@ def _listed(
     if not listed:
         raise InputError("problem: there are no agents; give at least one ccmac.Agent")
     for i in listed:
-        if not isinstance(i, int | np.integer):
+        if not is_whole(i):
             raise InputError(f"agent {shown(i)}: agents are numbered 0, 1, ...; use such keys")
     total = max(listed) + 1 if n is None else whole("problem: n", n, 1)
     for i, agent in listed.items():

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, as_array, real_vector, several
-from ccmac.texts import shown
+from ccmac.inputs import Array, as_array, is_whole, real_vector, several
+from ccmac.texts import shown, steers
 
 EQUAL, AT_MOST, AT_LEAST = "==", "<=", ">="
 MEANT = {"=": EQUAL, "<": AT_MOST, "=<": AT_MOST, ">": AT_LEAST, "=>": AT_LEAST}
@@ -103,10 +103,12 @@ def names(where: str, value: Sequence[Any] | None, count: int) -> tuple[str, ...
 
 
 def one_name(where: str, value: Any) -> str:
-    """A name: a text that is not empty; numbers are written out."""
-    text = str(value) if isinstance(value, str | int | np.integer) else ""
-    if not text.strip() or isinstance(value, bool):
+    """A name: a text that is not empty, without control characters; numbers are written out."""
+    text = str(value) if isinstance(value, str) or is_whole(value) else ""
+    if not text.strip():
         raise InputError(f"{where}: {shown(value)} is no name; give a text that is not empty")
+    if steers(text):
+        raise InputError(f"{where}: {shown(value)} has control characters; leave them out")
     return text
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from types import NoneType
 
 import numpy as np
 import scipy.sparse as sp
 
-from ccmac.inputs import Array
+from ccmac.inputs import FLAG, Array, of_kind
 from ccmac.ledger import Ledger
 from ccmac.network import Network
 from ccmac.runtime.averaging import Averaging
@@ -34,6 +35,10 @@ class InProcess(Runtime):
         self, network: Network, *, fused: bool = True, ledger: Ledger | None = None,
         averaging: Averaging | str = "auto",
     ) -> None:  # fmt: skip
+        of_kind("InProcess, network", network, Network, "a ccmac.Network")
+        of_kind("InProcess, fused", fused, FLAG, "True or False")
+        of_kind("InProcess, ledger", ledger, (Ledger, NoneType), "a Ledger or None")
+        of_kind("InProcess, averaging", averaging, (Averaging, str), "the name of a scheme")
         super().__init__(network, ledger=ledger, averaging=averaging)
         self.fused = fused
         self.sums_here = fused and self.n > MANY and not isinstance(self.averaging, Masked)

@@ -144,7 +144,12 @@ def atomic_directory(path: str | os.PathLike[str], *, replace: str | None = None
     target = Path(path)
     _check_free(target, replace)
     _make_parent(target)
-    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):  # no fault of the name
+            raise
+        raise InputError(f"{target}: {error.strerror}; choose another place") from None
     try:
         yield temporary
         temporary.chmod(0o777 & ~_umask())

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 import yaml
 
 from ccmac.errors import InputError
-from ccmac.texts import DIGITS, SHOWN, cut, nearest, shown
+from ccmac.texts import DIGITS, SHOWN, cut, nearest, shown, steers
 
 T = TypeVar("T")
 ENTRIES = 100_000
@@ -52,6 +52,12 @@ class Located:
         if choices is not None and self.value not in choices:
             self.fail(f"{shown(self.value)} is unknown; {nearest(self.value, choices)}")
         return self.value
+
+    def name(self) -> str:
+        """A text without control characters."""
+        if steers(found := self.text()):
+            self.fail(f"{shown(found)} has control characters; leave them out")
+        return found
 
     def number(self, low: float = -math.inf, high: float = math.inf) -> float:
         """A finite number in [low, high]; YAML reads 1e-6 as a text, which is accepted."""

@@ -23,7 +23,7 @@ from ccmac.problem.agent import clean_agent
 from ccmac.storage.agents import encode_agent, read_agent, write_arrays
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
-from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown
+from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown, steers
 
 FILE_NAME, ARRAYS = "agent.yaml", "agent.npz"
 FORMAT, VERSION = "ccmac-agent", 1
@@ -191,15 +191,14 @@ def short(content: bytes) -> str:
 
 def read_toml(path: Path, kind: type[T], where: str = "") -> T:
     """A file of settings, of the types that ``kind`` has; ``where`` says what helps if it is not
-    there. No text in it holds a zero byte, for most are names of files.
+    there. No text in it holds control characters, for all are names of something.
     """
     try:
         text = read_text(path, str(path), BYTES)
         if PARTS.search(text):
             raise ValueError("a key has more than 20 parts")
         content: Any = tomllib.loads(text)
-        if "\\x00" in repr(content):
-            raise ValueError("a text holds a zero byte")
+        _refuse_steering(content)
         return msgspec.convert(content, kind)
     except FileNotFoundError:
         raise InputError(f"{path}: not found{where}") from None
@@ -209,3 +208,13 @@ def read_toml(path: Path, kind: type[T], where: str = "") -> T:
         raise InputError(f"{path}: is nested too deeply") from None
     except ValueError as error:  # of TOML, of its numbers, of what they mean
         raise InputError(f"{path}: {cut(str(error), SHOWN + WORDS)}") from None
+
+
+def _refuse_steering(content: Any) -> None:
+    """Refuse a key or text that holds control characters, wherever it stands."""
+    if isinstance(content, str) and steers(content):
+        raise ValueError(f"{shown(content)} has control characters; leave them out")
+    if isinstance(content, dict):
+        content = [*content, *content.values()]
+    for entry in content if isinstance(content, list) else ():
+        _refuse_steering(entry)

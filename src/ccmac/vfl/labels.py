@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ccmac.errors import InputError
 from ccmac.inputs import LARGEST, Array, as_array
@@ -14,6 +16,8 @@ MARGINS = ("logistic", "hinge")
 CLASSES = (*MARGINS, "multinomial")
 LOSSES = ("squared", "huber", "absolute", "logistic", "hinge", "multinomial")
 LISTED = 4
+OTHERS = (str, bytes, np.timedelta64, np.datetime64)
+"""Of single values: what NumPy, by its version, turns into numbers though it is none."""
 
 
 def known(loss: Any) -> None:
@@ -35,23 +39,43 @@ def encoded(loss: str, y: Any, keys: Any = None) -> tuple[Array, tuple[Any, ...]
 
 def numbers(name: str, values: Any, keys: Any = None) -> Array:
     """Finite numbers, or the row that holds none."""
-    array = np.asarray(values)
-    try:
-        out = np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        first = next((v for v in array.tolist() if not isinstance(v, int | float)), None)
-        raise InputError(
-            f"vfl: {name} holds {shown(first)}, which is no number: unknown label type for this "
-            "loss; use loss='logistic' for classes, or encode it"
-        ) from None
-    if array.dtype.kind == "c":
-        raise InputError(f"vfl: {name} is complex: Complex data not supported; give real numbers")
+    remedy = "unknown label type for this loss; use loss='logistic' for classes, or encode it"
+    out = floats(f"vfl: {name}", as_array(f"vfl: {name}", values), remedy)
     bad = np.flatnonzero(~(np.abs(out) <= LARGEST))
     if len(bad):
         row = int(bad[0]) if keys is None else keys[bad[0] : bad[0] + 1].tolist()[0]
         kind = unusable(out[bad[0]])
         raise InputError(f"vfl: {name} has {kind} in row {shown(row)}; fill or drop it")
     return out
+
+
+def floats(where: str, values: NDArray[Any], remedy: str) -> Array:
+    """A column of numbers; NumPy may turn texts and spans of time into some, but they are none."""
+    if values.dtype.kind in "biuf":
+        return np.asarray(values, dtype=np.float64)
+    if values.dtype.kind in "mM":
+        raise InputError(f"{where} holds dates or times; turn them into numbers first")
+    if values.dtype.kind == "c":
+        raise InputError(f"{where} Complex data not supported; give real numbers")
+    listed = values.ravel().tolist()
+    try:
+        if any(isinstance(v, OTHERS) for v in listed):
+            raise TypeError
+        return np.asarray(values, dtype=np.float64)
+    except OverflowError:
+        raise InputError(f"{where} holds a whole number that no float can hold") from None
+    except Exception:  # an object of another library may raise anything here
+        found = [v for v in listed if not isinstance(v, int | float)] or listed
+        first = next((v for v in found if not _numeral(v)), found[0])
+        raise InputError(f"{where} holds {shown(first)}, which is no number; {remedy}") from None
+
+
+def _numeral(value: Any) -> bool:
+    """A number, but written as text: not what spoilt the column."""
+    try:
+        return isinstance(value, str | bytes) and math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def unusable(value: float) -> str:

@@ -8,7 +8,6 @@ party and the column.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.errors import InputError
-from ccmac.inputs import LARGEST, is_sparse, several
+from ccmac.inputs import LARGEST, is_sparse, is_whole, several
 from ccmac.texts import nearest, shown
-from ccmac.vfl.labels import unusable
+from ccmac.vfl.labels import floats, unusable
 
 LISTED = 5  # names that a message repeats
 
@@ -166,32 +165,7 @@ def _read(
 
 def _column(where: str, column: Any) -> NDArray[np.float64]:
     values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-    if values.dtype.kind in "biuf":
-        return np.asarray(values, dtype=np.float64)
-    if values.dtype.kind in "mM":
-        raise InputError(f"{where}: holds dates or times; turn them into numbers first")
-    if values.dtype.kind == "c":
-        raise InputError(f"{where}: Complex data not supported; give real numbers")
-    try:
-        if any(isinstance(v, str) for v in values):
-            raise ValueError
-        return np.asarray(values, dtype=np.float64)
-    except OverflowError:
-        raise InputError(f"{where}: holds a whole number that no float can hold") from None
-    except (TypeError, ValueError):
-        found = [v for v in values.tolist() if not isinstance(v, int | float)]
-        first = next((v for v in found if not _numeral(v)), found[0])
-        raise InputError(
-            f"{where}: holds {shown(first)}, which is no number; encode the column as numbers first"
-        ) from None
-
-
-def _numeral(value: Any) -> bool:
-    """A number, but written as text: not what spoilt the column."""
-    try:
-        return math.isfinite(float(value))
-    except (TypeError, ValueError):
-        return False
+    return floats(f"{where}:", values, "encode the column as numbers first")
 
 
 def _checked(where: str, table: PartyTable) -> PartyTable:
@@ -237,7 +211,7 @@ def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDA
     d = len(columns)
     if parties is None:
         return [np.arange(d)]
-    if isinstance(parties, int | np.integer) and not isinstance(parties, bool):
+    if is_whole(parties):
         if not 1 <= parties <= d:
             raise InputError(f"vfl: {parties} parties for {d} columns; give each at least one")
         return list(np.array_split(np.arange(d), int(parties)))
@@ -283,7 +257,7 @@ def _place(party: Any, column: Any, place: Mapping[Any, int], by_place: bool, d:
         raise InputError(f"{where}: give names of columns, or places 0, 1, ...")
     if column in place:
         return place[column]
-    if by_place and isinstance(column, int | np.integer):
+    if by_place and is_whole(column):
         if -d <= column < d:
             return int(column) % d
         raise InputError(f"{where}: the table has columns 0..{d - 1}")

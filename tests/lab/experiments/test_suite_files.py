@@ -144,7 +144,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
         ("tol: 1e-4", "tol: .nan", "outside"),
         ("inner: 6", "inner: .inf", "is not a finite number"),
         ("[a1a-like]", f"[./{'x' * 5000}]", "does not exist"),
-        ("[a1a-like]", '["./\\0"]', "does not exist"),
+        ("[a1a-like]", '["./\\0"]', "control characters"),
         ("[a1a-like]", f"[{'x' * 5000}]", "no data set is called"),
         ("  - ring", f"  - {'x' * 5000}", "is unknown"),
         ("  - ring", f"  - grid:{'9' * 30}x{'9' * 30}", "a whole number of about 60 digits"),

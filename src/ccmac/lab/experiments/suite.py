@@ -77,7 +77,7 @@ def read(text: str, file: str, profile: str | None = None, max_runs: int = MAX_R
     """Check the text of a suite and list its runs, at most ``max_runs`` of them."""
     root = parse(text, file)
     top = root.mapping(KEYS, needed=("suite", "data", "agents", "networks", "methods"))
-    name = top["suite"].text()
+    name = top["suite"].name()
     offered = top["profiles"].each(lambda p: p.text(PROFILES)) if "profiles" in top else PROFILES
     chosen = profile or ("practical" if "practical" in offered else offered[0])
     if chosen not in PROFILES:
@@ -90,7 +90,7 @@ def read(text: str, file: str, profile: str | None = None, max_runs: int = MAX_R
             top["methods"].fail(f"the run {run.id} occurs twice; make the labels or lists distinct")
         runs[run.id] = run
     expect = _expect(top["expect"], chosen) if "expect" in top else {}
-    title = top["title"].text() if "title" in top else name
+    title = top["title"].name() if "title" in top else name
     return Suite(name, title, chosen, tuple(runs.values()), expect)
 
 
@@ -129,7 +129,7 @@ def _expand(top: dict[str, Located], name: str, profile: str, max_runs: int) -> 
 
 def _data(entry: Located) -> str:
     """A set's name as it will appear in records: a set that is not here gets its look-alike."""
-    name = entry.text()
+    name = entry.name()
     if name.endswith(FILES) or "/" in name:
         if not is_file(name):
             entry.fail(f"the file {shown(name)} does not exist")
@@ -237,7 +237,7 @@ def _method(entry: Located, profile: str) -> tuple[str, str, dict[str, Any]] | N
         parse_method(name, {k: v for k, v in options.items() if k not in LIMITS})
     except InputError as error:
         fields.get("options", fields.get(profile, entry)).fail(str(error))
-    return name, fields["label"].text() if "label" in fields else name, options
+    return name, fields["label"].name() if "label" in fields else name, options
 
 
 def _known(entry: Located) -> str:
