@@ -52,6 +52,8 @@ def forked(work: Callable[[], Any], before: Callable[[], None] = lambda: None) -
     try:
         before()
         value = work()
+        for late in (signal.SIGTERM, signal.SIGINT):  # the command has ended; its value has not
+            signal.signal(late, signal.SIG_IGN)
         with os.fdopen(writing, "wb") as stream:
             pickle.dump(value, stream)
         os._exit(0)
