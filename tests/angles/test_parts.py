@@ -277,4 +277,5 @@ def test_cross_factor_and_cosine_are_inverse(theta: float) -> None:
     assert cross_factor(c) == pytest.approx(cross_factor(c, s), rel=1e-9)
     assert friedrichs_cosine(cross_factor(c)) == pytest.approx(c, rel=1e-12, abs=1e-12)
     assert cross_factor(1.0, 1e-9) == pytest.approx(2e9, rel=1e-15)
+    assert cross_factor(1.0) == cross_factor(1.0, 0.0) == np.inf
     assert (cross_factor(0.0), friedrichs_cosine(1.0)) == (1.0, 0.0)

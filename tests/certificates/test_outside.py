@@ -8,7 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg as spla
 
+import ccmac
 from adversarial import suite
 from adversarial.judge import judge
 from ccmac.certificates.outside import Outside
@@ -101,3 +103,33 @@ def test_precise_gradients_are_those_of_doubles_but_for_rounding(name: str) -> N
     apart = np.linalg.norm(gradient - realized.objective.gradient(w))
     assert 0 < np.linalg.norm(off) < 1e-5
     assert apart <= 10 * np.linalg.norm(off) + 1e-9
+
+
+def test_operators_multiply_in_doubles_and_what_they_round_counts() -> None:
+    """The same numbers as of matrices but for the unit of rounding."""
+    plain, _, work = system(0, r=0)
+    random, space = np.random.default_rng(0), work.space
+    w, left, gradient = (random.standard_normal(space.size) for _ in range(3))
+    price = random.standard_normal((3, work.problem.m))
+    told = plain.tell(w, left, gradient, price)
+    plain.blocks = [tuple(map(spla.aslinearoperator, own)) for own in plain.blocks]
+    probed = plain.tell(w, left, gradient, price)
+    assert np.allclose(probed, told, rtol=1e-12)
+    assert (probed[:, 0] > told[:, 0]).all()
+
+
+def test_operators_that_are_not_gathered_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ccmac.workspace.reduced.ROWS", 0)
+    given = random_quadratic(1, 3, r=0)
+    agents = [
+        ccmac.Agent(
+            a.objective, A=spla.aslinearoperator(a.A), B=spla.aslinearoperator(a.B), b=a.b,
+            C=spla.aslinearoperator(a.C), c=a.c,
+        )
+        for a in given.agents.values()
+    ]  # fmt: skip
+    found = ccmac.solve(ccmac.Problem(agents), "path", method="cross-apapc", tol=1e-8)
+    known = ccmac.solve(given, "path", tol=1e-12)
+    apart = np.concatenate([*found.x, found.z]) - np.concatenate([*known.x, known.z])
+    assert found.status == "converged"  # nobody has confirmed the lower end of the spectrum
+    assert np.linalg.norm(apart) <= found.error_estimate <= 1e-6

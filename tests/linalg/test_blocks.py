@@ -10,6 +10,7 @@ from ccmac.linalg.blocks import (
     compressed,
     dense,
     filled_in,
+    frobenius,
     has_entries,
     identity_multiple,
     identity_multiples,
@@ -84,6 +85,13 @@ def test_operators_are_probed_and_absent_blocks_filled() -> None:
     blocks = filled_in([None, M, sp.csr_array(M)], [2, 2, 2], [4, 3, 3])
     assert [b.shape for b in blocks] == [(2, 4), (2, 3), (2, 3)]
     assert [b.nnz for b in blocks] == [0, 5, 5]
+
+
+def test_lengths_of_blocks_of_any_kind() -> None:
+    M = np.array([[3.0, 0.0, -4.0], [0.0, 12.0, 0.0]])
+    for block in (M, sp.csc_array(M), sp.linalg.aslinearoperator(M)):
+        assert frobenius(block) == 13.0
+    assert frobenius(None) == frobenius(sp.linalg.aslinearoperator(np.zeros((2, 0)))) == 0.0
 
 
 def test_powers_of_two_near_the_inverse_length() -> None:

@@ -73,6 +73,13 @@ def test_many_agents_are_counted_a_few_at_a_time(network: Network, chunk: int) -
     assert (counted.messages, counted.longest) == (known.messages, known.longest)
 
 
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_in_a_complete_graph_everybody_sends_its_own_row(n: int) -> None:
+    weights = Network.complete(n).weights
+    for found, known in zip(routes.routes(weights), routes._balanced(weights), strict=True):
+        assert np.array_equal(found, known)
+
+
 def test_routes_of_many_are_not_looked_at_where_bytes_forbid_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

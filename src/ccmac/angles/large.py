@@ -223,7 +223,7 @@ def _rebalanced_factor(
 def _fields(found: LargeAngles, size: int, limit: float) -> dict[str, Any]:
     pair = pair_geometry(found.angles, (size, size), limit)
     square = pair.cosine**2 / max(1.0 - found.missed, EPS)
-    high = cross_factor(math.sqrt(square)) if square < 1 else math.inf
+    high = cross_factor(math.sqrt(square))
     notes = (
         "Found by Lanczos with iterative projections: chi is approached from below and lies in "
         f"[{pair.cross_factor:.6g}, {high:.6g}] but for a probability of 1e-6 over the start. "

@@ -22,11 +22,12 @@ from ccmac.linalg.tolerances import OVERLAP, OVERLAP_NOISE, ZERO_COSINE
 def cross_factor(cosine: float, sine: float | None = None) -> float:
     """chi = sqrt((1+c)/(1-c)) = cot(theta/2) = (1+c)/s; the sine keeps the digits of small angles.
 
-    chi^2 is the condition of a stack of two separately whitened channels.
+    chi^2 is the condition of a stack of two separately whitened channels; infinite where double
+    precision cannot tell the angle from zero.
     """
     if sine is not None:
-        return (1.0 + cosine) / sine
-    return math.sqrt((1.0 + cosine) / (1.0 - cosine))
+        return (1.0 + cosine) / sine if sine > 0 else math.inf
+    return math.sqrt((1.0 + cosine) / (1.0 - cosine)) if cosine < 1 else math.inf
 
 
 def friedrichs_cosine(cross_factor: float) -> float:

@@ -6,9 +6,9 @@ whatever that is,
 
     dist(p, Range K')^2 <= sum_i ||p_xi - A_i'y - C_i'kappa_i||^2 + ||sum_i (p_zi - s B_i'y)||^2 / n
 
-for any kappa_i; all of it is evaluated in the long format, and its own rounding added. Where there
-are equations D, which nobody knows together, or a lift, the last sum is taken for rounding of its
-terms. Cost: 1 A, 1 B, 3 C; 4 + q floats of a reduction.
+for any kappa_i; all of it is evaluated in the long format (by operators in doubles), and its own
+rounding added. Where there are equations D, which nobody knows together, or a lift, the last sum is
+taken for rounding of its terms. Cost: 1 A, 1 B, 3 C; 4 + q floats of a reduction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.inputs import Array, is_sparse
+from ccmac.inputs import Array
+from ccmac.linalg.blocks import frobenius, has_entries, multiply
 from ccmac.linalg.extended import EPS_LONG, Long, norm, product, square
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Realized
@@ -34,8 +35,8 @@ class Outside:
         self.local, self.ledger = work.local, work.ledger
         self.system = realized.system
         self.blocks = [(a.A, a.B, a.C) for a in problem.agents.values()]
-        self.sizes = [tuple(_length(block) for block in own) for own in self.blocks]
-        self.right = [_length(agent.b) for agent in problem.agents.values()]
+        self.sizes = [tuple(frobenius(block) for block in own) for own in self.blocks]
+        self.right = [frobenius(agent.b) for agent in problem.agents.values()]
         self.measured = "D" not in problem.present and not self.space.lift
         # Of all agents: all must find the same bound.
         self.widest = int(work.curvature.d.max(initial=0)) + problem.q + self.space.lift
@@ -56,8 +57,9 @@ class Outside:
         lost = self._stripped([own for own, _ in apart])
         for k, (_, noise) in enumerate(apart):
             B, size_B, (x, z) = self.blocks[k][1], self.sizes[k][1], space.split(w)[k]
-            on_z = space.z(p)[k] - (0.0 if B is None else self.s * product(B.T, y))
-            off = EPS_LONG * (len(y) + 3) * (self.s * size_B * norm(y) + norm(space.z(p)[k]))
+            image, unit = _priced(B, y)
+            on_z = space.z(p)[k] - self.s * image
+            off = unit * (len(y) + 3) * (self.s * size_B * norm(y) + norm(space.z(p)[k]))
             coupled = self.sizes[k][0] * norm(x) + self.s * size_B * norm(z) + self.right[k]
             rows[k, 0] = lost[k] + noise + off
             rows[k, 1] = square(on_z) + (square(space.y(p)[k]) if space.lift else 0.0)
@@ -87,8 +89,8 @@ class Outside:
         A, size = self.blocks[k][0], self.sizes[k][0]
         if not self.measured:
             return np.zeros(len(p), dtype=np.longdouble), self.many * EPS * norm(p)
-        own = p if A is None else p - product(A.T, y)
-        return own, EPS_LONG * (len(y) + 3) * (size * norm(y) + norm(p))
+        image, unit = _priced(A, y)
+        return p - image, unit * (len(y) + 3) * (size * norm(y) + norm(p))
 
     def _stripped(self, apart: list[Long]) -> list[float]:
         """||v_i - C_i'kappa_i|| for the best kappa_i, twice refined, rounding added."""
@@ -96,10 +98,9 @@ class Outside:
         for _ in range(0 if self.local.empty else 2):
             flat = np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in apart)])
             for k, kappa in enumerate(self.local.multipliers(-flat)):
-                C, size = self.blocks[k][2], self.sizes[k][2]
-                if C is not None:
-                    noise[k] += EPS_LONG * (len(kappa) + 3) * (size * norm(kappa) + norm(apart[k]))
-                    apart[k] = apart[k] - product(C.T, kappa)
+                (image, unit), size = _priced(self.blocks[k][2], kappa), self.sizes[k][2]
+                noise[k] += unit * (len(kappa) + 3) * (size * norm(kappa) + norm(apart[k]))
+                apart[k] = apart[k] - image
         return [norm(v) + off for v, off in zip(apart, noise, strict=True)]
 
     def _local_rounding(self, k: int, size: float) -> float:
@@ -115,8 +116,10 @@ class Outside:
         return (2 * self.widest + 8) * EPS * turn * size
 
 
-def _length(block: Any) -> float:
-    """Frobenius norm; zero where there is none."""
+def _priced(block: Any, price: Array) -> tuple[Any, float]:
+    """(M'price, the unit of its rounding)."""
     if block is None:
-        return 0.0
-    return norm(block.data) if is_sparse(block) else norm(block)
+        return np.zeros((), dtype=np.longdouble), EPS_LONG
+    if has_entries(block):
+        return product(block.T, price), EPS_LONG
+    return multiply(block, price, adjoint=True).astype(np.longdouble), EPS

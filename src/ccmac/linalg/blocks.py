@@ -5,6 +5,7 @@ An operator has ``shape``, ``matvec`` and ``rmatvec``; None is an absent block.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ccmac.inputs import Array, is_sparse
+from ccmac.linalg.extended import norm, square
 
 
 def has_entries(block: Any) -> bool:
@@ -41,6 +43,20 @@ def dense(block: Any) -> Array:
         return np.asarray(block.toarray(), dtype=np.float64)
     columns = [multiply(block, e) for e in np.eye(block.shape[1])]
     return np.stack(columns, axis=1) if columns else np.zeros(block.shape)
+
+
+def frobenius(block: Any) -> float:
+    """||M||_F, 0 of an absent block; operators are probed column by column, none of them kept."""
+    if block is None:
+        return 0.0
+    if has_entries(block):
+        return norm(entries(block))
+    e, squares = np.zeros(block.shape[1]), 0.0
+    for j in range(len(e)):
+        e[j] = 1.0
+        squares += square(multiply(block, e))
+        e[j] = 0.0
+    return math.sqrt(squares)
 
 
 def plus(M: Any, other: Any) -> Any:

@@ -165,6 +165,8 @@ class Load(NamedTuple):
 
 def routes(weights: sp.csr_array) -> Routes:
     """Of all pairs."""
+    if _complete(weights):
+        return _direct(weights.shape[0])
     if weights.shape[0] <= RELAYED:
         return _balanced(weights)
     parts = [first_hops(weights, some) for some in _receivers(weights.shape[0])]
@@ -178,7 +180,7 @@ def load(weights: sp.csr_array, known: Routes | None = None) -> Load:
         sent = np.bincount(known.senders[known.hops > 0], minlength=weights.shape[0])
         return Load(sent, len(rows), int(rows.max(initial=0)))
     n, messages, longest = weights.shape[0], 0, 0
-    if weights.nnz == n * n:  # everybody talks to everybody
+    if _complete(weights):
         return Load(np.full(n, n - 1), n * (n - 1), min(n - 1, 1))
     sent = np.zeros(n, dtype=np.int64)
     for some in _receivers(n):
@@ -191,6 +193,17 @@ def load(weights: sp.csr_array, known: Routes | None = None) -> Load:
             messages += int(np.count_nonzero(rows))
             longest = max(longest, int(rows.max()))
     return Load(sent, messages, longest)
+
+
+def _complete(weights: sp.csr_array) -> bool:
+    """Whether everybody talks to everybody."""
+    return bool(weights.nnz == weights.shape[0] ** 2)
+
+
+def _direct(n: int) -> Routes:
+    """In a complete graph: everybody sends its own row."""
+    near = 1 - np.eye(n, dtype=np.int64)
+    return Routes(near, np.where(near, np.arange(n), -1))
 
 
 def _receivers(n: int) -> Iterator[range]:
