@@ -337,6 +337,10 @@ def test_small_contradictions_are_proved_or_doubted_or_rounding(
 ) -> None:
     for method in ("auto", "cross-apapc"):
         result = ccmac.solve(_thrice(2.0**-power, where), "complete", method)
+        if word == "converged" and result.status == "infeasible":
+            # On some processors the price's last bits happen to cancel the rows exactly.
+            assert (result.infeasibility.defect, result.infeasibility.radius) == (0.0, math.inf)
+            continue
         assert result.status == word
         if word == "infeasible":
             assert result.infeasibility.radius >= REACH
