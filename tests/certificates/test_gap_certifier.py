@@ -36,7 +36,7 @@ def test_the_gap_of_any_point_and_dual_vector() -> None:
     assert found.value == 5.0
     assert found.base == pytest.approx(0.25 + r @ (w - w0) + 7.0 * 2.0)
     assert found.slope == pytest.approx(math.hypot(r[0], r[1], r[2] / realized.s))
-    assert found.distance == 2.0
+    assert found.distance == pytest.approx(2.0)
     assert found.travelled == pytest.approx(math.hypot(1.0, 2.0, realized.s))
     # What sums may lack because of how they travel: a quarter of a square, half of a length.
     realized.space.runtime.unseen = lambda size: 0.25  # type: ignore[method-assign]

@@ -158,15 +158,19 @@ class TightGap:
 def test_the_better_of_two_bounds() -> None:
     iteration = made(True)
     state: ProximalState = iteration.begin(np.zeros(3), np.zeros(3), np.zeros((1, 2)))
-    state = replace(state, inner=3, p="p")
+    state = replace(state, inner=3, p="p", weight=0.75)
     asked: list[Any] = []
+    iteration.parts.curvature = (1.25, 0.5)
+    stiffness = 2 * (0.75 + 1.25)  # of x and of w, which are rounded
 
-    def gap(point: Any, slope: Any, p: Any, slack: Any) -> Any:
+    def gap(point: Any, slope: Any, p: Any, slack: Any, stiff: float) -> Any:
+        assert stiff == stiffness
         asked.append(p)
         value = [2.0, 1.0][len(asked) - 1]
         return Fake(bound=lambda radius: value * radius, required=lambda goal: 3.0, value=value)
 
-    def tight(point: Any, slope: Any, goal: Any, slack: Any, share: float) -> Any:
+    def tight(point: Any, slope: Any, goal: Any, slack: Any, share: float, stiff: float) -> Any:
+        assert stiff == stiffness
         return TightGap(share)
 
     iteration.certifier = Fake(gap=gap, tight_subgradient=tight)

@@ -157,23 +157,32 @@ class Certifier:
         lack. Of sums of squares a share of eps for each term is lost; the copies' mean that is
         returned is right to n + 2 eps of their sizes; mu to its decomposition.
         """
-        objective, n = self.realized.objective, self.space.runtime.n
-        many = n + 8 if self.outside is None else self.outside.many
-        r = r * (1 + many * EPS) + math.sqrt(max(rounding[-1], 0.0)) + self._unseen
-        noise = 0.0
-        if self.outside is not None:
-            outside, noise = self.outside.heard(rounding[:-1])
-            r += outside
-        r += self._unseen
+        objective, n, many = self.realized.objective, self.space.runtime.n, self._many
+        lacks, away = self._lost(length, rounding)
+        r = r * (1 + many * EPS) + lacks + 2 * self._unseen
         if not self._system.empty:
-            noise += (n + 8) * EPS * self._system.turn * length
-            delta = delta * (1 + many * EPS) + noise / self._system.interval.low
-            delta += self._unseen_distance
+            delta = delta * (1 + many * EPS) + away + self._unseen_distance
         mu, L = objective.mu - 2 * EPS * many * objective.L, objective.L
         if not mu > 0:
             return math.inf, r, delta
         error = distance_bound(r, delta, mu, L) * self.realized.error_scale * (1 + 16 * EPS)
         return error + (n + 2) * EPS * size + self._unseen, r, delta
+
+    @property
+    def _many(self) -> int:
+        """Terms of the longest sums, nearly: what they lack is that many eps of their sizes."""
+        return self.space.runtime.n + 8 if self.outside is None else self.outside.many
+
+    def _lost(self, length: float, rounding: Array) -> tuple[float, float]:
+        """What rounding may take from ||grad Phi + p|| and from the distance to the equations."""
+        lacks, noise, system = math.sqrt(max(rounding[-1], 0.0)), 0.0, self._system
+        if self.outside is not None and len(rounding) > 1:
+            outside, noise = self.outside.heard(rounding[:-1])
+            lacks += outside
+        if system.empty:
+            return lacks, 0.0
+        noise += (self.space.runtime.n + 8) * EPS * system.turn * length
+        return lacks, noise / system.interval.low
 
     def verified(self, w: Array, dual: Dual, tol: float) -> bool:
         """Whether p, or -grad Phi where there is none, lies in Range K' as bounds take for granted.

@@ -75,6 +75,7 @@ class Gap:
     unit: float = 1.0  # ||(x, mean z)|| in the user's variables at most, per unit of ``distance``
     source: str = "last"  # last iterate or average
     error: float = math.inf  # ||(x, z) - (x*, z*)|| at most (inf: F is not strongly convex)
+    lacks: float = 0.0  # what rounding may have taken from ||gradient + p||, counted in the rest
 
     def bound(self, radius: float) -> float:
         """F(w) - F* at most, when ||(x0, z0) - (x*, z*)|| <= radius; never below zero."""

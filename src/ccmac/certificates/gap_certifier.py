@@ -1,14 +1,22 @@
-"""Gaps of points of a realization: values, repairs and multipliers."""
+"""Gaps of points of a realization: values, repairs and multipliers.
+
+What rounding may have taken from the slope r = g + p, from the inner products with it and from the
+distance to the equations is counted. Where a price comes with p, how far p lies outside Range K' is
+measured with it (:class:`Outside`); else, in bounds that steer and prove nothing, it is taken for
+rounding of p.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from ccmac.certificates.certifier import Certifier, Later, zero
+from ccmac.certificates.error_bound import Dual
 from ccmac.certificates.gap import (
     Gap,
     Goal,
@@ -17,6 +25,7 @@ from ccmac.certificates.gap import (
     strong_distance,
     user_distance,
 )
+from ccmac.certificates.outside import Outside
 from ccmac.inputs import Array
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Realized
@@ -34,9 +43,10 @@ class GapCertifier(Certifier):
     """
 
     def __init__(
-        self, realized: Realized, w0: Array, convexity: tuple[float, float] = (0.0, 0.0)
-    ) -> None:
-        super().__init__(realized)
+        self, realized: Realized, w0: Array, convexity: tuple[float, float] = (0.0, 0.0),
+        outside: Outside | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(realized, outside)
         self.w0, self.convexity = w0, convexity
 
     @property
@@ -74,47 +84,74 @@ class GapCertifier(Certifier):
         self.space.z(step)[...] *= self.realized.s / math.sqrt(self.space.runtime.n)
         return step
 
-    def _ask(self, *products: tuple[Array, Array], at: Array | None = None) -> Rider:
-        """Inner products, and the value of F ``at`` a point, with the next message."""
+    def _ask(
+        self, *products: tuple[Array, Array], at: Array | None = None, more: Sequence[Array] = ()
+    ) -> Rider:
+        """Inner products, the value of F ``at`` a point, ``more`` columns: next message."""
         space = self.space
         columns = [space.partial_dots(u, v) for u, v in products]
         if at is not None:
             columns.append(self.realized.objective.values(at))
-        return space.runtime.ride(np.concatenate(columns, axis=1))
+        return space.runtime.ride(np.concatenate([*columns, *more], axis=1))
+
+    def _blurred(self, w: Array, gradient: Array, p: Array, stiff: float) -> Array:
+        """What each agent's part of gradient + p may lack, added up of g, p, stiff w."""
+        space, L = self.space, self.realized.objective.L
+        stiff += L if math.isfinite(L) else 0.0
+        sizes = [np.sqrt(space.partial_dots(v, v)) for v in (w, gradient, p)]
+        return np.asarray(self._many * EPS * (stiff * sizes[0] + sizes[1] + sizes[2]))
 
     def gap(
         self, w: Array, gradient: Array, p: Array, *, value: float | None = None,
-        distance: Later | None = None, slack: Later = zero,
+        distance: Later | None = None, slack: Later = zero, price: Array | None = None,
+        off: Array | None = None, stiff: float = 0.0,
     ) -> Gap:  # fmt: skip
         """The bound at w itself with the dual vector p in Range K'.
 
-        Cost: one averaging, and one residual where the distance to the feasible set is not known.
-        Scalars ride; sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is
+        ``price`` is that of p; ``off`` are agents' numbers of what the gradient may lack (else it
+        is rounding, of ``stiff`` w too). Cost: one averaging, one residual where the distance to
+        the feasible set is not known, with a price what :class:`Outside` takes. Scalars ride;
+        sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is
         (sum_i ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
         """
         objective, space, system = self.realized.objective, self.space, self._system
         r, way = gradient + p, self.way(w)
-        pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way))
-        told = self._ask(*pairs, at=w if value is None else None)
+        pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way), (w, w))
+        known = np.zeros_like(p) if price is not None and self.outside is not None else p
+        lost = self._blurred(w, gradient, known, stiff) if off is None else off
+        rounding = [lost**2]
+        if price is not None:
+            rounding = [*self._rounding(w, r, gradient, Dual(None, price)), lost**2]
+        told = self._ask(*pairs, at=w if value is None else None, more=rounding)
         if distance is None:
             distance = zero
             if not system.empty:
                 residual = system.residual(w)[0]
-                off = space.ride((residual, residual))
-                distance = partial(self._distance, off)
+                beside = space.ride((residual, residual))
+                distance = partial(self._distance, beside)
         own = space.runtime.ride(piece_sums(space.x(r) ** 2, space.d)[:, None])
         mean = space.runtime.average(space.z(r))[0] * (space.runtime.n / self.realized.s)
         slope = math.sqrt(float(own.value[0]) + float(space.runtime.common(mean @ mean)))
         unseen = self._unseen  # the square is more than what any of the sums may lack
-        slope += unseen
-        inner, steep, size, moved, *more = (float(v) + unseen**2 for v in told.value)
-        smooth, far = math.isfinite(objective.L), distance() + self._unseen_distance
+        sums = told.value[: len(pairs)] + unseen**2
+        inner, steep, size, moved, length = (float(v) for v in sums)
+        rest = told.value[len(pairs) :]
+        if value is None:
+            value, rest = float(rest[0]) + unseen**2, rest[1:]
+        lacks, away = self._lost(math.sqrt(length), rest)
+        scale, room = execution_radius(self.realized, 1.0), self._many * EPS
+        slope = (slope + unseen) * (1 + room) + scale * lacks
+        travelled = math.sqrt(moved)
+        # <r, w - w0> is known to that share of its factors; slacks are differences of g'w.
+        inner += scale * travelled * (lacks + room * (math.sqrt(steep) + math.sqrt(size)))
+        inner += room * math.sqrt(steep * length)
+        smooth = math.isfinite(objective.L)
+        far = distance() * (1 + room) + away + self._unseen_distance
         steepness = objective.L if smooth else math.sqrt(steep)
         steepness = steepness if steepness > 0 else 1.0  # F is flat: violations count all the same
         return Gap(
-            w, gradient, p, more[0] if value is None else value,
-            slack() + inner + math.sqrt(size) * far, slope, far, math.sqrt(moved), steepness,
-            smooth, execution_radius(self.realized, 1.0), unit=user_distance(self.realized),
+            w, gradient, p, value, slack() + inner + (math.sqrt(size) + lacks) * far, slope, far,
+            travelled, steepness, smooth, scale, price, user_distance(self.realized), lacks=lacks,
         )  # fmt: skip
 
     def project(self, gradient: Array, wanted: Later) -> tuple[Array, Array]:
@@ -145,18 +182,20 @@ class GapCertifier(Certifier):
             return min(epsilon / size, self._near(goal)), epsilon / max(radius, 1e-300)
 
         repaired, distance = self.repaired(w, lambda: accuracy()[0])
-        gradient = objective.gradient(repaired)
+        gradient, off = objective.precise_gradient(repaired)
         p, price = self.project(gradient, lambda: accuracy()[1])
-        return replace(self.gap(repaired, gradient, p, distance=distance), price=price)
+        return self.gap(repaired, gradient, p, distance=distance, price=price, off=off)
 
     def tight_subgradient(
-        self, w: Array, gradient: Array, goal: Goal, slack: Later = zero, share: float = 1.0
-    ) -> Gap:
+        self, w: Array, gradient: Array, goal: Goal, slack: Later = zero, share: float = 1.0,
+        stiff: float = 0.0,
+    ) -> Gap:  # fmt: skip
         """At the repaired point (w itself where F is infinite there), from a subgradient at w.
 
         F(v) - F* <= F(v) - F(w) + bound(w); the repaired v is used if its value is finite. For a
         strongly convex F it is repaired as far as rounding allows, so that it counts as feasible
-        in the error bound; ``share`` of the convexity holds along the subgradient given.
+        in the error bound; ``share`` of the convexity holds along the subgradient given, which
+        is rounded like ``stiff`` w.
         """
         way = self.way(w)
         told = self._ask((gradient, gradient), (way, way), at=w)
@@ -167,7 +206,7 @@ class GapCertifier(Certifier):
 
         p, price = self.project(gradient, near)
         steep, moved, value = (float(v) for v in told.value)
-        found = replace(self.gap(w, gradient, p, value=value, slack=slack), price=price)
+        found = self.gap(w, gradient, p, value=value, slack=slack, price=price, stiff=stiff)
         epsilon, steep = goal.epsilon(value), max(math.sqrt(steep), 1e-300)
         if math.isfinite(self.realized.objective.L):
             reach = execution_radius(self.realized, self._radius(math.sqrt(moved), goal))
@@ -195,13 +234,15 @@ class GapCertifier(Certifier):
         error, away = math.inf, distance() + self._unseen_distance
         if self.strong:
             root, (mu_x, mu_z) = math.sqrt(share), self.convexity
-            rest = there - found.value + slack() + math.sqrt(size) * found.distance + unseen**2
+            rest = there - found.value + slack() + unseen**2
+            rest += (math.sqrt(size) + found.lacks) * found.distance
             # The feasible point next to the repaired one: F is larger there by its slope, which is
             # that at w and what L adds on the way (of kinks: that at w alone).
             L, least = self.realized.objective.L, min(mu_x, mu_z * self.realized.s**2)
             there_by = L * (math.sqrt(strong[1] / least) + away) if math.isfinite(L) else 0.0
             rest += lost + (math.sqrt(steep) + there_by) * away
-            r_size, moved = math.sqrt(strong[0]) / root, root * math.sqrt(strong[1])
+            r_size = (math.sqrt(strong[0]) + found.lacks / math.sqrt(least)) / root
+            moved = root * math.sqrt(strong[1])
             moved += root * away * math.sqrt(max(mu_x, mu_z * self.realized.s**2))
             error = strong_distance(r_size, moved, rest) * self.error_unit / root
             error += away * user_distance(self.realized)

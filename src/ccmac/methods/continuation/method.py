@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from ccmac.certificates.gap import Goal, execution_radius
 from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
+from ccmac.certificates.outside import Outside
 from ccmac.errors import MethodRefused
 from ccmac.linalg.chebyshev import outer_degree
 from ccmac.methods.base import Prepared, Request
@@ -50,7 +51,8 @@ class CrossContinuation(ConvexMethod):
             raise MethodRefused(
                 f"{self.name} needs curvature: F is linear (L = 0); use cross-sliding"
             )
-        certifier = GapCertifier(realized, realized.embed(request.x0, request.z0))
+        w0 = realized.embed(request.x0, request.z0)
+        certifier = GapCertifier(realized, w0, outside=Outside(work, realized))
         found = found_in(realized, L=realized.objective.L, schedule=self.schedule)
         if self.schedule == "certified":
             return self._certified(certifier, goal, found)

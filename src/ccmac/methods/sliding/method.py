@@ -18,6 +18,7 @@ from ccmac.certificates.gap import execution_radius
 from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.certificates.gap_stopping import GapStop, ReportedGapStop
 from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.outside import Outside
 from ccmac.errors import InputError, MethodRefused
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.convex import SCHEDULE, ConvexMethod, found_in, proved
@@ -106,7 +107,7 @@ class CrossSliding(ConvexMethod):
 
     def _certifier(self, work: Workspace, request: Request, realized: Realized) -> GapCertifier:
         w0 = realized.embed(request.x0, request.z0)
-        return GapCertifier(realized, w0, work.curvature.convexity)
+        return GapCertifier(realized, w0, work.curvature.convexity, Outside(work, realized))
 
     def _proximal(
         self, work: Workspace, request: Request, split: tuple[Problem, Problem] | None = None

@@ -122,7 +122,8 @@ class SubgradientIteration(ProvedIteration[P]):
         """At the repaired average; the last iterate's bound is reported beside it (1 gradient)."""
         point, slope, slack = self.averaged(state)
         average = self.certifier.tight_subgradient(point, slope, self.goal, slack)
-        other = self.certifier.gap(state.last, self.objective.gradient(state.last), average.p)
+        slope = self.objective.gradient(state.last)
+        other = self.certifier.gap(state.last, slope, average.p, price=average.price)
         for name, gap in (("average", average), ("last", other)):
             self.found[f"gap_{name}"] = gap.bound(gap.required(self.goal))
         return replace(average, source="average")
