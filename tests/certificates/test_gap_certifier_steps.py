@@ -155,6 +155,9 @@ def test_a_flat_objective_asks_for_something_finite() -> None:
     made.tight_smooth(zero, goal)
     assert made.asked == pytest.approx([near(made, goal), 1e298])
     made.asked.clear()
+    made.tight_smooth(zero, Goal(0.01, 1e-3, 0.0))
+    assert made.asked[0] == pytest.approx(near(made, goal))
+    made.asked.clear()
     made._moved_to = lambda *parts: None  # type: ignore[method-assign, assignment, return-value]
     made.tight_subgradient(zero, zero, goal)
     assert made.asked == pytest.approx([1e298, near(made, goal)])

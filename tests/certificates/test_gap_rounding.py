@@ -107,6 +107,15 @@ def test_without_equations_there_is_no_distance_to_be_wrong() -> None:
     assert certifier(c, w, told=[]).gap(w, w, 0 * w, value=0.0, price=PRICE).distance == 0.0
 
 
+@pytest.mark.parametrize("L", [8.0, math.inf])
+def test_values_are_as_rounded_as_what_is_added_up(L: float) -> None:
+    """||g|| ||w|| and, of a smooth F, L ||w||^2 of both points, and the values themselves."""
+    c = case(0)
+    c.realized.objective.L = L
+    said = certifier(c, np.zeros(10))._value_rounding(9.0, 4.0, 5.0, -7.0)
+    assert said == pytest.approx(10 * UNIT * (2 * (6.0 + (32.0 if L == 8.0 else 0.0)) + 12.0))
+
+
 def test_the_error_of_a_repaired_point_counts_what_its_slope_lacks() -> None:
     c, draw = case(1, s=2.0), np.random.default_rng(0).standard_normal
     found = certifier(c, np.zeros(10), told=[])
@@ -146,6 +155,8 @@ def test_tight_gaps_know_their_price_and_gradient(smooth: bool) -> None:
     else:
         said = found.tight_subgradient(w, w, Goal(1e-3), stiff=4.0)
         assert asked["stiff"] == 4.0
+        found.tight_subgradient(w, w, Goal(1e-3))
+        assert asked["stiff"] == 0.0
     image = c.K.T @ np.linalg.lstsq(c.K.T, -said.gradient, rcond=None)[0]
     assert said.p == pytest.approx(image, abs=1e-4)
     assert asked["price"].shape == c.system.zero_price().shape
