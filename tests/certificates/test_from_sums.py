@@ -1,0 +1,123 @@
+"""Contradictions from sums of squares, and what is asked before: made-up parts."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Fake
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ccmac.certificates import closest
+from ccmac.certificates.closest import CONFLICT, PASSES, ClosestPoint, FromSums
+from ccmac.certificates.weighing import Lambda, Weighed
+from ccmac.inputs import Array
+
+M, Q = 2, 3
+
+
+class Made(FromSums):
+    """Two agents, the second one without rows of D; sums, sharpening and weighing are made up."""
+
+    def __init__(self, right: Array, null: Array) -> None:
+        self.draw = np.random.default_rng(5).standard_normal
+        U = np.linalg.qr(self.draw((4, 4)))[0]
+        self.D = np.array([[3.0, 0.0, 4.0], [0.0, 0.5, 0.0]])
+        self.e = np.array([2.0, -1.0])
+        self.gram: Any = Fake(
+            U_null=U[:, 3:] * null, U=U[:, :3], right=right, sigma=np.array([4.0, 2.0, 1.0]),
+            unit=np.array([0.5, 4.0]), Bbar=self.draw((M, Q)), D=self.draw((2, Q)),
+            inverse_gram=lambda v: v / 2, prices=lambda v: (3 * v[:M], 5 * v[M:]),
+            hidden=lambda k: [(self.D, self.e)] if k == 0 else [],
+            kernels=[Fake(point=np.array([1.0, 2.0])), Fake(point=np.array([2.0]))],
+        )  # fmt: skip
+        self.problem: Any = Fake(m=M, q=Q)
+        self.runtime: Any = Fake(total=lambda rows: rows.sum(axis=0))
+        self.sharpened, self.asked = 0, list[Any]()
+        self.own: Any = Fake(
+            local=lambda coupled: ("local", coupled.tolist()), weighed=self._weighed,
+            certificate=lambda *parts: parts,
+        )  # fmt: skip
+
+    def _weighed(self, prices: Lambda, squares: list[float]) -> Weighed:
+        self.asked.append((prices, squares))
+        return Weighed(1.0, 0.5, 0.125, 3.0, 1.0)
+
+    def _sharpened(self, coupled: Array, deltas: list[Array]) -> tuple[Array, list[Array]]:
+        self.sharpened += 1
+        return coupled, deltas
+
+
+@pytest.mark.parametrize("proved", [True, False])
+def test_multipliers_of_the_misfit_are_weighed(
+    proved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, said = Made(np.array([1.0, -2.0, 0.5, 3.0]), np.ones(1)), list[Any]()
+    monkeypatch.setattr(closest, "proves", lambda *a, **more: said.append((a, more)) or proved)
+    gram, right = made.gram, made.gram.right
+    outside = gram.U_null @ (gram.U_null.T @ right)
+    z = gram.Bbar.T @ (1.5 * right[:M]) + gram.D.T @ (2.5 * right[M:])
+    near = np.array([0.25, 2.0])  # powers of two that bring the rows' lengths, 5 and 1/2, near one
+    delta = near**2 * (made.e - made.D @ z)
+    own2 = float(np.sum((delta / near) ** 2))
+    whole = math.sqrt(own2 + float(outside[:M] @ outside[:M]))
+    seen, found = made.found()
+    assert made.sharpened == PASSES
+    [(prices, squares)] = made.asked
+    assert prices.coupled == pytest.approx(gram.unit * outside[:M] / whole)
+    assert prices.shared[0] == pytest.approx(delta / whole)
+    assert prices.shared[1].shape == (0,)
+    assert prices.local == ("local", prices.coupled.tolist())
+    assert squares == [5.0, 4.0]
+    inside = float(np.linalg.norm(gram.U.T @ right / gram.sigma))
+    assert said == [((0.5, 0.125, pytest.approx(math.hypot(3.0, inside))), {"agree": None})]
+    if not proved:
+        assert found is None
+        return
+    told: Any = found
+    assert (told[0] is prices, told[1] is seen) == (True, True)
+    coupled = float(np.linalg.norm(outside[:M] / gram.unit))
+    assert told[2] == pytest.approx({"coupled": coupled, "shared": math.sqrt(own2)})
+
+
+def test_without_a_misfit_there_is_nothing_to_weigh() -> None:
+    made = Made(np.zeros(4), np.zeros(1))
+    made.e = np.zeros(2)
+    seen, found = made.found()
+    assert (seen.value, seen.sure, seen.defect, seen.size, seen.length) == (0, 0, math.inf, 0, 0)
+    assert (found, made.asked, made.sharpened) == (None, [], 0)
+
+
+@pytest.mark.parametrize("scale", [0.25, 8.0])
+@pytest.mark.parametrize("factor", [0.99, 1.01])
+@pytest.mark.parametrize("block", ["coupled", "shared"])
+def test_what_stays_violated_is_beside_one_or_the_right_hand_sides(
+    scale: float, factor: float, block: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(ClosestPoint, "__init__", lambda self, recovery: None)
+    monkeypatch.setattr(ClosestPoint, "at", lambda self, *parts: asked.append(parts))
+    norms = {"coupled": 0.0, "shared": 0.0, block: factor * CONFLICT * max(1.0, scale)}
+    recovery: Any = Fake(scale=lambda: scale, coupling=Fake(width=4))
+    work: Any = Fake(reduced=None, doubts=[])
+    realized: Any = Fake(system=Fake(empty=True))
+    assert closest.diagnosed(work, recovery, realized, np.zeros(3), norms) is None
+    assert len(asked) == len(work.doubts) == int(factor > 1)
+    for at, _, price, told in asked:
+        assert (at is realized, price.tolist(), told is norms) == (True, [[0.0] * 4], True)
+
+
+@pytest.mark.parametrize(
+    ("width", "empty", "defect"), [(0, False, 1.0), (2, True, 1.0), (2, False, 0.0)]
+)
+def test_nothing_is_cancelled_where_nothing_can_be(width: int, empty: bool, defect: float) -> None:
+    """No coupled rows, no system, or nothing left of K'lambda: multipliers of length one."""
+    point = object.__new__(ClosestPoint)
+    point.user = Fake(coupling=Fake(width=width), shared=Fake(empty=True))  # type: ignore[assignment]
+    point.own = Fake(local=lambda coupled: coupled.tolist())  # type: ignore[assignment]
+    realized: Any = Fake(space=None, system=Fake(empty=empty))
+    prices = Lambda(np.array([3.0, -4.0]), [], [np.array([6.0])])
+    said = point._cancelled(realized, prices, Weighed(1.0, 1.0, defect, 1.0, 2.0))
+    assert (said.coupled.tolist(), said.local) == ([1.5, -2.0], [1.5, -2.0])
+    assert [v.tolist() for v in said.shared] == [[3.0]]
