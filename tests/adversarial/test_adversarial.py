@@ -53,6 +53,14 @@ def test_rows_of_parts_that_cancel_are_held_in_their_own_units() -> None:
     assert not verdict.false, verdict.line()
 
 
+def test_a_row_whose_sides_cancel_is_not_met_by_rounding() -> None:
+    """b_i of size 3 add up to zero beside A_i of 1e-13: what doubles cannot see of the row is a
+    violation of 6e-7 in its own units, and a point was called optimal at 1e-8.
+    """
+    verdict = judge(suite.make("near-flat", 12340034))
+    assert not verdict.false, verdict.line()
+
+
 PAIRS = [f"{family} {method}" for method in METHODS for family in METHOD_FAMILIES]
 
 

@@ -42,9 +42,10 @@ def drawn(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Bounded, Any]:
     form: Any = Polyhedral(H + H.T, draw(D + Q), float(draw()), lower, upper, tuple(terms))
     agent = Fake(objective=Fake(value=lambda x, z: 3 * x[0] - z[1]), b=draw(M), c=5 * draw(P))
     A, B, C = draw((M, D)), draw((M, Q)), draw((P, D))
-    work: Any = Fake(problem=Fake(agents={7: None, 4: agent}, d={7: 0, 4: D}, m=M))
+    work: Any = Fake(problem=Fake(agents={7: None, 4: agent}, d={7: 0, 4: D}, m=M, n=5))
     blocks = {"A": [None, A], "B": [None, B], "C": [None, C]}
-    reduced: Any = Fake(**blocks, kernels=[None, Fake(space=row_space(C))])
+    rows = Fake(unit=np.array([0.5, 2.0]), beside=np.array([1.0, 3.0]))
+    reduced: Any = Fake(**blocks, **vars(rows), kernels=[None, Fake(space=row_space(C))])
     monkeypatch.setattr(bounded, "thinned", lambda block: block)
     found = Bounded(work, reduced, 1, form)
     width = D + Q + (M + D) + P + (4 + 3 + 2) + 8
@@ -53,9 +54,15 @@ def drawn(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Bounded, Any]:
     monkeypatch.setattr(bounded, "EPS", COARSE)
     known = Fake(
         A=A, B=B, C=C, b=agent.b, c=agent.c, form=form, draw=draw, terms=terms,
-        objective=agent.objective, unit=1 / np.linalg.norm(C, axis=1),
+        objective=agent.objective, unit=1 / np.linalg.norm(C, axis=1), rows=rows,
     )  # fmt: skip
     return found, known
+
+
+def blurred(known: Any, x: Array, z: Array, right: Array | float, part: Array) -> Array:
+    """Of what is added up in the long format, and of five agents' parts in doubles."""
+    sizes = np.abs(known.A) @ np.abs(x) + np.abs(known.B) @ np.abs(z) + right
+    return np.asarray(known.rows.unit * (ROOM_LONG * sizes + 7 * COARSE * np.abs(part)))
 
 
 def ends(r: Array, form: Any) -> tuple[Array, Any]:
@@ -106,12 +113,13 @@ def test_the_numbers_of_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     size += np.abs(away).sum() + np.abs(k) @ np.abs(off)
     size += np.abs(y) @ (np.abs(misfit) + np.abs(known.b))
     far, near = r[~held], np.linalg.pinv(C) @ off
+    blur = blurred(known, x, z, np.abs(known.b), misfit)
     violation = np.abs(known.unit * off) / np.maximum(1.0, np.abs(known.unit * known.c))
     expected = [
         away.sum() + value - bend - below - k @ off, value, far @ far,
         ROOM_LONG * np.linalg.norm(sizes) + COARSE * np.linalg.norm(far) + leaning, ROOM * size,
         np.linalg.norm(on_z), np.sum((x - start[:D]) ** 2), off @ off, near @ near, k @ off,
-        violation.max(),
+        np.linalg.norm(blur), max(blur / known.rows.beside), violation.max(),
     ]  # fmt: skip
     assert found.scalars == pytest.approx(expected, rel=1e-10, abs=0.0)
     assert found.vector == pytest.approx(np.append(misfit, on_z))
@@ -162,6 +170,7 @@ def test_the_numbers_of_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
         form.g @ u - sum((t.R @ u)[0] for t in known.terms), np.sum((form.H @ u) ** 2),
         np.sum((known.unit * (C @ x)) ** 2), ROOM * size, x @ x, np.linalg.norm(form.g),
         np.linalg.norm(form.H @ u) / np.linalg.norm(form.H),
+        np.linalg.norm(blurred(known, x, z, 0.0, vector)),
     ]  # fmt: skip
     assert numbers == pytest.approx(expected, rel=1e-10, abs=0.0)
 
@@ -170,7 +179,7 @@ def test_sides_that_are_not_given_are_zero(monkeypatch: pytest.MonkeyPatch) -> N
     """And what is nearly empty is multiplied as sparse."""
     form = Polyhedral.zero(3)
     agent = Fake(objective=None, b=None, c=None)
-    work: Any = Fake(problem=Fake(agents={0: agent}, d={0: 2}, m=1))
+    work: Any = Fake(problem=Fake(agents={0: agent}, d={0: 2}, m=1, n=1))
     C = np.array([[3.0, 4.0]])
     reduced: Any = Fake(
         A=[np.zeros((1, 2))], B=[np.ones((1, 1))], C=[C], kernels=[Fake(space=row_space(C))]

@@ -151,8 +151,8 @@ def test_proofs_follow_the_faster_of_two_rates() -> None:
 
 def test_the_worst_violation_of_an_agents_own_rows_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(0, monkeypatch)
-    made.scalars[:, 10] = 0.0
-    made.scalars[1, 10] = 1e6
+    made.scalars[:, 12] = 0.0
+    made.scalars[1, 12] = 1e6
     found, _ = made.found.gap(made.draw(N * D_X), made.draw(Q), made.mine)
     assert found.violation == 1e6
 

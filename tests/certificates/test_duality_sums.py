@@ -36,8 +36,9 @@ class Made:
         self.asked: list[Any] = []
         self.charged: list[dict[str, int]] = []
         self.present = {"A", "C"} if seed % 2 else {"A", "B"}  # nobody has the third
-        self.vectors, self.scalars = draw((N, M + Q)), draw((N, 11))
-        self.scalars[:, [2, 6, 7, 8]] = np.abs(self.scalars[:, [2, 6, 7, 8]])  # squares
+        self.vectors, self.scalars = draw((N, M + Q)), draw((N, 13))
+        sizes = [2, 6, 7, 8, 10, 11]  # squares, and rounding
+        self.scalars[:, sizes] = np.abs(self.scalars[:, sizes])
         self.slope_x, self.slope_z = draw((N, D_X)), draw((N, Q))
         powers = 2.0 ** np.arange(-1, 2)
         B, D = list(draw((N, M, Q))), draw((3, Q))
@@ -48,7 +49,7 @@ class Made:
 
         self.reduced: Any = Fake(
             D=D, e=3 * draw(3), unit_D=powers, unit=np.array([0.5, 4.0]), least=0.375,
-            beta=np.array([-8.0, 0.1]), doubt=Doubt.NONE, B=B,
+            beta=np.array([-8.0, 0.1]), beside=np.array([4.0, 1.0]), doubt=Doubt.NONE, B=B,
             own_shared=own_shared,
         )  # fmt: skip
         own = [(D / powers[:, None])[rows] for rows in self.rows]
@@ -102,11 +103,11 @@ class Made:
 
         def fall(x: Array, z: Array) -> tuple[Array, list[float]]:
             self.asked.append((x, z))
-            return self.vectors[k, :M], self.scalars[k, :7].tolist()
+            return self.vectors[k, :M], self.scalars[k, :8].tolist()
 
         low, high = np.array([0.0, -INF]), np.array([INF, 0.0])
         return Fake(
-            gap=share(slice(None), 11), contradiction=share(slice(M, None), 7), fall=fall,
+            gap=share(slice(None), 13), contradiction=share(slice(M, None), 7), fall=fall,
             lower=low if k else -low, upper=high,
         )  # fmt: skip
 
@@ -149,12 +150,16 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     moved = math.sqrt(moved2 + np.sum(((z - made.z0) / UNITS) ** 2))
     assert found.travelled == pytest.approx(moved)
     assert found.least == UNITS.min()
-    coupled = np.abs(reduced.unit * misfit) / np.maximum(1.0, np.abs(reduced.unit * reduced.beta))
-    shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
-    assert found.violation == pytest.approx(max(*coupled, *shared, *rows[:, 10]))
+    blur = rows[:, 10:12].sum(axis=0)
+    lost = 2 * (Q + 2) * COARSE / 8 * sizes + COARSE / 2 * np.abs(off)
+    coupled = np.abs(reduced.unit * misfit) / [4.0, 1.0] + blur[1]
+    shared = (np.abs(off) + lost) / np.maximum(1.0, np.abs(reduced.e))
+    assert found.violation == pytest.approx(max(*coupled, *shared, *rows[:, 12]))
     # F may lie below F*: by what is owed, and by the way to the equations.
     near = math.sqrt(near2)
-    left = math.hypot(*(reduced.unit * misfit), *off)
+    left = math.hypot(
+        np.linalg.norm(reduced.unit * misfit) + blur[0], np.linalg.norm(off) + np.linalg.norm(lost)
+    )
     way = near + (left + math.sqrt(2 * M) * near) / 0.375
     assert found.below == pytest.approx(abs(owed + due) + way * (slope + 7.0 * way / 2))
     assert said.report is not None
@@ -235,15 +240,16 @@ def test_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is summed, what ends it, and the direction within everybody's bounds."""
     made = Made(seed, monkeypatch)
-    rows = np.abs(made.scalars[:, :7])
+    rows = np.abs(made.scalars[:, :8])
     rows[:, 0] += 10.0
-    made.scalars[:, :7] = rows
+    made.scalars[:, :8] = rows
     x, z = made.draw(N * D_X), made.draw(Q)
-    fall, bend2, local2, room, size2, steep, curved = rows.sum(axis=0)
+    fall, bend2, local2, room, size2, steep, curved, blur = rows.sum(axis=0)
     on_z = np.array([max(z[0], 0.0), min(z[1], 0.0), *z[2:]]) + LED
     length = math.sqrt(size2 + on_z @ on_z)
-    image = np.append(made.reduced.unit * made.vectors[:, :M].sum(axis=0), made.reduced.D @ on_z)
-    defect = (math.sqrt(bend2) + math.sqrt(local2) + np.linalg.norm(image)) / length
+    image = np.linalg.norm(made.reduced.unit * made.vectors[:, :M].sum(axis=0)) + blur
+    image = math.hypot(image, np.linalg.norm(made.reduced.D @ on_z))
+    defect = (math.sqrt(bend2) + math.sqrt(local2) + image) / length
     fall = (fall - room) / length
     reach = fall / (defect * max(1.0, steep))
     monkeypatch.setattr(duality, "REACH", 0.999 * reach)
@@ -280,7 +286,7 @@ def test_a_fall_must_be_seen_and_have_a_length(monkeypatch: pytest.MonkeyPatch) 
         (1.0, 1.9e-9, 2.0, False), (1.0, 2.1e-9, 2.0, True), (0.0, 1.0, 2.0, False),
         (INF, INF, 2.0, False), (1.0, -1.0, 2.0, False), (1.0, 0.0, 0.0, False),
     ):  # fmt: skip
-        made.scalars[:, :7] = 0.0
+        made.scalars[:, :8] = 0.0
         made.scalars[1, 0], made.scalars[2, 4], made.scalars[0, 5] = fall, size2, steep
         made.scalars[0, 6] = 0.5  # as curved as a fall may be
         assert (made.found.fall(x, z) is not None) is there, (size2, fall)
@@ -310,16 +316,15 @@ def test_a_radius_is_told_in_the_users_units(least: float, radius: float | None)
 
 def test_what_lies_below(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(0, monkeypatch)
-    found, misfit, off = made.found, np.array([4.0, -1.0]), np.array([0.5, 0.0, -2.0])
-    left = math.hypot(2.0, 4.0, 0.5, 2.0)
-    assert found._distance(misfit, off, 0.5) == pytest.approx(0.5 + (left + 2.0 * 0.5) / 0.375)
+    found, left = made.found, 1.75
+    assert found._distance(left, 0.5) == pytest.approx(0.5 + (left + 2.0 * 0.5) / 0.375)
     assert found._below(0.7, 0.3, 2.0) == pytest.approx(0.7 + 2.0 * (0.3 + 7.0))
     made.table.quadratic = False
     assert found._below(0.7, 0.3, 2.0) == 0.0
     made.reduced.doubt = Doubt.OPINION
     assert found._below(0.7, 0.3, 2.0) == INF
     made.reduced.least = 0.0
-    assert found._distance(misfit, off, 0.5) == INF
+    assert found._distance(left, 0.5) == INF
 
 
 def test_without_rows_and_without_z_nothing_is_averaged(monkeypatch: pytest.MonkeyPatch) -> None:

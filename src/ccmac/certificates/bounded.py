@@ -60,6 +60,7 @@ class Bounded:
         self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
         self.c = np.zeros(self.C.shape[0]) if agent.c is None else agent.c
         self.H, self.R = thinned(form.H), [thinned(t.R) for t in form.terms]
+        self.reduced, self.n = reduced, work.problem.n
         self.space = reduced.kernels[k].space
         self.unit = self.space.inverse_lengths
         self.lower, self.upper = form.lower[: self.d], form.upper[: self.d]
@@ -91,7 +92,8 @@ class Bounded:
     ) -> Shares:
         """Vector: coupled misfit, r on z. Numbers: base, value, r_f^2, rounding of r and of base,
         size of r on z, distance^2 from the start, ||C x - c||^2, distance^2 from C x = c, what
-        its violation is priced at, violation of C.
+        its violation is priced at, rounding of the coupled misfit and of the violation that tells,
+        violation of C.
         """
         form, d, u, start = self.form, self.d, np.append(x, z), begin[: self.d]
         slope = product(self.H, u) - form.g
@@ -116,6 +118,7 @@ class Bounded:
         bend = float(u @ product(self.H, u)) / 2 - float(form.g @ u) + form.c
         value, off = self.objective.value(x, z), self._own_misfit(x)
         misfit = (product(self.A, x) + product(self.B, z) - self.b).astype(np.float64)
+        blur = self._blur(x, z, np.abs(self.b), misfit)
         paid, near = float(local @ off), self.space.coordinates(off)
         base = float(away.sum()) + (value - bend - below) - paid
         size += abs(value) + abs(bend) + float(np.abs(form.g) @ np.abs(u)) + abs(form.c)
@@ -126,7 +129,8 @@ class Bounded:
         numbers = [
             base, value, float(far @ far), self._noise(far, self.units * sizes) + leaning,
             self.room * size, norm(S_z * whole[d:]), float(moved @ moved), float(off @ off),
-            float(near @ near), paid, self._violation(off),
+            float(near @ near), paid, norm(blur),
+            float((blur / self.reduced.beside).max(initial=0.0)), self._violation(off),
         ]  # fmt: skip
         on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
         on_z = whole[d:].astype(np.float64)
@@ -136,6 +140,14 @@ class Bounded:
         """The epigraphs: their rows, what they are, their prices."""
         ends = np.cumsum([len(t.h) for t in self.form.terms])[:-1]
         return zip(self.R, self.form.terms, np.split(terms, ends), strict=False)
+
+    def _blur(self, x: Array, z: Array, sizes: Array | float, part: Array) -> Array:
+        """What rounding may do to this agent's ``part`` of the coupled unit rows, and to its sum
+        with others': parts may cancel that are many times as large as the row.
+        """
+        sizes = sizes + abs(self.A) @ np.abs(x) + abs(self.B) @ np.abs(z)
+        lost = self.room_long * sizes + (self.n + 2) * EPS * np.abs(part)
+        return np.asarray(self.reduced.unit * lost, dtype=np.float64)
 
     def _own_misfit(self, x: Array) -> Array:
         return (product(self.C, x) - self.c).astype(np.float64)
@@ -174,7 +186,7 @@ class Bounded:
 
     def fall(self, x: Array, z: Array) -> tuple[Array, list[float]]:
         """Vector: A x + B z. Numbers: fall, ||Hd||^2, ||C d||^2 of unit rows, rounding, ||x||^2,
-        size of the slopes, curvature left.
+        size of the slopes, curvature left, rounding of the vector in unit rows.
         """
         form, u = self.form, np.append(x, z)
         far = sum(t.value(R @ u) for t, R in zip(form.terms, self.R, strict=True))
@@ -185,5 +197,5 @@ class Bounded:
         coupled = (product(self.A, x) + product(self.B, z)).astype(np.float64)
         return coupled, [
             float(form.g @ u) - far, norm(product(self.H, u)) ** 2, own**2, self.room * size,
-            float(x @ x), norm(form.g), curved(self.H, u),
+            float(x @ x), norm(form.g), curved(self.H, u), norm(self._blur(x, z, 0.0, coupled)),
         ]  # fmt: skip

@@ -119,12 +119,12 @@ class Duality:
             paid = prices.coupled, prices.local[k], prices.terms[k]
             shares.append(agent.gap(own, z, start, *paid))
         total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
-        base, value, far2, noise, room, spread, moved2, local2, near2, due, _ = map(
+        base, value, far2, noise, room, spread, moved2, local2, near2, due, *blur, _ = map(
             float, np.add.reduce(rows)
         )
         misfit, (r, rounded) = total[:m], self._on_z(total[m:], prices.shared)
         bound, held = pushed(r, self.lower, self.upper)
-        off = reduced.D @ z - reduced.e
+        off = (product(reduced.D, z) - reduced.e).astype(np.float64)
         away = r * (z - np.where(held, bound, self.z0))
         owed = float(prices.coupled @ misfit + prices.shared @ off)
         base += float(away.sum()) - owed
@@ -133,10 +133,13 @@ class Duality:
         far = (self.units * r)[~held]
         noise += n * EPS * spread + norm(self.units * rounded) + EPS * norm(far)
         slope = math.sqrt(far2 + float(far @ far)) + noise
-        violation = max(float(rows[:, -1].max()), self._violation(misfit, off))
+        lost = 2 * (len(z) + 2) * EPS_LONG * sizes + EPS * np.abs(off)
+        violation = self._violation(misfit, blur[1], np.abs(off) + lost)
+        violation = max(float(rows[:, -1].max()), violation)
         travel = (z - self.z0) / self.units
         moved = math.sqrt(moved2 + float(travel @ travel))
-        distance = self._distance(misfit, off, math.sqrt(near2))
+        left = math.hypot(norm(reduced.unit * misfit) + blur[0], norm(off) + norm(lost))
+        distance = self._distance(left, math.sqrt(near2))
         below = self._below(abs(owed + due), slope, distance)
         least = 1.0 if self._least is None else float(self._least.value.min())
         found = DualityGap(value, base + room, slope, violation, moved, below, least)
@@ -169,12 +172,13 @@ class Duality:
         left = np.where(held, 0.0, r) / self.problem.n
         return Multipliers(prices.coupled, prices.local, own, left[None] - gz)
 
-    def _distance(self, misfit: Array, off: Array, near: float) -> float:
-        """From the equations at most: onto the local ones first (``near``), then along the rest."""
+    def _distance(self, left: float, near: float) -> float:
+        """From the equations at most: onto the local ones first (``near``), then along the rest,
+        of which ``left`` is violated.
+        """
         reduced = self.reduced
         if not reduced.least > 0:
             return math.inf
-        left = math.hypot(norm(reduced.unit * misfit), norm(off))
         return near + (left + math.sqrt(2 * self.problem.m) * near) / reduced.least
 
     def _below(self, owed: float, slope: float, distance: float) -> float:
@@ -189,13 +193,12 @@ class Duality:
             return 0.0
         return owed + distance * (slope + float(table.L.sum()) * distance / 2)
 
-    def _violation(self, misfit: Array, off: Array) -> float:
+    def _violation(self, misfit: Array, blur: float, off: Array) -> float:
         """Of the coupled and shared unit rows, beside max(1, right-hand side of the sum)."""
         reduced = self.reduced
-        beside = np.maximum(1.0, np.abs(reduced.unit * reduced.beta))
-        coupled = np.abs(reduced.unit * misfit) / beside
+        coupled = np.abs(reduced.unit * misfit) / reduced.beside
         shared = np.abs(off) / np.maximum(1.0, np.abs(reduced.e))
-        return max(float(coupled.max(initial=0.0)), float(shared.max(initial=0.0)))
+        return max(float(coupled.max(initial=0.0)) + blur, float(shared.max(initial=0.0)))
 
     # -- a contradiction ---------------------------------------------------------------------------
     def contradiction(self, prices: Prices, size: float) -> Infeasibility | None:
@@ -248,11 +251,11 @@ class Duality:
             vectors.append(vector)
             scalars.append(numbers)
         total, rows = self._summed(vectors, scalars)
-        fall, bend2, local2, room, size2, steep, curvature = map(float, np.add.reduce(rows))
+        fall, bend2, local2, room, size2, steep, curvature, blur = map(float, np.add.reduce(rows))
         length = math.sqrt(size2 + float(z @ z))
         if not 0.0 < length < math.inf:
             return None
-        coupled = math.hypot(norm(self.reduced.unit * total), norm(self.reduced.D @ z))
+        coupled = math.hypot(norm(self.reduced.unit * total) + blur, norm(self.reduced.D @ z))
         defect = (math.sqrt(bend2) + math.sqrt(local2) + coupled) / length
         fall = (fall - room) / length
         self.slope_seen = fall > least * steep

@@ -244,6 +244,11 @@ class Reduced:
         """The sum of their sizes."""
         return np.asarray(self._known()[1])
 
+    @property
+    def beside(self) -> Array:
+        """What violations of the coupled unit rows are measured by: max(1, right-hand side)."""
+        return np.maximum(1.0, np.abs(self.unit * self.beta))
+
     # -- in scaled rows (coupled, then shared) -------------------------------------------------
     @property
     def right(self) -> Array:
