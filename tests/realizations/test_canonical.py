@@ -15,6 +15,7 @@ from ccmac.lab import data
 from ccmac.lab.instances.random_quadratic import random_quadratic
 from ccmac.lab.instances.reference import solve_kkt
 from ccmac.ledger import Cost
+from ccmac.methods import CrossSliding
 from ccmac.methods.apapc import Apapc, CrossApapc
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
@@ -249,3 +250,13 @@ def test_rows_too_uneven_for_a_polynomial_are_refused(rule: str) -> None:
     method = CrossApapc(realization="canonical", rule=rule)
     with pytest.raises(MethodRefused, match=r"more than 1e\+12 apart"):
         solve(Problem(agents), "path", method)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_shared_rows_that_are_all_inequalities(n: int) -> None:
+    """They become coupled rows: nothing of D is left, and one agent has no second channel."""
+    f = Quadratic(np.ones(2), np.zeros(2))
+    agents = [Agent(f, A=[[1.0]], b=[1.0], D=[[1.0]], e=[-0.5], D_sense="<=") for _ in range(n)]
+    result = solve(Problem(agents), None, CrossSliding(realization="canonical"), tol=1e-4)
+    assert result.status == "optimal"
+    assert result.z == pytest.approx([-0.5], abs=1e-3)

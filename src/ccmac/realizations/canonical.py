@@ -216,9 +216,10 @@ class _Normalizers:
         """K^_2; the consensus projector itself when there is no D, None for one agent without D."""
         problem, space, several = self.problem, self.space, self.problem.n > 1
         D, e = block_families(problem, self.work.ledger)["D"], right_hand_sides(problem).e
-        if not problem.q or (D.empty and not several):
+        bare = D.empty or not len(e)  # rows that were inequalities have become coupled ones
+        if not problem.q or (bare and not several):
             return None
-        if D.empty:
+        if bare:
             return Consensus(space)
         bounds = _known(self.given.mu_D, self.given.d_D)
         if bounds is None and self.structural is not None:
