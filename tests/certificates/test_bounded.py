@@ -42,27 +42,30 @@ def drawn(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Bounded, Any]:
     form: Any = Polyhedral(H + H.T, draw(D + Q), float(draw()), lower, upper, tuple(terms))
     agent = Fake(objective=Fake(value=lambda x, z: 3 * x[0] - z[1]), b=draw(M), c=5 * draw(P))
     A, B, C = draw((M, D)), draw((M, Q)), draw((P, D))
-    work: Any = Fake(problem=Fake(agents={7: None, 4: agent}, d={7: 0, 4: D}, m=M, n=5))
+    work: Any = Fake(problem=Fake(agents={7: None, 4: agent}, d={7: 0, 4: D}, m=M, n=9))
     blocks = {"A": [None, A], "B": [None, B], "C": [None, C]}
-    rows = Fake(unit=np.array([0.5, 2.0]), beside=np.array([1.0, 3.0]))
-    reduced: Any = Fake(**blocks, **vars(rows), kernels=[None, Fake(space=row_space(C))])
+    space, rows = row_space(C), Fake(unit=np.array([0.5, 4.0]), beside=np.array([1.0, 3.0]))
+    reduced: Any = Fake(**blocks, **vars(rows), kernels=[None, Fake(space=space)])
     monkeypatch.setattr(bounded, "thinned", lambda block: block)
     found = Bounded(work, reduced, 1, form)
-    width = D + Q + (M + D) + P + (4 + 3 + 2) + 8
+    width = D + Q + (M + D) + P + (4 + 3 + 2) + 9 + 8
     assert (found.room, found.room_long) == (width * EPS, width * EPS_LONG)
     found.room, found.room_long = ROOM, ROOM_LONG
     monkeypatch.setattr(bounded, "EPS", COARSE)
     known = Fake(
         A=A, B=B, C=C, b=agent.b, c=agent.c, form=form, draw=draw, terms=terms,
         objective=agent.objective, unit=1 / np.linalg.norm(C, axis=1), rows=rows,
+        singular=space.singular,
     )  # fmt: skip
     return found, known
 
 
-def blurred(known: Any, x: Array, z: Array, right: Array | float, part: Array) -> Array:
-    """Of what is added up in the long format, and of five agents' parts in doubles."""
+def blurred(
+    known: Any, x: Array, z: Array, right: Array | float, part: Array
+) -> tuple[Array, Array]:
+    """(rounding of what is added up in the long format and as doubles, in unit rows; sizes)."""
     sizes = np.abs(known.A) @ np.abs(x) + np.abs(known.B) @ np.abs(z) + right
-    return np.asarray(known.rows.unit * (ROOM_LONG * sizes + 7 * COARSE * np.abs(part)))
+    return known.rows.unit * (ROOM_LONG * sizes + ROOM * np.abs(part)), sizes
 
 
 def ends(r: Array, form: Any) -> tuple[Array, Any]:
@@ -110,16 +113,23 @@ def test_the_numbers_of_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     bend = u @ form.H @ u / 2 - form.g @ u + form.c
     value, off, misfit = known.objective.value(x, z), C @ x - known.c, A @ x + B @ z - known.b
     size += abs(value) + abs(bend) + np.abs(form.g) @ np.abs(u) + abs(form.c)
+    size += np.abs(u) @ np.abs(form.H) @ np.abs(u)
     size += np.abs(away).sum() + np.abs(k) @ np.abs(off)
     size += np.abs(y) @ (np.abs(misfit) + np.abs(known.b))
-    far, near = r[~held], np.linalg.pinv(C) @ off
-    blur = blurred(known, x, z, np.abs(known.b), misfit)
+    far, near = r[~held], np.linalg.norm(np.linalg.pinv(C) @ off)
+    # What rounding takes: of the value, of the misfits, and of the way to C x = c.
+    blur, spread = blurred(known, x, z, np.abs(known.b), misfit)
+    own = np.abs(C) @ np.abs(x) + np.abs(known.c)
+    lost = ROOM_LONG * (np.abs(y) @ spread + np.abs(k) @ own)
+    least = known.singular[-1] - 4 * COARSE * (P + D) * known.singular[0]
+    lacks = np.linalg.norm(known.unit * (ROOM_LONG * own + ROOM * np.abs(off)))
+    near = near + lacks / least if least > 0 else INF
     violation = np.abs(known.unit * off) / np.maximum(1.0, np.abs(known.unit * known.c))
     expected = [
         away.sum() + value - bend - below - k @ off, value, far @ far,
-        ROOM_LONG * np.linalg.norm(sizes) + COARSE * np.linalg.norm(far) + leaning, ROOM * size,
-        np.linalg.norm(on_z), np.sum((x - start[:D]) ** 2), off @ off, near @ near, k @ off,
-        np.linalg.norm(blur), max(blur / known.rows.beside), violation.max(),
+        ROOM_LONG * np.linalg.norm(sizes) + COARSE * np.linalg.norm(far) + leaning,
+        ROOM * size + lost, np.linalg.norm(on_z), np.sum((x - start[:D]) ** 2), off @ off, near**2,
+        k @ off, np.linalg.norm(blur), max(blur / known.rows.beside), violation.max(),
     ]  # fmt: skip
     assert found.scalars == pytest.approx(expected, rel=1e-10, abs=0.0)
     assert found.vector == pytest.approx(np.append(misfit, on_z))
@@ -170,7 +180,7 @@ def test_the_numbers_of_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
         form.g @ u - sum((t.R @ u)[0] for t in known.terms), np.sum((form.H @ u) ** 2),
         np.sum((known.unit * (C @ x)) ** 2), ROOM * size, x @ x, np.linalg.norm(form.g),
         np.linalg.norm(form.H @ u) / np.linalg.norm(form.H),
-        np.linalg.norm(blurred(known, x, z, 0.0, vector)),
+        np.linalg.norm(blurred(known, x, z, 0.0, vector)[0]),
     ]  # fmt: skip
     assert numbers == pytest.approx(expected, rel=1e-10, abs=0.0)
 
@@ -182,7 +192,11 @@ def test_sides_that_are_not_given_are_zero(monkeypatch: pytest.MonkeyPatch) -> N
     work: Any = Fake(problem=Fake(agents={0: agent}, d={0: 2}, m=1, n=1))
     C = np.array([[3.0, 4.0]])
     reduced: Any = Fake(
-        A=[np.zeros((1, 2))], B=[np.ones((1, 1))], C=[C], kernels=[Fake(space=row_space(C))]
+        A=[np.zeros((1, 2))],
+        B=[np.ones((1, 1))],
+        C=[C],
+        kernels=[Fake(space=row_space(C))],
+        unit=np.ones(1),
     )
     found = Bounded(work, reduced, 0, form)
     assert (found.b.tolist(), found.c.tolist()) == ([0.0], [0.0])

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
+import ccmac
 from ccmac.certificates.duality import _words, crossing
 from ccmac.certificates.gap import DualityGap, Goal
+from ccmac.objectives import Quadratic
 
 NAMED = {
     "coupled": "the coupled equation", "C": "the local equations C of agents 1 ",
@@ -83,3 +87,14 @@ def test_a_gap_for_a_radius() -> None:
     assert replace(found, slope=0.0).record(goal)["radius_proved"] == math.inf
     assert found.record(Goal(0.1, 0.5, 4.0))["proved_by"] == "nothing"
     assert found.record(Goal(0.1, 0.5, 4.0))["radius_proved"] == 0.0
+
+
+def test_what_lies_below_counts_rounding() -> None:
+    """F = -(3 z_0 + 7 z_1) on 3 z_0 + 7 z_1 = e: F* - F is the misfit, exactly."""
+    for method, k in product(("auto", "cross-ipm"), range(8)):
+        e, cost = 1e6 + k / 8, Quadratic([0.0, 0.0], [3.0, 7.0])
+        only = ccmac.Agent(cost, D=[[3.0, 7.0]], e=[e])
+        result = ccmac.solve(ccmac.Problem([only], q=2), method=method)
+        one, two = (Fraction(float(v)) for v in result.z)
+        assert result.status == "optimal"
+        assert 3 * one + 7 * two - Fraction(e) <= Fraction(result.certificates["below"])

@@ -161,7 +161,8 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         np.linalg.norm(reduced.unit * misfit) + blur[0], np.linalg.norm(off) + np.linalg.norm(lost)
     )
     way = near + (left + math.sqrt(2 * M) * near) / 0.375
-    assert found.below == pytest.approx(abs(owed + due) + way * (slope + 7.0 * way / 2))
+    steep = slope / UNITS.min()
+    assert found.below == pytest.approx(abs(owed + due) + room + way * (steep + 7.0 * way / 2))
     assert said.report is not None
     assert said.report.residuals == pytest.approx(
         {"coupled": np.linalg.norm(misfit), "local": math.sqrt(local2),

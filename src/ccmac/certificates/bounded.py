@@ -60,12 +60,11 @@ class Bounded:
         self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
         self.c = np.zeros(self.C.shape[0]) if agent.c is None else agent.c
         self.H, self.R = thinned(form.H), [thinned(t.R) for t in form.terms]
-        self.reduced, self.n = reduced, work.problem.n
-        self.space = reduced.kernels[k].space
+        self.reduced, self.space = reduced, reduced.kernels[k].space
         self.unit = self.space.inverse_lengths
         self.lower, self.upper = form.lower[: self.d], form.upper[: self.d]
         width = self.H.shape[0] + sum(self.A.shape) + self.C.shape[0]
-        width += sum(R.shape[0] for R in self.R) + 8
+        width += sum(R.shape[0] for R in self.R) + work.problem.n + 8
         # What rounding changes in sums of that many products: of doubles, and of what is long.
         self.room: float = width * EPS
         self.room_long: float = width * EPS_LONG
@@ -118,19 +117,21 @@ class Bounded:
         bend = float(u @ product(self.H, u)) / 2 - float(form.g @ u) + form.c
         value, off = self.objective.value(x, z), self._own_misfit(x)
         misfit = (product(self.A, x) + product(self.B, z) - self.b).astype(np.float64)
-        blur = self._blur(x, z, np.abs(self.b), misfit)
-        paid, near = float(local @ off), self.space.coordinates(off)
+        paid, (spread, own) = float(local @ off), self._sizes(x, z)
+        near, blur = self._near(off, own), self._blur(spread, misfit)
         base = float(away.sum()) + (value - bend - below) - paid
         size += abs(value) + abs(bend) + float(np.abs(form.g) @ np.abs(u)) + abs(form.c)
+        size += float(np.abs(u) @ (abs(self.H) @ np.abs(u)))
         size += float(np.abs(away).sum() + np.abs(local) @ np.abs(off))
         size += float(np.abs(coupled) @ (np.abs(misfit) + np.abs(self.b)))
+        lost = self.room_long * float(np.abs(coupled) @ spread + np.abs(local) @ own)
         S, S_z = np.split(self.units, [d])
         far, moved = (S * r)[~held], (x - start) / S
         numbers = [
             base, value, float(far @ far), self._noise(far, self.units * sizes) + leaning,
-            self.room * size, norm(S_z * whole[d:]), float(moved @ moved), float(off @ off),
-            float(near @ near), paid, norm(blur),
-            float((blur / self.reduced.beside).max(initial=0.0)), self._violation(off),
+            self.room * size + lost, norm(S_z * whole[d:]), float(moved @ moved), float(off @ off),
+            near**2, paid, norm(blur), float((blur / self.reduced.beside).max(initial=0.0)),
+            self._violation(off),
         ]  # fmt: skip
         on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
         on_z = whole[d:].astype(np.float64)
@@ -141,16 +142,33 @@ class Bounded:
         ends = np.cumsum([len(t.h) for t in self.form.terms])[:-1]
         return zip(self.R, self.form.terms, np.split(terms, ends), strict=False)
 
-    def _blur(self, x: Array, z: Array, sizes: Array | float, part: Array) -> Array:
-        """What rounding may do to this agent's ``part`` of the coupled unit rows, and to its sum
-        with others': parts may cancel that are many times as large as the row.
+    def _blur(self, spread: Array, part: Array) -> Array:
+        """What rounding may do to this agent's ``part`` of the coupled unit rows, a sum of terms
+        of sizes ``spread``, and to its sum with others': parts may cancel that are many times as
+        large as the row.
         """
-        sizes = sizes + abs(self.A) @ np.abs(x) + abs(self.B) @ np.abs(z)
-        lost = self.room_long * sizes + (self.n + 2) * EPS * np.abs(part)
+        lost = self.room_long * spread + self.room * np.abs(part)
         return np.asarray(self.reduced.unit * lost, dtype=np.float64)
 
     def _own_misfit(self, x: Array) -> Array:
         return (product(self.C, x) - self.c).astype(np.float64)
+
+    def _sizes(self, x: Array, z: Array) -> tuple[Array, Array]:
+        """Of what A x + B z - b and C x - c are sums of."""
+        spread = abs(self.A) @ np.abs(x) + abs(self.B) @ np.abs(z) + np.abs(self.b)
+        return np.asarray(spread), np.asarray(abs(self.C) @ np.abs(x) + np.abs(self.c))
+
+    def _near(self, off: Array, own: Array) -> float:
+        """The distance from C x = c at most."""
+        space = self.space
+        if not space.rank:
+            return 0.0
+        top, least = float(space.singular[0]), float(space.singular[-1])
+        least -= 4 * EPS * sum(self.C.shape) * top
+        if not least > 0:
+            return math.inf
+        rounded = norm(self.unit * (self.room_long * own + self.room * np.abs(off)))
+        return float(norm(space.coordinates(off)) + rounded / least)
 
     def _violation(self, off: Array) -> float:
         """Of unit rows, the largest beside max(1, right-hand side)."""
@@ -197,5 +215,6 @@ class Bounded:
         coupled = (product(self.A, x) + product(self.B, z)).astype(np.float64)
         return coupled, [
             float(form.g @ u) - far, norm(product(self.H, u)) ** 2, own**2, self.room * size,
-            float(x @ x), norm(form.g), curved(self.H, u), norm(self._blur(x, z, 0.0, coupled)),
+            float(x @ x), norm(form.g), curved(self.H, u),
+            norm(self._blur(self._sizes(x, z)[0] - np.abs(self.b), coupled)),
         ]  # fmt: skip

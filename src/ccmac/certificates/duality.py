@@ -138,10 +138,10 @@ class Duality:
         violation = max(float(rows[:, -1].max()), violation)
         travel = (z - self.z0) / self.units
         moved = math.sqrt(moved2 + float(travel @ travel))
+        least = 1.0 if self._least is None else float(self._least.value.min())
         left = math.hypot(norm(reduced.unit * misfit) + blur[0], norm(off) + norm(lost))
         distance = self._distance(left, math.sqrt(near2))
-        below = self._below(abs(owed + due), slope, distance)
-        least = 1.0 if self._least is None else float(self._least.value.min())
+        below = self._below(abs(owed + due) + room, slope / least, distance)
         found = DualityGap(value, base + room, slope, violation, moved, below, least)
         residuals = {
             "coupled": norm(misfit), "local": math.sqrt(local2),
@@ -173,9 +173,7 @@ class Duality:
         return Multipliers(prices.coupled, prices.local, own, left[None] - gz)
 
     def _distance(self, left: float, near: float) -> float:
-        """From the equations at most: onto the local ones first (``near``), then along the rest,
-        of which ``left`` is violated.
-        """
+        """From the equations at most: onto local ones (``near``), then along what is ``left``."""
         reduced = self.reduced
         if not reduced.least > 0:
             return math.inf
@@ -184,7 +182,8 @@ class Duality:
     def _below(self, owed: float, slope: float, distance: float) -> float:
         """F* - F(w) at most; 0, unknown, where bounds or epigraphs are in the way to the equations.
 
-        Infinite where their rank is a matter of opinion.
+        ``slope`` and ``distance`` are in the user's units; infinite where the rank of the equations
+        is a matter of opinion.
         """
         table = self.work.curvature
         if self.reduced.doubt == Doubt.OPINION:
