@@ -156,13 +156,19 @@ def test_the_numbers_of_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPat
     sizes += np.abs(R).T @ np.abs(steady)
     size = np.abs(gain).sum() + np.abs(known.b) @ np.abs(y) + np.abs(known.c) @ np.abs(k)
     size += np.abs(h) @ np.abs(steady)
+    unit = known.rows.unit[:, None]
+    stacked = np.vstack([np.hstack([unit * A, unit * B]), R])
+    columns = np.linalg.norm(stacked, axis=0)
+    columns[:D] = np.hypot(columns[:D], np.linalg.norm(known.unit[:, None] * C, axis=0))
     expected = [
         gain.sum() - known.b @ y - known.c @ k - h @ steady, far @ far,
         ROOM_LONG * np.linalg.norm(sizes) + COARSE * np.linalg.norm(far), ROOM * size,
         np.linalg.norm(on_z), np.linalg.norm(k), np.hypot(*map(np.linalg.norm, (rest, steady))),
+        np.max((np.abs(r) / columns[:D])[~held], initial=0.0),
+        np.sum((k / known.unit) ** 2) + steady @ steady,
     ]  # fmt: skip
     assert found.scalars == pytest.approx(expected, rel=1e-12, abs=0.0)
-    assert found.vector == pytest.approx(on_z)
+    assert found.vector == pytest.approx(np.append(on_z, columns[D:] ** 2))
     assert found.slope_x == pytest.approx(-rest)
     assert found.slope_z == pytest.approx(on_z)
 

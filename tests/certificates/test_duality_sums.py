@@ -14,6 +14,7 @@ from ccmac.certificates import duality
 from ccmac.certificates.bounded import Shares
 from ccmac.certificates.duality import Duality, Prices
 from ccmac.certificates.gap import DualityGap, Goal
+from ccmac.certificates.infeasibility import in_words
 from ccmac.inputs import Array
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
@@ -22,6 +23,7 @@ SEEDS = range(8)
 N, M, Q, R, D_X = 3, 2, 4, (1, 0, 2), 2
 INF, COARSE = math.inf, 2.0**-6
 UNITS = np.array([2.0, 0.5, 4.0, 0.25])  # of z; those of x are 8
+SQUARES = np.array([4.0, 1.0, 0.25, 9.0])  # of the first agent's columns of z
 LED = 0.125  # what the leader's z and prices are larger by: all count with those
 
 
@@ -93,11 +95,12 @@ class Made:
     def _agent(self, work: Any, reduced: Any, k: int, form: str, units: Array) -> Any:
         assert (form, units.tolist()) == (f"f{k}", self.units.tolist())
 
-        def share(columns: slice, width: int) -> Any:
+        def share(columns: slice, width: int, *more: Array) -> Any:
             def told(*given: Any) -> Shares:
                 self.asked.append(given)
-                numbers = self.scalars[k, :width].tolist()
-                return Shares(self.vectors[k, columns], numbers, self.slope_x[k], self.slope_z[k])
+                numbers, vector = self.scalars[k, :width].tolist(), self.vectors[k, columns]
+                vector = np.concatenate([vector, *more])
+                return Shares(vector, numbers, self.slope_x[k], self.slope_z[k])
 
             return told
 
@@ -107,7 +110,8 @@ class Made:
 
         low, high = np.array([0.0, -INF]), np.array([INF, 0.0])
         return Fake(
-            gap=share(slice(None), 13), contradiction=share(slice(M, None), 7), fall=fall,
+            gap=share(slice(None), 13), fall=fall,
+            contradiction=share(slice(M, None), 9, SQUARES * (k + 1)),
             lower=low if k else -low, upper=high,
         )  # fmt: skip
 
@@ -195,7 +199,8 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(seed, monkeypatch)
     reduced, prices, rows = made.reduced, made.prices, made.scalars
-    rows[:, [1]] = np.abs(rows[:, [1]])
+    rows[:, [1, 7, 8]] = np.abs(rows[:, [1, 7, 8]])
+    monkeypatch.setattr(duality, "CLEAN", 1e9)
     claims: list[tuple[float, ...]] = []
 
     def claim(*numbers: float) -> bool:
@@ -229,12 +234,21 @@ def test_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {i: v.tolist() for i, v in found.bounds.items()} == {
         i: (-made.slope_x[i]).tolist() for i in range(N)
     }
-    words = duality._words(
+    words = in_words(
         float(np.linalg.norm(prices.coupled)), float(np.linalg.norm(prices.shared)),
         float(np.linalg.norm(np.where(held, r, 0.0))), rows[:, 5:7],
     )  # fmt: skip
     assert found.message == words
     assert made.found.contradiction(made.mine, 17.0) is None
+    # What is left of K'y beside the columns and the prices, all rows of length one.
+    columns = np.sqrt(6 * SQUARES + np.sum(reduced.D**2, axis=0))
+    left = max(rows[:, 7].max(), np.max((np.abs(r) / columns)[~held], initial=0.0))
+    length = math.hypot(*(prices.coupled / reduced.unit), *prices.shared, *np.sqrt(rows[:, 8]))
+    for share, count in ((0.999, 0), (1.001, 1)):
+        claims.clear()
+        monkeypatch.setattr(duality, "CLEAN", share * left / length)
+        assert (made.found.contradiction(made.mine, 17.0) is not None) == bool(count)
+        assert len(claims) == count
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -248,13 +262,18 @@ def test_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     fall, bend2, local2, room, size2, steep, curved, blur = rows.sum(axis=0)
     on_z = np.array([max(z[0], 0.0), min(z[1], 0.0), *z[2:]]) + LED
     length = math.sqrt(size2 + on_z @ on_z)
-    image = np.linalg.norm(made.reduced.unit * made.vectors[:, :M].sum(axis=0)) + blur
-    image = math.hypot(image, np.linalg.norm(made.reduced.D @ on_z))
-    defect = (math.sqrt(bend2) + math.sqrt(local2) + image) / length
+    image = np.append(made.reduced.unit * made.vectors[:, :M].sum(axis=0), made.reduced.D @ on_z)
+    defect = (math.sqrt(bend2) + math.sqrt(local2) + np.linalg.norm(image) + blur) / length
     fall = (fall - room) / length
     reach = fall / (defect * max(1.0, steep))
+    left = (math.sqrt(local2) + np.linalg.norm(image)) / length
     monkeypatch.setattr(duality, "REACH", 0.999 * reach)
     monkeypatch.setattr(duality, "FLAT", 1.001 * curved / length)
+    monkeypatch.setattr(duality, "CLEAN", 0.999 * left)
+    assert made.found.fall(x, z) is None
+    made.asked.clear()
+    made.charged.clear()
+    monkeypatch.setattr(duality, "CLEAN", 1.001 * left)
     found = made.found.fall(x, z)
     assert found is not None
     assert made.charged == [dict.fromkeys(made.present, 1)]
@@ -283,6 +302,7 @@ def test_a_fall_must_be_seen_and_have_a_length(monkeypatch: pytest.MonkeyPatch) 
     made.found.runtime.common = lambda v: v  # type: ignore[method-assign]
     monkeypatch.setattr(duality, "REACH", 0.0)
     monkeypatch.setattr(duality, "FLAT", 0.5)
+    monkeypatch.setattr(duality, "CLEAN", INF)
     for size2, fall, steep, there in (
         (1.0, 1.9e-9, 2.0, False), (1.0, 2.1e-9, 2.0, True), (0.0, 1.0, 2.0, False),
         (INF, INF, 2.0, False), (1.0, -1.0, 2.0, False), (1.0, 0.0, 0.0, False),

@@ -32,6 +32,24 @@ def outward(d: Array, lower: Array, upper: Array) -> Array:
     return np.clip(d, np.where(low, 0.0, -np.inf), np.where(high, 0.0, np.inf))
 
 
+def square_columns(unit: Array, *blocks: Any) -> Array:
+    """Squares of the lengths of the columns, rows scaled by ``unit``; blocks side by side."""
+    squares = [(abs(M) * abs(M)).T @ unit**2 for M in blocks]
+    return np.concatenate([np.asarray(v, dtype=np.float64) for v in squares])
+
+
+def over(prices: Array, unit: Array) -> float:
+    """Length of the prices of rows scaled by ``unit``; zero rows, of unit 0, have none."""
+    there = unit > 0
+    return norm(prices[there] / unit[there])
+
+
+def beside(r: Array, squares: Array) -> float:
+    """The largest entry of r beside the length of its column."""
+    there = r != 0
+    return float((np.abs(r[there]) / np.sqrt(squares[there])).max(initial=0.0))
+
+
 @dataclass(frozen=True)
 class Shares:
     """What is summed as a vector, and as numbers; a subgradient that counts the bounds on x."""
@@ -176,14 +194,19 @@ class Bounded:
         return float((np.abs(self.unit * off) / beside).max(initial=0.0))
 
     def contradiction(self, coupled: Array, local: Array, terms: Array) -> Shares:
-        """Vector: K'y on z. Numbers: value, r_f^2, rounding of r and of the value, size of r on z,
-        weights of C and of the bounds. Of epigraphs those count that have no cost: sets.
+        """Vector: K'y on z, squares of the columns of z. Numbers: value, r_f^2, rounding of r and
+        of the value, size of r on z, weights of C and of the bounds, the largest of r_f beside its
+        column, y^2 of the agent's own rows, all rows of length one. Of epigraphs those count that
+        have no cost: sets.
         """
         back, sizes = self._back(coupled, local)
         paid = size = weight = 0.0
+        columns = square_columns(self.reduced.unit, self.A, self.B)
+        columns[: self.d] += square_columns(self.unit, self.C)
         for R, term, nu in self._priced(terms):
             if not term.a.any():
                 steady = term.steady(nu)
+                columns += square_columns(np.ones(R.shape[0]), R)
                 back += product(R.T, steady)
                 sizes += abs(R).T @ np.abs(steady)
                 paid += float(term.h @ steady)
@@ -198,9 +221,10 @@ class Bounded:
         numbers = [
             value, float(far @ far), self._noise(far, sizes), self.room * size,
             norm(back[self.d :]), norm(local), math.sqrt(norm(rest) ** 2 + weight),
+            beside(far, columns[: self.d][~held]), over(local, self.unit) ** 2 + weight,
         ]  # fmt: skip
         on_z = back[self.d :].astype(np.float64)
-        return Shares(on_z, numbers, -rest, on_z)
+        return Shares(np.append(on_z, columns[self.d :]), numbers, -rest, on_z)
 
     def fall(self, x: Array, z: Array) -> tuple[Array, list[float]]:
         """Vector: A x + B z. Numbers: fall, ||Hd||^2, ||C d||^2 of unit rows, rounding, ||x||^2,

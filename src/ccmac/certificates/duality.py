@@ -31,10 +31,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.certificates.bounded import Bounded, Shares, outward, pushed
+from ccmac.certificates.bounded import Bounded, Shares, beside, outward, over, pushed
 from ccmac.certificates.error_bound import Particulars, Proved
 from ccmac.certificates.gap import DualityGap
-from ccmac.certificates.infeasibility import REACH, VISIBLE, Infeasibility, claimed
+from ccmac.certificates.infeasibility import REACH, Infeasibility, claimed, in_words
 from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.recession import FLAT, Recession
 from ccmac.inputs import Array
@@ -45,6 +45,7 @@ from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
 
+CLEAN = 1e-13  # K'y beside the lengths of columns and of y, all rows of length one: rounding
 STEEP = 1e-9  # slope along a direction, beside all, that is more than rounding
 
 
@@ -203,7 +204,8 @@ class Duality:
     def contradiction(self, prices: Prices, size: float) -> Infeasibility | None:
         """Proof that no point within reach of ``size`` meets equations and bounds, if it is one.
 
-        Its value is less what rounding may have added, so that the radius is a lower bound.
+        Its value is less what rounding may have added, so that the radius is a lower bound. More
+        than rounding in r_f is left by rows that some large point may meet: no proof, then.
         """
         reduced, (_, prices) = self.reduced, self._alike(np.zeros(0), prices)
         self._charge(A=1, B=1, C=1)
@@ -213,8 +215,16 @@ class Duality:
         ]
         total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
         value, far2, noise, room, spread = (float(v) for v in np.add.reduce(rows[:, :5]))
+        total, squares = np.split(total, 2)
         r, rounded = self._on_z(total, prices.shared)
         bound, held = pushed(r, self.lower, self.upper)
+        left = max(
+            float(rows[:, 7].max()),
+            beside(r[~held], (squares + np.sum(reduced.D**2, axis=0))[~held]),
+        )
+        own = math.sqrt(float(rows[:, 8].sum()))
+        if left > CLEAN * math.hypot(over(prices.coupled, reduced.unit), norm(prices.shared), own):
+            return None
         value += float((r * bound).sum() - reduced.e @ prices.shared)
         sizes = np.abs(r * bound).sum() + np.abs(reduced.e) @ np.abs(prices.shared)
         room += self._room * float(sizes)
@@ -227,7 +237,7 @@ class Duality:
         agents = list(self.problem.agents)
         shared = [reduced.own_shared(k, prices.shared)[0] for k in range(len(agents))]
         return Infeasibility(
-            _words(norm(prices.coupled), norm(prices.shared), norm(rest), rows[:, 5:]),
+            in_words(norm(prices.coupled), norm(prices.shared), norm(rest), rows[:, 5:7]),
             prices.coupled, {i: v for i, v in zip(agents, prices.local, strict=True) if v.size},
             {i: v for i, v in zip(agents, shared, strict=True) if v.size}, defect, value,
             {i: -s.slope_x for i, s in zip(agents, shares, strict=True)}, rest,
@@ -254,34 +264,18 @@ class Duality:
         length = math.sqrt(size2 + float(z @ z))
         if not 0.0 < length < math.inf:
             return None
-        coupled = math.hypot(norm(self.reduced.unit * total) + blur, norm(self.reduced.D @ z))
-        defect = (math.sqrt(bend2) + math.sqrt(local2) + coupled) / length
+        coupled = math.hypot(norm(self.reduced.unit * total), norm(self.reduced.D @ z))
+        rows_left = (math.sqrt(local2) + coupled) / length
+        defect = (math.sqrt(bend2) + blur) / length + rows_left
         fall = (fall - room) / length
         self.slope_seen = fall > least * steep
         if not self.slope_seen or fall < REACH * defect * max(1.0, steep):
             return None
-        if curvature > FLAT * length:
+        if curvature > FLAT * length or rows_left > CLEAN:  # more may end the fall, far away
             return None
         if self.reduced.doubt > Doubt.CONVENTION or self.work.doubts:
             return None  # a row or a curvature that was dropped may end the fall, however far away
         return Recession([v / length for v in pieces], z / length, fall, defect)
-
-
-def _words(coupled: float, shared: float, on_z: float, weights: Array) -> str:
-    """What cannot hold together; ``weights`` by agents of C and of bounds."""
-    least = VISIBLE * max(coupled, shared, on_z, float(weights.max(initial=0.0)))
-    parts = ["the coupled equation sum(A x + B z - b) = 0"] if coupled > least else []
-    for column, text in enumerate(("local equations C", "bounds")):
-        seen = [str(i) for i in np.flatnonzero(weights[:, column] > least)]
-        if seen:
-            more = ", ..." if len(seen) > 6 else ""
-            parts.append(f"the {text} of agents {', '.join(seen[:6])}{more}")
-    parts += ["the shared equations D"] if shared > least else []
-    parts += ["the bounds on z"] if on_z > least else []
-    return (
-        f"infeasible: {' and '.join(parts)} cannot hold together; correct the right-hand sides, "
-        "widen the bounds or drop one of these blocks"
-    )
 
 
 def crossing(bounds: Array, m: int) -> Infeasibility | None:

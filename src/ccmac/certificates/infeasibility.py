@@ -122,3 +122,20 @@ def described(weights: dict[str, list[int]], norms: dict[str, float]) -> str:
         f"({worst} violation {norms[worst]:.3g} at the closest point); "
         "correct the right-hand sides or drop one of these blocks"
     )
+
+
+def in_words(coupled: float, shared: float, on_z: float, weights: Array) -> str:
+    """What cannot hold together; ``weights`` by agents of C and of bounds."""
+    least = VISIBLE * max(coupled, shared, on_z, float(weights.max(initial=0.0)))
+    parts = ["the coupled equation sum(A x + B z - b) = 0"] if coupled > least else []
+    for column, text in enumerate(("local equations C", "bounds")):
+        seen = [str(i) for i in np.flatnonzero(weights[:, column] > least)]
+        if seen:
+            more = ", ..." if len(seen) > 6 else ""
+            parts.append(f"the {text} of agents {', '.join(seen[:6])}{more}")
+    parts += ["the shared equations D"] if shared > least else []
+    parts += ["the bounds on z"] if on_z > least else []
+    return (
+        f"infeasible: {' and '.join(parts)} cannot hold together; correct the right-hand sides, "
+        "widen the bounds or drop one of these blocks"
+    )
