@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccmac.errors import InputError
-from ccmac.storage.files import atomic_directory, atomic_path, atomic_write, locked
+from ccmac.storage.files import atomic_directory, atomic_path, atomic_write
+from ccmac.storage.locks import locked
 
 
 def names(folder: Path) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,7 @@ def keep_ranks(
     if error is None:
         return out, None
     place = rescued(_common_number(runtime), error)
+    runtime._gather(np.zeros((len(runtime.owned), 1)))  # all have tried it before anybody has it
     again = _write_ranks(place, result, runtime, gather, record)
     if again is not None:
         raise CcmacError(f"--out {out}: could not be written ({error}), nor could {place}")
@@ -108,7 +109,22 @@ def _write_ranks(
             rows = runtime.collect([mine[f"{kind}{i}"] for i in result.agents])
             whole |= {} if rows is None else {f"{kind}{i}": row for i, row in enumerate(rows)}
         mine, name = whole, part_name(range(n), n) if runtime.is_root else None
-    ends, crc, error = (0, n) if gather else (result.agents.start, result.agents.stop), 0, None
+    with ExitStack() as held:
+        return _publish_ranks(out, result, runtime, record, (name, mine), held)
+
+
+def _publish_ranks(
+    out: Path, result: Result, runtime: Any, record: Record,
+    part: tuple[str | None, Mapping[str, Any]], held: ExitStack,
+) -> OSError | None:  # fmt: skip
+    """Every rank writes its part; the root, which has the folder meanwhile, makes them count."""
+    (name, mine), n, crc, error = part, runtime.n, 0, None
+    agents = range(n) if name == WHOLE else result.agents
+    if runtime.is_root:  # before the others learn the number, and so before they write
+        try:
+            held.enter_context(generations.alone(out))
+        except (OSError, InputError) as met:
+            error = met if isinstance(met, OSError) else OSError(errno.EBUSY, str(met))
     number = _common_number(runtime)
     place = generations.staged(out, number)
     try:
@@ -118,7 +134,8 @@ def _write_ranks(
             atomic_write(place / name, content)
     except OSError as met:
         error = met
-    row = [float(name is not None), *map(float, ends), float(crc), float(error is not None)]
+    row = [float(name is not None), float(agents.start), float(agents.stop), float(crc)]
+    row.append(float(error is not None))
     # Nobody's row arrives before its file is on disk: the gather is the barrier too.
     known = runtime._gather(np.tile(np.array(row), (len(result.agents), 1)))
     if error is None and not known[:, 4].any() and runtime.is_root:

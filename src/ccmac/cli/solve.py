@@ -21,7 +21,7 @@ from ccmac.cli.options import (
     print_json,
 )
 from ccmac.cli.signals import TERMINATED, terminated
-from ccmac.cli.solution import read_solution
+from ccmac.cli.solution import SUMMARY, TRACE, part_name, read_solution
 from ccmac.errors import InputError
 from ccmac.methods.base import Method
 from ccmac.network import as_network
@@ -185,7 +185,8 @@ def _on_ranks(request: Call) -> int:
             token = {"manifest": repr(manifest), **request.settings(), "gather": running.gather}
             problem = Problem.load(request.directory, agents=runtime.owned)
             runtime.check_consistent(dumps(token))  # all have loaded before anybody writes
-            with tried(running.out):
+            owned = range(manifest.n) if running.gather else runtime.owned
+            with tried(running.out, (SUMMARY, TRACE, part_name(owned, manifest.n))):
                 result = _solve(request, problem, runtime, runtime.owned)
             out, lost = _place(request, result), None
             if out is not None:

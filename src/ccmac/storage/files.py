@@ -11,8 +11,6 @@ import errno
 import os
 import re
 import shutil
-import stat
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +21,7 @@ from ccmac.texts import shown
 
 # How a name that somebody else may have taken is opened to write.
 UNTRUSTED = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC"))
-__all__ = ["atomic_directory", "atomic_path", "atomic_write", "flushed_write", "locked"]
+__all__ = ["atomic_directory", "atomic_path", "atomic_write", "flushed_write"]
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, private: bool = False) -> None:
@@ -114,8 +112,11 @@ def try_file(path: Path) -> None:
     """Write beside ``path`` and take it away again: fails where a result would, before the work."""
     with fresh(path.parent, keep=False):
         descriptor, temporary = _beside(path)
-        os.close(descriptor)
-        temporary.unlink()
+        try:
+            os.write(descriptor, b"ccmac")
+        finally:
+            os.close(descriptor)
+            temporary.unlink()
 
 
 def _beside(target: Path) -> tuple[int, Path]:
@@ -246,51 +247,3 @@ def _flush_tree(root: Path) -> None:
             if not file.is_symlink():
                 _flush(file)
         flush_directory(Path(folder))
-
-
-@contextmanager
-def locked(path: Path, busy: str | None = None) -> Iterator[None]:
-    """One process at a time holds ``path``; the system releases the lock of a killed one.
-
-    Waits for the others, or raises InputError with the words of ``busy``. The file goes with the
-    lock. Where the system has no such locks, everybody enters.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    while (descriptor := _held(path, busy)) is None:
-        pass
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.unlink()
-        os.close(descriptor)
-
-
-def _held(path: Path, busy: str | None) -> int | None:
-    """The file, open and locked; None where the one who had it has just taken it away."""
-    import fcntl
-
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | UNTRUSTED, 0o666)
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-            raise
-        raise InputError(f"{path} is no ordinary file: move it away") from None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InputError(f"{path} is no ordinary file: move it away")
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB))
-        except OSError:
-            raise InputError(busy or f"{path} cannot be locked") from None
-        if os.path.samestat(os.stat(path), os.fstat(descriptor)):
-            return descriptor
-    except FileNotFoundError:
-        pass
-    except BaseException:
-        os.close(descriptor)
-        raise
-    os.close(descriptor)
-    return None

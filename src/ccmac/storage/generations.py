@@ -8,7 +8,8 @@ The rename is atomic. What is left to do then is to move files, and whoever writ
 the writer was killed; readers look into ``.ccmac-next`` first. So a folder means one generation at
 any moment. An index is JSON and may name ``parts`` with their CRC-32: parts of the generation
 before that the new one does not have are removed where they still are what was written; no other
-file is.
+file is. One writer at a time has the folder (``.ccmac-lock``), from its first file to the last
+rename; whoever comes meanwhile waits. What is there and is no run of this program is left alone.
 """
 
 from __future__ import annotations
@@ -19,19 +20,24 @@ import re
 import tempfile
 import time
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ccmac.storage.files import atomic_write, flush_directory
+from ccmac.storage.locks import locked
 from ccmac.texts import MEGABYTE, loads, open_file, read_text
 
 NEXT = ".ccmac-next"
 STAGED = re.compile(r"\.ccmac-new-\d{1,20}")
-PROBE = ".ccmac-probe-"
+PROBE, LOCK = ".ccmac-probe-", ".ccmac-lock"
+PATIENCE = 30.0  # seconds; a generation is written in less, and a result has other places to go
 PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
 BYTES = 64 * MEGABYTE
+# What an index of this program holds, one of these: of a run (also before parts were named), of a
+# party's model.
+MARKS = ({"parts"}, {"status", "ledger"}, {"format", "party"})
 
 
 def number() -> int:
@@ -44,8 +50,17 @@ def staged(folder: Path, number: int) -> Path:
     return folder / f".ccmac-new-{number}"
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One writer at a time; InputError where another one does not come to an end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    busy = f"{folder}: another run is writing there; wait for it, or choose another place"
+    with locked(folder / LOCK, busy, PATIENCE):
+        yield
+
+
 def publish(folder: Path, number: int, index: str) -> None:
-    """Make the staged files, ``index`` among them, those that count.
+    """Make the staged files, ``index`` among them, those that count; :func:`alone`.
 
     OSError before that moment leaves the old ones; afterwards nothing is raised.
     """
@@ -65,15 +80,16 @@ def publish(folder: Path, number: int, index: str) -> None:
 
 def write(folder: Path, files: Mapping[str, bytes | str], index: str) -> None:
     """A whole generation by one process; nothing of it stays where that fails."""
-    mine = number()
-    place = staged(folder, mine)
-    try:
-        for name, content in files.items():
-            atomic_write(place / name, content)
-        publish(folder, mine, index)
-    except BaseException:
-        discard(place)
-        raise
+    with alone(folder):
+        mine = number()
+        place = staged(folder, mine)
+        try:
+            for name, content in files.items():
+                atomic_write(place / name, content)
+            publish(folder, mine, index)
+        except BaseException:
+            discard(place)
+            raise
 
 
 def discard(place: Path) -> None:
@@ -87,21 +103,33 @@ def discard(place: Path) -> None:
 def attempt(folder: Path, index: str, *others: str) -> None:
     """Make the folder and write there, to see whether that works; OSError where it does not.
 
-    Nor does it where a generation could not take its place: a folder has the name of one of its
-    files, or something else that of :data:`NEXT`.
+    Nor does it where a generation could not take its place: a folder or a file of somebody else has
+    the name of one of its files, or something else that of :data:`NEXT`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    if os.path.lexists(folder / NEXT) and not _left(folder / NEXT, index):
-        raise OSError(errno.EEXIST, f"{NEXT} is in the way")
+    with alone(folder):
+        if os.path.lexists(folder / NEXT) and not _left(folder / NEXT, index):
+            raise OSError(errno.EEXIST, f"{NEXT} is in the way")
+        for name in (index, *others):
+            if (folder / name).is_dir():
+                raise OSError(errno.EEXIST, f"{name} is a folder")
+        _refuse_foreign(folder, index, others)
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=PROBE)
+        try:
+            os.write(descriptor, b"ccmac")
+        finally:
+            os.close(descriptor)
+            os.unlink(name)
+
+
+def _refuse_foreign(folder: Path, index: str, others: tuple[str, ...]) -> None:
+    """OSError where a file that would be replaced is not of a run before."""
+    content = _content(current(folder, index))
+    ours = isinstance(content, dict) and any(mark <= content.keys() for mark in MARKS)
+    parts = parts_of(content) if ours else None
     for name in (index, *others):
-        if (folder / name).is_dir():
-            raise OSError(errno.EEXIST, f"{name} is a folder")
-    descriptor, name = tempfile.mkstemp(dir=folder, prefix=PROBE)
-    try:
-        os.write(descriptor, b"ccmac")
-    finally:
-        os.close(descriptor)
-        os.unlink(name)
+        named = ours and (parts is None or not PART.fullmatch(name) or name in parts)
+        if not named and os.path.lexists(folder / name):
+            raise OSError(errno.EEXIST, f"{name} there was not written by ccmac")
 
 
 def _left(place: Path, index: str) -> bool:
@@ -146,10 +174,15 @@ def parts_of(content: Any) -> dict[str, int] | None:
 
 def _parts(index: Path) -> dict[str, int]:
     """Of an index on disk; none where it is missing or damaged."""
+    return parts_of(_content(index)) or {}
+
+
+def _content(index: Path) -> Any:
+    """What an index says; None where it is missing or damaged."""
     try:
-        return parts_of(loads(read_text(index, str(index), BYTES))) or {}
+        return loads(read_text(index, str(index), BYTES))
     except (OSError, ValueError):
-        return {}
+        return None
 
 
 def checksum(stream: BinaryIO) -> int:

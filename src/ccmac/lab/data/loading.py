@@ -30,7 +30,8 @@ from ccmac.lab.data.files import LIMIT, VARIABLE
 from ccmac.lab.data.lookalike import generate
 from ccmac.lab.data.registry import LIKE, Dataset, KnownSet, resolve
 from ccmac.lab.data.svmlight import parse_svmlight
-from ccmac.storage.files import fresh, locked
+from ccmac.storage.files import fresh
+from ccmac.storage.locks import locked
 from ccmac.texts import cut
 
 

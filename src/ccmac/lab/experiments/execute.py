@@ -34,7 +34,8 @@ from ccmac.lab.experiments.records import (
 from ccmac.lab.experiments.runs import SuiteRun
 from ccmac.lab.experiments.suite import Suite
 from ccmac.lab.experiments.task import machine
-from ccmac.storage.files import fresh, locked
+from ccmac.storage.files import fresh
+from ccmac.storage.locks import locked
 
 
 @dataclass
