@@ -11,6 +11,7 @@ process may hold only some of the agents (``Problem({3: agent}, n=8)``).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,8 @@ class Problem:
                 raise InputError(f"problem, present: {shown(k)} is no block; take A, B, C, D")
             here.add(k)
         d = {i: local_dimension(i, a, shared) for i, a in clean.items()}
+        if len(clean) == total and not (shared or any(d.values())):
+            raise InputError("problem: there are no unknowns; give some x_i or z an entry")
         fields = {
             "agents": {i: checked_agent(i, a, d[i], shared) for i, a in clean.items()},
             "n": total, "q": shared, "m": coupled, "d": d,
@@ -121,6 +124,12 @@ class Problem:
             z_upper=self.z_upper if z_upper is None else z_upper, row_names=self.row_names,
             z_names=self.z_names,
         )  # fmt: skip
+
+    def remade(self, agents: Mapping[int, Agent]) -> Problem:
+        """The same with other blocks of the same shapes, which are nobody's input any more."""
+        found = copy(self)
+        object.__setattr__(found, "agents", dict(agents))
+        return found
 
     def restricted(self, agents: range) -> Problem:
         """The same problem holding only ``agents``."""

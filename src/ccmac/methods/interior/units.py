@@ -65,7 +65,7 @@ class Units:
             blocks = {name: getattr(agent, name) for name in units}
             changed = {k: _scaled(M, units[k]) for k, M in blocks.items() if M is not None}
             agents[i] = replace(agent, **changed)
-        problem = Problem(agents, n=whole.n, q=whole.q, m=whole.m, present=whole.present)
+        problem = whole.remade(agents)
         local = LocalEquations(problem, work.runtime, "factor")
         kernels = kernels_of(problem, local)
         return problem, Reduced(problem, work.runtime, work.curvature, kernels, work.supports)
@@ -129,7 +129,7 @@ class Sizes:
         *shared, beta = np.round(self.work.runtime.common(np.append(z, beta)))
         far = [*shared, facts[:, 0].min() + beta, facts[:, 1].max() + beta]
         far += [facts[:, 2].min(), facts[:, 3].max()]
-        if not max(abs(v) for v in far if np.isfinite(v)) >= UNEVEN:
+        if not max((abs(v) for v in far if np.isfinite(v)), default=0.0) >= UNEVEN:
             return None
         x = [own.units(beta) for own in self.own]
         return Units.of(x, np.exp2(np.array(shared)), self.forms)
