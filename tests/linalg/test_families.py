@@ -143,3 +143,16 @@ def test_empty_families_and_their_price() -> None:
     known = LocalFamily("B", [None, None], [2, 2], [2, 2], Ledger(), present=True,
                         multiples=np.array([2.0, 3.0]))  # fmt: skip
     assert known.forward(np.ones(4)).tolist() == [2.0, 2.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize("sizes", [(2, 4), (0, 1), (1, 2)])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_multiples_of_identities_of_different_sizes(sizes: tuple[int, int], sparse: bool) -> None:
+    """They were taken for equally many entries of every agent."""
+    wide = [2.0 * np.eye(sizes[0]), 3.0 * np.eye(sizes[1])]
+    blocks = [sp.csr_array(block) if sparse else block for block in wide]
+    family = LocalFamily("C", blocks, sizes, sizes, Ledger())
+    u = np.arange(1.0, sum(sizes) + 1)
+    expected = np.repeat([2.0, 3.0], sizes) * u
+    assert np.array_equal(family.forward(u), expected)
+    assert np.array_equal(family.adjoint(u), expected)

@@ -58,9 +58,9 @@ class LocalFamily:
         self.empty = not (mine if present is None else present)
         self._row_ends = np.concatenate([[0], np.cumsum(self.rows)]).astype(int)
         self._column_ends = np.concatenate([[0], np.cumsum(self.columns)]).astype(int)
-        square = all(a == b for a, b in zip(self.rows, self.columns, strict=True))
+        alike = self.rows == self.columns and len(set(self.rows)) == 1
         self._identity: Array | None = None
-        if square:  # multiples of the identity, where they are not known already
+        if alike:  # multiples of the identity, where they are not known already
             known = multiples_of(self.blocks) if multiples is None else multiples
             self._identity = common_multiples(known)
 
