@@ -11,7 +11,16 @@ import yaml
 import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
-from ccmac.objectives import Box, Hinge, Quadratic, Separable, SquaredDistance
+from ccmac.objectives import (
+    Box,
+    Hinge,
+    Intercept,
+    Logistic,
+    MaxAffine,
+    Quadratic,
+    Separable,
+    SquaredDistance,
+)
 
 
 def test_a_problem_without_unknowns_is_refused(
@@ -53,3 +62,24 @@ def test_units_may_take_blocks_beyond_what_is_accepted() -> None:
     ]  # fmt: skip
     found = ccmac.solve(ccmac.Problem(agents, q=0), "complete", "cross-sliding", max_iterations=3)
     assert found.status in ("max_iterations", "infeasible", "stalled", "diverged")
+
+
+def test_slopes_whose_product_is_no_number_of_this_machine_have_signs() -> None:
+    """An intercept of a loss of weight 1e-300 ended in a ValueError."""
+    loss = Logistic(y=np.array([1.0, -1.0, -1.0, -1.0]), weight=1e-300)
+    [offset] = Intercept(loss).offset(np.zeros(4))
+    assert offset == pytest.approx(-np.log(3.0))
+
+
+def test_functions_of_nothing_have_a_gradient_and_a_prox() -> None:
+    """A sum with a set, of an empty z, ended in a TypeError."""
+    empty = np.zeros(0)
+    part = Box(empty, empty)
+    assert part.gradient_at(empty).shape == (0,)
+    assert MaxAffine(np.zeros((2, 0))).prox_at(empty, 1.0).shape == (0,)
+    agents = [
+        ccmac.Agent(Separable(x=SquaredDistance(1.0, np.ones(2)), z=part + SquaredDistance()),
+                    A=np.ones((1, 2)), b=np.zeros(1))
+    ] * 2  # fmt: skip
+    plan = ccmac.plan(ccmac.Problem(agents, q=0), "path", "cross-continuation")
+    assert plan.method == "cross-continuation"

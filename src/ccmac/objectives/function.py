@@ -47,7 +47,9 @@ class Function(Objective):
         """g(v)."""
 
     def gradient_at(self, v: Array) -> Array:
-        """grad g(v), or one subgradient."""
+        """grad g(v), or one subgradient; of the empty vector any function has one."""
+        if not len(v):
+            return np.zeros(0)
         raise TypeError(f"{type(self).__name__} has no gradient")
 
     def precise_at(self, v: Array | Long) -> tuple[Long, float]:
@@ -55,7 +57,9 @@ class Function(Objective):
         return from_doubles(self.gradient_at(v.astype(np.float64)), v, self.constants(len(v))[0])
 
     def prox_at(self, v: Array, step: Step) -> Array:
-        """argmin_u g(u) + ||u - v||^2/(2 step)."""
+        """argmin_u g(u) + ||u - v||^2/(2 step); of the empty vector any function has one."""
+        if not len(v):
+            return np.zeros(0)
         raise TypeError(f"{type(self).__name__} has no prox")
 
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:

@@ -28,9 +28,10 @@ def root(slope: Callable[[float], float]) -> float:
     if at_zero == 0.0:
         return 0.0
     sign, reach, near = (-1.0 if at_zero > 0 else 1.0), 1.0, 0.0
-    while (far := slope(sign * reach)) * at_zero > 0 and reach < WIDEST:
+    # Signs, not products: slopes of 1e-300 have none.
+    while sign * (far := slope(sign * reach)) < 0 and reach < WIDEST:
         near, reach = reach, 4.0 * reach
-    if far == 0.0:
+    if not sign * far > 0.0:
         return sign * reach
     return float(
         scipy.optimize.brentq(
