@@ -14,8 +14,9 @@ import ccmac
 from ccmac.errors import InputError
 from ccmac.lab.instances import random_quadratic
 from ccmac.methods import checkpoints
-from ccmac.methods.checkpoints import EVERY, LARGEST, Checkpoints, _counts, _number, _told
+from ccmac.methods.checkpoints import EVERY, LARGEST, Checkpoints
 from ccmac.methods.driver import Settings, drive
+from ccmac.storage.states import counts, number, told
 
 
 def made(**more: Any) -> Any:
@@ -141,21 +142,21 @@ def test_a_run_goes_on_where_nothing_can_be_written(
 
 
 def test_numbers_of_a_stored_state() -> None:
-    assert (_told(math.inf), _told(-math.inf), _told(1.5), _told(3), _told(True)) == (
+    assert (told(math.inf), told(-math.inf), told(1.5), told(3), told(True)) == (
         "inf", "-inf", 1.5, 3, True
     )  # fmt: skip
-    assert math.isinf(_number("gap", 0.0, "inf"))
-    assert _number("gap", 0.0, 2) == 2.0
-    assert isinstance(_number("gap", 0.0, 2), float)
-    assert _number("count", 0, 7) == 7
-    assert _number("over", False, True) is True
+    assert math.isinf(number("gap", 0.0, "inf"))
+    assert number("gap", 0.0, 2) == 2.0
+    assert isinstance(number("gap", 0.0, 2), float)
+    assert number("count", 0, 7) == 7
+    assert number("over", False, True) is True
     for before, stored in ((0, 1.5), (0, True), (False, 1), (0.0, None), (0.0, [])):
         with pytest.raises(ValueError, match=f"n is no {type(before).__name__}"):
-            _number("n", before, stored)
+            number("n", before, stored)
     with pytest.raises(ValueError, match="far"):
-        _number("gap", 0.0, "far")
+        number("gap", 0.0, "far")
     ledger = {"setup": {"A": 0}, "solve": {"rounds": 3}}
-    assert _counts(ledger) == ledger
+    assert counts(ledger) == ledger
     for wrong in (
         {"setup": {"A": -1}},
         {"setup": {"A": 1.0}},
@@ -163,7 +164,7 @@ def test_numbers_of_a_stored_state() -> None:
         {"setup": {"A": True}},
     ):
         with pytest.raises(ValueError, match="holds no counts"):
-            _counts(wrong)
+            counts(wrong)
 
 
 def test_pieces_are_those_of_the_method() -> None:

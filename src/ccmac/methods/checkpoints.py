@@ -18,13 +18,14 @@ import numpy as np
 from ccmac.certificates.stopping import Stopping
 from ccmac.errors import InputError
 from ccmac.inputs import LARGEST, Array, positive, whole
-from ccmac.ledger import PHASES
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
 from ccmac.storage import apart
 from ccmac.storage import checkpoint as store
+from ccmac.storage.holding import tidy
 from ccmac.storage.index import Index, exists, read_index
 from ccmac.storage.rows import Growing
+from ccmac.storage.states import counts, number, told
 from ccmac.texts import cut, shown
 from ccmac.trace import WIDTH, Trace
 from ccmac.version import __version__
@@ -51,6 +52,7 @@ class Checkpoints:
         self._problem = hashlib.sha256(whole).hexdigest()[:16]
         fixed = {"problem": self._problem, "version": __version__, "identity": self.identity}
         self._store = store.Store(directory, self.runtime.n, fixed)
+        self.close = self._store.release
         self.planned, self.target = request.plan_tol, request.target
         self.path: list[str] = []
         self._stored: dict[str, Any] | None = None
@@ -59,16 +61,23 @@ class Checkpoints:
         self.notes: list[str] = []
         self._missed = 0
         self._rows = Growing(directory)
-        if self.runtime.apart:
-            self._index = self._common_generation()
-        else:
-            self._index = read_index(directory) if exists(directory) else None
-        if self._index is not None:
-            self._recognise(self._index.manifest)
-        self._generation = -1 if self._index is None else self._index.generation
         self._kept = not self.runtime.apart
-        if self.runtime.is_root:
-            store.ready(directory)
+        if self.runtime.is_root or self.runtime.apart:
+            self._store.hold()
+        try:
+            self._index = self._found()
+            if self._index is not None:
+                self._recognise(self._index.manifest)
+        except BaseException:
+            self.close()
+            raise
+        self._generation = -1 if self._index is None else self._index.generation
+
+    def _found(self) -> Index | None:
+        """The generation to continue from."""
+        if self.runtime.apart:
+            return self._common_generation()
+        return read_index(self.directory) if exists(self.directory) else None
 
     def _common_generation(self) -> Index | None:
         """The newest generation that all owners have; one gather that the ledger does not count.
@@ -177,7 +186,7 @@ class Checkpoints:
             "planned": [self.planned, self.target],
             "path": self.path,
             "chosen": self.chosen,
-            "scalars": {name: _told(value) for name, value in state.numbers().items()},
+            "scalars": {name: told(value) for name, value in state.numbers().items()},
             "stopping": self.stopping.memory() if self.stopping is not None else {},
             "ledger": self.runtime.ledger.as_dict(),
             "history": self.trace.memory(),
@@ -232,7 +241,7 @@ class Checkpoints:
             fields = self._fields(state, found)
             if self.stopping is not None and found.manifest["stopping"]:
                 self.stopping.recall(found.manifest["stopping"])
-            self.runtime.ledger.restore(_counts(found.manifest["ledger"]))
+            self.runtime.ledger.restore(counts(found.manifest["ledger"]))
             rows = self._rows.read(found.manifest["trace"], found.replicated[TRACE], WIDTH)
             self.trace.restore(rows, found.manifest["history"])
         except BAD as error:
@@ -240,7 +249,7 @@ class Checkpoints:
                 raise
             self.refuse(f"is damaged: {cut(str(error))}")
         if self._kept and self.runtime.is_root and self._index is not None:
-            store.tidy(self.directory, self._index)  # not before it is known to be sound
+            tidy(self.directory, self._index)  # not before it is known to be sound
         return found.iteration, replace(state, **fields)
 
     def _fields(self, state: State, found: store.Checkpoint) -> dict[str, Any]:
@@ -264,7 +273,7 @@ class Checkpoints:
         scalars = found.manifest["scalars"]
         if set(scalars) != set(state.numbers()):
             raise ValueError("its numbers are not the method's")
-        return fields | {k: _number(k, v, scalars[k]) for k, v in state.numbers().items()}
+        return fields | {k: number(k, v, scalars[k]) for k, v in state.numbers().items()}
 
     def _pieces(self, found: store.Checkpoint, name: str, like: Array) -> list[Array]:
         if len(pieces := found.agents[name]) != self.iteration.space.count:
@@ -275,25 +284,3 @@ class Checkpoints:
             if np.isfinite(like).all() and not (np.abs(piece) <= LARGEST).all():
                 raise ValueError(f"{name} holds NaN or entries beyond {LARGEST:g}")
         return pieces
-
-
-def _told(value: Any) -> Any:
-    """A number for JSON, which knows no infinity."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _number(name: str, before: Any, stored: Any) -> Any:
-    """``stored`` as the same kind of number as ``before``."""
-    if isinstance(before, float) and isinstance(stored, int | float | str):
-        return float(stored)
-    if type(stored) is not type(before):
-        raise ValueError(f"{name} is no {type(before).__name__}")
-    return stored
-
-
-def _counts(ledger: Any) -> dict[str, dict[str, int]]:
-    """The counts of a stored ledger, none of them negative."""
-    for phase, units in ledger.items():
-        if phase not in PHASES or any(type(v) is not int or v < 0 for v in units.values()):
-            raise ValueError(f"the ledger of {phase} holds no counts")
-    return dict(ledger)

@@ -17,7 +17,6 @@ from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import CertifiedStop, Check, ProofStop
 from ccmac.errors import OutOfTime
-from ccmac.inputs import Array
 from ccmac.methods import start
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method, Prepared, Request, State
@@ -36,7 +35,6 @@ from ccmac.methods.identity import Asked
 from ccmac.methods.registry import refuse_unless_fit
 from ccmac.methods.start import Limits, names_of, observer_of, positions, probed, reporter
 from ccmac.plans import Alternative, Plan, charged
-from ccmac.realizations.base import Realized
 from ccmac.results import Result, Solution
 from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
@@ -64,6 +62,7 @@ class Run:
         self.alternatives: tuple[Alternative, ...] = ()  # so are these
         self.begun = 0.0
         self.warnings: list[str] = []
+        self.saver: Checkpoints | None = None
         self.found: Result | None = None  # before it is told in the user's rows
         self._told: Rider | None = None
 
@@ -103,12 +102,10 @@ class Run:
         if prepared.stopping is not None:
             return prepared
         judge = prepared.judge or self.method.judge(self.work, self.request)
-        rule = None if judge is None else self._certified(judge)
+        if judge is None:
+            return prepared
+        rule = CertifiedStop(Certifier(judge, Outside(self.work, judge)), self.request.tol)
         return replace(prepared, judge=judge, stopping=rule)
-
-    def _certified(self, judge: Realized) -> CertifiedStop:
-        certifier = Certifier(judge, Outside(self.work, judge))
-        return CertifiedStop(certifier, self.request.tol)
 
     def _heed(self) -> None:
         """The price of the probes, and doubts that other agents have."""
@@ -145,6 +142,8 @@ class Run:
             found = late_result(self.work, self.request, time.perf_counter() - self.begun)
         finally:
             self.work.runtime.limit(math.inf)
+            if self.saver is not None:
+                self.saver.close()
         self.found = found
         if self.work.reduction is not None:
             found = in_users_rows(self.work, found)
@@ -219,7 +218,7 @@ class Run:
             None if self.warm is None else positions(work, self.warm),
         )
         asked = Asked(work, self.method, self.request, self.reference, self.warm, places)
-        saver = Checkpoints.of(limits.checkpoint, asked)
+        saver = self.saver = Checkpoints.of(limits.checkpoint, asked)
         self.request = replace(self.request, planned=saver.planned, target=saver.target)
         return saver
 
@@ -294,7 +293,5 @@ class Run:
         problem = self.work.problem
         copies = np.broadcast_to(self.request.z0, (len(problem.agents), problem.q))
         prices = None if self.warm is None else self.warm.multipliers
-        known: tuple[Array, ...] = ()
-        if prices is not None:
-            known = Recovery(self.work).dual_vector(prices), prices.coupled
-        return prepared.iteration.start(self.request.x0, copies, *known)  # type: ignore[no-any-return]
+        known = prices and (Recovery(self.work).dual_vector(prices), prices.coupled)
+        return prepared.iteration.start(self.request.x0, copies, *(known or ()))  # type: ignore[no-any-return]

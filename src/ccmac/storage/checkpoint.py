@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,8 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.runtime.base import Runtime
-from ccmac.storage.files import atomic_write, flushed_write, fresh
+from ccmac.storage.files import atomic_write, flushed_write
+from ccmac.storage.holding import hold, tidy
 from ccmac.storage.index import (
     INDEX,
     Card,
@@ -46,13 +46,9 @@ from ccmac.storage.index import (
     read_run,
     read_slots,
 )
-from ccmac.storage.rows import NAME as TRACE
 from ccmac.storage.states import AnyArray, Named, decode, encode
 from ccmac.texts import cut, open_file, read_bytes, shown
 
-STATE = re.compile(r"state-[01](-\d{5,})?\.bin")
-# What atomic_write leaves of a run that is killed while it writes.
-HALF = re.compile(r"\.(checkpoint|probe|trace-\d{6,})\.\w{8}\.(bin|json)")
 # A checkpoint that differs in one of these belongs to something else and is never overwritten.
 IDENTITY = ("problem", "version")
 
@@ -92,6 +88,17 @@ class Store:
         self.folder, self.fixed = Path(folder), fixed
         self._run, self._content = encode_run(n, fixed)
         self._kept: Kept | None = None
+        self._held = contextlib.ExitStack()
+
+    def hold(self) -> None:
+        """Have the folder until :meth:`release`; InputError where another run has it."""
+        with contextlib.ExitStack() as held:
+            hold(self.folder, held)
+            self._held = held.pop_all()
+
+    def release(self) -> None:
+        """The folder is anybody's again."""
+        self._held.close()
 
     def next(self) -> tuple[int, int]:
         """(generation, slot) of the next save; InputError where the folder is another run's.
@@ -186,28 +193,6 @@ def save(
     if runtime.is_root:
         parts = [Part(*row) for row in sorted({tuple(int(v) for v in row) for row in known})]
         store.write(generation, slot, iteration, manifest, content, parts)
-
-
-def tidy(folder: Path, *indices: Index) -> None:
-    """Remove files of this program's making that no index names."""
-    keep = {file for index in indices for file in index.files()}
-    for file in folder.iterdir():
-        name, made = file.name, (STATE, TRACE, HALF)
-        if name not in keep and any(pattern.fullmatch(name) for pattern in made):
-            file.unlink(missing_ok=True)
-
-
-def ready(folder: Path) -> None:
-    """Try to write there; one line where that fails. The first state makes the folder."""
-    try:
-        with fresh(folder, keep=False):
-            atomic_write(folder / "probe.bin", b"ccmac")
-            (folder / "probe.bin").unlink()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(
-            f"checkpoint {folder}: cannot be written ({reason}); choose another directory"
-        ) from None
 
 
 def load(

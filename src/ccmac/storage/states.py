@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ccmac.ledger import PHASES
 from ccmac.texts import cut, shown
 
 AnyArray = NDArray[Any]
@@ -90,3 +91,26 @@ def _read(content: bytes, place: int, entry: StoredArray) -> tuple[list[AnyArray
         rows.append(flat.reshape(shape).copy())
         place = after
     return rows, place
+
+
+# -- numbers in JSON -------------------------------------------------------------------------------
+def told(value: Any) -> Any:
+    """A number for JSON, which knows no infinity."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def number(name: str, before: Any, stored: Any) -> Any:
+    """``stored`` as the same kind of number as ``before``."""
+    if isinstance(before, float) and isinstance(stored, int | float | str):
+        return float(stored)
+    if type(stored) is not type(before):
+        raise ValueError(f"{name} is no {type(before).__name__}")
+    return stored
+
+
+def counts(ledger: Any) -> dict[str, dict[str, int]]:
+    """The counts of a stored ledger, none of them negative."""
+    for phase, units in ledger.items():
+        if phase not in PHASES or any(type(v) is not int or v < 0 for v in units.values()):
+            raise ValueError(f"the ledger of {phase} holds no counts")
+    return dict(ledger)
