@@ -380,6 +380,27 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
     assert runs(rays, 9, 9) == (False, 5, 3, 0)
 
 
+@pytest.mark.parametrize("reach", [0.5, 40.0])
+@pytest.mark.parametrize(
+    ("seen", "hidden", "shown"),
+    [(0.9e-13, 0.9e-10, True), (1.1e-13, 0.0, False), (0.0, 1.1e-10, False)],
+)
+def test_a_point_is_shown_where_rows_hold_up_to_rounding(
+    reach: float, seen: float, hidden: float, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The point itself, or the one that is settled; parts that cancel may hide a violation."""
+    size = max(1.0, reach)
+    good = DualityGap(0.0, 0.0, 0.0, size * (seen + hidden), 1.0, hidden=size * hidden)
+    bad, run = DualityGap(0.0, 0.0, 0.0, 1.0, 1.0), Fake(reach=reach)
+    run.point, run.prices = lambda state: (None, [None]), lambda state, tau: None
+    monkeypatch.setattr(feasible, "settled", lambda run, state, rho: state)
+    for order in ((good, bad), (bad, good), (bad, bad)):
+        gaps = iter(order)
+        duality = Fake(gap=lambda *given, gaps=gaps: (next(gaps), None))
+        found = feasible._shown(run, duality, Fake(tau=1.0))  # type: ignore[arg-type]
+        assert found is (shown and good in order)
+
+
 def test_where_objectives_are_finite() -> None:
     """Bounds and rows of the parts, wherever they stand; smooth functions set none."""
     x = L1(1.0) + Box([-1.0, -INF], [INF, 2.0]) + Halfspace([1.0, -2.0], 3.0)

@@ -30,6 +30,7 @@ from ccmac.workspace.reduced import Reduced
 
 MET = 1e-8  # residual of the equations over tau from which on a point is tried
 SHOWN = 1e-13  # violation of unit rows beside the size of a solution, with which it is feasible
+HIDDEN = 1e-10  # the same for what rounding may hide of it
 TRIES = 8  # points tried to be shown
 RAY = 1.0  # kappa over tau beyond which there may be none
 LAST = 1e-3  # the same at the end of a run that gains nothing more
@@ -93,6 +94,7 @@ def _shown(run: Interior, duality: Duality, state: InteriorState) -> bool:
     for tried in (state, settled(run, state, RHO)):
         x, z = run.point(tried)
         found, _ = duality.gap(x, z[0], run.prices(tried, tried.tau))
-        if found.violation <= SHOWN * max(1.0, run.reach):
+        size, seen = max(1.0, run.reach), found.violation - found.hidden
+        if seen <= SHOWN * size and found.hidden <= HIDDEN * size:
             return True
     return False
