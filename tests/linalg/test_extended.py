@@ -10,7 +10,17 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccmac.linalg.extended import EPS_LONG, dot, halves, norm, product, square, summed, thinned
+from ccmac.linalg.extended import (
+    EPS_LONG,
+    dot,
+    halves,
+    norm,
+    product,
+    rounded_sum,
+    square,
+    summed,
+    thinned,
+)
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False).filter(lambda v: v == 0 or abs(v) > 1e-6)
 WIDE = pytest.mark.skipif(EPS_LONG > 1e-17, reason="the long format is double precision here")
@@ -149,3 +159,10 @@ def test_what_is_mostly_zero_is_multiplied_as_sparse() -> None:
     assert np.array_equal(found.toarray(), few)
     assert thinned(many) is many
     assert sp.issparse(thinned(sp.csr_array(many)))
+
+
+def test_sums_that_are_no_double_are_no_number() -> None:
+    assert rounded_sum([1e308, 1.0, -1e308]) == 1.0
+    assert np.isnan(rounded_sum([np.inf, -np.inf]))
+    assert np.isnan(rounded_sum([1e308, 1e308, 1e308]))
+    assert np.isnan(dot(np.array([1e200, 1e200]), np.array([1e200, -1e200]))).any()

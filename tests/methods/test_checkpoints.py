@@ -207,3 +207,31 @@ def test_a_resumed_run_asks_after_its_health_as_before() -> None:
         else:
             assert drive(iteration, None, settings).iterations == first  # type: ignore[arg-type]
         assert bool(asked) == resumed
+
+
+def again(method: str, stop: int, last: int, folder: Path) -> tuple[Any, Any]:
+    """A run of ``last`` iterations, and one that was begun for ``stop`` and continued."""
+    X, y = np.random.default_rng(1).standard_normal((60, 12)), np.resize([1.0, -1.0, -1.0], 60)
+    loss = "logistic" if method == "cross-newton" else "squared"
+    problem = ccmac.vfl.problem(X, y, 3, loss=loss, regularization=1e-5)
+    whole = ccmac.solve(problem, "ring", method, 1e-15, max_iterations=last)
+    for limit in (stop, stop, last, last):
+        found = ccmac.solve(
+            problem, "ring", method, 1e-15, max_iterations=limit,
+            checkpoint={"path": folder, "every": 1},
+        )  # fmt: skip
+    return whole, found
+
+
+@pytest.mark.parametrize("method", ["cross-apapc", "joint-apapc", "cross-lbfgs", "cross-newton"])
+@pytest.mark.parametrize(("stop", "last"), [(1, 9), (9, 9), (12, 25)])
+def test_what_waited_for_a_message_is_on_the_bill_once(
+    tmp_path: Path, method: str, stop: int, last: int
+) -> None:
+    """Numbers asked for in the setup that travel later were charged again by every run that went on
+    from a checkpoint, and one that had ended by itself took a step more.
+    """
+    whole, found = again(method, stop, last, tmp_path / "state")
+    assert found.ledger.as_dict() == whole.ledger.as_dict()
+    assert (found.status, found.iterations) == (whole.status, whole.iterations)
+    assert [x.tobytes() for x in found.x] == [x.tobytes() for x in whole.x]

@@ -82,6 +82,7 @@ def health(rounds: int, averagings: int, n: int = 30) -> _Health:
         space=space, cost={"rounds": rounds, "averagings": averagings}, far=False, silent=False,
         point=lambda state: (np.full(n, state), np.full((n, 1), state)),
     )  # fmt: skip
+    iteration.finished = lambda state: False
     return _Health(iteration)
 
 

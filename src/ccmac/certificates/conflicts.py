@@ -28,7 +28,7 @@ from ccmac.certificates.own_rows import PASSES, SEEN, contradiction, defect_of, 
 from ccmac.certificates.prices import Recovery
 from ccmac.certificates.share import unmet
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, Long, dot, norm, product
+from ccmac.linalg.extended import EPS_LONG, Long, dot, norm, product, rounded_sum
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
@@ -224,7 +224,7 @@ class Conflicts:
         gathered = self.runtime.gather(np.array(rows))
         off_z = defect_of([(reduced.Bbar, price), (reduced.D, shared)])
         off_z += self.problem.n * EPS_LONG * norm(reduced.size_B.T @ np.abs(price))
-        value = math.fsum([*gathered[:, :2].flat, *dot(reduced.e, shared)]) * (1 - 4 * EPS)
+        value = rounded_sum([*gathered[:, :2].flat, *dot(reduced.e, shared)]) * (1 - 4 * EPS)
         terms = float(np.add.reduce(gathered[:, 3]) + np.abs(reduced.e) @ np.abs(shared))
         defect = math.sqrt(float(np.add.reduce(gathered[:, 2])) + off_z * off_z)
         inside = float(np.linalg.norm((reduced.U.T @ reduced.right) / reduced.sigma))

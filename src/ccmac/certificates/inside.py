@@ -32,6 +32,7 @@ import numpy as np
 import scipy.linalg
 
 from ccmac.inputs import Array
+from ccmac.linalg.extended import rounded_sum
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace.declared import SOLVES
 from ccmac.workspace.reduced import Reduced
@@ -100,9 +101,9 @@ class Inside:
 def inside(K: Array, q: int, facts: Array, reduced: Reduced, L: float) -> Inside:
     """From the summed matrix in (c, whitened rows), q of them c, and all agents' :func:`told`."""
     p, kept = (float(facts[:, k].min()) for k in (0, 6))
-    dropped, size = float(facts[:, 7].max()), math.fsum(facts[:, 8])
-    t = math.sqrt(math.fsum(facts[:, 1]))
-    off_S, off_W, off_G, bends = (math.fsum(facts[:, k]) for k in (2, 3, 4, 5))
+    dropped, size = float(facts[:, 7].max()), rounded_sum(facts[:, 8])
+    t = math.sqrt(rounded_sum(facts[:, 1]))
+    off_S, off_W, off_G, bends = (rounded_sum(facts[:, k]) for k in (2, 3, 4, 5))
     S, G, W = K[:q, :q], K[q:, :q], -K[q:, q:]
     count = EPS * (len(K) + len(facts) + 4)
     eta = off_G + 8 * count * float(np.linalg.norm(G))

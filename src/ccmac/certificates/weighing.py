@@ -17,7 +17,17 @@ from ccmac.certificates.infeasibility import VISIBLE, Infeasibility, described
 from ccmac.certificates.prices import Recovery
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import has_entries, multiply
-from ccmac.linalg.extended import EPS_LONG, Long, dot, halves, norm, product, square, summed
+from ccmac.linalg.extended import (
+    EPS_LONG,
+    Long,
+    dot,
+    halves,
+    norm,
+    product,
+    rounded_sum,
+    square,
+    summed,
+)
 from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.notes import heard_by_all
 
@@ -77,7 +87,7 @@ class Weighing:
         table = heard_by_all(self.runtime, np.stack(rows))
         q, many, grain = self.problem.q, 4 * self.problem.n, self.runtime.averaging.grain
         rough = EPS if len(table) == 1 else EPS_LONG  # sums of rows that nobody sees are doubles
-        on_z, value = summed(table[:, : 2 * q]), math.fsum(table[:, 2 * q : 2 * q + 2].flat)
+        on_z, value = summed(table[:, : 2 * q]), rounded_sum(table[:, 2 * q : 2 * q + 2].flat)
         sizes = np.add.reduce(np.abs(table[:, : 2 * q + 2]))
         on_x, on_x2, off_x, off_z, size, length = np.add.reduce(table[:, 2 * q + 2 :]).tolist()
         rounding = EPS / EPS_LONG * (off_x + off_z) + 4 * (1 + math.sqrt(q)) * grain

@@ -16,6 +16,7 @@ Cost: one elimination for each prime, blockwise in products of matrices.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -54,9 +55,18 @@ def dot(u: Array, v: Array) -> Array:
     (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
     high = a * b
     low = ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
-    terms = np.ldexp(np.concatenate([high, low]), np.concatenate([j + k, j + k])).tolist()
-    whole = math.fsum(terms)
-    return np.array([whole, math.fsum([*terms, -whole])])
+    with np.errstate(over="ignore"):
+        terms = np.ldexp(np.concatenate([high, low]), np.concatenate([j + k, j + k])).tolist()
+    whole = rounded_sum(terms)
+    return np.array([whole, rounded_sum([*terms, -whole])])
+
+
+def rounded_sum(values: Iterable[float]) -> float:
+    """Their sum, rounded once; NaN where it is none, or no double."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return math.nan
 
 
 def _split(v: Array) -> tuple[Array, Array]:

@@ -189,6 +189,7 @@ class Checkpoints:
             "scalars": {name: told(value) for name, value in state.numbers().items()},
             "stopping": self.stopping.memory() if self.stopping is not None else {},
             "ledger": self.runtime.ledger.as_dict(),
+            "waiting": [r.phase for r in self.runtime._waiting if not r.paid].count("setup"),
             "history": self.trace.memory(),
         }
         broken, shared = None, {}
@@ -242,6 +243,8 @@ class Checkpoints:
             if self.stopping is not None and found.manifest["stopping"]:
                 self.stopping.recall(found.manifest["stopping"])
             self.runtime.ledger.restore(counts(found.manifest["ledger"]))
+            for rider in () if found.manifest["waiting"] else self.runtime._waiting:
+                rider.paid = rider.phase == "setup"  # they have travelled before, and are charged
             rows = self._rows.read(found.manifest["trace"], found.replicated[TRACE], WIDTH)
             self.trace.restore(rows, found.manifest["history"])
         except BAD as error:

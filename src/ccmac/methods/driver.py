@@ -115,12 +115,12 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     health = _Health(iteration)
     relative_error, check, notes = math.nan, None, list[str]()
     status, count = "max_iterations", settings.first
-    if count and settings.saver is not None:
-        health.resume(state, count)
+    if count and settings.saver is not None and health.resume(state, count):
+        status = "finished"
 
     with _interruptible() as interrupted:
         runtime.notes.asked = interrupted.is_set
-        while count < settings.max_iterations:
+        while count < settings.max_iterations and status != "finished":
             count += 1
             state, whole = _step(health, state, count, settings.max_seconds is not None)
             if not whole:
@@ -217,12 +217,13 @@ class _Health:
         elif iteration.silent:
             self._turn *= math.ceil(runtime.averaging.rounds / max(step["rounds"], 1))
 
-    def resume(self, state: State, count: int) -> None:
-        """Ask as the run that saved this state had asked."""
+    def resume(self, state: State, count: int) -> bool:
+        """Ask as the run that saved this state had asked; whether it had come to its end."""
         self.ask(state, count)
         if self.whisper is not None and count >= self._turn:
             passed = count % self._turn * self.iteration.cost["rounds"]
             self.whisper.left = max(self.iteration.space.runtime.network.diameter - passed, 0)
+        return bool(self.iteration.finished(state))
 
     def failed(self) -> bool:
         """Whether what was asked before the last step shows a blow-up."""

@@ -154,9 +154,8 @@ class Runtime(ABC):
         return totals[: len(parts)]
 
     def _charge(self, width: int, riders: Sequence[Rider], own: Own = None) -> None:
-        """The message in the present phase; what riders add to it in theirs."""
-        if self.n == 1:
-            return
+        """The message in the present phase; what riders add to it in theirs, if not before."""
+        riders = [rider for rider in riders if not rider.paid]
         here, rooms = self.ledger.current, [self._room(r.width, r.whole) for r in riders]
         mine = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
         row, shown = width * self.averaging.words_each, not width and all(r.whole for r in riders)

@@ -45,6 +45,7 @@ class Rider:
 
     def __init__(self, runtime: Runtime, rows: Array, whole: bool) -> None:
         self.rows, self.whole, self.phase = rows, whole, runtime.ledger.current
+        self.paid = False  # on the bill of the run that is continued
         self.width = int(np.prod(rows.shape[1:]))
         self.found: Array | None = None
         self.grain = 0.0  # lost of each sum at most, beside rounding, once it is found
