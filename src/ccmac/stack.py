@@ -7,14 +7,14 @@ with the same words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ccmac.errors import InputError
-from ccmac.inputs import Array, matrix_or_operator, of_kind, real_vector
+from ccmac.inputs import Array, matrix_or_operator, real_vector, several
 from ccmac.linalg.blocks import dense
 from ccmac.objectives.base import Objective
 from ccmac.problem import Agent, Problem
@@ -39,8 +39,8 @@ class Stack:
                 f"stack, objective: {type(objective).__name__} is not a ccmac objective; "
                 "use ccmac.objectives.*"
             )
-        of_kind("stack, channels", channels, Iterable, "a list of pairs (M, v)")
-        clean = tuple(_channel(j, pair) for j, pair in enumerate(channels))
+        pairs = several("stack, channels", channels, "a list of pairs (M, v)")
+        clean = tuple(_channel(j, pair) for j, pair in enumerate(pairs))
         sizes = [matrix.shape[1] for matrix, _ in clean]
         for j, size in enumerate(sizes):
             if size != sizes[0]:
@@ -95,7 +95,7 @@ def _channel(j: int, pair: Any) -> tuple[Any, Array]:
     where = f"stack, channel {j}"
     try:
         matrix, right = pair
-    except (TypeError, ValueError):
+    except Exception:  # an object of another library may raise anything here
         raise InputError(f"{where}: expected a pair (M, v), got {type(pair).__name__}") from None
     matrix = matrix_or_operator(f"{where}, M", matrix)
     if isinstance(matrix, np.ndarray):

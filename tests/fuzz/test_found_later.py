@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,3 +84,19 @@ def test_functions_of_nothing_have_a_gradient_and_a_prox() -> None:
     ] * 2  # fmt: skip
     plan = ccmac.plan(ccmac.Problem(agents, q=0), "path", "cross-continuation")
     assert plan.method == "cross-continuation"
+
+
+class Odd:
+    """Says that it has entries, and gives none."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, place: object) -> object:
+        raise KeyError(place)
+
+
+@pytest.mark.parametrize("channels", [np.array(1.0), Odd(), [Odd()], "ab"])
+def test_channels_that_cannot_be_gone_through(channels: Any) -> None:
+    with pytest.raises(InputError, match="pair"):
+        ccmac.Stack(SquaredDistance(), channels)
