@@ -159,7 +159,10 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     coupled = np.abs(reduced.unit * misfit) / [4.0, 1.0] + blur[1]
     shared = (np.abs(off) + lost) / np.maximum(1.0, np.abs(reduced.e))
     assert found.violation == pytest.approx(max(*coupled, *shared, *rows[:, 12]))
-    assert found.hidden == pytest.approx(blur[1])
+    assert found.hidden == pytest.approx(blur[0])
+    assert found.lacks == pytest.approx(
+        math.hypot(*(reduced.unit * misfit), *off, math.sqrt(near2))
+    )
     # F may lie below F*: by what is owed, and by the way to the equations.
     near = math.sqrt(near2)
     left = math.hypot(

@@ -143,7 +143,8 @@ class Duality:
         left = math.hypot(norm(reduced.unit * misfit) + blur[0], norm(off) + norm(lost))
         distance = self._distance(left, math.sqrt(near2))
         below = self._below(abs(owed + due) + room, slope / least, distance)
-        found = DualityGap(value, base + room, slope, violation, moved, below, least, blur[1])
+        lacks = math.hypot(norm(reduced.unit * misfit), norm(off), math.sqrt(near2)), blur[0]
+        found = DualityGap(value, base + room, slope, violation, moved, below, least, *lacks)
         residuals = {
             "coupled": norm(misfit), "local": math.sqrt(local2),
             "shared": norm(off / reduced.unit_D), "consensus": 0.0,

@@ -126,10 +126,11 @@ class Gap:
 class DualityGap:
     """F - F* <= base + R slope; ``violation`` of unit rows beside their right-hand sides.
 
-    ``hidden`` is the part of it that rounding may hide and nobody has seen.
     ``below``: F* - F at most, by what the equations are violated (where that is known). R may be
     measured in units of the unknowns, ``least`` of which is the least: all points within least R
-    of the start, in the user's, are within R.
+    of the start, in the user's, are within R. ``lacks``: the distance from the local equations and
+    the violation of the other unit rows, whatever their right-hand sides; ``hidden``: what rounding
+    may hide of it in coupled ones.
     """
 
     value: float
@@ -139,6 +140,7 @@ class DualityGap:
     travelled: float
     below: float = 0.0
     least: float = 1.0
+    lacks: float = 0.0
     hidden: float = 0.0
 
     def bound(self, radius: float) -> float:

@@ -365,9 +365,18 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(feasible, "interior", lambda *given, shape: (Run(), np.zeros((2, 0))))
         monkeypatch.setattr(feasible, "forms_of", lambda *given: None)
         monkeypatch.setattr(feasible, "Duality", lambda *given: duality)
-        monkeypatch.setattr(feasible, "_shown", lambda *given: tried("shown", shown))
-        work: Any = Fake(problem=Fake(m=1))
-        found = feasible.decided(work, None, None)  # type: ignore[arg-type]
+        sizes: list[float] = []
+
+        def point(*given: Any) -> bool:
+            sizes.append(given[-1])
+            return tried("shown", shown)
+
+        monkeypatch.setattr(feasible, "_shown", point)
+        runtime = Fake(ride=lambda rows: Fake(value=rows.sum(axis=0)))
+        work: Any = Fake(problem=Fake(m=1), runtime=runtime)
+        reduced: Any = Fake(kernels=[Fake(point=np.array(v)) for v in ([2.0, 1.0], [1.0, 3.0])])
+        found = feasible.decided(work, reduced, None)  # type: ignore[arg-type]
+        assert set(sizes) <= {4.0}  # the root of reach^2 and of what the C_i fix, 15
         return found, len(told) - len(left), tries["proof"], tries["shown"]
 
     met, far = (1.0, 1.0, 1e-8), (0.9, 1.0, 1.0)
@@ -380,24 +389,24 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
     assert runs(rays, 9, 9) == (False, 5, 3, 0)
 
 
-@pytest.mark.parametrize("reach", [0.5, 40.0])
+@pytest.mark.parametrize("size", [0.5, 40.0])
 @pytest.mark.parametrize(
-    ("seen", "hidden", "shown"),
+    ("lacks", "hidden", "shown"),
     [(0.9e-13, 0.9e-10, True), (1.1e-13, 0.0, False), (0.0, 1.1e-10, False)],
 )
 def test_a_point_is_shown_where_rows_hold_up_to_rounding(
-    reach: float, seen: float, hidden: float, shown: bool, monkeypatch: pytest.MonkeyPatch
+    size: float, lacks: float, hidden: float, shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The point itself, or the one that is settled; parts that cancel may hide a violation."""
-    size = max(1.0, reach)
-    good = DualityGap(0.0, 0.0, 0.0, size * (seen + hidden), 1.0, hidden=size * hidden)
-    bad, run = DualityGap(0.0, 0.0, 0.0, 1.0, 1.0), Fake(reach=reach)
+    told = {"lacks": max(1.0, size) * lacks, "hidden": max(1.0, size) * hidden}
+    good = DualityGap(0.0, 0.0, 0.0, 1.0, 1.0, **told)
+    bad, run = DualityGap(0.0, 0.0, 0.0, 0.0, 1.0, lacks=1.0), Fake()
     run.point, run.prices = lambda state: (None, [None]), lambda state, tau: None
     monkeypatch.setattr(feasible, "settled", lambda run, state, rho: state)
     for order in ((good, bad), (bad, good), (bad, bad)):
         gaps = iter(order)
         duality = Fake(gap=lambda *given, gaps=gaps: (next(gaps), None))
-        found = feasible._shown(run, duality, Fake(tau=1.0))  # type: ignore[arg-type]
+        found = feasible._shown(run, duality, Fake(tau=1.0), size)  # type: ignore[arg-type]
         assert found is (shown and good in order)
 
 

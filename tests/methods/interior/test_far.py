@@ -77,3 +77,16 @@ def test_an_inequality_that_is_far_from_active(cost: Function, shared: float) ->
     )
     result = ccmac.solve(ccmac.Problem([one, two], q=2), method="cross-ipm")
     assert result.status in ("optimal", "stalled")
+
+
+def test_a_point_that_is_shown_meets_rows_with_large_sides() -> None:
+    """-2 z_0 + 3 z_1 is at most -6291454, and 0.036 more: that is 1e-8 of it, and no rounding."""
+    one = ccmac.Agent(
+        Quadratic(np.zeros(2), np.array([1.0, 1.0])), D=[[-2.0, 3.0]], e=[-6291454.0], D_sense="<="
+    )
+    two = ccmac.Agent(
+        Quadratic(np.zeros(2), np.array([-3.0, -3.0])),
+        D=[[-4.0, 6.0]], e=[-12582907.927888975], D_sense=">=",
+    )  # fmt: skip
+    result = ccmac.solve(ccmac.Problem([one, two], q=2), method="cross-ipm")
+    assert result.status == "infeasible"

@@ -10,6 +10,8 @@ to be shown; for problems that fall without end, or whose run ends without an an
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -76,12 +78,13 @@ def decided(work: Workspace, reduced: Reduced, start: tuple[Array, Array]) -> In
     duality = Duality(work, reduced, forms_of(work, domain), bounds, start)
     found = crossing(bounds, work.problem.m)
     state, due, tries = run.inside(), RAY, 0
+    fixed = work.runtime.ride(np.array([[float(k.point @ k.point)] for k in reduced.kernels]))
     while found is None and not run.finished(state) and tries < TRIES:
         state = run.step(state)
         ratio = state.kappa / max(state.tau, 1e-300)
         if ratio <= 1.0 and state.primal <= MET * state.tau:
             tries += 1
-            if _shown(run, duality, state):
+            if _shown(run, duality, state, math.hypot(run.reach, math.sqrt(fixed.value[0]))):
                 return True
         if ratio >= (LAST if run.finished(state) else due):
             due = AGAIN * ratio
@@ -89,12 +92,15 @@ def decided(work: Workspace, reduced: Reduced, start: tuple[Array, Array]) -> In
     return found or False
 
 
-def _shown(run: Interior, duality: Duality, state: InteriorState) -> bool:
-    """Whether the point of ``state``, or one step onto the active bounds, meets everything."""
+def _shown(run: Interior, duality: Duality, state: InteriorState, size: float) -> bool:
+    """Whether the point of ``state``, or one step onto the active bounds, meets everything.
+
+    ``size`` is that of a point that meets the equations.
+    """
     for tried in (state, settled(run, state, RHO)):
         x, z = run.point(tried)
         found, _ = duality.gap(x, z[0], run.prices(tried, tried.tau))
-        size, seen = max(1.0, run.reach), found.violation - found.hidden
-        if seen <= SHOWN * size and found.hidden <= HIDDEN * size:
+        beside = max(1.0, size)
+        if found.lacks <= SHOWN * beside and found.hidden <= HIDDEN * beside:
             return True
     return False
