@@ -101,3 +101,13 @@ def test_a_long_row_of_subgradients_looks_at_the_clock(monkeypatch: pytest.Monke
     method = ccmac.methods.CrossSliding(schedule="subgradient")
     result = ccmac.solve(made.problem, made.network, method, 1e-3, max_iterations=20)
     assert looks >= result.ledger["gradients"] > 2 * result.iterations
+
+
+def test_a_polynomial_of_many_products_is_left_between_them() -> None:
+    """Coupled rows of length 2^-17 and 1: their canonical normalizer takes 230,304 products."""
+    f, rows = Quadratic(np.ones(3), np.ones(3)), np.diag([2.0**-17, 1.0])
+    agents = [ccmac.Agent(f, A=rows, B=rows[:, :1], b=rows[:, 1]) for _ in range(2)]
+    method = ccmac.methods.CrossApapc(realization="canonical")
+    result = ccmac.solve(ccmac.Problem(agents), "path", method, max_seconds=0.2)
+    assert (result.status, result.iterations) == ("max_iterations", 0)
+    assert result.ledger.of("setup")["A"] < 200_000

@@ -202,6 +202,7 @@ class CoupledLocal(Channel):
 
     def forward(self, w: Array) -> Array:
         """(coupled rows, beta C_* x)."""
+        self.space.runtime.mind_the_time()  # polynomials of a million actions are one call
         rows = np.empty(len(self.right))
         if self.coupling is not None:
             rows[: self.split] = self.coupling.forward(w)
@@ -249,6 +250,7 @@ class SharedConsensus(Channel):
 
     def forward(self, w: Array) -> Array:
         """(D z, gamma W~ z)."""
+        self.space.runtime.mind_the_time()
         rows, z = np.empty(len(self.right)), self.space.z(w)
         if self.D is not None:
             rows[: self.split] = self.D.forward(z)
