@@ -16,6 +16,7 @@ from ccmac.lab.instances import random_quadratic
 from ccmac.methods import checkpoints
 from ccmac.methods.checkpoints import EVERY, LARGEST, Checkpoints
 from ccmac.methods.driver import Settings, drive
+from ccmac.runtime.masked import Masked
 from ccmac.storage.states import counts, number, told
 
 
@@ -235,3 +236,28 @@ def test_what_waited_for_a_message_is_on_the_bill_once(
     assert found.ledger.as_dict() == whole.ledger.as_dict()
     assert (found.status, found.iterations) == (whole.status, whole.iterations)
     assert [x.tobytes() for x in found.x] == [x.tobytes() for x in whole.x]
+
+
+def test_masked_sums_go_on_with_the_scales_agreed_upon(tmp_path: Path) -> None:
+    """They were agreed upon again, and charged, by every run that went on from a checkpoint."""
+    problem, asked = random_quadratic(0, 4), {"tol": 1e-15, "averaging": "masked"}
+    whole = ccmac.solve(problem, "ring", "pdhg", max_iterations=23, **asked)
+    for limit in (7, 7, 23, 23):
+        found = ccmac.solve(
+            problem, "ring", "pdhg", max_iterations=limit, **asked,
+            checkpoint={"path": tmp_path / "state", "every": 2},
+        )  # fmt: skip
+    assert found.ledger.as_dict() == whole.ledger.as_dict()
+    assert [x.tobytes() for x in found.x] == [x.tobytes() for x in whole.x]
+    assert repr(found.error_bound) == repr(whole.error_bound)
+
+
+@pytest.mark.parametrize(
+    "stored", [3, [3], [[[1], [2, 3]]], [[[1.5], [2]]], [[[-1], [2]]], [["a", "b"]]]
+)
+def test_scales_that_are_none(stored: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        Masked(ccmac.Network.ring(4)).recall(stored)
+    masked = Masked(ccmac.Network.ring(4))
+    masked.recall([[[3, 1], [-900, 7]]])
+    assert masked.memory() == [[[3, 1], [-900, 7]]]

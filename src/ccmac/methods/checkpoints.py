@@ -20,6 +20,7 @@ from ccmac.errors import InputError
 from ccmac.inputs import LARGEST, Array, positive, whole
 from ccmac.methods.base import Iteration, Method, State
 from ccmac.methods.identity import Asked, differences, identity, options_told
+from ccmac.runtime.masked import Masked
 from ccmac.storage import apart
 from ccmac.storage import checkpoint as store
 from ccmac.storage.holding import tidy
@@ -173,7 +174,7 @@ class Checkpoints:
 
     def save(self, count: int, state: State) -> None:
         """Write vectors and rows agent by agent, scalars and history for everybody."""
-        space, agents = self.iteration.space, {}
+        space, agents, masked = self.iteration.space, {}, self.runtime.averaging
         for name, vector in state.of_kind("vector").items():
             agents[f"vector:{name}"] = [
                 np.concatenate([space.x_of(vector, k), space.z(vector)[k], space.y(vector)[k]])
@@ -191,6 +192,7 @@ class Checkpoints:
             "ledger": self.runtime.ledger.as_dict(),
             "waiting": [r.phase for r in self.runtime._waiting if not r.paid].count("setup"),
             "history": self.trace.memory(),
+            "agreed": masked.memory() if isinstance(masked, Masked) else [],
         }
         broken, shared = None, {}
         self._generation += 1
@@ -245,6 +247,8 @@ class Checkpoints:
             self.runtime.ledger.restore(counts(found.manifest["ledger"]))
             for rider in () if found.manifest["waiting"] else self.runtime._waiting:
                 rider.paid = rider.phase == "setup"  # they have travelled before, and are charged
+            if isinstance(masked := self.runtime.averaging, Masked):
+                masked.recall(found.manifest["agreed"])
             rows = self._rows.read(found.manifest["trace"], found.replicated[TRACE], WIDTH)
             self.trace.restore(rows, found.manifest["history"])
         except BAD as error:

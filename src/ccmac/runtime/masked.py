@@ -30,7 +30,7 @@ import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ Words = NDArray[np.uint64]
 HEADROOM = 4  # bits between what was needed and what is agreed
 BITS = 62
 DIGITS = 2
+FARTHEST = 2**31  # of widths and scales that are stored
 FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
 
 
@@ -67,6 +68,19 @@ class Masked(Relay):
     def scales(self, widths: tuple[int, ...]) -> list[int]:
         """E of every part of a layout."""
         return self.exponents.setdefault(widths, [FIRST] * len(widths))
+
+    def memory(self) -> list[Any]:
+        """The layouts with their scales, for a checkpoint."""
+        return [[list(widths), list(scales)] for widths, scales in self.exponents.items()]
+
+    def recall(self, stored: Any) -> None:
+        """Go on with :meth:`memory`; ValueError or TypeError where it is something else."""
+        found = {tuple(widths): list(scales) for widths, scales in stored}
+        for widths, scales in found.items():
+            whole = all(type(v) is int and abs(v) < FARTHEST for v in (*widths, *scales))
+            if not whole or len(widths) != len(scales) or min(widths, default=0) < 0:
+                raise ValueError("the scales of its masked sums are none")
+        self.exponents = found
 
     @property
     def bits(self) -> int:
