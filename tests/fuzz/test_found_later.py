@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 import ccmac
-from ccmac.cli.main import main
-from ccmac.errors import InputError
+from ccmac.errors import InputError, MethodRefused
 from ccmac.objectives import (
     Box,
     Hinge,
@@ -20,24 +17,34 @@ from ccmac.objectives import (
     MaxAffine,
     Quadratic,
     Separable,
+    Simplex,
     SquaredDistance,
 )
 
+EMPTY = {
+    "quadratic": lambda: Quadratic(np.zeros((0, 0)), np.zeros(0)),
+    "squares": lambda: Separable(x=SquaredDistance(), z=SquaredDistance()),
+    "kinks": lambda: Separable(x=Box(np.zeros(0), np.zeros(0)), z=Hinge(y=np.zeros(0))),
+    "an empty set": lambda: Simplex(1.0),
+}
 
-def test_a_problem_without_unknowns_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+
+@pytest.mark.parametrize("kind", EMPTY)
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_problem_without_unknowns_says_something(kind: str, n: int) -> None:
     """It ended in a division by zero, the largest of nothing, or a gradient that a box lacks."""
-    empty = np.zeros(0)
-    with pytest.raises(InputError, match="there are no unknowns"):
-        ccmac.Problem([ccmac.Agent(Separable(x=Box(empty, empty), z=Hinge(y=empty)))])
-    ccmac.Problem([ccmac.Agent(Separable(x=SquaredDistance(), z=SquaredDistance(centre=empty)),
-                               A=np.ones((1, 1)))]).save(tmp_path / "p")  # fmt: skip
-    listing = yaml.safe_load((tmp_path / "p" / "problem.yaml").read_text())
-    listing["agents"][0]["d"] = 0  # as a rank sees it that holds others
-    (tmp_path / "p" / "problem.yaml").write_text(yaml.safe_dump(listing))
-    assert main(["solve", str(tmp_path / "p")]) == 2
-    assert "there are no unknowns" in capsys.readouterr().err
+    agents = [ccmac.Agent(EMPTY[kind](), A=np.zeros((1, 0)), b=np.zeros(1)) for _ in range(n)]
+    problem = ccmac.Problem(agents, q=0)
+    for method in ("auto", *ccmac.available_methods()):
+        try:
+            result = ccmac.solve(problem, "complete", method, 1e-4, max_iterations=20)
+        except (InputError, MethodRefused):
+            continue
+        assert [v.shape for v in result.x] == [(0,)] * n
+        assert result.status == "optimal" or (kind, method) not in PLAIN
+
+
+PLAIN = [(kind, "auto") for kind in ("quadratic", "squares")]
 
 
 def test_units_may_take_blocks_beyond_what_is_accepted() -> None:

@@ -77,8 +77,6 @@ class Problem:
                 raise InputError(f"problem, present: {shown(k)} is no block; take A, B, C, D")
             here.add(k)
         d = {i: local_dimension(i, a, shared) for i, a in clean.items()}
-        if len(clean) == total and not (shared or any(d.values())):
-            raise InputError("problem: there are no unknowns; give some x_i or z an entry")
         fields = {
             "agents": {i: checked_agent(i, a, d[i], shared) for i, a in clean.items()},
             "n": total, "q": shared, "m": coupled, "d": d,

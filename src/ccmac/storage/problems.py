@@ -227,8 +227,6 @@ def _check_content(path: Path, manifest: Manifest) -> None:
         )
     if manifest.q < 0 or manifest.m < 0:
         raise InputError(f"{path}: q and m must not be negative; save the problem again")
-    if not (manifest.q or any(entry.d for entry in manifest.agents)):
-        raise InputError(f"{path}: there are no unknowns; save a problem that has some")
     if manifest.vertical is not None:
         vertical, sizes = manifest.vertical, [entry.d for entry in manifest.agents]
         columns = sorted(column for part in vertical.partition for column in part)

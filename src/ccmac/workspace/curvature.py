@@ -65,6 +65,8 @@ class CurvatureTable:
         gathered = runtime.gather(np.array(rows, dtype=np.float64))
         for name, column in zip(type(self).__annotations__, gathered.T, strict=True):
             setattr(self, name, column)
+        if self.smooth and not (problem.q or self.d.any()):  # of nothing every constant holds
+            self.L_x = self.mu_x = self.L_z = self.mu_z = self.L = self.mu = np.ones(len(self.d))
         self._scaled: dict[float, tuple[float, float]] = {}
         self.floor = 0.0
 
