@@ -61,7 +61,10 @@ class Made:
             ride=lambda rows, whole: Fake(value=rows) if whole else None, common=lambda v: v + LED,
             average=lambda v: v.mean(axis=0, keepdims=True),
         )  # fmt: skip
-        self.table = Fake(r=np.array(R, dtype=float), quadratic=True, L=np.array([1.0, 2.0, 4.0]))
+        self.table = Fake(
+            r=np.array(R, dtype=float), d=np.full(N, float(D_X)), quadratic=True,
+            L=np.array([1.0, 2.0, 4.0]),
+        )  # fmt: skip
         work: Any = Fake(
             doubts=[],
             problem=Fake(
@@ -83,6 +86,7 @@ class Made:
         units = [self.units[:D_X]] * N, UNITS
         found = Duality(work, self.reduced, forms, self.bounds, (self.x0, self.z0), units)
         assert found._room == 8 * EPS * (Q + 3 + N)
+        assert found._rounding == 2 * EPS * (4 + math.sqrt(N * D_X + Q))
         assert found.lower.tolist() == [-1.0, -INF, -INF, -INF]
         assert found.upper.tolist() == [INF, 2.0, INF, INF]
         found._room = COARSE
@@ -159,7 +163,7 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     coupled = np.abs(reduced.unit * misfit) / [4.0, 1.0] + blur[1]
     shared = (np.abs(off) + lost) / np.maximum(1.0, np.abs(reduced.e))
     assert found.violation == pytest.approx(max(*coupled, *shared, *rows[:, 12]))
-    assert found.hidden == pytest.approx(blur[0])
+    assert found.hidden == pytest.approx(blur[0] + COARSE * np.linalg.norm(sizes))
     assert found.lacks == pytest.approx(
         math.hypot(*(reduced.unit * misfit), *off, math.sqrt(near2))
     )
@@ -273,11 +277,11 @@ def test_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     left = (math.sqrt(local2) + np.linalg.norm(image)) / length
     monkeypatch.setattr(duality, "REACH", 0.999 * reach)
     monkeypatch.setattr(duality, "FLAT", 1.001 * curved / length)
-    monkeypatch.setattr(duality, "CLEAN", 0.999 * left)
+    made.found._rounding = 0.999 * left
     assert made.found.fall(x, z) is None
     made.asked.clear()
     made.charged.clear()
-    monkeypatch.setattr(duality, "CLEAN", 1.001 * left)
+    made.found._rounding = 1.001 * left
     found = made.found.fall(x, z)
     assert found is not None
     assert made.charged == [dict.fromkeys(made.present, 1)]
@@ -306,7 +310,7 @@ def test_a_fall_must_be_seen_and_have_a_length(monkeypatch: pytest.MonkeyPatch) 
     made.found.runtime.common = lambda v: v  # type: ignore[method-assign]
     monkeypatch.setattr(duality, "REACH", 0.0)
     monkeypatch.setattr(duality, "FLAT", 0.5)
-    monkeypatch.setattr(duality, "CLEAN", INF)
+    made.found._rounding = INF
     for size2, fall, steep, there in (
         (1.0, 1.9e-9, 2.0, False), (1.0, 2.1e-9, 2.0, True), (0.0, 1.0, 2.0, False),
         (INF, INF, 2.0, False), (1.0, -1.0, 2.0, False), (1.0, 0.0, 0.0, False),
@@ -325,6 +329,19 @@ def test_a_fall_must_be_seen_and_have_a_length(monkeypatch: pytest.MonkeyPatch) 
     for reach, there in ((1.0, True), (1.01, False)):
         monkeypatch.setattr(duality, "REACH", reach)
         assert (made.found.fall(x, z) is not None) is there
+
+
+@pytest.mark.parametrize(
+    ("violation", "lacks", "hidden", "met"),
+    [(9e-4, 0.69e-4, 0.0, True), (1.1e-3, 0.0, 0.0, False), (9e-4, 0.71e-4, 0.0, False),
+     (9e-4, 0.3, 0.31, True), (9e-4, 0.3, 0.29, False)],
+)  # fmt: skip
+def test_what_may_be_a_contradiction_is_not_met(
+    violation: float, lacks: float, hidden: float, met: bool
+) -> None:
+    """Of 1e-4 in rows of unit length, however large their sides, unless rounding is as large."""
+    found = DualityGap(7.0, 0.0, 0.0, violation, 1.0, lacks=lacks, hidden=hidden)
+    assert found.met(Goal(1e-3)) is met
 
 
 @pytest.mark.parametrize(("least", "radius"), [(1.0, None), (0.25, None), (1.0, 3.0)])

@@ -39,7 +39,7 @@ from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.recession import FLAT, Recession
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
-from ccmac.linalg.ranks import Doubt
+from ccmac.linalg.ranks import Doubt, rounding_of_rows
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
@@ -89,6 +89,8 @@ class Duality:
             smallest = [[float(np.append(S, self.units).min(initial=math.inf))] for S in on_x]
             self._least = self.runtime.ride(np.array(smallest), whole=True)
         self._room = 8 * EPS * (q + len(reduced.e) + self.problem.n)
+        # What is left of unit rows along a direction that keeps them.
+        self._rounding = 2 * rounding_of_rows((int(work.curvature.d.sum()) + q,))
 
     def _summed(self, vectors: list[Array], scalars: list[list[float]]) -> tuple[Array, Array]:
         """(sum of the vectors, all agents' scalars) in one message."""
@@ -143,8 +145,9 @@ class Duality:
         left = math.hypot(norm(reduced.unit * misfit) + blur[0], norm(off) + norm(lost))
         distance = self._distance(left, math.sqrt(near2))
         below = self._below(abs(owed + due) + room, slope / least, distance)
-        lacks = math.hypot(norm(reduced.unit * misfit), norm(off), math.sqrt(near2)), blur[0]
-        found = DualityGap(value, base + room, slope, violation, moved, below, least, *lacks)
+        lacks = math.hypot(norm(reduced.unit * misfit), norm(off), math.sqrt(near2))
+        hidden = blur[0] + self._room * norm(sizes)
+        found = DualityGap(value, base + room, slope, violation, moved, below, least, lacks, hidden)
         residuals = {
             "coupled": norm(misfit), "local": math.sqrt(local2),
             "shared": norm(off / reduced.unit_D), "consensus": 0.0,
@@ -272,8 +275,8 @@ class Duality:
         self.slope_seen = fall > least * steep
         if not self.slope_seen or fall < REACH * defect * max(1.0, steep):
             return None
-        if curvature > FLAT * length or rows_left > CLEAN:  # more may end the fall, far away
-            return None
+        if curvature > FLAT * length or rows_left > self._rounding:
+            return None  # more may end the fall, far away
         if self.reduced.doubt > Doubt.CONVENTION or self.work.doubts:
             return None  # a row or a curvature that was dropped may end the fall, however far away
         return Recession([v / length for v in pieces], z / length, fall, defect)

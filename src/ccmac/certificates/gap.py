@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ccmac.certificates.infeasibility import PLAIN
 from ccmac.inputs import Array
 from ccmac.realizations.base import Realized
 
@@ -130,7 +131,7 @@ class DualityGap:
     measured in units of the unknowns, ``least`` of which is the least: all points within least R
     of the start, in the user's, are within R. ``lacks``: the distance from the local equations and
     the violation of the other unit rows, whatever their right-hand sides; ``hidden``: what rounding
-    may hide of it in coupled ones.
+    may do to it.
     """
 
     value: float
@@ -154,10 +155,12 @@ class DualityGap:
     def met(self, goal: Goal) -> bool:
         """Whether gap and violation are small enough.
 
-        A bound far below zero tells of a violation that lowers F by more than the accuracy.
+        A bound far below zero tells of a violation that lowers F by more than the accuracy. Beside
+        large right-hand sides a small violation may be a contradiction that must be proved.
         """
         most = max(abs(self.bound(self.required(goal))), self.below)
-        return most <= goal.epsilon(self.value) and self.violation <= goal.tol
+        small = self.violation <= goal.tol and self.lacks <= max(PLAIN, self.hidden)
+        return most <= goal.epsilon(self.value) and small
 
     def record(self, goal: Goal) -> dict[str, Any]:
         """For Result.certificates."""
