@@ -340,6 +340,8 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
 
     conflict = object()
 
+    scales: list[float] = []
+
     def runs(
         told: list[tuple[float, float, float]], proof: int, shown: int
     ) -> tuple[Any, int, int, int]:
@@ -361,7 +363,11 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
             tries[kind] += 1
             return tries[kind] == number
 
-        duality = Fake(contradiction=lambda *given: conflict if tried("proof", proof) else None)
+        def contradiction(scale: float, reach: float) -> Any:
+            scales[:] = [scale]
+            return conflict if tried("proof", proof) else None
+
+        duality = Fake(contradiction=contradiction)
         monkeypatch.setattr(feasible, "interior", lambda *given, shape: (Run(), np.zeros((2, 0))))
         monkeypatch.setattr(feasible, "forms_of", lambda *given: None)
         monkeypatch.setattr(feasible, "Duality", lambda *given: duality)
@@ -380,13 +386,17 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
         return found, len(told) - len(left), tries["proof"], tries["shown"]
 
     met, far = (1.0, 1.0, 1e-8), (0.9, 1.0, 1.0)
-    assert runs([(1e-4, 1.0, 1e-8)] * 9, 1, 9) == (False, 8, 0, 8)
+    # At the end once more, whatever the ray: beside large sides a misfit leaves kappa small.
+    assert runs([(1e-4, 1.0, 1e-8)] * 9, 1, 9) == (conflict, 8, 1, 8)
+    assert runs([(1e-4, 1.0, 1e-8)] * 9, 2, 9) == (False, 8, 1, 8)
     assert runs([(1.1, 1.0, 0.0), (1.0, 1.0, 1.1e-8), met, far], 9, 1) == (True, 3, 1, 1)
     assert runs([met, met, far], 9, 2) == (True, 2, 1, 2)
     rays = [far, (1.0, 1.0, 1.0), (9.9, 1.0, 1.0), (1.0, 0.1, 1.0), far]
     assert runs(rays, 2, 9) == (conflict, 4, 2, 0)
     assert runs(rays[:1], 1, 9) == (conflict, 1, 1, 0)  # at the end, whatever the ray
-    assert runs(rays, 9, 9) == (False, 5, 3, 0)
+    assert runs(rays, 9, 9) == (False, 5, 4, 0)
+    assert runs(rays, 4, 9) == (conflict, 5, 4, 0)
+    assert scales == [1.0]
 
 
 @pytest.mark.parametrize("size", [0.5, 40.0])

@@ -90,3 +90,21 @@ def test_a_point_that_is_shown_meets_rows_with_large_sides() -> None:
     )  # fmt: skip
     result = ccmac.solve(ccmac.Problem([one, two], q=2), method="cross-ipm")
     assert result.status == "infeasible"
+
+
+@pytest.mark.parametrize("cost", [L1(1.0), SquaredDistance(), Quadratic(np.zeros(2), np.zeros(2))])
+@pytest.mark.parametrize("level", [2.0**-5, 2.0**-7])
+def test_a_small_misfit_beside_large_sides_is_proved(cost: Function, level: float) -> None:
+    """z_0 - z_1 <= 2^22 + 1 and z_1 >= -2^22 leave 3 z_0 - 4 z_1 at most 2^24 + 3; asked is 1e-9 of
+    it more, and kappa stays small. A little less is met.
+    """
+
+    def solved(side: float) -> str:
+        one = ccmac.Agent(
+            cost, D=[[1.0, -1.0], [3.0, -4.0]], e=[2.0**22 + 1, side], D_sense=["<=", ">="]
+        )
+        problem = ccmac.Problem([one], q=2, z_lower=[-np.inf, -(2.0**22)])
+        return ccmac.solve(problem, method="cross-ipm").status
+
+    assert solved(2.0**24 + 3 + level) == "infeasible"
+    assert solved(2.0**24 + 3 - level) in ("optimal", "stalled")

@@ -89,6 +89,9 @@ def decided(work: Workspace, reduced: Reduced, start: tuple[Array, Array]) -> In
         if ratio >= (LAST if run.finished(state) else due):
             due = AGAIN * ratio
             found = duality.contradiction(run.prices(state, state.kappa), run.reach)
+    if found is None:
+        # A misfit that is small beside large sides: kappa stays small, and y points at it.
+        found = duality.contradiction(run.prices(state, 1.0), run.reach)
     return found or False
 
 
