@@ -261,3 +261,34 @@ def test_scales_that_are_none(stored: Any) -> None:
     masked = Masked(ccmac.Network.ring(4))
     masked.recall([[[3, 1], [-900, 7]]])
     assert masked.memory() == [[[3, 1], [-900, 7]]]
+
+
+@pytest.mark.parametrize("steps", [7, 12])
+def test_what_stalled_before_a_run_was_saved_still_counts(tmp_path: Path, steps: int) -> None:
+    """Beyond double precision cross-direct stalls, and cross-cg after it; the better is told."""
+    draw = np.random.default_rng(0).standard_normal
+    H = np.diag(np.geomspace(1.0, 1e6, 6))
+    agents = [
+        ccmac.Agent(
+            ccmac.objectives.Quadratic(H, draw(6)), A=draw((2, 4)), B=draw((2, 2)), b=draw(2)
+        )
+        for _ in range(4)
+    ]
+    kept, seen = {"path": tmp_path / "kept", "every": 1}, list[int]()
+
+    def solved(**more: Any) -> ccmac.Result:
+        return ccmac.solve(ccmac.Problem(agents), "ring", tol=1e-16, **more)
+
+    whole = solved(checkpoint={"path": tmp_path / "whole", "every": 1})
+    assert whole.plan.method == "cross-direct"
+    assert "cross-direct stalled; went on with cross-cg" in whole.warnings
+    solved(checkpoint=kept, callback=lambda k, state: seen.append(k) or len(seen) == steps)
+    assert max(seen) < steps  # in the second method
+    again = solved(checkpoint=kept)
+    assert (again.plan.method, again.status, again.error_bound, again.iterations) == (
+        whole.plan.method, whole.status, whole.error_bound, whole.iterations,
+    )  # fmt: skip
+    for one, other in zip([*again.x, again.z], [*whole.x, whole.z], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again.ledger.as_dict() == whole.ledger.as_dict()
+    assert again.warnings == whole.warnings

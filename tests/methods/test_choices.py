@@ -252,8 +252,11 @@ def test_a_stored_history_is_followed() -> None:
     found.others = [(Fake(name="two", prepare=lambda work, request: Fake(widen=None)), "why")]
     start, refuted = Fake(widen=lambda: Fake(widen=None, wide=True)), list[Any]()
     found._proving = lambda prepared, **given: refuted.append(given) or prepared
+    found.plan = lambda prepared: ("plan", prepared)
     assert found._again(start, None) is start
     assert found._again(start, saver).widen is None
+    [(stalled, plan)] = found._before
+    assert (stalled.wide, plan) == (True, ("plan", stalled))
     assert (found.method.name, refused) == ("two", [])
     assert refuted == [{"refuted": True}, {}]  # after a blow-up spectral constants count no more
     found._again(Fake(widen=None), Fake(path=["wider"], refuse=refused.append))
@@ -294,7 +297,8 @@ def test_who_limits_a_run(
 
     monkeypatch.setattr(run, "drive", driven)
     found = running(runtime=Fake(is_root=False, alone=False))
-    found.request, found._start = Fake(tol=1e-6), lambda prepared: "start"
+    found.request = Fake(tol=1e-6)
+    monkeypatch.setattr(run.start, "first_state", lambda *given: "start")
     prepared: Any = Fake(iteration=Fake(), stopping="rule", horizon=horizon, predicted=None)
     limits = run.Limits(max_iterations=most, max_seconds=3.0, progress=False)
     saver: Any = Fake(

@@ -7,19 +7,16 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.conflicts import Conflicts
 from ccmac.certificates.limits import in_users_rows
 from ccmac.certificates.outside import Outside
-from ccmac.certificates.prices import Recovery
 from ccmac.certificates.proof import Proof
 from ccmac.certificates.stopping import CertifiedStop, Check, ProofStop
 from ccmac.errors import OutOfTime
 from ccmac.methods import start
 from ccmac.methods.auto import Auto
-from ccmac.methods.base import Method, Prepared, Request, State
+from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.checkpoints import Checkpoints
 from ccmac.methods.driver import Outcome, Settings, drive
 from ccmac.methods.energy import Energy
@@ -63,6 +60,7 @@ class Run:
         self.begun = 0.0
         self.warnings: list[str] = []
         self.saver: Checkpoints | None = None
+        self._before: list[tuple[Prepared, Plan]] = []  # what had stalled when a run was stored
         self.found: Result | None = None  # before it is told in the user's rows
         self._told: Rider | None = None
 
@@ -196,10 +194,9 @@ class Run:
             outcome.check = Check(math.nan, True, verdict=conflict)
         if outcome.check is not None and outcome.check.verdict is not None:
             return without_solution(work, outcome, plan, trace, self.request.seed)
-        if stalled and self._unproved(prepared, outcome):
-            prepared, outcome, plan = min(
-                [*stalled, (prepared, outcome, plan)], key=lambda ended: ended[1].proved
-            )
+        if (stalled or self._before) and self._unproved(prepared, outcome):
+            ended = [*self._repeated(limits), *stalled, (prepared, outcome, plan)]
+            prepared, outcome, plan = min(ended, key=lambda end: end[1].proved)
         self._heed()
         notes = [*outcome.notes, *([] if saver is None else saver.notes)]
         warnings = [*work.doubts, *self.warnings, *notes]
@@ -227,11 +224,22 @@ class Run:
         for step in () if saver is None else saver.path:
             if step == "wider" and prepared.widen is not None:
                 prepared = self._widened(prepared)
-            elif step == "next" and (following := self._following()) is not None:
-                prepared = following
+            elif step == "next" and self.others:
+                self._before.append((prepared, self.plan(prepared)))
+                prepared = self._following() or prepared
             elif saver is not None:
                 saver.refuse("its history does not fit the method")
         return prepared
+
+    def _repeated(self, limits: Limits) -> list[tuple[Prepared, Outcome, Plan]]:
+        """What had stalled before the stored run was saved, run again: no checkpoint holds it."""
+        ended, quiet = [], replace(limits, callback=None, progress=False)
+        with self.work.ledger.observing():
+            for prepared, plan in self._before:
+                outcome = self._drive(prepared, quiet, Trace(), None)
+                if outcome.status == "finished" and self._unproved(prepared, outcome):
+                    ended.append((prepared, outcome, plan))
+        return ended
 
     def _widened(self, prepared: Prepared) -> Prepared:
         assert prepared.widen is not None
@@ -262,7 +270,7 @@ class Run:
         """From the start, or from a checkpoint, to an end."""
         iteration = prepared.iteration
         observer = observer_of(self.work, iteration, self.reference, self.request.tol)
-        state = self._start(prepared)
+        state = start.first_state(self.work, iteration, self.request, self.warm)
         if observer is not None:
             observer.begin(*iteration.point(state))
         first = 0
@@ -287,11 +295,3 @@ class Run:
         if saver is not None and outcome.status in ("interrupted", "max_iterations"):
             saver.save(outcome.iterations, outcome.state)
         return outcome
-
-    def _start(self, prepared: Prepared) -> State:
-        """The request's point, with the prices of a warm start."""
-        problem = self.work.problem
-        copies = np.broadcast_to(self.request.z0, (len(problem.agents), problem.q))
-        prices = None if self.warm is None else self.warm.multipliers
-        known = prices and (Recovery(self.work).dual_vector(prices), prices.coupled)
-        return prepared.iteration.start(self.request.x0, copies, *(known or ()))  # type: ignore[no-any-return]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ccmac.certificates.infeasibility import Infeasibility
+from ccmac.certificates.prices import Recovery
 from ccmac.errors import InputError, OutOfTime
 from ccmac.inputs import Array, as_array, real_vector
 from ccmac.ledger import Ledger
@@ -39,6 +40,16 @@ class Limits:
     callback: Callable[[int, State], object] | None = None
     progress: bool | None = None
     begun: float = field(default_factory=time.perf_counter)  # of the call
+
+
+def first_state(
+    work: Workspace, iteration: Iteration[Any], request: Request, warm: Solution | None
+) -> State:
+    """The request's point, with the prices of a warm start."""
+    copies = np.broadcast_to(request.z0, (len(work.problem.agents), work.problem.q))
+    prices = None if warm is None else warm.multipliers
+    known = prices and (Recovery(work).dual_vector(prices), prices.coupled)
+    return iteration.start(request.x0, copies, *(known or ()))  # type: ignore[no-any-return]
 
 
 def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array]:
