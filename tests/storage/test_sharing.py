@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 from ccmac.errors import InputError
 from ccmac.storage import generations
 from ccmac.storage.files import try_file
-from ccmac.storage.locks import locked
+from ccmac.storage.locks import lock, locked
 
 INDEX, PART = "summary.json", "solution.npz"
 
@@ -62,6 +63,24 @@ def test_a_writer_that_does_not_end_is_not_waited_for_for_ever(
     ):
         write(tmp_path, b"new")
     assert not any(tmp_path.iterdir())
+
+
+def test_a_lock_is_waited_for_and_given_back_where_it_comes_too_late(tmp_path: Path) -> None:
+    files = [os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(3)]
+    first, second, third = files
+    assert lock(first)
+    assert not lock(second)
+    assert not lock(second, time.monotonic() + 0.05)
+    os.close(second)  # whoever still waits for it has a descriptor of its own
+    released = threading.Timer(0.1, os.close, (first,))
+    released.start()
+    assert lock(third, time.monotonic() + 30.0)
+    released.join()
+    another = os.open(tmp_path / "lock", os.O_RDWR)
+    assert not lock(another)
+    os.close(third)
+    assert lock(another, time.monotonic() + 30.0)
+    os.close(another)
 
 
 def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:

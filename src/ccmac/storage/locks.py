@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,8 +14,6 @@ from pathlib import Path
 
 from ccmac.errors import InputError
 from ccmac.storage.files import UNTRUSTED
-
-PAUSE = 0.02
 
 
 @contextmanager
@@ -50,10 +49,8 @@ def _held(path: Path, busy: str | None, until: float | None) -> int | None:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InputError(f"{path} is no ordinary file: move it away")
-        while not lock(descriptor, wait=until is None):
-            if until is None or time.monotonic() >= until:
-                raise InputError(busy or f"{path} cannot be locked")
-            time.sleep(PAUSE)
+        if not lock(descriptor, until):
+            raise InputError(busy or f"{path} cannot be locked")
         if os.path.samestat(os.stat(path), os.fstat(descriptor)):
             return descriptor
     except FileNotFoundError:
@@ -65,10 +62,19 @@ def _held(path: Path, busy: str | None, until: float | None) -> int | None:
     return None
 
 
-def lock(descriptor: int, *, wait: bool = False) -> bool:
-    """Lock what is open; False where another process has. True too where there are no locks."""
+def lock(descriptor: int, until: float | None = 0.0) -> bool:
+    """Lock what is open, by the monotonic time ``until`` (None: whenever that may be); False where
+    another process has it. True too where there are no locks.
+    """
     if sys.platform == "win32":
         return True
+    if _flock(descriptor, wait=until is None):
+        return True
+    left = 0.0 if until is None else until - time.monotonic()
+    return left > 0 and _waited(descriptor, left)
+
+
+def _flock(descriptor: int, *, wait: bool) -> bool:
     import fcntl
 
     try:
@@ -76,3 +82,18 @@ def lock(descriptor: int, *, wait: bool = False) -> bool:
     except OSError as error:
         return error.errno not in (errno.EAGAIN, errno.EACCES)
     return True
+
+
+def _waited(descriptor: int, seconds: float) -> bool:
+    """Whether the lock comes in time. The system's call has no limit: a thread waits in it, with a
+    descriptor of its own, and gives back what comes too late.
+    """
+    own, came = os.dup(descriptor), threading.Event()
+
+    def wait() -> None:
+        _flock(own, wait=True)
+        came.set()
+        os.close(own)  # the lock stays with the other descriptor, unless that is closed
+
+    threading.Thread(target=wait, daemon=True).start()
+    return came.wait(seconds)
