@@ -108,6 +108,16 @@ def test_a_resumed_run_goes_on_whispering() -> None:
     assert slow.whisper.left == 29 - 10
 
 
+def test_iterates_that_stay_at_zero_for_a_while_do_not_blow_up() -> None:
+    """Kinks hold them there; what they are when they leave is what they are measured by."""
+    found = health(2, 1)
+    for count, size, failed in ((1, 0.0, False), (10, 0.0, False), (20, 1e-9, False),
+                                (30, 1.0, False), (40, 1.01e4, True)):  # fmt: skip
+        found.ask(size, count)
+        assert found.failed() == failed
+    assert found.reference == pytest.approx(60.0)
+
+
 def test_a_blow_up_is_measured_by_the_first_iterates() -> None:
     """60 entries: squares of 60 t^2; the largest of the first ten counts, 1e-12 at least."""
     found = health(2, 1)

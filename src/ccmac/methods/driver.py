@@ -32,6 +32,7 @@ ABANDONED = (
     "raise max_seconds"
 )
 BLOW_UP = 1e8
+NOTHING = 1e-12
 
 
 class Observer:
@@ -257,9 +258,9 @@ class _Health:
         if not math.isfinite(size):
             return True
         if count == 1:
-            self.reference = max(size, 1e-12)
+            self.reference = max(size, NOTHING)
             return False
-        if count <= HEALTH_EVERY:
+        if count <= HEALTH_EVERY or self.reference <= NOTHING:
             self.reference = max(self.reference, size)  # a start at zero says nothing
             return False
         return size > BLOW_UP * self.reference and not self.iteration.far
