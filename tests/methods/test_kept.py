@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,15 @@ def test_a_widened_run_resumes_with_its_interval(
 def test_what_is_no_checkpoint_is_refused(problem: ccmac.Problem, wanted: Any) -> None:
     with pytest.raises(InputError, match=r"^checkpoint: "):
         ccmac.solve(problem, NETWORK, checkpoint=wanted)
+
+
+@pytest.mark.parametrize("agent", [0, 2, 3])
+def test_a_start_that_differs_in_one_agent_is_another_run(
+    problem: ccmac.Problem, tmp_path: Path, agent: int
+) -> None:
+    warm = ccmac.solve(problem, NETWORK, "cross-apapc", 1e-2)
+    ccmac.solve(problem, NETWORK, **asked(tmp_path, warm_start=warm, max_iterations=5))
+    x = [v.copy() for v in warm.x]
+    x[agent][-1] += 1.0
+    with pytest.raises(InputError, match=f"the starting point of agent {agent} differs"):
+        ccmac.solve(problem, NETWORK, **asked(tmp_path, warm_start=replace(warm, x=x)))

@@ -212,6 +212,15 @@ def test_sums_without_a_prox_take_gradients_of_their_smooth_part() -> None:
     assert slow.ledger["gradients"] > 3 * result.ledger["gradients"]
 
 
+def test_parts_of_x_and_of_z_are_split_by_themselves() -> None:
+    loss = Logistic(np.eye(2), np.ones(2))
+    smooth, simple = split(Separable(loss + L1(1.0), loss + L1(3.0))) or ()
+    x, z = np.array([0.5, -1.0]), np.array([2.0, -4.0])
+    losses = [float(np.sum(np.log1p(np.exp(-v)))) for v in (x, z)]
+    assert smooth.value(x, z) == pytest.approx(sum(losses))
+    assert simple.value(x, z) == pytest.approx(1.5 + 18.0)
+
+
 def test_a_part_without_any_oracle_is_not_split() -> None:
     """A maximum has neither a gradient nor a prox: subgradients remain."""
     assert split(MaxAffine(np.eye(3)) + L1(1.0)) is None
