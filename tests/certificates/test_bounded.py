@@ -173,6 +173,15 @@ def test_the_numbers_of_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPat
     assert found.slope_z == pytest.approx(on_z)
 
 
+def test_a_fall_knows_nothing_of_right_hand_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large: what rounding may do to A x + B z must not drown in them."""
+    agent, known = drawn(0, monkeypatch)
+    x, z = 1e-9 * known.draw(D), 1e-9 * known.draw(Q)
+    before = agent.fall(x, z)[1]
+    agent.b = 1e30 * agent.b
+    assert agent.fall(x, z)[1] == before
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_numbers_of_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     agent, known = drawn(seed, monkeypatch)

@@ -29,6 +29,9 @@ EMPTY = {
 }
 
 
+PLAIN = [(kind, "auto") for kind in ("quadratic", "squares")]
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")  # of a comparator's price of zero rows
 @pytest.mark.parametrize("kind", EMPTY)
 @pytest.mark.parametrize("n", [1, 3])
@@ -43,9 +46,6 @@ def test_a_problem_without_unknowns_says_something(kind: str, n: int) -> None:
             continue
         assert [v.shape for v in result.x] == [(0,)] * n
         assert result.status == "optimal" or (kind, method) not in PLAIN
-
-
-PLAIN = [(kind, "auto") for kind in ("quadratic", "squares")]
 
 
 def test_units_may_take_blocks_beyond_what_is_accepted() -> None:

@@ -135,7 +135,8 @@ class Bounded:
         bend = float(u @ product(self.H, u)) / 2 - float(form.g @ u) + form.c
         value, off = self.objective.value(x, z), self._own_misfit(x)
         misfit = (product(self.A, x) + product(self.B, z) - self.b).astype(np.float64)
-        paid, (spread, own) = float(local @ off), self._sizes(x, z)
+        paid, own = float(local @ off), np.asarray(abs(self.C) @ np.abs(x) + np.abs(self.c))
+        spread = self._spread(x, z) + np.abs(self.b)
         near, blur = self._near(off, own), self._blur(spread, misfit)
         base = float(away.sum()) + (value - bend - below) - paid
         size += abs(value) + abs(bend) + float(np.abs(form.g) @ np.abs(u)) + abs(form.c)
@@ -171,13 +172,12 @@ class Bounded:
     def _own_misfit(self, x: Array) -> Array:
         return (product(self.C, x) - self.c).astype(np.float64)
 
-    def _sizes(self, x: Array, z: Array) -> tuple[Array, Array]:
-        """Of what A x + B z - b and C x - c are sums of."""
-        spread = abs(self.A) @ np.abs(x) + abs(self.B) @ np.abs(z) + np.abs(self.b)
-        return np.asarray(spread), np.asarray(abs(self.C) @ np.abs(x) + np.abs(self.c))
+    def _spread(self, x: Array, z: Array) -> Array:
+        """Sizes of what A x + B z is a sum of."""
+        return np.asarray(abs(self.A) @ np.abs(x) + abs(self.B) @ np.abs(z))
 
     def _near(self, off: Array, own: Array) -> float:
-        """The distance from C x = c at most."""
+        """The distance from C x = c at most; ``own`` are the sizes of what C x - c is a sum of."""
         space = self.space
         if not space.rank:
             return 0.0
@@ -240,5 +240,5 @@ class Bounded:
         return coupled, [
             float(form.g @ u) - far, norm(product(self.H, u)) ** 2, own**2, self.room * size,
             float(x @ x), norm(form.g), curved(self.H, u),
-            norm(self._blur(self._sizes(x, z)[0] - np.abs(self.b), coupled)),
+            norm(self._blur(self._spread(x, z), coupled)),
         ]  # fmt: skip

@@ -24,7 +24,7 @@ from ccmac.errors import InputError
 from ccmac.texts import MEGABYTE, cut, open_file, read_bytes, shown
 
 INDEX = "checkpoint.json"
-FORMAT = "ccmac-checkpoint-4"
+FORMAT = "ccmac-checkpoint-5"
 BYTES = 256 * MEGABYTE  # of what describes a run; a head has a line for each process
 MOST = 2**53  # of what is counted: processes tell it as a float
 SLOTS = (0, 1)

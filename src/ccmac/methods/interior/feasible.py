@@ -4,8 +4,9 @@ Interior points on the same rows and on the sets where the objectives are finite
 all: tau > 0 shows a feasible point and kappa > 0 a contradiction, of which K'y = 0 is one of the
 equations solved (with a quadratic cost it would hold up to Hw, which vanishes slowly along a ray).
 A point is shown where bounds hold as they are and unit rows up to the rounding of doubles.
-Cost: up to 2 gatherings, 3 averagings a step, 1 for a contradiction and 3 for a point that is tried
-to be shown; for problems that fall without end, or whose run ends without an answer.
+Cost: up to 2 gatherings, 3 averagings a step, 1 for a contradiction that is tried (at the end in
+any case) and 3 for a point that is tried to be shown; for problems that fall without end, or whose
+run ends without an answer.
 """
 
 from __future__ import annotations
