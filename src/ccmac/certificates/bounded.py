@@ -38,13 +38,13 @@ def square_columns(unit: Array, *blocks: Any) -> Array:
     return np.concatenate([np.asarray(v, dtype=np.float64) for v in squares])
 
 
-def over(prices: Array, unit: Array) -> float:
+def unit_length(prices: Array, unit: Array) -> float:
     """Length of the prices of rows scaled by ``unit``; zero rows, of unit 0, have none."""
     there = unit > 0
     return norm(prices[there] / unit[there])
 
 
-def beside(r: Array, squares: Array) -> float:
+def beside_columns(r: Array, squares: Array) -> float:
     """The largest entry of r beside the length of its column."""
     there = r != 0
     return float((np.abs(r[there]) / np.sqrt(squares[there])).max(initial=0.0))
@@ -221,7 +221,8 @@ class Bounded:
         numbers = [
             value, float(far @ far), self._noise(far, sizes), self.room * size,
             norm(back[self.d :]), norm(local), math.sqrt(norm(rest) ** 2 + weight),
-            beside(far, columns[: self.d][~held]), over(local, self.unit) ** 2 + weight,
+            beside_columns(far, columns[: self.d][~held]),
+            unit_length(local, self.unit) ** 2 + weight,
         ]  # fmt: skip
         on_z = back[self.d :].astype(np.float64)
         return Shares(np.append(on_z, columns[self.d :]), numbers, -rest, on_z)

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ccmac.certificates.bounded import Bounded, Shares, beside, outward, over, pushed
+from ccmac.certificates.bounded import Bounded, Shares, beside_columns, outward, pushed, unit_length
 from ccmac.certificates.error_bound import Particulars, Proved
 from ccmac.certificates.gap import DualityGap
 from ccmac.certificates.infeasibility import REACH, Infeasibility, claimed, in_words
@@ -224,10 +224,11 @@ class Duality:
         bound, held = pushed(r, self.lower, self.upper)
         left = max(
             float(rows[:, 7].max()),
-            beside(r[~held], (squares + np.sum(reduced.D**2, axis=0))[~held]),
+            beside_columns(r[~held], (squares + np.sum(reduced.D**2, axis=0))[~held]),
         )
         own = math.sqrt(float(rows[:, 8].sum()))
-        if left > CLEAN * math.hypot(over(prices.coupled, reduced.unit), norm(prices.shared), own):
+        weight = math.hypot(unit_length(prices.coupled, reduced.unit), norm(prices.shared), own)
+        if left > CLEAN * weight:
             return None
         value += float((r * bound).sum() - reduced.e @ prices.shared)
         sizes = np.abs(r * bound).sum() + np.abs(reduced.e) @ np.abs(prices.shared)
