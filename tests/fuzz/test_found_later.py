@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ccmac.objectives import (
     Simplex,
     SquaredDistance,
 )
+from ccmac.storage.owner import Mine, read_toml
 
 EMPTY = {
     "quadratic": lambda: Quadratic(np.zeros((0, 0)), np.zeros(0)),
@@ -108,3 +110,12 @@ class Odd:
 def test_channels_that_cannot_be_gone_through(channels: Any) -> None:
     with pytest.raises(InputError, match="pair"):
         ccmac.Stack(SquaredDistance(), channels)
+
+
+@pytest.mark.parametrize("text", [f"agent = 0x1{0:06000d}", f"neighbors = [0b1{0:0200d}]"])
+def test_whole_numbers_of_many_digits_are_refused_in_settings(tmp_path: Path, text: str) -> None:
+    """Hexadecimal ones have no limit in TOML, and cannot be printed in a message."""
+    file = tmp_path / "me.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"a whole number of about \d+ digits is too large"):
+        read_toml(file, Mine)

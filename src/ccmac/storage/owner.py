@@ -23,7 +23,7 @@ from ccmac.problem.agent import clean_agent
 from ccmac.storage.agents import encode_agent, read_agent, write_arrays
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
-from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown, steers
+from ccmac.texts import DIGITS, MEGABYTE, SHOWN, WORDS, cut, read_text, shown, steers
 
 FILE_NAME, ARRAYS = "agent.yaml", "agent.npz"
 FORMAT, VERSION = "ccmac-agent", 1
@@ -198,7 +198,7 @@ def read_toml(path: Path, kind: type[T], where: str = "") -> T:
         if PARTS.search(text):
             raise ValueError("a key has more than 20 parts")
         content: Any = tomllib.loads(text)
-        _refuse_steering(content)
+        _refuse_unfit(content)
         return msgspec.convert(content, kind)
     except FileNotFoundError:
         raise InputError(f"{path}: not found{where}") from None
@@ -210,11 +210,15 @@ def read_toml(path: Path, kind: type[T], where: str = "") -> T:
         raise InputError(f"{path}: {cut(str(error), SHOWN + WORDS)}") from None
 
 
-def _refuse_steering(content: Any) -> None:
-    """Refuse a key or text that holds control characters, wherever it stands."""
+def _refuse_unfit(content: Any) -> None:
+    """Refuse a key or text that holds control characters, and a whole number of more digits than
+    any file of ours may have (hexadecimal ones have no limit in TOML), wherever it stands.
+    """
     if isinstance(content, str) and steers(content):
         raise ValueError(f"{shown(content)} has control characters; leave them out")
+    if isinstance(content, int) and abs(content) >= 10**DIGITS:
+        raise ValueError(f"{shown(content)} is too large")
     if isinstance(content, dict):
         content = [*content, *content.values()]
     for entry in content if isinstance(content, list) else ():
-        _refuse_steering(entry)
+        _refuse_unfit(entry)
