@@ -1,4 +1,4 @@
-# make demo | test | lint | pins | adversarial | fuzz | interior | soak | mutants | bench | docs | clean      needs only python3 (3.11+) and make
+# make demo | test | lint | pins | adversarial | fuzz | interior | soak | bench | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint pins adversarial fuzz interior mutants bench docs clean lock soak test-floor test-floor-short
+.PHONY: demo test lint pins adversarial fuzz interior bench docs clean lock soak test-floor test-floor-short
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
@@ -71,13 +71,6 @@ PARTS ?= kill stop full refuse mpi owners suites
 
 soak: $(VENV)/.installed-test
 	$(BIN)/python tests/soak.py --parts $(PARTS) --seconds $(SECONDS)
-
-# One thing changed at a time; do the tests notice? make mutants MUTANTS=60 MODULES="certificates"
-MUTANTS ?= 60
-MODULES ?= certificates linalg workspace/reduced.py methods
-
-mutants: $(VENV)/.installed-test
-	$(BIN)/python tests/mutants.py --modules $(MODULES) --count $(MUTANTS) --seed $(SEED)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

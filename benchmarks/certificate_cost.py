@@ -15,7 +15,7 @@ import numpy as np
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab import data
+from ccmac.paper import data
 
 CASES = (("a9a", 1), ("a9a", 3), ("a9a", 8), ("mushrooms", 1), ("w8a", 1))
 METHODS = ("cross-apapc", "cross-cg")
@@ -24,11 +24,13 @@ METHODS = ("cross-apapc", "cross-cg")
 def row(name: str, chi: float, method: str, tol: float) -> str:
     """One line of the table."""
     found = data.load(name, fallback=True)
-    X, y = found.X, found.y
+    X = found.X
+    y = found.y
     problem = vfl.problem(X, y, 8, shares=("cross_factor", chi))
     result = ccmac.solve(problem, ccmac.Network.ring(8), method=method, tol=tol, progress=False)
-    weights = np.linalg.solve((X.T @ X).toarray() / len(y) + 1e-2 * np.eye(X.shape[1]),
-                              X.T @ y / len(y))  # fmt: skip
+    weights = np.linalg.solve(
+        (X.T @ X).toarray() / len(y) + 1e-2 * np.eye(X.shape[1]), X.T @ y / len(y)
+    )
     gap = np.concatenate(problem.blocks_of(weights)) - np.concatenate(result.x)
     scores = X @ weights / problem.prediction_scale - result.z
     error = float(np.sqrt(gap @ gap + scores @ scores))

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 import ccmac
-from ccmac.lab.instances import calibration
 from ccmac.methods.checkpoints import Checkpoints
+from ccmac.paper.instances import calibration
 from ccmac.trace import ROWS
 
 WORSE = 1.15
@@ -42,10 +42,12 @@ def asked(tiny: bool) -> tuple[ccmac.Problem, Any]:
     agents = [
         ccmac.Agent(
             ccmac.objectives.Quadratic(np.diag(np.geomspace(1, 300, 5)), rng.standard_normal(5)),
-            A=rng.standard_normal((2, 3)), B=rng.standard_normal((2, 2)), b=rng.standard_normal(2),
+            A=rng.standard_normal((2, 3)),
+            B=rng.standard_normal((2, 2)),
+            b=rng.standard_normal(2),
         )
         for _ in range(4)
-    ]  # fmt: skip
+    ]
     return ccmac.Problem(agents), "papc"
 
 
@@ -54,7 +56,8 @@ class Watched:
 
     def __init__(self) -> None:
         self.seconds, self.seen = 0.0, list[tuple[int, float]]()
-        plain, page = Checkpoints.save, resource.getpagesize() / 1024
+        plain = Checkpoints.save
+        page = resource.getpagesize() / 1024
 
         def save(saver: Checkpoints, count: int, state: Any) -> None:
             begun = time.process_time()
@@ -67,7 +70,8 @@ class Watched:
 
     def begin(self) -> None:
         """Another run."""
-        self.seconds, self.seen = 0.0, []
+        self.seconds = 0.0
+        self.seen = []
 
     def slope(self) -> float:
         """Kilobytes per thousand iterations, fitted over the second half of the run."""
@@ -81,9 +85,14 @@ def spent(iterations: int, folder: Path | None, tiny: bool = False) -> float:
     problem, method = asked(tiny)
     begun = time.process_time()
     result = ccmac.solve(
-        problem, "ring", method, 1e-300, max_iterations=iterations, checkpoint=stored,
+        problem,
+        "ring",
+        method,
+        1e-300,
+        max_iterations=iterations,
+        checkpoint=stored,
         progress=False,
-    )  # fmt: skip
+    )
     if result.iterations < iterations:
         print(f"  ended after {result.iterations} iterations ({result.status})")
     return time.process_time() - begun
@@ -96,10 +105,13 @@ def main() -> int:
     parser.add_argument("--tiny", action="store_true", help="the shortest steps")
     parser.add_argument("--within", action="store_true", help="no run without checkpoints")
     chosen = parser.parse_args()
-    held, watched = True, Watched()
+    held = True
+    watched = Watched()
     spent(100, None, chosen.tiny)  # modules are loaded
     for iterations in chosen.iterations:
-        plain, whole, shares = [], [], []
+        plain = []
+        whole = []
+        shares = []
         for k in range(chosen.repeat if iterations <= 5000 else -(-chosen.repeat // 3)):
             with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as name:
                 for saving in (k % 2 == 0, k % 2 == 1):
@@ -109,7 +121,8 @@ def main() -> int:
                         shares.append(whole[-1] / (whole[-1] - watched.seconds))
                     elif not chosen.within:
                         plain.append(spent(iterations, None, chosen.tiny))
-        share, ratio = float(np.median(shares)), min(whole) / min(plain, default=np.nan)
+        share = float(np.median(shares))
+        ratio = min(whole) / min(plain, default=np.nan)
         held &= share <= WORSE and not ratio > WORSE
         save = 1e3 * watched.seconds / len(watched.seen)
         each = 1e3 * (whole[-1] - watched.seconds) / iterations

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab.data import load
 from ccmac.methods import CrossSliding, Request
-from ccmac.methods.comparators.primal_dual import (
+from ccmac.paper.comparators.primal_dual import (
     CondatVuIteration,
     PdhgIteration,
     PrimalDualIteration,
 )
+from ccmac.paper.data import load
 from ccmac.realizations.base import Realized
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -91,7 +91,8 @@ class Instance:
 
     def gap(self, execution: Array) -> float:
         """(P(w) - P*)/P* of the weights in an execution vector."""
-        blocks, start = [], 0
+        blocks = []
+        start = 0
         for size in self.problem.d.values():
             blocks.append(execution[start : start + size])
             start += size
@@ -132,7 +133,8 @@ def baselines(instance: Instance) -> Iterator[tuple[str, Build]]:
         return PdhgIteration(realized, 1.0 / weight, weight / realized.system.interval.high)
 
     def condat_vu(realized: Realized, weight: float) -> PrimalDualIteration:
-        L, high = realized.objective.L, realized.system.interval.high
+        L = realized.objective.L
+        high = realized.system.interval.high
         return CondatVuIteration(realized, 0.999 / (L / 2 + weight * L), weight * L / high)
 
     yield "pdhg", pdhg
@@ -144,8 +146,11 @@ class Tuner:
     """Rounds of one baseline as a function of log10 of the scale's share and of the weight."""
 
     def __init__(self, instance: Instance, build: Build) -> None:
-        self.instance, self.build = instance, build
-        self.best, self.limit, self.place = math.inf, math.inf, (0.0, 0.0)
+        self.instance = instance
+        self.build = build
+        self.best = math.inf
+        self.limit = math.inf
+        self.place = (0.0, 0.0)
         self._tried: set[tuple[float, float]] = set()
         self._realized: dict[float, Realized] = {}
 
@@ -166,7 +171,8 @@ class Tuner:
         if (floor, weight) in self._tried:
             return
         self._tried.add((floor, weight))
-        realized, problem = self.realized(floor), self.instance.problem
+        realized = self.realized(floor)
+        problem = self.instance.problem
         rounds = realized.system.cost["rounds"]
         iteration = self.build(realized, 10.0**weight)
         state = iteration.start(np.zeros(sum(problem.d.values())), np.zeros((AGENTS, problem.q)))
@@ -178,7 +184,8 @@ class Tuner:
             if not math.isfinite(gap):
                 return
             if gap <= self.instance.target:
-                self.best, self.place = count * rounds, (floor, weight)
+                self.best = count * rounds
+                self.place = (floor, weight)
                 return
 
     def tune(self, limit: float) -> float:
@@ -225,10 +232,16 @@ def main() -> None:
                 print(f"{data} {kind} {name}: best at 10^{tuner.place}", file=sys.stderr)
         ratio = (rounds + setup) / min(tuned.values()) if tuned else math.nan
         cells = [
-            data, kind, f"{instance.target:.0e}", method, f"{rounds:,.0f}", f"{setup:,}",
-            ", ".join(f"{name} {best:,.0f}" for name, best in tuned.items()), f"{ratio:.2f}",
+            data,
+            kind,
+            f"{instance.target:.0e}",
+            method,
+            f"{rounds:,.0f}",
+            f"{setup:,}",
+            ", ".join(f"{name} {best:,.0f}" for name, best in tuned.items()),
+            f"{ratio:.2f}",
             f"{total:,} ({stopped.status}, true {true:.0e})",
-        ]  # fmt: skip
+        ]
         print("|", " | ".join(cells), "|", flush=True)
 
 

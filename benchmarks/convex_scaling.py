@@ -125,7 +125,8 @@ class SmoothProblem:
         self.equations = Equations.random(30, 10, chi, 1)
         left, right = (np.linalg.qr(rng.standard_normal((k, 12)))[0] for k in (12, 30))
         self.M, self.y = (left * np.geomspace(1, 1 / 30, 12)) @ right.T, rng.standard_normal(12)
-        K, v = self.equations.K, self.equations.v
+        K = self.equations.K
+        v = self.equations.v
         kkt = np.block([[self.M.T @ self.M, K.T], [K, np.zeros((10, 10))]])
         right_hand_side = np.concatenate([self.M.T @ self.y, v])
         self.solution = np.linalg.lstsq(kkt, right_hand_side, rcond=1e-12)[0][:30]
@@ -190,7 +191,8 @@ class KinkedProblem:
     """min ||x - a||_1 + 0.3 ||x||_1 (+ ridge/2 ||x||^2), with its true value and solution."""
 
     def __init__(self, chi: float, d: int = 30, rows: int = 8, ridge: float = 0.0) -> None:
-        self.equations, self.ridge = Equations.random(d, rows, chi, 2), ridge
+        self.equations = Equations.random(d, rows, chi, 2)
+        self.ridge = ridge
         self.a = np.random.default_rng(3).standard_normal(d)
         self.solution = self._linear_program() if not ridge else self._conic_program()
         self.best, self.radius = self.value(self.solution), float(np.linalg.norm(self.solution))
@@ -207,15 +209,21 @@ class KinkedProblem:
         return float(kinks + 0.5 * self.ridge * (x @ x))
 
     def _linear_program(self) -> Array:
-        d, K = len(self.a), self.equations.K
-        eye, zero = np.eye(d), np.zeros((d, d))
+        d = len(self.a)
+        K = self.equations.K
+        eye = np.eye(d)
+        zero = np.zeros((d, d))
         rows = [[eye, -eye, zero], [-eye, -eye, zero], [eye, zero, -eye], [-eye, zero, -eye]]
         right = np.concatenate([self.a, -self.a, np.zeros(2 * d)])
         cost = np.concatenate([np.zeros(d), np.ones(d), 0.3 * np.ones(d)])
         found = linprog(
-            cost, np.block(rows), right, np.hstack([K, np.zeros((len(K), 2 * d))]),
-            self.equations.v, bounds=(None, None),
-        )  # fmt: skip
+            cost,
+            np.block(rows),
+            right,
+            np.hstack([K, np.zeros((len(K), 2 * d))]),
+            self.equations.v,
+            bounds=(None, None),
+        )
         return np.asarray(found.x[:d])
 
     def _conic_program(self) -> Array:
@@ -286,9 +294,12 @@ def restarts() -> None:
 
 
 PARTS = {
-    "continuation": continuation, "factor": factor, "sliding": sliding, "factors": factors,
+    "continuation": continuation,
+    "factor": factor,
+    "sliding": sliding,
+    "factors": factors,
     "restarts": restarts,
-}  # fmt: skip
+}
 
 
 def main() -> None:

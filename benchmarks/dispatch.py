@@ -80,7 +80,8 @@ def cases(name: str) -> Iterator[tuple[list[str], bool]]:
 
 def _case(name: str, case: Any, what: str, right: float | str, kind: str) -> tuple[list[str], bool]:
     result, seconds = solved(case)
-    sums, rounds = spent(result, "averagings"), spent(result)
+    sums = spent(result, "averagings")
+    rounds = spent(result)
     kept = sums <= LIMITS["averagings"] and (name != "case118" or rounds <= LIMITS[kind])
     row = [name, f"{case.problem.n} {kind}", what, result.status, f"{sums}", f"{rounds:,}"]
     if isinstance(right, str):
@@ -104,11 +105,20 @@ def day() -> Iterator[tuple[list[str], bool]]:
         off = case.cost(result) / float(against(case)) - 1
         ratio = spent(result) / spent(one)
         feasible = max(case.imbalance(result), case.overload(result))
-        yield [
-            f"{case.problem.n}", f"{spent(one, 'averagings')}", f"{spent(one)}",
-            f"{spent(result, 'averagings')}", f"{spent(result)}", f"{ratio:.2f}", f"{off:.0e}",
-            f"{feasible:.0e}", f"{seconds:.1f}",
-        ], ratio <= 3 and abs(off) <= LIMITS["cost"] and feasible <= LIMITS["feasible"]  # fmt: skip
+        yield (
+            [
+                f"{case.problem.n}",
+                f"{spent(one, 'averagings')}",
+                f"{spent(one)}",
+                f"{spent(result, 'averagings')}",
+                f"{spent(result)}",
+                f"{ratio:.2f}",
+                f"{off:.0e}",
+                f"{feasible:.0e}",
+                f"{seconds:.1f}",
+            ],
+            ratio <= 3 and abs(off) <= LIMITS["cost"] and feasible <= LIMITS["feasible"],
+        )
 
 
 def windows(steps: int = 24) -> Iterator[tuple[list[str], bool]]:
@@ -120,18 +130,25 @@ def windows(steps: int = 24) -> Iterator[tuple[list[str], bool]]:
         case = ccmac.power.dc_opf(
             "case118", 10, hours=4, ramp=0.2, reserve=0.05, storage=STORES, ratings=ratings
         )
-        cold, warm, off = [], [], 0.0
+        cold = []
+        warm = []
+        off = 0.0
         load = np.resize(ccmac.power.DAY, steps + 4)
         for window in ccmac.power.rolling(case, steps, load=load):
             warm.append(spent(window.result))
             cold.append(spent(solved(window.case)[0]))
             off = max(off, window.case.imbalance(window.result))
         ratio = max(w / c for w, c in zip(warm[1:], cold[1:], strict=True))
-        yield [
-            "as shipped" if factor is None else f"{factor} on 25 %", f"{min(cold)} to {max(cold)}",
-            f"{min(warm[1:])} to {max(warm[1:])}, median {np.median(warm[1:]):.0f}",
-            f"{ratio:.2f}", f"{off:.0e}",
-        ], len(warm) == steps and ratio <= 1 / 3 and off <= LIMITS["feasible"]  # fmt: skip
+        yield (
+            [
+                "as shipped" if factor is None else f"{factor} on 25 %",
+                f"{min(cold)} to {max(cold)}",
+                f"{min(warm[1:])} to {max(warm[1:])}, median {np.median(warm[1:]):.0f}",
+                f"{ratio:.2f}",
+                f"{off:.0e}",
+            ],
+            len(warm) == steps and ratio <= 1 / 3 and off <= LIMITS["feasible"],
+        )
 
 
 def main(parts: list[str], write: bool) -> int:
@@ -154,7 +171,8 @@ def main(parts: list[str], write: bool) -> int:
 
 def put(name: str, text: str) -> None:
     """Between the two marks of that name in docs/power.md."""
-    page, mark = ROOT / "docs" / "power.md", MARK.format(name)
+    page = ROOT / "docs" / "power.md"
+    mark = MARK.format(name)
     before, _, after = page.read_text().split(mark)
     page.write_text(f"{before}{mark}\n{text}\n{mark}{after}")
 

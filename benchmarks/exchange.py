@@ -49,8 +49,8 @@ def measure(kind: str, agents: int, file: Path | None) -> None:
     """The work of every rank."""
     import numpy as np
 
-    from ccmac.lab.costmodel import Point, fit
     from ccmac.network import Network
+    from ccmac.paper.costmodel import Point, fit
     from ccmac.runtime.averaging import Relay
     from ccmac.runtime.mpi import MPI, Mpi, guard
 
@@ -64,9 +64,11 @@ def measure(kind: str, agents: int, file: Path | None) -> None:
         scheme = Relay(network)
         keep_apart(runtime.rank, runtime.ranks)
         plan = runtime._plan(network.weights)
-        peers, steps_of = list(plan.peers), scheme.steps(runtime._ends, runtime.rank)
+        peers = list(plan.peers)
+        steps_of = scheme.steps(runtime._ends, runtime.rank)
         graph = MPI.COMM_WORLD.Create_dist_graph_adjacent(peers, peers, reorder=False)
-        points, table = [], []
+        points = []
+        table = []
 
         def alltoallv(send: list[int], receive: list[int]) -> Callable[[], object]:
             """A bare round of so many floats to and from every peer."""

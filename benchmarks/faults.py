@@ -28,11 +28,14 @@ from pathlib import Path
 import numpy as np
 
 import ccmac
-from ccmac.lab.instances import random_quadratic
+from ccmac.paper.instances import random_quadratic
 from ccmac.runtime.links import Credentials
 from ccmac.storage.keys import make_keys
 
-N, PORT, METHOD, TOL = 4, 7000, "cross-apapc", 1e-10
+N = 4
+PORT = 7000
+METHOD = "cross-apapc"
+TOL = 1e-10
 COMMAND = [sys.executable, "-c", "from ccmac.cli.main import run; run()", "agent"]
 PATIENCE = 15.0  # seconds: longer than an owner on a busy machine may be kept from running
 GRACE = 10.0  # seconds beyond the patience
@@ -56,7 +59,10 @@ class Trial:
     """Files and processes of four owners."""
 
     def __init__(self, wan: str, folder: Path, problem: ccmac.Problem, whole: ccmac.Result) -> None:
-        self.wan, self.folder, self.problem, self.whole = wan, folder, problem, whole
+        self.wan = wan
+        self.folder = folder
+        self.problem = problem
+        self.whole = whole
         self.jobs: list[subprocess.Popen[bytes]] = []
         self.patience = 0.0
         make_keys(folder / "keys", [f"agent-{i}" for i in range(N)])
@@ -120,7 +126,8 @@ class Trial:
 
     def _same(self, i: int) -> bool:
         with np.load(self.folder / f"out-{i}" / f"solution-{i:04d}-{i:04d}.npz") as found:
-            x, z = found[f"x{i}"], found["z"]
+            x = found[f"x{i}"]
+            z = found["z"]
         return x.tobytes() == self.whole.x[i].tobytes() and z.tobytes() == self.whole.z.tobytes()
 
     def given_up(self, but: int | None = None) -> bool:
@@ -226,8 +233,12 @@ def come(who: str, keys: str) -> None:
 
 
 PARTS: dict[str, Callable[[Trial], bool]] = {
-    "apart": apart, "healed": healed, "cut": cut, "killed": killed, "strangers": strangers,
-}  # fmt: skip
+    "apart": apart,
+    "healed": healed,
+    "cut": cut,
+    "killed": killed,
+    "strangers": strangers,
+}
 
 
 def main() -> None:

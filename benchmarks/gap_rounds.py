@@ -18,7 +18,7 @@ import time
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab import data
+from ccmac.paper import data
 
 PROBLEMS = {
     "lasso": {"loss": "squared", "regularization": 0.0, "l1": 1e-3},
@@ -34,7 +34,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--data", nargs="+", default=["mushrooms", "a9a"])
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=PROBLEMS)
     parser.add_argument("--method", default="auto")
-    asked, missed = parser.parse_args(arguments), 0
+    asked = parser.parse_args(arguments)
+    missed = 0
     print("| data | problem | method | rounds | steps | gap | MB | CPU s | memory, MB |")
     print("|---|---|---|---:|---:|---:|---:|---:|---:|")
     for name in asked.data:

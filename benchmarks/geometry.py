@@ -20,7 +20,8 @@ import scipy.sparse as sp
 from ccmac import Agent, Problem, geometry
 from ccmac.objectives import Separable, SquaredDistance
 
-AGENTS, SHARE = 3, 0.1
+AGENTS = 3
+SHARE = 0.1
 
 
 def block(kind: str, random: np.random.Generator, rows: int, columns: int) -> sp.csr_array:
@@ -39,11 +40,14 @@ def block(kind: str, random: np.random.Generator, rows: int, columns: int) -> sp
 
 def problem(kind: str, size: int) -> Problem:
     """m = q = ``size``."""
-    random, d = np.random.default_rng(0), size // AGENTS + 1
+    random = np.random.default_rng(0)
+    d = size // AGENTS + 1
     shapes = {
-        "A": (size, d), "B": (size, size),
-        "C": (int(SHARE * d), d), "D": (int(SHARE * size / AGENTS), size),
-    }  # fmt: skip
+        "A": (size, d),
+        "B": (size, size),
+        "C": (int(SHARE * d), d),
+        "D": (int(SHARE * size / AGENTS), size),
+    }
     f = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
     return Problem(
         [
@@ -60,7 +64,8 @@ def main() -> None:
     parser.add_argument("sizes", nargs="*", type=int, default=[2000])
     asked = parser.parse_args()
     for size in asked.sizes:
-        given, begun = problem(asked.kind, size), time.process_time()
+        given = problem(asked.kind, size)
+        begun = time.process_time()
         found = geometry(given)
         spent = time.process_time() - begun
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

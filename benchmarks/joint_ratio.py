@@ -17,16 +17,18 @@ import sys
 import numpy as np
 
 from ccmac import vfl
-from ccmac.lab import data
 from ccmac.methods.apapc import Apapc
 from ccmac.network import Network
+from ccmac.paper import data
+from ccmac.paper.realizations.canonical import canonical
+from ccmac.paper.realizations.joint import joint
 from ccmac.realizations.base import Realized
-from ccmac.realizations.canonical import canonical
-from ccmac.realizations.joint import joint
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
-AGENTS, REGULARIZATION, TARGET = 8, 1e-2, 1e-6
+AGENTS = 8
+REGULARIZATION = 1e-2
+TARGET = 1e-6
 NORMALIZER_DEGREE = 24
 
 
@@ -61,7 +63,8 @@ def main(names: list[str]) -> None:
             other = joint(
                 Workspace(problem, InProcess(network)), realization="canonical", interval=interval
             )
-            mine, theirs = run(cross, target), run(other, target)
+            mine = run(cross, target)
+            theirs = run(other, target)
             left = f"{cross.degree} {mine[0]} {mine[1]}"
             right = f"{other.degree} {theirs[0]} {theirs[1]}"
             ratio = theirs[1] / mine[1]

@@ -32,9 +32,13 @@ from typing import Any
 
 # Eager messages of any length, TCP only: see docs/cluster.md.
 TRANSPORT = {
-    "MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self",
-    "UCX_RNDV_THRESH": "inf", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-}  # fmt: skip
+    "MPIR_CVAR_CH4_NETMOD": "ucx",
+    "MPIR_CVAR_NOLOCAL": "1",
+    "UCX_TLS": "tcp,self",
+    "UCX_RNDV_THRESH": "inf",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 # What keeps the kernel from stretching a message over several latencies: a sender's window that
 # stays open in pauses, and a receiver's that is open from the start.
 KERNEL = ["net.ipv4.tcp_slow_start_after_idle=0", "net.ipv4.tcp_rmem=4096 4194304 33554432"]
@@ -70,25 +74,36 @@ def solve(case: str, agents: int, runtime: Any) -> dict[str, Any]:
     target = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
     problem = ccmac.vfl.problem(X, target, agents, loss=loss, l1=l1, shared_regularization=rho)
     runtime.ledger = Ledger()
-    before, begun = runtime.transport.rounds, time.perf_counter()
+    before = runtime.transport.rounds
+    begun = time.perf_counter()
     result = ccmac.solve(
-        problem, runtime=runtime, method=parse(method, options), tol=1e-3 if l1 else 1e-6,
+        problem,
+        runtime=runtime,
+        method=parse(method, options),
+        tol=1e-3 if l1 else 1e-6,
         max_iterations=iterations,
-    )  # fmt: skip
+    )
     seconds = time.perf_counter() - begun
-    total, scheme = result.ledger.total, runtime.averaging
+    total = result.ledger.total
+    scheme = runtime.averaging
     sent = scheme.floats_total * total("averagings")
     return {
-        "case": case, "averaging": scheme.name, "agents": agents, "seconds": seconds,
-        "rounds": total("rounds"), "counted": runtime.transport.rounds - before,
-        "status": result.status, "row": total("network_bytes") / sent,
+        "case": case,
+        "averaging": scheme.name,
+        "agents": agents,
+        "seconds": seconds,
+        "rounds": total("rounds"),
+        "counted": runtime.transport.rounds - before,
+        "status": result.status,
+        "row": total("network_bytes") / sent,
         "longest": 8 * total("longest_message") / scheme.longest,
-    }  # fmt: skip
+    }
 
 
 def inside(options: argparse.Namespace) -> None:
     """The work of one process; the first prints a line of JSON for every solve."""
-    agents, keys = options.agents[0], options.inside
+    agents = options.agents[0]
+    keys = options.inside
     with _runtimes(agents, keys, options.me) as runtime_of:
         for averaging in options.averagings:
             runtime = runtime_of(averaging)
@@ -135,14 +150,36 @@ def over_mpi(agents: int, program: list[str], folder: Path) -> str:
     )
     shell.chmod(0o755)
     command = [
-        *FIRST, "ip", "netns", "exec", "wan0", str(mpiexec), "-launcher", "ssh", "-launcher-exec",
-        str(shell), "-localhost", hosts[0], "-hosts", ",".join(hosts), "-n", str(agents),
-        "-ppn", "1", *program, "--inside", "mpi",
-    ]  # fmt: skip
+        *FIRST,
+        "ip",
+        "netns",
+        "exec",
+        "wan0",
+        str(mpiexec),
+        "-launcher",
+        "ssh",
+        "-launcher-exec",
+        str(shell),
+        "-localhost",
+        hosts[0],
+        "-hosts",
+        ",".join(hosts),
+        "-n",
+        str(agents),
+        "-ppn",
+        "1",
+        *program,
+        "--inside",
+        "mpi",
+    ]
     job = subprocess.run(
-        command, env={**os.environ, **TRANSPORT}, capture_output=True, text=True,
-        timeout=3000, check=False,
-    )  # fmt: skip
+        command,
+        env={**os.environ, **TRANSPORT},
+        capture_output=True,
+        text=True,
+        timeout=3000,
+        check=False,
+    )
     if job.returncode:
         raise SystemExit(f"the job ended with {job.returncode}:\n{job.stdout}\n{job.stderr}")
     return job.stdout
@@ -185,9 +222,18 @@ def measured(options: argparse.Namespace, runtime: str, agents: int) -> Iterator
     """Both delays; one row for every case and averaging."""
     runs: list[dict[tuple[str, str], list[dict[str, Any]]]] = []
     program = [
-        sys.executable, __file__, options.wan, "--agents", str(agents), "--solves",
-        str(options.solves), "--cases", *options.cases, "--averagings", *options.averagings,
-    ]  # fmt: skip
+        sys.executable,
+        __file__,
+        options.wan,
+        "--agents",
+        str(agents),
+        "--solves",
+        str(options.solves),
+        "--cases",
+        *options.cases,
+        "--averagings",
+        *options.averagings,
+    ]
     start = over_mpi if runtime == "mpi" else over_links
     for delay in options.delays:
         with (
@@ -209,10 +255,15 @@ def measured(options: argparse.Namespace, runtime: str, agents: int) -> Iterator
         rounds = last[-1]["rounds"]
         assert all(ledger == counted for ledger, counted in counts), counts
         yield {
-            **last[-1], "runtime": runtime, "delays": options.delays, "paid": paid,
-            "seconds": seconds, "ratio": paid / rounds, "window": options.window,
+            **last[-1],
+            "runtime": runtime,
+            "delays": options.delays,
+            "paid": paid,
+            "seconds": seconds,
+            "ratio": paid / rounds,
+            "window": options.window,
             "most": 1000 * seconds[1] / (rounds * high),
-        }  # fmt: skip
+        }
 
 
 def show(files: list[str]) -> None:
@@ -257,7 +308,8 @@ def main() -> None:
     if options.show:
         show(options.show)
         return
-    sizes, times = "row, kB | longest | rounds", "ratio | at most | seconds"
+    sizes = "row, kB | longest | rounds"
+    times = "ratio | at most | seconds"
     print(f"| runtime | case | hosts | averaging | {sizes} | {times} |")
     print("|---|---|---:|---|---:|---:|---:|---:|---:|---:|", flush=True)
     for runtime in options.runtimes:
@@ -266,8 +318,9 @@ def main() -> None:
                 print(
                     f"| {runtime} | {m['case']} | {agents} | {m['averaging']} | "
                     f"{m['row'] / 1000:.1f} | {m['longest'] / 1000:.1f} | {m['rounds']} | "
-                    f"{m['ratio']:.2f} | {m['most']:.2f} | {m['seconds'][1]:.1f} |", flush=True,
-                )  # fmt: skip
+                    f"{m['ratio']:.2f} | {m['most']:.2f} | {m['seconds'][1]:.1f} |",
+                    flush=True,
+                )
                 if options.json:
                     with options.json.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(m) + "\n")

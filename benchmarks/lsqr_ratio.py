@@ -25,7 +25,7 @@ from scipy.sparse.linalg import lsqr
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab import data
+from ccmac.paper import data
 
 CASES = (("a9a", 8), ("mushrooms", 8), ("w8a", 8), ("a8a", 16))
 
@@ -51,11 +51,11 @@ def again(X: Any, y: np.ndarray, n: int, tol: float, share: float | None) -> tup
 
     ``share`` of the labels change before each, with a warm start; None: all are drawn anew.
     """
-    prepared, random = (
-        ccmac.prepare(vfl.problem(X, y, n), ccmac.Network.ring(n)),
-        np.random.default_rng(0),
-    )
-    values, times, results = np.unique(y), [], []
+    prepared = ccmac.prepare(vfl.problem(X, y, n), ccmac.Network.ring(n))
+    random = np.random.default_rng(0)
+    values = np.unique(y)
+    times = []
+    results = []
     for k in range(10):
         if k and share is None:
             prepared.update(y=random.choice(values, len(y)))
@@ -74,8 +74,10 @@ def again(X: Any, y: np.ndarray, n: int, tol: float, share: float | None) -> tup
 def row(name: str, X: Any, y: np.ndarray, n: int, tol: float, repeat: int) -> str:
     """One line of the table."""
     root = np.sqrt(len(y))
-    problem, network = vfl.problem(X, y, n), ccmac.Network.ring(n)
-    A, right = X / root, y / root
+    problem = vfl.problem(X, y, n)
+    network = ccmac.Network.ring(n)
+    A = X / root
+    right = y / root
     times: list[tuple[float, float]] = []
     for _ in range(repeat + 1):
         whole = timed(lambda: ccmac.solve(problem, network, tol=tol, progress=False))

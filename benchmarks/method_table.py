@@ -21,8 +21,8 @@ import numpy as np
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab import data
 from ccmac.methods.registry import parse
+from ccmac.paper import data
 
 CASES = {"a9a": 8, "mushrooms": 8, "w8a": 8, "a8a": 16}
 LIMIT = 20_000
@@ -54,7 +54,8 @@ ARGMINS = ("cross-cg", "cross-lbfgs", "dpmm", "tracking-admm")
 def instance(name: str) -> tuple[ccmac.Problem, ccmac.Network, np.ndarray]:
     """Ridge regression with lambda = 1e-2 on a ring, and its closed-form weights."""
     loaded = data.load(name)
-    X, y = loaded.X, loaded.y
+    X = loaded.X
+    y = loaded.y
     gram = (X.T @ X).toarray() / len(y) + 1e-2 * np.eye(X.shape[1])
     agents = CASES[name]
     problem = vfl.problem(X, y, agents)
@@ -64,15 +65,23 @@ def instance(name: str) -> tuple[ccmac.Problem, ccmac.Network, np.ndarray]:
 def best(name: str, method: str) -> dict[str, Any]:
     """The record of one method: its setting of fewest iterations, hence of fewest rounds."""
     problem, network, weights = instance(name)
-    begun, limit, found = time.perf_counter(), LIMIT, {}
+    begun = time.perf_counter()
+    limit = LIMIT
+    found = {}
     for setting in SETTINGS[method]:
         result = ccmac.solve(
-            problem, network, parse(method, setting), tol=1e-6, reference=weights,
-            max_iterations=limit, progress=False,
-        )  # fmt: skip
+            problem,
+            network,
+            parse(method, setting),
+            tol=1e-6,
+            reference=weights,
+            max_iterations=limit,
+            progress=False,
+        )
         if result.status == "optimal" and (not found or result.iterations < limit):
             limit = result.iterations
-            solve, setup = result.ledger.of("solve"), result.ledger.of("setup")
+            solve = result.ledger.of("solve")
+            setup = result.ledger.of("setup")
             found = {
                 "setting": setting,
                 "iterations": limit,
@@ -117,7 +126,8 @@ def main() -> None:
     options = parser.parse_args()
     store: Path | None = options.json
     records = json.loads(store.read_text()) if store is not None and store.exists() else {}
-    cases, methods = options.cases.split(","), options.methods.split(",")
+    cases = options.cases.split(",")
+    methods = options.methods.split(",")
     wanted = [(case, method) for case in cases for method in methods]
     for place, (case, method) in enumerate(wanted, 1):
         key = f"{case} {method}"
@@ -125,7 +135,8 @@ def main() -> None:
             records[key] = best(case, method)
             if store is not None:
                 store.write_text(json.dumps(records, indent=1) + "\n")
-        shown, seconds = cell(records[key]), records[key]["seconds"]
+        shown = cell(records[key])
+        seconds = records[key]["seconds"]
         print(f"{place}/{len(wanted)} {key}: {shown}, {seconds} s", file=sys.stderr, flush=True)
     print(table(records, methods, cases))
 

@@ -21,11 +21,16 @@ from sklearn.datasets import load_breast_cancer
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab import data
 from ccmac.methods import CrossNewton
+from ccmac.paper import data
 
-CASES = (("a9a", "C = 1"), ("mushrooms", "C = 1"), ("cancer", "C = 1"),
-         ("a9a", "1e-2"), ("mushrooms", "1e-2"))  # fmt: skip
+CASES = (
+    ("a9a", "C = 1"),
+    ("mushrooms", "C = 1"),
+    ("cancer", "C = 1"),
+    ("a9a", "1e-2"),
+    ("mushrooms", "1e-2"),
+)
 
 
 def loaded(name: str) -> tuple[Any, np.ndarray, int]:
@@ -65,12 +70,14 @@ def main(arguments: list[str]) -> None:
         X, y, n = loaded(name)
         lam = 1 / len(y) if strength == "C = 1" else float(strength)
         problem = vfl.problem(X, y, n, loss="logistic", regularization=lam)
-        network, method = ccmac.Network.ring(n), CrossNewton(sketch=asked.sketch)
+        network = ccmac.Network.ring(n)
+        method = CrossNewton(sketch=asked.sketch)
         known = ccmac.solve(problem, network, method, 1e-6, reference=weights(X, y, lam))
         proved = ccmac.solve(problem, network, method, 1e-6)
         assert (known.status, proved.status) == ("optimal", "optimal")
         setup, solve = (known.ledger.of(phase)["rounds"] for phase in ("setup", "solve"))
-        total, sent = proved.ledger.total("rounds"), proved.ledger.total("bytes") / 1e6
+        total = proved.ledger.total("rounds")
+        sent = proved.ledger.total("bytes") / 1e6
         print(
             f"| {name} | {strength} | {setup + solve} ({setup} + {solve}) | {total} | {sent:.1f} |"
         )

@@ -18,20 +18,20 @@ from ccmac.linalg.blocks import dense
 from ccmac.objectives import Quadratic
 from ccmac.workspace.coupling import Coupling
 
-UNIT, LEAST = 1e4, 0.1  # of the costs; curvature that the angles get: the methods want some
+UNIT = 1e4  # of the costs; curvature that the angles get: the methods want some
+LEAST = 0.1
 
 
 def curved() -> tuple[ccmac.Problem, ccmac.Network]:
     """The grid with quadratic costs of angles too."""
-    case, agents = ccmac.power.dc_opf("case118"), []
+    case = ccmac.power.dc_opf("case118")
+    agents = []
     for agent in case.problem.agents.values():
         H, g, _ = agent.objective.quadratic(agent.A.shape[1], 0)
         diagonal = np.maximum(np.diag(dense(H)) / UNIT, LEAST)
         agents.append(
-            ccmac.Agent(
-                Quadratic(diagonal, g / UNIT), A=agent.A, b=agent.b, C=agent.C, c=agent.c
-            )
-        )  # fmt: skip
+            ccmac.Agent(Quadratic(diagonal, g / UNIT), A=agent.A, b=agent.b, C=agent.C, c=agent.c)
+        )
     return ccmac.Problem(agents, q=0, m=case.problem.m), case.network
 
 

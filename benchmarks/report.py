@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import lsqr
 
 import ccmac
-from ccmac.lab import data
+from ccmac.paper import data
 
 LAMBDA = 1e-2
 GENERAL = ("OSQP", "SCS", "CLARABEL", "PIQP")
@@ -104,11 +104,15 @@ def against_ridge(names: Sequence[str], repeat: int) -> Iterator[list[str]]:
     from sklearn.linear_model import Ridge
 
     for name in names:
-        found, n = data.load(name, fallback=True), agents(name)
-        X, y = sp.csr_array(found.X), found.y
-        problem, network = ccmac.vfl.problem(X, y, n), ccmac.Network.ring(n)
+        found = data.load(name, fallback=True)
+        n = agents(name)
+        X = sp.csr_array(found.X)
+        y = found.y
+        problem = ccmac.vfl.problem(X, y, n)
+        network = ccmac.Network.ring(n)
         root = np.sqrt(len(y))
-        A, right = X / root, y / root
+        A = X / root
+        right = y / root
         model = Ridge(alpha=LAMBDA * len(y), fit_intercept=False, solver="lsqr", tol=1e-9)
         matrix = sp.csr_matrix(X)
         bare = partial(lsqr, A, right, damp=LAMBDA**0.5, atol=1e-9, btol=1e-9)
@@ -131,10 +135,14 @@ def against_general(names: Sequence[str], repeat: int) -> Iterator[list[str]]:
     import cvxpy as cp
 
     for name in names:
-        found, n = data.load(name, fallback=True), agents(name)
-        X, y = sp.csr_array(found.X), found.y
-        exact, ours = solution(X, y), certified(ccmac.vfl.problem(X, y, n), ccmac.Network.ring(n))
-        w, z = cp.Variable(X.shape[1]), cp.Variable(X.shape[0])
+        found = data.load(name, fallback=True)
+        n = agents(name)
+        X = sp.csr_array(found.X)
+        y = found.y
+        exact = solution(X, y)
+        ours = certified(ccmac.vfl.problem(X, y, n), ccmac.Network.ring(n))
+        w = cp.Variable(X.shape[1])
+        z = cp.Variable(X.shape[0])
         ridge = LAMBDA / 2 * cp.sum_squares(w)
         coupled = cp.sum_squares(z - y) / (2 * len(y)) + ridge
         joined = cp.sum_squares(X @ w - y) / (2 * len(y)) + ridge
@@ -186,7 +194,8 @@ def growth(repeat: int) -> Iterator[list[str]]:
         ],
     }
     for what, cases in shapes.items():
-        times, sizes = [], []
+        times = []
+        sizes = []
         for n, rows, columns, filled in cases:
             X, y = drawn(rows, columns, filled)
             network = (
@@ -227,9 +236,13 @@ def page(names: Sequence[str], repeat: int) -> str:
     general = table(["data", *(s.title() for s in GENERAL)], against_general(names, few))
     grown = table(["what grows", "sizes", "time, first = 1", "exponent"], growth(few))
     return PAGE.format(
-        repeat=repeat, machine=processor(), versions=versions, ridge="\n".join(ridge),
-        general="\n".join(general), grown="\n".join(grown),
-    )  # fmt: skip
+        repeat=repeat,
+        machine=processor(),
+        versions=versions,
+        ridge="\n".join(ridge),
+        general="\n".join(general),
+        grown="\n".join(grown),
+    )
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import yaml
 
-from ccmac.lab.experiments.analysis import (
+from ccmac.paper.experiments.analysis import (
     Quartiles,
     TableRow,
     affine_fit,
@@ -31,7 +31,7 @@ from ccmac.lab.experiments.analysis import (
     rows,
     two_factor_fit,
 )
-from ccmac.lab.experiments.records import Record, read_records, read_suite
+from ccmac.paper.experiments.records import Record, read_records, read_suite
 
 PROFILES = ("paper", "practical")
 COUNTED = ("scaling", "robustness", "comparison", "a8a")  # the 302 runs
@@ -102,9 +102,10 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[str]], text_columns: i
 def slopes(out: Path) -> str:
     """Exponents of the scaling suite beside the paper's."""
     columns = [
-        records(out, "scaling", "paper"), records(out, "scaling-tight", "paper"),
+        records(out, "scaling", "paper"),
+        records(out, "scaling-tight", "paper"),
         records(out, "scaling", "practical"),
-    ]  # fmt: skip
+    ]
 
     def line(name: str, key: str, tell: Callable[[list[Record]], str]) -> list[str]:
         return [name, PAPER["slopes"][key], *(tell(c) if c else "not run" for c in columns)]
@@ -139,13 +140,15 @@ def scaling_counts(out: Path) -> str:
     body = []
     for data in ("a9a", "w8a"):
         for suite, profile, name in (
-            ("scaling", "paper", "certificate"), ("scaling-tight", "paper", "tight"),
+            ("scaling", "paper", "certificate"),
+            ("scaling-tight", "paper", "tight"),
             ("scaling", "practical", "practical"),
-        ):  # fmt: skip
+        ):
             by_chi = {
-                round(r.cross_factor, 6): r for r in records(out, suite, profile)
+                round(r.cross_factor, 6): r
+                for r in records(out, suite, profile)
                 if r.run.data == data and r.run.network["family"] == "ring"
-            }  # fmt: skip
+            }
             if by_chi:
                 modelled = any(r.modelled for r in by_chi.values())
                 word = "modelled rounds" if modelled else "rounds, without setup"
@@ -166,18 +169,46 @@ def robustness(out: Path) -> str:
     body = []
     for key, (gradients, affine, raw, told_rounds, error) in PAPER["robustness"].items():
         data, agents = key.split()
-        body.append([data, agents, "paper reports", "6/6", gradients, affine, raw,
-                     f"{told_rounds} modelled", error])  # fmt: skip
+        body.append(
+            [
+                data,
+                agents,
+                "paper reports",
+                "6/6",
+                gradients,
+                affine,
+                raw,
+                f"{told_rounds} modelled",
+                error,
+            ]
+        )
         for profile in PROFILES:
             row = ours[profile].get(key)
             if row is not None:
-                body.append([
-                    row.data, agents, f"{profile} profile", f"{row.reached}/{row.runs}",
-                    quartiles(row.gradients), quartiles(row.affine), quartiles(row.raw),
-                    rounds(row), f"{row.worst_error:.2e}",
-                ])  # fmt: skip
-    head = ["data", "agents", "source", "runs", "gradients", "norm. affine", "raw", "rounds",
-            "max error"]  # fmt: skip
+                body.append(
+                    [
+                        row.data,
+                        agents,
+                        f"{profile} profile",
+                        f"{row.reached}/{row.runs}",
+                        quartiles(row.gradients),
+                        quartiles(row.affine),
+                        quartiles(row.raw),
+                        rounds(row),
+                        f"{row.worst_error:.2e}",
+                    ]
+                )
+    head = [
+        "data",
+        "agents",
+        "source",
+        "runs",
+        "gradients",
+        "norm. affine",
+        "raw",
+        "rounds",
+        "max error",
+    ]
     return markdown(head, body, 3)
 
 
@@ -192,16 +223,27 @@ def methods(*suites: str) -> Callable[[Path], str]:
     def table(out: Path) -> str:
         body = []
         for suite in suites:
-            ours = {p: {(plain(r), r.label): r for r in rows(records(out, suite, p))}
-                    for p in PROFILES}  # fmt: skip
+            ours = {
+                p: {(plain(r), r.label): r for r in rows(records(out, suite, p))} for p in PROFILES
+            }
             for key in dict.fromkeys(k for p in PROFILES for k in ours[p]):
                 (data, agents), label = key[0].split(), key[1]
                 said = PAPER["comparison"].get(f"{key[0]} {label}")
                 if said is not None:
                     body.append(paper_row(data, agents, label, *said))
                 body += [method_row(ours[p][key], p) for p in PROFILES if key in ours[p]]
-        head = ["data", "agents", "method", "source", "runs", "gradients", "argmins",
-                "norm. affine", "raw", "rounds"]  # fmt: skip
+        head = [
+            "data",
+            "agents",
+            "method",
+            "source",
+            "runs",
+            "gradients",
+            "argmins",
+            "norm. affine",
+            "raw",
+            "rounds",
+        ]
         return markdown(head, body, 4)
 
     return table
@@ -220,8 +262,16 @@ def paper_row(
 def method_row(row: TableRow, profile: str) -> list[str]:
     """Counts of one method; units it does not use stay empty."""
     work = [quartiles(q) if q.high > 0 else "" for q in (row.gradients, row.argmins, row.affine)]
-    return [row.data, str(row.agents), row.label, profile, f"{row.reached}/{row.runs}", *work,
-            quartiles(row.raw), rounds(row)]  # fmt: skip
+    return [
+        row.data,
+        str(row.agents),
+        row.label,
+        profile,
+        f"{row.reached}/{row.runs}",
+        *work,
+        quartiles(row.raw),
+        rounds(row),
+    ]
 
 
 def sweep(out: Path) -> str:

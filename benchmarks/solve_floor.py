@@ -17,7 +17,7 @@ import tracemalloc
 import numpy as np
 
 import ccmac
-from ccmac.lab import data
+from ccmac.paper import data
 
 PASSES = 12
 REPEATS = 5
@@ -36,7 +36,8 @@ def best(action: object, repeats: int = REPEATS) -> float:
 def measure(name: str, n: int = 8) -> None:
     """Print the ratio and the memory for one data set."""
     found = data.load(name, fallback=True)
-    X, y = found.X, found.y
+    X = found.X
+    y = found.y
     rows, columns = X.shape
     weights = np.linalg.solve((X.T @ X).toarray() / rows + 1e-2 * np.eye(columns), X.T @ y / rows)
     problem = ccmac.vfl.problem(X, y, n)

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import ccmac
-from ccmac.lab.data import load
+from ccmac.paper.data import load
 from ccmac.vfl import (
     VerticalElasticNet,
     VerticalHuber,
@@ -42,7 +42,8 @@ def table(name: str) -> tuple[Any, Any]:
     """(X, y); small tables are standardized, the sparse ones are as they come."""
     if name in ("a9a", "mushrooms"):
         data = load(name)
-        X, y = sp.csr_matrix(data.X), data.y
+        X = sp.csr_matrix(data.X)
+        y = data.y
         chosen = np.random.default_rng(0).permutation(len(y))[:SAMPLE] if name == "a9a" else ...
         return (X, y) if chosen is ... else (X[np.sort(chosen)], y[np.sort(chosen)])
     loader = {"breast cancer": load_breast_cancer, "diabetes": load_diabetes, "wine": load_wine}
@@ -65,17 +66,19 @@ def pair(model: str, data: str, tol: float | None) -> tuple[Any, Any]:
         "huber": (VerticalHuber(**ours), huber),
         "logistic": (VerticalLogisticRegression(**ours), newton),
         "svc": (VerticalSVC(**ours), SVC(kernel="linear", tol=1e-6)),
-    }[model]  # fmt: skip
+    }[model]
 
 
 def objective(model: str, estimator: Any, X: Any, y: Any, alpha: float) -> float:
     """The value that scikit-learn minimises (NaN where it is not told here)."""
-    w, b = np.ravel(estimator.coef_), np.ravel(estimator.intercept_)
+    w = np.ravel(estimator.coef_)
+    b = np.ravel(estimator.intercept_)
     if model not in ("elastic net", "lasso", "svc", "huber") or len(b) > 1:
         return float("nan")
     scores = np.asarray(X @ w).ravel() + b[0]
     if model == "huber":
-        ratio, epsilon = np.abs(y - scores) / estimator.scale_, estimator.epsilon
+        ratio = np.abs(y - scores) / estimator.scale_
+        epsilon = estimator.epsilon
         loss = np.where(ratio <= epsilon, ratio**2, 2 * epsilon * ratio - epsilon**2)
         return float(estimator.scale_ * (1 + loss).sum() + alpha * w @ w)
     if model == "svc":
@@ -96,7 +99,8 @@ def line(data: str, model: str, tol: float | None) -> str:
     """One row of the table."""
     X, y = table(data)
     rows = np.random.default_rng(1).permutation(X.shape[0])
-    test, train = np.sort(rows[: len(rows) // 5]), np.sort(rows[len(rows) // 5 :])
+    test = np.sort(rows[: len(rows) // 5])
+    train = np.sort(rows[len(rows) // 5 :])
     ours, theirs = pair(model, data, tol)
     start = time.perf_counter()
     ours.fit(X[train], y[train])
@@ -111,9 +115,11 @@ def line(data: str, model: str, tol: float | None) -> str:
     scores = [(getattr(e, "decision_function", None) or e.predict)(rows) for e, rows in both]
     accuracy = [e.score(rows, y[test]) for e, rows in both]
     differences = [
-        apart(ours.coef_, theirs.coef_), apart(ours.intercept_, theirs.intercept_),
-        (value - known) / known, apart(*scores),
-    ]  # fmt: skip
+        apart(ours.coef_, theirs.coef_),
+        apart(ours.intercept_, theirs.intercept_),
+        (value - known) / known,
+        apart(*scores),
+    ]
     done = ours.result_
     return (
         f"| {data} | {model} | {PARTIES[data]} | {done.plan.method} | {done.status} "
@@ -164,8 +170,10 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=None)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("| data | model | parties | method | status | rounds | s | s there | coef | intercept "
-          "| objective | scores | test | test there |")  # fmt: skip
+    print(
+        "| data | model | parties | method | status | rounds | s | s there | coef | intercept "
+        "| objective | scores | test | test there |"
+    )
     print("|" + "---|" * 14)
     for data in asked.data.split(","):
         for model in asked.models.split(","):

@@ -27,10 +27,13 @@ HEAVY = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1
 THROTTLE = "MPIR_CVAR_CH4_PROGRESS_THROTTLE"
 THROTTLED = {**HEAVY, THROTTLE: "1", f"{THROTTLE}_NO_PROGRESS_COUNT": "10"}
 KINDS: dict[str, tuple[str, dict[str, str]]] = {
-    "pauses": ("pauses", {}), "waitall": ("waitall", {}), "waitall, told": ("waitall", HEAVY),
+    "pauses": ("pauses", {}),
+    "waitall": ("waitall", {}),
+    "waitall, told": ("waitall", HEAVY),
     "waitall, throttled": ("waitall", THROTTLED),
-    "thread": ("thread", {}), "thread, told": ("thread", HEAVY),
-}  # fmt: skip
+    "thread": ("thread", {}),
+    "thread, told": ("thread", HEAVY),
+}
 LATE = (0.0, 0.02, 0.1)  # seconds
 
 
@@ -40,7 +43,8 @@ def inside(kind: str, rounds: int) -> None:
 
     from ccmac.runtime.mpi import MPI, MpiTransport
 
-    world, transport = MPI.COMM_WORLD, MpiTransport()
+    world = MPI.COMM_WORLD
+    transport = MpiTransport()
     peers = [(world.rank + step) % world.size for step in (-1, 1)]
     leaving, arriving = ([(p, np.zeros(125)) for p in peers] for _ in range(2))
     helper = ThreadPoolExecutor(1)
@@ -59,7 +63,8 @@ def inside(kind: str, rounds: int) -> None:
     for late in LATE:
         count = max(20, rounds // 5) if late else rounds
         world.Barrier()
-        begun, busy = time.perf_counter(), time.process_time()
+        begun = time.perf_counter()
+        busy = time.process_time()
         for _ in range(count):
             if world.rank == 0:
                 time.sleep(late)

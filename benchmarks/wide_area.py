@@ -37,7 +37,8 @@ def inside(keys: Path, me: int, graph: str, hosts: int, rounds: int) -> None:
     with Links(me, where, (f"10.78.0.{me + 1}", PORT), Credentials(*files), {}) as links:
         links.start()
         for size in SIZES:
-            message, taken = bytes(size), []
+            message = bytes(size)
+            taken = []
             for _ in range(rounds):
                 begun = time.perf_counter()
                 links.post(dict.fromkeys(near, message))
@@ -63,7 +64,7 @@ def main() -> None:
         keys, me, graph = chosen.inside
         inside(Path(keys), int(me), graph, chosen.hosts, chosen.rounds)
         return
-    from ccmac.lab.costmodel import Point, fit
+    from ccmac.paper.costmodel import Point, fit
     from ccmac.storage.keys import make_keys
 
     points = []
@@ -79,10 +80,12 @@ def main() -> None:
             owners = [
                 subprocess.Popen(
                     ["ip", "netns", "exec", f"wan{k}", *program, str(keys), str(k), graph],
-                    stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    env={**os.environ, "OMP_NUM_THREADS": "1"},
                 )
                 for k in range(chosen.hosts)
-            ]  # fmt: skip
+            ]
             printed = [owner.communicate(timeout=600)[0] for owner in owners]
             if any(owner.returncode for owner in owners):
                 raise SystemExit(f"owners ended with {[owner.returncode for owner in owners]}")

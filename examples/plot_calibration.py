@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ccmac
-from ccmac.lab.instances import calibration
+from ccmac.paper.instances import calibration
 
 people = calibration(seed=1, persons=8)
 problems = {"as stated": people.problem, "rebalanced": people.problem.rebalanced()}

@@ -18,8 +18,12 @@ import ccmac
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-AHEAD, STEP, CARTS = 12, 0.2, 3
-FORCE, SPEED, POWER = 1.0, 1.2, 1.8
+AHEAD = 12
+STEP = 0.2
+CARTS = 3
+FORCE = 1.0
+SPEED = 1.2
+POWER = 1.8
 MASS = np.array([1.0, 1.5, 0.8])
 
 
@@ -31,16 +35,15 @@ def target(t: np.ndarray) -> np.ndarray:
 def cart(i: int, now: np.ndarray, t: int) -> ccmac.Agent:
     """Positions, speeds and forces over the window; z is the common trajectory."""
     n = AHEAD
-    eye, back = sp.eye_array(n), sp.eye_array(n, k=-1)
+    eye = sp.eye_array(n)
+    back = sp.eye_array(n, k=-1)
     dynamics = sp.block_array(
-        [
-            [eye - back, -STEP * back, None],
-            [None, eye - back, -STEP / MASS[i] * eye],
-        ]
+        [[eye - back, -STEP * back, None], [None, eye - back, -STEP / MASS[i] * eye]]
     )
     right = np.zeros(2 * n)
     right[0], right[n] = now[0] + STEP * now[1], now[1]
-    follow, leads = 1.0, 4.0 * (i == 0)
+    follow = 1.0
+    leads = 4.0 * (i == 0)
     H = sp.block_array(
         [
             [follow * eye, None, None, -follow * eye],
@@ -53,15 +56,23 @@ def cart(i: int, now: np.ndarray, t: int) -> ccmac.Agent:
     limits = np.repeat([np.inf, SPEED, FORCE], n)
     return ccmac.Agent(
         ccmac.objectives.Quadratic(sp.csr_array(H), np.concatenate([np.zeros(3 * n), wish])),
-        A=sp.hstack([sp.csr_array((n, 2 * n)), eye]), b=np.full(n, POWER / CARTS),
-        C=dynamics, c=right, lower=-limits, upper=limits, name=f"cart {i}",
-    )  # fmt: skip
+        A=sp.hstack([sp.csr_array((n, 2 * n)), eye]),
+        b=np.full(n, POWER / CARTS),
+        C=dynamics,
+        c=right,
+        lower=-limits,
+        upper=limits,
+        name=f"cart {i}",
+    )
 
 
 def main(path: str, steps: int = 10) -> None:
     state = np.array([[0.0, 0.0], [-0.6, 0.0], [0.5, 0.0]])
-    seen, forces, rounds = [state.copy()], [], []
-    prepared, result = None, None
+    seen = [state.copy()]
+    forces = []
+    rounds = []
+    prepared = None
+    result = None
     for t in range(steps):
         carts = [cart(i, state[i], t) for i in range(CARTS)]
         if prepared is None:

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ccmac
-from ccmac.lab.instances import dispatch
+from ccmac.paper.instances import dispatch
 
 HOURS = 24
 day = dispatch(seed=0, areas=6, hours=HOURS)

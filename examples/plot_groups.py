@@ -27,16 +27,20 @@ OWN = 0.05  # weight of the groups' own corrections
 def stated() -> tuple[ccmac.Problem, list[str]]:
     """One agent a group: half a mean square, and two published totals."""
     table = load_diabetes(as_frame=True)
-    people, y = table.data.assign(one=1.0), table.target.to_numpy() / 100
+    people = table.data.assign(one=1.0)
+    y = table.target.to_numpy() / 100
     scaled = people[NAMES] / people[NAMES].std(ddof=0).replace(0.0, 1.0)
     male = (people["sex"] > 0).to_numpy()
     age = np.digitize(people["age"], np.quantile(people["age"], [0.25, 0.5, 0.75]))
     published = [1.02 * y[male].sum(), 0.98 * y[~male].sum()]  # as a census would correct them
-    agents, names, n = [], [], len(y)
+    agents = []
+    names = []
+    n = len(y)
     for sex in (True, False):
         for quarter in range(4):
             mine = (male == sex) & (age == quarter)
-            F, q = scaled[mine].to_numpy(), len(NAMES)
+            F = scaled[mine].to_numpy()
+            q = len(NAMES)
             gram = F.T @ F / n
             H = np.block([[gram + OWN * np.eye(q), gram], [gram, gram + 1e-3 * np.eye(q) / 8]])
             slope = F.T @ y[mine] / n
@@ -45,10 +49,12 @@ def stated() -> tuple[ccmac.Problem, list[str]]:
             agents.append(
                 ccmac.Agent(
                     ccmac.objectives.Quadratic(H, np.concatenate([slope, slope])),
-                    A=total / n, B=total / n, b=np.array(published) / n / 8,
+                    A=total / n,
+                    B=total / n,
+                    b=np.array(published) / n / 8,
                     name=f"{'men' if sex else 'women'} {quarter + 1}",
                 )
-            )  # fmt: skip
+            )
             names.append(agents[-1].name or "")
     lower = [-np.inf if name == "one" else 0.0 for name in NAMES]
     return ccmac.Problem(agents, z_lower=lower, row_names=["men", "women"], z_names=NAMES), names

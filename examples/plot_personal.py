@@ -21,27 +21,36 @@ import ccmac
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-GROUPS, REGULARIZATION, LARGEST = 10, 0.5, 60.0
+GROUPS = 10
+REGULARIZATION = 0.5
+LARGEST = 60.0
 
 
 def main(path: str) -> None:
     data = load_diabetes()
     X = np.column_stack([data.data / data.data.std(axis=0), np.ones(len(data.data))])
-    y, q = data.target, X.shape[1]
+    y = data.target
+    q = X.shape[1]
     groups = np.array_split(np.argsort(data.data[:, 0], kind="stable"), GROUPS)  # by age
     agents = []
     for k, rows in enumerate(groups):
-        own, count = X[rows], len(rows)
+        own = X[rows]
+        count = len(rows)
         H = np.block([[own.T @ own, own.T @ own]] * 2) / count
         H[:q, :q] += REGULARIZATION * np.eye(q)
         g = np.tile(own.T @ y[rows], 2) / count
         total = own.sum(axis=0, keepdims=True)
         agents.append(
             ccmac.Agent(
-                ccmac.objectives.Quadratic(H, g), A=total, B=total, b=[y[rows].sum()],
-                lower=-LARGEST, upper=LARGEST, name=f"group {k}",
+                ccmac.objectives.Quadratic(H, g),
+                A=total,
+                B=total,
+                b=[y[rows].sum()],
+                lower=-LARGEST,
+                upper=LARGEST,
+                name=f"group {k}",
             )
-        )  # fmt: skip
+        )
     names = [*data.feature_names, "intercept"]
     low = [0.0 if name in ("bmi", "bp") else -np.inf for name in names]
     problem = ccmac.Problem(agents, row_names=["total"], z_lower=low, z_names=names)

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ccmac
-from ccmac.lab.data import generate
+from ccmac.paper.data import generate
 
 data = generate("a1a")
 network = ccmac.Network.ring(8)
@@ -22,12 +22,7 @@ figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 
 for chi in (1.0, 3.0):
     problem = ccmac.vfl.problem(
-        data.X,
-        data.y,
-        8,
-        loss="logistic",
-        shares=("cross_factor", chi),
-        shared_regularization=1e-2,
+        data.X, data.y, 8, loss="logistic", shares=("cross_factor", chi), shared_regularization=1e-2
     )
     result = ccmac.solve(problem, network, tol=1e-6, progress=False)
     met = np.mean(np.sign(problem.predictions(result)) == data.y)

@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT.parent / "src")]
 
 from ccmac.cli.solution import read_solution  # noqa: E402
 from ccmac.errors import InputError  # noqa: E402
-from ccmac.lab.instances import calibration, dispatch  # noqa: E402
+from ccmac.paper.instances import calibration, dispatch  # noqa: E402
 
 PROGRAM = [sys.executable, "-c", "from ccmac.cli.main import run; run()"]
 LONG = ("--method", "cross-apapc", "--tol", "1e-13", "--network", "ring")
@@ -59,16 +59,22 @@ class Faults:
     """Each method is a fault; it says whether the end was right."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.said, self.code = folder, "", 0
+        self.folder = folder
+        self.said = ""
+        self.code = 0
         dispatch(hours=2).problem.save(folder / "small")
         calibration().problem.save(folder / "large")
 
     def start(self, *words: object) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*PROGRAM, *map(str, words)], cwd=self.folder, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, preexec_fn=limited,  # noqa: PLW1509
+            [*PROGRAM, *map(str, words)],
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=limited,  # noqa: PLW1509
             env={**os.environ, "TMPDIR": str(self.folder), "PYTHONPATH": str(ROOT.parent / "src")},
-        )  # fmt: skip
+        )
 
     def ends(self, job: subprocess.Popen[str], *codes: int, words: str = "") -> bool:
         """Whether a job ends with one of the codes and in at most one line, with ``words``."""
@@ -128,7 +134,8 @@ class Faults:
 
     def signals_at_any_moment(self) -> bool:
         """From the first import to the end of the run, after so much CPU time."""
-        right, waits = True, (0.25, 0.5, 0.8, 1.2, 1.7, 2.5)
+        right = True
+        waits = (0.25, 0.5, 0.8, 1.2, 1.7, 2.5)
         for wait in waits:
             for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
                 job = self.start("solve", "large", *LONG, "--max-iterations", 3000)
@@ -182,7 +189,7 @@ class Faults:
         return right and self.ends(self.start("suite", "run", "suite.yaml", "--out", "runs"), 2)
 
     def large_suite(self) -> bool:
-        from lab.experiments.toy import TEXT
+        from paper.experiments.toy import TEXT
 
         text = TEXT.replace("DATA", "mushrooms-like") + "\n"
         lines = [
@@ -202,7 +209,8 @@ class Faults:
 
     def huge_prices(self) -> bool:
         self.start("solve", "small", "--out", "warm").communicate()
-        place, summary = self.folder / "warm", self.folder / "warm" / "summary.json"
+        place = self.folder / "warm"
+        summary = self.folder / "warm" / "summary.json"
         with np.load(place / "solution.npz") as stored:
             arrays = {k: v if k[0] in "xz" else np.full_like(v, 1e30) for k, v in stored.items()}
         np.savez(place / "solution.npz", **arrays)
@@ -222,11 +230,13 @@ def main() -> int:
     wrong = 0
     for name in sys.argv[1:] or FAULTS:
         with tempfile.TemporaryDirectory(prefix="ccmac-faults-") as folder:
-            faults, begun = Faults(Path(folder)), time.perf_counter()
+            faults = Faults(Path(folder))
+            begun = time.perf_counter()
             try:
                 right = getattr(faults, name)()
             except (InputError, ValueError, OSError, subprocess.SubprocessError) as error:
-                right, faults.said = False, f"{type(error).__name__}: {error}"
+                right = False
+                faults.said = f"{type(error).__name__}: {error}"
             said = " ".join(faults.said.split())[-160:]
             seconds = time.perf_counter() - begun
             word = "right" if right else "WRONG"

@@ -28,7 +28,8 @@ class Neighborhood:
     """Certificates and addresses of the agents of a network."""
 
     def __init__(self, folder: Path, network: ccmac.Network) -> None:
-        self.folder, self.network = folder, network
+        self.folder = folder
+        self.network = network
         make_keys(folder, [f"agent-{i}" for i in range(network.n)])
         self.ports = free_ports(network.n)
         self.said: dict[int, list[str]] = {i: [] for i in range(network.n)}

@@ -9,7 +9,7 @@
 ``refuse``   a changed objective, block, index, network, option or version: refused by name
 ``mpi``      a killed rank, resumed on another number of ranks (tests/runtime/test_mpi_solve.py)
 ``owners``   a killed owner, all continue over TLS links (tests/cli/test_agent.py)
-``suites``   a killed runner of a suite, resumed (tests/lab/experiments/test_execute.py)
+``suites``   a killed runner of a suite, resumed (tests/paper/experiments/test_execute.py)
 
 Runs are forked from this process, so that a kill costs a run and not an interpreter.
 """
@@ -94,9 +94,11 @@ class Soak:
         return read_index(place).generation + 1 if exists(place) else 0
 
     def kill(self, number: int) -> bool:
-        method, place = METHODS[number % len(METHODS)], self.fresh()
+        method = METHODS[number % len(METHODS)]
+        place = self.fresh()
         expected, seconds = self.whole[method]
-        child, saves = forked(lambda: solved(method, place)), expected["iterations"] // EVERY
+        child = forked(lambda: solved(method, place))
+        saves = expected["iterations"] // EVERY
         after = self.rng.randrange(max(saves - 2, 1))  # the clock says little on a busy machine
         while self.saved(place) <= after and not os.waitpid(child[0], os.WNOHANG)[0]:
             time.sleep(0.001)
@@ -110,13 +112,27 @@ class Soak:
         return again is not None and same(again, expected)
 
     def stop(self, number: int) -> bool:
-        method, place = METHODS[number % len(METHODS)], self.fresh()
+        method = METHODS[number % len(METHODS)]
+        place = self.fresh()
         expected, seconds = self.whole[method]
         number_of, code = self.rng.choice(((signal.SIGTERM, 143), (signal.SIGINT, 130)))
         said = self.folder / "said.txt"
-        words = ["solve", str(self.folder / "problem"), "--network", "ring", "--method", method,
-                 "--tol", "1e-9", "--checkpoint", str(place), "--every", str(EVERY),
-                 "--max-iterations", "90"]  # fmt: skip
+        words = [
+            "solve",
+            str(self.folder / "problem"),
+            "--network",
+            "ring",
+            "--method",
+            method,
+            "--tol",
+            "1e-9",
+            "--checkpoint",
+            str(place),
+            "--every",
+            str(EVERY),
+            "--max-iterations",
+            "90",
+        ]
         if method == "cross-apapc":
             words += [word for k, v in PLAIN.items() for word in ("--set", f"{k}={v}")]
         ready, go = os.pipe()
@@ -146,9 +162,11 @@ class Soak:
         return again is not None and same(again, expected)
 
     def full(self, number: int) -> bool:
-        method, place = METHODS[number % len(METHODS)], self.fresh()
+        method = METHODS[number % len(METHODS)]
+        place = self.fresh()
         expected, seconds = self.whole[method]
-        moment, size = self.rng.uniform(0.0, seconds), self.rng.choice((0, 300, 3000))
+        moment = self.rng.uniform(0.0, seconds)
+        size = self.rng.choice((0, 300, 3000))
 
         def fill() -> None:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -163,7 +181,8 @@ class Soak:
         return same(found, expected) and again is not None and same(again, expected)
 
     def refuse(self, number: int) -> bool:
-        method, place = METHODS[number % len(METHODS)], self.folder / "refused"
+        method = METHODS[number % len(METHODS)]
+        place = self.folder / "refused"
         kind = self.rng.choice(sorted(CHANGES))
         if not (place / method).exists():
             solved(method, place / method, max_seconds=None)
@@ -193,14 +212,15 @@ def tested(variable: str, count: int, test: str) -> tuple[int, int]:
 
 
 MPI = "tests/runtime/test_mpi_solve.py::test_a_killed_job_continues_to_the_same_bits"
-SUITES = "tests/lab/experiments/test_execute.py::test_kill_and_resume_leaves_complete_records"
+SUITES = "tests/paper/experiments/test_execute.py::test_kill_and_resume_leaves_complete_records"
 OWNERS = (
     "tests/cli/test_agent.py::test_a_killed_owner_ends_the_run_and_all_continue_to_the_same_bits"
 )
 WIDENED = {
-    "mpi": ("CCMAC_MPI_KILLS", 30, MPI), "suites": ("CCMAC_KILLS", 20, SUITES),
+    "mpi": ("CCMAC_MPI_KILLS", 30, MPI),
+    "suites": ("CCMAC_KILLS", 20, SUITES),
     "owners": ("CCMAC_OWNER_KILLS", 10, OWNERS),
-}  # fmt: skip
+}
 COUNTS = {"kill": 100, "stop": 60, "full": 40, "refuse": 100}
 
 
@@ -219,12 +239,14 @@ def main() -> int:
                 variable, count, test = WIDENED[part]
                 (held, tried), more = tested(variable, asked.count or count, test), ""
             else:
-                begun, results = time.monotonic(), []
+                begun = time.monotonic()
+                results = []
                 for number in range(asked.count or COUNTS[part]):
                     if time.monotonic() - begun > asked.seconds:
                         break
                     results.append(getattr(soak, part)(number))
-                held, tried = sum(results), len(results)
+                held = sum(results)
+                tried = len(results)
                 more = f", {soak.hit} of them hit under way" if soak.hit else ""
                 soak.hit = 0
             lost += tried - held

@@ -26,8 +26,12 @@ def problem(seed: int = 0, **changed: Any) -> ccmac.Problem:
     for i in range(8):
         H = np.diag(np.geomspace(1.0, 300.0, 30)[rng.permutation(30)])
         A = sp.random_array((10, 18), density=0.4, rng=rng, format="csr") + 0.0
-        parts = {"f": (H, rng.standard_normal(30)), "A": A, "B": rng.standard_normal((10, 12)),
-                 "b": rng.standard_normal(10)}  # fmt: skip
+        parts = {
+            "f": (H, rng.standard_normal(30)),
+            "A": A,
+            "B": rng.standard_normal((10, 12)),
+            "b": rng.standard_normal(10),
+        }
         if i == 3:
             parts |= {name: change(parts[name]) for name, change in changed.items()}
         f = ccmac.objectives.Quadratic(*parts.pop("f"))
@@ -49,8 +53,13 @@ def solved(
     trace = [[v for k, v in enumerate(line) if k != clock] for line in lines]
     bits = [np.asarray(v).tobytes() for v in (*result.x, result.z)]
     ledger = result.ledger.as_dict()
-    return {"bits": bits, "ledger": ledger, "trace": trace, "status": result.status,
-            "iterations": result.iterations}  # fmt: skip
+    return {
+        "bits": bits,
+        "ledger": ledger,
+        "trace": trace,
+        "status": result.status,
+        "iterations": result.iterations,
+    }
 
 
 def same(a: Found, b: Found) -> bool:
@@ -95,17 +104,27 @@ def versioned(rng: random.Random, method: str, place: Path) -> None:
 
 
 CHANGES: dict[str, tuple[tuple[str, ...], Callable[[random.Random, str, Path], Any]]] = {
-    "objective": (("objective",), lambda r, m, p: solved(
-        m, p, problem(f=lambda f: (f[0], bumped(r)(f[1]))))),
-    "curvature": (("objective",), lambda r, m, p: solved(
-        m, p, problem(f=lambda f: (bumped(random.Random(1))(np.diag(f[0])), f[1])))),
+    "objective": (
+        ("objective",),
+        lambda r, m, p: solved(m, p, problem(f=lambda f: (f[0], bumped(r)(f[1])))),
+    ),
+    "curvature": (
+        ("objective",),
+        lambda r, m, p: solved(
+            m, p, problem(f=lambda f: (bumped(random.Random(1))(np.diag(f[0])), f[1]))
+        ),
+    ),
     "block": (("B_i", "block B", "B "), lambda r, m, p: solved(m, p, problem(B=bumped(r)))),
     "entries": (("A_i", "block A", "A "), lambda r, m, p: solved(m, p, problem(A=bumped(r)))),
     "indices": (("A_i", "block A", "A "), lambda r, m, p: solved(m, p, problem(A=moved(r)))),
     "right-hand side": (("b_i", "b "), lambda r, m, p: solved(m, p, problem(b=bumped(r)))),
-    "network": (("network",), lambda r, m, p: solved(
-        m, p, network=r.choice(("path", "star", "complete", "grid:2x4", "erdos_renyi:0.6:3")))),
+    "network": (
+        ("network",),
+        lambda r, m, p: solved(
+            m, p, network=r.choice(("path", "star", "complete", "grid:2x4", "erdos_renyi:0.6:3"))
+        ),
+    ),
     "option": (("option", "method"), lambda r, m, p: solved(another(r, m), p)),
     "seed": (("seed",), lambda r, m, p: solved(m, p, seed=r.randrange(1, 99))),
     "version": (("version",), versioned),
-}  # fmt: skip
+}

@@ -18,19 +18,40 @@ from ccmac.methods.registry import REGISTRY
 
 LONGEST = 400  # characters of a line
 WRONG: dict[str, Any] = {
-    "None": None, "three": 3, "minus one": -1, "zero": 0, "a half": 2.5, "text": "x", "empty": "",
-    "nan": float("nan"), "inf": float("inf"), "list": [], "dict": {}, "object": object(),
-    "nan array": np.array([np.nan]), "cube": np.zeros((2, 2, 2)), "long": "\u00e9" * 200,
-    "truth": True, "bytes": b"x", "huge": 10**30, "ragged": [[1, 2], [3]], "function": len,
-    "mapping": {"a": 1}, "list of None": [None], "letters": np.array(["a"]), "complex": 1j,
-    "class": dict, "lines": "a\nb",
-}  # fmt: skip
+    "None": None,
+    "three": 3,
+    "minus one": -1,
+    "zero": 0,
+    "a half": 2.5,
+    "text": "x",
+    "empty": "",
+    "nan": float("nan"),
+    "inf": float("inf"),
+    "list": [],
+    "dict": {},
+    "object": object(),
+    "nan array": np.array([np.nan]),
+    "cube": np.zeros((2, 2, 2)),
+    "long": "\u00e9" * 200,
+    "truth": True,
+    "bytes": b"x",
+    "huge": 10**30,
+    "ragged": [[1, 2], [3]],
+    "function": len,
+    "mapping": {"a": 1},
+    "list of None": [None],
+    "letters": np.array(["a"]),
+    "complex": 1j,
+    "class": dict,
+    "lines": "a\nb",
+}
 
 
 def agent(**more: Any) -> ccmac.Agent:
     objective = objectives.Quadratic(np.eye(3), np.ones(3))
-    return ccmac.Agent(**{"objective": objective, "A": np.ones((1, 2)), "B": np.ones((1, 1)),
-                          "b": [1.0], **more})  # fmt: skip
+    return ccmac.Agent(
+        **{"objective": objective, "A": np.ones((1, 2)), "B": np.ones((1, 1)), "b": [1.0], **more}
+    )
 
 
 def problem() -> ccmac.Problem:
@@ -45,11 +66,25 @@ def stacked(**parts: Any) -> ccmac.Result:
     return ccmac.solve(ccmac.Stack(**parts), max_iterations=10)
 
 
-RUN = {"network": "ring", "method": "auto", "runtime": None, "averaging": "auto", "costs": None,
-       "seed": 0}  # fmt: skip
-LIMITS = {"tol": 1e-6, "warm_start": None, "max_iterations": 50, "max_seconds": 5.0,
-          "checkpoint": None, "callback": None, "progress": None}  # fmt: skip
-X, Y = np.arange(40.0).reshape(10, 4) % 7, np.ones(10)
+RUN = {
+    "network": "ring",
+    "method": "auto",
+    "runtime": None,
+    "averaging": "auto",
+    "costs": None,
+    "seed": 0,
+}
+LIMITS = {
+    "tol": 1e-6,
+    "warm_start": None,
+    "max_iterations": 50,
+    "max_seconds": 5.0,
+    "checkpoint": None,
+    "callback": None,
+    "progress": None,
+}
+X = np.arange(40.0).reshape(10, 4) % 7
+Y = np.ones(10)
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "solve": (ccmac.solve, {"problem": problem(), **RUN, **LIMITS, "reference": None}),
     "plan": (ccmac.plan, {"problem": problem(), **RUN, "tol": 1e-6, "reference": None}),
@@ -60,18 +95,40 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         dict.fromkeys(("b", "c", "e", "y", "g", "lower", "upper", "z_lower", "z_upper")),
     ),
     "geometry": (
-        ccmac.geometry, {"problem": problem(), "network": None, "tolerance": None, "method": None},
+        ccmac.geometry,
+        {"problem": problem(), "network": None, "tolerance": None, "method": None},
     ),
     "Agent": (
         alone,
-        {"objective": objectives.Quadratic(np.eye(3), np.ones(3)), "A": np.ones((1, 2)),
-         "B": np.ones((1, 1)), "b": [1.0], "C": np.ones((1, 2)), "c": [1.0], "D": [[1.0]],
-         "e": [1.0], "name": "a", "lower": None, "upper": None, "C_sense": "==", "D_sense": "=="},
+        {
+            "objective": objectives.Quadratic(np.eye(3), np.ones(3)),
+            "A": np.ones((1, 2)),
+            "B": np.ones((1, 1)),
+            "b": [1.0],
+            "C": np.ones((1, 2)),
+            "c": [1.0],
+            "D": [[1.0]],
+            "e": [1.0],
+            "name": "a",
+            "lower": None,
+            "upper": None,
+            "C_sense": "==",
+            "D_sense": "==",
+        },
     ),
     "Problem": (
         ccmac.Problem,
-        {"agents": [agent()], "n": None, "q": None, "m": None, "sense": None, "z_lower": None,
-         "z_upper": None, "row_names": None, "z_names": None},
+        {
+            "agents": [agent()],
+            "n": None,
+            "q": None,
+            "m": None,
+            "sense": None,
+            "z_lower": None,
+            "z_upper": None,
+            "row_names": None,
+            "z_names": None,
+        },
     ),
     "Problem.load": (ccmac.Problem.load, {"directory": "nowhere", "agents": None}),
     "Stack": (
@@ -80,7 +137,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "Costs": (ccmac.Costs, {"gradient": 1, "product": 0, "round": 1, "byte": 0}),
     "Certificates": (
-        ccmac.Certificates, dict.fromkeys(inspect.signature(ccmac.Certificates).parameters),
+        ccmac.Certificates,
+        dict.fromkeys(inspect.signature(ccmac.Certificates).parameters),
     ),
     "ring": (ccmac.Network.ring, {"n": 4}),
     "path": (ccmac.Network.path, {"n": 4}),
@@ -93,13 +151,36 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "from_weights": (ccmac.Network.from_weights, {"W": np.eye(4)}),
     "vfl.problem": (
         ccmac.vfl.problem,
-        {"X": X, "y": Y, "n_agents": 2, "loss": "squared", "regularization": 0.1, "l1": 0.0,
-         "partition_seed": 0, "shares": None, "label_owner": None, "delta": 1.0},
+        {
+            "X": X,
+            "y": Y,
+            "n_agents": 2,
+            "loss": "squared",
+            "regularization": 0.1,
+            "l1": 0.0,
+            "partition_seed": 0,
+            "shares": None,
+            "label_owner": None,
+            "delta": 1.0,
+        },
     ),
-}  # fmt: skip
-OBJECTIVES = ("LeastSquares", "Ridge", "Logistic", "Huber", "L1", "Hinge", "ElasticNet", "Box",
-              "Quadratic", "Custom", "MaxAffine", "Simplex", "Halfspace",
-              "Multinomial")  # fmt: skip
+}
+OBJECTIVES = (
+    "LeastSquares",
+    "Ridge",
+    "Logistic",
+    "Huber",
+    "L1",
+    "Hinge",
+    "ElasticNet",
+    "Box",
+    "Quadratic",
+    "Custom",
+    "MaxAffine",
+    "Simplex",
+    "Halfspace",
+    "Multinomial",
+)
 for name in OBJECTIVES:
     kind = getattr(objectives, name)
     parameters = inspect.signature(kind).parameters.values()

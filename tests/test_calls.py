@@ -50,8 +50,10 @@ def table(column: Any) -> Any:
 
 
 WRONG: list[Callable[[], Any]] = [
-    *(lambda shape=s: ccmac.Problem([ccmac.Agent(F, A=Operator(shape))])
-      for s in (5, None, ("a", None), (-1, 2), (1.0, 1.0), (1,))),
+    *(
+        lambda shape=s: ccmac.Problem([ccmac.Agent(F, A=Operator(shape))])
+        for s in (5, None, ("a", None), (-1, 2), (1.0, 1.0), (1,))
+    ),
     lambda: ccmac.Network.ring(SPAN),
     lambda: ccmac.Problem({True: agents()[0]}),
     lambda: ccmac.Problem({SPAN: agents()[0]}),
@@ -64,15 +66,30 @@ WRONG: list[Callable[[], Any]] = [
     *(lambda w=w: huber(weight=w) for w in ([[1.0, 2.0], [3.0]], "a", [-1.0, 1.0], SPAN)),
     lambda: huber(intercept=np.eye(2)),
     *(lambda k=k: custom(**{k: 1}) for k in ("gradient", "prox", "hessian")),
-    *(lambda x=x: ccmac.solve(ccmac.Problem(agents()), warm_start=ccmac.Solution(x, [1.0]))
-      for x in (None, 5)),
-    *(lambda v=v: ccmac.vfl.problem(np.eye(2), v, 2)
-      for v in (np.array([1, 2], "m8[s]"), np.array([SPAN, 1.0], object), ["1", "2"],
-                [10**400, 1], np.array([1j, 1.0]))),
-    *(lambda v=v: table(v)
-      for v in (pd.to_timedelta([1, 2], unit="s"), np.array([SPAN, SPAN], object), [b"1", b"2"],
-                [pd.Timedelta(1, "s"), 1.0])),
-]  # fmt: skip
+    *(
+        lambda x=x: ccmac.solve(ccmac.Problem(agents()), warm_start=ccmac.Solution(x, [1.0]))
+        for x in (None, 5)
+    ),
+    *(
+        lambda v=v: ccmac.vfl.problem(np.eye(2), v, 2)
+        for v in (
+            np.array([1, 2], "m8[s]"),
+            np.array([SPAN, 1.0], object),
+            ["1", "2"],
+            [10**400, 1],
+            np.array([1j, 1.0]),
+        )
+    ),
+    *(
+        lambda v=v: table(v)
+        for v in (
+            pd.to_timedelta([1, 2], unit="s"),
+            np.array([SPAN, SPAN], object),
+            [b"1", b"2"],
+            [pd.Timedelta(1, "s"), 1.0],
+        )
+    ),
+]
 
 
 @pytest.mark.parametrize("call", WRONG)

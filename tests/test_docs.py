@@ -18,15 +18,30 @@ BLOCK = re.compile(r"```python\n(.*?)```(?:\s+(?:prints\s+)?```text\n(.*?)```)?"
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
 OLD = (
-    "pinned=", "ccmac.methods()", "state.vectors", "state.rows[", "degree_1", "ccmac.pipeline",
-    "ccmac.solvers", "ccmac.baselines", "ccmac.instances", "ccmac.data", "ccmac.experiments",
-)  # fmt: skip
+    "pinned=",
+    "ccmac.methods()",
+    "state.vectors",
+    "state.rows[",
+    "degree_1",
+    "ccmac.pipeline",
+    "ccmac.solvers",
+    "ccmac.baselines",
+    "ccmac.instances",
+    "ccmac.data",
+    "ccmac.experiments",
+)
 
 
 PAGES = [
-    "README.md", "docs/guide.md", "docs/geometry.md", "docs/limits.md", "docs/vertical.md",
-    "docs/power.md", "docs/control.md", "docs/calibration.md",
-]  # fmt: skip
+    "README.md",
+    "docs/guide.md",
+    "docs/geometry.md",
+    "docs/limits.md",
+    "docs/vertical.md",
+    "docs/power.md",
+    "docs/control.md",
+    "docs/calibration.md",
+]
 
 
 @pytest.mark.parametrize("name", PAGES)

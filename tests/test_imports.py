@@ -7,15 +7,11 @@ import pytest
 
 import ccmac
 
-HEAVY = ("scipy", "networkx", "rich", "matplotlib", "ccmac.api", "ccmac.lab")
+HEAVY = ("scipy", "networkx", "rich", "matplotlib", "ccmac.api", "ccmac.paper")
 
 
 @pytest.mark.parametrize(
-    "program",
-    [
-        "import ccmac",
-        "from ccmac.cli.main import main; assert main(['--version']) == 0",
-    ],
+    "program", ["import ccmac", "from ccmac.cli.main import main; assert main(['--version']) == 0"]
 )
 def test_nothing_heavy_is_loaded_before_it_is_used(program: str) -> None:
     check = f"{program}; import sys; print(*(n for n in {HEAVY!r} if n in sys.modules))"
@@ -26,7 +22,7 @@ def test_nothing_heavy_is_loaded_before_it_is_used(program: str) -> None:
 
 
 def test_a_command_loads_no_other() -> None:
-    others = ("ccmac.lab", "ccmac.vfl", "ccmac.runtime.links", "networkx", "scipy.optimize")
+    others = ("ccmac.paper", "ccmac.vfl", "ccmac.runtime.links", "networkx", "scipy.optimize")
     check = (
         "from ccmac.cli.commands import application; application('solve'); import sys; "
         f"print(*(n for n in {others!r} if n in sys.modules))"

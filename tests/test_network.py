@@ -46,7 +46,8 @@ def test_star_and_complete(n: int) -> None:
 
 
 def test_grid_spectrum_is_the_sum_of_two_paths() -> None:
-    rows, cols = 3, 5
+    rows = 3
+    cols = 5
     network = Network.grid(rows, cols)
     line = [2 - 2 * np.cos(np.pi * np.arange(k) / k) for k in (rows, cols)]
     exact = np.sort(np.add.outer(*line).ravel())
@@ -69,7 +70,9 @@ def test_random_families_repeat_and_are_connected() -> None:
         lambda seed: Network.erdos_renyi(12, 0.3, seed),
         lambda seed: Network.random_regular(12, 3, seed),
     ):
-        first, again, other = make(1), make(1), make(2)
+        first = make(1)
+        again = make(1)
+        other = make(2)
         assert (first.weights != again.weights).nnz == 0
         assert (first.weights != other.weights).nnz > 0
         assert nx.is_connected(first.graph)

@@ -11,8 +11,8 @@ import pytest
 import ccmac
 from ccmac import vfl
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic, solve_kkt
 from ccmac.methods import CrossCg
+from ccmac.paper.instances import random_quadratic, solve_kkt
 from ccmac.workspace import blocks
 
 
@@ -57,8 +57,11 @@ def test_recycling_pays_where_the_spectrum_falls_slowly() -> None:
     """With the same sketch, from the third solve on: also when all labels are new."""
     random = np.random.default_rng(0)
     X = random.standard_normal((1500, 120)) * np.logspace(0, -0.5, 120)
-    labels, method = random.choice([-1.0, 1.0], (4, 1500)), CrossCg(sketch=12)
-    prepared, steps, cold = ccmac.prepare(vfl.problem(X, labels[0], 4), "ring", method), [], []
+    labels = random.choice([-1.0, 1.0], (4, 1500))
+    method = CrossCg(sketch=12)
+    prepared = ccmac.prepare(vfl.problem(X, labels[0], 4), "ring", method)
+    steps = []
+    cold = []
     for y in labels:
         prepared.update(y=y)
         steps.append(prepared.solve(1e-6).iterations)
@@ -122,10 +125,12 @@ def test_other_sides_of_any_problem(method: str) -> None:
     random = np.random.default_rng(0)
     sides: dict[str, list[Any]] = {name: [] for name in "bceg"}
     reference = solve_kkt(before)
-    x, z = reference.x, reference.z
+    x = reference.x
+    z = reference.z
     agents = []
     for i, agent in before.agents.items():
-        x_i, z_i = x[i] + 0.1 * random.standard_normal(len(x[i])), z + 0.1
+        x_i = x[i] + 0.1 * random.standard_normal(len(x[i]))
+        z_i = z + 0.1
         new = {"g": agent.objective.g + random.standard_normal(len(agent.objective.g))}
         new["b"] = agent.A @ x_i + agent.B @ z_i
         new["c"] = None if agent.C is None else agent.C @ x_i
@@ -148,9 +153,11 @@ def test_other_sides_of_any_problem(method: str) -> None:
 @pytest.mark.parametrize("method", ["auto", "cross-cg", "cross-apapc", "cross-lbfgs"])
 @pytest.mark.parametrize("name", ["b", "c", "g"])
 def test_new_sides_are_told_with_the_first_message(method: str, name: str) -> None:
-    before, random = random_quadratic(3, 4), np.random.default_rng(0)
+    before = random_quadratic(3, 4)
+    random = np.random.default_rng(0)
     reference = solve_kkt(before)
-    sides, agents = [], []
+    sides = []
+    agents = []
     for i, agent in before.agents.items():
         x = reference.x[i] + 0.1 * random.standard_normal(len(reference.x[i]))
         g = agent.objective.g + random.standard_normal(len(agent.objective.g))

@@ -13,10 +13,12 @@ import pytest
 
 import ccmac
 from ccmac.inputs import Array
-from ccmac.lab.instances import random_quadratic, solve_kkt
+from ccmac.paper.instances import random_quadratic, solve_kkt
 from ccmac.workspace import Workspace
 
-N, FEATURES, AGENTS = 60, 9, 3
+N = 60
+FEATURES = 9
+AGENTS = 3
 
 
 def table(seed: int = 0) -> tuple[Array, Array]:
@@ -97,14 +99,16 @@ class Noted(ccmac.InProcess):
 
 @pytest.mark.parametrize("method", ["cross-cg", "cross-apapc", "cross-lbfgs"])
 def test_rows_of_many_iterations_tell_the_range_of_a_block(method: str) -> None:
-    rng, m = np.random.default_rng(3), 6
+    rng = np.random.default_rng(3)
+    m = 6
     agents = [
         ccmac.Agent(
             ccmac.objectives.Quadratic(np.diag(rng.uniform(1, 4, d)), rng.standard_normal(d)),
-            A=rng.standard_normal((m, d)), b=rng.standard_normal(m) if d > 2 else None,
+            A=rng.standard_normal((m, d)),
+            b=rng.standard_normal(m) if d > 2 else None,
         )
         for d in (2, 3, 4)
-    ]  # fmt: skip
+    ]
     runtime = Noted(ccmac.Network.path(3), fused=False)
     ccmac.solve(ccmac.Problem(agents), method=method, tol=1e-8, runtime=runtime)
     rows = np.array([row for row in vars(runtime)["rows"] if len(row) == m])
@@ -117,10 +121,12 @@ def test_rows_of_many_iterations_tell_the_range_of_a_block(method: str) -> None:
 def test_long_rows_tell_the_range_and_products_of_a_block_not_its_columns(loss: str) -> None:
     """The same is told of a block whose columns are turned: what is sent says not which it was."""
     rng = np.random.default_rng(4)
-    X, y = rng.standard_normal((400, FEATURES)), np.sign(rng.standard_normal(400))
+    X = rng.standard_normal((400, FEATURES))
+    y = np.sign(rng.standard_normal(400))
     problem = ccmac.vfl.problem(X, y, AGENTS, loss, regularization=0.1, l1=0.01)
     agents = list(problem.agents.values())
-    A, told = agents[0].A, []
+    A = agents[0].A
+    told = []
     wide = A.shape[1]
     turned = A @ np.linalg.qr(rng.standard_normal((wide, wide)))[0]
     for block in (A, turned):
@@ -142,7 +148,8 @@ def test_long_rows_tell_the_range_and_products_of_a_block_not_its_columns(loss: 
 def test_a_masked_solve_of_known_structure_is_proved(method: str, scale: float) -> None:
     """The bound holds against the dense KKT system, whatever the size of the numbers."""
     random = np.random.default_rng(0)
-    X, y = random.standard_normal((60, 8)), scale * random.standard_normal(60)
+    X = random.standard_normal((60, 8))
+    y = scale * random.standard_normal(60)
     result, error, size = masked(ccmac.vfl.problem(X, y, 4), method)
     assert (result.status, result.certificates["rests_on"]) == ("optimal", "proved")
     assert error <= result.error_bound <= 1e-8 * max(1.0, size)
@@ -184,7 +191,8 @@ def test_what_travels_open_beside_masked_sums_does_not_depend_on_the_data(
     for seed in range(2):
         rng = np.random.default_rng(seed)
         factor = np.random.default_rng(7).standard_normal((5, 5))  # the objectives' curvature
-        H, agents = np.eye(5) + factor @ factor.T, []
+        H = np.eye(5) + factor @ factor.T
+        agents = []
         for _ in range(3):
             linear, A, B, b, c = (rng.standard_normal(k) for k in (5, (2, 3), (2, 2), 2, 1))
             f = ccmac.objectives.Quadratic(H, linear)
@@ -211,7 +219,9 @@ def test_a_checkpoint_lets_guesses_of_an_agents_data_be_confirmed(tmp_path: Path
         digests = index["manifest"]["identity"]["agents"]
         return [digests[k : k + 12] for k in range(0, len(digests), 12)]
 
-    real, guess, other = told("real", 0.0), told("guess", 0.0), told("other", 1e-9)
+    real = told("real", 0.0)
+    guess = told("guess", 0.0)
+    other = told("other", 1e-9)
     assert len(real) == 3
     assert guess == real
     assert [a == b for a, b in zip(real, other, strict=True)] == [True, False, True]

@@ -13,16 +13,13 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import ccmac
 from ccmac.errors import InputError
-from ccmac.objectives import (
-    Custom,
-    LeastSquares,
-    Logistic,
-    Quadratic,
-    Separable,
-    SquaredDistance,
-)
+from ccmac.objectives import Custom, LeastSquares, Logistic, Quadratic, Separable, SquaredDistance
 
-M_ROWS, Q, SIZES, P, R = 2, 3, (4, 2, 3), 1, 2
+M_ROWS = 2
+Q = 3
+SIZES = (4, 2, 3)
+P = 1
+R = 2
 
 
 def blocks(i: int) -> dict[str, Any]:

@@ -18,14 +18,25 @@ from ccmac.texts import SHOWN, cut, dumps, loads, nearest, plain, read_text, sho
 
 def test_json_knows_numpy_and_no_infinity() -> None:
     value = {
-        "a": np.float64(1.5), "b": np.array([[1, 2], [3, 4]]), 3: (math.nan, -math.inf),
-        "c": np.int64(7), "d": np.bool_(True), "e": range(3), "f": Path("x"),
+        "a": np.float64(1.5),
+        "b": np.array([[1, 2], [3, 4]]),
+        3: (math.nan, -math.inf),
+        "c": np.int64(7),
+        "d": np.bool_(True),
+        "e": range(3),
+        "f": Path("x"),
         "g": np.float64("nan"),
-    }  # fmt: skip
+    }
     expected = {
-        "a": 1.5, "b": [[1, 2], [3, 4]], "3": [None, None], "c": 7, "d": True, "e": [0, 1, 2],
-        "f": "x", "g": None,
-    }  # fmt: skip
+        "a": 1.5,
+        "b": [[1, 2], [3, 4]],
+        "3": [None, None],
+        "c": 7,
+        "d": True,
+        "e": [0, 1, 2],
+        "f": "x",
+        "g": None,
+    }
     assert plain(value) == expected
     assert loads(dumps(value)) == loads(dumps(value, None)) == expected
     assert dumps({"a": [1]}, None) == '{"a":[1]}'
@@ -40,9 +51,17 @@ def test_what_is_not_strict_json_is_a_value_error(text: str) -> None:
         loads(text)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.text()
-    | st.floats(allow_nan=False, allow_infinity=False), lambda inner: st.lists(inner)
-    | st.dictionaries(st.text(), inner), max_leaves=20))  # fmt: skip
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(10**30), 10**30)
+        | st.text()
+        | st.floats(allow_nan=False, allow_infinity=False),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    )
+)
 def test_what_is_written_is_read_back(value: Any) -> None:
     assert loads(dumps(value)) == value == json.loads(dumps(value, None))
 

@@ -28,10 +28,13 @@ are listed with them.
 |---|---|---|
 """
 SHORT = {
-    "Apache Software License": "Apache-2.0", "MIT License": "MIT", "BSD License": "BSD",
-    "ISC License (ISCL)": "ISC", "Python Software Foundation License": "PSF-2.0",
+    "Apache Software License": "Apache-2.0",
+    "MIT License": "MIT",
+    "BSD License": "BSD",
+    "ISC License (ISCL)": "ISC",
+    "Python Software Foundation License": "PSF-2.0",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
-}  # fmt: skip
+}
 
 
 def normal(name: str) -> str:
@@ -91,7 +94,8 @@ def rows() -> dict[str, set[str]]:
 
 def page() -> tuple[str, list[str]]:
     """The text, and the packages that are not installed here."""
-    lines, absent = [], []
+    lines = []
+    absent = []
     for name, groups in sorted(rows().items()):
         said = licence(name)
         if said is None:

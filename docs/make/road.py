@@ -18,28 +18,61 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
 TARGET = Path(__file__).resolve().parents[1] / "images" / "road.png"
-WIDTH, HEIGHT = 21.0, 13.2
-SETUP, SOLVE, MONITOR, QUIET = "#dbe9f6", "#fdebd0", "#e3f1df", "#f4f4f4"
-INK, PALE = "#222222", "#666666"
+WIDTH = 21.0
+HEIGHT = 13.2
+SETUP = "#dbe9f6"
+SOLVE = "#fdebd0"
+MONITOR = "#e3f1df"
+QUIET = "#f4f4f4"
+INK = "#222222"
+PALE = "#666666"
 THERE = (
-    ("solve(...)", "api.py",
-     "checks every argument;\nnames become a method,\na network, a runtime", QUIET),
-    ("Workspace", "workspace/",
-     "coupling, equations,\nranks, curvature:\neach once, when asked for", SETUP),
-    ("Method", "methods/",
-     "owns its options;\nprepare() gives an iteration\nand a stopping rule", SETUP),
-    ("Realization", "realizations/",
-     "constraints as a stack\nwith a spectral interval;\nthe planner prices choices", SETUP),
-)  # fmt: skip
+    (
+        "solve(...)",
+        "api.py",
+        "checks every argument;\nnames become a method,\na network, a runtime",
+        QUIET,
+    ),
+    (
+        "Workspace",
+        "workspace/",
+        "coupling, equations,\nranks, curvature:\neach once, when asked for",
+        SETUP,
+    ),
+    (
+        "Method",
+        "methods/",
+        "owns its options;\nprepare() gives an iteration\nand a stopping rule",
+        SETUP,
+    ),
+    (
+        "Realization",
+        "realizations/",
+        "constraints as a stack\nwith a spectral interval;\nthe planner prices choices",
+        SETUP,
+    ),
+)
 BACK = (
     ("Result", "results.py", "point, prices, bound,\nledger, trace, plan", QUIET),
-    ("Finish", "methods/finish.py",
-     "back to (x, z);\nprices, violations,\nproof of a contradiction", MONITOR),
-    ("Stopping", "certificates/",
-     "error bound or gap at\nthe repaired point;\nsays when to look again", MONITOR),
-    ("Driver", "methods/driver.py",
-     "the only loop: step, look,\nsave, report, callback;\nlimits and blow-ups", SOLVE),
-)  # fmt: skip
+    (
+        "Finish",
+        "methods/finish.py",
+        "back to (x, z);\nprices, violations,\nproof of a contradiction",
+        MONITOR,
+    ),
+    (
+        "Stopping",
+        "certificates/",
+        "error bound or gap at\nthe repaired point;\nsays when to look again",
+        MONITOR,
+    ),
+    (
+        "Driver",
+        "methods/driver.py",
+        "the only loop: step, look,\nsave, report, callback;\nlimits and blow-ups",
+        SOLVE,
+    ),
+)
 GROUND = (
     "The ground: exchanges and sums (runtime/), products with blocks (linalg/families.py), "
     "gradients (realizations/objective.py). They charge the ledger."
@@ -55,7 +88,8 @@ def station(
             (x, y), WIDTH, HEIGHT, boxstyle="round,pad=0,rounding_size=0.9", fc=colour, ec=INK
         )
     )
-    left, top = x + 1.0, y + HEIGHT
+    left = x + 1.0
+    top = y + HEIGHT
     axes.text(left, top - 2.3, title, size=11, weight="bold", va="center", color=INK)
     axes.text(left, top - 4.9, place, size=8, family="monospace", va="center", color=PALE)
     axes.text(left, top - 6.7, lines, size=8.8, va="top", linespacing=1.35, color=INK)
@@ -75,12 +109,14 @@ def draw() -> plt.Figure:
     axes.set(xlim=(0, 100), ylim=(-3, 46))
     axes.axis("off")
     columns = [0.5 + 26.0 * k for k in range(4)]
-    upper, lower = 31.5, 12.0
+    upper = 31.5
+    lower = 12.0
     for x, (title, place, lines, colour) in zip(columns, THERE, strict=True):
         station(axes, x, upper, title, place, lines, colour)
     for x, (title, place, lines, colour) in zip(columns, BACK, strict=True):
         station(axes, x, lower, title, place, lines, colour)
-    high, low = upper + HEIGHT / 2, lower + HEIGHT / 2
+    high = upper + HEIGHT / 2
+    low = lower + HEIGHT / 2
     for k in range(2):
         arrow(axes, (columns[k] + WIDTH, high), (columns[k + 1], high))
     axes.text(columns[2] + WIDTH + 2.5, high + 3.2, "asks for", size=8, ha="center", color=PALE)
@@ -100,8 +136,11 @@ def draw() -> plt.Figure:
     edge = lower - 1.6
     axes.plot(
         [columns[3] + WIDTH / 2, columns[3] + WIDTH / 2, columns[1] + WIDTH / 2],
-        [lower, edge, edge], color=INK, lw=1.3, solid_joinstyle="miter",
-    )  # fmt: skip
+        [lower, edge, edge],
+        color=INK,
+        lw=1.3,
+        solid_joinstyle="miter",
+    )
     arrow(axes, (columns[1] + WIDTH / 2, edge), (columns[1] + WIDTH / 2, lower))
     axes.text(columns[2] + WIDTH / 2, edge - 1.4, "last state", size=8, ha="center", color=PALE)
     # What the workspace hands back at the end.

@@ -1,4 +1,4 @@
-from . import errors, lab, methods, network, objectives, power, runtime, storage, vfl
+from . import errors, methods, network, objectives, paper, power, runtime, storage, vfl
 from .angles.measure import geometry
 from .api import plan, solve
 from .ledger import Costs
@@ -27,7 +27,7 @@ __all__ = [
     "available_methods",
     "errors",
     "geometry",
-    "lab",
+    "paper",
     "methods",
     "network",
     "objectives",

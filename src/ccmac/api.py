@@ -28,9 +28,18 @@ from ccmac.workspace import Workspace
 from ccmac.workspace.scales import refuse_extreme
 
 KNOWN = (
-    "reference", "max_iterations", "max_seconds", "warm_start", "runtime", "averaging", "costs",
-    "checkpoint", "callback", "progress", "seed",
-)  # fmt: skip
+    "reference",
+    "max_iterations",
+    "max_seconds",
+    "warm_start",
+    "runtime",
+    "averaging",
+    "costs",
+    "checkpoint",
+    "callback",
+    "progress",
+    "seed",
+)
 MOVED = {
     "realization": 'ccmac.methods.CrossApapc(realization="certified")',
     "certificates": "ccmac.methods.CrossApapc(certificates=...)",
@@ -132,10 +141,12 @@ def plan(
 
 
 def checked_limits(
-    max_iterations: int | None, max_seconds: float | None,
+    max_iterations: int | None,
+    max_seconds: float | None,
     checkpoint: str | Path | Mapping[str, Any] | None,
-    callback: Callable[[int, State], object] | None, progress: bool | None,
-) -> Limits:  # fmt: skip
+    callback: Callable[[int, State], object] | None,
+    progress: bool | None,
+) -> Limits:
     """The limits of a run, if they are such."""
     if max_iterations is not None:
         max_iterations = whole("max_iterations", max_iterations, 1)
@@ -148,10 +159,17 @@ def checked_limits(
 
 
 def _run(
-    problem: Problem | Stack, network: Any, method: str | Method, tol: float, reference: Any,
-    warm_start: Solution | None, runtime: Runtime | str | None, averaging: str,
-    costs: Costs | None, seed: int,
-) -> Run:  # fmt: skip
+    problem: Problem | Stack,
+    network: Any,
+    method: str | Method,
+    tol: float,
+    reference: Any,
+    warm_start: Solution | None,
+    runtime: Runtime | str | None,
+    averaging: str,
+    costs: Costs | None,
+    seed: int,
+) -> Run:
     """Everything checked, before any work."""
     _check_tolerance(tol)
     work, asked = placed(problem, network, method, runtime, averaging, costs, seed)
@@ -164,9 +182,14 @@ def _check_tolerance(tol: Any) -> None:
 
 
 def placed(
-    problem: Problem | Stack, network: Any, method: str | Method, runtime: Runtime | str | None,
-    averaging: str, costs: Costs | None, seed: int,
-) -> tuple[Workspace, Method]:  # fmt: skip
+    problem: Problem | Stack,
+    network: Any,
+    method: str | Method,
+    runtime: Runtime | str | None,
+    averaging: str,
+    costs: Costs | None,
+    seed: int,
+) -> tuple[Workspace, Method]:
     """The problem on a runtime, and the method, both checked."""
     asked = parse(method)
     whole("seed", seed)
@@ -176,18 +199,27 @@ def placed(
     asked.refuse_shape(isinstance(problem, Stack))
     if network is None and isinstance(runtime, Runtime):
         network = runtime.network
-    n, width, names = 1, 0, []
+    n = 1
+    width = 0
+    names = []
     if isinstance(problem, Problem):
-        n, width = problem.n, problem.m
+        n = problem.n
+        width = problem.m
         names = [a.name for a in problem.agents.values() if problem.complete]
     found = make_runtime(as_network(network, n, names), runtime, averaging, costs, width)
     return Workspace(problem, found), asked
 
 
 def run_on(
-    work: Workspace, asked: Method, tol: float, reference: Any, warm_start: Solution | None,
-    costs: Costs | None, seed: int, known: Solution | None = None,
-) -> Run:  # fmt: skip
+    work: Workspace,
+    asked: Method,
+    tol: float,
+    reference: Any,
+    warm_start: Solution | None,
+    costs: Costs | None,
+    seed: int,
+    known: Solution | None = None,
+) -> Run:
     """One run on a workspace; ``known`` is the warm start as an earlier run on it found it."""
     _check_tolerance(tol)
     if warm_start is not None and not (hasattr(warm_start, "x") and hasattr(warm_start, "z")):
@@ -201,16 +233,25 @@ def run_on(
     observed = reference is not None
     weights_only = observed and not hasattr(reference, "x")
     request = Request(
-        float(tol), x0, z0, observed, float(tol) if observed else float(tol) * float(tol),
-        (1.0, 0.0) if weights_only else (1.0, 1.0), costs or Costs(), seed,
-    )  # fmt: skip
+        float(tol),
+        x0,
+        z0,
+        observed,
+        float(tol) if observed else float(tol) * float(tol),
+        (1.0, 0.0) if weights_only else (1.0, 1.0),
+        costs or Costs(),
+        seed,
+    )
     return Run(work, asked, request, reference, warm_start)
 
 
 def make_runtime(
-    network: Network, runtime: Runtime | str | None, averaging: str, costs: Costs | None = None,
+    network: Network,
+    runtime: Runtime | str | None,
+    averaging: str,
+    costs: Costs | None = None,
     width: int = 0,
-) -> Runtime:  # fmt: skip
+) -> Runtime:
     """An in-process runtime, an MPI runtime by name, or the one given.
 
     The averaging scheme is chosen by the prices, for rows of ``width`` floats.

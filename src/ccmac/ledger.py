@@ -122,7 +122,8 @@ class Ledger:
         """Charge to ``name`` inside the block."""
         if name not in PHASES:
             raise KeyError(name)
-        before, self._phase = self._phase, name
+        before = self._phase
+        self._phase = name
         try:
             yield
         finally:

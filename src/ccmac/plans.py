@@ -11,7 +11,9 @@ from ccmac.ledger import Cost
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.notes import waiting_cost
 
-SUM, SKETCH, ITERATE = "sum", "sketch", "iterate"
+SUM = "sum"
+SKETCH = "sketch"
+ITERATE = "iterate"
 REGIMES = {
     SUM: "one matrix is summed, all solve alike",
     SKETCH: "a block of vectors is summed once, then single ones",
@@ -149,7 +151,7 @@ class Plan:
                 f"{self.predicted[u]:,.0f} {u}"
                 for u in ("gradients", "argmins", "affine", "rounds")
                 if self.predicted.get(u)
-            )  # fmt: skip
+            )
             lines.append(f"predicted       {self.iterations:.0f} iterations: {total}")
         units = ("gradients", "averagings", "rounds")
         spent = ", ".join(_counted(self.setup, u) for u in units if self.setup[u])
@@ -179,7 +181,8 @@ def shown_alternatives(alternatives: Sequence[Alternative]) -> list[str]:
     head = f"{'regime':<9}{'method':<20}{'averagings':>11}{'within':>8}"
     rows = [head + f"{'rounds':>9}{'MB':>10}{'longest':>11}"]
     for a in alternatives:
-        cost, factor = a.predicted, f"x{a.within:g}"
+        cost = a.predicted
+        factor = f"x{a.within:g}"
         rows.append(
             f"{a.regime:<9}{a.method:<20}{cost['averagings']:>11,}{factor:>8}{cost['rounds']:>9,}"
             f"{cost['bytes'] / 1e6:>10,.3g}{cost['longest_message']:>11,}"

@@ -66,7 +66,10 @@ class PreparedProblem:
     """A workspace, a method, and what earlier solves left behind."""
 
     def __init__(self, work: Workspace, method: Method, costs: Costs | None, seed: int) -> None:
-        self._work, self._method, self._costs, self._seed = work, method, costs, seed
+        self._work = work
+        self._method = method
+        self._costs = costs
+        self._seed = seed
         self._ranked: list[tuple[Method, str]] = []
         self._alternatives: dict[float, tuple[Alternative, ...]] = {}  # by tolerance
         self._last: tuple[Result, Result] | None = None  # as told, as found
@@ -92,9 +95,15 @@ class PreparedProblem:
         limits = checked_limits(max_iterations, max_seconds, checkpoint, callback, progress)
         known = warm_start is not None and self._last is not None and warm_start is self._last[0]
         run = run_on(
-            self._work, self._method, tol, None, warm_start, self._costs, self._seed,
+            self._work,
+            self._method,
+            tol,
+            None,
+            warm_start,
+            self._costs,
+            self._seed,
             self._last[1] if known and self._last is not None else None,
-        )  # fmt: skip
+        )
         run.ranked, run.alternatives = self._ranked, self._alternatives.get(tol, ())
         result = run.solve(limits)
         self._ranked, self._alternatives[tol] = run.ranked, run.alternatives
@@ -103,9 +112,18 @@ class PreparedProblem:
         return result
 
     def update(
-        self, *, b: Any = None, c: Any = None, e: Any = None, y: Any = None, g: Any = None,
-        lower: Any = None, upper: Any = None, z_lower: Any = None, z_upper: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        b: Any = None,
+        c: Any = None,
+        e: Any = None,
+        y: Any = None,
+        g: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        z_lower: Any = None,
+        z_upper: Any = None,
+    ) -> None:
         """New right-hand sides b_i, c_i, e_i, targets y_i, linear terms g_i or bounds; no message.
 
         Each is a list with one entry an agent (None: as it was) or a mapping from agents; shapes
@@ -133,11 +151,14 @@ class PreparedProblem:
 
 def _same_places(name: str, before: Problem, after: Problem) -> None:
     """Refuse bounds that come or go: what agents told each other would no longer hold."""
-    pairs = [("z", before, after)] if name.startswith("z_") else [
-        (before.who(i), before.agents[i], after.agents[i]) for i in before.agents
-    ]  # fmt: skip
+    pairs = (
+        [("z", before, after)]
+        if name.startswith("z_")
+        else [(before.who(i), before.agents[i], after.agents[i]) for i in before.agents]
+    )
     for who, old, new in pairs:
-        was, now = getattr(old, name), getattr(new, name)
+        was = getattr(old, name)
+        now = getattr(new, name)
         same = was is now or (was is not None and now is not None)
         if not same or (now is not None and (np.isfinite(was) != np.isfinite(now)).any()):
             raise InputError(
@@ -157,8 +178,10 @@ def _by_agent(name: str, given: Any, problem: Problem) -> dict[int, Any]:
     ):
         found = {i: v for i, v in enumerate(given) if v is not None}
     else:
-        raise InputError(f"update, {name}: give a list with one entry for each of the "
-                         f"{problem.n} agents, or a mapping from agents")  # fmt: skip
+        raise InputError(
+            f"update, {name}: give a list with one entry for each of the "
+            f"{problem.n} agents, or a mapping from agents"
+        )
     unknown = [i for i in found if not (is_whole(i) and 0 <= i < problem.n)]
     if unknown:
         raise InputError(f"update, {name}: {shown(unknown[0])} is no agent 0..{problem.n - 1}")

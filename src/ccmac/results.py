@@ -116,10 +116,21 @@ class Result(Solution):
     def as_dict(self, *, solution: bool = False) -> dict[str, Any]:
         """Everything but the trace, ready for JSON."""
         names = (
-            "status", "message", "objective", "error_bound", "error_estimate", "relative_error",
-            "iterations", "seconds", "residuals", "ledger", "plan", "certificates", "provenance",
+            "status",
+            "message",
+            "objective",
+            "error_bound",
+            "error_estimate",
+            "relative_error",
+            "iterations",
+            "seconds",
+            "residuals",
+            "ledger",
+            "plan",
+            "certificates",
+            "provenance",
             "warnings",
-        )  # fmt: skip
+        )
         record: dict[str, Any] = {name: getattr(self, name) for name in names}
         record["ledger"] = self.ledger.as_dict()
         record["plan"] = None if self.plan is None else self.plan.as_dict()

@@ -25,9 +25,22 @@ import numpy as np
 from ccmac.errors import SHOWN, InputError, cut
 
 __all__ = [
-    "DIGITS", "MEGABYTE", "SHOWN", "cut", "dumps", "is_file", "loads", "nearest", "open_file",
-    "WORDS", "plain", "read_bytes", "read_text", "shown", "steers",
-]  # fmt: skip
+    "DIGITS",
+    "MEGABYTE",
+    "SHOWN",
+    "cut",
+    "dumps",
+    "is_file",
+    "loads",
+    "nearest",
+    "open_file",
+    "WORDS",
+    "plain",
+    "read_bytes",
+    "read_text",
+    "shown",
+    "steers",
+]
 WORDS = 30
 """Characters of their own that parsers put beside a key or value that they complain about."""
 DIGITS = 40
@@ -139,9 +152,12 @@ def loads(text: str) -> Any:
     """Strict JSON; ValueError for anything else, numbers that are not finite included."""
     try:
         return json.loads(
-            text, parse_constant=_refuse, parse_float=_finite, parse_int=_whole,
+            text,
+            parse_constant=_refuse,
+            parse_float=_finite,
+            parse_int=_whole,
             object_pairs_hook=_distinct,
-        )  # fmt: skip
+        )
     except (RecursionError, MemoryError):
         raise ValueError("is nested too deeply, or needs more memory than there is") from None
 

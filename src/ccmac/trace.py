@@ -13,9 +13,19 @@ from ccmac.inputs import Array
 from ccmac.ledger import Ledger
 
 COLUMNS = (
-    "iteration", "seconds", "gradients", "argmins", "affine", "products", "rounds",
-    "modelled_rounds", "bytes", "relative_error", "error_bound", "energy",
-)  # fmt: skip
+    "iteration",
+    "seconds",
+    "gradients",
+    "argmins",
+    "affine",
+    "products",
+    "rounds",
+    "modelled_rounds",
+    "bytes",
+    "relative_error",
+    "error_bound",
+    "energy",
+)
 WIDTH = len(COLUMNS)
 
 
@@ -32,20 +42,37 @@ class Trace:
 
     def __init__(self, limit: int = ROWS) -> None:
         self.limit = max(int(limit), 2)
-        self._rows, self._count = np.empty((64, WIDTH)), 0
-        self._seen, self._stride, self.epoch = 0, 1, 0
+        self._rows = np.empty((64, WIDTH))
+        self._count = 0
+        self._seen = 0
+        self._stride = 1
+        self.epoch = 0
 
     def record(
-        self, iteration: int, seconds: float, ledger: Ledger, relative_error: float, bound: float,
+        self,
+        iteration: int,
+        seconds: float,
+        ledger: Ledger,
+        relative_error: float,
+        bound: float,
         energy: float = math.nan,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Append one row."""
         products = sum(ledger[unit] for unit in "ABCD")
         row = (
-            iteration, seconds, ledger["gradients"], ledger["argmins"], ledger["affine"],
-            products, ledger["rounds"], ledger["modelled_rounds"], ledger["bytes"],
-            relative_error, bound, energy,
-        )  # fmt: skip
+            iteration,
+            seconds,
+            ledger["gradients"],
+            ledger["argmins"],
+            ledger["affine"],
+            products,
+            ledger["rounds"],
+            ledger["modelled_rounds"],
+            ledger["bytes"],
+            relative_error,
+            bound,
+            energy,
+        )
         self._count -= self._loose
         if self._count == len(self._rows):
             room = max(min(2 * self._count, self.limit + 1), self._count + 64)
@@ -64,13 +91,17 @@ class Trace:
 
     def _thin(self) -> None:
         """Every second row moves to the front, in place: a long run keeps the memory it has."""
-        rows, last = self._rows, self._rows[self._count - 1].copy()
-        kept, done = -(-self.settled // 2), 1
+        rows = self._rows
+        last = self._rows[self._count - 1].copy()
+        kept = -(-self.settled // 2)
+        done = 1
         while done < kept:
             more = min(done, kept - done)
             rows[done : done + more] = rows[2 * done : 2 * (done + more) : 2]
             done += more
-        self._stride, self.epoch, self._count = 2 * self._stride, self.epoch + 1, kept
+        self._stride = 2 * self._stride
+        self.epoch = self.epoch + 1
+        self._count = kept
         if self._loose:
             rows[kept] = last
             self._count += 1
@@ -119,9 +150,12 @@ class Trace:
         """Everything but the settled rows; numbers as text, since some are NaN."""
         last = [repr(v) for v in self._rows[self._count - 1].tolist()] if self._loose else []
         return {
-            "seen": self._seen, "stride": self._stride, "epoch": self.epoch, "limit": self.limit,
+            "seen": self._seen,
+            "stride": self._stride,
+            "epoch": self.epoch,
+            "limit": self.limit,
             "last": last,
-        }  # fmt: skip
+        }
 
     def restore(self, settled: Array, memory: dict[str, Any]) -> None:
         """Continue a stored history; ValueError where the two do not fit."""

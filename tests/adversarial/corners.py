@@ -33,7 +33,8 @@ def near_flat(random: Random, seed: int) -> Draft:
     price = integers(random, draft.m)
     for i, d in enumerate(draft.d):
         bent = (random.random(d + draft.q) < 0.5).astype(float)
-        own, shared = integers(random, 1) @ draft.C[i], integers(random, 1) @ draft.D[i]
+        own = integers(random, 1) @ draft.C[i]
+        shared = integers(random, 1) @ draft.D[i]
         draft.H[i] = np.diag(bent)
         draft.g[i] = bent * integers(random, d + draft.q, top=9)
         draft.g[i] += np.concatenate([price @ draft.A[i] + own, price @ draft.B[i] + shared])
@@ -42,7 +43,8 @@ def near_flat(random: Random, seed: int) -> Draft:
 
 def _near_rows(random: Random, draft: Draft, exponents: tuple[int, int], kind: int) -> Draft:
     """One row more in C, in D or in the coupled equation, nearly a combination of the others."""
-    t, i = float(2.0 ** -int(random.integers(*exponents))), int(random.integers(draft.n))
+    t = float(2.0 ** -int(random.integers(*exponents)))
+    i = int(random.integers(draft.n))
     if kind == 0:
         draft.C[i] = near(random, draft.C[i], t)
     elif kind == 1:
@@ -72,8 +74,10 @@ def last_digits(random: Random, seed: int) -> Draft:
     """One row more in C, D or the coupled equation, off a combination by 2^-40 .. 2^-60 or the
     last digit of one entry: what rounding makes of dependent rows, and yet they are not.
     """
-    draft, t = base(random, p=2, r=2), float(2.0 ** -int(random.integers(40, 61)))
-    i, kind = int(random.integers(draft.n)), seed % 3
+    draft = base(random, p=2, r=2)
+    t = float(2.0 ** -int(random.integers(40, 61)))
+    i = int(random.integers(draft.n))
+    kind = seed % 3
     for name, size in (("C", len(draft.C[i])), ("D", len(draft.D[i])), ("AB", draft.m)):
         mix = integers(random, 1, size, top=1)
         mix[0, 0] = 1.0
@@ -96,7 +100,8 @@ def last_digits(random: Random, seed: int) -> Draft:
 def perturbed_copies(random: Random, seed: int) -> Draft:
     """Every agent holds the same rows of D; one entry of one copy is off by 2^-10 .. 2^-52."""
     draft = base(random, int(random.integers(2, 7)), q=4)
-    rows, t = integers(random, 2, 4), float(2.0 ** -int(random.integers(10, 53)))
+    rows = integers(random, 2, 4)
+    t = float(2.0 ** -int(random.integers(10, 53)))
     draft.D = [rows.copy() for _ in draft.d]
     i, j = (int(random.integers(top)) for top in (draft.n, 2))
     nudge(random, draft.D[i][j], draft.z, t)

@@ -25,12 +25,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import ccmac
 from adversarial import suite
 from adversarial.exact import Exact, norm
-from ccmac.lab.instances.random_quadratic import random_quadratic
+from ccmac.paper.instances.random_quadratic import random_quadratic
 
 PHASES = ("setup", "solve", "monitor")
 KAPPAS = np.geomspace(10, 1e6, 6)
 SHAPES = ({"p": 20, "r": 3}, {"p": 5, "r": 10}, {"p": 40, "r": 1}, {"p": 1, "r": 5})
-AVERAGINGS, SMALL, CONDITION, RIGHT = 4, 50, 1e6, 1e-8
+AVERAGINGS = 4
+SMALL = 50
+CONDITION = 1e6
+RIGHT = 1e-8
 SLACK = 1e-12
 
 
@@ -41,12 +44,16 @@ def averagings(result: Any) -> int:
 
 def reference(problem: ccmac.Problem) -> NDArray[np.longdouble]:
     """(x, z) on a dense null space of all rows, refined with residuals in extended precision."""
-    d, q = list(problem.d.values()), problem.q
+    d = list(problem.d.values())
+    q = problem.q
     ends = np.concatenate([[0], np.cumsum(d)]).astype(int)
     size = int(ends[-1]) + q
-    H, g = np.zeros((size, size)), np.zeros(size)
-    coupled, sides = np.zeros((problem.m, size)), np.zeros(problem.m)
-    K, v = [], []
+    H = np.zeros((size, size))
+    g = np.zeros(size)
+    coupled = np.zeros((problem.m, size))
+    sides = np.zeros(problem.m)
+    K = []
+    v = []
     for i, agent in problem.agents.items():
         at = np.r_[ends[i] : ends[i + 1], ends[-1] : size]
         own, slope, _ = agent.objective.quadratic(d[i], q)
@@ -60,18 +67,19 @@ def reference(problem: ccmac.Problem) -> NDArray[np.longdouble]:
         shared[:, ends[-1] :] = agent.D
         K += [local, shared]
         v += [agent.c, agent.e]
-    K, v = np.vstack([coupled, *K]), np.concatenate([sides, *v])
+    K = np.vstack([coupled, *K])
+    v = np.concatenate([sides, *v])
     unit = 1 / np.linalg.norm(K, axis=1)
-    K, v = unit[:, None] * K, unit * v
+    K = unit[:, None] * K
+    v = unit * v
     U, sigma, Vt = np.linalg.svd(K)
     rank = int(np.count_nonzero(sigma > 1e-12 * sigma[0]))  # shared rows may depend on others
-    pinv, Z = (Vt[:rank].T / sigma[:rank]) @ U[:, :rank].T, Vt[rank:].T
+    pinv = (Vt[:rank].T / sigma[:rank]) @ U[:, :rank].T
+    Z = Vt[rank:].T
     inside = np.linalg.inv(Z.T @ H @ Z)
-    long_K, long_H, u = (
-        K.astype(np.longdouble),
-        H.astype(np.longdouble),
-        np.zeros(size, np.longdouble),
-    )
+    long_K = K.astype(np.longdouble)
+    long_H = H.astype(np.longdouble)
+    u = np.zeros(size, np.longdouble)
     for _ in range(6):
         u = u + pinv @ (v - long_K @ u).astype(np.float64)
         u = u + Z @ (inside @ (Z.T @ (g - long_H @ u).astype(np.float64)))
@@ -80,9 +88,13 @@ def reference(problem: ccmac.Problem) -> NDArray[np.longdouble]:
 
 def large(count: int, seed: int) -> list[str]:
     """Counts of the random quadratics; complaints."""
-    complaints, seen, errors, ratios = [], [], [], []
+    complaints = []
+    seen = []
+    errors = []
+    ratios = []
     for k in range(count):
-        kappa, shape = float(KAPPAS[k % len(KAPPAS)]), SHAPES[k % len(SHAPES)]
+        kappa = float(KAPPAS[k % len(KAPPAS)])
+        shape = SHAPES[k % len(SHAPES)]
         problem = random_quadratic(seed + k, 8, d=60, q=80, m=60, kappa_f=kappa, **shape)
         result = ccmac.solve(problem, "ring", tol=1e-6, averaging="relay")
         exact = reference(problem)
@@ -106,8 +118,13 @@ def large(count: int, seed: int) -> list[str]:
 
 def small(count: int, seed: int, averaging: str) -> list[str]:
     """Adversarial problems; complaints."""
-    complaints, seen, ratios, done, k = [], [], [], 0, 0
-    worst, hard = 0.0, 0
+    complaints = []
+    seen = []
+    ratios = []
+    done = 0
+    k = 0
+    worst = 0.0
+    hard = 0
     while done < count:
         family = suite.CONSISTENT[k % len(suite.CONSISTENT)]
         case = suite.make(family, seed + k // len(suite.CONSISTENT))
@@ -128,7 +145,8 @@ def small(count: int, seed: int, averaging: str) -> list[str]:
             raise
         done += 1
         u = exact.point(result.x, result.z)
-        error, size = exact.error(u), max(1.0, norm(exact.solution))
+        error = exact.error(u)
+        size = max(1.0, norm(exact.solution))
         seen.append(averagings(result))
         if math.isfinite(result.error_bound) and error > 1e-13:
             ratios.append(result.error_bound / error)

@@ -21,16 +21,25 @@ from ccmac.objectives import Objective, Quadratic
 
 Array = NDArray[np.float64]
 STORAGES = (
-    "dense", "fortran", "csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix",
-    "coo_matrix", "operator", "linear_operator",
-)  # fmt: skip
+    "dense",
+    "fortran",
+    "csr_array",
+    "csc_array",
+    "coo_array",
+    "csr_matrix",
+    "csc_matrix",
+    "coo_matrix",
+    "operator",
+    "linear_operator",
+)
 
 
 class Operator:
     """The least that counts as an operator: a shape and the two products."""
 
     def __init__(self, matrix: Array) -> None:
-        self.matrix, self.shape = matrix, matrix.shape
+        self.matrix = matrix
+        self.shape = matrix.shape
 
     def matvec(self, v: Array) -> Array:
         """M v."""
@@ -166,10 +175,12 @@ class Draft:
 
         G is exact (a sum of B_i that is no double-precision number is an error); h is rational.
         """
-        total, start = sum(self.d), 0
+        total = sum(self.d)
+        start = 0
         coupled = np.zeros((self.m, total + self.q))
         coupled[:, total:] = summed(self.B, (self.m, self.q))
-        local, shared = [], []
+        local = []
+        shared = []
         for i, d in enumerate(self.d):
             coupled[:, start : start + d] = self.A[i]
             row = np.zeros((len(self.c[i]), total + self.q))
@@ -187,15 +198,18 @@ class Draft:
 
     def objective(self) -> tuple[list[list[Fraction]], list[Fraction]]:
         """(H, g) of the sum of the objectives on u, in rational arithmetic."""
-        total, start = sum(self.d), 0
+        total = sum(self.d)
+        start = 0
         size = total + self.q
         H = [[Fraction(0)] * size for _ in range(size)]
         g = [Fraction(0)] * size
         for i, d in enumerate(self.d):
             at = [*range(start, start + d), *range(total, size)]
-            own_H, own_g = self.H[i].tolist(), self.g[i].tolist()
+            own_H = self.H[i].tolist()
+            own_g = self.g[i].tolist()
             if self.forms:
-                own_H, own_g = self.forms[i].H, self.forms[i].g
+                own_H = self.forms[i].H
+                own_g = self.forms[i].g
             for j, row in enumerate(at):
                 g[row] += Fraction(own_g[j])
                 for k, column in enumerate(at):

@@ -65,7 +65,8 @@ def pivots(rows: fmpq_mat) -> list[int]:
     if not rows.nrows() or not rows.ncols():
         return []
     reduced, rank = rows.rref()
-    found, start = [], 0
+    found = []
+    start = 0
     for i in range(rank):
         while not reduced[i, start]:
             start += 1
@@ -81,7 +82,8 @@ def chosen(rows: fmpq_mat, indices: Sequence[int]) -> fmpq_mat:
 
 def stacked(blocks: Sequence[Sequence[fmpq_mat]]) -> fmpq_mat:
     """A block matrix."""
-    values, width = [], sum(b.ncols() for b in blocks[0])
+    values = []
+    width = sum(b.ncols() for b in blocks[0])
     for line in blocks:
         for i in range(line[0].nrows()):
             values += [b[i, j] for b in line for j in range(b.ncols())]
@@ -90,7 +92,8 @@ def stacked(blocks: Sequence[Sequence[fmpq_mat]]) -> fmpq_mat:
 
 def solve_any(system: fmpq_mat, right: fmpq_mat) -> fmpq_mat | None:
     """A solution of a rational system of any rank, or None."""
-    count, width = system.nrows(), system.ncols()
+    count = system.nrows()
+    width = system.ncols()
     if not width:
         return fmpq_mat(0, 1) if not any(right.entries()) else None
     if not count:
@@ -190,11 +193,13 @@ class Exact:
         """A minimiser (the only one if ``unique``); None when infeasible or unbounded."""
         if not self.feasible:
             return None
-        G, h = chosen(self.G, self.independent), chosen(self.h, self.independent)
+        G = chosen(self.G, self.independent)
+        h = chosen(self.h, self.independent)
         if not self.size:
             return fmpq_mat(0, 1)
         zero = fmpq_mat(self.rank, self.rank)
-        system, right = self.H, self.g
+        system = self.H
+        right = self.g
         if self.rank:
             system = stacked([[self.H, G.transpose()], [G, zero]])
             right = stacked([[self.g], [h]])

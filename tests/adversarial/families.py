@@ -67,24 +67,29 @@ def base(random: Random, n: int | None = None, **sizes: int) -> Draft:
     d = [int(k) for k in random.integers(low, sizes.get("d_top", low + 2) + 1, size=n)]
     q = sizes.get("q", int(random.integers(2, 5)))
     m = sizes.get("m", int(random.integers(1, 4)))
-    p, r = sizes.get("p", 1), sizes.get("r", 1)
+    p = sizes.get("p", 1)
+    r = sizes.get("r", 1)
     common = integers(random, max(1, q // 2), q)
     draft = Draft(
-        random, d, q, m,
+        random,
+        d,
+        q,
+        m,
         A=[integers(random, m, k) for k in d],
         B=[integers(random, m, q) for _ in d],
         C=[integers(random, min(p, max(k - 1, 0)), k) for k in d],
         D=[integers(random, r, len(common), top=2) @ common for _ in d],
         x=[integers(random, k) for k in d],
         z=integers(random, q),
-    )  # fmt: skip
+    )
     return curved(draft, 3)
 
 
 def curved(draft: Draft, spread: int, rotated: bool | None = None) -> Draft:
     """Hessians with eigenvalues 1 .. 2^spread, diagonal or turned by exact reflections."""
     random = draft.random
-    draft.H, draft.g = [], []
+    draft.H = []
+    draft.g = []
     for d in draft.d:
         size = d + draft.q
         powers = random.integers(0, spread + 1, size=size)
@@ -184,7 +189,8 @@ def dependent_overlap(random: Random, matrix: Array, rows: Array) -> Array:
 @family
 def near_local(random: Random, seed: int) -> Draft:
     """Nearly dependent rows inside C_i."""
-    draft, t = base(random, d=3, p=1), small(random)
+    draft = base(random, d=3, p=1)
+    t = small(random)
     for i in range(draft.n):
         if i == 0 or random.integers(2):
             draft.C[i] = near(random, draft.C[i], t)
@@ -194,7 +200,8 @@ def near_local(random: Random, seed: int) -> Draft:
 @family
 def near_shared(random: Random, seed: int) -> Draft:
     """Nearly dependent rows inside one D_i."""
-    draft, t = base(random, q=4), small(random)
+    draft = base(random, q=4)
+    t = small(random)
     i = int(random.integers(draft.n))
     draft.D[i] = near(random, draft.D[i], t)
     return draft.plant()
@@ -203,7 +210,8 @@ def near_shared(random: Random, seed: int) -> Draft:
 @family
 def near_across(random: Random, seed: int) -> Draft:
     """D_i of different agents that nearly agree."""
-    draft, t = base(random, int(random.integers(2, 7)), q=4), small(random)
+    draft = base(random, int(random.integers(2, 7)), q=4)
+    t = small(random)
     row = integers(random, 1, 4)
     draft.D = [row + (t * integers(random, 1, 4) if i else 0.0) for i in range(draft.n)]
     return draft.plant()
@@ -212,7 +220,8 @@ def near_across(random: Random, seed: int) -> Draft:
 @family
 def near_coupled(random: Random, seed: int) -> Draft:
     """Nearly dependent coupled rows."""
-    draft, t = base(random, m=2), small(random)
+    draft = base(random, m=2)
+    t = small(random)
     mix = integers(random, 1, 2, top=1)
     for i in range(draft.n):
         extra = mix @ draft.A[i] + t * integers(random, 1, draft.d[i])
@@ -226,7 +235,8 @@ def near_coupled(random: Random, seed: int) -> Draft:
 @family
 def near_mixed(random: Random, seed: int) -> Draft:
     """A coupled row that nearly lies in the rows of the C_i and D_i."""
-    draft, t = base(random, p=1, r=1), small(random)
+    draft = base(random, p=1, r=1)
+    t = small(random)
     for i in range(draft.n):
         extra = dependent_overlap(random, draft.A[i], draft.C[i])
         extra[-1] += t * integers(random, draft.d[i])
@@ -241,7 +251,8 @@ def near_mixed(random: Random, seed: int) -> Draft:
 @family
 def two_agents(random: Random, seed: int) -> Draft:
     """A_i = [1], B_i = [1 1], D_0 = [1 2], D_1 = [1 2 + t], half squares; t = 2^-10 .. 2^-34."""
-    draft, t = base(random, 2, d=1, d_top=1, q=2, m=1, p=0), 2.0 ** -(10 + seed % 25)
+    draft = base(random, 2, d=1, d_top=1, q=2, m=1, p=0)
+    t = 2.0 ** -(10 + seed % 25)
     draft.A, draft.B = [np.ones((1, 1))] * 2, [np.ones((1, 2))] * 2
     draft.D = [np.array([[1.0, 2.0]]), np.array([[1.0, 2.0 + t]])]
     draft.H = [np.eye(3)] * 2
@@ -258,12 +269,14 @@ def row_scales(random: Random, seed: int) -> Draft:
 @family
 def block_scales(random: Random, seed: int) -> Draft:
     """Whole blocks in other units, and objectives scaled as a whole."""
-    draft, top = base(random, int(random.integers(1, 5))), 20 if seed % 2 else 6
+    draft = base(random, int(random.integers(1, 5)))
+    top = 20 if seed % 2 else 6
     for i in range(draft.n):
         draft.A[i] = draft.A[i] * powers(random, 1, -top, top)
         draft.B[i] = draft.B[i] * powers(random, 1, -top // 2, top // 2)
         draft.C[i] = draft.C[i] * powers(random, 1, -top, top)
         draft.D[i] = draft.D[i] * powers(random, 1, -top, top)
     unit = powers(random, 1, -top, top)[0]
-    draft.H, draft.g = [unit * H for H in draft.H], [unit * g for g in draft.g]
+    draft.H = [unit * H for H in draft.H]
+    draft.g = [unit * g for g in draft.g]
     return draft.plant(drift=False)

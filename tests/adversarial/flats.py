@@ -33,7 +33,8 @@ def make(seed: int) -> tuple[str, Draft]:
     random = np.random.default_rng([77, seed])
     kind = KINDS[seed % len(KINDS)]
     draft = base(random, int(random.integers(1, 5)), p=int(random.integers(0, 2)), d_top=5)
-    q, price = draft.q, integers(random, draft.m)
+    q = draft.q
+    price = integers(random, draft.m)
     if kind == "nearly dependent" and draft.m > 1:
         for A, B in zip(draft.A, draft.B, strict=True):
             A[-1], B[-1] = A[0], B[0]
@@ -60,9 +61,11 @@ def make(seed: int) -> tuple[str, Draft]:
 def judged(seed: int, method: str, counts: Counter[str]) -> str | None:
     """A complaint about the problem ``seed``, or None."""
     kind, draft = make(seed)
-    exact, graph = Exact(draft), network(np.random.default_rng(seed), draft.n)
+    exact = Exact(draft)
+    graph = network(np.random.default_rng(seed), draft.n)
     result = ccmac.solve(draft.problem(), graph, method, 1e-6)
-    complaint, u = None, exact.point(result.x, result.z)
+    complaint = None
+    u = exact.point(result.x, result.z)
     many = exact.solution is not None and not exact.unique
     what = "falls" if exact.solution is None else "many" if many else "one"
     counts[f"{what}: {result.status}"] += 1
@@ -72,7 +75,8 @@ def judged(seed: int, method: str, counts: Counter[str]) -> str | None:
         if result.status in ("unbounded", "optimal", "infeasible"):
             complaint = "wrong verdict"
     elif exact.solution is not None:
-        error, size = exact.error(u), max(1.0, norm(exact.solution))
+        error = exact.error(u)
+        size = max(1.0, norm(exact.solution))
         if result.error_bound < error * (1 - SLACK) or (many and np.isfinite(result.error_bound)):
             complaint = f"bound {result.error_bound:.3g}, error {error:.3g}"
         gap = float(exact.value(u) - exact.value(exact.solution))

@@ -38,8 +38,11 @@ def exact(values: Array) -> list[Fraction]:
 
 def squares(M: Array, y: Array, weight: float = 1.0, ridge: float = 0.0, kind: int = 0) -> Part:
     """weight/2 ||Mv - y||^2 + ridge/2 ||v||^2; ``kind`` 1: M stored sparse."""
-    rows, targets = [exact(row) for row in M], exact(y)
-    w, r, size = Fraction(weight), Fraction(ridge), M.shape[1]
+    rows = [exact(row) for row in M]
+    targets = exact(y)
+    w = Fraction(weight)
+    r = Fraction(ridge)
+    size = M.shape[1]
     H = [
         [
             w * sum((row[j] * row[k] for row in rows), Fraction(0)) + r * (j == k)
@@ -50,14 +53,17 @@ def squares(M: Array, y: Array, weight: float = 1.0, ridge: float = 0.0, kind: i
     g = [w * sum((row[j] * t for row, t in zip(rows, targets, strict=True))) for j in range(size)]
     stored = sp.csr_array(M) if kind == 1 else M
     function = Ridge(stored, y, ridge, weight) if ridge else LeastSquares(stored, y, weight)
-    A, t = np.abs(M), np.abs(y)
+    A = np.abs(M)
+    t = np.abs(y)
     sizes = weight * A.T @ A + ridge * np.eye(size), weight * A.T @ t, weight * float(t @ t)
     return Part(function, H, g, w / 2 * sum(t * t for t in targets), sizes)
 
 
 def distance(centre: Array, weight: float) -> Part:
     """weight/2 ||v - centre||^2."""
-    w, points, size = Fraction(weight), exact(centre), len(centre)
+    w = Fraction(weight)
+    points = exact(centre)
+    size = len(centre)
     H = [[w * (j == k) for k in range(size)] for j in range(size)]
     g = [w * c for c in points]
     sizes = weight * np.eye(size), weight * np.abs(centre), weight * float(centre @ centre)
@@ -86,7 +92,8 @@ def added(*parts: Part) -> Part:
 
 def side_by_side(x: Part, z: Part) -> Form:
     """g(x) + h(z)."""
-    d, q = len(x.g), len(z.g)
+    d = len(x.g)
+    q = len(z.g)
     H = [row + [Fraction(0)] * q for row in x.H] + [[Fraction(0)] * d + row for row in z.H]
     known = [p.sizes or (np.zeros((len(p.g),) * 2), np.zeros(len(p.g)), 0.0) for p in (x, z)]
     whole = np.zeros((d + q, d + q))
@@ -123,7 +130,8 @@ def spread_of(random: Random, seed: int) -> int:
 def least_squares(random: Random, seed: int) -> Draft:
     """Squared losses of (x, z) together; every third in units of 2^-60 .. 2^60."""
     own = int(random.integers(0, 2)) if seed % 2 else 0
-    draft, spread = base(random, p=own, r=own), spread_of(random, seed)
+    draft = base(random, p=own, r=own)
+    spread = spread_of(random, seed)
     unit = float(powers(random, 1, -60, 60)[0]) if seed % 3 == 2 else 1.0
     return draft.shaped([drawn(random, d + draft.q, spread, unit).form() for d in draft.d]).plant()
 
@@ -131,7 +139,8 @@ def least_squares(random: Random, seed: int) -> Draft:
 @family
 def separable_squares(random: Random, seed: int) -> Draft:
     """Squared losses of x and of z, sums of them, squared distances."""
-    draft, spread = base(random, p=int(random.integers(0, 2))), spread_of(random, seed)
+    draft = base(random, p=int(random.integers(0, 2)))
+    spread = spread_of(random, seed)
     forms = []
     for d in draft.d:
         x = drawn(random, d, spread)
@@ -147,9 +156,11 @@ def separable_squares(random: Random, seed: int) -> Draft:
 @family
 def explained(random: Random, seed: int) -> Draft:
     """B_i = beta_i I and squared losses of x: z follows from x. Sums of distances that cancel."""
-    n, q = int(random.integers(1, 5)), int(random.integers(2, 9))
+    n = int(random.integers(1, 5))
+    q = int(random.integers(2, 9))
     draft = base(random, n, d=int(random.integers(1, 4)), q=q, m=q, p=0, r=0)
-    draft.C, draft.D = [C[:0] for C in draft.C], [D[:0] for D in draft.D]
+    draft.C = [C[:0] for C in draft.C]
+    draft.D = [D[:0] for D in draft.D]
     draft.left_out = {(i, name) for i in range(n) for name in "CD"}
     beta = integers(random, n, top=5)
     beta[0] += not beta.sum()

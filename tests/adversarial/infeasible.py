@@ -116,7 +116,8 @@ def coupled_against_local(random: Random, seed: int) -> Draft:
 @family
 def zero_rows(random: Random, seed: int) -> Draft:
     """0 = something: a zero row in the coupled equation, in a C or in a D."""
-    draft, kind = base(random, p=2, r=2), int(random.integers(4))
+    draft = base(random, p=2, r=2)
+    kind = int(random.integers(4))
     i = int(random.integers(draft.n))
     if kind == 0:
         draft.C[i][-1:] = 0.0

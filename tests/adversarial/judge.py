@@ -26,9 +26,17 @@ from adversarial.proofs import overstated, proof_numbers
 from ccmac.errors import InputError, MethodRefused
 
 FALSE_WORDS = (
-    "FALSE BOUND", "FALSE INFEASIBLE", "FALSE UNBOUNDED", "WRONG OPTIMAL", "FALSE OPTIMAL", "CRASH",
-    "WRONG RESIDUAL", "WRONG OBJECTIVE", "WEAK PROOF", "WRONG PROOF",
-)  # fmt: skip
+    "FALSE BOUND",
+    "FALSE INFEASIBLE",
+    "FALSE UNBOUNDED",
+    "WRONG OPTIMAL",
+    "FALSE OPTIMAL",
+    "CRASH",
+    "WRONG RESIDUAL",
+    "WRONG OBJECTIVE",
+    "WEAK PROOF",
+    "WRONG PROOF",
+)
 SHORTCOMINGS = ("MISSED", "MISSED INFEASIBLE", "VACUOUS BOUND", "NO ANSWER")
 SLACK = 1e-12  # of comparing a bound with an error
 EASY = 1e4  # condition of the equations and kappa_f below which 1e-6 must be reached
@@ -122,9 +130,14 @@ def judge(case: Case, method: str = "auto", *, limit: float = PATIENCE, **option
     """Solve a case and compare; ``limit`` in seconds, what else is given goes to ``solve``."""
     exact = Exact(case.draft)
     verdict = Verdict(
-        case.family, case.seed, method, case.tol,
-        level=exact.level, condition=exact.condition, kappa=exact.kappa,
-    )  # fmt: skip
+        case.family,
+        case.seed,
+        method,
+        case.tol,
+        level=exact.level,
+        condition=exact.condition,
+        kappa=exact.kappa,
+    )
     begun = time.perf_counter()
     try:
         with warnings.catch_warnings(), patience(limit):
@@ -165,7 +178,8 @@ def judge(case: Case, method: str = "auto", *, limit: float = PATIENCE, **option
 
 def _judge_solution(exact: Exact, result: Any, verdict: Verdict) -> None:
     """A feasible problem, not called infeasible."""
-    x, z = result.x, result.z
+    x = result.x
+    z = result.z
     if verdict.status == "unbounded":
         if exact.solution is not None:
             verdict.fault("FALSE UNBOUNDED")
@@ -211,11 +225,13 @@ def _judge_numbers(exact: Exact, result: Any, u: fmpq_mat, verdict: Verdict) -> 
     sizes = abs(exact.rows) @ abs(point) + right + _own_sizes(exact, result.z)
     for kind in ("coupled", "local", "shared"):
         at = [k for k, name in enumerate(exact.kinds) if name == kind]
-        true, said = float(np.linalg.norm([residual[k] for k in at])), result.residuals.get(kind)
+        true = float(np.linalg.norm([residual[k] for k in at]))
+        said = result.residuals.get(kind)
         rounding = 8 * EPS * len(point) * float(np.linalg.norm(sizes[at]))
         if said is not None and abs(said - true) > 1e-3 * true + rounding:
             verdict.fault("WRONG RESIDUAL", f"{kind} {said:.3g}, truly {true:.3g}")
-    value, parts = exact.value(u), 0.0
+    value = exact.value(u)
+    parts = 0.0
     for i in range(exact.draft.n):
         parts += exact.draft.size_of_value(i, np.concatenate([result.x[i], result.z]))
     said = float(result.objective)

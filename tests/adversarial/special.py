@@ -32,7 +32,8 @@ def near_the_cut(random: Random, seed: int) -> Draft:
     """
     draft = base(random, int(random.integers(1, 6)), d=3, p=2, m=1, r=1)
     draft.x, draft.z = [np.sign(x) for x in draft.x], np.sign(draft.z)
-    t, kind = 2.0 ** -int(random.integers(30, 46)), seed % 3
+    t = 2.0 ** -int(random.integers(30, 46))
+    kind = seed % 3
     own = [integers(random, 1, len(C), top=1) @ C * (kind != 1) for C in draft.C]
     shared = [integers(random, 1, len(D), top=1) @ D * (kind != 0) for D in draft.D]
     place = int(random.integers(draft.n))
@@ -74,7 +75,8 @@ def absent(random: Random, seed: int) -> Draft:
     draft = base(random, int(random.integers(1, 10)))
     for i in range(draft.n):
         for name in "ABCD":
-            blocks, kind = getattr(draft, name), int(random.integers(6))
+            blocks = getattr(draft, name)
+            kind = int(random.integers(6))
             if kind == 0:
                 blocks[i] = np.zeros((0 if name in "CD" else draft.m, blocks[i].shape[1]))
                 draft.left_out.add((i, name))
@@ -156,7 +158,8 @@ def storages(random: Random, seed: int) -> Draft:
 def label_owner(random: Random, seed: int) -> Draft:
     """Only the sum of the f_i is strongly convex in z: one agent alone knows its curvature."""
     draft = base(random, int(random.integers(2, 8)))
-    owner, spread = int(random.integers(draft.n)), int(random.integers(0, 8))
+    owner = int(random.integers(draft.n))
+    spread = int(random.integers(0, 8))
     for i, d in enumerate(draft.d):
         weights = np.ones(d + draft.q)
         weights[:d] = 2.0 ** int(random.integers(0, 4))
@@ -203,9 +206,11 @@ def flat(random: Random, seed: int) -> Draft:
 @family
 def priced(random: Random, seed: int) -> Draft:
     """B_i = beta_i I, z-blocks h_i I (some zero), no own equations: z follows from the price."""
-    n, q = int(random.integers(1, 7)), int(random.integers(2, 9))
+    n = int(random.integers(1, 7))
+    q = int(random.integers(2, 9))
     draft = base(random, n, d=int(random.integers(1, 6)), q=q, m=q, p=0, r=0)
-    draft.C, draft.D = [C[:0] for C in draft.C], [D[:0] for D in draft.D]
+    draft.C = [C[:0] for C in draft.C]
+    draft.D = [D[:0] for D in draft.D]
     draft.left_out = {(i, name) for i in range(n) for name in "CD"}
     scale = 2.0 ** int(random.integers(-12, 13)) if seed % 2 else 1.0
     draft.A = [scale * A for A in draft.A]

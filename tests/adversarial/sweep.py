@@ -66,7 +66,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", help="file for the summary and every faulty verdict")
     options = parser.parse_args(arguments)
-    listed, verdicts, begun, told = list(tasks(options)), [], time.perf_counter(), 0.0
+    listed = list(tasks(options))
+    verdicts = []
+    begun = time.perf_counter()
+    told = 0.0
     for verdict in sweep(listed, options.jobs):
         verdicts.append(verdict)
         spent = time.perf_counter() - begun

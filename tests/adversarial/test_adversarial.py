@@ -96,10 +96,19 @@ def _small(e: float = 3.0) -> Draft:
     """min x^2/2 + z^2/2 - z  with  x + 2 z = 4 and  z = e twice."""
     one = np.ones((1, 1))
     draft = Draft(
-        np.random.default_rng(0), [1], 1, 1, A=[one], B=[2 * one], C=[np.zeros((0, 1))],
-        D=[np.ones((2, 1))], x=[np.array([-2.0])], z=np.array([3.0]),
-        H=[np.eye(2)], g=[np.array([0.0, 1.0])],
-    ).plant()  # fmt: skip
+        np.random.default_rng(0),
+        [1],
+        1,
+        1,
+        A=[one],
+        B=[2 * one],
+        C=[np.zeros((0, 1))],
+        D=[np.ones((2, 1))],
+        x=[np.array([-2.0])],
+        z=np.array([3.0]),
+        H=[np.eye(2)],
+        g=[np.array([0.0, 1.0])],
+    ).plant()
     draft.e[0][1] = e
     return draft
 

@@ -81,7 +81,8 @@ def test_alternating_matchings_of_a_path(N: int) -> None:
 @pytest.mark.parametrize("theta", [np.pi / 2, 1.0, 0.1, 1e-3, 1e-6, 1e-8])
 def test_two_dimensional_obstruction(theta: float) -> None:
     """Proposition 2d; a near-overlap of 1e-6 rad is hard, not common."""
-    M_1, M_2 = np.array([[1.0, 0.0]]), np.array([[np.cos(theta), np.sin(theta)]])
+    M_1 = np.array([[1.0, 0.0]])
+    M_2 = np.array([[np.cos(theta), np.sin(theta)]])
     found = geometry(stack_of(M_1, M_2))
     assert found.common_dimension == 0
     assert found.cross_factor == pytest.approx(1 / np.tan(theta / 2), rel=1e-7)
@@ -93,7 +94,9 @@ def test_two_dimensional_obstruction(theta: float) -> None:
 def test_exact_overlap_is_benign() -> None:
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.standard_normal((8, 8)))[0].T
-    shared, own, other = Q[:2], Q[2:4], Q[4:6]
+    shared = Q[:2]
+    own = Q[2:4]
+    other = Q[4:6]
     found = geometry(stack_of(np.vstack([shared, own]), np.vstack([shared, other])))
     assert found.common_dimension == 2
     assert found.cross_factor == pytest.approx(1.0, abs=1e-12)
@@ -104,7 +107,9 @@ def test_exact_overlap_is_benign() -> None:
 
 def test_no_cross_coupling_gives_exactly_one() -> None:
     rng = np.random.default_rng(1)
-    A, C, D = rng.standard_normal((3, 4)), rng.standard_normal((2, 4)), rng.standard_normal((1, 2))
+    A = rng.standard_normal((3, 4))
+    C = rng.standard_normal((2, 4))
+    D = rng.standard_normal((1, 2))
     problem = Problem([Agent(OBJECTIVE, A=A, C=C, D=D) for _ in range(3)], q=2)
     for method in METHODS:
         assert geometry(problem, method=method).cross_factor == 1.0
@@ -133,9 +138,14 @@ def test_pairwise_angles_do_not_decide_for_three() -> None:
 
 @settings(max_examples=30)
 @given(
-    seed=st.integers(0, 10**6), n=st.integers(1, 4), d=st.integers(1, 4), q=st.integers(1, 5),
-    m=st.integers(1, 7), p=st.integers(0, 2), r=st.integers(0, 2),
-)  # fmt: skip
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 4),
+    d=st.integers(1, 4),
+    q=st.integers(1, 5),
+    m=st.integers(1, 7),
+    p=st.integers(0, 2),
+    r=st.integers(0, 2),
+)
 def test_methods_agree_with_explicit_projectors(
     seed: int, n: int, d: int, q: int, m: int, p: int, r: int
 ) -> None:
@@ -201,10 +211,12 @@ def test_lift_scalings_do_not_enter() -> None:
 def test_separate_preconditioning_cannot_beat_chi() -> None:
     """Theorem blockwise-opt: 200 random pairs stay above chi^2; whitening attains it."""
     rng = np.random.default_rng(7)
-    M_1, M_2 = rng.standard_normal((3, 9)), rng.standard_normal((4, 9))
+    M_1 = rng.standard_normal((3, 9))
+    M_2 = rng.standard_normal((4, 9))
     chi2 = geometry(stack_of(M_1, M_2)).cross_factor ** 2
     for _ in range(200):
-        S_1, S_2 = rng.standard_normal((3, 3)), rng.standard_normal((4, 4))
+        S_1 = rng.standard_normal((3, 3))
+        S_2 = rng.standard_normal((4, 4))
         assert np.linalg.cond(np.vstack([S_1 @ M_1, S_2 @ M_2])) ** 2 >= chi2 * (1 - 1e-9)
     white = [sla.inv(sla.sqrtm(M @ M.T)).real @ M for M in (M_1, M_2)]
     assert np.linalg.cond(np.vstack(white)) ** 2 == pytest.approx(chi2, rel=1e-9)

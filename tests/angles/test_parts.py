@@ -22,9 +22,9 @@ from ccmac.angles.principal import (
 from ccmac.angles.rebalance import rebalanced
 from ccmac.angles.structural import lanczos_spectrum
 from ccmac.errors import InputError
-from ccmac.lab import data
 from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Separable, SquaredDistance
+from ccmac.paper import data
 
 OBJECTIVE = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
 positive = st.floats(1e-3, 1e3)
@@ -34,7 +34,8 @@ positive = st.floats(1e-3, 1e3)
 @given(theta=st.floats(1e-3, np.pi / 2), a=positive, b=positive)
 def test_weighted_projectors(theta: float, a: float, b: float) -> None:
     """Lemma weighted-projectors against the 2 x 2 matrix."""
-    u, v = np.array([1.0, 0.0]), np.array([np.cos(theta), np.sin(theta)])
+    u = np.array([1.0, 0.0])
+    v = np.array([np.cos(theta), np.sin(theta)])
     low, high = np.linalg.eigvalsh(a * np.outer(u, u) + b * np.outer(v, v))
     found = weighted_projector_spectrum(theta, a, b)
     assert found[0] == pytest.approx(low, rel=1e-6, abs=1e-12 * (a + b))
@@ -46,12 +47,14 @@ def test_weighted_projectors(theta: float, a: float, b: float) -> None:
 def test_envelope_holds_in_both_branches(seed: int, eta: float, common: bool) -> None:
     """Theorem angle, with and without an exact common direction."""
     rng = np.random.default_rng(seed)
-    M_1, M_2 = rng.standard_normal((2, 8)), rng.standard_normal((3, 8))
+    M_1 = rng.standard_normal((2, 8))
+    M_2 = rng.standard_normal((3, 8))
     if common:
         M_2[0] = M_1[0] + 2 * M_1[1]
     singular = [np.linalg.svd(M, compute_uv=False) ** 2 for M in (M_1, M_2)]
     mu, L = [tuple(float(s[k]) for s in singular) for k in (-1, 0)]
-    Q_1, Q_2 = row_space(M_1).basis, row_space(M_2).basis
+    Q_1 = row_space(M_1).basis
+    Q_2 = row_space(M_2).basis
     cosines = np.linalg.svd(Q_1.T @ Q_2, compute_uv=False)
     c = float(cosines[1 if common else 0])
     upper, lower = condition_envelope((mu[0], mu[1]), (L[0], L[1]), c, eta, common=common)
@@ -68,7 +71,8 @@ def test_envelope_holds_in_both_branches(seed: int, eta: float, common: bool) ->
 def test_scalar_balance_is_the_minimum(
     mu_1: float, k_1: float, mu_2: float, k_2: float, c: float
 ) -> None:
-    mu, L = (mu_1, mu_2), (k_1 * mu_1, k_2 * mu_2)
+    mu = (mu_1, mu_2)
+    L = (k_1 * mu_1, k_2 * mu_2)
     best = scalar_balance(mu[0], L[0], mu[1], L[1])
 
     def ratio(eta: float) -> float:
@@ -94,14 +98,16 @@ def test_orthogonal_balance_attains_the_worse_condition() -> None:
 def test_deduplication_keeps_the_feasible_set(seed: int) -> None:
     """Lemma affine-dedup: same solutions, one direction fewer, R_2 acting on rows alone."""
     rng = np.random.default_rng(seed)
-    M_1, M_2 = rng.standard_normal((3, 9)), rng.standard_normal((3, 9))
+    M_1 = rng.standard_normal((3, 9))
+    M_2 = rng.standard_normal((3, 9))
     M_2[0] = M_1[0] - M_1[2]
     x = rng.standard_normal(9)
     reduced = deduplicated(M_1, M_1 @ x, M_2, M_2 @ x)
     assert reduced.common.shape[1] == 1
     assert reduced.M_2.shape == (2, 9)
     np.testing.assert_allclose(reduced.R_2 @ M_2, reduced.M_2, atol=1e-9)
-    full, less = np.vstack([M_1, M_2]), np.vstack([reduced.M_1, reduced.M_2])
+    full = np.vstack([M_1, M_2])
+    less = np.vstack([reduced.M_1, reduced.M_2])
     P_full, P_less = (Q @ Q.T for Q in (row_space(full).basis, row_space(less).basis))
     np.testing.assert_allclose(P_full, P_less, atol=1e-9)
     np.testing.assert_allclose(less @ x, np.concatenate([reduced.v_1, reduced.v_2]), atol=1e-9)
@@ -133,7 +139,8 @@ def test_structural_parameters(seed: int, n: int, p: int, r: int) -> None:
     problem = drawn(np.random.default_rng(seed), n, p, r)
     found = geometry(problem, network=Network.path(n)).structural
     assert found is not None
-    S_HC, S_D = np.zeros((5, 5)), np.zeros((4, 4))
+    S_HC = np.zeros((5, 5))
+    S_D = np.zeros((4, 4))
     h = d_D = 0.0
     for a in problem.agents.values():
         P = np.eye(3) if a.C is None else np.eye(3) - np.linalg.pinv(a.C) @ a.C
@@ -272,7 +279,8 @@ def test_identity_form_agrees_with_the_general_one(N: int, d: int, centred: bool
 @given(theta=st.floats(1e-3, np.pi / 2))
 def test_cross_factor_and_cosine_are_inverse(theta: float) -> None:
     """chi = cot(theta/2); with the sine given, also where the cosine has lost the angle."""
-    c, s = float(np.cos(theta)), float(np.sin(theta))
+    c = float(np.cos(theta))
+    s = float(np.sin(theta))
     assert cross_factor(c, s) == pytest.approx(1 / np.tan(theta / 2), rel=1e-14)
     assert cross_factor(c) == pytest.approx(cross_factor(c, s), rel=1e-9)
     assert friedrichs_cosine(cross_factor(c)) == pytest.approx(c, rel=1e-12, abs=1e-12)

@@ -33,7 +33,8 @@ def problem(seed: int, *, local: int, shared: int, repeated: int = 0) -> Problem
     rng = np.random.default_rng(seed)
     agents = []
     for i in range(3):
-        A, B = near(rng, 60, 20), near(rng, 60, 50)
+        A = near(rng, 60, 20)
+        B = near(rng, 60, 50)
         D = near(rng, shared, 50) if shared else None
         if repeated:
             A.data[A.indptr[0] : A.indptr[repeated]] = 0.0
@@ -63,9 +64,11 @@ def test_scales_of_rows_do_not_matter() -> None:
     given = problem(1, local=5, shared=7)
     scale = sp.diags_array(10.0 ** np.random.default_rng(2).integers(-6, 6, 60))
     scaled = Problem(
-        [Agent(OBJECTIVE, A=scale @ a.A, B=scale @ a.B, C=1e5 * a.C, D=a.D)
-         for a in given.agents.values()]
-    )  # fmt: skip
+        [
+            Agent(OBJECTIVE, A=scale @ a.A, B=scale @ a.B, C=1e5 * a.C, D=a.D)
+            for a in given.agents.values()
+        ]
+    )
     chi = geometry(given, method="sparse").cross_factor
     assert geometry(scaled, method="sparse").cross_factor == pytest.approx(chi, rel=1e-7)
 

@@ -29,7 +29,8 @@ def distance(exact: Exact, u: fmpq_mat) -> float:
     """From u to {G u = h}, rounded once."""
     if not exact.rank:
         return 0.0
-    keep, right = chosen(exact.G, exact.independent), chosen(exact.h, exact.independent)
+    keep = chosen(exact.G, exact.independent)
+    right = chosen(exact.h, exact.independent)
     off = keep * u - right
     return norm(keep.transpose() * (keep * keep.transpose()).solve(off))
 

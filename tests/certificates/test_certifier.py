@@ -22,7 +22,8 @@ from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 from methods.dense_system import DenseSystem
 
-MU, L = 0.5, 8.0
+MU = 0.5
+L = 8.0
 
 
 @dataclass
@@ -44,8 +45,12 @@ class Case:
 
 def case(seed: int, s: float = 3.0, rows: int = 3, spread: float = 4.0, loose: float = 1.0) -> Case:
     random = np.random.default_rng(seed)
-    d, q, n = 3, 2, 2
-    agents, Hs, gs = [], [], []
+    d = 3
+    q = 2
+    n = 2
+    agents = []
+    Hs = []
+    gs = []
     for _ in range(n):
         turn = np.linalg.qr(random.standard_normal((d + q, d + q)))[0]
         unit = np.repeat([1.0, s], [d, q])
@@ -59,7 +64,8 @@ def case(seed: int, s: float = 3.0, rows: int = 3, spread: float = 4.0, loose: f
     order = np.argsort([0, 0, 0, 2, 2, 1, 1, 1, 3, 3], kind="stable")  # x, x, then z, z
     whole = np.zeros((10, 10))
     whole[:5, :5], whole[5:, 5:] = Hs
-    whole, g = whole[np.ix_(order, order)], np.concatenate(gs)[order]
+    whole = whole[np.ix_(order, order)]
+    g = np.concatenate(gs)[order]
     left = np.linalg.qr(random.standard_normal((rows, rows)))[0]
     right = np.linalg.qr(random.standard_normal((10, rows)))[0]
     K = 0.8 * left * np.geomspace(1.0, math.sqrt(spread), rows) @ right.T
@@ -188,9 +194,11 @@ def test_no_equations() -> None:
 def test_a_dual_state_that_was_read_must_lie_in_the_range() -> None:
     """What lies outside may spoil the bound by a tenth of the tolerance, or be rounding."""
     c = case(1)
-    certifier, none = Certifier(c.realized), np.zeros((1, 0))
+    certifier = Certifier(c.realized)
+    none = np.zeros((1, 0))
     before = dict(c.realized.space.runtime.ledger.of("solve"))
-    inside, out = c.K.T @ np.array([1.0, -2.0, 0.5]), np.linalg.svd(c.K)[2][-1]
+    inside = c.K.T @ np.array([1.0, -2.0, 0.5])
+    out = np.linalg.svd(c.K)[2][-1]
     spoils = 0.1 * 1e-3 * MU / c.realized.error_scale
     for share, good in ((0.0, True), (0.9, True), (1.1, False)):
         dual = Dual(inside + share * spoils * out, none)

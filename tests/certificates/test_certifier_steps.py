@@ -18,7 +18,8 @@ from ccmac.realizations.base import Interval
 from certificates.test_certifier import MU, Case, L, case
 
 PRICE = np.array([[0.5, -3.0]])
-LOW, HIGH = 0.5, 2.0
+LOW = 0.5
+HIGH = 2.0
 SCALE = 3.0 / math.sqrt(2)
 
 
@@ -54,7 +55,8 @@ class Made:
 
 def seen(dual: Dual | None, size: float = 7.0) -> Look:
     """A look at (0, ..., 9) / 10 with a residual of 0.25."""
-    w, gradient = np.arange(10.0) / 10, np.full(10, 0.125)
+    w = np.arange(10.0) / 10
+    gradient = np.full(10, 0.125)
     bound = Bound(1.0, 1.0, 1.0, w, gradient)
     residual = 0.25 * np.eye(10)[2]
     return Look(w, dual, size, bound if dual else None, residual, 0.25, 4.0, (1.0, 1.0))
@@ -68,7 +70,8 @@ def test_the_error_counts_rounding_and_what_sums_may_lack(
     made.case.system.empty = empty
     monkeypatch.setattr(module, "EPS", 2.0**-20)
     made.case.realized.space.runtime.unseen = lambda size: 0.0625  # type: ignore[method-assign]
-    many, eps = 2 + 8, 2.0**-20
+    many = 2 + 8
+    eps = 2.0**-20
     r = 0.7 * (1 + many * eps) + 2.0 + 2 * 0.25  # two sums may lack 0.25 each
     delta = 0.3
     if not empty:
@@ -83,7 +86,8 @@ def test_the_error_counts_rounding_and_what_sums_may_lack(
 
 def test_a_tight_bound_of_a_repaired_point(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wanted of the repair, what is reduced, and when that may end."""
-    goal, repaired = 0.375, np.arange(10.0)[::-1] / 7
+    goal = 0.375
+    repaired = np.arange(10.0)[::-1] / 7
     p = np.linspace(-1.0, 1.0, 10)
     for dual in (None, Dual(None, 2 * PRICE), Dual(p, 2 * PRICE)):
         made = Made(monkeypatch)
@@ -108,7 +112,8 @@ def test_a_tight_bound_of_a_repaired_point(monkeypatch: pytest.MonkeyPatch) -> N
         assert [done(t * enough, math.inf) for t in (0.999, 1.001)] == [True, False]
         assert [done(1.0, t * 0.3 * LOW) for t in (0.999, 1.001)] == [True, False]
         assert [done(2.0, t * 0.3 * LOW) for t in (1.999, 2.001)] == [True, False]
-        length, off = float(np.linalg.norm(repaired)), np.zeros(1)
+        length = float(np.linalg.norm(repaired))
+        off = np.zeros(1)
         found = made.certifier._error(0.3, 0.0625, 7.0, length, off)
         assert (bound.error, bound.stationarity, bound.infeasibility) == pytest.approx(found)
         assert bound.w is repaired
@@ -129,7 +134,8 @@ def test_without_equations_nothing_is_repaired_or_reduced(monkeypatch: pytest.Mo
 def test_a_look_is_confirmed_by_a_few_steps_far_from_rounding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, look = Made(monkeypatch), seen(None)
+    made = Made(monkeypatch)
+    look = seen(None)
     made.answer()
     made.answer(lowest=0.9 * DOUBT * LOW)
     monkeypatch.setattr(module, "FLOOR", 0.125)
@@ -144,7 +150,8 @@ def test_a_look_is_confirmed_by_a_few_steps_far_from_rounding(
 def test_a_projection_ends_where_little_of_the_range_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, vector = Made(monkeypatch), np.ones(10)
+    made = Made(monkeypatch)
+    vector = np.ones(10)
     made.answer(left=0.3)
     remaining, price = made.certifier._project(vector, lambda: 0.25)
     assert (remaining.tolist(), price is PRICE) == ((0.3 * np.eye(10)[5]).tolist(), True)
@@ -203,8 +210,10 @@ def test_a_repair_far_from_rounding_is_believed(monkeypatch: pytest.MonkeyPatch)
     # As far as rounding is far; what the recursion did not reach is looked at again.
     edge = FAR * FLOOR * 4.0
     for wanted, left, rounds in (
-        (edge, edge * LOW, 1), (0.999 * edge, 0.999 * edge * LOW, 2), (edge, 1.01 * edge * LOW, 2),
-    ):  # fmt: skip
+        (edge, edge * LOW, 1),
+        (0.999 * edge, 0.999 * edge * LOW, 2),
+        (edge, 1.01 * edge * LOW, 2),
+    ):
         made = repairing(monkeypatch, 1.0, 0.4, 1e-9)
         made.answer(left=left)
         made.answer(left=left)
@@ -252,10 +261,15 @@ def test_a_repair_begins_with_what_a_look_has_seen(monkeypatch: pytest.MonkeyPat
     assert (made.asked, distance()) == ([], 0.5)
 
 
-@pytest.mark.parametrize(("lowest", "highest", "low", "high"), [
-    (DOUBT * LOW, HIGH / DOUBT, LOW, HIGH), (0.4, 1.0, 0.2, HIGH), (1.0, 3.0, LOW, 3.3),
-    (0.1, 4.0, 0.05, 4.4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lowest", "highest", "low", "high"),
+    [
+        (DOUBT * LOW, HIGH / DOUBT, LOW, HIGH),
+        (0.4, 1.0, 0.2, HIGH),
+        (1.0, 3.0, LOW, 3.3),
+        (0.1, 4.0, 0.05, 4.4),
+    ],
+)
 def test_quotients_outside_the_interval_widen_it(
     lowest: float, highest: float, low: float, high: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

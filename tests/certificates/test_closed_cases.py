@@ -82,7 +82,8 @@ def _stop(found: list[Check], refined: list[Any]) -> explicit.ExplicitStop:
 
 def test_what_all_agree_on_is_refined() -> None:
     """A check that is passed on to all, and one whose proof the others do not have."""
-    passed, refined = list[float](), list[Any]()
+    passed = list[float]()
+    refined = list[Any]()
 
     class Heard(Check):
         def agreed(self, runtime: Any) -> Check:
@@ -225,14 +226,17 @@ def test_quadratics_of_unequal_parts_are_laid_out_as_x_and_z() -> None:
 def test_products_with_operators_are_those_with_their_entries() -> None:
     """A_i'y + C_i'kappa of an agent whose blocks can only be multiplied."""
     draw = np.random.default_rng(4).standard_normal
-    A, B, C = draw((3, 4)), draw((3, 2)), draw((2, 4))
+    A = draw((3, 4))
+    B = draw((3, 2))
+    C = draw((2, 4))
     f = Separable(SquaredDistance(1.0), SquaredDistance(1.0))
     said = []
     for made in (np.asarray, aslinearoperator):
         agent = Agent(f, A=made(A), B=made(B), b=draw(3), C=made(C), c=draw(2))
         work = Workspace(Problem([agent, agent]), InProcess(Network.complete(2)))
         own = Weighing(Recovery(work))
-        price, kappa = np.array([1.0, 0.0, -2.0]), np.array([0.5, 3.0])
+        price = np.array([1.0, 0.0, -2.0])
+        kappa = np.array([0.5, 3.0])
         said.append([*own.on_x(1, price, kappa), *own.on_z(1, price, np.zeros(0))])
         assert said[-1][0].astype(float) == pytest.approx(A.T @ price + C.T @ kappa)
         assert said[-1][2].astype(float) == pytest.approx(B.T @ price)

@@ -56,14 +56,15 @@ def many(level: float, seed: int = 0) -> Problem:
         rows = random.integers(-9, 10, (60, columns)).astype(float)
         return np.vstack([rows, mix @ rows])
 
-    A, B = [block(25) for _ in range(4)], [block(3) for _ in range(4)]
+    A = [block(25) for _ in range(4)]
+    B = [block(3) for _ in range(4)]
     z = random.integers(-99, 100, 3).astype(float)
     b = [a @ random.integers(-99, 100, 25) + c @ z for a, c in zip(A, B, strict=True)]
     lengths = np.linalg.norm(np.hstack([*A, sum(B)]), axis=1)
     b[0][-1] += level * np.linalg.norm(np.append(mix, 1.0) * lengths)  # from the range, unit rows
-    return Problem([
-        Agent(SquaredDistance(), A=a, B=c, b=v) for a, c, v in zip(A, B, b, strict=True)
-    ])  # fmt: skip
+    return Problem(
+        [Agent(SquaredDistance(), A=a, B=c, b=v) for a, c, v in zip(A, B, b, strict=True)]
+    )
 
 
 @pytest.mark.parametrize("level", [1e-2, 1e-3, 1.1e-4])
@@ -76,8 +77,10 @@ def test_what_rounding_leaves_of_the_multipliers_is_cancelled(level: float) -> N
 
 def test_multipliers_are_cancelled_down_to_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     """A millionth of noise, of which nothing is left but the component outside of Range K'."""
-    random, draft = np.random.default_rng(3), infeasible.make("coupled-against-local", 3).draft
-    seen, cancelled = list[float](), ClosestPoint._cancelled
+    random = np.random.default_rng(3)
+    draft = infeasible.make("coupled-against-local", 3).draft
+    seen = list[float]()
+    cancelled = ClosestPoint._cancelled
 
     def noisy(self, realized, prices, weighed):  # type: ignore[no-untyped-def]
         noise = 1e-6 * weighed.length * random.standard_normal(len(prices.coupled))
@@ -129,10 +132,12 @@ def far_away(power: int) -> Problem:
     """Equations that z = (0, 0, 2^power) meets."""
     rows = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 2.0**-power], [2.0, 4.0, 0.0]])
     f = Quadratic(np.eye(4), np.zeros(4))
-    return Problem([
-        Agent(f, A=[[1.0]], b=[1.0], D=[row], e=[side])
-        for row, side in zip(rows, (0.0, 1.0, 0.0), strict=True)
-    ])  # fmt: skip
+    return Problem(
+        [
+            Agent(f, A=[[1.0]], b=[1.0], D=[row], e=[side])
+            for row, side in zip(rows, (0.0, 1.0, 0.0), strict=True)
+        ]
+    )
 
 
 def test_nothing_but_rounding_may_be_left() -> None:

@@ -32,11 +32,14 @@ def proof_of(n: int = 2) -> Proof:
     agents = [
         ccmac.Agent(
             Quadratic(np.diag([2.0, 1.0, 4.0]), np.array([1.0, 0.0, 2.0])),
-            A=np.array([[3.0], [4.0]]), B=np.array([[1.0, 3.0], [2.0, -1.0]]) * (1 - 3 * i),
-            b=np.ones(2), D=np.array([[3.0, 4.0]]) if i == 0 else None,
+            A=np.array([[3.0], [4.0]]),
+            B=np.array([[1.0, 3.0], [2.0, -1.0]]) * (1 - 3 * i),
+            b=np.ones(2),
+            D=np.array([[3.0, 4.0]]) if i == 0 else None,
             e=np.array([2.0]) if i == 0 else None,
-        ) for i in range(n)
-    ]  # fmt: skip
+        )
+        for i in range(n)
+    ]
     found = Proof.of(Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.complete(n))))
     assert found is not None
     return found
@@ -46,7 +49,9 @@ def test_what_is_heard_of_all_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums and roots; with a grain, what each of them may lack is added before the root."""
     monkeypatch.setattr(share, "EPS", COARSE)
     monkeypatch.setattr(share, "EPS_LONG", COARSE / 4)
-    m, q, n = 1, 2, 3
+    m = 1
+    q = 2
+    n = 3
     numbers = np.arange(1.0, n * NUMBERS + 1).reshape(n, NUMBERS)
     slopes = np.array([[3.0, 4.0, 0.1, 0.1], [0.0, 2.0, 0.1, 0.1], [1.0, 0.0, 0.1, 0.1]])
     table = np.hstack([np.full((n, 2 * m), 7.0), slopes, np.array([[1.0], [2.0], [-4.0]]), numbers])
@@ -58,8 +63,14 @@ def test_what_is_heard_of_all_shares(monkeypatch: pytest.MonkeyPatch) -> None:
         if grain is not None:
             noise += 4 * COARSE * 8.0 + 4 * grain * math.sqrt(q)
         assert heard.noise == pytest.approx(noise)
-        said = [heard.stationarity, heard.off, heard.scaled, heard.tail, heard.price_tail,
-                heard.long_size]  # fmt: skip
+        said = [
+            heard.stationarity,
+            heard.off,
+            heard.scaled,
+            heard.tail,
+            heard.price_tail,
+            heard.long_size,
+        ]
         assert said == pytest.approx([math.sqrt(sums[k] + more) for k in (1, 3, 4, 7, 8, 9)])
         assert (heard.size, heard.local) == pytest.approx((math.sqrt(sums[2]), math.sqrt(sums[6])))
         assert (heard.value, heard.rounded.tolist()) == (sums[5], [-1.0])
@@ -77,11 +88,9 @@ def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(
     monkeypatch.setattr(proof, "EPS", COARSE)
     t = np.longdouble(2.0) ** -60
     one = np.ones(1, dtype=np.longdouble)
-    pieces, z, price = (
-        [one + t, one + t],
-        np.array([1.0, 2.0]) + t * np.ones(2),
-        np.array([1.0, 2.0]) + t,
-    )
+    pieces = [one + t, one + t]
+    z = np.array([1.0, 2.0]) + t * np.ones(2)
+    price = np.array([1.0, 2.0]) + t
     sizes: list[float] = []
 
     def distance(self: Proof, z: Any, coupled: Any, size: float, heard: Heard) -> float:
@@ -93,7 +102,8 @@ def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(
     said = found.judged(pieces, z.astype(np.longdouble), price.astype(np.longdouble))
     grow = 1 + 16 * COARSE
     own = [a.tell(v, z, price).row[-NUMBERS + 1] for a, v in zip(found.agents, pieces, strict=True)]
-    r, delta = math.hypot(math.sqrt(sum(own)), 4.0 + 0.0) * grow, 0.25 * grow
+    r = math.hypot(math.sqrt(sum(own)), 4.0 + 0.0) * grow
+    delta = 0.25 * grow
     tail = float(t) * 2.0 * grow  # of two x and two entries of z
     bound = proof.distance_bound(r, delta, found.mu, found.L)
     assert said.error == pytest.approx(bound + tail, rel=1e-12)
@@ -103,15 +113,20 @@ def test_the_bound_is_of_the_long_point_and_its_rounding_is_added(
     assert sizes == pytest.approx([math.sqrt(2 + 5)])
     assert (said.gradient_x.shape, said.gradient_z.shape) == ((2,), (2, 2))
     # Curvature on the kernel of the equations alone, none at all, rows in doubt.
-    mu, inner = found.mu, proof.inner_bound(r, delta, 0.5, found.L) + tail
+    mu = found.mu
+    inner = proof.inner_bound(r, delta, 0.5, found.L) + tail
     for found.mu, found.inside, found.reduced.doubt, error in (
-        (0.0, 0.5, Doubt.ROUNDING, inner), (INF, 0.5, Doubt.ROUNDING, inner),
-        (0.0, 0.0, Doubt.ROUNDING, INF), (mu, 0.5, Doubt.ROUNDING, bound + tail),
-        (mu, 0.0, Doubt.OPINION, INF), (0.0, 0.5, Doubt.OPINION, INF),
-    ):  # fmt: skip
+        (0.0, 0.5, Doubt.ROUNDING, inner),
+        (INF, 0.5, Doubt.ROUNDING, inner),
+        (0.0, 0.0, Doubt.ROUNDING, INF),
+        (mu, 0.5, Doubt.ROUNDING, bound + tail),
+        (mu, 0.0, Doubt.OPINION, INF),
+        (0.0, 0.5, Doubt.OPINION, INF),
+    ):
         said = found.judged(pieces, z.astype(np.longdouble), price.astype(np.longdouble))
         assert said.error == pytest.approx(error, rel=1e-12)
-    found.mu, found.reduced.doubt = mu, Doubt.NONE
+    found.mu = mu
+    found.reduced.doubt = Doubt.NONE
     for far in ((math.nan, 0.25), (4.0, INF)):
         monkeypatch.setattr(Proof, "_distance", lambda self, z, c, s, h, far=far: far[1])
         monkeypatch.setattr(
@@ -127,8 +142,10 @@ def test_what_rounding_takes_from_point_and_price_is_added(monkeypatch: pytest.M
     monkeypatch.setattr(Proof, "_distance", lambda self, z, coupled, size, heard: 0.0)
     monkeypatch.setattr(Proof, "_shared_stationarity", lambda self, s, y: (0.0, np.zeros(1)))
     monkeypatch.setattr(proof, "EPS", COARSE)
-    t, grow = np.longdouble(2.0) ** -60, 1 + 16 * COARSE
-    z, price = np.array([1.0 + t, 2.0 + t]), np.array([1.0 + t, 2.0 - t])
+    t = np.longdouble(2.0) ** -60
+    grow = 1 + 16 * COARSE
+    z = np.array([1.0 + t, 2.0 + t])
+    price = np.array([1.0 + t, 2.0 - t])
     told = found.tell([np.array([1.0 + t])] * 2, z, price)
     table = np.stack([share.row for share in told])
     table[:, -NUMBERS : -NUMBERS + 2] = 0.0  # noise and r
@@ -148,11 +165,9 @@ def test_values_and_defects_of_a_multiplier_count_their_rounding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(own_rows, "EPS_LONG", COARSE)
-    M, right, price = (
-        np.array([[3.0, 1.0], [1.0, 2.0]]),
-        np.array([5.0, -2.0]),
-        np.array([1.0, -2.0]),
-    )
+    M = np.array([[3.0, 1.0], [1.0, 2.0]])
+    right = np.array([5.0, -2.0])
+    price = np.array([1.0, -2.0])
     found = own_rows._weighed(M, right, price)
     assert found.value == pytest.approx(9.0)
     assert found.sure == pytest.approx(9.0 - 4 * COARSE * 9.0)
@@ -177,7 +192,8 @@ def test_the_least_eigenvalue_counts_its_rounding() -> None:
     assert (least, kappa) == pytest.approx((1 - 3 * COARSE, 3.0))
     # As it is: 3 and 8 with diagonal (4, 7); scaled 1 -+ 2/sqrt(28).
     P = np.array([[4.0, 2.0], [2.0, 7.0]])
-    low, high = 1 - 2 / math.sqrt(28), 1 + 2 / math.sqrt(28)
+    low = 1 - 2 / math.sqrt(28)
+    high = 1 + 2 / math.sqrt(28)
     least, kappa = inside._least(P, COARSE)
     assert (least, kappa) == pytest.approx(
         (max(3 - 8 * COARSE, 4 * (low - high * COARSE)), high / low)
@@ -202,10 +218,15 @@ def _scalar(
     return best
 
 
-@pytest.mark.parametrize("numbers", [
-    (2.0, 3.0, 4.0, 5.0, 0.5, 0.0, 0.0, 0.0), (2.0, 3.0, 4.0, 5.0, 0.5, 0.01, 1e-3, 1e-3),
-    (2.0, 0.0, 4.0, 5.0, 0.0, 0.0, 0.0, 1e-4), (-2.0, 3.0, 4.0, 5.0, 0.5, 0.0, 1e-5, 1e-2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (2.0, 3.0, 4.0, 5.0, 0.5, 0.0, 0.0, 0.0),
+        (2.0, 3.0, 4.0, 5.0, 0.5, 0.01, 1e-3, 1e-3),
+        (2.0, 0.0, 4.0, 5.0, 0.0, 0.0, 0.0, 1e-4),
+        (-2.0, 3.0, 4.0, 5.0, 0.5, 0.0, 1e-5, 1e-2),
+    ],
+)
 def test_the_best_curvature_in_closed_form(
     numbers: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,10 +246,18 @@ def test_the_best_curvature_of_several_variables(
     unit = COARSE**3
     monkeypatch.setattr(inside, "EPS", unit)
     draw = np.random.default_rng(seed).standard_normal
-    S, W, G = draw((2, 3)), draw((3, 3)) / 4, draw((3, 3))
-    S, W = S.T @ S, W.T @ W  # S has a kernel
-    p, t, lost, off_W, eta = 5.0, 0.5, 0.01, 1e-7, 1e-5
-    best, top = 0.0, float(np.linalg.norm(W))
+    S = draw((2, 3))
+    W = draw((3, 3)) / 4
+    G = draw((3, 3))
+    S = S.T @ S  # S has a kernel
+    W = W.T @ W
+    p = 5.0
+    t = 0.5
+    lost = 0.01
+    off_W = 1e-7
+    eta = 1e-5
+    best = 0.0
+    top = float(np.linalg.norm(W))
     for eps in (top * 10.0**-power for power in range(2, 13, 2)):
         values = np.linalg.eigvalsh(S + G.T @ np.linalg.inv(W + eps * np.eye(3)) @ G / 1.1)
         sigma = math.sqrt(values[0]) - 8 * unit * 6 * (1 + math.sqrt(top / eps)) * math.sqrt(
@@ -244,12 +273,14 @@ def test_the_best_curvature_of_several_variables(
 
 def test_the_best_curvature_in_its_corners(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "EPS", COARSE)
-    none, S = np.zeros((0, 0)), np.array([[2.0]])
+    none = np.zeros((0, 0))
+    S = np.array([[2.0]])
     # Nothing in common: that of the agents; nothing at all: anything.
     assert inside._best((none, none, none), (5.0, 0.0), (0.5, 0.0, 0.0)) == pytest.approx(4.5)
     assert inside._best((none, none, none), (INF, 0.0), (0.0, 0.0, 0.0)) == 1.0
     # As much as W may be off by is enough for eps, and no less.
-    one, S_1 = np.ones((1, 1)), np.array([[1e3]])
+    one = np.ones((1, 1))
+    S_1 = np.array([[1e3]])
     for off_W, there in ((1e-2, True), (1.001e-2, False)):
         with monkeypatch.context() as patch:
             patch.setattr(inside, "EPS", 0.0)
@@ -273,10 +304,12 @@ def test_the_curvature_of_all_counts_what_everybody_lost(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(inside, "_best", best)
     K = np.array([[2.0, 3.0], [3.0, -4.0]])
-    facts = np.array([
-        [5.0, 1.0, 0.1, 0.6, 0.3, 0.4, 7.0, 0.01, 3.0],
-        [6.0, 3.0, 0.2, 0.1, 0.1, 0.1, 6.0, 0.02, 4.0],
-    ])  # fmt: skip
+    facts = np.array(
+        [
+            [5.0, 1.0, 0.1, 0.6, 0.3, 0.4, 7.0, 0.01, 3.0],
+            [6.0, 3.0, 0.2, 0.1, 0.1, 0.1, 6.0, 0.02, 4.0],
+        ]
+    )
     reduced: Any = Fake(rank=1, least=0.5, sigma=np.array([2.0, 1.0]), frobenius=3.0, angle=0.0)
     found = inside.inside(K, 1, facts, reduced, 8.0)
     count = COARSE * (2 + 2 + 4)
@@ -295,7 +328,8 @@ def test_the_curvature_of_all_counts_what_everybody_lost(monkeypatch: pytest.Mon
     )
     reduced.angle = 0.9
     assert inside.inside(K, 1, facts, reduced, 8.0).mu == 0.0
-    reduced.angle, reduced.least = 0.0, 0.0
+    reduced.angle = 0.0
+    reduced.least = 0.0
     assert inside.inside(K, 1, facts, reduced, 8.0).mu == 0.0
     reduced.rank = 0
     assert inside.inside(K, 1, facts, reduced, 8.0).mu == 10.0
@@ -321,7 +355,9 @@ def test_the_bound_of_x_and_z_in_closed_form(monkeypatch: pytest.MonkeyPatch) ->
 
     found.space = Fake(count=2, x_of=lambda x, k: pieces[k])
     found.problem, found._norms, found.norm = Fake(n=2, m=1), np.array([2.0, 1.0]), math.sqrt(5)
-    found.explicit, found.mu, found.L_z = Fake(beta=-2.0), 0.5, 4.0
+    found.explicit = Fake(beta=-2.0)
+    found.mu = 0.5
+    found.L_z = 4.0
     found._right = np.array([[5.0], [0.0]])
     found.runtime = Fake(
         combine=combine, unseen=lambda m: 0.25, total=lambda squares: squares.sum(axis=0)
@@ -401,10 +437,16 @@ def test_a_proof_is_made_where_there_is_hope() -> None:
     assert stop.memory() == {"ratio": 2.0}
 
 
-@pytest.mark.parametrize(("z", "size", "gap", "there", "done"), [
-    (8.0, 8.0, 0.4, True, True), (8.0, 7.99, 0.4, True, False), (0.25, 0.5, 0.05, True, False),
-    (0.25, 0.5, 0.0501, False, False), (8.0, 8.0, 0.0, True, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("z", "size", "gap", "there", "done"),
+    [
+        (8.0, 8.0, 0.4, True, True),
+        (8.0, 7.99, 0.4, True, False),
+        (0.25, 0.5, 0.05, True, False),
+        (0.25, 0.5, 0.0501, False, False),
+        (8.0, 8.0, 0.0, True, True),
+    ],
+)
 def test_hopes_and_proofs_are_compared_with_the_size_or_one(
     z: float, size: float, gap: float, there: bool, done: bool
 ) -> None:
@@ -441,28 +483,41 @@ def test_many_agents_in_one_pass_say_what_each_would(monkeypatch: pytest.MonkeyP
     """
     for name in ("EPS", "EPS_LONG"):
         monkeypatch.setattr(dual_bound, name, COARSE)
-    random, d, n = np.random.default_rng(0), [2, 2, 2], 3
+    random = np.random.default_rng(0)
+    d = [2, 2, 2]
+    n = 3
     A, H, g = (random.standard_normal(s) for s in ((2, 6), 6, 6))
     x, price, b = (random.standard_normal(s) for s in (6, 2, (3, 2)))
-    gradients, agents = np.split((H * x - g).astype(np.longdouble), 3), {}
+    gradients = np.split((H * x - g).astype(np.longdouble), 3)
+    agents = {}
     for i, v in enumerate(gradients):
         f = Fake(value=lambda x, z: float(x @ x), precise_gradient=lambda x, z, v=v: (v, 0.0))
         agents[i] = Fake(A=A[:, 2 * i : 2 * i + 2], b=b[i], objective=f)
     blocks = np.array([np.linalg.norm(agents[i].A) for i in range(n)])
     parts: Any = Fake(
-        problem=Fake(agents=agents, n=n), m=2, whole=None, g_x=g, b=b,
+        problem=Fake(agents=agents, n=n),
+        m=2,
+        whole=None,
+        g_x=g,
+        b=b,
         space=Fake(d=d, count=n, x_size=6, x_of=lambda x, k: x[2 * k : 2 * k + 2]),
         lengths_of_blocks=blocks,
         A=Fake(abreast=None, blocks=[agent.A for agent in agents.values()], columns=d),
-    )  # fmt: skip
+    )
     bound = DualBound(parts, PLAIN)
     alone = bound._all(x, np.zeros(1), price)
-    parts.whole, parts.A.abreast = Fake(H=H, A=A), A
+    parts.whole = Fake(H=H, A=A)
+    parts.A.abreast = A
     together = bound._all(x, np.zeros(1), price)
     assert together[:, [1, 3]] == pytest.approx(alone[:, [1, 3]])
     assert together[:, 2] == pytest.approx(alone[:, 2] * (6 + n + 4) / (2 + n + 4))
-    pulled, of = A.T @ price, lambda v: np.linalg.norm(v.reshape(3, 2), axis=1)
-    left, through = of(H * x - g + pulled), blocks * np.linalg.norm(price)
+    pulled = A.T @ price
+
+    def of(v):
+        return np.linalg.norm(v.reshape(3, 2), axis=1)
+
+    left = of(H * x - g + pulled)
+    through = blocks * np.linalg.norm(price)
     own = left + COARSE * 6 * (through + of(H * x - g))
     assert np.sqrt(alone[:, 0]) == pytest.approx(own)
     sizes = of(H * x) + of(g)
@@ -480,9 +535,13 @@ def test_the_metric_loses_what_rounding_may_have_added(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(dual_bound, "Nystrom", Fake(of=of))
     parts: Any = Fake(
-        table=Fake(L_x=np.array([4.0, 2.0]), d=np.array([1, 3])), noise=0.5, c=2.0, m=2,
-        problem=Fake(n=6), runtime=Fake(unseen=lambda m: 9.0),
-    )  # fmt: skip
+        table=Fake(L_x=np.array([4.0, 2.0]), d=np.array([1, 3])),
+        noise=0.5,
+        c=2.0,
+        m=2,
+        problem=Fake(n=6),
+        runtime=Fake(unseen=lambda m: 9.0),
+    )
     top = 4.0 * (1 + 2 * COARSE)
     found = DualBound.from_block(parts, Images(np.eye(2), np.diag([2.0, 8.0])))
     assert found.M == ("M", 2.0)
@@ -494,10 +553,13 @@ def test_multipliers_of_a_price_alone() -> None:
     """nu_i = g_i - h_i z - beta_i y; no other equations."""
     problem = Fake(agents={0: None, 1: None}, p={0: 0, 1: 0}, r={0: 0, 1: 0})
     parts: Any = Fake(
-        problem=problem, h_of=np.array([2.0, 3.0]), multiples=np.array([-1.0, 4.0]),
+        problem=problem,
+        h_of=np.array([2.0, 3.0]),
+        multiples=np.array([-1.0, 4.0]),
         g_z=np.array([[1.0, 2.0], [3.0, 4.0]]),
-    )  # fmt: skip
-    z, price = np.array([1.0, -1.0]), np.array([5.0, 0.5])
+    )
+    z = np.array([1.0, -1.0])
+    price = np.array([5.0, 0.5])
     found = DualBound(parts, PLAIN)._prices(z, price)
     assert found.coupled.tolist() == price.tolist()
     expected = [[1 - 2 + 5, 2 + 2 + 0.5], [3 - 3 - 20, 4 + 3 - 2]]
@@ -634,9 +696,10 @@ def test_the_spacing_of_proofs_in_closed_form() -> None:
     assert stop.memory()["next"] == 120  # no rate at all: a fifth
 
 
-@pytest.mark.parametrize(("error", "size", "done"), [
-    (1e-4, 0.5, True), (1.01e-4, 0.5, False), (4e-4, 4.0, True), (4.01e-4, 4.0, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "size", "done"),
+    [(1e-4, 0.5, True), (1.01e-4, 0.5, False), (4e-4, 4.0, True), (4.01e-4, 4.0, False)],
+)
 def test_every_proof_is_compared_with_the_size_of_its_point(
     error: float, size: float, done: bool
 ) -> None:
@@ -658,17 +721,25 @@ def test_a_price_alone_counts_the_rounding_of_every_sum(monkeypatch: pytest.Monk
     """As test_dual_bound.py has it, where rounding alone is left: n = 3, m = 2."""
     monkeypatch.setattr(dual_bound, "EPS", COARSE)
     parts: Any = Fake(
-        problem=Fake(n=3), m=2, c=4.0, mu=0.25, beta=-2.0, b=None, A=Fake(cost=None),
-        minimisers=lambda price: np.zeros(2), shared=lambda price, slope: np.array([0.0, 1.0]),
+        problem=Fake(n=3),
+        m=2,
+        c=4.0,
+        mu=0.25,
+        beta=-2.0,
+        b=None,
+        A=Fake(cost=None),
+        minimisers=lambda price: np.zeros(2),
+        shared=lambda price, slope: np.array([0.0, 1.0]),
         ledger=Fake(charge=lambda **k: None, charge_cost=lambda c: None),
         sums=lambda x, own, minus: (np.array([3.0, 0.0]), [0.0, 25.0, 0.0, 7.0]),
         runtime=Fake(unseen=lambda m: 0.0),
-    )  # fmt: skip
+    )
     monkeypatch.setattr(DualBound, "_all", lambda self, x, z, price: None)
     monkeypatch.setattr(DualBound, "_prices", lambda self, z, price: None)
     four = Shifted(Columns(), np.zeros((0, 0)), 4.0, 0.0)
     found = DualBound(parts, four).at(np.array([0.0, 6.0]), np.array([8.0, 0.0]), 5.0)
-    off, rho = 4 * COARSE * (3 + 2), 4 * COARSE * (8 + 2 * 6) + 3 * COARSE * 5
+    off = 4 * COARSE * (3 + 2)
+    rho = 4 * COARSE * (8 + 2 * 6) + 3 * COARSE * 5
     error = (math.hypot(3.0, 2.0) + off) / 2 / 0.5 + 2 * rho / 0.25
     assert found.error == pytest.approx(error * (1 + 5 * COARSE))
 

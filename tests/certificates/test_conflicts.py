@@ -57,8 +57,10 @@ def test_value_defect_and_size_in_closed_form(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(conflicts, name, COARSE)
     said = found.together(reduced)
     assert said is not None
-    u, v = float(reduced.unit[0]), float(reduced.unit_D[0])
-    h, sign = math.hypot(u, v), np.sign(said.value)
+    u = float(reduced.unit[0])
+    v = float(reduced.unit_D[0])
+    h = math.hypot(u, v)
+    sign = np.sign(said.value)
     unit = u * v / h
     # y = -unit, kappa = (3/2, 1/4) unit, delta = unit, up to the sign.
     assert said.coupled == pytest.approx([-sign * unit])
@@ -98,7 +100,8 @@ def test_a_misfit_that_may_be_rounding_is_none(monkeypatch: pytest.MonkeyPatch) 
     found, reduced = posed()
     reduced.agree = None  # as where exact arithmetic does not know
     monkeypatch.setattr(conflicts, "PLAIN", math.inf)
-    u, v = float(reduced.unit[0]), float(reduced.unit_D[0])
+    u = float(reduced.unit[0])
+    v = float(reduced.unit_D[0])
     share = 4 * u * v / math.hypot(u, v) / math.hypot(u, 5 * v)
     for factor, there in ((0.99, True), (1.01, False)):
         monkeypatch.setattr(conflicts, "SEEN", factor * share / math.sqrt(2))
@@ -118,10 +121,16 @@ def test_a_misfit_that_may_be_rounding_is_none(monkeypatch: pytest.MonkeyPatch) 
         assert (found.together(reduced) is not None) is there
 
 
-@pytest.mark.parametrize(("plain", "defect", "said"), [
-    (1.0, 1e-6, "proof"), (1.0, 5e-4, "doubt"), (0.8, 5e-4, "proof"), (0.8, 1e-2, "doubt"),
-    (0.8, 1.0, "nothing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("plain", "defect", "said"),
+    [
+        (1.0, 1e-6, "proof"),
+        (1.0, 5e-4, "doubt"),
+        (0.8, 5e-4, "proof"),
+        (0.8, 1e-2, "doubt"),
+        (0.8, 1.0, "nothing"),
+    ],
+)
 def test_what_is_claimed_doubted_or_left_alone(
     plain: float, defect: float, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +146,8 @@ def test_what_is_claimed_doubted_or_left_alone(
 def test_what_one_agents_rows_leave_of_a_right_hand_side(monkeypatch: pytest.MonkeyPatch) -> None:
     """x = 4, 2 x = 2 and (3, 4)'x' = 5: unit rows leave (3, -3, 0) / 2 of (4, 1, 1)."""
     block = np.array([[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 3.0, 4.0]])
-    right, space = np.array([4.0, 2.0, 5.0]), row_space(block)
+    right = np.array([4.0, 2.0, 5.0])
+    space = row_space(block)
     found = contradiction(block, right, space)
     assert found is not None
     scaled = space.inverse_lengths * right
@@ -183,8 +193,10 @@ def test_an_agent_that_contradicts_itself_is_named(block: str) -> None:
 
 def test_blocks_take_part_beside_the_whole() -> None:
     """Above a millionth of lambda, which is agent 1's or the coupled price's."""
-    found, norms = Weighing(Recovery(posed()[0].work)), {"coupled": 1.0, "shared": 2.0}
-    local, shared = [np.array([2e-6]), np.array([1e3])], [np.array([2e-3]), np.array([5e-4])]
+    found = Weighing(Recovery(posed()[0].work))
+    norms = {"coupled": 1.0, "shared": 2.0}
+    local = [np.array([2e-6]), np.array([1e3])]
+    shared = [np.array([2e-3]), np.array([5e-4])]
 
     def said(coupled: float, length: float) -> str:
         prices = Lambda(np.array([coupled]), local, shared)

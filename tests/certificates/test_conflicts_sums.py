@@ -25,7 +25,8 @@ from ccmac.workspace import Workspace
 from certificates.test_prices import N, Q, draw
 
 SEEDS = range(5)
-COARSE, LONG = 2.0**-10, 2.0**-6
+COARSE = 2.0**-10
+LONG = 2.0**-6
 
 
 class Claims:
@@ -47,7 +48,9 @@ class Claims:
 
 
 # -- among equations that all know -----------------------------------------------------------------
-M, P, D_X = 2, (1, 0, 2), 3
+M = 2
+P = (1, 0, 2)
+D_X = 3
 
 
 def along(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Conflicts, Any, Any]:
@@ -59,15 +62,30 @@ def along(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Conflicts, Any, A
     kernels = [
         Fake(space=Fake(basis=np.eye(D_X, k), multipliers=lambda v: 2 * v)) for k in P
     ]  # the first entries, doubled
-    unit, unit_D = np.array([0.5, 4.0]), np.array([2.0, 0.25, 1.0])
+    unit = np.array([0.5, 4.0])
+    unit_D = np.array([2.0, 0.25, 1.0])
     U = np.linalg.qr(random((5, 5)))[0]
     reduced: Any = Fake(
-        A=list(random((3, M, D_X))), kernels=kernels, unit=unit, unit_D=unit_D, e=random(3),
-        Bbar=random((M, 2)), D=random((3, 2)), size_B=3 + random((M, 2)), U=U[:, :4],
-        U_null=U[:, 4:], sigma=np.array([2.0, 1.0, 0.5, 0.25]), beta=random(M),
-        prices=lambda rows: (unit * rows[:M], rows[M:]), right=random(5), angle=0.0,
-        shared=None, agree=None, doubt=Doubt.NONE, C=[np.zeros((k, D_X)) for k in P],
-    )  # fmt: skip
+        A=list(random((3, M, D_X))),
+        kernels=kernels,
+        unit=unit,
+        unit_D=unit_D,
+        e=random(3),
+        Bbar=random((M, 2)),
+        D=random((3, 2)),
+        size_B=3 + random((M, 2)),
+        U=U[:, :4],
+        U_null=U[:, 4:],
+        sigma=np.array([2.0, 1.0, 0.5, 0.25]),
+        beta=random(M),
+        prices=lambda rows: (unit * rows[:M], rows[M:]),
+        right=random(5),
+        angle=0.0,
+        shared=None,
+        agree=None,
+        doubt=Doubt.NONE,
+        C=[np.zeros((k, D_X)) for k in P],
+    )
     reduced.by_agent = lambda v: np.split(reduced.unit_D * v, [2, 2])
     found: Any = object.__new__(Conflicts)
     agents = {i: Fake(b=random(M), c=random(k)) for i, k in enumerate(P)}
@@ -81,7 +99,8 @@ def along(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Conflicts, Any, A
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_certificate_along_a_direction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found, reduced, random = along(seed, monkeypatch)
-    outside, shares = 3 * random(5), random((3, 6))
+    outside = 3 * random(5)
+    shares = random((3, 6))
     shares[:, [2, 5]] = np.abs(shares[:, [2, 5]])  # squares
     shares[:, 4] = (2 * VISIBLE, VISIBLE, VISIBLE / 2)
     asked: list[Any] = []
@@ -100,7 +119,8 @@ def test_the_certificate_along_a_direction(seed: int, monkeypatch: pytest.Monkey
     claims = Claims(True, False, monkeypatch)
     said = found._along(reduced, outside)
     scaled = outside / np.linalg.norm(outside)
-    price, shared = reduced.unit * scaled[:M], scaled[M:]
+    price = reduced.unit * scaled[:M]
+    shared = scaled[M:]
     local = [-2 * (A.T @ price)[:k] for A, k in zip(reduced.A, P, strict=True)]
     for (y, kappa), mine in zip(asked, local, strict=True):
         assert y == pytest.approx(price)
@@ -138,7 +158,8 @@ def test_the_certificate_along_a_direction(seed: int, monkeypatch: pytest.Monkey
     assert said is not None
     assert f"add up to {np.linalg.norm(reduced.beta):.3g}, not" in said.message
     # Rows that agree to the last digit have solutions somewhere.
-    reduced.agree, reduced.doubt = True, Doubt.OPINION
+    reduced.agree = True
+    reduced.doubt = Doubt.OPINION
     assert found._along(reduced, outside) is None
     assert found.doubt == ""
     Claims(False, True, monkeypatch)
@@ -154,11 +175,15 @@ def test_blocks_are_named_if_they_weigh_a_millionth(monkeypatch: pytest.MonkeyPa
     found._share = lambda *given: [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]  # type: ignore[method-assign]
     Claims(True, False, monkeypatch)
     for coupled, second, named in (
-        (2e-6, 0.5e-6, "the coupled equation sum(A x + B z - b) = 0 and the shared equations D of "
-         "agents 0 cannot"),
+        (
+            2e-6,
+            0.5e-6,
+            "the coupled equation sum(A x + B z - b) = 0 and the shared equations D of "
+            "agents 0 cannot",
+        ),
         (0.5e-6, 2e-6, "infeasible: the shared equations D of agents 0, 2 cannot"),
         (0.0, 0.0, "infeasible: the shared equations D of agents 0 cannot"),
-    ):  # fmt: skip
+    ):
         said = found._along(reduced, 7 * np.array([coupled, 0.0, 1.0, 0.0, second]))
         assert said is not None
         assert named in said.message
@@ -169,10 +194,14 @@ def test_blocks_are_named_if_they_weigh_a_millionth(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_agents_share(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found, reduced, random = along(seed, monkeypatch)
-    price, kappa, point = random(M), random(2), random(D_X)
+    price = random(M)
+    kappa = random(2)
+    point = random(D_X)
     C = random((2, D_X))
-    reduced.C, reduced.kernels[2].point = [None, None, C], point
-    A, agent = reduced.A[2], list(found.problem.agents.values())[2]
+    reduced.C = [None, None, C]
+    reduced.kernels[2].point = point
+    A = reduced.A[2]
+    agent = list(found.problem.agents.values())[2]
     high, low, off2, terms, size, point2 = found._share(reduced, 2, price, kappa)
     assert high + low == pytest.approx(agent.b @ price + agent.c @ kappa)
     left = np.linalg.norm(A.T @ price + C.T @ kappa)
@@ -239,7 +268,8 @@ class Inside:
             agreed={}, local=Fake(spaces=self.local), shared=Fake(spaces=self.shared), reduced=None
         )
         found: Any = object.__new__(Conflicts)
-        found.work, found.doubt = self.work, ""
+        found.work = self.work
+        found.doubt = ""
         found.problem = Fake(agents=agents, present={"C", "D"}, m=4)
         found.runtime = Fake(ride=self._ride)
         self.found: Conflicts = found
@@ -303,12 +333,14 @@ def test_without_a_contradiction_agents_tell_the_condition_of_their_rows(
     assert made.asked == [(3.0, 4.0), (4.0, -5.0)]
 
 
-@pytest.mark.parametrize(("entry", "k", "column"), [(1.0, 0, 0), (2.0, 1, 0), (3.0, 1, 1),
-                                                    (4.0, 2, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("entry", "k", "column"), [(1.0, 0, 0), (2.0, 1, 0), (3.0, 1, 1), (4.0, 2, 1)]
+)
 def test_the_agent_that_contradicts_itself(
     entry: float, k: int, column: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, price = Inside(monkeypatch), np.array([0.5])
+    made = Inside(monkeypatch)
+    price = np.array([0.5])
     made.seen[entry] = Fake(value=0.7, sure=0.6, defect=0.01, price=price)
     claims = Claims(True, False, monkeypatch)
     said = made.found.own()
@@ -384,14 +416,16 @@ def test_all_ways_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_certificate_at_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     recovery, agents = draw(seed)
     random = np.random.default_rng(seed).standard_normal
-    z, price = random((N, Q)), random((1, 2))
+    z = random((N, Q))
+    price = random((1, 2))
     x = random(recovery.space.x_size)
     found = ClosestPoint(recovery)
     claims = Claims(True, False, monkeypatch)
     realized: Any = Fake(space=recovery.space, copies=lambda w: z)
     said = found.at(realized, x, price, {"coupled": 1.0, "shared": 2.0})
     assert said is not None
-    y, mean = price[0], z.mean(axis=0)
+    y = price[0]
+    mean = z.mean(axis=0)
     kappas = [np.linalg.lstsq(a.C.T, -a.A.T @ y, rcond=None)[0] for a in agents]
     # delta in orthonormal rows of D: the misfit at the mean, and what balances B'y.
     bases = [np.linalg.qr(a.D.T)[0] for a in agents]
@@ -419,12 +453,14 @@ def test_the_certificate_at_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) 
     whole = {"coupled": [0], "C": [0, 1, 2], "D": [0, 1, 2]}
     assert said.message == described(whole, {"coupled": 1.0, "shared": 2.0})
     # What is not enough is cancelled, PASSES times, and weighed again.
-    claims, passed = Claims(False, False, monkeypatch), list[float]()
+    claims = Claims(False, False, monkeypatch)
+    passed = list[float]()
 
     def cancelled(realized: Any, prices: Lambda, seen: Weighed) -> Lambda:
         passed.append(seen.value)
-        return Lambda(prices.coupled / 2, [v / 2 for v in prices.local],
-                      [v / 2 for v in prices.shared])  # fmt: skip
+        return Lambda(
+            prices.coupled / 2, [v / 2 for v in prices.local], [v / 2 for v in prices.shared]
+        )
 
     monkeypatch.setattr(found, "_cancelled", cancelled)
     assert found.at(realized, x, price, {"coupled": 1.0, "shared": 2.0}) is None
@@ -432,25 +468,42 @@ def test_the_certificate_at_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) 
     assert [v[0] for v in claims.numbers] == pytest.approx([abs(value) / k for k in (1, 2, 4)])
 
 
-@pytest.mark.parametrize(("empty", "before", "after", "agree", "proof", "asked"), [
-    (False, 1.1, 1.1, None, True, "repaired"), (False, 1.1, 1.1, None, False, "repaired"),
-    (False, 1.1, 0.9, None, True, None), (False, 0.9, 1.1, None, True, None),
-    (True, 1.1, 0.0, None, True, "w"), (True, 1.1, 0.0, None, False, "w"),
-    (True, 0.9, 0.0, None, True, None), (False, 1.1, 1.1, True, True, "doubt"),
-    (False, 1.1, 1.1, False, True, "repaired"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("empty", "before", "after", "agree", "proof", "asked"),
+    [
+        (False, 1.1, 1.1, None, True, "repaired"),
+        (False, 1.1, 1.1, None, False, "repaired"),
+        (False, 1.1, 0.9, None, True, None),
+        (False, 0.9, 1.1, None, True, None),
+        (True, 1.1, 0.0, None, True, "w"),
+        (True, 1.1, 0.0, None, False, "w"),
+        (True, 0.9, 0.0, None, True, None),
+        (False, 1.1, 1.1, True, True, "doubt"),
+        (False, 1.1, 1.1, False, True, "repaired"),
+    ],
+)
 @pytest.mark.parametrize("name", ["coupled", "shared"])
 def test_what_stays_violated_is_a_proof_or_a_doubt(
-    empty: bool, before: float, after: float, agree: bool | None, proof: bool, asked: str | None,
-    name: str, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    empty: bool,
+    before: float,
+    after: float,
+    agree: bool | None,
+    proof: bool,
+    asked: str | None,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Violations in units of CONFLICT max(1, scale), of a scale of 4."""
-    unit, seen, none = 4 * CONFLICT, list[Any](), {"coupled": 0.0, "shared": 0.0, "local": 9.0}
-    norms, repaired = {**none, name: before * unit}, {**none, name: after * unit}
+    unit = 4 * CONFLICT
+    seen = list[Any]()
+    none = {"coupled": 0.0, "shared": 0.0, "local": 9.0}
+    norms = {**none, name: before * unit}
+    repaired = {**none, name: after * unit}
     system = Fake(
-        empty=empty, residual=lambda w: (None, "price of " + w),
+        empty=empty,
+        residual=lambda w: (None, "price of " + w),
         common_price=lambda price: "common " + price,
-    )  # fmt: skip
+    )
     realized: Any = Fake(
         system=system, copies=lambda w: "z of " + w, space=Fake(x=lambda w: "x of " + w)
     )

@@ -17,7 +17,8 @@ from ccmac.linalg.nystrom import Columns, Shifted
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Images
 
-A, PRICE = np.array([[1.0, 2.0], [2.0, -1.0]]), np.array([1.0, -1.0])
+A = np.array([[1.0, 2.0], [2.0, -1.0]])
+PRICE = np.array([1.0, -1.0])
 X = np.array([3.0, -4.0])
 
 
@@ -34,10 +35,12 @@ def test_an_agents_numbers() -> None:
     agent = Fake(A=A, b=np.array([6.0, 8.0]), objective=f)
     known = {"lengths_of_blocks": [float(np.linalg.norm(A))]}
     parts: Any = Fake(problem=Fake(agents={0: agent}, n=5), m=2, **known)
-    bound, z = DualBound(parts, plain(1.0)), np.zeros(1)
+    bound = DualBound(parts, plain(1.0))
+    z = np.zeros(1)
     pulled = (A.T @ PRICE).astype(np.longdouble)
     rho2, size2, off, value = bound._own(0, X, z, pulled, float(np.linalg.norm(PRICE)))
-    block, length = math.sqrt(10.0), float(np.linalg.norm(own))
+    block = math.sqrt(10.0)
+    length = float(np.linalg.norm(own))
     long = EPS_LONG * (6 * (block * math.sqrt(2.0) + length) + 3)
     assert math.sqrt(rho2) == pytest.approx(long, rel=1e-12, abs=0.0)
     assert (size2, value) == (pytest.approx(25.0), 7.0)
@@ -46,15 +49,25 @@ def test_an_agents_numbers() -> None:
 
 def test_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Violation (3, 0) - 2 (0, -2) = (3, 4), and rounding of the size of one everywhere."""
-    unit, n = 1 / EPS, 3
-    z, slope, price = np.array([0.0, -2.0]), np.array([unit, 0.0]), np.array([0.0, unit])
+    unit = 1 / EPS
+    n = 3
+    z = np.array([0.0, -2.0])
+    slope = np.array([unit, 0.0])
+    price = np.array([0.0, unit])
     parts: Any = Fake(
-        problem=Fake(n=n), m=2, c=4.0, mu=0.25, beta=-2.0, b=None, A=Fake(cost=None),
-        minimisers=lambda price: X, shared=lambda price, slope: z,
+        problem=Fake(n=n),
+        m=2,
+        c=4.0,
+        mu=0.25,
+        beta=-2.0,
+        b=None,
+        A=Fake(cost=None),
+        minimisers=lambda price: X,
+        shared=lambda price, slope: z,
         ledger=Fake(charge=lambda **k: None, charge_cost=lambda c: None),
         sums=lambda x, own, minus: (np.array([3.0, 0.0]), [9.0, 25.0, 0.5, 7.0]),
         runtime=Fake(unseen=lambda m: 0.25),
-    )  # fmt: skip
+    )
     monkeypatch.setattr(DualBound, "_all", lambda self, x, z, price: None)
     monkeypatch.setattr(DualBound, "_prices", lambda self, z, price: None)
     found = DualBound(parts, plain(4.0)).at(price, slope, unit)
@@ -109,9 +122,13 @@ def test_slopes_of_a_state_that_was_read_are_summed_again_for_nothing() -> None:
 def test_what_images_say_of_the_metric() -> None:
     """S_A = diag(2, 6) of two agents with H <= 4 I: M = (2 / 4) S_A + I."""
     parts: Any = Fake(
-        table=Fake(L_x=np.array([4.0, 2.0]), d=np.array([1, 1])), noise=0.0, c=1.0, m=2,
-        problem=Fake(n=2), runtime=Fake(unseen=lambda m: 0.0),
-    )  # fmt: skip
+        table=Fake(L_x=np.array([4.0, 2.0]), d=np.array([1, 1])),
+        noise=0.0,
+        c=1.0,
+        m=2,
+        problem=Fake(n=2),
+        runtime=Fake(unseen=lambda m: 0.0),
+    )
     found = DualBound.from_block(parts, Images(np.eye(2), np.diag([2.0, 6.0])))
     assert found.M.solve(np.ones(2)) == pytest.approx([1 / 2, 1 / 4], rel=1e-6)
     assert 0.99 < found.M.share < 1

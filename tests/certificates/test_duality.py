@@ -17,9 +17,12 @@ from ccmac.certificates.infeasibility import in_words
 from ccmac.objectives import Quadratic
 
 NAMED = {
-    "coupled": "the coupled equation", "C": "the local equations C of agents 1 ",
-    "bounds": "the bounds of agents 0 ", "shared": "the shared equations D", "z": "the bounds on z",
-}  # fmt: skip
+    "coupled": "the coupled equation",
+    "C": "the local equations C of agents 1 ",
+    "bounds": "the bounds of agents 0 ",
+    "shared": "the shared equations D",
+    "z": "the bounds on z",
+}
 
 
 @pytest.mark.parametrize("kind", NAMED)
@@ -93,7 +96,8 @@ def test_a_gap_for_a_radius() -> None:
 def test_what_lies_below_counts_rounding() -> None:
     """F = -(3 z_0 + 7 z_1) on 3 z_0 + 7 z_1 = e: F* - F is the misfit, exactly."""
     for method, k in product(("auto", "cross-ipm"), range(8)):
-        e, cost = 1e6 + k / 8, Quadratic([0.0, 0.0], [3.0, 7.0])
+        e = 1e6 + k / 8
+        cost = Quadratic([0.0, 0.0], [3.0, 7.0])
         only = ccmac.Agent(cost, D=[[3.0, 7.0]], e=[e])
         result = ccmac.solve(ccmac.Problem([only], q=2), method=method)
         one, two = (Fraction(float(v)) for v in result.z)

@@ -20,8 +20,13 @@ from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 
 SEEDS = range(8)
-N, M, Q, R, D_X = 3, 2, 4, (1, 0, 2), 2
-INF, COARSE = math.inf, 2.0**-6
+N = 3
+M = 2
+Q = 4
+R = (1, 0, 2)
+D_X = 2
+INF = math.inf
+COARSE = 2.0**-6
 UNITS = np.array([2.0, 0.5, 4.0, 0.25])  # of z; those of x are 8
 SQUARES = np.array([4.0, 1.0, 0.25, 9.0])  # of the first agent's columns of z
 LED = 0.125  # what the leader's z and prices are larger by: all count with those
@@ -43,38 +48,51 @@ class Made:
         self.scalars[:, sizes] = np.abs(self.scalars[:, sizes])
         self.slope_x, self.slope_z = draw((N, D_X)), draw((N, Q))
         powers = 2.0 ** np.arange(-1, 2)
-        B, D = list(draw((N, M, Q))), draw((3, Q))
+        B = list(draw((N, M, Q)))
+        D = draw((3, Q))
         self.rows = [slice(0, 1), slice(1, 1), slice(1, 3)]
 
         def own_shared(k: int, prices: Array) -> tuple[Array, Array]:
             return (powers * prices)[self.rows[k]], D[self.rows[k]].T @ prices[self.rows[k]]
 
         self.reduced: Any = Fake(
-            D=D, e=3 * draw(3), unit_D=powers, unit=np.array([0.5, 4.0]), least=0.375,
-            beta=np.array([-8.0, 0.1]), beside=np.array([4.0, 1.0]), doubt=Doubt.NONE, B=B,
+            D=D,
+            e=3 * draw(3),
+            unit_D=powers,
+            unit=np.array([0.5, 4.0]),
+            least=0.375,
+            beta=np.array([-8.0, 0.1]),
+            beside=np.array([4.0, 1.0]),
+            doubt=Doubt.NONE,
+            B=B,
             own_shared=own_shared,
-        )  # fmt: skip
+        )
         own = [(D / powers[:, None])[rows] for rows in self.rows]
         agents = {i: Fake(D=own[i] if k else None) for i, k in enumerate(R)}
         self.x0, self.z0 = draw(N * D_X), draw(Q)
         runtime = Fake(
-            ride=lambda rows, whole: Fake(value=rows) if whole else None, common=lambda v: v + LED,
+            ride=lambda rows, whole: Fake(value=rows) if whole else None,
+            common=lambda v: v + LED,
             average=lambda v: v.mean(axis=0, keepdims=True),
-        )  # fmt: skip
+        )
         self.table = Fake(
-            r=np.array(R, dtype=float), d=np.full(N, float(D_X)), quadratic=True,
+            r=np.array(R, dtype=float),
+            d=np.full(N, float(D_X)),
+            quadratic=True,
             L=np.array([1.0, 2.0, 4.0]),
-        )  # fmt: skip
+        )
         work: Any = Fake(
             doubts=[],
             problem=Fake(
                 agents=agents, n=N, m=M, q=Q, present=self.present, d=dict.fromkeys(agents, D_X)
             ),
             runtime=runtime,
-            space=Fake(x_of=lambda x, k: x[D_X * k : D_X * k + D_X]), curvature=self.table,
+            space=Fake(x_of=lambda x, k: x[D_X * k : D_X * k + D_X]),
+            curvature=self.table,
             ledger=Fake(charge=lambda **units: self.charged.append(units)),
-        )  # fmt: skip
-        low, high = np.full((N, Q), -INF), np.full((N, Q), INF)
+        )
+        low = np.full((N, Q), -INF)
+        high = np.full((N, Q), INF)
         low[:, 0], high[:, 1] = (-1.0, -5.0, -1.0), (3.0, 2.0, 9.0)
         monkeypatch.setattr(duality, "Bounded", self._agent)
         self.bounds = np.hstack([low, high])
@@ -92,7 +110,8 @@ class Made:
         found._room = COARSE
         monkeypatch.setattr(duality, "EPS", COARSE / 2)
         monkeypatch.setattr(duality, "EPS_LONG", COARSE / 8)
-        self.found, self.agents = found, agents
+        self.found = found
+        self.agents = agents
         mine = self.mine = Prices(draw(M), draw(3), list(draw((N, 1))), list(draw((N, 2))))
         self.prices = replace(mine, coupled=mine.coupled + LED, shared=mine.shared + LED)
 
@@ -102,7 +121,8 @@ class Made:
         def share(columns: slice, width: int, *more: Array) -> Any:
             def told(*given: Any) -> Shares:
                 self.asked.append(given)
-                numbers, vector = self.scalars[k, :width].tolist(), self.vectors[k, columns]
+                numbers = self.scalars[k, :width].tolist()
+                vector = self.vectors[k, columns]
                 vector = np.concatenate([vector, *more])
                 return Shares(vector, numbers, self.slope_x[k], self.slope_z[k])
 
@@ -112,16 +132,20 @@ class Made:
             self.asked.append((x, z))
             return self.vectors[k, :M], self.scalars[k, :8].tolist()
 
-        low, high = np.array([0.0, -INF]), np.array([INF, 0.0])
+        low = np.array([0.0, -INF])
+        high = np.array([INF, 0.0])
         return Fake(
-            gap=share(slice(None), 13), fall=fall,
+            gap=share(slice(None), 13),
+            fall=fall,
             contradiction=share(slice(M, None), 9, SQUARES * (k + 1)),
-            lower=low if k else -low, upper=high,
-        )  # fmt: skip
+            lower=low if k else -low,
+            upper=high,
+        )
 
     def on_z(self, units: Array | float = 1.0) -> tuple[Array, Array, Array, float]:
         """(r on z, the bound it pushes to, whether there is one, what rounding adds on z)."""
-        D, delta = self.reduced.D, self.prices.shared
+        D = self.reduced.D
+        delta = self.prices.shared
         total = self.vectors[:, M:].sum(axis=0)
         r = total + D.T @ delta
         ends = np.array([-1.0 if r[0] > 0 else INF, 2.0 if r[1] < 0 else INF, INF, INF])
@@ -134,8 +158,11 @@ class Made:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(seed, monkeypatch)
-    reduced, prices, rows = made.reduced, made.prices, made.scalars
-    x, z = made.draw(N * D_X), made.draw(Q) + LED
+    reduced = made.reduced
+    prices = made.prices
+    rows = made.scalars
+    x = made.draw(N * D_X)
+    z = made.draw(Q) + LED
     found, said = made.found.gap(x, z - LED, made.mine)
     assert made.charged == [{"gradients": 1, **dict.fromkeys(made.present, 2)}]
     for k, (own, at, start, *paid) in enumerate(made.asked):
@@ -177,9 +204,13 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.below == pytest.approx(abs(owed + due) + room + way * (steep + 7.0 * way / 2))
     assert said.report is not None
     assert said.report.residuals == pytest.approx(
-        {"coupled": np.linalg.norm(misfit), "local": math.sqrt(local2),
-         "shared": np.linalg.norm(off / reduced.unit_D), "consensus": 0.0}
-    )  # fmt: skip
+        {
+            "coupled": np.linalg.norm(misfit),
+            "local": math.sqrt(local2),
+            "shared": np.linalg.norm(off / reduced.unit_D),
+            "consensus": 0.0,
+        }
+    )
     assert (said.stationarity, said.infeasibility) == (found.slope, found.violation)
     assert (said.size, said.report.objective) == (found.travelled, found.value)
     assert math.isnan(said.error)
@@ -206,7 +237,9 @@ def test_a_gap(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(seed, monkeypatch)
-    reduced, prices, rows = made.reduced, made.prices, made.scalars
+    reduced = made.reduced
+    prices = made.prices
+    rows = made.scalars
     rows[:, [1, 7, 8]] = np.abs(rows[:, [1, 7, 8]])
     monkeypatch.setattr(duality, "CLEAN", 1e9)
     claims: list[tuple[float, ...]] = []
@@ -237,15 +270,18 @@ def test_a_contradiction(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     scaled = reduced.unit_D * prices.shared
     assert {i: v.tolist() for i, v in found.shared.items()} == {
-        0: scaled[:1].tolist(), 2: scaled[1:].tolist(),
-    }  # fmt: skip
+        0: scaled[:1].tolist(),
+        2: scaled[1:].tolist(),
+    }
     assert {i: v.tolist() for i, v in found.bounds.items()} == {
         i: (-made.slope_x[i]).tolist() for i in range(N)
     }
     words = in_words(
-        float(np.linalg.norm(prices.coupled)), float(np.linalg.norm(prices.shared)),
-        float(np.linalg.norm(np.where(held, r, 0.0))), rows[:, 5:7],
-    )  # fmt: skip
+        float(np.linalg.norm(prices.coupled)),
+        float(np.linalg.norm(prices.shared)),
+        float(np.linalg.norm(np.where(held, r, 0.0))),
+        rows[:, 5:7],
+    )
     assert found.message == words
     assert made.found.contradiction(made.mine, 17.0) is None
     # What is left of K'y beside the columns and the prices, all rows of length one.
@@ -266,7 +302,8 @@ def test_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.abs(made.scalars[:, :8])
     rows[:, 0] += 10.0
     made.scalars[:, :8] = rows
-    x, z = made.draw(N * D_X), made.draw(Q)
+    x = made.draw(N * D_X)
+    z = made.draw(Q)
     fall, bend2, local2, room, size2, steep, curved, blur = rows.sum(axis=0)
     on_z = np.array([max(z[0], 0.0), min(z[1], 0.0), *z[2:]]) + LED
     length = math.sqrt(size2 + on_z @ on_z)
@@ -288,7 +325,8 @@ def test_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.fall, found.defect) == pytest.approx((fall, defect))
     assert found.z == pytest.approx(on_z / length)
     for k, (own, at) in enumerate(made.asked):
-        first, second = x[2 * k], min(x[2 * k + 1], 0.0)
+        first = x[2 * k]
+        second = min(x[2 * k + 1], 0.0)
         assert own.tolist() == [max(first, 0.0), second]
         assert at.tolist() == on_z.tolist()
         assert found.x[k] == pytest.approx(own / length)
@@ -306,15 +344,21 @@ def test_a_fall(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_fall_must_be_seen_and_have_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, x, z = Made(0, monkeypatch), np.zeros(N * D_X), np.zeros(Q)
+    made = Made(0, monkeypatch)
+    x = np.zeros(N * D_X)
+    z = np.zeros(Q)
     made.found.runtime.common = lambda v: v  # type: ignore[method-assign]
     monkeypatch.setattr(duality, "REACH", 0.0)
     monkeypatch.setattr(duality, "FLAT", 0.5)
     made.found._rounding = INF
     for size2, fall, steep, there in (
-        (1.0, 1.9e-9, 2.0, False), (1.0, 2.1e-9, 2.0, True), (0.0, 1.0, 2.0, False),
-        (INF, INF, 2.0, False), (1.0, -1.0, 2.0, False), (1.0, 0.0, 0.0, False),
-    ):  # fmt: skip
+        (1.0, 1.9e-9, 2.0, False),
+        (1.0, 2.1e-9, 2.0, True),
+        (0.0, 1.0, 2.0, False),
+        (INF, INF, 2.0, False),
+        (1.0, -1.0, 2.0, False),
+        (1.0, 0.0, 0.0, False),
+    ):
         made.scalars[:, :8] = 0.0
         made.scalars[1, 0], made.scalars[2, 4], made.scalars[0, 5] = fall, size2, steep
         made.scalars[0, 6] = 0.5  # as curved as a fall may be
@@ -333,9 +377,14 @@ def test_a_fall_must_be_seen_and_have_a_length(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     ("violation", "lacks", "hidden", "met"),
-    [(9e-4, 0.69e-4, 0.0, True), (1.1e-3, 0.0, 0.0, False), (9e-4, 0.71e-4, 0.0, False),
-     (9e-4, 0.3, 0.31, True), (9e-4, 0.3, 0.29, False)],
-)  # fmt: skip
+    [
+        (9e-4, 0.69e-4, 0.0, True),
+        (1.1e-3, 0.0, 0.0, False),
+        (9e-4, 0.71e-4, 0.0, False),
+        (9e-4, 0.3, 0.31, True),
+        (9e-4, 0.3, 0.29, False),
+    ],
+)
 def test_what_may_be_a_contradiction_is_not_met(
     violation: float, lacks: float, hidden: float, met: bool
 ) -> None:
@@ -358,7 +407,8 @@ def test_a_radius_is_told_in_the_users_units(least: float, radius: float | None)
 
 def test_what_lies_below(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(0, monkeypatch)
-    found, left = made.found, 1.75
+    found = made.found
+    left = 1.75
     assert found._distance(left, 0.5) == pytest.approx(0.5 + (left + 2.0 * 0.5) / 0.375)
     assert found._below(0.7, 0.3, 2.0) == pytest.approx(0.7 + 2.0 * (0.3 + 7.0))
     made.table.quadratic = False

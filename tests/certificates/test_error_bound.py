@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import ccmac
 from ccmac.certificates.error_bound import change_bound, distance_bound
-from ccmac.lab.instances import random_quadratic
 from ccmac.linalg.conjugate import conjugate_residuals
+from ccmac.paper.instances import random_quadratic
 from ccmac.realizations.averaged.build import averaged
 from ccmac.realizations.averaged.choices import Wanted
 from ccmac.realizations.base import AffineSystem
@@ -22,12 +22,14 @@ from ccmac.workspace import Workspace
 def test_the_bound_holds_for_any_point_and_any_price(seed: int, off: float, push: float) -> None:
     """Quadratics under K w = v: the KKT solution against the bound at w* + noise."""
     rng = np.random.default_rng(seed)
-    size, rows = int(rng.integers(2, 9)), int(rng.integers(1, 4))
+    size = int(rng.integers(2, 9))
+    rows = int(rng.integers(1, 4))
     basis = np.linalg.qr(rng.standard_normal((size, size)))[0]
     values = np.exp(rng.uniform(0, 6, size))
     H = basis * values @ basis.T
     K = rng.standard_normal((min(rows, size - 1), size))
-    g, v = rng.standard_normal(size), rng.standard_normal(len(K))
+    g = rng.standard_normal(size)
+    v = rng.standard_normal(len(K))
     kkt = np.block([[H, K.T], [K, np.zeros((len(K), len(K)))]])
     exact = np.linalg.solve(kkt, np.concatenate([g, v]))[:size]
     w = exact + 10**off * rng.standard_normal(size)
@@ -85,7 +87,8 @@ def test_no_chebyshev_filter_does_better(seed: int) -> None:
     G = np.stack([system.residual(e)[0] for e in np.eye(system.space.size)], axis=1)
     values = np.linalg.eigvalsh((G + G.T) / 2)
     positive = values[values > 1e-9 * values[-1]]
-    low, high = positive[0], positive[-1]
+    low = positive[0]
+    high = positive[-1]
     v = G @ np.random.default_rng(seed).standard_normal(len(G))
     for limit in (1, 2, 4, 8):
         reduced = conjugate_residuals(system, v, lambda *_: False, limit, trusted=1e-8)
@@ -109,7 +112,8 @@ def test_the_least_change_is_bounded_by_a_decomposition_that_is_off(seed: int, p
     U, sigma, _ = np.linalg.svd(T + slack / np.linalg.norm(E, 2) * E)
     least = float(sigma[2]) - slack
     said = change_bound(T @ y, U[:, :3], sigma[:3], least)
-    length, whole = float(np.linalg.norm(y)), float(np.linalg.norm(T @ y))
+    length = float(np.linalg.norm(y))
+    whole = float(np.linalg.norm(T @ y))
     assert length * (1 - 1e-9) <= said <= whole / least * (1 + 1e-12)
     if slack < 1e-6 * least:
         assert said <= length * (1 + 1e-4) + 1e-13 * whole / least
@@ -117,7 +121,8 @@ def test_the_least_change_is_bounded_by_a_decomposition_that_is_off(seed: int, p
 
 def test_a_decomposition_that_says_nothing_is_not_used() -> None:
     """rows (3, 4): 3 / 2 and 4 / 1; half of least is slack, or an eighth."""
-    rows, U = np.array([3.0, 4.0]), np.eye(2)
+    rows = np.array([3.0, 4.0])
+    U = np.eye(2)
     assert change_bound(rows, U, np.array([4.0, 1.0]), 0.875) == pytest.approx(5 / 0.875)
     turned = 4 * (1 / 64) / (63 / 64)
     found = change_bound(rows, U, np.array([4.0, 1.0]), 63 / 64)

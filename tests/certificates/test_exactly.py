@@ -68,10 +68,12 @@ def behind(gap: float, near: float, *, rounded: bool, seed: int = 2) -> Problem:
     b = [rows @ v for rows, v in zip(A, x, strict=True)]
     b[0][-1] += gap
     own = {"C": C, "c": C @ x[0]}, {}
-    return Problem([
-        Agent(Quadratic(np.eye(rows.shape[1]), np.ones(rows.shape[1])), A=rows, b=right, **more)
-        for rows, right, more in zip(A, b, own, strict=True)
-    ])  # fmt: skip
+    return Problem(
+        [
+            Agent(Quadratic(np.eye(rows.shape[1]), np.ones(rows.shape[1])), A=rows, b=right, **more)
+            for rows, right, more in zip(A, b, own, strict=True)
+        ]
+    )
 
 
 @pytest.mark.parametrize("near", [2.0**-8, 2.0**-26])
@@ -79,9 +81,11 @@ def behind(gap: float, near: float, *, rounded: bool, seed: int = 2) -> Problem:
 def test_angles_of_kernels_hide_no_contradiction(near: float, *, rounded: bool) -> None:
     """Those of 2^-40 are proved, or doubted where sides are rounded: no bound is given."""
     for gap, status in (
-        (0.0, "optimal"), (2.0**-40, "converged" if rounded else "infeasible"),
-        (2.0**-30, "infeasible"), (2.0**-13, "infeasible"),
-    ):  # fmt: skip
+        (0.0, "optimal"),
+        (2.0**-40, "converged" if rounded else "infeasible"),
+        (2.0**-30, "infeasible"),
+        (2.0**-13, "infeasible"),
+    ):
         result = ccmac.solve(behind(gap, near, rounded=rounded), "path")
         assert result.status == status, (gap, near)
         assert math.isfinite(result.error_bound) is (status == "optimal")
@@ -125,7 +129,8 @@ def test_equations_that_only_large_points_meet_are_not_called_contradictory(
 ) -> None:
     """(1, 2, t)'x = 1 and (1, 2, 0)'x = 0 twice: x = (0, 0, 1 / t)."""
     t = 2.0**-power
-    rows, sides = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, t], [2.0, 4.0, 0.0]]), np.eye(3)[1]
+    rows = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, t], [2.0, 4.0, 0.0]])
+    sides = np.eye(3)[1]
     assert np.array_equal(rows @ [0.0, 0.0, 1 / t], sides)
     for averaging in ("masked", "auto"):
         result = ccmac.solve(placed(rows, sides, where), "complete", averaging=averaging)
@@ -141,7 +146,8 @@ def test_sides_of_twelve_digits_are_doubted_and_not_called_contradictory(
     where: str, size: float
 ) -> None:
     """Two rows and their weighted sum at a random point: sides are off by up to 1e-12 of it."""
-    lengths, doubted = np.linalg.norm(ROWS, axis=1), 0
+    lengths = np.linalg.norm(ROWS, axis=1)
+    doubted = 0
     for seed in range(6):
         point = size * np.random.default_rng(seed).uniform(0.1, 1.0, 2)
         sides = np.array([float(f"{v:.12g}") for v in ROWS @ point])
@@ -201,7 +207,8 @@ def test_updated_sides_are_looked_at_again() -> None:
 
 def test_the_side_left_by_a_kernel_is_that_of_rational_arithmetic() -> None:
     """x = (2, 1/3, .): C x = (5, 4), so b - A x = 7 - (2 + 1/3); and C x = (5, 10 + 1) has none."""
-    C, A = np.array([[2.0, 3.0, 0.0], [4.0, 6.0, 0.0]]), np.array([[1.0, 1.0, 0.0]])
+    C = np.array([[2.0, 3.0, 0.0], [4.0, 6.0, 0.0]])
+    A = np.array([[1.0, 1.0, 0.0]])
     for prime in extended.PRIMES:
         none, side = extended.side_on_kernel(
             np.vstack([A, C[:1]]), C, (np.array([7.0, 9.0]), np.array([5.0, 10.0])), prime
@@ -248,10 +255,7 @@ def test_zero_rows_of_c_alone_and_operators_among_flat_directions() -> None:
 
     flat = Quadratic(np.diag([1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0]))
     rows = {"A": [[1.0]], "B": [[1.0, 1.0]], "b": [2.0]}
-    agents = [
-        Agent(flat, C=[[0.0]], c=[0.0], **rows),
-        Agent(flat, D=Products(), e=[0.0], **rows),
-    ]
+    agents = [Agent(flat, C=[[0.0]], c=[0.0], **rows), Agent(flat, D=Products(), e=[0.0], **rows)]
     for problem in (Problem(agents), Problem([agents[1]])):
         result = ccmac.solve(problem, "complete")
         assert result.status == "optimal"

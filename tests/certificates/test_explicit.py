@@ -28,9 +28,10 @@ def test_the_rounding_of_gradients_in_closed_form(left: float) -> None:
     proof: Any = object.__new__(ExplicitProof)
     back = -gradient + np.array([left, 0.0])
     proof.work = Fake(
-        ledger=Fake(charge=lambda **units: None), local=Fake(project=lambda v: 0.25 * v),
+        ledger=Fake(charge=lambda **units: None),
+        local=Fake(project=lambda v: 0.25 * v),
         coupling=Fake(A=Fake(adjoint_common=lambda price: back)),
-    )  # fmt: skip
+    )
     proof.space = Fake(count=1, x_of=lambda v, k: v)
     proof.explicit = Fake(
         x_parts=[Fake(precise_at=lambda x: (gradient.astype(np.longdouble), 7 * EPS))]
@@ -49,9 +50,11 @@ def test_constants_are_those_of_agents_that_have_unknowns(monkeypatch: pytest.Mo
     monkeypatch.setattr(explicit, "EPS", 2.0**-5)
     monkeypatch.setattr(explicit, "right_hand_sides", lambda problem: Fake(b=np.zeros((3, 1))))
     table = Fake(
-        mu_x=np.array([2.0, 0.5, 1.0]), L_x=np.array([4.0, 9.0, 1.0]), d=np.array([3, 0, 1]),
+        mu_x=np.array([2.0, 0.5, 1.0]),
+        L_x=np.array([4.0, 9.0, 1.0]),
+        d=np.array([3, 0, 1]),
         L_z=np.array([1.0, 2.0, 4.0]),
-    )  # fmt: skip
+    )
     problem = Fake(agents={0: None, 2: None})
     work: Any = Fake(space=None, runtime=None, problem=problem, curvature=table)
     known: Any = Fake(norms=np.array([3.0, 4.0, 12.0]))
@@ -76,11 +79,13 @@ def _vertical(seed: int) -> Any:
         [
             ccmac.Agent(
                 Separable(x=SquaredDistance(1e-3), z=Logistic(y=y, weight=1 / 90)),
-                A=block, B=-sp.eye_array(30) / 3, b=random.standard_normal(30),
+                A=block,
+                B=-sp.eye_array(30) / 3,
+                b=random.standard_normal(30),
             )
             for block in blocks
         ]
-    )  # fmt: skip
+    )
 
 
 def test_products_in_the_long_format_are_within_what_they_are_said_to_lose() -> None:
@@ -95,10 +100,12 @@ def test_products_in_the_long_format_are_within_what_they_are_said_to_lose() -> 
     dense = [np.asarray(problem.agents[0].A), problem.agents[1].A.toarray(), np.zeros((30, 0))]
     for k, (A, part) in enumerate(zip(dense, np.split(x, [2, 6]), strict=True)):
         exact = [
-            sum((Fraction(float(a)) * Fraction(float(v)) for a, v in zip(row, part, strict=True)),
-                -Fraction(float(b)))
+            sum(
+                (Fraction(float(a)) * Fraction(float(v)) for a, v in zip(row, part, strict=True)),
+                -Fraction(float(b)),
+            )
             for row, b in zip(A, problem.agents[k].b, strict=True)
-        ]  # fmt: skip
+        ]
         off = math.sqrt(
             sum(float(Fraction(float(r)) - e) ** 2 for r, e in zip(rows[k], exact, strict=True))
         )
@@ -106,14 +113,16 @@ def test_products_in_the_long_format_are_within_what_they_are_said_to_lose() -> 
     if EPS_LONG < EPS:
         assert sizes.sum() < 0.9 * proof._images(x, lengths, 0)[1].sum()
     price = np.random.default_rng(5).standard_normal(30)
-    long, plain = proof._gradients(x, price, True), proof._gradients(x, price)
+    long = proof._gradients(x, price, True)
+    plain = proof._gradients(x, price)
     assert np.array_equal(long[0], plain[0])
     np.testing.assert_allclose(long[1], plain[1], rtol=1e-10)
 
 
 def test_a_point_that_lost_digits_is_refined_until_nothing_is_gained() -> None:
     """Bounds 8, 2, 1.9: the second refinement gains too little to go on; the least bound counts."""
-    bounds, asked = [8.0, 2.0, 1.9, 7.0], []
+    bounds = [8.0, 2.0, 1.9, 7.0]
+    asked = []
 
     def at(x: Any, long: bool) -> explicit.Proved:
         asked.append((x, long))
@@ -141,12 +150,14 @@ def test_an_agent_that_no_coupled_row_holds_has_no_price() -> None:
     draw = np.random.default_rng(6).standard_normal
     y = np.where(draw(4) > 0, 1.0, -1.0)
     f = Separable(x=SquaredDistance(2.0, [1.0, -3.0]), z=Logistic(y=y, weight=0.25))
-    A, B = draw((4, 2)), -sp.eye_array(4) / 2
+    A = draw((4, 2))
+    B = -sp.eye_array(4) / 2
     agents = [ccmac.Agent(f, A=A, B=B, b=draw(4)), ccmac.Agent(f, B=B, b=draw(4))]
     work = Workspace(ccmac.Problem(agents), InProcess(ccmac.Network.path(2)))
     assert work.explicit is not None
     proof = ExplicitProof(work, work.explicit)
-    x, price = draw(4), draw(4)
+    x = draw(4)
+    price = draw(4)
     slope = 2 * x - np.array([2.0, -6.0, 2.0, -6.0])
     total = [slope[:2] + A.T @ price, slope[2:]]
     for long in (False, True):

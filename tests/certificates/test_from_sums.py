@@ -14,7 +14,8 @@ from ccmac.certificates.closest import CONFLICT, PASSES, ClosestPoint, FromSums
 from ccmac.certificates.weighing import Lambda, Weighed
 from ccmac.inputs import Array
 
-M, Q = 2, 3
+M = 2
+Q = 3
 
 
 class Made(FromSums):
@@ -26,19 +27,26 @@ class Made(FromSums):
         self.D = np.array([[3.0, 0.0, 4.0], [0.0, 0.5, 0.0]])
         self.e = np.array([2.0, -1.0])
         self.gram: Any = Fake(
-            U_null=U[:, 3:] * null, U=U[:, :3], right=right, sigma=np.array([4.0, 2.0, 1.0]),
-            unit=np.array([0.5, 4.0]), Bbar=self.draw((M, Q)), D=self.draw((2, Q)),
-            inverse_gram=lambda v: v / 2, prices=lambda v: (3 * v[:M], 5 * v[M:]),
+            U_null=U[:, 3:] * null,
+            U=U[:, :3],
+            right=right,
+            sigma=np.array([4.0, 2.0, 1.0]),
+            unit=np.array([0.5, 4.0]),
+            Bbar=self.draw((M, Q)),
+            D=self.draw((2, Q)),
+            inverse_gram=lambda v: v / 2,
+            prices=lambda v: (3 * v[:M], 5 * v[M:]),
             hidden=lambda k: [(self.D, self.e)] if k == 0 else [],
             kernels=[Fake(point=np.array([1.0, 2.0])), Fake(point=np.array([2.0]))],
-        )  # fmt: skip
+        )
         self.problem: Any = Fake(m=M, q=Q)
         self.runtime: Any = Fake(total=lambda rows: rows.sum(axis=0))
         self.sharpened, self.asked = 0, list[Any]()
         self.own: Any = Fake(
-            local=lambda coupled: ("local", coupled.tolist()), weighed=self._weighed,
+            local=lambda coupled: ("local", coupled.tolist()),
+            weighed=self._weighed,
             certificate=lambda *parts: parts,
-        )  # fmt: skip
+        )
 
     def _weighed(self, prices: Lambda, squares: list[float]) -> Weighed:
         self.asked.append((prices, squares))
@@ -53,9 +61,11 @@ class Made(FromSums):
 def test_multipliers_of_the_misfit_are_weighed(
     proved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, said = Made(np.array([1.0, -2.0, 0.5, 3.0]), np.ones(1)), list[Any]()
+    made = Made(np.array([1.0, -2.0, 0.5, 3.0]), np.ones(1))
+    said = list[Any]()
     monkeypatch.setattr(closest, "proves", lambda *a, **more: said.append((a, more)) or proved)
-    gram, right = made.gram, made.gram.right
+    gram = made.gram
+    right = made.gram.right
     outside = gram.U_null @ (gram.U_null.T @ right)
     z = gram.Bbar.T @ (1.5 * right[:M]) + gram.D.T @ (2.5 * right[M:])
     near = np.array([0.25, 2.0])  # powers of two that bring the rows' lengths, 5 and 1/2, near one

@@ -27,8 +27,10 @@ def test_the_gap_of_any_point_and_dual_vector() -> None:
     agent = ccmac.Agent(Quadratic(np.eye(3), np.zeros(3)), A=[[1.0, 2.0]], B=[[1.0]], b=[1.0])
     work = Workspace(ccmac.Problem([agent]), InProcess(ccmac.Network.complete(1)))
     realized = CrossContinuation().realize(work, Request(1e-6, *starting_point(work, None)))
-    w0, w = np.array([0.5, 0.0, 0.0]), np.array([1.5, 2.0, -1.0])
-    gradient, p = np.array([1.0, -2.0, 0.5]), np.array([2.0, 3.0, 6.0])
+    w0 = np.array([0.5, 0.0, 0.0])
+    w = np.array([1.5, 2.0, -1.0])
+    gradient = np.array([1.0, -2.0, 0.5])
+    p = np.array([2.0, 3.0, 6.0])
     found = GapCertifier(realized, w0).gap(
         w, gradient, p, value=5.0, distance=lambda: 2.0, slack=lambda: 0.25
     )
@@ -79,7 +81,8 @@ def value(c: Case, w: np.ndarray) -> float:
 def test_the_norm_of_declared_convexity() -> None:
     """mu_x |x|^2 + mu_z sum |z_i|^2 in the user's z = s z~, and what (x, mean z) is at most."""
     c = case(0, s=2.0)
-    found, w = strong(c), np.arange(1.0, 11.0)
+    found = strong(c)
+    w = np.arange(1.0, 11.0)
     space = c.realized.space
     said = found._in_strong_units(w)
     assert space.x(said) == pytest.approx(0.5 * space.x(w))
@@ -98,7 +101,8 @@ def test_the_norm_of_declared_convexity() -> None:
 
 def test_a_bound_carried_to_a_feasible_point() -> None:
     c = case(1, s=2.0)
-    found, random = strong(c), np.random.default_rng(0)
+    found = strong(c)
+    random = np.random.default_rng(0)
     w, step, gradient, p = (random.standard_normal(10) for _ in range(4))
     there = value(c, w + step)
     start = Gap(w, gradient, p, there - 0.75, 5.0, 1.5, 0.125, 2.0, L, True, 1.0)
@@ -130,7 +134,8 @@ def test_tight_gaps_hold_and_are_as_tight_as_the_goal(smooth: bool, radius: floa
     """At a repaired point, with what multipliers cancel taken away: a hundredth of the goal."""
     for seed in range(3):
         c = case(seed)
-        found, goal = GapCertifier(c.realized, np.zeros(10)), Goal(1e-3, None, radius)
+        found = GapCertifier(c.realized, np.zeros(10))
+        goal = Goal(1e-3, None, radius)
         w = c.solution + 0.1 * np.random.default_rng(seed).standard_normal(10)
         gradient = c.H @ w - c.g
         if smooth:
@@ -171,8 +176,12 @@ def test_the_largest_radius_that_is_proved(smooth: bool, reached: float) -> None
     assert not replace(found, unit=3.0).met(Goal(1.4, 10.0, reached))
     record = found.record(Goal(1e-3, 10.0, 3.0))
     assert [record[k] for k in ("epsilon", "radius", "gap", "value", "point")] == [
-        10.0, 3.0, 8.0, 5.0, "last",
-    ]  # fmt: skip
+        10.0,
+        3.0,
+        8.0,
+        5.0,
+        "last",
+    ]
     assert record["radius_proved"] == found.radius(10.0)
     assert (record["feasibility"], record["radius_source"]) == (found.feasibility(3.0), "supplied")
     steep = Gap(none, none, none, 5.0, 0.0, 0.0, 2.6, 0.0, 4.0, smooth, 1.0)

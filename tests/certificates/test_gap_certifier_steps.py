@@ -13,7 +13,8 @@ from ccmac.certificates.gap_certifier import GapCertifier
 from ccmac.inputs import Array
 from certificates.test_certifier import Case, L, case
 
-LED, UNSEEN = 1.75, 0.0625
+LED = 1.75
+UNSEEN = 0.0625
 PRICE = np.array([[0.5, -3.0]])
 
 
@@ -87,14 +88,16 @@ def near(made: Made, goal: Goal) -> float:
 
 @pytest.mark.parametrize(("s", "unit"), [(0.5, 1.0), (4.0, 4.0 / math.sqrt(2))])
 def test_rows_are_violated_by_no_more_than_the_users_distance(s: float, unit: float) -> None:
-    found, zero = GapCertifier(case(0, s=s).realized, np.zeros(10)), np.zeros(10)
+    found = GapCertifier(case(0, s=s).realized, np.zeros(10))
+    zero = np.zeros(10)
     said = found.gap(zero, zero, zero, value=0.0, distance=lambda: 0.25)
     assert said.violation == pytest.approx(unit * said.distance)
     assert said.distance >= 0.25
 
 
 def test_a_radius_in_execution_units_is_beside_one() -> None:
-    found, zero = GapCertifier(case(0, s=0.5).realized, np.zeros(10)), np.zeros(10)
+    found = GapCertifier(case(0, s=0.5).realized, np.zeros(10))
+    zero = np.zeros(10)
     said = found.gap(zero, zero, zero, value=0.0, distance=lambda: 0.0)
     assert said.scale == pytest.approx(math.sqrt(2) / 0.5)
 
@@ -102,7 +105,8 @@ def test_a_radius_in_execution_units_is_beside_one() -> None:
 @pytest.mark.parametrize("radius", [None, 0.25, 5.0, 0.0])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_tight_gap_of_a_smooth_objective(seed: int, radius: float | None) -> None:
-    made, goal = Made(seed), Goal(0.01, None, radius)
+    made = Made(seed)
+    goal = Goal(0.01, None, radius)
     w = 2 * made.draw(10)
     said = made.tight_smooth(w, goal)
     asked = radius if radius is not None else max(1.0, 2 * made.away(w))
@@ -127,7 +131,9 @@ def test_a_tight_gap_from_a_subgradient(kind: str, radius: float | None) -> None
     made = Made(1, (0.25, 3.0) if kind == "strong" else (0.0, 0.0))
     if kind != "smooth":
         made.realized.objective.L = math.inf
-    w, gradient, goal = 2 * made.draw(10), 3 * made.draw(10), Goal(0.01, None, radius)
+    w = 2 * made.draw(10)
+    gradient = 3 * made.draw(10)
+    goal = Goal(0.01, None, radius)
     given: list[Any] = []
     made._moved_to = lambda *parts: given.append(parts)  # type: ignore[method-assign, assignment]
     made.tight_subgradient(w, gradient, goal, lambda: 0.5, 0.25)
@@ -149,7 +155,8 @@ def test_a_tight_gap_from_a_subgradient(kind: str, radius: float | None) -> None
 
 def test_a_flat_objective_asks_for_something_finite() -> None:
     """No slope, no curvature, no radius: by the smallest number, not by zero."""
-    made, zero = Made(), np.zeros(10)
+    made = Made()
+    zero = np.zeros(10)
     made.realized.objective.gradient = lambda w: zero  # type: ignore[method-assign]
     goal = Goal(0.01, 1.0, 0.0)
     made.tight_smooth(zero, goal)
@@ -191,7 +198,8 @@ def test_what_sums_may_lack_is_carried_along(seed: int) -> None:
 def test_without_equations_nothing_is_projected_or_repaired() -> None:
     c = case(0)
     c.system.empty = True
-    found, gradient = GapCertifier(c.realized, np.zeros(10)), np.ones(10)
+    found = GapCertifier(c.realized, np.zeros(10))
+    gradient = np.ones(10)
     p, price = found.project(gradient, lambda: 0.0)
     assert (p.tolist(), price.tolist()) == ([0.0] * 10, c.system.zero_price().tolist())
     w, distance = found.repaired(gradient, 0.0)
@@ -200,7 +208,8 @@ def test_without_equations_nothing_is_projected_or_repaired() -> None:
 
 def test_projections_and_repairs_are_the_certifiers() -> None:
     c = case(0)
-    found, gradient = GapCertifier(c.realized, np.zeros(10)), np.arange(10.0)
+    found = GapCertifier(c.realized, np.zeros(10))
+    gradient = np.arange(10.0)
     p, _ = found.project(gradient, lambda: 1e-9)
     along = np.linalg.pinv(c.K) @ c.K @ gradient
     assert p == pytest.approx(-along, abs=1e-7)
@@ -210,7 +219,8 @@ def test_projections_and_repairs_are_the_certifiers() -> None:
 
 
 def test_a_subgradient_of_f_itself_has_all_of_its_convexity() -> None:
-    made, given = Made(1, (0.25, 3.0)), list[Any]()
+    made = Made(1, (0.25, 3.0))
+    given = list[Any]()
     made._moved_to = lambda *parts: given.append(parts)  # type: ignore[method-assign, assignment]
     made.tight_subgradient(made.draw(10), made.draw(10), Goal(0.01))
     [(_, _, _, slack, share)] = given

@@ -22,7 +22,9 @@ from certificates.test_certifier import Case, L, case
 
 UNIT = 2.0**-7
 PRICE = np.array([[0.5, -3.0]])
-OUTSIDE, NOISE, MANY = 0.375, 0.0625, 11
+OUTSIDE = 0.375
+NOISE = 0.0625
+MANY = 11
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +64,8 @@ def norm(v: Array) -> float:
 @pytest.mark.parametrize("way", ["measured", "modelled", "stiff", "given", "kinks"])
 @pytest.mark.parametrize("s", [3.0, 0.5])
 def test_a_gap_counts_its_rounding(seed: int, way: str, s: float) -> None:
-    c, draw = case(seed, s=s, loose=2.0), np.random.default_rng(seed + 7).standard_normal
+    c = case(seed, s=s, loose=2.0)
+    draw = np.random.default_rng(seed + 7).standard_normal
     c.realized.objective.L = math.inf if way == "kinks" else L
     w0, w, gradient, p = (draw(10) for _ in range(4))
     told: list[Any] | None = [] if way in ("measured", "given", "stiff") else None
@@ -81,11 +84,14 @@ def test_a_gap_counts_its_rounding(seed: int, way: str, s: float) -> None:
     lacks = math.hypot(*([0.25, 0.5] if way == "given" else off))
     noise = 10 * UNIT * c.system.turn * norm(w)
     if told is not None:
-        lacks, noise = lacks + OUTSIDE, noise + NOISE
+        lacks = lacks + OUTSIDE
+        noise = noise + NOISE
         [(at, left, slope, price)] = told
         assert (at is w, slope is gradient, price is PRICE) == (True, True, True)
         assert left == pytest.approx(gradient + p)
-    r, space, room = gradient + p, c.realized.space, many * UNIT
+    r = gradient + p
+    space = c.realized.space
+    room = many * UNIT
     plain = math.hypot(norm(space.x(r)), norm(space.z(r).sum(axis=0) / s))
     scale = max(1.0, math.sqrt(2) / s)
     assert said.lacks == pytest.approx(lacks)
@@ -102,7 +108,8 @@ def test_a_gap_counts_its_rounding(seed: int, way: str, s: float) -> None:
 
 
 def test_without_equations_there_is_no_distance_to_be_wrong() -> None:
-    c, w = case(0), np.ones(10)
+    c = case(0)
+    w = np.ones(10)
     c.system.empty = True
     assert certifier(c, w, told=[]).gap(w, w, 0 * w, value=0.0, price=PRICE).distance == 0.0
 
@@ -117,7 +124,8 @@ def test_values_are_as_rounded_as_what_is_added_up(L: float) -> None:
 
 
 def test_the_error_of_a_repaired_point_counts_what_its_slope_lacks() -> None:
-    c, draw = case(1, s=2.0), np.random.default_rng(0).standard_normal
+    c = case(1, s=2.0)
+    draw = np.random.default_rng(0).standard_normal
     found = certifier(c, np.zeros(10), told=[])
     w, gradient, p, there = (draw(10) for _ in range(4))
     errors = []
@@ -139,8 +147,10 @@ def test_the_error_of_a_repaired_point_counts_what_its_slope_lacks() -> None:
 @pytest.mark.parametrize("smooth", [True, False])
 def test_tight_gaps_know_their_price_and_gradient(smooth: bool) -> None:
     """Of a smooth F the gradient is a precise one, with what it lacks; else as stiff as said."""
-    c, w = case(2), np.linspace(-1.0, 1.0, 10)
-    found, asked = certifier(c, np.zeros(10)), dict[str, Any]()
+    c = case(2)
+    w = np.linspace(-1.0, 1.0, 10)
+    found = certifier(c, np.zeros(10))
+    asked = dict[str, Any]()
     found._moved_to = lambda *parts: parts[2]  # type: ignore[method-assign]
 
     def gap(*parts: Any, **more: Any) -> Gap:
@@ -165,7 +175,8 @@ def test_tight_gaps_know_their_price_and_gradient(smooth: bool) -> None:
 @pytest.mark.parametrize("method", [CrossContinuation(), CrossSliding()])
 def test_the_methods_measure_what_is_outside(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every point that is proved optimal."""
-    told, tell = [], Outside.tell
+    told = []
+    tell = Outside.tell
     monkeypatch.setattr(Outside, "tell", lambda *a: told.append(a) or tell(*a))
     monkeypatch.setattr(certifier_module, "EPS", 2.0**-52)
     monkeypatch.setattr(gap_certifier, "EPS", 2.0**-52)

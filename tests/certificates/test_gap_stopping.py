@@ -30,14 +30,17 @@ NOTHING = np.zeros(1)
 def gap(base: float, slope: float = 0.0, distance: float = 0.0, error: float = math.inf) -> Gap:
     return Gap(
         NOTHING, NOTHING, NOTHING, 5.0, base, slope, distance, 0.1, 1.0, True, 1.0, error=error
-    )  # fmt: skip
+    )
 
 
 class Told:
     """Proves what it is told; counts the tight bounds."""
 
     def __init__(self, quick: Gap | None, tight: Gap, over: bool = False) -> None:
-        self.quick, self.tight, self.over, self.tights = quick, tight, over, 0
+        self.quick = quick
+        self.tight = tight
+        self.over = over
+        self.tights = 0
         self.found = {"stages": 3.0}
 
     def quick_gap(self, state: Any) -> Gap | None:
@@ -156,11 +159,15 @@ def test_the_memory_and_the_certificate() -> None:
 def test_without_curvature_a_free_fall_is_tried_once_and_then_the_gap(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    falls, made, found, given = [None, "proved"], [], gap(1e-3), []
+    falls = [None, "proved"]
+    made = []
+    found = gap(1e-3)
+    given = []
     duality: Any = Fake(
-        fall=lambda x, z, least: (given.append(least), falls[x])[1], slope_seen=False,
+        fall=lambda x, z, least: (given.append(least), falls[x])[1],
+        slope_seen=False,
         gap=lambda x, z, prices: (found, (x, z, prices)),
-    )  # fmt: skip
+    )
     monkeypatch.setattr(gap_stopping, "Duality", lambda *args: made.append(args) or duality)
     monkeypatch.setattr(Gap, "record", lambda self, goal: {"gap": 0.25}, raising=False)
     agents = {i: Fake(objective=Fake(polyhedral=lambda d, q, i=i: (i, d, q))) for i in range(2)}
@@ -171,8 +178,9 @@ def test_without_curvature_a_free_fall_is_tried_once_and_then_the_gap(
     def iteration(*which: int) -> Any:
         return Fake(
             steepest=lambda: asked.append(1) or [(k, "z", 0.5) for k in which],
-            point=lambda state: ("x", ["z0", "z1"]), prices=lambda state: "prices",
-        )  # fmt: skip
+            point=lambda state: ("x", ["z0", "z1"]),
+            prices=lambda state: "prices",
+        )
 
     rule = UndeterminedStop(work, "reduced", "start", GOAL, record)  # type: ignore[arg-type]
     [(_, reduced, forms, ends, start)] = made

@@ -104,10 +104,14 @@ def test_multipliers_inside_one_agent_are_given() -> None:
     agents = [
         Agent(Quadratic(np.eye(2), np.zeros(2)), A=[[1.0]], B=[[1.0]], b=[1.0]),
         Agent(
-            Quadratic(np.eye(2), np.zeros(2)), A=[[1.0]], B=[[1.0]], b=[1.0],
-            C=[[1.0], [2.0]], c=[1.0, 3.0],
+            Quadratic(np.eye(2), np.zeros(2)),
+            A=[[1.0]],
+            B=[[1.0]],
+            b=[1.0],
+            C=[[1.0], [2.0]],
+            c=[1.0, 3.0],
         ),
-    ]  # fmt: skip
+    ]
     result = ccmac.solve(Problem(agents), "path")
     assert result.status == "infeasible"
     said = result.infeasibility
@@ -137,7 +141,8 @@ def test_shared_equations_of_one_agent_are_named() -> None:
 
 @pytest.mark.parametrize("right", [1.0, -1e-6, 1e-300])
 def test_zero_equals_something(right: float) -> None:
-    rows, sides = np.array([[0.0], [1.0], [0.0]]), np.array([right / 2, 5.0, right])
+    rows = np.array([[0.0], [1.0], [0.0]])
+    sides = np.array([right / 2, 5.0, right])
     said = contradiction(rows, sides, row_space(rows))
     assert said is not None
     assert said.price.tolist() == [0.0, 0.0, math.copysign(1.0, right)]
@@ -293,7 +298,8 @@ def test_the_defect_in_closed_form() -> None:
 def test_the_value_of_a_small_contradiction_is_exact(level: float) -> None:
     """lambda'v is a difference of numbers of size one: what travels are their two halves."""
     random = np.random.default_rng(3)
-    H, g = np.eye(4), np.zeros(4)
+    H = np.eye(4)
+    g = np.zeros(4)
     blocks = [random.integers(-64, 64, (2, 4)) / 32 for _ in range(5)]
     rights = [random.integers(-64, 64, 2) / 32 for _ in range(5)]
     agents = []
@@ -329,8 +335,7 @@ def _thrice(level: float, where: str) -> Problem:
 
 @pytest.mark.parametrize("where", ["b", "c", "e"])
 @pytest.mark.parametrize(
-    ("power", "word"),
-    [(13, "infeasible"), (30, "infeasible"), (44, "converged"), (52, "optimal")],
+    ("power", "word"), [(13, "infeasible"), (30, "infeasible"), (44, "converged"), (52, "optimal")]
 )
 def test_small_contradictions_are_proved_or_doubted_or_rounding(
     power: int, word: str, where: str
@@ -362,7 +367,8 @@ def test_small_contradictions_are_proved_or_doubted_or_rounding(
 def test_nearly_dependent_local_rows_hide_no_contradiction_of_shared_ones(
     level: float, words: set[str]
 ) -> None:
-    C, x = np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-36]]), np.ones(2)
+    C = np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-36]])
+    x = np.ones(2)
     f = Quadratic(np.eye(4), np.zeros(4))
     agents = [
         Agent(f, A=np.eye(2), b=x, C=C, c=C @ x, D=[[1.0, 2.0]], e=[3.0 + k * level])
@@ -375,11 +381,13 @@ def test_nearly_dependent_local_rows_hide_no_contradiction_of_shared_ones(
 
 @pytest.mark.parametrize(
     ("value", "defect", "text"),
-    [(1.2999, 1e-10, "no solution has a norm below 1.2e+10"),
-     (-2.0, 0.5, "no solution has a norm below 4"),
-     (1.999, 1e-4, "no solution has a norm below 1.9e+04"),
-     (1e-300, 0.0, "no solution, whatever its norm")],
-)  # fmt: skip
+    [
+        (1.2999, 1e-10, "no solution has a norm below 1.2e+10"),
+        (-2.0, 0.5, "no solution has a norm below 4"),
+        (1.999, 1e-4, "no solution has a norm below 1.9e+04"),
+        (1e-300, 0.0, "no solution, whatever its norm"),
+    ],
+)
 def test_a_printed_result_names_the_radius(value: float, defect: float, text: str) -> None:
     """Rounded down: what is printed is proved as well."""
     said = Infeasibility("no", np.ones(1), value=value, defect=defect)
@@ -404,7 +412,14 @@ def test_the_record_names_agents_by_text() -> None:
         "no", np.ones(1), {0: np.ones(1)}, {2: np.ones(2)}, 0.5, -4.0, {1: np.zeros(1)}, np.ones(1)
     )
     assert found.as_dict() == {
-        "message": "no", "coupled": [1.0], "local": {"0": [1.0]}, "shared": {"2": [1.0, 1.0]},
-        "defect": 0.5, "value": -4.0, "radius": 8.0, "bounds": {"1": [0.0]}, "z_bounds": [1.0],
-    }  # fmt: skip
+        "message": "no",
+        "coupled": [1.0],
+        "local": {"0": [1.0]},
+        "shared": {"2": [1.0, 1.0]},
+        "defect": 0.5,
+        "value": -4.0,
+        "radius": 8.0,
+        "bounds": {"1": [0.0]},
+        "z_bounds": [1.0],
+    }
     assert Infeasibility("no", np.ones(1), value=1.0).as_dict()["radius"] is None

@@ -23,12 +23,20 @@ def test_an_agents_numbers_in_closed_form() -> None:
     H = np.array([[4.0, 2.0], [2.0, 3.0]])
     kernel = Kernel.of(row_space(np.zeros((0, 1))), np.zeros(1))
     model = LocalModel(H, np.zeros(2), kernel, np.array([[5.0]]))
-    unit, size = 24 * EPS, math.sqrt(33.0)
+    unit = 24 * EPS
+    size = math.sqrt(33.0)
     off = SOLVES * EPS + unit
     expected = [
-        4.0, 0.25, off * 2 * 0.5 + unit * size, off * 5 * 1.25, off * 5 * 0.5, 2 * unit * size,
-        model.flat.kept, model.flat.dropped, 3.0,
-    ]  # fmt: skip
+        4.0,
+        0.25,
+        off * 2 * 0.5 + unit * size,
+        off * 5 * 1.25,
+        off * 5 * 0.5,
+        2 * unit * size,
+        model.flat.kept,
+        model.flat.dropped,
+        3.0,
+    ]
     said = told(model, H, 1)
     assert said == pytest.approx(expected, rel=1e-9, abs=0.0)
     assert said[0] < 4.0  # rounding taken off, not added
@@ -41,25 +49,40 @@ def test_an_agents_numbers_in_several_variables(kept: int, monkeypatch: pytest.M
     unit = 2.0**-12
     monkeypatch.setattr(inside, "EPS", unit)
     draw = np.random.default_rng(3).standard_normal
-    d, q, rows = 3, 2, 2
+    d = 3
+    q = 2
+    rows = 2
     H = draw((d + q, d + q))
     H = H @ H.T
     model: Any = SimpleNamespace(
-        N=np.linalg.qr(draw((d, 2)))[0][:, :kept], q=3, along=draw((d, 3)), H_zz=draw((3, 3)),
-        solved=draw((kept, 3 + rows)), H_xz=draw((kept, 3)), rows=draw((rows, kept)),
-        corner=draw((rows, 3)), flat=SimpleNamespace(kept=7.0, dropped=0.5),
-    )  # fmt: skip
-    rounding, size = 4 * (d + q + 4) * unit, float(np.linalg.norm(H))
+        N=np.linalg.qr(draw((d, 2)))[0][:, :kept],
+        q=3,
+        along=draw((d, 3)),
+        H_zz=draw((3, 3)),
+        solved=draw((kept, 3 + rows)),
+        H_xz=draw((kept, 3)),
+        rows=draw((rows, kept)),
+        corner=draw((rows, 3)),
+        flat=SimpleNamespace(kept=7.0, dropped=0.5),
+    )
+    rounding = 4 * (d + q + 4) * unit
+    size = float(np.linalg.norm(H))
     p, kappa = inside._least(model.N.T @ H[:d, :d] @ model.N, rounding)
     off = SOLVES * max(1, kept) * kappa * unit + rounding
     t, back = (float(np.linalg.norm(v)) for v in (model.solved[:, :3], model.solved[:, 3:]))
-    Q, R = float(np.linalg.norm(model.H_xz)), float(np.linalg.norm(model.rows))
+    Q = float(np.linalg.norm(model.H_xz))
+    R = float(np.linalg.norm(model.rows))
     expected = [
-        p, (t * (1 + off)) ** 2, off * Q * t + rounding * size, off * R * back,
+        p,
+        (t * (1 + off)) ** 2,
+        off * Q * t + rounding * size,
+        off * R * back,
         off * R * t + rounding * np.linalg.norm(model.corner),
-        2 * (np.linalg.norm(H[:, :d] @ model.along) + rounding * size), 7.0, 0.5,
+        2 * (np.linalg.norm(H[:, :d] @ model.along) + rounding * size),
+        7.0,
+        0.5,
         np.linalg.norm(model.H_zz),
-    ]  # fmt: skip
+    ]
     assert told(model, H, d) == pytest.approx(expected)
 
 
@@ -85,10 +108,13 @@ def test_the_bound_holds_on_random_quadratics() -> None:
     """min u'Hu/2 - g'u with K u = 0, H singular and definite on ker K."""
     for seed in range(60):
         random = np.random.default_rng(seed)
-        factor, K = random.standard_normal((3, 4)), random.standard_normal((2, 4))
-        H, g = factor.T @ factor, random.standard_normal(4)
+        factor = random.standard_normal((3, 4))
+        K = random.standard_normal((2, 4))
+        H = factor.T @ factor
+        g = random.standard_normal(4)
         N = np.linalg.svd(K)[2][2:].T
-        mu, L = np.linalg.eigvalsh(N.T @ H @ N)[0], np.linalg.eigvalsh(H)[-1]
+        mu = np.linalg.eigvalsh(N.T @ H @ N)[0]
+        L = np.linalg.eigvalsh(H)[-1]
         exact = N @ np.linalg.solve(N.T @ H @ N, N.T @ g)
         point = exact + random.standard_normal(4) * 10.0 ** random.integers(-3, 2, size=4)
         across = np.linalg.pinv(K) @ K @ point

@@ -17,7 +17,8 @@ from ccmac.runtime.space import Space, lengths
 def test_a_length_beside_large_ones_counts_the_grain(small: float) -> None:
     runtime = InProcess(Network.path(3), averaging="masked")
     space = Space(runtime, [1, 1, 1], 0)
-    large, u = np.array([2.0**45, 1.0, 0.0]), np.array([small, 2 * small, 0.0])
+    large = np.array([2.0**45, 1.0, 0.0])
+    u = np.array([small, 2 * small, 0.0])
     for riders in (space.ride((large, large), (u, u)), space.ride((u, u), (u, u))):
         found = lengths(riders)[1]
         exact = sum(Fraction(v) ** 2 for v in u.tolist())

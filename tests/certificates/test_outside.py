@@ -15,10 +15,10 @@ from adversarial import suite
 from adversarial.judge import judge
 from ccmac.certificates.outside import Outside
 from ccmac.inputs import Array
-from ccmac.lab.instances import random_quadratic
 from ccmac.methods import CrossApapc
 from ccmac.methods.base import Request
 from ccmac.network import Network
+from ccmac.paper.instances import random_quadratic
 from ccmac.realizations.base import Realized
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -50,9 +50,11 @@ def exactly(values: Array) -> list[Fraction]:
 
 def distance(p: Array, y: Array, realized: Realized, work: Workspace) -> float:
     """Of p from {A'y + C'kappa, s B'y + nu}, kappa free (one row a C_i), in rational numbers."""
-    squares, mean = Fraction(0), [Fraction(0)] * work.problem.q
+    squares = Fraction(0)
+    mean = [Fraction(0)] * work.problem.q
     for k, agent in enumerate(work.problem.agents.values()):
-        x, z = exactly(work.space.x_of(p, k)), exactly(work.space.z(p)[k])
+        x = exactly(work.space.x_of(p, k))
+        z = exactly(work.space.z(p)[k])
         for row, price in zip(np.asarray(agent.A), exactly(y), strict=True):
             x = [a - b * price for a, b in zip(x, exactly(row), strict=True)]
         for row, price in zip(np.asarray(agent.B), exactly(y), strict=True):
@@ -68,8 +70,10 @@ def distance(p: Array, y: Array, realized: Realized, work: Workspace) -> float:
 @pytest.mark.parametrize("off", [0.0, 1e-13, 1e-3])
 def test_the_distance_from_the_range_is_never_too_small(seed: int, off: float) -> None:
     outside, realized, work = system(seed, r=0)
-    random, space = np.random.default_rng(seed), work.space
-    y, p = random.standard_normal(work.problem.m), space.zeros()
+    random = np.random.default_rng(seed)
+    space = work.space
+    y = random.standard_normal(work.problem.m)
+    p = space.zeros()
     nu = random.standard_normal((3, work.problem.q))
     for k, agent in enumerate(work.problem.agents.values()):
         space.x_of(p, k)[...] = agent.A.T @ y + agent.C.T @ random.standard_normal(1)
@@ -108,7 +112,8 @@ def test_precise_gradients_are_those_of_doubles_but_for_rounding(name: str) -> N
 def test_operators_multiply_in_doubles_and_what_they_round_counts() -> None:
     """The same numbers as of matrices but for the unit of rounding."""
     plain, _, work = system(0, r=0)
-    random, space = np.random.default_rng(0), work.space
+    random = np.random.default_rng(0)
+    space = work.space
     w, left, gradient = (random.standard_normal(space.size) for _ in range(3))
     price = random.standard_normal((3, work.problem.m))
     told = plain.tell(w, left, gradient, price)
@@ -123,11 +128,15 @@ def test_operators_that_are_not_gathered_are_judged(monkeypatch: pytest.MonkeyPa
     given = random_quadratic(1, 3, r=0)
     agents = [
         ccmac.Agent(
-            a.objective, A=spla.aslinearoperator(a.A), B=spla.aslinearoperator(a.B), b=a.b,
-            C=spla.aslinearoperator(a.C), c=a.c,
+            a.objective,
+            A=spla.aslinearoperator(a.A),
+            B=spla.aslinearoperator(a.B),
+            b=a.b,
+            C=spla.aslinearoperator(a.C),
+            c=a.c,
         )
         for a in given.agents.values()
-    ]  # fmt: skip
+    ]
     found = ccmac.solve(ccmac.Problem(agents), "path", method="cross-apapc", tol=1e-8)
     known = ccmac.solve(given, "path", tol=1e-12)
     apart = np.concatenate([*found.x, found.z]) - np.concatenate([*known.x, known.z])

@@ -22,22 +22,28 @@ from ccmac.inputs import Array
 from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 
-BLOCK, RIGHT, PRICE = np.array([[3.0], [-4.0]]), np.array([2.0, 5.0]), np.array([0.5, -0.25])
+BLOCK = np.array([[3.0], [-4.0]])
+RIGHT = np.array([2.0, 5.0])
+PRICE = np.array([0.5, -0.25])
 NOISE = 4 * EPS * (0.5 * 2.0 + 0.25 * 5.0)  # what right-hand sides may be off by as doubles
 SIZE = 6.0  # of the closest point
 
 
 def told(
-    monkeypatch: pytest.MonkeyPatch, agree: bool | None, seen: tuple[float, float] | None,
+    monkeypatch: pytest.MonkeyPatch,
+    agree: bool | None,
+    seen: tuple[float, float] | None,
     **more: Any,
-) -> tuple[float, float, bool]:  # fmt: skip
+) -> tuple[float, float, bool]:
     """(value, defect, whether it is claimed) where ``seen`` is (sure, defect)."""
 
     def contradiction(block: Any, right: Any, space: Any, *, exact: bool) -> Any:
         assert (block is BLOCK, right is RIGHT, exact) == (True, True, agree is False)
-        return None if seen is None else Fake(
-            price=PRICE, value=0.7, sure=seen[0] + NOISE, defect=seen[1]
-        )  # fmt: skip
+        return (
+            None
+            if seen is None
+            else Fake(price=PRICE, value=0.7, sure=seen[0] + NOISE, defect=seen[1])
+        )
 
     monkeypatch.setattr(own_rows, "contradiction", contradiction)
     known = {"doubt": Doubt.NONE, "condition": 9.0, **more}
@@ -76,10 +82,16 @@ def test_what_is_less_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("size", [0.25, SIZE])
-@pytest.mark.parametrize(("agree", "misfit", "reach"), [
-    (False, PLAIN, EXACT_REACH), (False, 1e-9, EXACT_REACH), (None, PLAIN, EXACT_REACH),
-    (None, 0.99 * PLAIN, REACH), (True, PLAIN, REACH),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("agree", "misfit", "reach"),
+    [
+        (False, PLAIN, EXACT_REACH),
+        (False, 1e-9, EXACT_REACH),
+        (None, PLAIN, EXACT_REACH),
+        (None, 0.99 * PLAIN, REACH),
+        (True, PLAIN, REACH),
+    ],
+)
 def test_what_it_takes_to_prove_one(
     agree: bool | None, misfit: float, reach: float, size: float
 ) -> None:
@@ -107,7 +119,8 @@ def test_what_may_contradict() -> None:
 def test_multipliers_are_sharpened_pass_by_pass() -> None:
     """Three quarters of what is left are found at a time."""
     draw = np.random.default_rng(0).standard_normal
-    M, image = draw((2, 4)), draw(4)
+    M = draw((2, 4))
+    image = draw(4)
     basis = np.linalg.qr(M.T)[0]
     space: Any = Fake(
         basis=basis, multipliers=lambda v: 0.75 * np.linalg.lstsq(M.T, basis @ v, rcond=None)[0]
@@ -122,7 +135,8 @@ def test_multipliers_are_sharpened_pass_by_pass() -> None:
 
 
 def test_a_sum_is_zero_modulo_primes_or_not_at_all() -> None:
-    one, tiny = np.ones((1, 1)), np.array([[2.0**-200]])
+    one = np.ones((1, 1))
+    tiny = np.array([[2.0**-200]])
     pairs = [(one, np.array([3.0])), (one, np.array([-3.0]))]
     assert own_rows._cancel(pairs)
     assert own_rows.defect_of(pairs) == 0.0
@@ -146,9 +160,12 @@ class Along:
     """What is proved of multipliers as they are, and once they are sharpened, is made up."""
 
     def __init__(
-        self, plain: tuple[float, float], sharp: tuple[float, float], agree: bool | None,
+        self,
+        plain: tuple[float, float],
+        sharp: tuple[float, float],
+        agree: bool | None,
         **more: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         found: Any = object.__new__(Conflicts)
         self.asked: list[tuple[list[float], int]] = []
 
@@ -158,7 +175,8 @@ class Along:
             value = 0.25 * len(self.asked)
             return Fake(value=value, sure=sure, defect=defect, size=SIZE)
 
-        found.doubt, found._weighed = "", weighed
+        found.doubt = ""
+        found._weighed = weighed
         found._sharpened = lambda reduced, scaled: scaled / 2
         found._certificate = lambda reduced, outside, seen: (outside, seen.value)
         known: Any = Fake(agree=agree, **{"doubt": Doubt.NONE, **more})
@@ -167,35 +185,42 @@ class Along:
 
 
 SMALL = 1e-9  # of multipliers that cancel so well, misfits are below PLAIN
-CLEAR, FAINT = (1.01 * REACH * SIZE * SMALL, SMALL), (0.5 * SMALL, SMALL)
+CLEAR = (1.01 * REACH * SIZE * SMALL, SMALL)
+FAINT = (0.5 * SMALL, SMALL)
 EXACT, BELOW = ((factor * EXACT_REACH * SIZE * SMALL, SMALL) for factor in (1.01, 0.99))
 
 
-@pytest.mark.parametrize(("agree", "plain", "sharp", "more", "said"), [
-    (None, CLEAR, FAINT, {}, "proof"), (False, CLEAR, FAINT, {}, "proof"),
-    (True, CLEAR, FAINT, {}, "nothing"), (True, CLEAR, FAINT, {"doubt": Doubt.ROUNDING}, "doubt"),
-    (True, CLEAR, FAINT, {"doubt": Doubt.CONVENTION}, "proof"),
-    (True, FAINT, CLEAR, {"doubt": Doubt.CONVENTION}, "nothing"),
-    (True, CLEAR, FAINT, {"doubt": Doubt.OPINION}, "doubt"),
-    (None, FAINT, CLEAR, {}, "sharp proof"), (None, FAINT, EXACT, {}, "sharp doubt"),
-    (None, FAINT, (1.01 * PLAIN, PLAIN / (EXACT_REACH * SIZE)), {}, "sharp proof"),
-    (None, FAINT, (1.01 * DOUBTED * SIZE * SMALL, SMALL), {}, "sharp doubt"),
-    (None, FAINT, (0.99 * DOUBTED * SIZE * SMALL, SMALL), {}, "sharp nothing"),
-    (False, FAINT, EXACT, {}, "sharp proof"), (False, FAINT, BELOW, {}, "sharp doubt"),
-    (False, FAINT, (1e-15, SMALL), {}, "sharp doubt"),
-    (False, FAINT, (0.0, SMALL), {}, "sharp nothing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("agree", "plain", "sharp", "more", "said"),
+    [
+        (None, CLEAR, FAINT, {}, "proof"),
+        (False, CLEAR, FAINT, {}, "proof"),
+        (True, CLEAR, FAINT, {}, "nothing"),
+        (True, CLEAR, FAINT, {"doubt": Doubt.ROUNDING}, "doubt"),
+        (True, CLEAR, FAINT, {"doubt": Doubt.CONVENTION}, "proof"),
+        (True, FAINT, CLEAR, {"doubt": Doubt.CONVENTION}, "nothing"),
+        (True, CLEAR, FAINT, {"doubt": Doubt.OPINION}, "doubt"),
+        (None, FAINT, CLEAR, {}, "sharp proof"),
+        (None, FAINT, EXACT, {}, "sharp doubt"),
+        (None, FAINT, (1.01 * PLAIN, PLAIN / (EXACT_REACH * SIZE)), {}, "sharp proof"),
+        (None, FAINT, (1.01 * DOUBTED * SIZE * SMALL, SMALL), {}, "sharp doubt"),
+        (None, FAINT, (0.99 * DOUBTED * SIZE * SMALL, SMALL), {}, "sharp nothing"),
+        (False, FAINT, EXACT, {}, "sharp proof"),
+        (False, FAINT, BELOW, {}, "sharp doubt"),
+        (False, FAINT, (1e-15, SMALL), {}, "sharp doubt"),
+        (False, FAINT, (0.0, SMALL), {}, "sharp nothing"),
+    ],
+)
 def test_what_is_said_along_a_direction(
     agree: bool | None, plain: Any, sharp: Any, more: dict[str, Any], said: str
 ) -> None:
     found = Along(plain, sharp, agree, **more)
     sharper = said.startswith("sharp")
-    direction, end = [0.6, -0.8], 0.5**conflicts.PASSES
+    direction = [0.6, -0.8]
+    end = 0.5**conflicts.PASSES
     assert found.asked[0] == (pytest.approx(direction), 1)
     if sharper:
-        assert found.asked[1] == (
-            pytest.approx([end * v for v in direction]), conflicts.PASSES,
-        )  # fmt: skip
+        assert found.asked[1] == (pytest.approx([end * v for v in direction]), conflicts.PASSES)
     assert len(found.asked) == 1 + sharper
     assert (found.said is not None) is said.endswith("proof")
     if found.said is not None:
@@ -208,23 +233,35 @@ def test_what_is_said_along_a_direction(
 def test_multipliers_of_all_rows_lose_what_is_not_cancelled() -> None:
     """lambda - (T T')^+ T (T'lambda) in scaled rows, what the C_i cancel left out."""
     draw = np.random.default_rng(4).standard_normal
-    m, q, d, n = 2, 3, 4, 2
+    m = 2
+    q = 3
+    d = 4
+    n = 2
     unit = np.array([0.5, 2.0])
-    A, C, Bbar, D = draw((n, m, d)), draw((n, 1, d)), draw((m, q)), draw((2, q))
-    kernels, inside = [], []
+    A = draw((n, m, d))
+    C = draw((n, 1, d))
+    Bbar = draw((m, q))
+    D = draw((2, q))
+    kernels = []
+    inside = []
     for k in range(n):
         V = np.linalg.qr(C[k].T, mode="complete")[0]
         kernels.append(Fake(basis=V[:, 1:], space=_space(C[k], V[:, :1])))
         inside.append(A[k] @ V[:, 1:])
-    T = np.block([
-        [unit[:, None] * np.hstack(inside), unit[:, None] * Bbar],
-        [np.zeros((2, n * (d - 1))), D],
-    ])  # fmt: skip
+    T = np.block(
+        [[unit[:, None] * np.hstack(inside), unit[:, None] * Bbar], [np.zeros((2, n * (d - 1))), D]]
+    )
     weight = np.diag([1.0, 2.0, 3.0, 4.0])
     reduced: Any = Fake(
-        A=list(A), C=list(C), kernels=kernels, Bbar=Bbar.astype(np.longdouble), D=D, unit=unit,
-        prices=lambda rows: (unit * rows[:m], rows[m:]), inverse_gram=lambda rows: weight @ rows,
-    )  # fmt: skip
+        A=list(A),
+        C=list(C),
+        kernels=kernels,
+        Bbar=Bbar.astype(np.longdouble),
+        D=D,
+        unit=unit,
+        prices=lambda rows: (unit * rows[:m], rows[m:]),
+        inverse_gram=lambda rows: weight @ rows,
+    )
     found: Any = object.__new__(Conflicts)
     found.runtime = Fake(gather=lambda rows: rows)
     scaled = draw(4)
@@ -240,7 +277,8 @@ def test_what_is_there_exactly_is_looked_for_at_last(monkeypatch: pytest.MonkeyP
     """At the closest point where there are C_i; in rounded numbers only what stands out."""
     found: Any = object.__new__(Conflicts)
     null = np.array([[0.6], [0.8]])
-    seen, hidden = 2.2, 1e-15
+    seen = 2.2
+    hidden = 1e-15
     reduced = Fake(agree=False, U_null=null, right=np.array([1.0, 2.0]), angle=0.0)
     asked: list[Any] = []
     left = [seen]
@@ -251,7 +289,9 @@ def test_what_is_there_exactly_is_looked_for_at_last(monkeypatch: pytest.MonkeyP
         found.doubt = "why"
         return "found"
 
-    found.work, found.doubt, found._along = Fake(reduced=reduced, doubts=[]), "", along
+    found.work = Fake(reduced=reduced, doubts=[])
+    found.doubt = ""
+    found._along = along
     assert found.late() == "found"
     assert asked[0] == pytest.approx(2.2 * null[:, 0])
     assert found.work.doubts == ["why"]
@@ -260,16 +300,21 @@ def test_what_is_there_exactly_is_looked_for_at_last(monkeypatch: pytest.MonkeyP
     assert found.late() is None  # there is doubt already
     reduced.angle = 1e-9
     for agree, plain, more, looked in (
-        (True, seen, seen, False), (None, seen, seen, True), (None, seen, hidden, False),
-        (None, hidden, seen, False), (False, hidden, seen, True), (False, seen, hidden, True),
+        (True, seen, seen, False),
+        (None, seen, seen, True),
+        (None, seen, hidden, False),
+        (None, hidden, seen, False),
+        (False, hidden, seen, True),
+        (False, seen, hidden, True),
         (False, seen, 0.0, False),
-    ):  # fmt: skip
+    ):
         reduced.agree, reduced.right = agree, plain * null[:, 0] + np.array([0.8, -0.6])
         found.doubt, left[0] = "", more
         asked.clear()
         assert (found.late() == "found") is looked, (agree, plain, more)
         assert asked == ["closest"] * looked
-    found.work.reduced, found.doubt = None, ""
+    found.work.reduced = None
+    found.doubt = ""
     assert found.late() is None
 
 
@@ -277,10 +322,14 @@ def test_what_is_there_exactly_is_looked_for_at_last(monkeypatch: pytest.MonkeyP
 def test_what_shows_before_the_first_step(own: str | None, together: str | None) -> None:
     found: Any = object.__new__(Conflicts)
     found.doubt, found.work = "why", Fake(reduced="T", doubts=["other"])
-    found.own, found.together = lambda: own, lambda reduced: together if reduced == "T" else None
+    found.own = lambda: own
+    found.together = lambda reduced: together if reduced == "T" else None
     assert found.early() == (own or together)
     assert found.work.doubts == ["other", "why"]
-    found.work.reduced, found.together, found.work.told = None, None, None
+    found.work.reduced = None
+    found.together = None
+    found.work.told = None
     assert found.early() == own
-    found.work.told, found._from_sums = "squares", lambda told: f"from {told}"
+    found.work.told = "squares"
+    found._from_sums = lambda told: f"from {told}"
     assert found.early() == (own or "from squares")

@@ -17,7 +17,9 @@ from ccmac.objectives import Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
-N, D_X, Q = 3, 3, 4
+N = 3
+D_X = 3
+Q = 4
 
 
 def draw(seed: int = 0) -> tuple[Recovery, list[Agent]]:
@@ -28,11 +30,16 @@ def draw(seed: int = 0) -> tuple[Recovery, list[Agent]]:
     agents = [
         Agent(
             Quadratic(np.eye(D_X + Q), np.zeros(D_X + Q)),
-            A=random.standard_normal((2, D_X)), B=random.standard_normal((2, Q)),
-            b=random.standard_normal(2), C=random.standard_normal((1 + i % 2, D_X)),
-            c=random.standard_normal(1 + i % 2), D=D[i], e=random.standard_normal(len(D[i])),
-        ) for i in range(N)
-    ]  # fmt: skip
+            A=random.standard_normal((2, D_X)),
+            B=random.standard_normal((2, Q)),
+            b=random.standard_normal(2),
+            C=random.standard_normal((1 + i % 2, D_X)),
+            c=random.standard_normal(1 + i % 2),
+            D=D[i],
+            e=random.standard_normal(len(D[i])),
+        )
+        for i in range(N)
+    ]
     work = Workspace(Problem(agents), InProcess(Network.complete(N)))
     return Recovery(work), agents
 
@@ -45,7 +52,8 @@ def point(seed: int) -> tuple[Array, Array]:
 def test_violations_and_the_size_they_are_compared_with() -> None:
     recovery, agents = draw()
     x, z = point(1)
-    own, mean = np.split(x, N), z.mean(axis=0)
+    own = np.split(x, N)
+    mean = z.mean(axis=0)
     norms, said, coupled = recovery.violations(x, z)
     assert said[0] == pytest.approx(mean)
     pairs = list(zip(agents, own, strict=True))
@@ -94,9 +102,13 @@ def test_what_others_have_counts_as_there(monkeypatch: pytest.MonkeyPatch) -> No
     agent = Agent(Quadratic(np.eye(2), np.zeros(2)), A=[[1.0]], B=[[1.0]])
     problem = Problem({0: agent}, n=2, q=1, m=1, present={"A", "B", "C"})
     work: Any = Fake(
-        problem=problem, runtime=Fake(ledger=None), space=None, coupling=None, shared=None,
+        problem=problem,
+        runtime=Fake(ledger=None),
+        space=None,
+        coupling=None,
+        shared=None,
         local=Fake(right=np.zeros(0)),
-    )  # fmt: skip
+    )
     found = Recovery(work)
     assert known == {"C": True, "D": False}
     assert (found.b.tolist(), found.e.tolist()) == ([[0.0]], [])
@@ -108,7 +120,8 @@ def test_prices_are_least_squares_and_stationary_as_far_as_can_be() -> None:
     price = np.array([[0.7, -1.3]])
     found = recovery.multipliers(gx.copy(), gz.copy(), price)
     assert found.coupled.tolist() == price[0].tolist()
-    y, stacked = price[0], np.vstack([a.D for a in agents])
+    y = price[0]
+    stacked = np.vstack([a.D for a in agents])
     for agent, slope, kappa in zip(agents, np.split(gx, N), found.local, strict=True):
         total = slope + agent.A.T @ y
         assert kappa == pytest.approx(np.linalg.lstsq(agent.C.T, -total, rcond=None)[0])

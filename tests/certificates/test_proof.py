@@ -72,9 +72,20 @@ def test_error_stationarity_and_distance_are_bounded(seed: int, power: float) ->
     )
 
 
-@pytest.mark.parametrize("family", ["near-local", "near-shared", "near-across", "near-coupled",
-                                    "near-mixed", "two-agents", "row-scales", "block-scales",
-                                    "curvature"])  # fmt: skip
+@pytest.mark.parametrize(
+    "family",
+    [
+        "near-local",
+        "near-shared",
+        "near-across",
+        "near-coupled",
+        "near-mixed",
+        "two-agents",
+        "row-scales",
+        "block-scales",
+        "curvature",
+    ],
+)
 def test_bounds_hold_where_equations_are_hard(family: str) -> None:
     for seed in range(8):
         draft = suite.make(family, seed).draft
@@ -165,18 +176,29 @@ def test_the_bound_is_attained_where_it_can_be() -> None:
 def test_logistic_losses_against_newton(seed: int, power: float) -> None:
     """Far and near the solution of a dense Newton method on the same equations."""
     random = np.random.default_rng(seed)
-    n, d, q = int(random.integers(1, 4)), 3, 2
+    n = int(random.integers(1, 4))
+    d = 3
+    q = 2
     ridge = float(10 ** random.uniform(-3, 0))
     M = [random.standard_normal((4, d + q)) for _ in range(n)]
     y = [np.sign(random.standard_normal(4)) for _ in range(n)]
     A = [random.standard_normal((1, d)) for _ in range(n)]
     C = [random.standard_normal((1, d)) for _ in range(n)]
-    D, B = random.standard_normal((1, q)), random.standard_normal((1, q))
+    D = random.standard_normal((1, q))
+    B = random.standard_normal((1, q))
     agents = [
-        Agent(Logistic(M[i], y[i], ridge=ridge), A=A[i], B=B, b=[1.0], C=C[i], c=[0.5],
-              D=D if i == 0 else None, e=[0.25] if i == 0 else None)
+        Agent(
+            Logistic(M[i], y[i], ridge=ridge),
+            A=A[i],
+            B=B,
+            b=[1.0],
+            C=C[i],
+            c=[0.5],
+            D=D if i == 0 else None,
+            e=[0.25] if i == 0 else None,
+        )
         for i in range(n)
-    ]  # fmt: skip
+    ]
     K = np.zeros((n + 2, n * d + q))
     for i in range(n):
         K[0, i * d : (i + 1) * d] = A[i]
@@ -196,11 +218,13 @@ def test_logistic_losses_against_newton(seed: int, power: float) -> None:
 
 def _newton(M: list[Array], y: list[Array], ridge: float, K: Array, right: Array, d: int) -> Array:
     """Damped Newton steps on K u = right."""
-    n, size = len(M), K.shape[1]
+    n = len(M)
+    size = K.shape[1]
     picks = [np.r_[i * d : (i + 1) * d, n * d : size] for i in range(n)]
     u = np.linalg.lstsq(K, right, rcond=None)[0]
     for _ in range(200):
-        g, H = np.zeros(size), np.zeros((size, size))
+        g = np.zeros(size)
+        H = np.zeros((size, size))
         for m, labels, at in zip(M, y, picks, strict=True):
             tail = 1 / (1 + np.exp(labels * (m @ u[at])))
             g[at] += -m.T @ (labels * tail) + ridge * u[at]
@@ -272,9 +296,12 @@ def _spent(passes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     before = work.ledger.of("solve")
     found.at(*flat(draft, draft.x, draft.z))
     spent = work.ledger.of("solve") - before
-    runtime, m, q = work.runtime, 2, 3
+    runtime = work.runtime
+    m = 2
+    q = 3
     first = runtime.average_cost(0, 2 * m, q)
-    repair, judging = runtime.gather_cost(3 * m + 2 * q + 1), runtime.gather_cost(found.row)
+    repair = runtime.gather_cost(3 * m + 2 * q + 1)
+    judging = runtime.gather_cost(found.row)
     expected = first + passes * repair + judging
     assert found.row == 3 * m + 2 * q + 10
     assert spent["averagings"] == expected["averagings"] == 2 + passes
@@ -295,7 +322,8 @@ def test_residuals_objective_and_prices_are_those_of_the_point() -> None:
         random = np.random.default_rng(seed)
         draft = base(random, p=1, r=1).plant()
         said = proof_of(draft).at(*noisy(draft, random, 1.0))
-        exact, report = Exact(draft), said.report
+        exact = Exact(draft)
+        report = said.report
         assert report is not None
         u = exact.point(pieces(draft, said.x), said.z)
         assert report.objective == pytest.approx(float(exact.value(u)), rel=1e-12)
@@ -381,7 +409,8 @@ def test_points_are_doubles_unless_gradients_know_more_digits() -> None:
 
 def test_what_all_know_is_told_where_processes_round_differently() -> None:
     """Both halves of every number; what agent 0 has is taken."""
-    z, price = np.array([1.0, 2.0], dtype=np.longdouble) / 3, np.array([0.1], dtype=np.longdouble)
+    z = np.array([1.0, 2.0], dtype=np.longdouble) / 3
+    price = np.array([0.1], dtype=np.longdouble)
     for led in (True, False):
         said: Any = Fake(runtime=Fake(common=lambda v: 2 * v, notes=Fake(led=led)))
         found = Proof.alike(said, z, price)

@@ -49,7 +49,8 @@ def test_gradients_are_right_to_their_stated_rounding(seed: int, size: int) -> N
     H = random.standard_normal((size, size)) * 2.0 ** random.integers(-20, 20)
     H = H + H.T
     H = H + np.diag(2 * np.abs(H).sum(axis=1) + 1)
-    g, u = random.standard_normal(size), random.standard_normal(size)
+    g = random.standard_normal(size)
+    u = random.standard_normal(size)
     whole = np.zeros((size + 1, size + 1))
     whole[:size, :size], whole[size, size] = H, 1.0
     agent = single(whole, np.append(g, 0.0)).agents[0]
@@ -124,14 +125,24 @@ def test_the_rounding_of_gradients_of_other_functions() -> None:
 
 def draft_of(random: np.random.Generator, n: int, **blocks: list[Array]) -> Draft:
     """Half squares with random doubles for blocks; right-hand sides as given or zero."""
-    d, q = [blocks["A"][i].shape[1] for i in range(n)], blocks["B"][0].shape[1]
+    d = [blocks["A"][i].shape[1] for i in range(n)]
+    q = blocks["B"][0].shape[1]
     m = len(blocks["A"][0])
     none = [np.zeros((0, k)) for k in d], [np.zeros((0, q)) for _ in d]
     draft = Draft(
-        random, d, q, m, blocks["A"], blocks["B"], blocks.get("C", none[0]),
-        blocks.get("D", none[1]), [np.zeros(k) for k in d], np.zeros(q),
-        H=[np.eye(k + q) for k in d], g=[random.standard_normal(k + q) for k in d],
-    )  # fmt: skip
+        random,
+        d,
+        q,
+        m,
+        blocks["A"],
+        blocks["B"],
+        blocks.get("C", none[0]),
+        blocks.get("D", none[1]),
+        [np.zeros(k) for k in d],
+        np.zeros(q),
+        H=[np.eye(k + q) for k in d],
+        g=[random.standard_normal(k + q) for k in d],
+    )
     draft.b = blocks.get("b", [random.standard_normal(m) for _ in d])
     draft.c = [random.standard_normal(len(C)) for C in draft.C]
     draft.e = [random.standard_normal(len(D)) for D in draft.D]
@@ -164,7 +175,8 @@ def test_one_coupled_row_of_random_numbers(seed: int) -> None:
 @settings(max_examples=60)
 def test_one_shared_row_of_random_numbers(seed: int) -> None:
     random = np.random.default_rng(seed)
-    A, B = [np.zeros((0, 1))], [np.zeros((0, 3))]
+    A = [np.zeros((0, 1))]
+    B = [np.zeros((0, 3))]
     D = [random.standard_normal((1, 3)) * 2.0 ** random.integers(-9, 9)]
     draft = draft_of(random, 1, A=A, B=B, D=D)
     assert_bounded(draft, np.zeros(1), random.standard_normal((1, 3)))
@@ -196,10 +208,12 @@ def test_large_shared_blocks_that_cancel_in_the_sum(power: int) -> None:
 
 def test_the_rounding_of_a_violation_in_closed_form() -> None:
     """Nothing violated: (d + q + n + 4) eps (size of the rows times that of the point + b)."""
-    A, B = np.array([[3.0, 0.0, 4.0]]), np.array([[12.0]])
+    A = np.array([[3.0, 0.0, 4.0]])
+    B = np.array([[12.0]])
     found = single(np.eye(4), np.zeros(4), A=A, B=B, b=[2.0])
     reduced = found.reduced
-    unit, zero = float(reduced.unit[0]), np.zeros(1, dtype=np.longdouble)
+    unit = float(reduced.unit[0])
+    zero = np.zeros(1, dtype=np.longdouble)
     rows = unit * math.hypot(5.0, 12.0)
     noise = (3 + 1 + 1 + 4) * EPS_LONG * (rows * 7.0 + unit * 2.0)
 
@@ -223,7 +237,8 @@ def test_the_rounding_of_a_violation_in_closed_form() -> None:
 def test_the_rounding_of_shared_rows_in_closed_form() -> None:
     """D z = e holds: (q + n + 4) eps (|D| |z| + |e|), rows scaled by a power of two."""
     found = single(np.eye(1), np.zeros(1), D=[[4.0]], e=[12.0])
-    z, none = np.array([3.0], dtype=np.longdouble), np.zeros(0, dtype=np.longdouble)
+    z = np.array([3.0], dtype=np.longdouble)
+    none = np.zeros(0, dtype=np.longdouble)
     heard = Heard.of(np.zeros((1, found.row)), 0, 1)
     said = found._distance(z, none, 7.0, heard)
     noise = (1 + 1 + 4) * EPS_LONG * (1.0 * 7.0 + 3.0)
@@ -232,7 +247,8 @@ def test_the_rounding_of_shared_rows_in_closed_form() -> None:
 
 def test_the_rounding_of_gradients_enters_the_stationarity() -> None:
     agent = single(np.eye(3), np.zeros(3), A=[[1.0, 1.0]], B=[[0.0]], b=[0.0]).agents[0]
-    gradient, price = np.ones(2, dtype=np.longdouble), np.array([2.0])
+    gradient = np.ones(2, dtype=np.longdouble)
+    price = np.array([2.0])
     plain = agent.stationarity(gradient, 0.0, price)[0]
     assert plain == pytest.approx(3 * math.sqrt(2))
     assert agent.stationarity(gradient, 1.0, price)[0] == pytest.approx(plain + 1.0)

@@ -15,7 +15,8 @@ class Told:
     """A proof that answers what it is told."""
 
     def __init__(self, *errors: float, size: float = 0.5) -> None:
-        self.errors, self.size = list(errors), size
+        self.errors = list(errors)
+        self.size = size
         self.points: list[Any] = []
 
     def at(self, x: Any, z: Any) -> Any:
@@ -33,8 +34,10 @@ def rule(*errors: float, tol: float = 1e-3, **more: Any) -> ProofStop:
 
 def test_the_first_check_is_where_the_method_wants_it() -> None:
     assert [rule().due(k) for k in (FIRST_CHECK - 1, FIRST_CHECK, FIRST_CHECK + 1)] == [
-        False, True, True,
-    ]  # fmt: skip
+        False,
+        True,
+        True,
+    ]
     assert [rule(first=1).due(k) for k in (0, 1)] == [False, True]
 
 

@@ -16,8 +16,12 @@ from ccmac.inputs import Array
 from ccmac.linalg.ranks import row_space
 
 SEEDS = range(5)
-N, M, Q, R = 3, 2, 4, 3
-COARSE, LONG = 2.0**-8, 2.0**-6
+N = 3
+M = 2
+Q = 4
+R = 3
+COARSE = 2.0**-8
+LONG = 2.0**-6
 
 
 class Made:
@@ -29,12 +33,22 @@ class Made:
         exact = row_space(D)
         shared = Fake(basis=exact.basis, multipliers=lambda v: 0.75 * exact.multipliers(v))
         self.reduced: Any = Fake(
-            rank=4, Bbar=draw((M, Q)).astype(np.longdouble), size_B=4 + draw((M, Q)), D=D,
-            e=3 * draw(R), unit=np.array([0.5, 4.0]), unit_D=2.0 ** np.arange(-1, 2),
-            size_b=np.array([3.0, 1.0]), shared=shared, rounded=0.25, off_D=0.125, off_e=0.0625,
-            least=0.375, sigma=np.array([2.0, 1.5, 1.0, 0.3755]),
+            rank=4,
+            Bbar=draw((M, Q)).astype(np.longdouble),
+            size_B=4 + draw((M, Q)),
+            D=D,
+            e=3 * draw(R),
+            unit=np.array([0.5, 4.0]),
+            unit_D=2.0 ** np.arange(-1, 2),
+            size_b=np.array([3.0, 1.0]),
+            shared=shared,
+            rounded=0.25,
+            off_D=0.125,
+            off_e=0.0625,
+            least=0.375,
+            sigma=np.array([2.0, 1.5, 1.0, 0.3755]),
             U=np.linalg.qr(draw((M + R, 4)))[0],
-        )  # fmt: skip
+        )
         found: Any = object.__new__(Proof)
         found.reduced, found.problem, found._widest = self.reduced, Fake(n=N, q=Q, m=M), 5
         found.open, found.runtime = True, Fake(averaging=Fake(grain=0.75))
@@ -46,14 +60,18 @@ class Made:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_left_on_z(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(seed, monkeypatch)
-    reduced, slope, price = made.reduced, made.draw(Q), made.draw(M)
+    reduced = made.reduced
+    slope = made.draw(Q)
+    price = made.draw(M)
     said, multiplier = made.found._shared_stationarity(
         slope.astype(np.longdouble), price.astype(np.longdouble)
     )
-    Bbar, D = reduced.Bbar.astype(float), reduced.D
+    Bbar = reduced.Bbar.astype(float)
+    D = reduced.D
     total = slope + Bbar.T @ price
     best = np.linalg.lstsq(D.T, total, rcond=None)[0]
-    delta, more = 0.75 * best, 0.75 * 0.25 * best
+    delta = 0.75 * best
+    more = 0.75 * 0.25 * best
     assert multiplier == pytest.approx(-(delta + more))
     spread = np.linalg.norm(reduced.size_B.T @ np.abs(price)) + np.linalg.norm(slope)
     spread += np.linalg.norm(np.abs(D).T @ (np.abs(delta) + np.abs(more)))
@@ -70,7 +88,10 @@ def test_the_distance_from_all_equations(
     seed: int, masked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Made(seed, monkeypatch)
-    found, reduced, z, coupled = made.found, made.reduced, made.draw(Q), made.draw(M)
+    found = made.found
+    reduced = made.reduced
+    z = made.draw(Q)
+    coupled = made.draw(M)
     found.open = not masked
     heard: Any = Fake(off=0.3, scaled=1.7)
     rows = math.hypot(
@@ -90,9 +111,11 @@ def test_the_distance_from_all_equations(
     assert said() == pytest.approx(0.3 + across + (noise + 1.7 * 0.3) / 0.375)
     reduced.least = 0.0
     assert said() == math.inf
-    reduced.least, heard.off = 0.375, math.inf
+    reduced.least = 0.375
+    heard.off = math.inf
     assert said() == math.inf
-    reduced.rank, heard.off = 0, 0.3
+    reduced.rank = 0
+    heard.off = 0.3
     assert said() == 0.3
 
 
@@ -113,7 +136,8 @@ def test_masked_shares_are_heard_with_their_grain(monkeypatch: pytest.MonkeyPatc
         raise ZeroDivisionError
 
     monkeypatch.setattr(proof, "Heard", Fake(of=of))
-    table, z = np.zeros((1, 1)), np.zeros(Q, dtype=np.longdouble)
+    table = np.zeros((1, 1))
+    z = np.zeros(Q, dtype=np.longdouble)
     for made.found.open, grain in ((True, None), (False, 0.75)):
         with pytest.raises(ZeroDivisionError):
             made.found.concluded([], table, [], z, z)
@@ -124,12 +148,18 @@ def test_masked_shares_are_heard_with_their_grain(monkeypatch: pytest.MonkeyPatc
 def test_prices_of_all_kinds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left on z is shared by all; nu_i is what is missing from an agent's own slope."""
     made = Made(seed, monkeypatch)
-    reduced, draw = made.reduced, made.draw
-    own, images, B = list(draw((N, 2))), draw((N, Q)), draw((N, M, Q))
+    reduced = made.reduced
+    draw = made.draw
+    own = list(draw((N, 2)))
+    images = draw((N, Q))
+    B = draw((N, M, Q))
     reduced.own_shared = lambda k, shared: (own[k] * shared[0], images[k])
     made.found.agents = [Fake(B=B[k]) for k in range(N)]  # type: ignore[misc]
     told: Any = [Fake(multiplier=k) for k in "abc"]
-    gz, price, slope, shared = draw((N, Q)), draw(M), draw(Q), draw(R)
+    gz = draw((N, Q))
+    price = draw(M)
+    slope = draw(Q)
+    shared = draw(R)
     found = made.found._multipliers(
         told, gz, price.astype(np.longdouble), slope.astype(np.longdouble), shared
     )
@@ -145,11 +175,15 @@ def test_prices_of_all_kinds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_best_price_is_least_squares(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """-(T T')^+ T grad F in scaled rows, T = (A, Bbar; 0, D); no rows, no price."""
     made = Made(seed, monkeypatch)
-    reduced, found = made.reduced, made.found
-    A, on_x, on_z = made.draw((M, 6)), made.draw(6), made.draw(Q)
+    reduced = made.reduced
+    found = made.found
+    A = made.draw((M, 6))
+    on_x = made.draw(6)
+    on_z = made.draw(Q)
     Bbar = reduced.Bbar.astype(float)
-    T = np.block([[reduced.unit[:, None] * A, reduced.unit[:, None] * Bbar],
-                  [np.zeros((R, 6)), reduced.D]])  # fmt: skip
+    T = np.block(
+        [[reduced.unit[:, None] * A, reduced.unit[:, None] * Bbar], [np.zeros((R, 6)), reduced.D]]
+    )
     reduced.inverse_gram = lambda rows: np.linalg.pinv(T @ T.T) @ rows
 
     def prices(rows: Array) -> tuple[Array, Array]:
@@ -168,10 +202,16 @@ def test_constants_of_all_agents(separable: bool, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(proof, "EPS", COARSE)
     monkeypatch.setattr(proof, "Share", lambda work, reduced, k: k)
     table: Any = Fake(
-        separable=separable, mu_x=np.array([3.0, 2.0]), mu_z=np.array([0.5, 1.0]), quadratic=True,
-        L_x=np.array([4.0, 6.0]), L_z=np.array([5.0, 2.0]), mu=np.array([1.75, 1.25]),
-        L=np.array([7.0, 9.0]), d=np.array([3, 2]),
-    )  # fmt: skip
+        separable=separable,
+        mu_x=np.array([3.0, 2.0]),
+        mu_z=np.array([0.5, 1.0]),
+        quadratic=True,
+        L_x=np.array([4.0, 6.0]),
+        L_z=np.array([5.0, 2.0]),
+        mu=np.array([1.75, 1.25]),
+        L=np.array([7.0, 9.0]),
+        d=np.array([3, 2]),
+    )
     problem = Fake(agents={0: None, 1: None}, q=1)
     runtime = Fake(averaging=Fake(hides=False))
     work: Any = Fake(curvature=table, space=None, runtime=runtime, problem=problem)
@@ -181,7 +221,8 @@ def test_constants_of_all_agents(separable: bool, monkeypatch: pytest.MonkeyPatc
     assert (found.L, found.inside, found.open) == (7.0 if separable else 16.0, 0.0, True)
     assert found.agents == [0, 1]  # type: ignore[comparison-overlap]
     # Where F is strongly convex, even as rounding may have it, and all may know the equations.
-    work.provable, work.capabilities = "T", {"smooth", "strongly convex", "quadratic"}
+    work.provable = "T"
+    work.capabilities = {"smooth", "strongly convex", "quadratic"}
     assert isinstance(Proof.of(work), Proof)
     for name, value in (("provable", None), ("capabilities", {"smooth"})):
         kept = getattr(work, name)
@@ -209,17 +250,25 @@ def test_where_processes_round_differently_the_leaders_numbers_count() -> None:
     assert all(v is w for v, w in zip(found.alike(*made), made, strict=True))
 
 
-@pytest.mark.parametrize(("lengths", "scale", "passes"), [
-    ((1.0, 9.0), 0.1, 1), ((1.1, 0.9), 0.1, 2), ((4.9, 9.0), 1.0, 1), ((5.1, 4.9), 1.0, 2),
-    ((9.0, 9.0, 9.0, 9.0), 1.0, 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lengths", "scale", "passes"),
+    [
+        ((1.0, 9.0), 0.1, 1),
+        ((1.1, 0.9), 0.1, 2),
+        ((4.9, 9.0), 1.0, 1),
+        ((5.1, 4.9), 1.0, 2),
+        ((9.0, 9.0, 9.0, 9.0), 1.0, 3),
+    ],
+)
 def test_repairs_are_repeated_while_they_move_the_point(
     lengths: tuple[float, ...], scale: float, passes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By more than MOVED of its size, |x| = 3 and |z| = 4 times a scale, or of one."""
     made = Made(0, monkeypatch)
     found: Any = made.found
-    ways, charged, z = list(lengths), list[Any](), scale * np.array([4.0, 0.0, 0.0, 0.0])
+    ways = list(lengths)
+    charged = list[Any]()
+    z = scale * np.array([4.0, 0.0, 0.0, 0.0])
     found._charge = lambda **units: charged.append(units)
     found._met = lambda x, copies: (["x0"], z)
     found.agents = [Fake(gradient=lambda v, at: (f"slope at {v}", None))]
@@ -232,7 +281,8 @@ def test_repairs_are_repeated_while_they_move_the_point(
         assert coupled == f"misfit of {pieces[0]}"
         return [pieces[0] + "'"], z, proof.MOVED * ways.pop(0)
 
-    found.sums, found._moved = sums, moved
+    found.sums = sums
+    found._moved = moved
     found.best_price = lambda along, slope: np.full(M, float(len(along)))
     found.judged = lambda pieces, at, price: (pieces, price)
     pieces, price = found.at(None, None)

@@ -83,7 +83,8 @@ def test_equations_in_the_way() -> None:
 def test_curvature_in_the_way() -> None:
     assert of(quadratic(np.diag([1.0, 0.0]), [3.0, 0.0]), q=1) is None
     # Curvature of another agent in the shared variable.
-    one, two = quadratic(np.diag([1.0, 0.0]), [0.0, 1.0]), quadratic(np.eye(2), [0.0, 0.0])
+    one = quadratic(np.diag([1.0, 0.0]), [0.0, 1.0])
+    two = quadratic(np.eye(2), [0.0, 0.0])
     assert of(one, two, q=1) is None
     two = quadratic(np.diag([1.0, 0.0]), [0.0, 1.0])
     found = of(one, two, q=1)
@@ -189,7 +190,9 @@ class Made:
 
     def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         draw = np.random.default_rng(seed).standard_normal
-        d, q, m = 2, 3, 2
+        d = 2
+        q = 3
+        m = 2
         self.slopes = draw((2, d + q))
         self.keep = draw((2, d, d))
         self.A, self.B, self.C, self.H = draw((2, m, d)), draw((2, m, q)), draw((2, 1, d)), []
@@ -199,17 +202,26 @@ class Made:
             self.H.append(H)
             slope = self.slopes[k].astype(np.longdouble)
             agents.append(
-                Fake(d=d, q=q, A=self.A[k], B=self.B[k], C=self.C[k],
-                     objective=Fake(quadratic=lambda d, q, H=H: (H, None, 0.0)),
-                     gradient=lambda x, z, s=slope: (s, 0.0),
-                     inside=lambda v, k=k: self.keep[k] @ v)
-            )  # fmt: skip
+                Fake(
+                    d=d,
+                    q=q,
+                    A=self.A[k],
+                    B=self.B[k],
+                    C=self.C[k],
+                    objective=Fake(quadratic=lambda d, q, H=H: (H, None, 0.0)),
+                    gradient=lambda x, z, s=slope: (s, 0.0),
+                    inside=lambda v, k=k: self.keep[k] @ v,
+                )
+            )
         D = draw((1, q))
         basis = np.linalg.qr(draw((q, 1)))[0]  # not quite the rows of D
         self.reduced: Any = Fake(
-            Bbar=self.B.sum(axis=0).astype(np.longdouble), unit=np.array([0.5, 4.0]), D=D,
-            shared=Fake(basis=basis), doubt=Doubt.NONE,
-        )  # fmt: skip
+            Bbar=self.B.sum(axis=0).astype(np.longdouble),
+            unit=np.array([0.5, 4.0]),
+            D=D,
+            shared=Fake(basis=basis),
+            doubt=Doubt.NONE,
+        )
         self.along, self.total, self.price = draw(m), draw(q), draw(m)
 
         def best_price(along: Array, slope: Array) -> Array:
@@ -221,18 +233,27 @@ class Made:
             return None, self.along, self.total.astype(np.longdouble), None
 
         runtime = Fake(
-            total=lambda rows: rows.sum(axis=0), ride=lambda rows: Fake(value=rows.sum(axis=0)),
+            total=lambda rows: rows.sum(axis=0),
+            ride=lambda rows: Fake(value=rows.sum(axis=0)),
             average=lambda rows: rows.mean(axis=0, keepdims=True),
-        )  # fmt: skip
+        )
         proof = Fake(
-            agents=agents, reduced=self.reduced, runtime=runtime, problem=Fake(n=2), sums=sums,
-            best_price=best_price, repaired=lambda x, z: ("pq", "z"),
-        )  # fmt: skip
+            agents=agents,
+            reduced=self.reduced,
+            runtime=runtime,
+            problem=Fake(n=2),
+            sums=sums,
+            best_price=best_price,
+            repaired=lambda x, z: ("pq", "z"),
+        )
         monkeypatch.setattr(module, "Proof", lambda work, reduced: proof)
         self.work: Any = Fake(
-            capabilities={"quadratic"}, reduced=self.reduced, problem=Fake(q=q), runtime=runtime,
+            capabilities={"quadratic"},
+            reduced=self.reduced,
+            problem=Fake(q=q),
+            runtime=runtime,
             space=Fake(x_size=2 * d, count=2),
-        )  # fmt: skip
+        )
         # The gradient's part in the kernel, by hand.
         on_z = self.total + self.B.sum(axis=0).T @ self.price
         self.z = -(on_z - basis @ basis.T @ on_z)
@@ -285,7 +306,8 @@ def test_a_direction_in_closed_form(seed: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_curvature_beside_the_size_of_the_matrix() -> None:
-    H, d = np.array([[3.0, 0.0], [0.0, 4.0]]), np.array([1.0, 0.5])
+    H = np.array([[3.0, 0.0], [0.0, 4.0]])
+    d = np.array([1.0, 0.5])
     assert module.curved(H, d) == pytest.approx(math.sqrt(13) / 5)
     assert module.curved(sp.csr_array(H), d) == pytest.approx(math.sqrt(13) / 5)
     assert module.curved(H / 16, d) == pytest.approx(math.sqrt(13) / 5)

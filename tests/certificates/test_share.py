@@ -16,8 +16,12 @@ from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Quadratic, quadratic
 
 SEEDS = range(5)
-D, Q, M, P = 4, 2, 3, 2
-COARSE, LONG = 2.0**-8, 2.0**-6
+D = 4
+Q = 2
+M = 3
+P = 2
+COARSE = 2.0**-8
+LONG = 2.0**-6
 TAIL = np.longdouble(2.0) ** -60  # below what a double keeps
 
 
@@ -28,7 +32,8 @@ class Made:
         draw = self.draw = np.random.default_rng(seed).standard_normal
         self.A, self.B, self.C = draw((M, D)), draw((M, Q)), draw((P, D))
         self.b, self.c, self.unit = draw(M), 3 * draw(P), np.array([0.5, 4.0, 1.0])
-        H, self.g = draw((D + Q, D + Q)), draw(D + Q)
+        H = draw((D + Q, D + Q))
+        self.g = draw(D + Q)
         self.H = H.T @ H
         given = Quadratic(sp.csr_array(self.H) if sparse else self.H, self.g)
         objective = Fake(
@@ -39,16 +44,22 @@ class Made:
         exact = self.space
         kernel = np.linalg.svd(self.C)[2][P:].T
         space = Fake(
-            rank=P, basis=exact.basis, coordinates=exact.coordinates, singular=exact.singular,
+            rank=P,
+            basis=exact.basis,
+            coordinates=exact.coordinates,
+            singular=exact.singular,
             inverse_lengths=exact.inverse_lengths,
             multipliers=lambda v: 0.75 * exact.multipliers(v),
-        )  # fmt: skip
+        )
         self.hidden = [(draw((2, Q)), draw(2))]
         reduced: Any = Fake(
-            A=[None, self.A], B=[None, self.B], C=[None, self.C], unit=self.unit,
+            A=[None, self.A],
+            B=[None, self.B],
+            C=[None, self.C],
+            unit=self.unit,
             kernels=[None, Fake(space=space, basis=kernel)],
             hidden=lambda k: self.hidden if k == 1 else [],
-        )  # fmt: skip
+        )
         work: Any = Fake(problem=Fake(agents={3: None, 5: agent}, d={3: 0, 5: D}, q=Q, m=M))
         self.share = Share(work, reduced, 1)
         for module in (share, quadratic):
@@ -59,7 +70,8 @@ class Made:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gradients_and_their_rounding(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(seed, monkeypatch, sparse=bool(seed % 2))
-    x, z = made.draw(D), made.draw(Q)
+    x = made.draw(D)
+    z = made.draw(Q)
     u = np.append(x, z)
     said, rounding = made.share.gradient(x, z)
     assert said.dtype == np.longdouble
@@ -78,7 +90,8 @@ def test_the_way_onto_the_local_equations(seed: int, monkeypatch: pytest.MonkeyP
     )
     assert made.share.inside(x) == pytest.approx(x - across @ made.C @ x)
     lengths = np.linalg.norm(made.C, axis=1)
-    rows, right = made.C / lengths[:, None], made.c / lengths
+    rows = made.C / lengths[:, None]
+    right = made.c / lengths
     off = np.linalg.norm(rows @ x - right)
     noise = (D + 4) * LONG * (np.linalg.norm(rows) * np.linalg.norm(x) + np.linalg.norm(right))
     values = np.linalg.svd(rows, compute_uv=False)
@@ -94,11 +107,13 @@ def test_stationarity_by_a_multiplier_found_in_two_steps(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Made(seed, monkeypatch)
-    gradient, price = made.draw(D).astype(np.longdouble), made.draw(M)
+    gradient = made.draw(D).astype(np.longdouble)
+    price = made.draw(M)
     said, multiplier = made.share.stationarity(gradient, 0.3, price)
     total = gradient.astype(float) + made.A.T @ price
     best = np.linalg.lstsq(made.C.T, total, rcond=None)[0]
-    kappa, more = 0.75 * best, 0.75 * 0.25 * best
+    kappa = 0.75 * best
+    more = 0.75 * 0.25 * best
     assert multiplier == pytest.approx(-(kappa + more))
     left = total - made.C.T @ (kappa + more)
     spread = np.linalg.norm(np.abs(made.A).T @ np.abs(price)) + np.linalg.norm(
@@ -135,11 +150,18 @@ def test_what_is_told_of_a_point(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     low = [np.linalg.norm((v - w).astype(float)) for v, w in ((x, x_high), (price, y_high))]
     assert min(low) > 0
     expected = [
-        rounding, r * r, x_high @ x_high, own.local_distance(x) ** 2, scaled**2,
-        2 * x_high[1] - z_high[0], np.sum((made.C @ x_high - made.c) ** 2), low[0] ** 2,
-        np.sum((made.A.T @ (price - y_high).astype(float)) ** 2), x_high @ x_high,
+        rounding,
+        r * r,
+        x_high @ x_high,
+        own.local_distance(x) ** 2,
+        scaled**2,
+        2 * x_high[1] - z_high[0],
+        np.sum((made.C @ x_high - made.c) ** 2),
+        low[0] ** 2,
+        np.sum((made.A.T @ (price - y_high).astype(float)) ** 2),
+        x_high @ x_high,
         np.sum((hidden @ z_high - e) ** 2),
-    ]  # fmt: skip
+    ]
     assert len(expected) == NUMBERS + 1
     assert numbers == pytest.approx(expected, rel=1e-9, abs=0.0)
 
@@ -150,9 +172,13 @@ def test_an_agent_without_sides_and_rows() -> None:
     none = np.zeros((0, 2))
     kernel = Fake(space=row_space(none), basis=np.eye(2))
     reduced: Any = Fake(
-        A=[np.ones((1, 2))], B=[np.ones((1, 1))], C=[none], unit=np.ones(1), kernels=[kernel],
+        A=[np.ones((1, 2))],
+        B=[np.ones((1, 1))],
+        C=[none],
+        unit=np.ones(1),
+        kernels=[kernel],
         hidden=lambda k: [],
-    )  # fmt: skip
+    )
     own = Share(work, reduced, 0)
     assert (own.b.tolist(), own.c.tolist()) == ([0.0], [])
     x = np.array([1.0, -2.0])

@@ -37,9 +37,12 @@ class Told:
             system=SimpleNamespace(interval=Interval(0.5, 2.0, "exact"))
         )
         self.notes = ["a note"]
-        self.parts, self.error, self.size = (1.0, 1.0), math.inf, 1.0
+        self.parts = (1.0, 1.0)
+        self.error = math.inf
+        self.size = 1.0
         self.dual: Dual | None = Dual(NOTHING, NOTHING)
-        self.tight_error, self.tight_stationarity = math.inf, 1.0
+        self.tight_error = math.inf
+        self.tight_stationarity = 1.0
         self.believed = True
         self.tights = 0
 
@@ -80,8 +83,9 @@ def rule() -> tuple[CertifiedStop, Told, Iterate]:
 def test_the_first_look_waits_a_few_steps() -> None:
     stop, _, _ = rule()
     assert [stop.due(k) for k in range(1, FIRST_CHECK + 2)] == [False] * (FIRST_CHECK - 1) + [
-        True, True,
-    ]  # fmt: skip
+        True,
+        True,
+    ]
 
 
 def test_a_look_that_meets_the_goal_and_is_confirmed_ends_the_run() -> None:
@@ -95,13 +99,15 @@ def test_a_look_that_meets_the_goal_and_is_confirmed_ends_the_run() -> None:
 def test_the_goal_grows_with_the_size_of_the_point() -> None:
     for size, done in ((100.0, True), (0.01, False)):
         stop, told, iterate = rule()
-        told.size, told.error = size, 99 * TOL
+        told.size = size
+        told.error = 99 * TOL
         assert stop.check(iterate, None, 5).done is done
 
 
 def test_a_look_that_is_not_confirmed_is_taken_again_at_once() -> None:
     stop, told, iterate = rule()
-    told.error, told.believed = TOL / 2, False
+    told.error = TOL / 2
+    told.believed = False
     check = stop.check(iterate, None, 5)
     assert not check.done
     assert check.certificate is None
@@ -122,7 +128,8 @@ def test_a_tight_bound_is_bought_when_it_can_meet_the_goal(
     parts: tuple[float, float], tights: int
 ) -> None:
     stop, told, iterate = rule()
-    told.parts, told.tight_error = parts, TOL / 2
+    told.parts = parts
+    told.tight_error = TOL / 2
     check = stop.check(iterate, None, 5)
     assert told.tights == tights
     assert check.done is bool(tights)
@@ -131,7 +138,9 @@ def test_a_tight_bound_is_bought_when_it_can_meet_the_goal(
 @pytest.mark.parametrize(("infeasible", "tights"), [(2 * NEAR * TOL, 0), (NEAR * TOL / 2, 1)])
 def test_without_prices_feasibility_decides(infeasible: float, tights: int) -> None:
     stop, told, iterate = rule()
-    told.dual, told.parts, told.tight_error = None, (math.inf, infeasible), TOL
+    told.dual = None
+    told.parts = (math.inf, infeasible)
+    told.tight_error = TOL
     check = stop.check(iterate, None, 5)
     assert told.tights == tights
     assert check.done is bool(tights)
@@ -140,20 +149,28 @@ def test_without_prices_feasibility_decides(infeasible: float, tights: int) -> N
 def test_what_a_repair_gained_is_remembered() -> None:
     """The first tight bound shows how much of the stationary part a repair leaves."""
     stop, told, iterate = rule()
-    told.parts, told.tight_error, told.tight_stationarity = (2 * TOL, 0.0), 2 * TOL, 0.02 * TOL
+    told.parts = (2 * TOL, 0.0)
+    told.tight_error = 2 * TOL
+    told.tight_stationarity = 0.02 * TOL
     assert not stop.check(iterate, None, 5).done
     assert stop.memory()["ratio"] == pytest.approx(100.0)
-    told.parts, told.tight_error = (90 * TOL, 0.0), TOL
+    told.parts = (90 * TOL, 0.0)
+    told.tight_error = TOL
     assert stop.check(iterate, None, 20).done
     for left, ratio in ((1e-6 * TOL, 1e4), (9 * TOL, 1.0)):
-        told.parts, told.tight_error, told.tight_stationarity = (2 * TOL, 0.0), 2 * TOL, left
+        told.parts = (2 * TOL, 0.0)
+        told.tight_error = 2 * TOL
+        told.tight_stationarity = left
         stop._ratio = RATIO
         stop.check(iterate, None, 30)
         assert stop.memory()["ratio"] == ratio
-    told.dual, told.parts = None, (math.nan, 0.0)  # nothing to compare with
+    told.dual = None  # nothing to compare with
+    told.parts = (math.nan, 0.0)
     stop.check(iterate, None, 35)
     assert stop.memory()["ratio"] == ratio
-    told.dual, told.parts, told.tight_stationarity = Dual(NOTHING, NOTHING), (2 * TOL, 0.0), 0.0
+    told.dual = Dual(NOTHING, NOTHING)
+    told.parts = (2 * TOL, 0.0)
+    told.tight_stationarity = 0.0
     stop.check(iterate, None, 40)
     assert stop.memory()["ratio"] == ratio
 
@@ -196,9 +213,11 @@ def test_the_memory_continues_the_schedule() -> None:
     assert second.realized.system.interval == Interval(0.5, 2.0, "other")
     assert stop.notes == ["a note"]
     # Ends that are not wider at both sides are left; what was estimated then is no more than that.
-    for ends, word, left in (((0.4, 1.8), "exact", (0.5, 2.0, "other")),
-                             ((0.6, 3.0), "exact", (0.5, 2.0, "other")),
-                             ((0.4, 3.0), "estimated", (0.4, 3.0, "estimated"))):  # fmt: skip
+    for ends, word, left in (
+        ((0.4, 1.8), "exact", (0.5, 2.0, "other")),
+        ((0.6, 3.0), "exact", (0.5, 2.0, "other")),
+        ((0.4, 3.0), "estimated", (0.4, 3.0, "estimated")),
+    ):
         other.recall({**stop.memory(), "interval": [*ends, word]})
         assert second.realized.system.interval == Interval(*left)
     for ends in ((0.0, 1.0), (2.0, 1.0), (1.0, math.inf)):
@@ -214,7 +233,8 @@ def test_the_memory_continues_the_schedule() -> None:
 def test_after_a_tight_bound_that_fell_short_it_waits_for_more_than_was_lacking() -> None:
     """A factor e in 10 steps was seen: MISS times what the bound lacks, e^1.5, takes 15."""
     stop, told, iterate = rule()
-    told.parts, told.tight_error = (0.0, TOL), TOL * math.e**1.5 / MISS
+    told.parts = (0.0, TOL)
+    told.tight_error = TOL * math.e**1.5 / MISS
     stop._history = [(90, math.e)]
     check = stop.check(iterate, None, 100)
     assert not check.done
@@ -223,13 +243,20 @@ def test_after_a_tight_bound_that_fell_short_it_waits_for_more_than_was_lacking(
     assert stop.memory()["next"] == 115
 
 
-@pytest.mark.parametrize(("parts", "dual", "goal", "excess"), [
-    ((1.0, 2.0), False, TOL, 2.0 / (NEAR * TOL)), ((1.0, 2.0), False, 1e-16, 2.0 / 1e-13),
-    ((0.01, 1.0), True, TOL, 1.0 / TOL),  # just stationary
-    ((3.0, 2.0), True, TOL, 3.0 / (4.0 * TOL)), ((0.5, 40.0), True, 1e-17, 0.5 / 4e-17),
-    ((1.0, 90.0), True, TOL, 1.0 / (4.0 * TOL)), ((0.1, 9.0), True, 2e-17, 0.1 / 8e-17),
-    ((1e-3, 0.09), True, 3.0, 0.001 / 12), ((0.02, 1.9), True, TOL, 5.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parts", "dual", "goal", "excess"),
+    [
+        ((1.0, 2.0), False, TOL, 2.0 / (NEAR * TOL)),
+        ((1.0, 2.0), False, 1e-16, 2.0 / 1e-13),
+        ((0.01, 1.0), True, TOL, 1.0 / TOL),  # just stationary
+        ((3.0, 2.0), True, TOL, 3.0 / (4.0 * TOL)),
+        ((0.5, 40.0), True, 1e-17, 0.5 / 4e-17),
+        ((1.0, 90.0), True, TOL, 1.0 / (4.0 * TOL)),
+        ((0.1, 9.0), True, 2e-17, 0.1 / 8e-17),
+        ((1e-3, 0.09), True, 3.0, 0.001 / 12),
+        ((0.02, 1.9), True, TOL, 5.0),
+    ],
+)
 def test_what_a_tight_bound_would_have_to_gain(
     parts: tuple[float, float], dual: bool, goal: float, excess: float
 ) -> None:
@@ -255,7 +282,8 @@ def test_a_stored_dual_state_is_verified_once_before_it_is_used(believed: bool) 
 
     told.verified = verified  # type: ignore[attr-defined]
     stop.recall(stop.memory())
-    mine, told.dual = told.dual, None
+    mine = told.dual
+    told.dual = None
     stop.final(iterate, None)
     assert not asked  # there is none yet
     told.dual = mine

@@ -13,7 +13,8 @@ from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
 SIZES = (3, 2, 4)  # of the x_i
-Q, M = 2, 4
+Q = 2
+M = 4
 
 
 def drawn(seed: int, local: tuple[int, ...], shared: int) -> Problem:
@@ -23,11 +24,14 @@ def drawn(seed: int, local: tuple[int, ...], shared: int) -> Problem:
     agents = []
     for d, p in zip(SIZES, local, strict=True):
         blocks = {
-            "A": mix @ rng.integers(-3, 4, (2, d)), "B": mix @ rng.integers(-3, 4, (2, Q)),
-            "b": rng.standard_normal(M), "C": rng.standard_normal((p, d)), "c": rng.normal(size=p),
+            "A": mix @ rng.integers(-3, 4, (2, d)),
+            "B": mix @ rng.integers(-3, 4, (2, Q)),
+            "b": rng.standard_normal(M),
+            "C": rng.standard_normal((p, d)),
+            "c": rng.normal(size=p),
             "D": rng.normal(size=(shared, 1)) @ rng.normal(size=(1, Q)),
             "e": rng.normal(size=shared),
-        }  # fmt: skip
+        }
         f = Quadratic(np.eye(d + Q), np.zeros(d + Q))
         given = {name: block for name, block in blocks.items() if block.size}
         agents.append(Agent(f, **given))
@@ -54,7 +58,8 @@ def test_what_no_point_can_meet(seed: int, shared: int, local: tuple[int, ...]) 
     assert reduced.U_null.shape[1]
     agents = list(problem.agents.values())
     sums = np.hstack([*(np.asarray(a.A) for a in agents), sum(np.asarray(a.B) for a in agents)])
-    rows, right = [reduced.unit[:, None] * sums], [reduced.unit * sum(a.b for a in agents)]
+    rows = [reduced.unit[:, None] * sums]
+    right = [reduced.unit * sum(a.b for a in agents)]
     if shared:
         D = np.hstack([np.zeros((shared, sum(SIZES))), np.asarray(agents[0].D)])
         rows.append(reduced.unit_D[:, None] * D)
@@ -66,7 +71,8 @@ def test_what_no_point_can_meet(seed: int, shared: int, local: tuple[int, ...]) 
             wide[:, at : at + C.shape[1]] = C
             rows.append(_unit(C)[:, None] * wide)
             right.append(_unit(C) * agent.c)
-    K, v = np.vstack(rows), np.concatenate(right)
+    K = np.vstack(rows)
+    v = np.concatenate(right)
     left = v - K @ np.linalg.lstsq(K, v, rcond=None)[0]
     said, length = unmet(work, reduced, 3)
     assert length == pytest.approx(np.linalg.norm(left), rel=1e-9)
@@ -77,12 +83,17 @@ def test_what_no_point_can_meet(seed: int, shared: int, local: tuple[int, ...]) 
 def test_large_points_hide_no_digit_of_the_misfit(seed: int) -> None:
     """Right-hand sides K w + s, exact in binary, with a large w of integers: s alone is left."""
     rng = np.random.default_rng(seed)
-    mix, z = rng.integers(-2, 3, (M, 2)).astype(float), rng.integers(-(2**30), 2**30, Q)
-    large, small = [], []
+    mix = rng.integers(-2, 3, (M, 2)).astype(float)
+    z = rng.integers(-(2**30), 2**30, Q)
+    large = []
+    small = []
     for d in SIZES:
-        A, B = mix @ rng.integers(-3, 4, (2, d)), mix @ rng.integers(-3, 4, (2, Q))
-        C, x = rng.integers(1, 4, (1, d)).astype(float), rng.integers(-(2**30), 2**30, d)
-        s, t = rng.integers(-64, 65, M) / 256, rng.integers(-64, 65, 1) / 256
+        A = mix @ rng.integers(-3, 4, (2, d))
+        B = mix @ rng.integers(-3, 4, (2, Q))
+        C = rng.integers(1, 4, (1, d)).astype(float)
+        x = rng.integers(-(2**30), 2**30, d)
+        s = rng.integers(-64, 65, M) / 256
+        t = rng.integers(-64, 65, 1) / 256
         f = Quadratic(np.eye(d + Q), np.zeros(d + Q))
         large.append(Agent(f, A=A, B=B, b=A @ x + B @ z + s, C=C, c=C @ x + t))
         small.append(Agent(f, A=A, B=B, b=s, C=C, c=t))

@@ -34,7 +34,9 @@ def test_what_is_violated_by_the_sense_of_a_row() -> None:
 
 
 def test_how_far_entries_lie_outside_their_bounds() -> None:
-    v, low, high = np.array([-2.0, 1.0, 7.0]), np.zeros(3), np.full(3, 3.0)
+    v = np.array([-2.0, 1.0, 7.0])
+    low = np.zeros(3)
+    high = np.full(3, 3.0)
     assert limits.outside(v, low, high).tolist() == [2.0, 0.0, 4.0]
     assert limits.outside(v, low, None).tolist() == [2.0, 0.0, 0.0]
     assert limits.outside(v, None, high).tolist() == [0.0, 0.0, 4.0]
@@ -56,7 +58,8 @@ def test_a_bound_balances_what_pushes_against_it() -> None:
 
 
 def test_an_objective_without_slopes_tells_none() -> None:
-    x, z = np.array([2.0]), np.array([3.0])
+    x = np.array([2.0])
+    z = np.array([3.0])
     known: Any = Fake(objective=Quadratic(np.diag([2.0, 4.0]), np.ones(2)))
     assert limits._gradient(known, x, z).tolist() == [3.0, 11.0]
     silent: Any = Fake(objective=Fake(capabilities=frozenset({"prox"})))
@@ -68,11 +71,19 @@ def posed() -> tuple[Workspace, Any]:
     f = Quadratic(np.diag([2.0, 4.0]), np.array([1.0, 3.0]))
     agents = [
         ccmac.Agent(
-            f, A=[[1.0], [2.0]], B=[[1.0], [0.0]], b=[1.0, 0.0], C=[[2.0]], c=[1.0], C_sense="<=",
-            lower=-1.0, upper=9.0, name="north",
+            f,
+            A=[[1.0], [2.0]],
+            B=[[1.0], [0.0]],
+            b=[1.0, 0.0],
+            C=[[2.0]],
+            c=[1.0],
+            C_sense="<=",
+            lower=-1.0,
+            upper=9.0,
+            name="north",
         ),
         ccmac.Agent(f, A=[[2.0], [1.0]], B=[[1.0], [1.0]], D=[[3.0]], e=[3.0], D_sense=">="),
-    ]  # fmt: skip
+    ]
     problem = ccmac.Problem(
         agents, sense=["<=", "=="], z_lower=-7.0, z_upper=6.0, row_names=["sum", "balance"]
     )
@@ -84,12 +95,17 @@ def posed() -> tuple[Workspace, Any]:
 def test_prices_of_bounds_balance_the_slope() -> None:
     """r = grad f + A'y + C'kappa at x_0 = 3, and the sum over agents for z."""
     work, way = posed()
-    y, kappa, delta = np.array([0.5, -2.0]), 4.0, -1.5
+    y = np.array([0.5, -2.0])
+    kappa = 4.0
+    delta = -1.5
     given = Multipliers(
-        np.append(y, delta), [np.array([kappa]), np.zeros(0)], [np.zeros(0), np.zeros(0)],
+        np.append(y, delta),
+        [np.array([kappa]), np.zeros(0)],
+        [np.zeros(0), np.zeros(0)],
         np.zeros((2, 1)),
-    )  # fmt: skip
-    x, z = [np.array([3.0]), np.array([-4.0])], np.array([5.0])
+    )
+    x = [np.array([3.0]), np.array([-4.0])]
+    z = np.array([5.0])
     known = limits._prices(work, way, given, (x, z), 0.0)
     work.runtime.average(np.zeros((2, 1)))  # the next message
     found = known()
@@ -102,9 +118,12 @@ def test_prices_of_bounds_balance_the_slope() -> None:
     assert (found.z_lower, found.z_upper) == (pytest.approx([r_z]), pytest.approx([0.0]))
     # A wrong sign is rounding beside the largest price, or what is left of stationarity.
     for wrong, largest, left, kept in (
-        (-3e-7, 4.0, 0.0, 0.0), (-5e-7, 4.0, 0.0, -5e-7), (-2e-7, 0.5, 0.0, -2e-7),
-        (-5e-7, 4.0, 1e-6, 0.0), (-3e-7, -4.0, 0.0, 0.0),
-    ):  # fmt: skip
+        (-3e-7, 4.0, 0.0, 0.0),
+        (-5e-7, 4.0, 0.0, -5e-7),
+        (-2e-7, 0.5, 0.0, -2e-7),
+        (-5e-7, 4.0, 1e-6, 0.0),
+        (-3e-7, -4.0, 0.0, 0.0),
+    ):
         given.coupled[:2] = wrong, largest
         known = limits._prices(work, way, given, (x, z), left)
         work.runtime.average(np.zeros((2, 1)))
@@ -123,7 +142,8 @@ def test_prices_of_bounds_balance_the_slope() -> None:
 @pytest.mark.parametrize("ends", [{"z_lower": 0.0}, {"z_upper": 0.0}, {}])
 def test_prices_of_bounds_on_z_from_one_side(ends: dict[str, float]) -> None:
     """f = (x^2 + z^2) / 2 of two agents at z = 3 or -3; without bounds nothing is sent."""
-    f, side = Quadratic(np.eye(2), np.zeros(2)), 3.0 if "z_lower" in ends else -3.0
+    f = Quadratic(np.eye(2), np.zeros(2))
+    side = 3.0 if "z_lower" in ends else -3.0
     agents = [ccmac.Agent(f, C=[[1.0]], c=[9.0], C_sense="<=") for _ in range(2)]
     work = Workspace(ccmac.Problem(agents, q=1, **ends), InProcess(ccmac.Network.path(2)))
     given = Multipliers(np.zeros(0), [np.zeros(1)] * 2, [np.zeros(0)] * 2, np.zeros((2, 1)))
@@ -139,11 +159,14 @@ def test_prices_of_bounds_on_z_from_one_side(ends: dict[str, float]) -> None:
 
 def test_a_solution_is_lifted_with_its_slacks_and_prices() -> None:
     work = posed()[0]
-    x, z = [np.array([-3.0]), np.array([-4.0])], np.array([5.0])
+    x = [np.array([-3.0]), np.array([-4.0])]
+    z = np.array([5.0])
     prices = Multipliers(
-        np.array([0.5, -2.0]), [np.array([4.0]), np.zeros(0)], [np.zeros(0), np.array([-1.5])],
+        np.array([0.5, -2.0]),
+        [np.array([4.0]), np.zeros(0)],
+        [np.zeros(0), np.array([-1.5])],
         np.array([[1.0], [-1.0]]),
-    )  # fmt: skip
+    )
     found = limits.lifted(work, Solution(x, z, prices))
     # Room of 2 in row 0, of 7 in C, of 12 in D, in powers of two near the lengths of rows.
     assert sorted(np.concatenate(found.x).tolist()) == sorted([-3.0, -4.0, 2 / 2, 7 / 2, 12 / 4])
@@ -196,9 +219,13 @@ def test_words_name_the_rows_that_matter_most_and_the_agents() -> None:
 def test_a_contradiction_in_the_users_rows() -> None:
     _, way = posed()
     found = Infeasibility(
-        "x", np.array([1.0, 2.0, 3.0]), shared={}, defect=0.5, value=2.0,
+        "x",
+        np.array([1.0, 2.0, 3.0]),
+        shared={},
+        defect=0.5,
+        value=2.0,
         bounds={0: np.array([1.0, 5.0, 6.0]), 1: np.array([2.0, 7.0])},
-    )  # fmt: skip
+    )
     told = limits._farkas(way, found)
     assert told.coupled.tolist() == [1.0, 2.0]
     assert {i: v.tolist() for i, v in told.shared.items()} == {1: [3.0]}
@@ -249,9 +276,9 @@ def test_violations_and_the_objective_at_a_point() -> None:
     # The other sides: sums above, C above, D held, bounds from above.
     norms, _ = limits._violations(work, way, [np.array([12.0]), np.array([1.0])], np.array([7.0]))
     rows = np.array([12 + 7 - 1 + 2 + 7, 24 + 1 + 7])
-    assert norms == pytest.approx({
-        "coupled": np.linalg.norm(rows), "local": 23.0, "shared": 0.0, "limits": math.sqrt(9 + 1),
-    })  # fmt: skip
+    assert norms == pytest.approx(
+        {"coupled": np.linalg.norm(rows), "local": 23.0, "shared": 0.0, "limits": math.sqrt(9 + 1)}
+    )
 
 
 def test_a_result_as_the_user_stated_the_problem() -> None:
@@ -259,14 +286,21 @@ def test_a_result_as_the_user_stated_the_problem() -> None:
     x = [np.append(v, np.zeros(way.problem.d[i] - 1)) for i, v in enumerate(POINT[0])]
     assert [len(v) for v in x] == [3, 2]
     prices = Multipliers(
-        np.array([0.5, -2.0, -1.5]), [np.array([4.0]), np.zeros(0)], [np.zeros(0)] * 2,
+        np.array([0.5, -2.0, -1.5]),
+        [np.array([4.0]), np.zeros(0)],
+        [np.zeros(0)] * 2,
         np.zeros((2, 1)),
-    )  # fmt: skip
+    )
     direction = {"x": [np.arange(3.0), np.arange(2.0)], "z": np.ones(1), "fall": 2.0}
     told: Any = Told(
-        x, POINT[1], {"gap": 0.5, "direction": direction}, None, 3.0,
-        {"stationarity": 0.25, "coupled": 9.0}, prices,
-    )  # fmt: skip
+        x,
+        POINT[1],
+        {"gap": 0.5, "direction": direction},
+        None,
+        3.0,
+        {"stationarity": 0.25, "coupled": 9.0},
+        prices,
+    )
     found: Any = limits.in_users_rows(work, told)
     assert [v.tolist() for v in found.x] == [[-5.0], [-4.0]]
     assert found._problem is way.user

@@ -15,7 +15,11 @@ from ccmac.inputs import Array
 from ccmac.objectives import Quadratic
 from ccmac.problem import Agent, Problem
 
-UNIT, LONG, GRAIN, Q, N = 2.0**-6, 2.0**-8, 2.0**-5, 2, 3
+UNIT = 2.0**-6
+LONG = 2.0**-8
+GRAIN = 2.0**-5
+Q = 2
+N = 3
 SQUARES = [4.0, 0.25, 9.0]
 
 
@@ -49,7 +53,12 @@ def test_all_numbers(seed: int, seen_by_all: bool, monkeypatch: pytest.MonkeyPat
     runtime = Fake(averaging=Fake(grain=GRAIN))
     recovery: Any = Fake(problem=problem, runtime=runtime, local=None)
     said = Weighing(recovery).weighed(prices, SQUARES)
-    on_x, on_z, off_x, off_z, values, own = [], [], 0.0, 0.0, [], 0.0
+    on_x = []
+    on_z = []
+    off_x = 0.0
+    off_z = 0.0
+    values = []
+    own = 0.0
     for k, agent in enumerate(problem.agents.values()):
         pairs = [(agent.A, agent.b, prices.coupled, 2), (agent.C, agent.c, prices.local[k], 2)]
         pairs += [(agent.B, None, prices.coupled, Q), (agent.D, agent.e, prices.shared[k], Q)]
@@ -63,7 +72,8 @@ def test_all_numbers(seed: int, seen_by_all: bool, monkeypatch: pytest.MonkeyPat
         on_z.append(images[2] + images[3])
         values.append(sum(float(v @ price) for _, v, price, _ in pairs if v is not None))
         own += float(prices.local[k] @ prices.local[k] + prices.shared[k] @ prices.shared[k])
-    many, corner = 4 * N, 1 + math.sqrt(Q)
+    many = 4 * N
+    corner = 1 + math.sqrt(Q)
     whole = np.abs(on_z).sum(axis=0) if seen_by_all else np.abs(np.sum(on_z, axis=0))
     rest = off_z + many * (LONG if seen_by_all else UNIT) * float(np.linalg.norm(whole))
     rest += 2 * corner * GRAIN

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ccmac.cli.main import main
-from ccmac.lab.instances import calibration, dispatch, infeasible
 from ccmac.objectives import L1
+from ccmac.paper.instances import calibration, dispatch, infeasible
 from ccmac.problem import Agent, Problem
 
 

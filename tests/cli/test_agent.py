@@ -18,7 +18,7 @@ import pytest
 import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic, solve_kkt
+from ccmac.paper.instances import random_quadratic, solve_kkt
 from ccmac.runtime.portable import environment
 from ccmac.storage.owner import Public, read_mine, read_public
 from owners import free_ports
@@ -67,9 +67,11 @@ patience = {patience}
 def start(folder: Path, i: int, **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*COMMAND, str(folder / f"me-{i}.toml"), "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, **more},
-    )  # fmt: skip
+    )
 
 
 def finish(jobs: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
@@ -147,7 +149,10 @@ def test_owners_whose_processors_round_differently(
     folder = trial(tmp_path / arithmetic, problem, 60.0, arithmetic=f'"{arithmetic}"')
     ended = finish([start(folder, i, OPENBLAS_CORETYPE=KERNELS[i]) for i in range(N)])
     assert [code for code, _, _ in ended] == [0] * N, ended
-    exact, square, bounds, shared = solve_kkt(problem), 0.0, set(), set()
+    exact = solve_kkt(problem)
+    square = 0.0
+    bounds = set()
+    shared = set()
     for i in range(N):
         told = json.loads(ended[i][1])
         assert told["status"] == "optimal"
@@ -188,7 +193,8 @@ def test_keys_are_their_owners_alone(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_public_file_is_compared_by_what_it_says(tmp_path: Path) -> None:
-    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    one = tmp_path / "one.toml"
+    other = tmp_path / "other.toml"
     one.write_text("agents = 2\nq = 1\nm = 1\ntol = 1e-6\n")
     other.write_text("# the same\nm = 1\nq = 1\nagents = 2\n")
     assert read_public(one).digest() == read_public(other).digest()
@@ -208,9 +214,13 @@ def test_the_public_file_is_compared_by_what_it_says(tmp_path: Path) -> None:
     ],
 )
 def test_bad_settings_are_one_line(
-    tmp_path: Path, problem: ccmac.Problem, capsys: pytest.CaptureFixture[str],
-    old: str, new: str, says: str,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    problem: ccmac.Problem,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+    says: str,
+) -> None:
     folder = trial(tmp_path / "trial", problem)
     file = folder / "me-1.toml"
     assert old in file.read_text()

@@ -18,9 +18,9 @@ import pytest
 from ccmac.cli import solve as solving
 from ccmac.cli.commands import PLACES
 from ccmac.cli.solution import read_solution
-from ccmac.lab.complexity import complexity
-from ccmac.lab.instances import dispatch
 from ccmac.network import Network
+from ccmac.paper.complexity import complexity
+from ccmac.paper.instances import dispatch
 from ccmac.problem import Problem
 from ccmac.version import __version__
 from cli.conftest import Run
@@ -141,9 +141,17 @@ def test_a_warm_start_is_shorter(run: Run, saved: Path) -> None:
 
 def test_a_checkpoint_is_continued(run: Run, saved: Path) -> None:
     common = (
-        "solve", saved / "calibration", "--method", "cross-apapc", "--no-fused", "--json",
-        "--checkpoint", "state", "--every", "5",
-    )  # fmt: skip
+        "solve",
+        saved / "calibration",
+        "--method",
+        "cross-apapc",
+        "--no-fused",
+        "--json",
+        "--checkpoint",
+        "state",
+        "--every",
+        "5",
+    )
     assert run(*common, "--max-iterations", "12").code == 1
     limit = ("--max-iterations", "40", "--out")
     resumed = json.loads(run(*common, *limit, "resumed").out)
@@ -237,9 +245,19 @@ def test_an_interruption_keeps_the_iterate(run: Run, saved: Path, tmp_path: Path
     presser = threading.Thread(target=press)
     presser.start()
     told = run(
-        "solve", saved / "calibration", "--method", "cross-apapc", "--tol", "1e-10",
-        "--checkpoint", "state", "--every", "1", "--out", "out",
-    )  # fmt: skip
+        "solve",
+        saved / "calibration",
+        "--method",
+        "cross-apapc",
+        "--tol",
+        "1e-10",
+        "--checkpoint",
+        "state",
+        "--every",
+        "1",
+        "--out",
+        "out",
+    )
     done.set()
     presser.join()
     assert told.code == 130
@@ -266,8 +284,11 @@ def test_the_installed_command_ends_without_traceback(saved: Path) -> None:
     program = "from ccmac.cli.main import run; run()"
     told = subprocess.run(
         [sys.executable, "-c", program, "solve", str(saved / "dispatch"), "--tol", "-1"],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert told.returncode == 2
     assert told.stderr.startswith("error: tol")
     assert "Traceback" not in told.stderr

@@ -61,9 +61,13 @@ def test_processes_that_do_not_know_of_each_other_are_refused(saved: Path, mpiex
     """srun without --mpi, or another MPI's launcher: each would write all of the result."""
     command = [sys.executable, "-c", PROGRAM, "solve", str(saved / "dispatch"), "--runtime", "mpi"]
     told = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=120,
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
         env=os.environ | {"SLURM_STEP_NUM_TASKS": "3"},
-    )  # fmt: skip
+    )
     assert told.returncode == 2
     assert "3 processes were started, but each sees itself alone" in told.stderr
     assert "Traceback" not in told.stderr
@@ -113,7 +117,8 @@ def test_a_full_disk_of_one_rank_moves_all_to_a_rescue_folder(
 
 def ranks_of(pid: int) -> list[int]:
     """Processes below the launcher that run the command."""
-    found, queue = [], [pid]
+    found = []
+    queue = [pid]
     while queue:
         path = Path(f"/proc/{(current := queue.pop())}/task/{current}/children")
         below = [int(k) for k in path.read_text().split()] if path.exists() else []
@@ -132,7 +137,8 @@ PYTHON = f"{sys.executable}\0-c\0{PROGRAM}".encode()
 def test_sigterm_on_ranks_keeps_state_and_result(
     saved: Path, tmp_path: Path, mpi: Launcher, all_of_them: bool
 ) -> None:
-    state, out = tmp_path / "state", tmp_path / "out"
+    state = tmp_path / "state"
+    out = tmp_path / "out"
     words = ["solve", saved / "calibration", "--method", "cross-apapc", "--tol", "1e-13"]
     words += ["--network", "ring", "--runtime", "mpi", "--checkpoint", state, "--every", 1]
     job = mpi.start(2, "-c", PROGRAM, *map(str, words), "--out", str(out))

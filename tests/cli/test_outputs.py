@@ -33,11 +33,13 @@ PROGRAM = "from ccmac.cli.main import run; run()"
 
 def write_parts(out: Path, ends: list[int], value: float) -> list[str]:
     """Eight agents in parts as ranks write them, all x equal to ``value``; what is in it."""
-    parts, number = {}, generations.number()
+    parts = {}
+    number = generations.number()
     place = generations.staged(out, number)
     for start, stop in pairwise(ends):
         arrays = {"z": np.zeros(1)} | {f"x{i}": np.full(2, value) for i in range(start, stop)}
-        name, content = solution.part_name(range(start, stop), 8), solution.packed(arrays)
+        name = solution.part_name(range(start, stop), 8)
+        content = solution.packed(arrays)
         parts[name] = zlib.crc32(content)
         atomic_write(place / name, content)
     atomic_write(place / "trace.csv", str(value))
@@ -100,7 +102,8 @@ def killed_at(moment: int, work: Callable[[], object]) -> bool:
 def test_killed_at_any_moment_the_folder_is_the_old_run_or_the_new_one(
     tmp_path: Path, ends: list[int]
 ) -> None:
-    seen, moment = [], 0
+    seen = []
+    moment = 0
     while True:
         out = tmp_path / str(moment)
         write_parts(out, [0, 4, 8], 1.0)
@@ -189,9 +192,12 @@ def test_where_nothing_can_be_written_it_is_one_line(
 def start(saved: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
     arguments = ["solve", str(saved / "calibration"), "--method", "cross-apapc", "--tol", "1e-13"]
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments, "--network", "ring", *more], cwd=folder,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", PROGRAM, *arguments, "--network", "ring", *more],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -222,9 +228,14 @@ def test_a_signal_in_the_loop_keeps_the_state(
 )
 @pytest.mark.parametrize("place", ["ccmac.methods.run.Run.prepare", "typer.main.get_command"])
 def test_a_signal_in_the_setup_is_one_line(
-    run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int, word: str,
+    run: Run,
+    saved: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    code: int,
+    word: str,
     place: str,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr(place, lambda _: (os.kill(os.getpid(), number), time.sleep(0.3)))
     told = run("solve", saved / "calibration", "--method", "cross-apapc", "--out", "out")
     assert told.code == code
@@ -248,7 +259,8 @@ def test_a_signal_that_an_extension_turns_into_its_own_error(
 
 def test_the_handler_of_a_program_stays(saved: Path) -> None:
     """A library does not take SIGTERM over; only the command does."""
-    problem, seen = Problem.load(saved / "calibration"), []
+    problem = Problem.load(saved / "calibration")
+    seen = []
 
     def mine(number: int, frame: object) -> None:
         pass
@@ -256,9 +268,12 @@ def test_the_handler_of_a_program_stays(saved: Path) -> None:
     before = signal.signal(signal.SIGTERM, mine)
     try:
         ccmac.solve(
-            problem, "ring", "cross-apapc", max_iterations=3,
+            problem,
+            "ring",
+            "cross-apapc",
+            max_iterations=3,
             callback=lambda *_: seen.append(signal.getsignal(signal.SIGTERM)),
-        )  # fmt: skip
+        )
         assert [*seen, signal.getsignal(signal.SIGTERM)] == [mine] * 4
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -16,16 +16,57 @@ from fuzz.texts import JSON_SCALARS, Tree, bytes_changed
 
 Named = dict[str, Any]
 DTYPES = (
-    "c16", "f2", "f4", ">f8", "i1", "i8", ">i4", "u8", "?", "U3", "S3", "M8[s]", "m8[s]", "V8",
-    [("a", "f8"), ("b", "i4")], "g", "U0", "V0",
-)  # fmt: skip
+    "c16",
+    "f2",
+    "f4",
+    ">f8",
+    "i1",
+    "i8",
+    ">i4",
+    "u8",
+    "?",
+    "U3",
+    "S3",
+    "M8[s]",
+    "m8[s]",
+    "V8",
+    [("a", "f8"), ("b", "i4")],
+    "g",
+    "U0",
+    "V0",
+)
 VALUES = (
-    np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.0, -1.0, 1e30, 1e-30, 2.0**63, 0.5, 1e160,
-)  # fmt: skip
+    np.nan,
+    np.inf,
+    -np.inf,
+    1e308,
+    -1e308,
+    5e-324,
+    0.0,
+    -1.0,
+    1e30,
+    1e-30,
+    2.0**63,
+    0.5,
+    1e160,
+)
 SCALES = (
-    1e45, 1e30, 1e-30, 1e8, 1e-8, 1e-45, 1e-100, 1e-155, 1e300, 1e-300, 0.0, -1.0, 5e-324, 1e-12,
+    1e45,
+    1e30,
+    1e-30,
+    1e8,
+    1e-8,
+    1e-45,
+    1e-100,
+    1e-155,
+    1e300,
+    1e-300,
+    0.0,
+    -1.0,
+    5e-324,
+    1e-12,
     1e12,
-)  # fmt: skip
+)
 HEADERS = (
     "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
     "{'descr': '<f8', 'fortran_order': False, 'shape': (10**9,)}",
@@ -40,12 +81,19 @@ HEADERS = (
     "{'descr': [('a', '<f8', (99999999,))], 'fortran_order': False, 'shape': (0,)}",
     "{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (1,)}",
     "{'descr': ('<f8', {'x': 1}), 'fortran_order': False, 'shape': (1,)}",
-    "{'descr': 7, 'fortran_order': False, 'shape': 1}", "{'descr': '<f8', 'fortran_order': False}",
-    "{}", "[]", "1", "", "(" * 3000, "{'a': " * 500, "__import__('os')",
+    "{'descr': 7, 'fortran_order': False, 'shape': 1}",
+    "{'descr': '<f8', 'fortran_order': False}",
+    "{}",
+    "[]",
+    "1",
+    "",
+    "(" * 3000,
+    "{'a': " * 500,
+    "__import__('os')",
     "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), 'x': 1}",
     "{'descr': '<U99999999', 'fortran_order': False, 'shape': ()}",
     "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "1, " * 70 + ")}",
-)  # fmt: skip
+)
 
 
 def member(array: Any) -> bytes:
@@ -151,7 +199,8 @@ def arrays_changed(rng: Random, arrays: Named) -> Named:
 def numbers_changed(rng: Random, arrays: Named) -> Named:
     """The same arrays with other numbers in them: scaled, set, or one entry of each."""
     names = [name for name, array in arrays.items() if array.dtype.kind == "f" and array.size]
-    out, factor = dict(arrays), rng.choice(SCALES)
+    out = dict(arrays)
+    factor = rng.choice(SCALES)
     for name in rng.sample(names, min(len(names), rng.choice((1, 1, 2, 20)))):
         new = np.array(out[name])
         kind = rng.randrange(3)

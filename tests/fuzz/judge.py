@@ -28,8 +28,8 @@ from ccmac.cli import vfl
 from ccmac.cli.agent import Owner
 from ccmac.cli.main import main
 from ccmac.errors import CcmacError
-from ccmac.lab.data.loading import read_svmlight
 from ccmac.methods.registry import parse
+from ccmac.paper.data.loading import read_svmlight
 from ccmac.problem import Agent
 from ccmac.runtime.credentials import listening
 from ccmac.storage.owner import address, neighbors_of
@@ -59,7 +59,8 @@ class Verdict:
 def case(target: str, number: int, made: Templates, place: Path) -> Verdict:
     """Input ``number`` of a target, made in the empty folder ``place``."""
     words = TARGETS[target](random.Random(f"{target}:{number}"), place, made)
-    before, foreign = os.getcwd(), place / "used" / "mine.txt"
+    before = os.getcwd()
+    foreign = place / "used" / "mine.txt"
     kept = foreign.read_bytes() if stat.S_ISREG(_mode(foreign)) else None
     os.chdir(place)
     try:
@@ -78,7 +79,8 @@ def _mode(path: Path) -> int:
 
 def ended(words: list[str]) -> tuple[int, str, str]:
     """Exit code (-1: an exception escaped, -2: too long), standard output and error."""
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     shown = warnings.showwarning
     code = -1
     with (

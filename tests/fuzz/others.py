@@ -24,18 +24,82 @@ from rewriting import Stored
 from rewriting import packed as packed_state
 
 KINDS = (
-    "<f2", "<f4", ">f8", "<f8", "<g", "<c8", "<c16", "|b1", "|i1", "|u1", "<i2", ">i8", "<u8",
-    "<M8[ns]", "<m8[D]", "<U7", "|S5", "|V3", "<f8,<f8", "(2,)<f8",
-)  # fmt: skip
+    "<f2",
+    "<f4",
+    ">f8",
+    "<f8",
+    "<g",
+    "<c8",
+    "<c16",
+    "|b1",
+    "|i1",
+    "|u1",
+    "<i2",
+    ">i8",
+    "<u8",
+    "<M8[ns]",
+    "<m8[D]",
+    "<U7",
+    "|S5",
+    "|V3",
+    "<f8,<f8",
+    "(2,)<f8",
+)
 VALUES = (
-    float("nan"), float("inf"), -float("inf"), 1.7e308, -1.7e308, 2.3e-308, 4.9e-324, 1e200, 1e-200,
-    -0.0, 1e16, 2.0**53 + 2, 1e100, -1e39, 3.5e38,
-)  # fmt: skip
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    1.7e308,
+    -1.7e308,
+    2.3e-308,
+    4.9e-324,
+    1e200,
+    1e-200,
+    -0.0,
+    1e16,
+    2.0**53 + 2,
+    1e100,
+    -1e39,
+    3.5e38,
+)
 SWAPS: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 10**18, -(10**18), 2**63, 2**64, 10**40, 0.5, -0.5, 1e308, 1e-308,
-    "", "0", "1", "-1", "true", "null", "1e9", "\ufeff", "a\x07b", "\u2028", "e\u0301", "💥" * 30,
-    [], {}, [[]], [None], [0], [1, 2, 3], {"": 0}, {"a": {"a": {"a": {}}}}, [1.5, "x", None],
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    10**18,
+    -(10**18),
+    2**63,
+    2**64,
+    10**40,
+    0.5,
+    -0.5,
+    1e308,
+    1e-308,
+    "",
+    "0",
+    "1",
+    "-1",
+    "true",
+    "null",
+    "1e9",
+    "\ufeff",
+    "a\x07b",
+    "\u2028",
+    "e\u0301",
+    "💥" * 30,
+    [],
+    {},
+    [[]],
+    [None],
+    [0],
+    [1, 2, 3],
+    {"": 0},
+    {"a": {"a": {"a": {}}}},
+    [1.5, "x", None],
+)
 
 
 def ordered(rng: Random, array: Any) -> Any:
@@ -70,7 +134,8 @@ def layout(rng: Random, place: Path, made: Templates) -> Words:
     with np.load(path) as stored:
         arrays = dict(stored)
     names = sorted(arrays)
-    one, two = rng.choice(names), rng.choice(names)
+    one = rng.choice(names)
+    two = rng.choice(names)
     kind = rng.randrange(5)
     if kind == 0:
         arrays[one], arrays[two] = arrays[two], arrays[one]
@@ -143,15 +208,23 @@ def swapped(rng: Random, tree: Any) -> Any:
 def dressed(rng: Random, text: str) -> bytes:
     """The text in another encoding or with other line ends, most often as it is."""
     ways: tuple[Any, ...] = (
-        lambda t: t.encode(), lambda t: t.encode(), lambda t: t.encode(), lambda t: t.encode(),
-        lambda t: t.replace("\n", "\r\n").encode(), lambda t: t.replace("\n", "\r").encode(),
-        lambda t: t.encode("utf-8-sig"), lambda t: t.encode("utf-16-le"),
-        lambda t: t.encode("utf-32"), lambda t: t.replace(" ", "\t").encode(),
-        lambda t: t.replace(" ", "\u00a0").encode(), lambda t: (t + "\x1a").encode(),
+        lambda t: t.encode(),
+        lambda t: t.encode(),
+        lambda t: t.encode(),
+        lambda t: t.encode(),
+        lambda t: t.replace("\n", "\r\n").encode(),
+        lambda t: t.replace("\n", "\r").encode(),
+        lambda t: t.encode("utf-8-sig"),
+        lambda t: t.encode("utf-16-le"),
+        lambda t: t.encode("utf-32"),
+        lambda t: t.replace(" ", "\t").encode(),
+        lambda t: t.replace(" ", "\u00a0").encode(),
+        lambda t: (t + "\x1a").encode(),
         lambda t: t.replace("e", "\udc80", 1).encode("utf-8", "surrogatepass"),
-        lambda t: t.encode()[: rng.randrange(len(t))] + b"\x00", lambda t: (t + t).encode(),
+        lambda t: t.encode()[: rng.randrange(len(t))] + b"\x00",
+        lambda t: (t + t).encode(),
         lambda t: "\n".join(reversed(t.splitlines())).encode(),
-    )  # fmt: skip
+    )
     return bytes(rng.choice(ways)(text))
 
 
@@ -163,7 +236,8 @@ def listing(rng: Random, place: Path, made: Templates) -> Words:
         words = ["suite", "run", str(path), "--out", str(place / "runs"), "--only", "no such run"]
     else:
         folder = made.copy(rng.choice(("dispatch", "vertical")), place)
-        path, words = folder / "problem.yaml", solving(rng, place, folder)
+        path = folder / "problem.yaml"
+        words = solving(rng, place, folder)
         text = path.read_text()
     lines = text.splitlines()
     kind = rng.randrange(4)
@@ -193,7 +267,8 @@ def resumed(rng: Random, place: Path, made: Templates) -> Words:
     kind = rng.randrange(4)
     if kind <= 1:
         held = stored.arrays()
-        one, two = rng.choice(sorted(held)), rng.choice(sorted(held))
+        one = rng.choice(sorted(held))
+        two = rng.choice(sorted(held))
         if kind:
             held[one], held[two] = held[two], held[one]
         else:
@@ -214,10 +289,23 @@ def zipped(rng: Random, place: Path, made: Templates) -> Words:
     folder = made.copy("dispatch", place)
     path = folder / "agent-0000.npz"
     whole = bytearray(path.read_bytes())
-    end, entry = whole.rfind(b"PK\x05\x06"), whole.find(b"PK\x01\x02")
-    spots = ((entry + 20, "<I"), (entry + 24, "<I"), (entry + 42, "<I"), (end + 8, "<H"),
-             (end + 10, "<H"), (end + 12, "<I"), (end + 16, "<I"), (end + 20, "<H"),
-             (18, "<I"), (22, "<I"), (26, "<H"), (28, "<H"), (8, "<H"))  # fmt: skip
+    end = whole.rfind(b"PK\x05\x06")
+    entry = whole.find(b"PK\x01\x02")
+    spots = (
+        (entry + 20, "<I"),
+        (entry + 24, "<I"),
+        (entry + 42, "<I"),
+        (end + 8, "<H"),
+        (end + 10, "<H"),
+        (end + 12, "<I"),
+        (end + 16, "<I"),
+        (end + 20, "<H"),
+        (18, "<I"),
+        (22, "<I"),
+        (26, "<H"),
+        (28, "<H"),
+        (8, "<H"),
+    )
     for spot, form in rng.sample(spots, rng.choice((1, 1, 2))):
         size = struct.calcsize(form)
         value = rng.choice((0, 1, 2 ** (8 * size) - 1, 2 ** (8 * size - 1), rng.randrange(256)))
@@ -236,6 +324,13 @@ def edges(rng: Random, place: Path, made: Templates) -> Words:
 
 
 OTHERS: dict[str, Target] = {
-    "layout": layout, "sparse": sparse, "listing": listing, "resumed": resumed, "zipped": zipped,
-    "edges": edges, "odd_file": odd_file, "words": words, "party": party,
-}  # fmt: skip
+    "layout": layout,
+    "sparse": sparse,
+    "listing": listing,
+    "resumed": resumed,
+    "zipped": zipped,
+    "edges": edges,
+    "odd_file": odd_file,
+    "words": words,
+    "party": party,
+}

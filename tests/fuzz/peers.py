@@ -22,13 +22,50 @@ from fuzz.templates import Templates
 from fuzz.texts import bytes_changed, yaml_changed
 
 DIGITS = (
-    "٣", "３", "²", "Ⅳ", "𝟛", "1e400", "-0", "+2", "0x3", "3.0", "1_0", " 3", "3 ", "", "٣" * 99,
-    "nan", "1e-400", "9" * 400, "0" * 400 + "3", "3\n", "½", "\u200b3", "-3", "1e3",
-)  # fmt: skip
+    "٣",
+    "３",
+    "²",
+    "Ⅳ",
+    "𝟛",
+    "1e400",
+    "-0",
+    "+2",
+    "0x3",
+    "3.0",
+    "1_0",
+    " 3",
+    "3 ",
+    "",
+    "٣" * 99,
+    "nan",
+    "1e-400",
+    "9" * 400,
+    "0" * 400 + "3",
+    "3\n",
+    "½",
+    "\u200b3",
+    "-3",
+    "1e3",
+)
 TEXTS = (
-    "\x00", "é", "\n", "x" * 300, "../../x", "/dev/zero", "/dev/tty", ".", "..", "", "~", "-",
-    "a/b/c", "http://127.0.0.1:9/x", "file:///etc/hostname", "x.gz", "é" * 90,
-)  # fmt: skip
+    "\x00",
+    "é",
+    "\n",
+    "x" * 300,
+    "../../x",
+    "/dev/zero",
+    "/dev/tty",
+    ".",
+    "..",
+    "",
+    "~",
+    "-",
+    "a/b/c",
+    "http://127.0.0.1:9/x",
+    "file:///etc/hostname",
+    "x.gz",
+    "é" * 90,
+)
 
 
 def pem(kind: str, body: str) -> str:
@@ -36,10 +73,16 @@ def pem(kind: str, body: str) -> str:
 
 
 PEM = (
-    "", "x", "-----BEGIN CERTIFICATE-----\n", pem("CERTIFICATE", "MAo="), "\x00" * 100,
-    pem("PRIVATE KEY", "MAo="), "-----BEGIN " * 1000, pem("ENCRYPTED PRIVATE KEY", "MIIC" * 16),
+    "",
+    "x",
+    "-----BEGIN CERTIFICATE-----\n",
+    pem("CERTIFICATE", "MAo="),
+    "\x00" * 100,
+    pem("PRIVATE KEY", "MAo="),
+    "-----BEGIN " * 1000,
+    pem("ENCRYPTED PRIVATE KEY", "MIIC" * 16),
     pem("RSA PRIVATE KEY", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n" + "A" * 64),
-)  # fmt: skip
+)
 
 
 def owned(rng: Random, place: Path, made: Templates) -> Words:
@@ -94,7 +137,9 @@ def table(rng: Random, place: Path, made: Templates) -> Words:
     """A party's table: quotes, NULs, ragged rows, encodings, compressed, no ordinary file."""
     texts = dict(PARTY)
     rows = [line.split(",") for line in texts["b.csv"].splitlines()]
-    kind, name, me = rng.randrange(7), "b.csv", texts["me.toml"]
+    kind = rng.randrange(7)
+    name = "b.csv"
+    me = texts["me.toml"]
     content = texts["b.csv"].encode()
     if kind == 0:
         for _ in range(3):
@@ -108,9 +153,16 @@ def table(rng: Random, place: Path, made: Templates) -> Words:
         content = bytes_changed(rng, bytes_changed(rng, content))
     elif kind == 3:
         name, pack = rng.choice(
-            (("b.csv.gz", gzip.compress), ("b.csv.bz2", bz2.compress), ("b.csv.xz", lzma.compress),
-             ("b.csv.zip", bytes), ("b.parquet", bytes), ("b.csv.tar", bytes), ("b.xlsx", bytes))
-        )  # fmt: skip
+            (
+                ("b.csv.gz", gzip.compress),
+                ("b.csv.bz2", bz2.compress),
+                ("b.csv.xz", lzma.compress),
+                ("b.csv.zip", bytes),
+                ("b.parquet", bytes),
+                ("b.csv.tar", bytes),
+                ("b.xlsx", bytes),
+            )
+        )
         content = pack(content)
         me = me.replace("b.csv", name)
     elif kind == 4:

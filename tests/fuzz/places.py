@@ -50,7 +50,8 @@ def nothing_there(rng: Random, path: Path) -> Path:
 
 def odd_file(rng: Random, place: Path, made: Templates) -> Words:
     """No ordinary file wherever a command names one."""
-    dispatch, odd = str(made.root / "dispatch"), str(nothing_there(rng, place / "odd"))
+    dispatch = str(made.root / "dispatch")
+    odd = str(nothing_there(rng, place / "odd"))
     base = ["solve", dispatch, *LIMITED]
     kind = rng.randrange(12)
     if kind < 4:
@@ -68,9 +69,12 @@ def odd_file(rng: Random, place: Path, made: Templates) -> Words:
         method = ["--method", "cross-apapc"] if name == "checkpoint" else []
         return [*base, *method, "--network", "ring", option, str(folder)]
     return (
-        ["solve", odd], ["suite", "run", odd, "--out", str(place / "runs"), "--only", "none"],
-        ["agent", odd], ["vfl", "party", odd], ["keys", odd, "--agents", "2"],
-    )[kind - 7]  # fmt: skip
+        ["solve", odd],
+        ["suite", "run", odd, "--out", str(place / "runs"), "--only", "none"],
+        ["agent", odd],
+        ["vfl", "party", odd],
+        ["keys", odd, "--agents", "2"],
+    )[kind - 7]
 
 
 def wrong(rng: Random, place: Path, parameter: Any) -> str:
@@ -83,10 +87,12 @@ def wrong(rng: Random, place: Path, parameter: Any) -> str:
 
 def words(rng: Random, place: Path, made: Templates) -> Words:
     """Any command of the program with its own options, of other types, too few or too many."""
-    command, line = typer.main.get_command(application()), []
+    command = typer.main.get_command(application())
+    line = []
     while getattr(command, "commands", None):
         name = rng.choice(sorted(set(command.commands) - {"demo", "optimality"}))
-        command, line = command.commands[name], [*line, name]
+        command = command.commands[name]
+        line = [*line, name]
     for parameter in command.params:
         argument = parameter.param_type_name == "argument"
         if argument and rng.random() < 0.9:

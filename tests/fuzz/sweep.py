@@ -27,12 +27,19 @@ sys.path[:0] = [str(ROOT), str(ROOT.parent / "src")]
 GIGABYTE = 1 << 30
 HANGING = 150.0  # seconds without a word from a worker
 FIRST = [
-    "problem", "agent", "numbers", "network", "suite", "svmlight", "checkpoint", "record", "warm",
-    "options", "owner",
-]  # fmt: skip
-OTHERS = [
-    "layout", "sparse", "listing", "resumed", "zipped", "edges", "odd_file", "words", "party",
-]  # fmt: skip
+    "problem",
+    "agent",
+    "numbers",
+    "network",
+    "suite",
+    "svmlight",
+    "checkpoint",
+    "record",
+    "warm",
+    "options",
+    "owner",
+]
+OTHERS = ["layout", "sparse", "listing", "resumed", "zipped", "edges", "odd_file", "words", "party"]
 THIRDS = ["owned", "table", "folder", "parts", "styled", "lines", "spelled"]
 TRIED = [*FIRST, *OTHERS, *THIRDS]
 
@@ -84,7 +91,8 @@ class Worker:
 
 def sweep(names: list[tuple[str, int]], jobs: int, seconds: float) -> list[list[Any]]:
     """Reports [target, number, code, fault, seconds] of all inputs that time allowed."""
-    begun, reports = time.monotonic(), []
+    begun = time.monotonic()
+    reports = []
     waiting = [names[k::jobs] for k in range(jobs)]
     chooser = selectors.DefaultSelector()
 
@@ -112,7 +120,8 @@ def sweep(names: list[tuple[str, int]], jobs: int, seconds: float) -> list[list[
                 worker.left = worker.left if worker.now else []
                 end(worker, "the worker died")
             elif len(said) == 2:
-                worker.now, worker.left = said, worker.left[1:]
+                worker.now = said
+                worker.left = worker.left[1:]
             else:
                 worker.now = None
                 reports.append(said)

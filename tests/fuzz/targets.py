@@ -28,10 +28,26 @@ from rewriting import packed as packed_state
 Words = list[str]
 Target = Callable[[Random, Path, Templates], Words]
 ODD = (
-    b"0:1", b"-1:1", b"1:nan", b"1:inf", b"1e1:1", b"1:1:1", b":1", b"1:", b"99999999999:1",
-    b"2147483647:1", b"1:1e400", b"#", b"qid:1", b"nan", b"1:0x1", b"3:1 2:1", b"\xff:1", b"1_0:1",
+    b"0:1",
+    b"-1:1",
+    b"1:nan",
+    b"1:inf",
+    b"1e1:1",
+    b"1:1:1",
+    b":1",
+    b"1:",
+    b"99999999999:1",
+    b"2147483647:1",
+    b"1:1e400",
+    b"#",
+    b"qid:1",
+    b"nan",
+    b"1:0x1",
+    b"3:1 2:1",
+    b"\xff:1",
+    b"1_0:1",
     b"1:1_0",
-)  # fmt: skip
+)
 LIMITED = ["--max-iterations", "30", "--max-seconds", "4"]
 
 
@@ -102,7 +118,8 @@ def numbers(rng: Random, place: Path, made: Templates) -> Words:
     """Sound arrays with numbers that are large, tiny, zero or of the other sign."""
     name = rng.choice(("dispatch", "vertical", "objectives", "objectives"))
     folder = made.objectives(rng, place) if name == "objectives" else made.copy(name, place)
-    seed, common = rng.random(), rng.random() < 0.7
+    seed = rng.random()
+    common = rng.random() < 0.7
     for path in sorted(folder.glob("agent*.npz")):
         with np.load(path) as stored:
             arrays = dict(stored)
@@ -115,7 +132,8 @@ def numbers(rng: Random, place: Path, made: Templates) -> Words:
 def network(rng: Random, place: Path, made: Templates) -> Words:
     """A file of edges or weights."""
     name = rng.choice(sorted(NETWORKS))
-    path, text = place / name, NETWORKS[name]
+    path = place / name
+    text = NETWORKS[name]
     if rng.random() < 0.05:
         path.touch()
         misplaced(rng, path)

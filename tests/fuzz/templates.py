@@ -14,11 +14,11 @@ import scipy.sparse as sp
 
 from ccmac import vfl
 from ccmac.cli.main import main
-from ccmac.lab.instances import dispatch
+from ccmac.paper.instances import dispatch
 from ccmac.problem import Agent, Problem
 from ccmac.storage import rows
-from lab.experiments.toy import TEXT, fabricate
 from objectives.examples import EXAMPLES
+from paper.experiments.toy import TEXT, fabricate
 
 METHODS = ("auto", "cross-apapc", "cross-cg", "cross-direct", "cross-lbfgs", "joint-apapc", "papc")
 NETWORKS = {
@@ -41,10 +41,8 @@ class Templates:
         self.root = root
         dispatch(hours=2).problem.save(root / "dispatch")
         rng = np.random.default_rng(0)
-        table, y = (
-            sp.csr_array(np.where(rng.random((12, 8)) < 0.6, 1.5, 0.0)),
-            rng.standard_normal(12),
-        )
+        table = sp.csr_array(np.where(rng.random((12, 8)) < 0.6, 1.5, 0.0))
+        y = rng.standard_normal(12)
         vfl.problem(table, y, 6).save(root / "vertical")
         with patch.object(rows, "CHUNK", 2):  # short runs have a file of the trace, too
             for method, every, last, more in (
@@ -71,7 +69,8 @@ class Templates:
 
     def copy(self, name: str, place: Path) -> Path:
         """A copy of a folder or file to change."""
-        target, source = place / name, self.root / name
+        target = place / name
+        source = self.root / name
         if source.is_dir():
             shutil.copytree(source, target)
         else:

@@ -16,8 +16,8 @@ import pytest
 import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError
-from ccmac.lab.data import read_svmlight, svmlight
-from ccmac.lab.instances import dispatch
+from ccmac.paper.data import read_svmlight, svmlight
+from ccmac.paper.instances import dispatch
 from ccmac.storage.index import read_slots
 from ccmac.storage.located import parse
 from ccmac.storage.npz import read_npz
@@ -39,18 +39,25 @@ def line(capsys: Captured, *words: object) -> str:
 
 def test_members_that_lie_over_each_other(tmp_path: Path) -> None:
     """Each member holds all that follow it: k members take k times the room of the file."""
-    inside, directory, count = bytes(4096), [], 3
+    inside = bytes(4096)
+    directory = []
+    count = 3
     for k in reversed(range(count)):
-        name, content = f"m{k}.npy".encode(), member(np.frombuffer(inside, np.uint8))
-        crc, size = zlib.crc32(content), len(content)
+        name = f"m{k}.npy".encode()
+        content = member(np.frombuffer(inside, np.uint8))
+        crc = zlib.crc32(content)
+        size = len(content)
         sizes = struct.pack("<IIIHH", crc, size, size, len(name), 0)
         inside = b"PK\x03\x04" + struct.pack("<HHHHH", 20, 0, 0, 0, 33) + sizes + name + content
         directory.append((name, sizes, len(inside)))
     entries = b"".join(
-        b"PK\x01\x02" + struct.pack("<HHHHHH", 20, 20, 0, 0, 0, 33) + sizes
-        + struct.pack("<HHHII", 0, 0, 0, 0, len(inside) - back) + name
+        b"PK\x01\x02"
+        + struct.pack("<HHHHHH", 20, 20, 0, 0, 0, 33)
+        + sizes
+        + struct.pack("<HHHII", 0, 0, 0, 0, len(inside) - back)
+        + name
         for name, sizes, back in directory
-    )  # fmt: skip
+    )
     end = struct.pack("<HHHHIIH", 0, 0, count, count, len(entries), len(inside), 0)
     path = tmp_path / "a.npz"
     path.write_bytes(inside + entries + b"PK\x05\x06" + end)
@@ -102,7 +109,8 @@ def test_long_texts_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_keys_that_are_there(tmp_path: Path, capsys: Captured, spoil: str) -> None:
     """Nothing is waited for, and no key is ever replaced."""
     assert main(["keys", str(tmp_path), "--agents", "1"]) == 0
-    key, certificate = tmp_path / "authority.key", tmp_path / "authority.crt"
+    key = tmp_path / "authority.key"
+    certificate = tmp_path / "authority.crt"
     if spoil == "pipe":
         key.unlink()
         os.mkfifo(key)
@@ -132,7 +140,8 @@ def test_files_of_others_stay(tmp_path: Path, capsys: Captured) -> None:
     problem.save(tmp_path / "p")
     words = ["solve", str(tmp_path / "p"), "--out", str(tmp_path / "out")]
     assert main(words) == 0
-    mine, index = tmp_path / "out" / "mine.txt", tmp_path / "out" / "summary.json"
+    mine = tmp_path / "out" / "mine.txt"
+    index = tmp_path / "out" / "summary.json"
     mine.write_text("mine")
     told = json.loads(index.read_text())
     told["parts"]["mine.txt"] = zlib.crc32(b"mine")
@@ -149,7 +158,8 @@ def test_the_generation_before_counts_where_the_newest_is_damaged(
     tmp_path: Path, capsys: Captured
 ) -> None:
     """Of an owner, who keeps two; where both are damaged, what is refused has changed nothing."""
-    H, rng = np.diag([1.0, 2.0, 3.0]), np.random.default_rng(0)
+    H = np.diag([1.0, 2.0, 3.0])
+    rng = np.random.default_rng(0)
     f = ccmac.objectives.Quadratic(H, np.ones(3))
     ccmac.Agent(f, A=rng.standard_normal((2, 2)), B=np.ones((2, 1))).save(tmp_path / "agent")
     assert main(["keys", str(tmp_path), "--agents", "1"]) == 0
@@ -162,8 +172,10 @@ def test_the_generation_before_counts_where_the_newest_is_damaged(
         'out = "out"\ncheckpoint = "state"\nevery = 2\n'
     )
     assert main(["agent", str(tmp_path / "me.toml")]) == 1
-    folder, [part] = tmp_path / "state", (tmp_path / "out").glob("solution*.npz")
-    whole, slots = part.read_bytes(), [folder / "state-0.bin", folder / "state-1.bin"]
+    folder = tmp_path / "state"
+    [part] = (tmp_path / "out").glob("solution*.npz")
+    whole = part.read_bytes()
+    slots = [folder / "state-0.bin", folder / "state-1.bin"]
     generations = read_slots(folder, apart=True)
     assert len(generations) == 2
     newest = slots[generations[max(generations)].slot]

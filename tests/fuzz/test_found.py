@@ -25,11 +25,11 @@ from rich.console import Console
 import ccmac
 from ccmac.cli.main import main
 from ccmac.errors import InputError, OutOfTime
-from ccmac.lab.data.loading import read_svmlight
-from ccmac.lab.experiments import task
-from ccmac.lab.experiments.suite import load as load_suite
-from ccmac.lab.instances import dispatch
 from ccmac.linalg.chebyshev import smallest_degree
+from ccmac.paper.data.loading import read_svmlight
+from ccmac.paper.experiments import task
+from ccmac.paper.experiments.suite import load as load_suite
+from ccmac.paper.instances import dispatch
 from ccmac.runtime.credentials import Credentials, listening
 from ccmac.storage.keys import make_keys
 from fuzz.archives import headed, member, packed
@@ -37,7 +37,7 @@ from fuzz.judge import read_party
 from fuzz.owners import PARTY
 from fuzz.targets import checked
 from fuzz.templates import Templates
-from lab.experiments.toy import TEXT
+from paper.experiments.toy import TEXT
 from rewriting import Stored
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
@@ -370,10 +370,15 @@ def test_a_family_that_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["METHODS = 3", "DATASETS = [1]", "DATASETS = {1: print}", "raise SystemExit(0)",
-     "raise BaseException",
-     "from ccmac.methods import Method\nclass Mine(Method): pass\nMETHODS = [Mine]"],
-)  # fmt: skip
+    [
+        "METHODS = 3",
+        "DATASETS = [1]",
+        "DATASETS = {1: print}",
+        "raise SystemExit(0)",
+        "raise BaseException",
+        "from ccmac.methods import Method\nclass Mine(Method): pass\nMETHODS = [Mine]",
+    ],
+)
 def test_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     (tmp_path / "mine.py").write_text(text)
     words = ("--out", tmp_path / "out", "--plugin", tmp_path / "mine.py")
@@ -383,10 +388,32 @@ def test_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) 
 @pytest.mark.parametrize(
     "words",
     [
-        ("solve", "SOUND", "--out", "a/b", "--checkpoint", "c/d", "--method", "cross-ipm",
-         "--network", "star:3"),
-        ("solve", "SOUND", "--out", "a/b", "--checkpoint", "c/d", "--method", "cross-cg",
-         "--set", "sketch=99999999", "--warm-start", "nowhere"),
+        (
+            "solve",
+            "SOUND",
+            "--out",
+            "a/b",
+            "--checkpoint",
+            "c/d",
+            "--method",
+            "cross-ipm",
+            "--network",
+            "star:3",
+        ),
+        (
+            "solve",
+            "SOUND",
+            "--out",
+            "a/b",
+            "--checkpoint",
+            "c/d",
+            "--method",
+            "cross-cg",
+            "--set",
+            "sketch=99999999",
+            "--warm-start",
+            "nowhere",
+        ),
         ("solve", "SOUND", "--out", "a/" + "n" * 300),
         ("solve", "SOUND", "--checkpoint", "a/b/" + "n" * 300),
         ("suite", "run", "smoke", "--out", "a/b/" + "n" * 300),
@@ -394,7 +421,7 @@ def test_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) 
         ("demo", "--out", "a/" + "n" * 300),
         ("keys", "a/" + "n" * 300, "--agents", "1"),
     ],
-)  # fmt: skip
+)
 def test_folders_of_a_refused_command_go_again(
     made: Templates,
     tmp_path: Path,
@@ -618,9 +645,12 @@ def test_a_pipe_where_a_checkpoint_is_written(
     else:
         (folder / name).symlink_to(tmp_path / "mine")
     result = ccmac.solve(
-        ccmac.Problem.load(made.root / "dispatch"), "ring", "cross-apapc", max_iterations=5,
+        ccmac.Problem.load(made.root / "dispatch"),
+        "ring",
+        "cross-apapc",
+        max_iterations=5,
         checkpoint={"path": folder, "every": 1},
-    )  # fmt: skip
+    )
     assert result.iterations == 5
     assert (tmp_path / "mine").read_text() == "mine"
 
@@ -664,8 +694,8 @@ def test_a_download_that_fails_leaves_nothing(
     def nowhere(*_: object) -> None:
         raise InputError("no network")
 
-    monkeypatch.setattr("ccmac.lab.data.loading._transfer", nowhere)
-    monkeypatch.setattr("ccmac.lab.data.files.cache_directory", lambda: tmp_path / "a" / "b")
+    monkeypatch.setattr("ccmac.paper.data.loading._transfer", nowhere)
+    monkeypatch.setattr("ccmac.paper.data.files.cache_directory", lambda: tmp_path / "a" / "b")
     monkeypatch.setenv("CCMAC_DATA", "")
     assert "no network" in refused(capsys, "data", "path", "a9a")
     assert not any(tmp_path.iterdir())
@@ -714,7 +744,8 @@ def test_keys_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
     else:
         secret = serialization.BestAvailableEncryption(b"secret")
         plain = serialization.load_pem_private_key(key.read_bytes(), None)
-        pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        pem = serialization.Encoding.PEM
+        form = serialization.PrivateFormat.PKCS8
         key.write_bytes(plain.private_bytes(pem, form, secret))
     files = (tmp_path / "a.crt", key, tmp_path / "authority.crt")
     with pytest.raises(InputError, match=r"megabyte|encrypted"):
@@ -727,9 +758,10 @@ def test_spectra_whose_ends_are_too_far_apart() -> None:
     given = ccmac.Certificates(h=1e10, mu_HC=1e-12)
     with pytest.raises(InputError, match=r"more than 1e\+12 apart"):
         ccmac.solve(
-            dispatch(hours=2).problem, "ring",
+            dispatch(hours=2).problem,
+            "ring",
             ccmac.methods.CrossApapc(realization="certified", certificates=given),
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.parametrize("value", [1e51, 1e300, True, math.inf, math.nan, 0.0, "1", 10**400])
@@ -778,7 +810,8 @@ def test_a_checkpoint_of_code_under_bounds(tmp_path: Path, other: dict[str, floa
 
 
 def test_the_reference_of_a_run_is_part_of_its_time() -> None:
-    X, y = np.random.default_rng(0).standard_normal((40, 4)), np.ones(40)
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    y = np.ones(40)
     over = task.Clock(0.0)
     for fit in (task.ridge, task.logistic):
         with pytest.raises(OutOfTime):
@@ -802,9 +835,11 @@ def test_numbers_of_many_digits(
 
 @pytest.mark.parametrize("command", ["agent", "solve"])
 def test_keys_without_an_end_are_not_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
     command: str,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     header = "format: ccmac-problem\nversion: 1\n"
     (tmp_path / "problem.yaml").write_text(header + "Q " * 39 + "Q: 1\n")
@@ -833,9 +868,12 @@ def test_what_overflows_on_the_way_is_not_told(
 
 @pytest.mark.parametrize("option", ["--plugin", "-o"])
 def test_links_that_lead_to_themselves(
-    made: Templates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str], option: str,
-) -> None:  # fmt: skip
+    made: Templates,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
     if option == "-o":  # a page takes the place of the link

@@ -56,21 +56,30 @@ def test_units_may_take_blocks_beyond_what_is_accepted() -> None:
     row = np.array([-0.397, 0.337, -2.724, -0.794])
     agents = [
         ccmac.Agent(
-            Quadratic(1e12 * np.ones(4), -1e44 * np.ones(4)), A=np.vstack([row, row]),
-            b=[-1.8e11, 8.7e11], C=[[-0.448, 0.505, 0.8, -0.074], [0.78, 1.14, -0.29, -1.34]],
+            Quadratic(1e12 * np.ones(4), -1e44 * np.ones(4)),
+            A=np.vstack([row, row]),
+            b=[-1.8e11, 8.7e11],
+            C=[[-0.448, 0.505, 0.8, -0.074], [0.78, 1.14, -0.29, -1.34]],
         ),
         ccmac.Agent(
-            Quadratic([4.0, 2.0], [0.0, -0.3]), A=[[-0.05, -1.4], [0.76, -0.77]], b=[0.7, -1.3],
-            lower=[-1.8, 0.5], upper=[-1.2, 2.0],
+            Quadratic([4.0, 2.0], [0.0, -0.3]),
+            A=[[-0.05, -1.4], [0.76, -0.77]],
+            b=[0.7, -1.3],
+            lower=[-1.8, 0.5],
+            upper=[-1.2, 2.0],
         ),
         ccmac.Agent(
             Quadratic([1.6, 2.0], [0.8, 1.0]), A=tiny, b=[0.4, 0.3], C=[[-0.333, -0.755]], c=[-1.2]
         ),
         ccmac.Agent(
-            Quadratic([3.4], [0.0]), A=[[0.9], [0.9]], b=[-1.4, -1.0], C=[[0.4], [0.9]],
-            c=[0.04, -0.6], C_sense=">=",
+            Quadratic([3.4], [0.0]),
+            A=[[0.9], [0.9]],
+            b=[-1.4, -1.0],
+            C=[[0.4], [0.9]],
+            c=[0.04, -0.6],
+            C_sense=">=",
         ),
-    ]  # fmt: skip
+    ]
     found = ccmac.solve(ccmac.Problem(agents, q=0), "complete", "cross-sliding", max_iterations=3)
     assert found.status in ("max_iterations", "infeasible", "stalled", "diverged")
 
@@ -89,9 +98,12 @@ def test_functions_of_nothing_have_a_gradient_and_a_prox() -> None:
     assert part.gradient_at(empty).shape == (0,)
     assert MaxAffine(np.zeros((2, 0))).prox_at(empty, 1.0).shape == (0,)
     agents = [
-        ccmac.Agent(Separable(x=SquaredDistance(1.0, np.ones(2)), z=part + SquaredDistance()),
-                    A=np.ones((1, 2)), b=np.zeros(1))
-    ] * 2  # fmt: skip
+        ccmac.Agent(
+            Separable(x=SquaredDistance(1.0, np.ones(2)), z=part + SquaredDistance()),
+            A=np.ones((1, 2)),
+            b=np.zeros(1),
+        )
+    ] * 2
     plan = ccmac.plan(ccmac.Problem(agents, q=0), "path", "cross-continuation")
     assert plan.method == "cross-continuation"
 

@@ -22,9 +22,17 @@ from fuzz.texts import bytes_changed
 
 KEEP = "nobody's business of ccmac"
 OPTIONS = (
-    "--tol", "--every", "--seed", "--max-iterations", "--max-seconds", "--costs", "--set",
-    "--averaging", "--access", "--realization",
-)  # fmt: skip
+    "--tol",
+    "--every",
+    "--seed",
+    "--max-iterations",
+    "--max-seconds",
+    "--costs",
+    "--set",
+    "--averaging",
+    "--access",
+    "--realization",
+)
 
 
 # -- folders of others -----------------------------------------------------------------------------
@@ -79,7 +87,8 @@ def parts(rng: Random, place: Path, made: Templates) -> Words:
         arrays = dict(stored)
     own = sorted(k for k in arrays if k[:1] == "x" and k[1:].isdigit())
     (out / "solution.npz").unlink()
-    told, at = {}, rng.randrange(len(own) + 1)
+    told = {}
+    at = rng.randrange(len(own) + 1)
     for k, names in enumerate((own[:at], own[at - rng.randrange(2) :], own[:1])):
         held = {n: a for n, a in arrays.items() if n in names or n not in own}
         if rng.random() < 0.5:
@@ -109,7 +118,8 @@ def styled(rng: Random, place: Path, made: Templates) -> Words:
         text = (made.root / "suite.yaml").read_text()
     else:
         used = made.copy("dispatch", place)
-        path, words = used / "problem.yaml", solving(rng, place, used)
+        path = used / "problem.yaml"
+        words = solving(rng, place, used)
         text = path.read_text()
     tree = yaml.safe_load(text)
     key = rng.choice(sorted(tree))
@@ -118,22 +128,37 @@ def styled(rng: Random, place: Path, made: Templates) -> Words:
     )
     rest = yaml.safe_dump({k: v for k, v in tree.items() if k != key}, sort_keys=False)
     ways = (
-        f"{key}: &a {inner}\nmore: *a\n{rest}", f"base: &a {{{key}: {inner}}}\n<<: *a\n{rest}",
-        f"<<: {{{key}: {inner}}}\n{rest}", f"<<: [{{{key}: {inner}}}, 3]\n{rest}",
-        f"? {key}\n: {inner}\n{rest}", f"!!map\n{key}: {inner}\n{rest}",
-        f"!!omap\n- {key}: {inner}\n", f"%TAG ! tag:x,2000:\n---\n{key}: !y {inner}\n{rest}",
-        f"---\n{key}: {inner}\n{rest}---\n{rest}", f"...\n{key}: {inner}\n{rest}",
-        f"{key}: !!str {inner}\n{rest}", f"{key}: !!set {{{key}}}\n{rest}",
-        f"{key}: |\n  {inner}\n{rest}", f"{key}: >-\n\n\n  {inner}\n{rest}",
+        f"{key}: &a {inner}\nmore: *a\n{rest}",
+        f"base: &a {{{key}: {inner}}}\n<<: *a\n{rest}",
+        f"<<: {{{key}: {inner}}}\n{rest}",
+        f"<<: [{{{key}: {inner}}}, 3]\n{rest}",
+        f"? {key}\n: {inner}\n{rest}",
+        f"!!map\n{key}: {inner}\n{rest}",
+        f"!!omap\n- {key}: {inner}\n",
+        f"%TAG ! tag:x,2000:\n---\n{key}: !y {inner}\n{rest}",
+        f"---\n{key}: {inner}\n{rest}---\n{rest}",
+        f"...\n{key}: {inner}\n{rest}",
+        f"{key}: !!str {inner}\n{rest}",
+        f"{key}: !!set {{{key}}}\n{rest}",
+        f"{key}: |\n  {inner}\n{rest}",
+        f"{key}: >-\n\n\n  {inner}\n{rest}",
         f'"\\u{ord(key[0]):04x}{key[1:]}": {inner}\n{rest}',
-        f"{key}: {inner} # {'x' * 10**5}\n{rest}", f"? {{a: b}}\n: 1\n{rest}",
-        f"{key}: &{'a' * 5000} {inner}\n{rest}", f"{key}: [*{'b' * 5000}]\n{rest}",
-        f"{'k' * 5000}: 1\n{rest}", f"{key}: !{'t' * 5000} {inner}\n{rest}",
-        f"{key}: !!binary |\n  R0lGODlhDAAMAIQAAP\n{rest}", f"{key}: 0o777\n{rest}",
-        f"{key}: {inner}\n" * 2 + rest, f"? [{key}, 1]\n: {inner}\n{rest}",
-        f"{key}: &x\n  <<: *x\n{rest}", f"\t{key}: {inner}\n{rest}", f"{key}: {inner}\x85{rest}",
-        f"{key}: {'[' * 90}{']' * 90}\n{rest}", f"{key}: {rng.choice(DIGITS)}\n{rest}",
-    )  # fmt: skip
+        f"{key}: {inner} # {'x' * 10**5}\n{rest}",
+        f"? {{a: b}}\n: 1\n{rest}",
+        f"{key}: &{'a' * 5000} {inner}\n{rest}",
+        f"{key}: [*{'b' * 5000}]\n{rest}",
+        f"{'k' * 5000}: 1\n{rest}",
+        f"{key}: !{'t' * 5000} {inner}\n{rest}",
+        f"{key}: !!binary |\n  R0lGODlhDAAMAIQAAP\n{rest}",
+        f"{key}: 0o777\n{rest}",
+        f"{key}: {inner}\n" * 2 + rest,
+        f"? [{key}, 1]\n: {inner}\n{rest}",
+        f"{key}: &x\n  <<: *x\n{rest}",
+        f"\t{key}: {inner}\n{rest}",
+        f"{key}: {inner}\x85{rest}",
+        f"{key}: {'[' * 90}{']' * 90}\n{rest}",
+        f"{key}: {rng.choice(DIGITS)}\n{rest}",
+    )
     path.write_bytes(rng.choice(ways).encode("utf-8", "surrogatepass"))
     return words
 
@@ -145,13 +170,27 @@ def lines(rng: Random, place: Path, made: Templates) -> Words:
     end = rng.choice(("\n", "\r\n", "\r", "\n\n", "\x0b", "\x0c", "\x85", "\u2028", "\x1e"))
     at = rng.randrange(len(rows))
     ways = (
-        rows[at].replace(" ", "\t"), f"  {rows[at]}  ", f"{rows[at]} # {KEEP}", f"# {rows[at]}",
-        rows[at].replace(":", rng.choice((" :", ": ", "::"))), f"+{rows[at]}", rows[at] * 2000,
-        " ".join(reversed(rows[at].split())), rows[at].partition(" ")[0], rows[at] + " 8:1" * 9,
-        rows[at].replace("1", rng.choice(DIGITS), 1), rows[at].replace(",", ";"), "," + rows[at],
-        rows[at].replace("0", rng.choice(DIGITS)), f"{rows[at]} 3:1 3:1", f"{rows[at]} -1:1",
-        f"{rows[at]} 99999999:1", rows[at].replace(".", ","), f'"{rows[at]}"', rows[at] + "\x00",
-    )  # fmt: skip
+        rows[at].replace(" ", "\t"),
+        f"  {rows[at]}  ",
+        f"{rows[at]} # {KEEP}",
+        f"# {rows[at]}",
+        rows[at].replace(":", rng.choice((" :", ": ", "::"))),
+        f"+{rows[at]}",
+        rows[at] * 2000,
+        " ".join(reversed(rows[at].split())),
+        rows[at].partition(" ")[0],
+        rows[at] + " 8:1" * 9,
+        rows[at].replace("1", rng.choice(DIGITS), 1),
+        rows[at].replace(",", ";"),
+        "," + rows[at],
+        rows[at].replace("0", rng.choice(DIGITS)),
+        f"{rows[at]} 3:1 3:1",
+        f"{rows[at]} -1:1",
+        f"{rows[at]} 99999999:1",
+        rows[at].replace(".", ","),
+        f'"{rows[at]}"',
+        rows[at] + "\x00",
+    )
     rows[at] = rng.choice(ways)
     content = (end.join(rows) + rng.choice(("", end))).encode(rng.choice(("utf-8", "utf-8-sig")))
     path = place / ("table" if libsvm else "edges.txt")
@@ -169,7 +208,8 @@ def spelled(rng: Random, place: Path, made: Templates) -> Words:
         at = rng.randrange(len(spec))
         spec[at] = rng.choice((*DIGITS, ":", "", "x", "=", ",", ".", "-", "/"))
     text = "".join(spec).replace("\x00", "")
-    dispatch, out = str(made.root / "dispatch"), str(place / "result")
+    dispatch = str(made.root / "dispatch")
+    out = str(place / "result")
     if rng.random() < 0.5:
         return ["solve", dispatch, "--network", text, "--out", out, *LIMITED]
     option = rng.choice(OPTIONS)
@@ -187,6 +227,11 @@ def spelled(rng: Random, place: Path, made: Templates) -> Words:
 
 
 THIRDS: dict[str, Target] = {
-    "owned": owned, "table": table, "folder": folder, "parts": parts, "styled": styled,
-    "lines": lines, "spelled": spelled,
-}  # fmt: skip
+    "owned": owned,
+    "table": table,
+    "folder": folder,
+    "parts": parts,
+    "styled": styled,
+    "lines": lines,
+    "spelled": spelled,
+}

@@ -26,7 +26,9 @@ def random_limited(seed: int, kind: str = "separable") -> ccmac.Problem:
     if kind == "contradictory":
         return _contradictory(seed)
     rng = np.random.default_rng([21, seed])
-    n, q, m = int(rng.integers(1, 5)), int(rng.integers(0, 4)), int(rng.integers(0, 4))
+    n = int(rng.integers(1, 5))
+    q = int(rng.integers(0, 4))
+    m = int(rng.integers(0, 4))
     z = rng.standard_normal(q)
     d = rng.integers(1, 5, n)
     x = [rng.standard_normal(k) for k in d]
@@ -34,12 +36,16 @@ def random_limited(seed: int, kind: str = "separable") -> ccmac.Problem:
     misfit = np.zeros(m)
     sense = rng.choice(WORDS, m)
     for i in range(n):
-        A, B = rng.standard_normal((m, d[i])), rng.standard_normal((m, q))
+        A = rng.standard_normal((m, d[i]))
+        B = rng.standard_normal((m, q))
         if rng.random() < 0.3:
             A *= rng.random(A.shape) < 0.5
-        p, r = int(rng.integers(0, min(d[i], 3))), int(rng.integers(0, min(q, 2) + 1))
-        C, D = rng.standard_normal((p, d[i])), rng.standard_normal((r, q))
-        C_sense, D_sense = rng.choice(WORDS, p), rng.choice(WORDS[1:], r)
+        p = int(rng.integers(0, min(d[i], 3)))
+        r = int(rng.integers(0, min(q, 2) + 1))
+        C = rng.standard_normal((p, d[i]))
+        D = rng.standard_normal((r, q))
+        C_sense = rng.choice(WORDS, p)
+        D_sense = rng.choice(WORDS[1:], r)
         lower, upper = _bounds(rng, x[i], kind == "linear")
         blocks: dict[str, Any] = {"C": C, "D": D} if rng.random() < 0.7 else {}
         if blocks:
@@ -49,10 +55,16 @@ def random_limited(seed: int, kind: str = "separable") -> ccmac.Problem:
         wide = sp.csr_array(A) if rng.random() < 0.3 else A
         agents.append(
             ccmac.Agent(
-                _objective(rng, kind, int(d[i]), q), A=wide, B=B, b=np.zeros(m), **blocks,
-                lower=lower, upper=upper, name=f"agent-{i}",
+                _objective(rng, kind, int(d[i]), q),
+                A=wide,
+                B=B,
+                b=np.zeros(m),
+                **blocks,
+                lower=lower,
+                upper=upper,
+                name=f"agent-{i}",
             )
-        )  # fmt: skip
+        )
     agents[-1].b[:] = misfit + _slack(rng, sense)
     z_lower, z_upper = _bounds(rng, z, kind == "linear")
     return ccmac.Problem(agents, q=q, m=m, sense=sense, z_lower=z_lower, z_upper=z_upper)
@@ -60,15 +72,18 @@ def random_limited(seed: int, kind: str = "separable") -> ccmac.Problem:
 
 def _contradictory(seed: int) -> ccmac.Problem:
     """sum_i a_i'x_i <= (or >=) something that no x within its bounds reaches."""
-    rng, problem = np.random.default_rng([22, seed]), random_limited(seed, "linear")
+    rng = np.random.default_rng([22, seed])
+    problem = random_limited(seed, "linear")
     sign = float(rng.choice([-1.0, 1.0]))
-    agents, reach = [], 0.0
+    agents = []
+    reach = 0.0
     for agent in problem.agents.values():
         a = rng.standard_normal(agent.A.shape[1])
         ends = np.where(sign * a > 0, agent.lower, agent.upper)  # the least of sign a'x
         reach += float(a @ ends)
         A = np.vstack([agent.A.toarray() if sp.issparse(agent.A) else agent.A, a])
-        B, b = np.vstack([agent.B, np.zeros(problem.q)]), np.append(agent.b, 0.0)
+        B = np.vstack([agent.B, np.zeros(problem.q)])
+        b = np.append(agent.b, 0.0)
         agents.append(replace(agent, A=A, B=B, b=b))
     agents[0].b[-1] = reach - sign * float(rng.choice([0.01, 1.0]))
     old = np.full(problem.m, "==") if problem.sense is None else problem.sense
@@ -91,7 +106,8 @@ def _bounds(rng: np.random.Generator, v: Any, everywhere: bool) -> tuple[Any, An
 
 def _objective(rng: np.random.Generator, kind: str, d: int, q: int) -> Objective:
     if kind == "separable":
-        x, z = 3 * rng.standard_normal(d), 3 * rng.standard_normal(q)
+        x = 3 * rng.standard_normal(d)
+        z = 3 * rng.standard_normal(q)
         return Separable(SquaredDistance(1.0, x), SquaredDistance(0.5, z))
     slope = 3 * rng.standard_normal(d + q)
     if kind in ("linear", "open"):
@@ -116,7 +132,9 @@ def reference(problem: ccmac.Problem) -> Reference:
 
     x = [cp.Variable(d) for d in problem.d.values()]
     z = cp.Variable(problem.q) if problem.q else None
-    value, coupled, rules = 0.0, np.zeros(problem.m), []
+    value = 0.0
+    coupled = np.zeros(problem.m)
+    rules = []
     for v, (i, agent) in zip(x, problem.agents.items(), strict=True):
         both = v if z is None else cp.hstack([v, z])
         H, g, constant = agent.objective.quadratic(problem.d[i], problem.q)
@@ -153,7 +171,8 @@ def _rules(block: Any, right: Any, sense: Any, v: Any) -> list[Any]:
 def _related(left: Any, right: Any, sense: Any, rows: int) -> list[Any]:
     if not rows:
         return []
-    gap, sign = left - right, np.zeros(rows) if sense is None else signs(sense)
+    gap = left - right
+    sign = np.zeros(rows) if sense is None else signs(sense)
     found = []
     for s in (0.0, 1.0, -1.0):
         where = np.flatnonzero(sign == s)
@@ -176,8 +195,10 @@ def kkt(problem: ccmac.Problem, result: Any) -> dict[str, float]:
 
     ``signs`` of prices, ``slackness`` |price| * room, ``stationarity`` of the Lagrangian.
     """
-    price, z = result.multipliers, np.asarray(result.z)
-    coupled, on_z = np.zeros(problem.m), price.z_upper - price.z_lower
+    price = result.multipliers
+    z = np.asarray(result.z)
+    coupled = np.zeros(problem.m)
+    on_z = price.z_upper - price.z_lower
     worst = {"signs": 0.0, "slackness": 0.0, "stationarity": 0.0}
 
     def row(name: str, values: Any) -> None:
@@ -203,7 +224,8 @@ def kkt(problem: ccmac.Problem, result: Any) -> dict[str, float]:
         r_z = r_z + agent.B.T @ price.coupled
         coupled += agent.A @ x + agent.B @ z - agent.b
         if agent.C is not None:
-            r_x, r_z = r_x + agent.C.T @ price.local[k], r_z + agent.D.T @ price.shared[k]
+            r_x = r_x + agent.C.T @ price.local[k]
+            r_z = r_z + agent.D.T @ price.shared[k]
             judged(agent.C @ x - agent.c, price.local[k], agent.C_sense)
             judged(agent.D @ z - agent.e, price.shared[k], agent.D_sense)
         row("stationarity", r_x)

@@ -44,9 +44,10 @@ def wrong(problem: ccmac.Problem, kind: str) -> str | None:
         "cost": abs(result.objective - right.value) / max(1.0, abs(right.value)) - 1e-7,
         "feasibility": violated - 1e-7,
         "point": apart / size - 1e-6 if kind in CURVED else -1.0,
-        "signs": found["signs"], "slackness": found["slackness"] - 1e-5,
+        "signs": found["signs"],
+        "slackness": found["slackness"] - 1e-5,
         "stationarity": found["stationarity"] - 1e-5,
-    }  # fmt: skip
+    }
     bad = {name: f"{value:.1e}" for name, value in checks.items() if value > 0}
     return str(bad) if bad else None
 
@@ -68,7 +69,8 @@ def farkas(problem: ccmac.Problem, found: Any) -> float:
 
     y = found.coupled
     size = max(float(np.abs(y).max(initial=0.0)), 1e-300)
-    total, tilt_z = 0.0, np.zeros(problem.q)
+    total = 0.0
+    tilt_z = np.zeros(problem.q)
     parts = [(y, problem.sense)]
 
     def least(tilt: Any, lower: Any, upper: Any) -> float:
@@ -85,7 +87,8 @@ def farkas(problem: ccmac.Problem, found: Any) -> float:
         tilt_z = tilt_z + agent.B.T @ y
         total -= float(agent.b @ y)
         if agent.C is not None:
-            tilt, tilt_z = tilt + agent.C.T @ kappa, tilt_z + agent.D.T @ delta
+            tilt = tilt + agent.C.T @ kappa
+            tilt_z = tilt_z + agent.D.T @ delta
             total -= float(agent.c @ kappa + agent.e @ delta)
             parts += [(kappa, agent.C_sense), (delta, agent.D_sense)]
         total += least(tilt, agent.lower, agent.upper)

@@ -19,9 +19,11 @@ def follow(steps: int) -> float:
     """Largest distance of applied forces and states from those of CVXPY's closed loop."""
     pytest.importorskip("matplotlib")
     example = runpy.run_path(str(EXAMPLE))
-    carts, ahead = example["CARTS"], example["AHEAD"]
+    carts = example["CARTS"]
+    ahead = example["AHEAD"]
     mine = np.array([[0.0, 0.0], [-0.6, 0.0], [0.5, 0.0]])
-    other, worst = mine.copy(), 0.0
+    other = mine.copy()
+    worst = 0.0
     prepared: Any = None
     result = None
     for t in range(steps):

@@ -49,9 +49,15 @@ def one_sided(sense: str, target: float, **limits: Any) -> ccmac.Problem:
 
 @pytest.mark.parametrize(
     ("sense", "target", "x", "price"),
-    [("<=", 3.0, 1.0, 2.0), ("<=", 0.5, 0.5, 0.0), (">=", 0.0, 1.0, -1.0), (">=", 4.0, 4.0, 0.0),
-     ("==", 3.0, 1.0, 2.0), ("==", 0.0, 1.0, -1.0)],
-)  # fmt: skip
+    [
+        ("<=", 3.0, 1.0, 2.0),
+        ("<=", 0.5, 0.5, 0.0),
+        (">=", 0.0, 1.0, -1.0),
+        (">=", 4.0, 4.0, 0.0),
+        ("==", 3.0, 1.0, 2.0),
+        ("==", 0.0, 1.0, -1.0),
+    ],
+)
 def test_the_price_of_a_row_is_that_of_the_lagrangian(
     sense: str, target: float, x: float, price: float
 ) -> None:
@@ -63,7 +69,8 @@ def test_the_price_of_a_row_is_that_of_the_lagrangian(
 def test_rows_that_hold_at_no_price_have_none_of_the_wrong_sign() -> None:
     """Four rows meet in a point of three variables, and two of them need cost nothing."""
     random = np.random.default_rng(17)
-    x, C = random.integers(-3, 4, 3).astype(float), random.integers(-3, 4, (4, 3)).astype(float)
+    x = random.integers(-3, 4, 3).astype(float)
+    C = random.integers(-3, 4, (4, 3)).astype(float)
     root = random.integers(-2, 3, (3, 3))
     H = root.T @ root + np.eye(3)
     f = Quadratic(H, H @ x + C.T @ [1.0, 2.0, 0.0, 0.0])
@@ -117,7 +124,8 @@ def test_a_feasible_point_stays_one_and_comes_back(seed: int) -> None:
     plain = [
         coupled_misfit(a, v, z, problem.m) for v, a in zip(x, problem.agents.values(), strict=True)
     ]
-    gap, misfit = np.sum(wide, axis=0), np.sum(plain, axis=0)
+    gap = np.sum(wide, axis=0)
+    misfit = np.sum(plain, axis=0)
     sign = {"==": 0.0, "<=": 1.0, ">=": -1.0}
     for j in range(problem.m):
         s = 0.0 if problem.sense is None else sign[str(problem.sense[j])]
@@ -130,7 +138,8 @@ def test_a_feasible_point_stays_one_and_comes_back(seed: int) -> None:
         if agent.C is not None and agent.C_sense is not None:
             rest = image.C @ v - agent.c
             for j, word in enumerate(agent.C_sense):
-                s, g = sign[str(word)], float((agent.C @ v[: problem.d[i]] - agent.c)[j])
+                s = sign[str(word)]
+                g = float((agent.C @ v[: problem.d[i]] - agent.c)[j])
                 assert rest[j] == pytest.approx(g if s == 0 else s * max(s * g, 0.0), abs=1e-12)
 
 
@@ -152,7 +161,8 @@ def test_what_has_no_prox_is_taken_apart() -> None:
     Two equal agents share a row x_0 + x_0' <= 0.2, which is x_0 <= 0.1 for each.
     """
     rng = np.random.default_rng(1)
-    M, y = rng.standard_normal((6, 3)), rng.standard_normal(6) + 1.0
+    M = rng.standard_normal((6, 3))
+    y = rng.standard_normal(6) + 1.0
     f = Separable(LeastSquares(M, y))
     agents = [ccmac.Agent(f, A=np.eye(3)[:1], b=[0.1], lower=0.0, upper=0.3) for _ in range(2)]
     result = ccmac.solve(ccmac.Problem(agents, q=0, sense="<="), "complete", tol=1e-8)
@@ -170,7 +180,8 @@ def test_saved_and_loaded_it_is_the_same_to_the_bit(tmp_path: Path) -> None:
         other = again.agents[i]
         assert other.name == agent.name
         for name in ("lower", "upper", "C_sense", "D_sense"):
-            a, b = getattr(agent, name), getattr(other, name)
+            a = getattr(agent, name)
+            b = getattr(other, name)
             assert (a is None) == (b is None)
             assert a is None or np.array_equal(a, b)
     first, second = (ccmac.solve(p, "complete", tol=1e-6) for p in (problem, again))
@@ -228,7 +239,8 @@ def test_violations_of_any_point_are_those_of_the_rows_as_stated() -> None:
         ((3.0, -4.0), 3.0, 5.0, 2.0),
         ((-3.0, -4.0), 0.0, 0.0, 8**0.5),
     ):
-        pieces, z = [np.array([v]) for v in x], np.array([5.0])
+        pieces = [np.array([v]) for v in x]
+        z = np.array([5.0])
         norms, value = _violations(work, work.reduction, pieces, z)
         assert norms["coupled"] == pytest.approx(coupled)  # x_0 + 2 x_1 + 10 - 2 <= 0
         assert norms["local"] == pytest.approx(local)
@@ -240,8 +252,10 @@ def test_violations_of_any_point_are_those_of_the_rows_as_stated() -> None:
 @pytest.mark.parametrize("seed", [2, 5])
 def test_units_of_rows_change_nothing(seed: int) -> None:
     """Slacks are of the size of x: rows times 2^-10 to 2^10 take the same steps."""
-    problem, rng = random_limited(seed, "linear"), np.random.default_rng(seed)
-    coupled, agents = np.exp2(rng.integers(-10, 11, problem.m)), []
+    problem = random_limited(seed, "linear")
+    rng = np.random.default_rng(seed)
+    coupled = np.exp2(rng.integers(-10, 11, problem.m))
+    agents = []
     for i, agent in problem.agents.items():
         A = agent.A.toarray() if sp.issparse(agent.A) else agent.A
         own = {"A": coupled[:, None] * A, "B": coupled[:, None] * agent.B, "b": coupled * agent.b}

@@ -60,16 +60,24 @@ def test_names_decide_who_sits_where() -> None:
     [
         (lambda: ccmac.Problem([agent()], sense="=<"), "row 0: '=<' is no sense; write '<='$"),
         (lambda: ccmac.Problem([agent()], sense=["==", "="]), "row 1: '=' is no sense; write '=='"),
-        (lambda: ccmac.Problem([agent(C=[[1, 0]], c=[1], C_sense="<", name="n")]),
-         r"agent 0 \(n\), C_sense, row 0: '<' is no sense; write '<='$"),
+        (
+            lambda: ccmac.Problem([agent(C=[[1, 0]], c=[1], C_sense="<", name="n")]),
+            r"agent 0 \(n\), C_sense, row 0: '<' is no sense; write '<='$",
+        ),
         (lambda: ccmac.Problem([agent()], sense=["<="]), "1 entries but there are 2 rows"),
-        (lambda: ccmac.Problem([agent(C=[[1, 0]], c=[1], C_sense="!", name="n")]),
-         r"agent 0 \(n\), C_sense, row 0: '!' is no sense"),
-        (lambda: ccmac.Problem([agent(lower=[0, 2], upper=1)]),
-         r"agent 0, x\[1\]: lower bound 2 exceeds upper bound 1; exchange or widen"),
+        (
+            lambda: ccmac.Problem([agent(C=[[1, 0]], c=[1], C_sense="!", name="n")]),
+            r"agent 0 \(n\), C_sense, row 0: '!' is no sense",
+        ),
+        (
+            lambda: ccmac.Problem([agent(lower=[0, 2], upper=1)]),
+            r"agent 0, x\[1\]: lower bound 2 exceeds upper bound 1; exchange or widen",
+        ),
         (lambda: ccmac.Problem([agent()], z_lower=1, z_upper=0), r"problem, z\[0\]: lower"),
-        (lambda: ccmac.Problem([agent()], z_lower=1, z_upper=0, z_names=["price"]),
-         r"problem, z\[0\] \('price'\): lower"),
+        (
+            lambda: ccmac.Problem([agent()], z_lower=1, z_upper=0, z_names=["price"]),
+            r"problem, z\[0\] \('price'\): lower",
+        ),
         (lambda: ccmac.Problem([agent(lower=np.inf)]), "entry 0 is inf, which nothing satisfies"),
         (lambda: ccmac.Problem([agent(lower=[1.0])]), "1 entries but there are 2; give one"),
         (lambda: ccmac.Problem([agent(lower=np.nan)]), "NaN"),
@@ -79,7 +87,7 @@ def test_names_decide_who_sits_where() -> None:
         (lambda: ccmac.Problem([agent()], row_names="ab"), "give a list of 2 names"),
         (lambda: ccmac.Problem([agent(name=" ")]), "is no name"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_line(build: Any, words: str) -> None:
     with pytest.raises(InputError, match=words) as told:
         build()
@@ -98,9 +106,8 @@ def test_a_mistake_is_one_line(build: Any, words: str) -> None:
     ],
 )
 def test_a_mistake_on_disk_is_one_line_of_the_command(
-    change: Any, words: list[str], code: int, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    change: Any, words: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ends = {"lower": 0.0, "upper": 0.5}
     agents = [agent(name=name, b=[9.0, 9.0], **ends) for name in ("north", "south")]
     ccmac.Problem(

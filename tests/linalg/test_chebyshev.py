@@ -98,7 +98,8 @@ def test_the_interval_of_a_constant() -> None:
 
 
 def test_clenshaw_is_stable_at_degree_500() -> None:
-    ratio, degree = 1e4, 500
+    ratio = 1e4
+    degree = 500
     coefficients = inverse_root(1.0, ratio, degree)
     random = np.random.default_rng(0)
     basis, _ = np.linalg.qr(random.standard_normal((40, 40)))
@@ -153,7 +154,8 @@ def test_semi_iteration_in_closed_form() -> None:
 # -- 1/x and the graph filter ----------------------------------------------------------------------
 @given(st.floats(1.0, 1e4), st.integers(1, 60))
 def test_semi_iteration_is_the_chebyshev_residual(ratio: float, steps: int) -> None:
-    a, b = 0.3, 0.3 * ratio
+    a = 0.3
+    b = 0.3 * ratio
     x = np.linspace(a, b, 301)
     q = semi_iteration(diagonal(x), np.ones_like(x), a, b, steps)
     assert np.abs(x * q - 1).max() <= 1.0 / growth(steps, a, b) + 1e-9
@@ -169,10 +171,17 @@ def test_smallest_degree_is_the_least_that_reaches_the_error() -> None:
 
 @pytest.mark.parametrize(
     "network",
-    [Network.ring(3), Network.ring(30), Network.path(40), Network.star(9), Network.complete(6),
-     Network.grid(4, 5), Network.erdos_renyi(20, 0.3, seed=1)],
+    [
+        Network.ring(3),
+        Network.ring(30),
+        Network.path(40),
+        Network.star(9),
+        Network.complete(6),
+        Network.grid(4, 5),
+        Network.erdos_renyi(20, 0.3, seed=1),
+    ],
     ids=lambda network: network.name,
-)  # fmt: skip
+)
 def test_graph_filter_brings_the_spectrum_within_half_of_one(network: Network) -> None:
     low, high = network.extremes
     degree = graph_filter_degree(high / low)
@@ -198,7 +207,8 @@ def chebyshev_at(degree: int, x: Array) -> Array:
 
 @given(st.floats(1.0, 1e4), st.integers(0, 3))
 def test_the_correction_is_its_closed_form(ratio: float, extra: int) -> None:
-    low, high = 0.2, 0.2 * ratio
+    low = 0.2
+    high = 0.2 * ratio
     degree = outer_degree(low, high) + extra
     t = np.concatenate([[0.0], np.linspace(low, high, 101)])
     reference = np.linspace(-1, 1, 102)
@@ -213,7 +223,8 @@ def test_the_correction_is_its_closed_form(ratio: float, extra: int) -> None:
     if high <= low * (1 + 1e-12):
         symbol = np.where(t > 0, 1.0, 0.0)
     else:
-        centre, half = (high + low) / 2, (high - low) / 2
+        centre = (high + low) / 2
+        half = (high - low) / 2
         ends = chebyshev_at(degree, np.array([centre / half]))[0]
         symbol = 1 - chebyshev_at(degree, (centre - t) / half) / ends
     assert np.allclose(moved, symbol * (w - reference), atol=1e-9)
@@ -250,7 +261,8 @@ def test_rounding_does_not_raise_a_degree() -> None:
 
 @given(st.floats(1.0, 1e4))
 def test_first_kind_filter_contracts_below_one_half(ratio: float) -> None:
-    low, high = 0.5, 0.5 * ratio
+    low = 0.5
+    high = 0.5 * ratio
     t = np.concatenate([[0.0], np.linspace(low, high, 201)])
     degree = outer_degree(low, high)
 
@@ -268,7 +280,8 @@ def test_first_kind_filter_contracts_below_one_half(ratio: float) -> None:
 
 @given(st.floats(1.0, 1e4))
 def test_second_kind_filter_bounds(ratio: float) -> None:
-    low, high = 0.5, 0.5 * ratio
+    low = 0.5
+    high = 0.5 * ratio
     t = np.concatenate([[0.0], np.linspace(0, high, 401)])
     degree = outer_degree(low, high)
 
@@ -291,13 +304,17 @@ def test_the_degree_of_a_graph_filter() -> None:
 @pytest.mark.parametrize("degree", [1, 2, 5])
 def test_a_graph_filter_in_closed_form(degree: int) -> None:
     """1 - T_nu((c - x)/h)/T_nu(c/h), in nu rounds; x / low on a point."""
-    x, low, high, calls = np.array([0.0, 0.5, 1.1, 3.0]), 0.5, 3.0, [0]
+    x = np.array([0.0, 0.5, 1.1, 3.0])
+    low = 0.5
+    high = 3.0
+    calls = [0]
 
     def apply(v: Array) -> Array:
         calls[0] += 1
         return x * v
 
-    centre, half = (high + low) / 2, (high - low) / 2
+    centre = (high + low) / 2
+    half = (high - low) / 2
     top = chebyshev_at(degree, np.array([centre / half]))[0]
     expected = 1 - chebyshev_at(degree, (centre - x) / half) / top
     assert graph_filter(apply, np.ones(4), low, high, degree) == pytest.approx(expected)

@@ -88,10 +88,12 @@ def test_a_direction_without_curvature_ends_the_run() -> None:
     """||v||^2, <v, w>, ||w||^2 of the steps: alpha = 2 / 1, then 1 - (2/2) 2 / 2 = 0."""
     for scalars, steps in (
         ([[4.0, 2.0, 1.0], [1.0, 2.0, 1.0]], 1),
-        ([[4.0, -1.0, 1.0]], 0), ([[4.0, 1.0, 0.0]], 0),  # rounding alone does that
+        ([[4.0, -1.0, 1.0]], 0),
+        ([[4.0, 1.0, 0.0]], 0),  # rounding alone does that
         ([[4.0, 2.0, 1.0], [4.1, 1.0, 1.0]], 1),  # and makes the norm grow
-    ):  # fmt: skip
-        system, told = Dense(), iter(scalars)
+    ):
+        system = Dense()
+        told = iter(scalars)
         system.space = Fake(ride=lambda *pairs, told=told: Fake(value=next(told)))
         asked: Any = system
         found = conjugate_residuals(asked, np.arange(1.0, 7.0), lambda r, image: False, 9)
@@ -110,7 +112,8 @@ def test_slow_falls_beside_a_large_kernel_are_no_stagnation(
     values = np.array([0.0, 0.0, 1.0, 1.0, 3.0, 8.0, 3.0, 8.0])
     monkeypatch.setitem(globals(), "G", H * values @ H.T / 8)
     monkeypatch.setitem(globals(), "ROWS", np.eye(2, 8))
-    kernel, inside = 2.0**22 * H[:, 0], H[:, 2:6] @ np.array([1.0, -1.0, 2.0, 1.0])
+    kernel = 2.0**22 * H[:, 0]
+    inside = H[:, 2:6] @ np.array([1.0, -1.0, 2.0, 1.0])
     found, _ = reduced(kernel + inside, lambda r, image: image <= 1e-6)
     assert found.steps == 3
     assert found.remaining == pytest.approx(kernel, rel=1e-9, abs=1e-6)

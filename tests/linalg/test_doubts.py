@@ -26,9 +26,13 @@ def test_signs_of_left_vectors_do_not_matter() -> None:
 
 @pytest.mark.parametrize(
     ("right", "agrees"),
-    [([1.0, 2.0, 5.0], True), ([1.0, 2.5, 5.0], False), ([0.1, 0.2, 7.0], True),
-     ([0.1, 0.1 * 2 + 2.0**-54, 0.3], None)],
-)  # fmt: skip
+    [
+        ([1.0, 2.0, 5.0], True),
+        ([1.0, 2.5, 5.0], False),
+        ([0.1, 0.2, 7.0], True),
+        ([0.1, 0.1 * 2 + 2.0**-54, 0.3], None),
+    ],
+)
 def test_right_hand_sides_to_the_last_digit(right: list[float], agrees: bool | None) -> None:
     """Rows 1 and 2 are (1, 2) and its double; the third is independent of both."""
     found = row_space(np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]))
@@ -38,7 +42,8 @@ def test_right_hand_sides_to_the_last_digit(right: list[float], agrees: bool | N
 
 
 def test_images_of_kernels_with_zero_columns_beside_them() -> None:
-    A, C = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]), np.array([[0.0, 1.0, 0.0]])
+    A = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]])
+    C = np.array([[0.0, 1.0, 0.0]])
     plain = image_of_kernel(A, C, PRIMES[0])
     assert plain.shape == (2, 1)
     wide = image_of_kernel(A, C, PRIMES[0], 4)

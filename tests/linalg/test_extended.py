@@ -35,7 +35,8 @@ def rational(value: np.longdouble | float) -> Fraction:
 
 @st.composite
 def _matrix_and_vector(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
-    rows, columns = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    rows = draw(st.integers(1, 4))
+    columns = draw(st.integers(1, 5))
     values = draw(st.lists(FINITE, min_size=rows * columns, max_size=rows * columns))
     v = draw(st.lists(FINITE, min_size=columns, max_size=columns))
     return np.array(values).reshape(rows, columns), np.array(v)
@@ -55,7 +56,8 @@ def test_products_are_right_to_the_long_format(pair: tuple[np.ndarray, np.ndarra
 @given(_matrix_and_vector(), st.integers(-300, 300))
 def test_dot_products_are_rounded_once(pair: tuple[np.ndarray, np.ndarray], power: int) -> None:
     """Also where all but the last digit cancels: u'v - (u'v as a double)."""
-    u, v = pair[0][0] * 2.0**power, pair[1]
+    u = pair[0][0] * 2.0**power
+    v = pair[1]
     exact = _dot(u, v)
     high, low = dot(u, v)
     assert high == float(exact)
@@ -67,7 +69,8 @@ def test_dot_products_are_rounded_once(pair: tuple[np.ndarray, np.ndarray], powe
 
 def test_dot_products_of_large_and_small_numbers() -> None:
     """Neither the splitting of a number nor a product in pieces overflows."""
-    u, v = np.array([1e300, 3e-290, -1e300]), np.array([1e-300 / 3, 1e-10, 1e-300 / 3 + 1e-316])
+    u = np.array([1e300, 3e-290, -1e300])
+    v = np.array([1e-300 / 3, 1e-10, 1e-300 / 3 + 1e-316])
     assert dot(u, v)[0] == float(_dot(u, v)) != 0.0
 
 
@@ -80,7 +83,8 @@ def _dot(u: np.ndarray, v: np.ndarray) -> Fraction:
 def test_a_product_keeps_what_double_precision_cancels() -> None:
     # (1 + t)(1 - t) - 1 = -t^2 with t = 2^-30: 60 bits.
     t = 2.0**-30
-    matrix, v = np.array([[1.0 + t, -1.0]]), np.array([1.0 - t, 1.0])
+    matrix = np.array([[1.0 + t, -1.0]])
+    v = np.array([1.0 - t, 1.0])
     assert float((matrix @ v)[0]) == 0.0
     assert float(product(matrix, v)[0]) == -t * t
 
@@ -106,7 +110,8 @@ def test_halves_are_two_doubles_that_add_up(parts: list[tuple[float, float]]) ->
     both = halves(v)
     assert both.dtype == np.float64
     assert both.shape == (2 * len(v),)
-    high, low = both[: len(v)], both[len(v) :]
+    high = both[: len(v)]
+    low = both[len(v) :]
     assert np.array_equal(high, v.astype(np.float64))
     assert np.all(np.abs(low) <= np.spacing(np.abs(high)))
     again = high.astype(np.longdouble) + low.astype(np.longdouble)
@@ -151,7 +156,8 @@ def test_norms_of_matrices_are_those_of_all_entries() -> None:
 
 
 def test_what_is_mostly_zero_is_multiplied_as_sparse() -> None:
-    few, many = np.zeros((4, 4)), np.zeros((4, 4))
+    few = np.zeros((4, 4))
+    many = np.zeros((4, 4))
     few[0], many[0], many[1, 0] = 2.0, 2.0, 1.0  # one entry in four, and one more
     found = thinned(few)
     assert sp.issparse(found)

@@ -45,7 +45,8 @@ def test_a_gram_matrix_plus_a_diagonal(store: Any, rows: int) -> None:
 
 
 def test_the_latest_factorization_is_kept() -> None:
-    cache, built = FactorCache(), list[float]()
+    cache = FactorCache()
+    built = list[float]()
 
     def build(size: float) -> Any:
         built.append(size)

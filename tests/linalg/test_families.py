@@ -41,7 +41,8 @@ def families(draw: st.DrawFn) -> tuple[list[Any], list[int], int]:
     if kind == "square":
         kinds = ["identity", "sparse", "dense", "absent"]
     if kind == "dense":
-        sizes, kinds = [sizes[0]] * count, [kind]
+        sizes = [sizes[0]] * count
+        kinds = [kind]
     blocks = [_block(draw(st.sampled_from(kinds)), c, rng) for c in sizes]
     return blocks, sizes, int(rng.integers(2**32))
 
@@ -58,7 +59,8 @@ def test_a_block_has_the_same_bits_in_any_company(
     blocks, sizes, seed = case
     rng = np.random.default_rng(seed)
     u = [rng.standard_normal(c) for c in sizes]
-    v, rows = rng.standard_normal(ROWS), rng.standard_normal((len(blocks), ROWS))
+    v = rng.standard_normal(ROWS)
+    rows = rng.standard_normal((len(blocks), ROWS))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "SMALL", small)
         whole = family(blocks, sizes)
@@ -82,16 +84,19 @@ def test_products_are_adjoint_and_charged_once(case: tuple[list[Any], list[int],
     blocks, sizes, seed = case
     rng = np.random.default_rng(seed)
     f = family(blocks, sizes)
-    u, v = rng.standard_normal(sum(sizes)), rng.standard_normal(ROWS)
+    u = rng.standard_normal(sum(sizes))
+    v = rng.standard_normal(ROWS)
     rows = np.tile(v, len(blocks))
-    image, back = f.forward(u), f.adjoint(rows)
+    image = f.forward(u)
+    back = f.adjoint(rows)
     scale = np.linalg.norm(image) * np.linalg.norm(rows) + np.linalg.norm(u) * np.linalg.norm(back)
     assert abs(image @ rows - u @ back) <= 1e-14 * max(scale, 1e-300)
     assert f.ledger["A"] == 2
     size = np.abs(back).max(initial=1e-300)
     assert np.abs(f.adjoint_common(v) - back).max(initial=0.0) <= 1e-14 * size
     images = image.reshape(len(blocks), ROWS)
-    total, bound = f.forward_sum(u), np.abs(images).sum()
+    total = f.forward_sum(u)
+    bound = np.abs(images).sum()
     assert np.abs(total - images.sum(axis=0)).max() <= 1e-13 * max(bound, 1e-300)
     f.add_forward(u.reshape(len(blocks), -1) if len(set(sizes)) == 1 else u, 2.0, images)
     assert f.ledger["A"] == 5
@@ -140,8 +145,9 @@ def test_empty_families_and_their_price() -> None:
     elsewhere = LocalFamily("C", [None], [2], [3], Ledger(), present=True)
     elsewhere.forward(np.ones(3))
     assert (elsewhere.ledger["C"], dict(elsewhere.cost)) == (1, {"C": 1})
-    known = LocalFamily("B", [None, None], [2, 2], [2, 2], Ledger(), present=True,
-                        multiples=np.array([2.0, 3.0]))  # fmt: skip
+    known = LocalFamily(
+        "B", [None, None], [2, 2], [2, 2], Ledger(), present=True, multiples=np.array([2.0, 3.0])
+    )
     assert known.forward(np.ones(4)).tolist() == [2.0, 2.0, 3.0, 3.0]
 
 

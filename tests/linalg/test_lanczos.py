@@ -11,15 +11,7 @@ import numpy as np
 import pytest
 
 from ccmac.inputs import Array
-from ccmac.linalg.lanczos import (
-    Ritz,
-    below,
-    extend,
-    extreme_ritz,
-    lanczos,
-    orthonormal,
-    top_ritz,
-)
+from ccmac.linalg.lanczos import Ritz, below, extend, extreme_ritz, lanczos, orthonormal, top_ritz
 from ccmac.linalg.tolerances import DEPENDENT, DRIFT, FRESH, RITZ, RITZ_FLOOR
 from ccmac.network import Network
 from ccmac.runtime import InProcess
@@ -35,7 +27,8 @@ def turned(values: list[float], seed: int = 0) -> Array:
 
 def shares(S: Array, n: int = 3) -> tuple[InProcess, Callable[[Array], Array], list[Array]]:
     """S as the mean of n agents' matrices; what was asked for is kept."""
-    weights, asked = np.arange(n) - 1.0, list[Array]()
+    weights = np.arange(n) - 1.0
+    asked = list[Array]()
 
     def contribution(v: Array) -> Array:
         assert v.shape[0] == 1
@@ -134,7 +127,8 @@ def test_a_negative_map_has_a_kernel_too(size: float) -> None:
 
 def test_the_second_pass_mends_what_the_first_one_left() -> None:
     """Products with earlier vectors are a tenth off in the first pass; the values are exact."""
-    calls, S = [0], turned([1.0, 2.0, 5.0, 7.0], seed=4)
+    calls = [0]
+    S = turned([1.0, 2.0, 5.0, 7.0], seed=4)
 
     def ride(*pairs: tuple[Array, Array]) -> Any:
         calls[0] += 1

@@ -39,7 +39,8 @@ def test_products_are_exact(terms: int) -> None:
     right = np.full((terms, 3), prime - 2, dtype=np.int64)
     assert np.all(extended.product_modulo(left, right, prime) == 2 * terms % prime)
     random = np.random.default_rng(0)
-    left, right = random.integers(prime, size=(4, 50)), random.integers(prime, size=(50, 3))
+    left = random.integers(prime, size=(4, 50))
+    right = random.integers(prime, size=(50, 3))
     exact = left.astype(object) @ right.astype(object) % prime
     assert np.array_equal(extended.product_modulo(left, right, prime), exact.astype(np.int64))
 
@@ -63,7 +64,8 @@ def test_empty_and_zero_matrices_have_no_rank() -> None:
 
 
 def test_what_is_left_is_zero_where_pivots_were_sought() -> None:
-    prime, random = PRIMES[0], np.random.default_rng(1)
+    prime = PRIMES[0]
+    random = np.random.default_rng(1)
     M = random.integers(3, size=(90, 8))
     M[:, 2] = M[:, 0] + M[:, 1]
     found, left = eliminated(M, prime, 5)
@@ -75,7 +77,8 @@ def test_what_is_left_is_zero_where_pivots_were_sought() -> None:
 
 def test_the_image_of_a_kernel() -> None:
     random = np.random.default_rng(2)
-    C, A = random.integers(-3, 4, size=(2, 5)) * 1.0, random.integers(-3, 4, size=(4, 5)) * 1.0
+    C = random.integers(-3, 4, size=(2, 5)) * 1.0
+    A = random.integers(-3, 4, size=(4, 5)) * 1.0
     A[3] = A[0] + C[1]  # on the kernel the same as A[0]
     A[2] = C[0]  # on the kernel nothing
     for prime in PRIMES:
@@ -91,7 +94,8 @@ def test_the_image_of_a_kernel() -> None:
 def test_the_right_hand_side_on_a_kernel(prime: int) -> None:
     """b - A x of an x with C x = c: the same for every such x where A vanishes on ker C."""
     random = np.random.default_rng(3)
-    C, x = random.integers(-3, 4, size=(3, 5)) * 1.0, random.integers(-3, 4, size=5) * 1.0
+    C = random.integers(-3, 4, size=(3, 5)) * 1.0
+    x = random.integers(-3, 4, size=5) * 1.0
     C[2] = C[0] - 2 * C[1]
     A = np.array([C[0] + C[1], 3 * C[1]])
     b = np.array([5.0, -7.5])

@@ -65,7 +65,8 @@ def test_enough_vectors_give_the_matrix_itself() -> None:
 
 def test_images_that_are_off_are_accounted_for() -> None:
     """Y = (S + 1e-4 D) W with an antisymmetric D: the sketch may exceed S, the share says so."""
-    S, W = spread(1, 30, 15, 4.0), random_signs(30, 10, 1)
+    S = spread(1, 30, 15, 4.0)
+    W = random_signs(30, 10, 1)
     D = np.random.default_rng(1).standard_normal((30, 30))
     D = 1e-4 * (D - D.T) / np.linalg.norm(D - D.T)
     for noise, c in ((np.linalg.norm(D), 1e-1), (np.linalg.norm(D), 1.0)):
@@ -86,12 +87,14 @@ def test_no_vectors() -> None:
 
 def test_what_rounding_and_noise_may_have_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """S = diag(3, 5), tested along 2 e_1, then 1.5 e_2: every term of ``off`` and ``floor``."""
-    eps, noise = 2.0**-14, 2.0**-10
+    eps = 2.0**-14
+    noise = 2.0**-10
     monkeypatch.setattr(nystrom, "EPS", eps)
     first = Nystrom.of(np.array([[2.0], [0.0]]), np.array([[6.0], [0.0]]), noise)
     rounding = 2 * eps * 3 * 2 * 6 + 2 * (noise * 2)
     nu = max(SHIFT * 12, 4 * rounding)
-    L, B = math.sqrt(12 + nu), 6 / math.sqrt(12 + nu)
+    L = math.sqrt(12 + nu)
+    B = 6 / math.sqrt(12 + nu)
     off = noise * 2 + 2 * eps * B * L
     assert (first.off, first.floor, first.length) == pytest.approx((off, nu / 2, L))
     assert first.e == pytest.approx(off / math.sqrt(nu / 2))
@@ -99,7 +102,8 @@ def test_what_rounding_and_noise_may_have_done(monkeypatch: pytest.MonkeyPatch) 
     rounding = 2 * eps * 4 * 1.5 * (7.5 + 1.5 * B**2) + 1.5 * (noise * 1.5)
     beside = 1.5 * (off + 2 * eps * 2 * B * L)
     nu = max(SHIFT * 11.25, 4 * (rounding + beside**2 / first.floor))
-    L2, B2 = math.sqrt(11.25 + nu), 7.5 / math.sqrt(11.25 + nu)
+    L2 = math.sqrt(11.25 + nu)
+    B2 = 7.5 / math.sqrt(11.25 + nu)
     more = noise * 1.5 + 2 * eps * 2 * math.hypot(B, B2) * L2
     assert both.off == pytest.approx(math.hypot(off, more))
     assert both.length == pytest.approx(math.hypot(L, L2))
@@ -135,7 +139,8 @@ def test_the_core_is_shifted_by_a_share_of_its_mean_diagonal(
 
 def test_a_norm_counts_rounding_and_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """v = (3, 4), B = (2, 0)', c = 4: y = 3/4, and v - B y = (3/2, 4)."""
-    eps, v = 2.0**-14, np.array([3.0, 4.0])
+    eps = 2.0**-14
+    v = np.array([3.0, 4.0])
     monkeypatch.setattr(nystrom, "EPS", eps)
     B = nystrom.Columns().plus(np.array([[2.0], [0.0]]))
     M = nystrom.Shifted(B, np.array([[4.0]]), 4.0, 0.5)
@@ -155,7 +160,8 @@ def test_a_norm_counts_rounding_and_noise(monkeypatch: pytest.MonkeyPatch) -> No
 def test_large_tame_sketches_solve_in_single_precision_and_bound_in_double(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    S, W = spread(0, 40, 12, 2.0), random_signs(40, 9, 0)
+    S = spread(0, 40, 12, 2.0)
+    W = random_signs(40, 9, 0)
     v = 1e-60 * np.random.default_rng(0).standard_normal(40)  # below the range of 4 bytes
     found = Nystrom.of(W, S @ W)
     exact = {c: found.plus(c).solve(v) for c in (1e-3, 1e-9)}
@@ -163,7 +169,8 @@ def test_large_tame_sketches_solve_in_single_precision_and_bound_in_double(
     assert found.plus(1e-3) is found.plus(1e-3)  # kept from one solve to the next
     monkeypatch.setattr(nystrom, "LARGE", 1)
     again = Nystrom.of(W, S @ W)
-    single, wild = again.plus(1e-3), again.plus(1e-9)
+    single = again.plus(1e-3)
+    wild = again.plus(1e-9)
     off = np.linalg.norm(single.solve(v) - exact[1e-3])
     assert 0 < off <= 1e-4 * np.linalg.norm(exact[1e-3])
     assert single.norm(v) == norms[1e-3]
@@ -175,10 +182,12 @@ def test_large_tame_sketches_solve_in_single_precision_and_bound_in_double(
 def test_blocks_of_columns_are_one_matrix() -> None:
     draw = np.random.default_rng(0).standard_normal
     parts = [draw((5, k)) for k in (2, 1, 3)]
-    whole, B = np.hstack(parts), nystrom.Columns()
+    whole = np.hstack(parts)
+    B = nystrom.Columns()
     for part in parts:
         B = B.plus(part)
-    V, Y = draw((5, 2)), draw((6, 4))
+    V = draw((5, 2))
+    Y = draw((6, 4))
     assert (B.count, B.size, B.length) == (6, 30, pytest.approx(np.linalg.norm(whole)))
     for v in (V, V[:, 0]):
         assert B.along(v) == pytest.approx(v.T @ whole)

@@ -30,7 +30,8 @@ def test_a_family_equals_its_matrix(seed: int, rows: int, columns: int) -> None:
 
 def test_blocks_side_by_side() -> None:
     rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((3, 2)), rng.standard_normal((3, 4))
+    A = rng.standard_normal((3, 2))
+    B = rng.standard_normal((3, 4))
     whole = side_by_side([A, None, sp.csr_array(B), sp.linalg.aslinearoperator(A)], 3, [2, 1, 4, 2])
     expected = np.hstack([A, np.zeros((3, 1)), B, A])
     np.testing.assert_allclose(dense(whole), expected, atol=1e-14)
@@ -68,11 +69,14 @@ class Wrong:
 
 def test_the_gap_of_a_wrong_adjoint() -> None:
     """Relative to the norms of both products, the largest of three samples."""
-    wrong, random = Wrong(Ledger()), np.random.default_rng(3)
+    wrong = Wrong(Ledger())
+    random = np.random.default_rng(3)
     gaps = []
     for _ in range(3):
-        u, v = random.standard_normal(2), random.standard_normal(2)
-        forward, back = wrong.forward(u), wrong.forward(v)
+        u = random.standard_normal(2)
+        v = random.standard_normal(2)
+        forward = wrong.forward(u)
+        back = wrong.forward(v)
         size = np.linalg.norm(forward) * np.linalg.norm(v) + np.linalg.norm(back) * np.linalg.norm(
             u
         )

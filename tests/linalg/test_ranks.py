@@ -27,8 +27,8 @@ from ccmac.linalg.ranks import (
 )
 from ccmac.linalg.tolerances import EPS, RANK, UNEVEN
 from ccmac.objectives import Separable, SquaredDistance
-from ccmac.realizations.normalized import WhitenedChannel, squared_singular_range
-from ccmac.realizations.stacked import MatrixChannel
+from ccmac.paper.realizations.normalized import WhitenedChannel, squared_singular_range
+from ccmac.paper.realizations.stacked import MatrixChannel
 from ccmac.runtime import InProcess
 from ccmac.workspace.coupling import even_rows
 from ccmac.workspace.local import LocalEquations
@@ -44,7 +44,8 @@ powers = st.lists(st.integers(-20, 20), min_size=6, max_size=6)
 def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Six rows of rank r, some of them zero or dependent, and a point that they fix."""
     rng = np.random.default_rng(seed)
-    rank, columns = int(rng.integers(1, 6)), int(rng.integers(5, 9))
+    rank = int(rng.integers(1, 6))
+    columns = int(rng.integers(5, 9))
     M = rng.standard_normal((6, rank)) @ rng.standard_normal((rank, columns))
     if rng.random() < 0.5:
         M[int(rng.integers(6))] = 0.0
@@ -56,7 +57,8 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
 def test_row_lengths_change_nothing(seed: int, exponents: list[int]) -> None:
     M, x, rank = drawn(seed)
     scale = 2.0 ** np.array(exponents)
-    plain, scaled = row_space(M), row_space(scale[:, None] * M)
+    plain = row_space(M)
+    scaled = row_space(scale[:, None] * M)
     assert plain.rank == scaled.rank == rank
     # Powers of two are exact: the same unit rows, hence the same bits.
     np.testing.assert_array_equal(plain.basis, scaled.basis)
@@ -80,8 +82,10 @@ def test_equations_of_an_agent_do_not_depend_on_their_scale(
     """The point, the projector and the multipliers of C_i and D_i, in the user's rows."""
     M, x, rank = drawn(seed)
     scale = 2.0 ** np.array(exponents)
-    C, right = scale[:, None] * M, scale * (M @ x)
-    q, runtime = M.shape[1], InProcess(Network.path(1))
+    C = scale[:, None] * M
+    right = scale * (M @ x)
+    q = M.shape[1]
+    runtime = InProcess(Network.path(1))
     problem = Problem([Agent(OBJECTIVE, A=np.zeros((1, q)), C=C, c=right, D=C, e=right)], q=q)
     P = np.linalg.pinv(M, rcond=1e-10) @ M
     local = LocalEquations(problem, runtime, "factor")
@@ -157,7 +161,8 @@ def test_very_uneven_rows_are_evened_out_exactly() -> None:
     assert even.agents[2].C is problem.agents[2].C
     assert sp.issparse(even.agents[1].C)
     for i in (0, 1):
-        before, after = problem.agents[i], even.agents[i]
+        before = problem.agents[i]
+        after = even.agents[i]
         rows = dense(after.C)
         lengths = np.linalg.norm(rows, axis=1)
         assert np.all((lengths == 0) | ((lengths > 1 / UNEVEN) & (lengths < UNEVEN)))
@@ -171,7 +176,8 @@ def test_the_cut_and_the_distance_from_it() -> None:
         return np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
 
     # Two unit rows at an angle t have singular values sqrt(1 +- cos t), in ratio t/2.
-    above, under = row_space(leaning(2e-11)), row_space(leaning(2e-13))
+    above = row_space(leaning(2e-11))
+    under = row_space(leaning(2e-13))
     assert (above.rank, under.rank) == (2, 1)
     assert above.kept == pytest.approx(10, rel=1e-3)
     assert above.dropped == 0.0
@@ -231,8 +237,13 @@ def test_least_singular_value_of_graded_rows(seed: int, exponents: list[int]) ->
 
 def _exact_inverse(G: np.ndarray) -> np.ndarray:
     """Of a 3 x 3 matrix of integers, by cofactors."""
-    minors = [[G[np.ix_([k for k in range(3) if k != i], [k for k in range(3) if k != j])]
-               for j in range(3)] for i in range(3)]  # fmt: skip
+    minors = [
+        [
+            G[np.ix_([k for k in range(3) if k != i], [k for k in range(3) if k != j])]
+            for j in range(3)
+        ]
+        for i in range(3)
+    ]
     C = [
         [(-1) ** (i + j) * int(m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]) for j, m in enumerate(row)]
         for i, row in enumerate(minors)
@@ -270,7 +281,8 @@ def test_rows_that_rounding_made_nearly_dependent_are_told_from_dependent_ones(
 ) -> None:
     for seed in range(5):
         random = np.random.default_rng(seed)
-        mix, common = random.standard_normal((rows, rank)), random.standard_normal((rank, columns))
+        mix = random.standard_normal((rows, rank))
+        common = random.standard_normal((rank, columns))
         found = row_space(mix @ common)
         assert (found.rank, found.doubt) == (rank, Doubt.CONVENTION)
         exact = np.round(8 * mix) @ np.round(64 * common) * 2.0**-30

@@ -56,7 +56,8 @@ def test_products_by_parts_are_exact(at_once: int, monkeypatch: pytest.MonkeyPat
     """However many rows are taken at a time: integers beyond a double, within the long format."""
     monkeypatch.setattr(extended, "AT_ONCE", at_once)
     rng = np.random.default_rng(1)
-    M, v = rng.integers(-99, 99, (7, 3)).astype(float), rng.integers(-(2**50), 2**50, 3)
+    M = rng.integers(-99, 99, (7, 3)).astype(float)
+    v = rng.integers(-(2**50), 2**50, 3)
     said = extended.product(M, v.astype(float))
     assert [int(s) for s in said] == [
         sum(int(a) * int(b) for a, b in zip(row, v, strict=True)) for row in M
@@ -110,9 +111,13 @@ def test_most_numbers_of_all_sides_decide() -> None:
     """Entries and rounded ones of three sides; the last has no part in the contradiction."""
     part = np.array([1.0, 1.0, 0.0])
     for entries, rounded, said in (
-        ([4, 4, 9], [1, 3, 0], True), ([4, 4, 9], [1, 2, 9], False), ([4, 4, 0], [3, 0, 0], False),
-        ([0, 0, 5], [0, 0, 5], False), ([6, 1, 0], [3, 1, 0], True), ([6, 3, 0], [3, 1, 0], False),
-    ):  # fmt: skip
+        ([4, 4, 9], [1, 3, 0], True),
+        ([4, 4, 9], [1, 2, 9], False),
+        ([4, 4, 0], [3, 0, 0], False),
+        ([0, 0, 5], [0, 0, 5], False),
+        ([6, 1, 0], [3, 1, 0], True),
+        ([6, 3, 0], [3, 1, 0], False),
+    ):
         assert mostly_rounded((np.array(entries), np.array(rounded)), part) is said
 
 
@@ -175,7 +180,8 @@ def test_extreme_eigenvalues_of_a_sparse_matrix(size: int) -> None:
 def test_a_sketch_knows_the_length_of_its_factor(seed: int) -> None:
     """||L||^2 = trace W'S W of all test vectors W, whether they came at once or in parts."""
     draw = np.random.default_rng(seed).standard_normal
-    S, W = draw((8, 8)), draw((8, 5))
+    S = draw((8, 8))
+    W = draw((8, 5))
     S = S @ S.T
     whole = Nystrom.of(W, S @ W, noise=0.0)
     parts = Nystrom.of(W[:, :2], S @ W[:, :2], noise=0.0).grown(W[:, 2:], S @ W[:, 2:])
@@ -195,7 +201,9 @@ def test_a_run_that_does_not_settle_knows_a_ceiling_alone(monkeypatch: pytest.Mo
 
 def test_without_a_trace_nothing_bounds_what_is_left() -> None:
     """Of the trace, |S w|^2 / theta of every Ritz vector w is known."""
-    values, V, E = np.array([3.0, 1.0]), np.eye(4, 2), np.diag([0.75, 0.5])
+    values = np.array([3.0, 1.0])
+    V = np.eye(4, 2)
+    E = np.diag([0.75, 0.5])
     images = np.vstack([np.diag(values), E])
     found = RitzBlocks(values, np.eye(2), [V], [images], E.T @ E, exhausted=False)
     assert found.left_trace(2) == math.inf
@@ -216,7 +224,8 @@ def test_the_margin_of_what_is_kept() -> None:
 
 def test_images_of_a_run_are_computed() -> None:
     """S w by the three-term relation, into memory that holds other numbers."""
-    runtime, S = InProcess(Network.complete(2)), np.diag([1.0, 2.0, 5.0, 7.0])
+    runtime = InProcess(Network.complete(2))
+    S = np.diag([1.0, 2.0, 5.0, 7.0])
     found = lanczos(runtime, lambda v: np.vstack([v @ S, v @ S]), np.ones((1, 4)), 3)
     expected = found.basis @ S
     for value in (3.0, -4.0):

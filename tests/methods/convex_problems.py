@@ -24,10 +24,12 @@ class Case:
     ) -> None:
         """``groups`` of an agent's x have fixed sums, and then every agent ties z too."""
         rng = np.random.default_rng([seed, 77])
-        n, m = len(objectives), 3
+        n = len(objectives)
+        m = 3
         x = [rng.standard_normal(d) for _ in range(n)]
         z = rng.standard_normal(q)
-        agents, constraints = [], []
+        agents = []
+        constraints = []
         X = [cvxpy.Variable(d) for _ in range(n)]
         Z = cvxpy.Variable(q)
         coupled: Any = 0
@@ -37,7 +39,8 @@ class Case:
             if groups:
                 C = np.repeat(np.eye(groups), d // groups, axis=1)
                 D = rng.standard_normal((1, q)) if i < q - 1 else None
-            b, c = A @ x[i] + B @ z, C @ x[i]
+            b = A @ x[i] + B @ z
+            c = C @ x[i]
             e = None if D is None else D @ z
             agents.append(ccmac.Agent(objective, A=A, B=B, b=b, C=C, c=c, D=D, e=e))
             coupled = coupled + A @ X[i] + B @ Z - b
@@ -58,7 +61,9 @@ def case(kind: str, seed: int) -> Case:
     """One random problem; ``kind`` names the loss."""
     rng = np.random.default_rng(seed)
     grouped = kind == "groups"
-    n, d, q = int(rng.integers(2, 5)), 6 if grouped else 5, 3
+    n = int(rng.integers(2, 5))
+    d = 6 if grouped else 5
+    q = 3
     objectives: list[Any] = []
     terms: list[Term] = []
     for _ in range(n):
@@ -70,13 +75,15 @@ def case(kind: str, seed: int) -> Case:
 
 def least_squares(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     """Rank deficient: fewer rows than unknowns."""
-    M, y = rng.standard_normal((4, d + q)), rng.standard_normal(4)
+    M = rng.standard_normal((4, d + q))
+    y = rng.standard_normal(4)
     return LeastSquares(M, y), lambda x, z: 0.5 * cvxpy.sum_squares(M[:, :d] @ x + M[:, d:] @ z - y)
 
 
 def contradicting(rng: np.random.Generator, columns: int) -> tuple[Array, Array]:
     """Rows and labels where every row contradicts another: a minimum exists without a ridge."""
-    rows, labels = rng.standard_normal((5, columns)), np.sign(rng.standard_normal(5))
+    rows = rng.standard_normal((5, columns))
+    labels = np.sign(rng.standard_normal(5))
     return np.vstack([rows, 0.6 * rows]), np.concatenate([labels, -labels])
 
 
@@ -90,7 +97,8 @@ def logistic(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
 
 def absolute(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     """L1 regression with targets on x and z."""
-    a, b = rng.standard_normal(d), rng.standard_normal(q)
+    a = rng.standard_normal(d)
+    b = rng.standard_normal(q)
     return Separable(
         x=L1(1.0, a), z=L1(0.5, b)
     ), lambda x, z: cvxpy.norm1(x - a) + 0.5 * cvxpy.norm1(z - b)
@@ -128,7 +136,8 @@ def composite(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
 
 def ridged(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     """Kinks and strong convexity: least squares of Mx, L1 penalties, ridges on x and z."""
-    M, y = rng.standard_normal((3, d)), rng.standard_normal(3)
+    M = rng.standard_normal((3, d))
+    y = rng.standard_normal(3)
     objective = Separable(
         x=LeastSquares(M, y) + ccmac.objectives.ElasticNet(0.5, 1.0),
         z=ccmac.objectives.ElasticNet(0.5, 0.5),
@@ -145,7 +154,8 @@ def ridged(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
 
 def groups(rng: np.random.Generator, d: int, q: int) -> tuple[Any, Term]:
     """Absolute deviations of x, whose groups have fixed sums; a Huber loss on z, which is tied."""
-    a, y = rng.standard_normal(d), rng.standard_normal(q)
+    a = rng.standard_normal(d)
+    y = rng.standard_normal(q)
     return Separable(
         x=L1(1.0, a), z=ccmac.objectives.Huber(y=y, delta=0.5)
     ), lambda x, z: cvxpy.norm1(x - a) + 0.5 * cvxpy.sum(cvxpy.huber(z - y, 0.5))

@@ -21,7 +21,9 @@ class DenseSystem(AffineSystem):
     """G = K'K, g = K'v with the interval widened by ``loose``."""
 
     def __init__(self, space: Space, K: Array, v: Array, loose: float = 1.0) -> None:
-        self.space, self.K, self.v = space, K, v
+        self.space = space
+        self.K = K
+        self.v = v
         values = np.linalg.eigvalsh(K @ K.T)
         positive = values[values > 1e-10 * values[-1]]
         self.interval = Interval(positive[0] / loose, positive[-1] * loose)
@@ -54,7 +56,9 @@ class Toy:
 
     def __init__(self, seed: int, *, loose: float = 1.0, spread: float = 1.0) -> None:
         rng = np.random.default_rng(seed)
-        d, rows, rank = 14, 6, 5
+        d = 14
+        rows = 6
+        rank = 5
         self.M, self.y = rng.standard_normal((rows, d)), rng.standard_normal(rows)
         left = np.linalg.qr(rng.standard_normal((rank + 1, rank)))[0]
         right = np.linalg.qr(rng.standard_normal((d, rank)))[0]
@@ -74,7 +78,8 @@ class Toy:
 
     def constrained(self, H: Array, g: Array) -> tuple[Array, Array]:
         """argmin 0.5 w'Hw - g'w on the feasible set and p = K'lambda."""
-        d, m = len(g), len(self.v)
+        d = len(g)
+        m = len(self.v)
         kkt = np.block([[H, self.K.T], [self.K, np.zeros((m, m))]])
         found = np.linalg.lstsq(kkt, np.concatenate([g, self.v]), rcond=1e-12)[0]
         return found[:d], self.K.T @ found[d:]

@@ -33,7 +33,8 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_a_refusal_advises_methods_that_accept(kind: str) -> None:
-    problem, refusals = PROBLEMS[kind], {}
+    problem = PROBLEMS[kind]
+    refusals = {}
     for name in NAMES:
         try:
             ccmac.solve(problem, "path", name, max_iterations=1)

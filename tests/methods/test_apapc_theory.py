@@ -12,23 +12,23 @@ from numpy.typing import NDArray
 
 from ccmac import vfl
 from ccmac.angles.principal import pair_geometry, principal_angles
-from ccmac.lab.instances.random_quadratic import random_quadratic
-from ccmac.lab.instances.reference import solve_kkt
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import correction_interval, minimal_degree, outer_degree
 from ccmac.linalg.ranks import row_space
 from ccmac.methods.apapc import Apapc, ApapcState
 from ccmac.network import Network
 from ccmac.objectives import Quadratic
+from ccmac.paper.instances.random_quadratic import random_quadratic
+from ccmac.paper.instances.reference import solve_kkt
+from ccmac.paper.realizations.canonical import canonical
+from ccmac.paper.realizations.certified import certified
 from ccmac.problem import Agent, Problem
 from ccmac.realizations.base import AffineSystem, Interval, Realized
-from ccmac.realizations.canonical import canonical
-from ccmac.realizations.certified import certified
 from ccmac.realizations.objective import ExecutionObjective
 from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 from ccmac.workspace import Workspace
-from realizations.flavours import fresh, instance, iterate, positive_ends
+from paper.realizations.flavours import fresh, instance, iterate, positive_ends
 
 Array = NDArray[np.float64]
 DIM = 14
@@ -40,7 +40,9 @@ class DenseSystem(AffineSystem):
     empty = False
 
     def __init__(self, space: Space, K: Array, v: Array) -> None:
-        self.space, self.K, self.v = space, K, v
+        self.space = space
+        self.K = K
+        self.v = v
         self.interval = Interval(*positive_ends(K.T @ K))
 
     def residual(self, w: Array) -> tuple[Array, Array]:
@@ -62,7 +64,8 @@ def quadratic_model(seed: int, kappa_f: float, kappa_K: float, rank: int) -> tup
     """A random quadratic under K of the given rank (of 8 rows) and condition, and its solution."""
     random = np.random.default_rng(seed)
     basis, _ = np.linalg.qr(random.standard_normal((DIM, DIM)))
-    H, g = (basis * np.geomspace(1, kappa_f, DIM)) @ basis.T, random.standard_normal(DIM)
+    H = (basis * np.geomspace(1, kappa_f, DIM)) @ basis.T
+    g = random.standard_normal(DIM)
     left, _ = np.linalg.qr(random.standard_normal((8, 8)))
     right, _ = np.linalg.qr(random.standard_normal((DIM, DIM)))
     sizes = np.sqrt(np.geomspace(1.0, kappa_K, rank))
@@ -81,7 +84,8 @@ def quadratic_model(seed: int, kappa_f: float, kappa_K: float, rank: int) -> tup
 def correction_matrix(system: DenseSystem, degree: int) -> Array:
     """P = I - T_N(.)/T_N(.) of K'K, through its eigenvectors."""
     values, vectors = np.linalg.eigh(system.K.T @ system.K)
-    low, high = system.interval.low, system.interval.high
+    low = system.interval.low
+    high = system.interval.high
     if high <= low * (1 + 1e-12):
         symbol = (values > 1e-9).astype(np.float64)
     else:
@@ -99,7 +103,8 @@ def test_the_energy_contracts_at_every_step(
     kappa_f: float, kappa_K: float, rank: int, steps: str
 ) -> None:
     model, solution = quadratic_model(rank, kappa_f, kappa_K, rank)
-    system, mu = model.system, model.objective.mu
+    system = model.system
+    mu = model.objective.mu
     assert isinstance(system, DenseSystem)
     choose = minimal_degree if steps == "minimal" else outer_degree
     degree = choose(system.interval.low, system.interval.high)
@@ -110,7 +115,8 @@ def test_the_energy_contracts_at_every_step(
     tau, eta, theta = iteration.parameters()
     low, high = correction_interval(system.interval.low, system.interval.high, degree)
     if steps != "interval":
-        low, high = 11 / 15, 19 / 15
+        low = 11 / 15
+        high = 19 / 15
     chi = high / low
     bound = 1 / (1 + 0.25 * min(1 / math.sqrt(kappa_f * chi), 1 / chi))
     inverse = np.linalg.pinv(correction_matrix(system, degree), rcond=1e-9)
@@ -118,7 +124,9 @@ def test_the_energy_contracts_at_every_step(
     multiplier = -(H @ solution - g)
 
     def energy(state: ApapcState) -> float:
-        w, f, p = state.w - solution, state.w_f - solution, state.p - multiplier
+        w = state.w - solution
+        f = state.w_f - solution
+        p = state.p - multiplier
         dual = p @ inverse @ p / theta - eta / (1 + eta * mu) * p @ p
         return float(w @ w / eta + dual + (1 - tau) / tau * f @ (H @ f))
 
@@ -188,13 +196,12 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"rule": "exact"}, {"inner": 24}],
-    ids=["accuracy 1/2", "whitened", "degree 24"],
+    "options", [{}, {"rule": "exact"}, {"inner": 24}], ids=["accuracy 1/2", "whitened", "degree 24"]
 )
 def test_affine_calls_grow_like_the_cross_factor(options: dict[str, object]) -> None:
     random = np.random.default_rng(0)
-    X, y = random.standard_normal((40, 12)), random.standard_normal(40)
+    X = random.standard_normal((40, 12))
+    y = random.standard_normal(40)
     factors = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0)
     calls = []
     for chi in factors:
@@ -231,13 +238,16 @@ def path_with_a_weak_edge(weight: float, n: int = 6) -> Network:
 def test_executed_rounds_grow_like_the_root_of_the_condition_of_the_graph() -> None:
     problem = random_quadratic(7, n=6, d=2, q=2, m=1)
     solution = solve_kkt(problem).vector
-    conditions, rounds, modelled = [], [], []
+    conditions = []
+    rounds = []
+    modelled = []
     for weight in (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001):
         network = path_with_a_weak_edge(weight)
         conditions.append(network.condition)
         for build, counts, unit in (
-            (certified, rounds, "rounds"), (canonical, modelled, "modelled_rounds"),
-        ):  # fmt: skip
+            (certified, rounds, "rounds"),
+            (canonical, modelled, "modelled_rounds"),
+        ):
             runtime = InProcess(network)
             iterate(build(Workspace(problem, runtime)), solution, tol=1e-5)
             counts.append(runtime.ledger[unit])

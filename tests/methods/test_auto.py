@@ -45,8 +45,11 @@ def chosen(name: str, costs: Costs | None = None, **options: Any) -> Method:
         ("quadratic", {"access": "matvec"}, CrossApapc(access="matvec")),
         ("quadratic", {"realization": "averaged"}, CrossApapc()),
         ("quadratic", {"realization": "certified"}, CrossApapc(realization="certified")),
-        ("quadratic", {"certificates": Certificates(h=100.0, mu_HC=0.01)},
-         CrossApapc(certificates=Certificates(h=100.0, mu_HC=0.01))),
+        (
+            "quadratic",
+            {"certificates": Certificates(h=100.0, mu_HC=0.01)},
+            CrossApapc(certificates=Certificates(h=100.0, mu_HC=0.01)),
+        ),
         ("quadratic", {"radius": 3.0}, CrossDirect(radius=3.0)),
         ("stack", {}, CrossApapc()),
         ("flat", {}, CrossDirect()),
@@ -58,7 +61,7 @@ def chosen(name: str, costs: Costs | None = None, **options: Any) -> Method:
         ("box", {"realization": "averaged"}, CrossSliding()),
         ("composite", {}, CrossSliding()),
     ],
-)  # fmt: skip
+)
 def test_the_method_that_fits(problem: str, options: dict[str, Any], method: Method) -> None:
     assert chosen(problem, **options) == method
 
@@ -69,9 +72,7 @@ def test_newton_where_averagings_have_a_price() -> None:
     assert chosen("logistic", access="matvec") == CrossApapc(access="matvec")
 
 
-def test_prices_decide_between_gradients_and_minimisations(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_prices_decide_between_gradients_and_minimisations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one averaging costs as much as the gradients of one minimisation, and Newton is out."""
     monkeypatch.setattr(Auto, "_newton", lambda *_: False)
     made = posed("logistic")

@@ -12,14 +12,7 @@ import pytest
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost, Costs
-from ccmac.methods.base import (
-    Prepared,
-    Request,
-    State,
-    known,
-    rows,
-    vector,
-)
+from ccmac.methods.base import Prepared, Request, State, known, rows, vector
 from ccmac.methods.options import Option, option
 from ccmac.methods.realized import RealizedIteration
 
@@ -66,7 +59,8 @@ def test_a_state_by_kinds() -> None:
 @pytest.mark.parametrize("always", [True, False])
 def test_agent_0_is_followed_where_processes_differ(led: bool, parted: bool, always: bool) -> None:
     """Digests are compared for nothing; what all know is told where they differ, or always."""
-    compared, sent = list[Array](), list[Array]()
+    compared = list[Array]()
+    sent = list[Array]()
 
     def compare(mine: Array) -> bool:
         compared.append(mine)
@@ -124,9 +118,13 @@ def test_a_start_in_the_units_of_a_realization() -> None:
     )  # two more entries are auxiliary
     system = Fake(zero_price=lambda: np.zeros((1, 2)), empty=False, cost=Cost(A=2))
     realized: Any = Fake(
-        space=space, system=system, objective=None, s=2.0, copies=lambda w: w[3:4] * 0.5,
+        space=space,
+        system=system,
+        objective=None,
+        s=2.0,
+        copies=lambda w: w[3:4] * 0.5,
         embed=lambda x, z: np.concatenate([x, 2.0 * z, [0.0, 0.0]]),
-    )  # fmt: skip
+    )
     iteration = Plain(realized)
     cold = iteration.start(np.ones(3), np.array([5.0]))
     assert cold.w.tolist() == [1.0, 1.0, 1.0, 10.0, 0.0, 0.0]

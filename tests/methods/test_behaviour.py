@@ -13,10 +13,10 @@ import pytest
 import ccmac
 from ccmac import objectives
 from ccmac.errors import AssumptionWarning, GradientError, InputError, MethodRefused
-from ccmac.lab import data
-from ccmac.lab.instances import random_quadratic
-from ccmac.lab.instances.reference import solve_kkt
 from ccmac.methods import Auto, CrossApapc, CrossCg
+from ccmac.paper import data
+from ccmac.paper.instances import random_quadratic
+from ccmac.paper.instances.reference import solve_kkt
 from ccmac.workspace import base
 
 NETWORK = ccmac.Network.ring(4)
@@ -76,10 +76,14 @@ def test_a_gradient_that_turns_nan_names_agent_and_iteration() -> None:
         return (x * np.nan if calls[0] > 60 else x), z
 
     agents = [
-        ccmac.Agent(objectives.Custom(value, bad if k == 2 else good, 1.0, 1.0),
-                    A=np.eye(1), B=np.eye(1), b=[float(k)])
+        ccmac.Agent(
+            objectives.Custom(value, bad if k == 2 else good, 1.0, 1.0),
+            A=np.eye(1),
+            B=np.eye(1),
+            b=[float(k)],
+        )
         for k in range(4)
-    ]  # fmt: skip
+    ]
     with pytest.raises(GradientError, match=r"agent 2.*iteration \d+"):
         ccmac.solve(ccmac.Problem(agents), NETWORK, tol=1e-300, max_iterations=500)
 
@@ -139,7 +143,8 @@ def test_a_look_is_believed_only_when_the_interval_is_confirmed(
 def test_a_blow_up_is_noticed_widened_and_reported() -> None:
     """Structure hides the spectrum's top from the check at setup: the run itself finds out."""
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((60, 8)), rng.standard_normal(60)
+    X = rng.standard_normal((60, 8))
+    y = rng.standard_normal(60)
     problem = ccmac.vfl.problem(X, y, 4, regularization=0.05)
     given = ccmac.Certificates(h=0.02, mu_HC=0.01)
     result = ccmac.solve(problem, NETWORK, method=CrossApapc(certificates=given), tol=1e-6)
@@ -174,9 +179,12 @@ def test_limits(problem: ccmac.Problem) -> None:
 def test_reference_stops_by_relative_error(problem: ccmac.Problem) -> None:
     exact = solve_kkt(problem)
     result = ccmac.solve(
-        problem, NETWORK, method="cross-apapc", tol=1e-8,
+        problem,
+        NETWORK,
+        method="cross-apapc",
+        tol=1e-8,
         reference=ccmac.Solution(list(exact.x), exact.z),
-    )  # fmt: skip
+    )
     target = np.concatenate([*exact.x, exact.z])
     point = np.concatenate([*result.x, result.z])
     assert np.sum((point - target) ** 2) <= 1.01e-8 * np.sum(target**2)
@@ -234,9 +242,13 @@ def test_a_run_that_was_stopped_is_saved_where_it_was(
     seen: list[int] = []
     for last in (4, 6):
         ccmac.solve(
-            problem, NETWORK, tol=1e-12, method="cross-apapc", checkpoint=tmp_path,
+            problem,
+            NETWORK,
+            tol=1e-12,
+            method="cross-apapc",
+            checkpoint=tmp_path,
             callback=lambda k, s, last=last: seen.append(k) or k == last,
-        )  # fmt: skip
+        )
     assert seen == [1, 2, 3, 4, 5, 6]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import ccmac
 from ccmac import objectives
-from ccmac.lab.instances import infeasible, random_quadratic
-from ccmac.lab.instances.reference import solve_kkt
+from ccmac.paper.instances import infeasible, random_quadratic
+from ccmac.paper.instances.reference import solve_kkt
 
 
 def quadratic(size: int, seed: int = 0) -> objectives.Quadratic:
@@ -109,13 +109,17 @@ def test_infeasibility_certificate(conflict: str, n: int, fused: bool) -> None:
     )
     assert result.status == "infeasible"
     found = result.infeasibility
-    value, total_z = 0.0, np.zeros(problem.q)
+    value = 0.0
+    total_z = np.zeros(problem.q)
     for i, agent in problem.agents.items():
-        gx, gz = np.zeros(problem.d[i]), np.zeros(problem.q)
+        gx = np.zeros(problem.d[i])
+        gz = np.zeros(problem.q)
         for block, price, right, into in (
-            (agent.A, found.coupled, None, gx), (agent.B, found.coupled, agent.b, gz),
-            (agent.C, found.local.get(i), agent.c, gx), (agent.D, found.shared.get(i), agent.e, gz),
-        ):  # fmt: skip
+            (agent.A, found.coupled, None, gx),
+            (agent.B, found.coupled, agent.b, gz),
+            (agent.C, found.local.get(i), agent.c, gx),
+            (agent.D, found.shared.get(i), agent.e, gz),
+        ):
             if block is not None and price is not None:
                 into[...] += block.T @ price
             if right is not None and price is not None:
@@ -139,7 +143,8 @@ def test_an_agents_own_contradiction_is_named(conflict: str, block: str) -> None
 def test_one_agent_owns_the_labels() -> None:
     """Strong convexity in z only from the sum: recovered by augmentation."""
     rng = np.random.default_rng(3)
-    X, y = rng.standard_normal((40, 12)), rng.standard_normal(40)
+    X = rng.standard_normal((40, 12))
+    y = rng.standard_normal(40)
     problem = ccmac.vfl.problem(X, y, 4, label_owner=1, regularization=0.1)
     exact = np.linalg.solve(X.T @ X / 40 + 0.1 * np.eye(12), X.T @ y / 40)
     result = ccmac.solve(problem, ccmac.Network.ring(4), method="cross-apapc", tol=1e-8)

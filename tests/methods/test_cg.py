@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab.instances import infeasible, random_quadratic, solve_kkt
+from ccmac.paper.instances import infeasible, random_quadratic, solve_kkt
 
 
 @settings(max_examples=15)
@@ -75,7 +75,8 @@ def test_label_owner_has_curvature_enough() -> None:
 def test_auto_takes_it_for_large_quadratics_unless_told_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    problem, network = random_quadratic(2, 4), ccmac.Network.ring(4)
+    problem = random_quadratic(2, 4)
+    network = ccmac.Network.ring(4)
     assert ccmac.plan(problem, network).method == "cross-direct"
     monkeypatch.setattr("ccmac.workspace.base.affordable", lambda *_: False)
     assert ccmac.plan(problem, network).method == "cross-cg"

@@ -12,10 +12,10 @@ import pytest
 
 import ccmac
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic
 from ccmac.methods import checkpoints
 from ccmac.methods.checkpoints import EVERY, LARGEST, Checkpoints
 from ccmac.methods.driver import Settings, drive
+from ccmac.paper.instances import random_quadratic
 from ccmac.runtime.masked import Masked
 from ccmac.storage.states import counts, number, told
 
@@ -28,9 +28,14 @@ def made(**more: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("others", "common"),
-    [([5.0, 6.0], 6), ([4.0, 5.0], 5), ([5.0, -1.0], 5), ([-1.0, -1.0], "refused"),
-     ([3.0, 4.0], "refused")],
-)  # fmt: skip
+    [
+        ([5.0, 6.0], 6),
+        ([4.0, 5.0], 5),
+        ([5.0, -1.0], 5),
+        ([-1.0, -1.0], "refused"),
+        ([3.0, 4.0], "refused"),
+    ],
+)
 def test_the_newest_generation_that_all_have(
     others: list[float], common: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,24 +62,33 @@ def test_what_a_stored_run_is_known_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four differences are named; then problem, version, and what it was planned for."""
     found = made(directory="here", identity={}, _problem="abc")
     stored = {
-        "identity": {}, "problem": "abc", "version": checkpoints.__version__,
-        "planned": [1e-3, "1e-6"], "path": ["next", 3],
-    }  # fmt: skip
+        "identity": {},
+        "problem": "abc",
+        "version": checkpoints.__version__,
+        "planned": [1e-3, "1e-6"],
+        "path": ["next", 3],
+    }
     monkeypatch.setattr(checkpoints, "differences", lambda stored, mine: [])
     found._recognise(stored)
     assert (found.planned, found.target, found.path) == (1e-3, 1e-6, ["next", "3"])
     assert found._stored is stored
     for change, why in (
-        ({"problem": "abd"}, "problem and version"), ({"version": "0"}, "problem and version"),
-        ({"planned": [1.0]}, "planned for;"), ({"path": None}, "planned for;"),
-        ({"planned": [1.0, 0.0]}, "no positive"), ({"planned": ["inf", 1.0]}, "no positive"),
-    ):  # fmt: skip
+        ({"problem": "abd"}, "problem and version"),
+        ({"version": "0"}, "problem and version"),
+        ({"planned": [1.0]}, "planned for;"),
+        ({"path": None}, "planned for;"),
+        ({"planned": [1.0, 0.0]}, "no positive"),
+        ({"planned": ["inf", 1.0]}, "no positive"),
+    ):
         with pytest.raises(InputError, match=f"checkpoint here: .*{why}"):
             found._recognise({**stored, **change})
     for count, words in (
-        (1, ": d0 differs from"), (2, ": d0, d1 differ from"), (4, "d3 differ from"),
-        (5, "d3 and 1 more differ from"), (7, "d3 and 3 more differ from"),
-    ):  # fmt: skip
+        (1, ": d0 differs from"),
+        (2, ": d0, d1 differ from"),
+        (4, "d3 differ from"),
+        (5, "d3 and 1 more differ from"),
+        (7, "d3 and 3 more differ from"),
+    ):
         named = [f"d{k}" for k in range(count)]
         monkeypatch.setattr(checkpoints, "differences", lambda stored, mine, named=named: named)
         with pytest.raises(InputError, match=words):
@@ -133,9 +147,13 @@ def test_a_run_goes_on_where_nothing_can_be_written(
 
     monkeypatch.setattr(checkpoints.store, "save", full)
     result = ccmac.solve(
-        random_quadratic(0, 3), "path", "cross-apapc", 1e-12, max_iterations=6,
+        random_quadratic(0, 3),
+        "path",
+        "cross-apapc",
+        1e-12,
+        max_iterations=6,
         checkpoint={"path": tmp_path, "every": 2},
-    )  # fmt: skip
+    )
     assert result.status == "max_iterations"
     assert tried[:3] == [2, 4, 6]
     words = f"{len(tried)} could not be written, the last at iteration 6 (No space left on device)"
@@ -144,8 +162,12 @@ def test_a_run_goes_on_where_nothing_can_be_written(
 
 def test_numbers_of_a_stored_state() -> None:
     assert (told(math.inf), told(-math.inf), told(1.5), told(3), told(True)) == (
-        "inf", "-inf", 1.5, 3, True
-    )  # fmt: skip
+        "inf",
+        "-inf",
+        1.5,
+        3,
+        True,
+    )
     assert math.isinf(number("gap", 0.0, "inf"))
     assert number("gap", 0.0, 2) == 2.0
     assert isinstance(number("gap", 0.0, 2), float)
@@ -170,16 +192,19 @@ def test_numbers_of_a_stored_state() -> None:
 
 def test_pieces_are_those_of_the_method() -> None:
     found = made(iteration=Fake(space=Fake(count=2)))
-    like, good = np.zeros((2, 1)), np.array([LARGEST])
+    like = np.zeros((2, 1))
+    good = np.array([LARGEST])
 
     def stored(*pieces: Any) -> Any:
         return Fake(agents={"rows:r": list(pieces)})
 
     assert len(found._pieces(stored(good, -good), "rows:r", like)) == 2
     for pieces, why in (
-        ((good,), "is there for 1 agents"), ((good, np.array([1])), "of kind int64"),
-        ((good, 1.01 * good), "beyond"), ((good, good * math.nan), "holds NaN"),
-    ):  # fmt: skip
+        ((good,), "is there for 1 agents"),
+        ((good, np.array([1])), "of kind int64"),
+        ((good, 1.01 * good), "beyond"),
+        ((good, good * math.nan), "holds NaN"),
+    ):
         with pytest.raises(ValueError, match=why):
             found._pieces(stored(*pieces), "rows:r", like)
     free = np.full((2, 1), math.inf)
@@ -212,15 +237,20 @@ def test_a_resumed_run_asks_after_its_health_as_before() -> None:
 
 def again(method: str, stop: int, last: int, folder: Path) -> tuple[Any, Any]:
     """A run of ``last`` iterations, and one that was begun for ``stop`` and continued."""
-    X, y = np.random.default_rng(1).standard_normal((60, 12)), np.resize([1.0, -1.0, -1.0], 60)
+    X = np.random.default_rng(1).standard_normal((60, 12))
+    y = np.resize([1.0, -1.0, -1.0], 60)
     loss = "logistic" if method == "cross-newton" else "squared"
     problem = ccmac.vfl.problem(X, y, 3, loss=loss, regularization=1e-5)
     whole = ccmac.solve(problem, "ring", method, 1e-15, max_iterations=last)
     for limit in (stop, stop, last, last):
         found = ccmac.solve(
-            problem, "ring", method, 1e-15, max_iterations=limit,
+            problem,
+            "ring",
+            method,
+            1e-15,
+            max_iterations=limit,
             checkpoint={"path": folder, "every": 1},
-        )  # fmt: skip
+        )
     return whole, found
 
 
@@ -240,13 +270,18 @@ def test_what_waited_for_a_message_is_on_the_bill_once(
 
 def test_masked_sums_go_on_with_the_scales_agreed_upon(tmp_path: Path) -> None:
     """They were agreed upon again, and charged, by every run that went on from a checkpoint."""
-    problem, asked = random_quadratic(0, 4), {"tol": 1e-15, "averaging": "masked"}
+    problem = random_quadratic(0, 4)
+    asked = {"tol": 1e-15, "averaging": "masked"}
     whole = ccmac.solve(problem, "ring", "pdhg", max_iterations=23, **asked)
     for limit in (7, 7, 23, 23):
         found = ccmac.solve(
-            problem, "ring", "pdhg", max_iterations=limit, **asked,
+            problem,
+            "ring",
+            "pdhg",
+            max_iterations=limit,
+            **asked,
             checkpoint={"path": tmp_path / "state", "every": 2},
-        )  # fmt: skip
+        )
     assert found.ledger.as_dict() == whole.ledger.as_dict()
     assert [x.tobytes() for x in found.x] == [x.tobytes() for x in whole.x]
     assert repr(found.error_bound) == repr(whole.error_bound)
@@ -274,7 +309,8 @@ def test_what_stalled_before_a_run_was_saved_still_counts(tmp_path: Path, steps:
         )
         for _ in range(4)
     ]
-    kept, seen = {"path": tmp_path / "kept", "every": 1}, list[int]()
+    kept = {"path": tmp_path / "kept", "every": 1}
+    seen = list[int]()
 
     def solved(**more: Any) -> ccmac.Result:
         return ccmac.solve(ccmac.Problem(agents), "ring", tol=1e-16, **more)
@@ -286,8 +322,11 @@ def test_what_stalled_before_a_run_was_saved_still_counts(tmp_path: Path, steps:
     assert max(seen) < steps  # in the second method
     again = solved(checkpoint=kept)
     assert (again.plan.method, again.status, again.error_bound, again.iterations) == (
-        whole.plan.method, whole.status, whole.error_bound, whole.iterations,
-    )  # fmt: skip
+        whole.plan.method,
+        whole.status,
+        whole.error_bound,
+        whole.iterations,
+    )
     for one, other in zip([*again.x, again.z], [*whole.x, whole.z], strict=True):
         np.testing.assert_array_equal(one, other)
     assert again.ledger.as_dict() == whole.ledger.as_dict()

@@ -24,12 +24,20 @@ STRONG = {"smooth", "strongly convex"}
 def work(*able: str, **more: Any) -> Any:
     """A problem that can do this; nothing is summed, gathered or short unless said."""
     known = {
-        "capabilities": frozenset(able), "stack": None, "hides": False, "gatherable": False,
-        "gram": None, "reduced": None, "explicit": None, "compressible": 0,
+        "capabilities": frozenset(able),
+        "stack": None,
+        "hides": False,
+        "gatherable": False,
+        "gram": None,
+        "reduced": None,
+        "explicit": None,
+        "compressible": 0,
         "rows_in_doubt": Doubt.NONE,
         "curvature": Fake(factorable=True, separable=False, L=np.ones(2)),
-        "runtime": Fake(averaging=Fake(rounds=2)), "ledger": Ledger(), "doubts": [],
-    }  # fmt: skip
+        "runtime": Fake(averaging=Fake(rounds=2)),
+        "ledger": Ledger(),
+        "doubts": [],
+    }
     return Fake(**{**known, **more})
 
 
@@ -55,7 +63,8 @@ def test_smooth_and_strongly_convex() -> None:
     assert first(Auto(), work(*quadratic)) == "cross-cg"
     assert first(Auto(), work(*quadratic, gatherable=True)) == "cross-direct"
     assert first(Auto(), work(*quadratic, hides=True)) == "cross-direct"
-    unclear, clear = Fake(independent=False), Fake(independent=True)
+    unclear = Fake(independent=False)
+    clear = Fake(independent=True)
     assert first(Auto(), work(*quadratic, hides=True, gram=unclear)) == "cross-cg"
     assert first(Auto(), work(*quadratic, hides=True, gram=clear)) == "cross-direct"
     dense = Fake(factorable=False, separable=False, L=np.ones(2))
@@ -121,10 +130,12 @@ def test_without_strong_convexity(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_choice_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    quadratic, flat = (*STRONG, "quadratic"), ("smooth", "quadratic")
+    quadratic = (*STRONG, "quadratic")
+    flat = ("smooth", "quadratic")
     linear = Fake(factorable=True, separable=False, L=np.zeros(2))
     apart = Fake(factorable=True, separable=True, L=np.ones(2))
-    one_sum, several = {"gatherable": True}, {"gatherable": True, "reduced": Fake()}
+    one_sum = {"gatherable": True}
+    several = {"gatherable": True, "reduced": Fake()}
     cases: list[tuple[Any, str]] = [
         (work(*STRONG, explicit=Fake()), "smooth, with Hessians"),
         (work(*quadratic, **one_sum), "quadratic, in one sum"),
@@ -234,10 +245,12 @@ def test_whether_the_tolerance_is_left_unproved() -> None:
         )
 
     for rule, known, unproved, count in (
-        (None, None, False, 0), (Fake(final=final(True)), None, False, 1),
-        (Fake(final=final(False)), None, True, 1), (Fake(final=final(False)), True, False, 0),
+        (None, None, False, 0),
+        (Fake(final=final(True)), None, False, 1),
+        (Fake(final=final(False)), None, True, 1),
+        (Fake(final=final(False)), True, False, 0),
         (Fake(final=final(True)), False, False, 1),
-    ):  # fmt: skip
+    ):
         asked.clear()
         outcome = Outcome("finished", state, 3, None if known is None else Check(0.1, known))
         prepared: Any = Fake(stopping=rule, iteration=None)
@@ -250,7 +263,8 @@ def test_a_stored_history_is_followed() -> None:
     saver: Any = Fake(path=["wider", "next"], refuse=refused.append)
     found = running()
     found.others = [(Fake(name="two", prepare=lambda work, request: Fake(widen=None)), "why")]
-    start, refuted = Fake(widen=lambda: Fake(widen=None, wide=True)), list[Any]()
+    start = Fake(widen=lambda: Fake(widen=None, wide=True))
+    refuted = list[Any]()
     found._proving = lambda prepared, **given: refuted.append(given) or prepared
     found.plan = lambda prepared: ("plan", prepared)
     assert found._again(start, None) is start
@@ -302,9 +316,10 @@ def test_who_limits_a_run(
     prepared: Any = Fake(iteration=Fake(), stopping="rule", horizon=horizon, predicted=None)
     limits = run.Limits(max_iterations=most, max_seconds=3.0, progress=False)
     saver: Any = Fake(
-        bind=lambda *given: None, resume=lambda state: (2, "stored"),
+        bind=lambda *given: None,
+        resume=lambda state: (2, "stored"),
         save=lambda *given: saved.append(given),
-    )  # fmt: skip
+    )
     found._drive(prepared, limits, None, None)
     found._drive(prepared, limits, None, saver)
     assert [s.max_iterations for s in told] == [limit, limit]

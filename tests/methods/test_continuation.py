@@ -47,15 +47,21 @@ def test_certified_ledger_is_exact_and_the_criterion_holds(channels: int) -> Non
 def test_calls_are_proportional_to_the_cross_factor() -> None:
     """Looser certificates raise the degree, and the calls with it; gradients stay."""
     problem, toy = stack(1)
-    accuracy, seen = toy.L * toy.radius**2 / 2, []
+    accuracy = toy.L * toy.radius**2 / 2
+    seen = []
     for factor in (4.0, 8.0):
         spectra = [
             tuple(np.linalg.svd(M, compute_uv=False)[[-1, 0]] ** 2) for M, _ in problem.channels
         ]
         method = CrossContinuation(
-            schedule="certified", radius=toy.radius, accuracy=accuracy, realization="stack",
-            rule="paper", spectra=spectra, certificates=ccmac.Certificates(cross_factor=factor),
-        )  # fmt: skip
+            schedule="certified",
+            radius=toy.radius,
+            accuracy=accuracy,
+            realization="stack",
+            rule="paper",
+            spectra=spectra,
+            certificates=ccmac.Certificates(cross_factor=factor),
+        )
         seen.append(dict(ccmac.plan(problem, method=method).iteration))
     assert seen[1]["affine"] == pytest.approx(2 * seen[0]["affine"], rel=0.1)
     assert seen[1]["gradients"] == seen[0]["gradients"]
@@ -86,9 +92,12 @@ def test_all_realizations_meet_the_criterion(realization: str) -> None:
     """Each proves the bound in its own execution space."""
     sample = case("least-squares", 1)
     result = ccmac.solve(
-        sample.problem, sample.network, tol=1e-2, max_iterations=5000,
+        sample.problem,
+        sample.network,
+        tol=1e-2,
+        max_iterations=5000,
         method=CrossContinuation(realization=realization, radius=3 * sample.radius),
-    )  # fmt: skip
+    )
     assert result.status == "optimal"
     assert result.objective - sample.value <= 1e-2
     assert result.residuals["coupled"] <= 1e-3
@@ -109,7 +118,8 @@ def test_without_equations_gradients_are_accelerated() -> None:
     toy = Toy(3)
     problem = ccmac.Problem([ccmac.Agent(LeastSquares(toy.M, toy.y))], q=0, m=0)
     best = np.linalg.lstsq(toy.M, toy.y, rcond=None)[0]
-    radius, epsilon = float(np.linalg.norm(best)), 1e-3
+    radius = float(np.linalg.norm(best))
+    epsilon = 1e-3
     certified = ccmac.solve(
         problem, method=CrossContinuation(schedule="certified", radius=radius, accuracy=epsilon)
     )

@@ -25,7 +25,8 @@ WARM = 108 + (math.sqrt(12) + 2.5) ** 2 + 8 * (0.75 + 2.5 * math.sqrt(2))
 @given(st.floats(1.0, 400.0), st.floats(0.0, 1.0))
 def test_filter_bounds(ratio: float, place: float) -> None:
     """|r| < 1/2, |s| <= 1, sqrt(t) |s| <= sqrt(l) on [l, lambda_hi] (eq. cvxlf-filter-bounds)."""
-    low, high = 1.0, ratio
+    low = 1.0
+    high = ratio
     t = low + place * (high - low)
     degree = outer_degree(low, high)
 
@@ -54,7 +55,8 @@ class Energy:
         self.eta = 1 / (12 * math.sqrt(toy.L * nu))
 
     def __call__(self, x: Array, f: Array, p: Array) -> float:
-        gap, away = p - self.p, f - self.a
+        gap = p - self.p
+        away = f - self.a
         metric = 3 * self.inverse @ gap - gap / (1 + self.eta * self.nu)
         bregman = 0.5 * away @ self.H @ away
         return float(
@@ -68,7 +70,9 @@ class Energy:
 def test_energy_contracts_and_warm_starts_stay_bounded(seed: int) -> None:
     """Every step contracts; the start and every warm start obey their bounds."""
     toy = Toy(seed, loose=1.0 + 0.5 * (seed % 2), spread=1.0 + seed)
-    correct, R2, L = Correction.of(toy.system), toy.radius**2, toy.L
+    correct = Correction.of(toy.system)
+    R2 = toy.radius**2
+    L = toy.L
     multiplier = np.linalg.norm(toy.M.T @ (toy.M @ toy.solution - toy.y)) / (L * toy.radius)
     plan = certified_schedule(L, toy.radius, L * R2 / 16, max(1.0, float(multiplier)))
     gradient = toy.M.T @ (toy.M @ toy.w0 - toy.y)
@@ -77,7 +81,9 @@ def test_energy_contracts_and_warm_starts_stay_bounded(seed: int) -> None:
     filtered = second_kind_filter(homogeneous.residual, gradient, toy.system.interval.high, degree)[
         0
     ]
-    x, f, p = toy.w0.copy(), toy.w0.copy(), filtered - gradient
+    x = toy.w0.copy()
+    f = toy.w0.copy()
+    p = filtered - gradient
     budget = max(1.0, float(multiplier))
     for stage, nu in enumerate(plan.nu[:4]):
         energy = Energy(toy, correct, nu)
@@ -88,7 +94,9 @@ def test_energy_contracts_and_warm_starts_stay_bounded(seed: int) -> None:
         assert now <= bound * R2 * (1 + 1e-9)
         for _ in range(plan.lengths[stage]):
             moved = stage_step(toy.realized.objective, correct, steps, x, f, p, toy.w0)
-            x, f, p = moved.x, moved.f, moved.p
+            x = moved.x
+            f = moved.f
+            p = moved.p
             following = energy(x, f, p)
             if now > 1e-9 * R2:  # below, the energy is rounding of its own terms
                 assert following <= now / (1 + math.sqrt(nu / L) / 24) * (1 + 1e-6)
@@ -121,7 +129,8 @@ def executed(time: float, loose: float = 1.0) -> tuple[float, int, int]:
     """(T, gradients, affine calls) of a whole run, checked against the schedule's formulas."""
     toy = Toy(1, loose=loose)
     plan = certified_schedule(toy.L, toy.radius, toy.L * (toy.radius / time) ** 2, 1.0)
-    certifier, ledger = GapCertifier(toy.realized, toy.w0), toy.space.runtime.ledger
+    certifier = GapCertifier(toy.realized, toy.w0)
+    ledger = toy.space.runtime.ledger
     iteration = Continuation(certifier, Goal(1e-6), plan)
     state = iteration.start(toy.w0, np.zeros((1, 0)))
     while not iteration.finished(state):

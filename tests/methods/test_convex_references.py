@@ -10,7 +10,8 @@ from methods.convex_problems import KINDS, case
 
 TOL = 1e-3
 CLARABEL = 1e-6  # relative accuracy of its points
-QUICK, ALL = 2, 5
+QUICK = 2
+ALL = 5
 SEEDS = [pytest.param(seed, marks=[] if seed < QUICK else pytest.mark.slow) for seed in range(ALL)]
 
 

@@ -16,12 +16,12 @@ from adversarial.draft import Draft
 from adversarial.exact import Exact
 from adversarial.families import base, dependent_rows
 from ccmac.errors import MethodRefused
-from ccmac.lab.instances import random_quadratic
-from ccmac.lab.instances.reference import solve_kkt
 from ccmac.methods.base import Request
 from ccmac.methods.direct import STEPS, CrossDirect, Direct
 from ccmac.methods.start import starting_point
 from ccmac.objectives import Quadratic
+from ccmac.paper.instances import random_quadratic
+from ccmac.paper.instances.reference import solve_kkt
 from ccmac.workspace import Workspace
 from certificates.points import pieces, workspace
 
@@ -96,9 +96,14 @@ def test_prices_are_the_multipliers_of_a_dense_system(seed: int) -> None:
     result = ccmac.solve(problem, "path", "cross-direct", 1e-9)
     prices = result.multipliers
     assert prices is not None
-    d, q = [problem.d[i] for i in range(3)], problem.q
-    size, starts = sum(d) + q, np.cumsum([0, *d])
-    H, g, K, v = np.zeros((size, size)), np.zeros(size), np.zeros((2 + 3, size)), np.zeros(5)
+    d = [problem.d[i] for i in range(3)]
+    q = problem.q
+    size = sum(d) + q
+    starts = np.cumsum([0, *d])
+    H = np.zeros((size, size))
+    g = np.zeros(size)
+    K = np.zeros((2 + 3, size))
+    v = np.zeros(5)
     for i, agent in problem.agents.items():
         at = np.r_[starts[i] : starts[i + 1], size - q : size]
         block, linear, _ = agent.objective.quadratic(d[i], q)
@@ -140,7 +145,8 @@ def test_the_first_step_solves_and_further_ones_refine() -> None:
         draft.plant()
         _, iteration = prepared(draft)
         state = iteration.start(np.zeros(sum(draft.d)), np.zeros((3, draft.q)))
-        errors, bounds = [], []
+        errors = []
+        bounds = []
         for count in range(STEPS):
             assert iteration.finished(state) is False
             assert state.count == count
@@ -169,7 +175,8 @@ def test_averagings_are_counted_exactly() -> None:
     """The triangle of a matrix of size q + m and a vector travel with the equations."""
     draft = base(np.random.default_rng(4), 4, q=3, m=2, p=1, r=1).plant()
     work = workspace(draft, ccmac.Network.ring(4))
-    size, runtime = draft.q + draft.m, work.runtime
+    size = draft.q + draft.m
+    runtime = work.runtime
     before = work.ledger.of("setup")
     with work.ledger.phase("setup"):
         _ = work.summed
@@ -233,10 +240,12 @@ def test_nearly_dependent_rows_are_summed_whitened() -> None:
 
 def test_a_resumed_run_that_was_over_is_judged_again(tmp_path: Path) -> None:
     problem = random_quadratic(0, 4)
-    first = ccmac.solve(problem, "ring", "cross-direct", 1e-9, max_iterations=1,
-                        checkpoint=tmp_path / "kept")  # fmt: skip
-    again = ccmac.solve(problem, "ring", "cross-direct", 1e-9, max_iterations=1,
-                        checkpoint=tmp_path / "kept")  # fmt: skip
+    first = ccmac.solve(
+        problem, "ring", "cross-direct", 1e-9, max_iterations=1, checkpoint=tmp_path / "kept"
+    )
+    again = ccmac.solve(
+        problem, "ring", "cross-direct", 1e-9, max_iterations=1, checkpoint=tmp_path / "kept"
+    )
     assert first.status == again.status == "optimal"
     assert np.allclose(np.concatenate(first.x), np.concatenate(again.x), atol=1e-12)
 

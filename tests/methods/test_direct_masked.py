@@ -26,7 +26,8 @@ def draft(seed: int, power: int = 0, near: int | None = None, shared: int = 0) -
     made = base(random, int(random.integers(2, 6)), m=2, p=seed % 2, r=shared)
     made.D = [2.0**-power * D[:shared] for D in made.D]
     made.left_out = {(i, "D") for i in range(made.n) if not shared}
-    made.A, made.B = [2.0**power * A for A in made.A], [2.0**power * B for B in made.B]
+    made.A = [2.0**power * A for A in made.A]
+    made.B = [2.0**power * B for B in made.B]
     for block in [*made.A, *made.B] if near is not None else []:
         block[1] = block[0]
     if near is not None:
@@ -106,7 +107,8 @@ def test_right_hand_sides_that_contradict_in_the_last_digit_are_not_called_prove
 def test_prices_are_those_of_open_rows(shared: int) -> None:
     made = draft(4, shared=shared)
     masked, _ = solved(made)
-    problem, network = made.problem(), ccmac.Network.path(made.n)
+    problem = made.problem()
+    network = ccmac.Network.path(made.n)
     opened = ccmac.solve(problem, network, "cross-direct", 1e-8, averaging="tree")
     slopes = []
     for result in (masked, opened):
@@ -138,7 +140,8 @@ def test_nobody_sees_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_bits_do_not_depend_on_the_runtime() -> None:
     made = draft(3, shared=1)
-    one, other = solved(made)[0], solved(made, fused=False)[0]
+    one = solved(made)[0]
+    other = solved(made, fused=False)[0]
     assert all(np.array_equal(a, b) for a, b in zip(one.x, other.x, strict=True))
     assert np.array_equal(one.z, other.z)
     assert one.error_bound == other.error_bound

@@ -12,8 +12,8 @@ import pytest
 import ccmac
 from ccmac.certificates.proof import Proof
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic, solve_kkt
 from ccmac.methods import CrossApapc, CrossCg, CrossLbfgs
+from ccmac.paper.instances import random_quadratic, solve_kkt
 from rewriting import Arrays, rewrite
 
 NETWORK = "ring"
@@ -40,9 +40,13 @@ def stored(problem: ccmac.Problem, place: Path, method: Any, count: int = 12) ->
     [(CrossApapc(), "p", 12), (CrossCg(), "u", 4), (CrossLbfgs(), "h", 4)],
 )
 def test_a_false_dual_state_is_not_believed(
-    problem: ccmac.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    method: Any, name: str, count: int,
-) -> None:  # fmt: skip
+    problem: ccmac.Problem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: Any,
+    name: str,
+    count: int,
+) -> None:
     """Where the certificate rests on the method's dual state, not on a proof of its own."""
     exact = ccmac.solve(problem, NETWORK, tol=1e-11)
     monkeypatch.setattr(Proof, "of", classmethod(lambda cls, work: None))

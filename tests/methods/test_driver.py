@@ -22,7 +22,8 @@ from ccmac.runtime import InProcess
 from ccmac.runtime.space import Space
 from ccmac.trace import Trace
 
-SIZES, Q = (2, 1, 1), 2
+SIZES = (2, 1, 1)
+Q = 2
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Scaling(Iteration[Toy]):
 
     def __init__(self, factor: float = 0.5, last: float = math.inf, bad: float = math.inf) -> None:
         self.space = Space(InProcess(Network.ring(3)), SIZES, Q)
-        self.factor, self.last, self.bad = factor, last, bad
+        self.factor = factor
+        self.last = last
+        self.bad = bad
 
     def start(self, x: Any, z: Any, dual: Any = None, price: Any = None) -> Toy:
         return Toy(np.ones(self.space.size))
@@ -65,7 +68,9 @@ class At(Stopping):
     """Looks at some iterations and is content at one."""
 
     def __init__(self, looks: tuple[int, ...], content: int) -> None:
-        self.looks, self.content, self.seen = looks, content, [0]
+        self.looks = looks
+        self.content = content
+        self.seen = [0]
 
     def due(self, iteration: int) -> bool:
         return iteration in self.looks
@@ -112,7 +117,9 @@ def test_a_schedule_of_its_own_ends_it() -> None:
 
 
 def test_checks_are_made_when_due_and_charged_to_monitor() -> None:
-    rule, iteration, trace = At((3, 5, 6, 9), 6), Scaling(), Trace()
+    rule = At((3, 5, 6, 9), 6)
+    iteration = Scaling()
+    trace = Trace()
     outcome = run(iteration, stopping=rule, trace=trace)
     assert (outcome.status, outcome.iterations) == ("optimal", 6)
     assert rule.seen == [0, 3, 5, 6]

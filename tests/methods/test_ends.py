@@ -20,20 +20,27 @@ class Channels:
     """Two agents with one z each and one coupled row; T_i = t_i on (x, z)."""
 
     T = np.array([2.0, 1.0, 0.5, 4.0])  # x_1, x_2, z_1, z_2
-    A, B = np.array([1.0, 3.0]), np.array([2.0, 1.0])
+    A = np.array([1.0, 3.0])
+    B = np.array([2.0, 1.0])
 
     def made(self, products: tuple[float, float] | None = None) -> Any:
         """``products`` are told in the place of <y, r> and <h, t>."""
         space = Fake(
-            zeros=lambda: np.zeros(4), x=lambda w: w[:2], z=lambda w: w[2:, None], q=1, count=2,
+            zeros=lambda: np.zeros(4),
+            x=lambda w: w[:2],
+            z=lambda w: w[2:, None],
+            q=1,
+            count=2,
             joined=lambda x, z: np.concatenate([x, z.ravel()]),
             partial_dots=lambda a, b: (a * b).reshape(2, 2).sum(axis=0)[:, None],
-        )  # fmt: skip
+        )
         coupling = Fake(
-            empty=False, width=1, own=lambda q: None,
+            empty=False,
+            width=1,
+            own=lambda q: None,
             adjoint=lambda price: (self.A * price[0, 0], (self.B * price[0, 0])[:, None]),
             contributions=lambda x, z, with_z: ((self.A * x)[:, None] + self.B[:, None] * z, z),
-        )  # fmt: skip
+        )
         runtime = Fake(
             ride=lambda rows: Fake(value=rows.sum(axis=0) if products is None else products),
             combine=lambda parts, own: [part.mean(axis=0, keepdims=True) for part in parts],
@@ -41,18 +48,32 @@ class Channels:
         made = object.__new__(DualConjugateGradients)
         local = Fake(apply=lambda h: self.T * h, minimisers=lambda h: -self.T * h, shifted=False)
         vars(made).update(
-            space=space, coupling=coupling, runtime=runtime, local=local, omega=0.5,
-            problem=Fake(n=2), _right=np.array([[1.0], [2.0]]),
-        )  # fmt: skip
+            space=space,
+            coupling=coupling,
+            runtime=runtime,
+            local=local,
+            omega=0.5,
+            problem=Fake(n=2),
+            _right=np.array([[1.0], [2.0]]),
+        )
         return made
 
     def state(self, **more: Any) -> CgState:
         known: dict[str, Any] = {
-            "u": np.zeros(4), "t": np.ones(4), "r_l": np.array([[2.0]]),
-            "r_n": np.array([[1.0], [-1.0]]), "s_l": np.array([[3.0]]), "count": 4,
-            "s_n": np.array([[0.5], [-0.5]]), "d_l": np.array([[1.0]]), "price": np.array([[7.0]]),
-            "g": 10.0, "alpha": 0.25, "first": 40.0, "least": 10.0,
-        }  # fmt: skip
+            "u": np.zeros(4),
+            "t": np.ones(4),
+            "r_l": np.array([[2.0]]),
+            "r_n": np.array([[1.0], [-1.0]]),
+            "s_l": np.array([[3.0]]),
+            "count": 4,
+            "s_n": np.array([[0.5], [-0.5]]),
+            "d_l": np.array([[1.0]]),
+            "price": np.array([[7.0]]),
+            "g": 10.0,
+            "alpha": 0.25,
+            "first": 40.0,
+            "least": 10.0,
+        }
         return CgState(**{**known, **more})
 
 
@@ -63,7 +84,8 @@ def test_one_step_on_both_channels() -> None:
     t = c.T * h
     q_l = c.A @ t[:2] + c.B @ t[2:]
     q_n = t[2:] - t[2:].mean()
-    g, d = 2.0**2 + 0.5 * 2.0, h @ t
+    g = 2.0**2 + 0.5 * 2.0
+    d = h @ t
     beta = g / 10.0
     alpha = g / (d - beta * g / 0.25)
     direction = t + beta
@@ -88,11 +110,15 @@ def test_one_step_on_both_channels() -> None:
 @pytest.mark.parametrize(
     ("g", "d", "over"),
     [
-        (40.0, 1e9, False), (40 * SETTLED, 1.0, True), (50 * SETTLED, 1.0, False),
-        (10 * SWELLED * 1.01, 1e99, True), (10 * SWELLED * 0.99, 1e99, False),
-        (10.0, 40.0, True), (10.0, 40.1, False),  # d - beta g / alpha = d - 40
+        (40.0, 1e9, False),
+        (40 * SETTLED, 1.0, True),
+        (50 * SETTLED, 1.0, False),
+        (10 * SWELLED * 1.01, 1e99, True),
+        (10 * SWELLED * 0.99, 1e99, False),
+        (10.0, 40.0, True),
+        (10.0, 40.1, False),  # d - beta g / alpha = d - 40
     ],
-)  # fmt: skip
+)
 def test_when_conjugate_gradients_end(g: float, d: float, over: bool) -> None:
     c = Channels()
     found = c.made((g, d)).step(c.state())
@@ -121,10 +147,13 @@ def sketched(curvature: float = 3.0, after: float | None = None) -> tuple[Any, l
 
     parts = Fake(
         explored=explored,
-        m=2, h=2.0, beta=3.0, shared=lambda price, slope: price + slope,
+        m=2,
+        h=2.0,
+        beta=3.0,
+        shared=lambda price, slope: price + slope,
         minimisers=lambda price: np.array([1.0, 2.0, 3.0]),
         residual=lambda x: (np.array([1.0, -1.0]), np.array([0.5, 0.25]), 9.0),
-    )  # fmt: skip
+    )
     made = object.__new__(SketchedConjugateGradients)
     vars(made).update(parts=parts, M=Fake(solve=lambda r: r / 2), runtime=Fake(common=common))
     if after is not None:
@@ -134,10 +163,18 @@ def sketched(curvature: float = 3.0, after: float | None = None) -> tuple[Any, l
 
 def begun(**more: Any) -> SketchedState:
     known: dict[str, Any] = {
-        "x": np.zeros(3), "price": np.array([[1.0, 1.0]]), "r": np.array([[2.0, 4.0]]),
-        "y": np.array([[1.0, 2.0]]), "p": np.array([[1.0, -1.0]]), "slope": np.zeros((1, 2)),
-        "g": 10.0, "g_old": 20.0, "first": 40.0, "least": 10.0, "count": 3,
-    }  # fmt: skip
+        "x": np.zeros(3),
+        "price": np.array([[1.0, 1.0]]),
+        "r": np.array([[2.0, 4.0]]),
+        "y": np.array([[1.0, 2.0]]),
+        "p": np.array([[1.0, -1.0]]),
+        "slope": np.zeros((1, 2)),
+        "g": 10.0,
+        "g_old": 20.0,
+        "first": 40.0,
+        "least": 10.0,
+        "count": 3,
+    }
     return SketchedState(**{**known, **more})
 
 
@@ -196,7 +233,8 @@ def test_when_a_sketch_ends(after: float, over: bool) -> None:
 # -- systems ---------------------------------------------------------------------------------------
 def test_what_a_system_leaves_free() -> None:
     """S = diag(2, 1e-9, 0), G sees nothing: the second entry is loose, the third free."""
-    S, G = np.diag([2.0, 1e-9, 0.0]), np.zeros((1, 3))
+    S = np.diag([2.0, 1e-9, 0.0])
+    G = np.zeros((1, 3))
     free, loose, turned, clear = _free(S, G, 4e-9, 2.0)
     assert np.abs(free.T).tolist() == [[0.0, 0.0, 1.0]]
     assert loose.shape == (3, 2)
@@ -221,9 +259,11 @@ def test_what_a_system_leaves_free() -> None:
 @pytest.mark.parametrize("turned", [0.0, 1e-9])
 def test_slopes_along_free_directions(turned: float) -> None:
     """What exceeds 1e-13 of all slopes, and what rounding may have turned the directions by."""
-    e, least = np.eye(3), max(turned, 1e-13)
+    e = np.eye(3)
+    least = max(turned, 1e-13)
     for size, count in ((0.9 * least, 1), (1.1 * least, 2)):
-        right, none = np.array([1.0, size, 0.5 * size, 99.0]), np.zeros((3, 0))
+        right = np.array([1.0, size, 0.5 * size, 99.0])
+        none = np.zeros((3, 0))
         made: Any = Fake(q=3)
         one = System(made, [], None, right, e[:, 1:2], none, turned=turned)
         assert len(one.slopes) == count - 1
@@ -241,14 +281,25 @@ def test_few_unknowns_are_affordable() -> None:
 def test_whitened_rows_of_a_sum() -> None:
     """Two coupled rows and one of D, whitened; z has two entries and one flat direction joins."""
     random = np.random.default_rng(0)
-    unit, Bbar = np.array([2.0, 0.5]), random.standard_normal((2, 2))
-    D, right = random.standard_normal((1, 2)), random.standard_normal(3)
-    U, sigma = np.linalg.qr(random.standard_normal((3, 3)))[0][:, :2], np.array([3.0, 0.7])
-    A, basis = random.standard_normal((2, 4)), random.standard_normal((4, 3))
+    unit = np.array([2.0, 0.5])
+    Bbar = random.standard_normal((2, 2))
+    D = random.standard_normal((1, 2))
+    right = random.standard_normal(3)
+    U = np.linalg.qr(random.standard_normal((3, 3)))[0][:, :2]
+    sigma = np.array([3.0, 0.7])
+    A = random.standard_normal((2, 4))
+    basis = random.standard_normal((4, 3))
     reduced: Any = Fake(
-        rank=2, U=U, sigma=sigma, unit=unit, D=D, Bbar=Bbar, right=right, A=[A],
+        rank=2,
+        U=U,
+        sigma=sigma,
+        unit=unit,
+        D=D,
+        Bbar=Bbar,
+        right=right,
+        A=[A],
         kernels=[Fake(basis=basis)],
-    )  # fmt: skip
+    )
     w = Whitened(Fake(q=2, m=2, n=3), reduced, flat=1)  # type: ignore[arg-type]
     combine = U / sigma
     top = combine[:2].T * unit
@@ -273,7 +324,8 @@ def test_whitened_rows_of_a_sum() -> None:
     K[:3, 3:] += Z.T
     assert w.matrix(triangle) == pytest.approx(K)
     assert w.factorized(triangle)(total) == pytest.approx(np.linalg.solve(K, total))
-    z, mu = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0])
+    z = np.array([1.0, 2.0, 3.0])
+    mu = np.array([4.0, 5.0])
     lacking = total + np.concatenate([-Z.T @ mu, combine.T @ right - Z @ z])
     assert w.lacking(total, z, mu) == pytest.approx(lacking)
     singular = np.diag([2.0, 0.0])

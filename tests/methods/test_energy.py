@@ -17,7 +17,8 @@ from certificates.test_certifier import case
 @pytest.mark.parametrize("empty", [False, True])
 def test_the_energy_is_its_formula(augment: float, empty: bool) -> None:
     c = case(2, s=2.0)
-    space, system = c.realized.space, c.realized.system
+    space = c.realized.space
+    system = c.realized.system
     Q = np.zeros((10, 10))  # |z_i - mean|^2
     for j in range(2):
         at = [6 + j, 8 + j]
@@ -27,10 +28,13 @@ def test_the_energy_is_its_formula(augment: float, empty: bool) -> None:
         values=c.realized.objective.values, gradient=lambda w: H @ w - c.g, augment=augment
     )
     iteration: Any = Fake(
-        objective=objective, space=space, degree=3, parameters=lambda: (0.25, 0.5, 2.0),
+        objective=objective,
+        space=space,
+        degree=3,
+        parameters=lambda: (0.25, 0.5, 2.0),
         realized=Fake(embed=lambda x, z: c.solution),
         system=Fake(empty=empty, interval=system.interval),
-    )  # fmt: skip
+    )
     random = np.random.default_rng(0)
     w, ahead, p = (c.solution + random.standard_normal(10) for _ in range(3))
     assert np.array_equal(np.nonzero(space.z(np.arange(10.0)).ravel())[0], range(4))

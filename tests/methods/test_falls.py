@@ -16,11 +16,18 @@ from ccmac.methods import CrossContinuation, CrossSliding
 from ccmac.methods import falls as module
 from ccmac.objectives import LeastSquares, Quadratic
 
-N, D, Q = 3, 4, 2
+N = 3
+D = 4
+Q = 2
 METHODS = [
-    "auto", "cross-direct", "cross-ipm", "cross-continuation", "cross-sliding",
-    CrossContinuation(realization="canonical"), CrossSliding(realization="canonical"),
-]  # fmt: skip
+    "auto",
+    "cross-direct",
+    "cross-ipm",
+    "cross-continuation",
+    "cross-sliding",
+    CrossContinuation(realization="canonical"),
+    CrossSliding(realization="canonical"),
+]
 
 
 def across(rows: Array, v: Array) -> Array:
@@ -43,17 +50,22 @@ def sloping(seed: int, slope: float) -> tuple[ccmac.Problem, list[Array]]:
     def integers(*shape: int) -> Array:
         return random.integers(-3, 4, size=shape).astype(float)
 
-    own, v_z, z = [integers(D) for _ in range(N)], integers(Q), integers(Q)
+    own = [integers(D) for _ in range(N)]
+    v_z = integers(Q)
+    z = integers(Q)
     own[0][0] = 1.0 + abs(own[0][0])
     whole = np.concatenate([*own, *[v_z] * N])
-    K, agents = small(across(integers(2, N * (D + Q)), whole)), []
+    K = small(across(integers(2, N * (D + Q)), whole))
+    agents = []
     for i, v in enumerate(own):
-        u, x = np.concatenate([v, v_z]), integers(D)
+        u = np.concatenate([v, v_z])
+        x = integers(D)
         F = small(across(integers(3, D + Q), u))
         g = F.T @ integers(3)
         if i == 0:
             g += 2.0 ** np.round(np.log2(slope * max(1.0, np.abs(g).max()))) * u if slope else 0.0
-        A, B = K[:, i * D : (i + 1) * D], K[:, N * D + i * Q :][:, :Q]
+        A = K[:, i * D : (i + 1) * D]
+        B = K[:, N * D + i * Q :][:, :Q]
         C = across(integers(1, D), v)
         agents.append(ccmac.Agent(Quadratic(F.T @ F, g), A=A, B=B, b=A @ x + B @ z, C=C, c=C @ x))
     return ccmac.Problem(agents), [np.concatenate([v, v_z]) for v in own]
@@ -69,7 +81,8 @@ def exactly(matrix: Array, v: Array) -> list[Fraction]:
 
 def fall_along(problem: ccmac.Problem, pieces: list[Array]) -> Fraction:
     """<g, v> of a v that is shown, exactly, to keep all equations and to see no curvature."""
-    fall, coupled = Fraction(0), [Fraction(0)] * problem.m
+    fall = Fraction(0)
+    coupled = [Fraction(0)] * problem.m
     for agent, u in zip(problem.agents.values(), pieces, strict=True):
         H, g, _ = agent.objective.quadratic(D, Q)
         assert not any(exactly(H, u))
@@ -83,7 +96,8 @@ def fall_along(problem: ccmac.Problem, pieces: list[Array]) -> Fraction:
 
 def free(problem: ccmac.Problem) -> list[Array]:
     """A basis of ker K and ker H, in doubles."""
-    rows, size = [], N * D + Q
+    rows = []
+    size = N * D + Q
     K = np.zeros((problem.m, size))
     for i, agent in problem.agents.items():
         at = np.r_[i * D : (i + 1) * D, N * D : size]
@@ -146,7 +160,8 @@ def test_least_squares_never_fall(method: Any) -> None:
         agents = []
         for scale in (1.0, 1e-5, 1e5):
             f = LeastSquares(scale * random.standard_normal((rows, D + Q)), random.random(rows))
-            A, B = random.standard_normal((1, D)), random.standard_normal((1, Q))
+            A = random.standard_normal((1, D))
+            B = random.standard_normal((1, Q))
             agents.append(ccmac.Agent(f, A=A, B=B, b=[1.0]))
         result = ccmac.solve(ccmac.Problem(agents), "ring", method, 1e-2, max_iterations=40)
         assert result.status not in ("unbounded", "infeasible")

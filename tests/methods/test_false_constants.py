@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.lab.instances import random_quadratic
-from ccmac.lab.instances.reference import solve_kkt
 from ccmac.methods import CrossApapc, apapc
 from ccmac.methods.apapc import WIDEN_LIMIT
+from ccmac.paper.instances import random_quadratic
+from ccmac.paper.instances.reference import solve_kkt
 
 FALSE = [
     ({"h": 0.01}, "certified", 3),  # overflows between two looks; then steps become long ones

@@ -23,7 +23,8 @@ class Rule:
     """A stopping rule whose last check is told; how often it was asked is counted."""
 
     def __init__(self, done: bool) -> None:
-        self.done, self.asked = done, 0
+        self.done = done
+        self.asked = 0
 
     def final(self, iteration: Any, state: Any) -> Any:
         self.asked += 1
@@ -79,9 +80,11 @@ def test_where_a_bound_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finish, "Outside", lambda work, judge: None)
     iteration = Fake(dual=lambda state, judge: "dual", embedded=lambda state, judge: "w")
     for mu, status, bound in (
-        (0.1, "max_iterations", "quick"), (0.0, "max_iterations", None),
-        (math.inf, "max_iterations", None), (0.1, "diverged", None),
-    ):  # fmt: skip
+        (0.1, "max_iterations", "quick"),
+        (0.0, "max_iterations", None),
+        (math.inf, "max_iterations", None),
+        (0.1, "diverged", None),
+    ):
         run = prepared(iteration=iteration, judge=Fake(objective=Fake(mu=mu)))
         assert finish._certificate(work, run, ended(status), Check(0.5, False)) == bound
     assert judged == [("w", "dual")]
@@ -111,9 +114,13 @@ def test_on_what_a_bound_rests() -> None:
 
 @pytest.mark.parametrize(
     ("kept", "dropped", "doubt", "told"),
-    [(100.0, 0.01, Doubt.NONE, False), (99.0, 0.0, Doubt.NONE, True),
-     (1e9, 0.011, Doubt.NONE, True), (1e9, 0.0, Doubt.CONVENTION, True)],
-)  # fmt: skip
+    [
+        (100.0, 0.01, Doubt.NONE, False),
+        (99.0, 0.0, Doubt.NONE, True),
+        (1e9, 0.011, Doubt.NONE, True),
+        (1e9, 0.0, Doubt.CONVENTION, True),
+    ],
+)
 def test_what_is_said_of_the_rows(kept: float, dropped: float, doubt: Doubt, told: bool) -> None:
     """Where something lies within two decades of the cut, or in doubt."""
     near = {"kept": kept, "dropped": dropped}
@@ -181,8 +188,10 @@ def test_results_of_problems_without_a_solution() -> None:
     ):
         assert (free.status, free.objective) == ("unbounded", -math.inf)
         assert free.certificates == {
-            "direction": {"x": [[1.0, 1.0], [0.0]], "z": [3.0]}, "fall": 2.0, "defect": 1e-12
-        }  # fmt: skip
+            "direction": {"x": [[1.0, 1.0], [0.0]], "z": [3.0]},
+            "fall": 2.0,
+            "defect": 1e-12,
+        }
         assert free.warnings == [direction.message]
     assert free.iterations == 3
     request: Any = Fake(x0=np.array([1.0, 2.0, 3.0]), z0=np.array([4.0]), seed=6)
@@ -199,9 +208,13 @@ def test_the_settings_of_a_run_are_recorded() -> None:
     assert told["ccmac"] == ccmac.__version__
     assert told["numpy"] == np.__version__
     assert {k: told[k] for k in ("runtime", "averaging", "network", "agents", "seed", "fused")} == {
-        "runtime": "inprocess", "averaging": "tree", "network": runtime.network.name, "agents": 3,
-        "seed": 7, "fused": runtime.fused,
-    }  # fmt: skip
+        "runtime": "inprocess",
+        "averaging": "tree",
+        "network": runtime.network.name,
+        "agents": 3,
+        "seed": 7,
+        "fused": runtime.fused,
+    }
     assert {"python", "scipy"} <= told.keys()
     condition = runtime.network.condition
     assert finish.provenance(runtime, 7)["kappa_W"] == condition
@@ -209,7 +222,8 @@ def test_the_settings_of_a_run_are_recorded() -> None:
 
 def test_values_and_pieces_of_the_agents() -> None:
     runtime = InProcess(ccmac.Network.path(2))
-    x, z = np.array([1.0, 2.0, 3.0]), np.array([[2.0]])
+    x = np.array([1.0, 2.0, 3.0])
+    z = np.array([[2.0]])
     total = finish._values(problem(), runtime, x, z)
     runtime.average(np.zeros((2, 1)))
     assert total.value[0] == pytest.approx(0.5 * (1 + 4 + 9) + 2 * 0.5 * 4)

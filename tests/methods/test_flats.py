@@ -35,17 +35,22 @@ def intercept(n: int = 3) -> ccmac.Problem:
     for i in range(n):
         weights = {0: [1.0, 0.0, 0.0], 1: [1.0, 1.0, 1.0]}.get(i, [1.0, 1.0, 0.0])
         f = Quadratic(np.diag(weights), np.array(weights))
-        A, B = np.array([[1.0, 1.0], [0.0, 1.0 + i]]), np.array([[1.0], [2.0]])
+        A = np.array([[1.0, 1.0], [0.0, 1.0 + i]])
+        B = np.array([[1.0], [2.0]])
         agents.append(ccmac.Agent(f, A=A, B=B, b=np.array([1.0, float(i)])))
     return ccmac.Problem(agents, q=1)
 
 
 def dense(problem: ccmac.Problem) -> np.ndarray:
     """(x, z) of the KKT system; no C and D."""
-    d, q = list(problem.d.values()), problem.q
-    ends, size = np.cumsum([0, *d]), sum(d) + q
-    H, g = np.zeros((size, size)), np.zeros(size)
-    K, v = np.zeros((problem.m, size)), np.zeros(problem.m)
+    d = list(problem.d.values())
+    q = problem.q
+    ends = np.cumsum([0, *d])
+    size = sum(d) + q
+    H = np.zeros((size, size))
+    g = np.zeros(size)
+    K = np.zeros((problem.m, size))
+    v = np.zeros(problem.m)
     for i, agent in problem.agents.items():
         at = np.r_[ends[i] : ends[i + 1], size - q : size]
         own, slope, _ = agent.objective.quadratic(d[i], q)
@@ -75,7 +80,8 @@ def test_an_unpenalized_entry_joins_the_system(method: str) -> None:
 
 def test_bits_and_bills_do_not_depend_on_the_runtime() -> None:
     for seed in (1, 2, 6, 19):
-        problem, network = (draft := flats.make(seed)[1]).problem(), ccmac.Network.path(draft.n)
+        problem = (draft := flats.make(seed)[1]).problem()
+        network = ccmac.Network.path(draft.n)
         one, other = (
             ccmac.solve(problem, network, "cross-direct", runtime=ccmac.InProcess(network, fused=f))
             for f in (True, False)
@@ -94,7 +100,8 @@ def test_curvature_on_the_kernel_is_bounded_from_below() -> None:
         found = CrossDirect().prepare(work, Request(1e-6, *starting_point(work, None)))
         assert isinstance(found.iteration, Direct)
         exact = Exact(draft)
-        rows, H = exact.rows, np.array([[float(v) for v in row] for row in draft.objective()[0]])
+        rows = exact.rows
+        H = np.array([[float(v) for v in row] for row in draft.objective()[0]])
         Vt = np.linalg.svd(rows)[2]
         Z = Vt[exact.rank :].T
         least = float(np.linalg.eigvalsh(Z.T @ H @ Z)[0]) if Z.size else np.inf
@@ -112,9 +119,12 @@ def test_the_bound_of_the_distance_holds_on_random_kernels(r: float, delta: floa
     random = np.random.default_rng(0)
     for _ in range(20):
         F = random.standard_normal((4, 5))
-        H, Z = F.T @ F, np.linalg.qr(random.standard_normal((5, 5)))[0]
-        inside, across = Z[:, :3], Z[:, 3:]
-        mu, L = np.linalg.eigvalsh(inside.T @ H @ inside)[0], np.linalg.eigvalsh(H)[-1]
+        H = F.T @ F
+        Z = np.linalg.qr(random.standard_normal((5, 5)))[0]
+        inside = Z[:, :3]
+        across = Z[:, 3:]
+        mu = np.linalg.eigvalsh(inside.T @ H @ inside)[0]
+        L = np.linalg.eigvalsh(H)[-1]
         f = delta * (across @ np.array([0.6, 0.8]))
         push = random.standard_normal(3)
         right = r * push / np.linalg.norm(push) - inside.T @ H @ f
@@ -159,10 +169,15 @@ def fitted(rows: list[list[float]], levels: list[int], right: list[float], n: in
         fitted([[-2, 0, 2, 2], [-1, -1, 2, -3]], [0, 19], [-3, 81920], 3, 4),
         fitted([[-2, 2, -3], [-2, 2, -1]], [0, 15], [0, -32], 2, 3),
         fitted([[2, 0, 3], [2, 3, -1]], [17, 0], [-32768, 0], 3, 3),
-        fitted([[0, 1, 0, 3, 3, 0], [-3, 3, 0, 3, -1, -2], [-1, -2, 2, -2, -3, 2]],
-               [15, 0, 15], [-32768, 16, 0], 2, 4),
+        fitted(
+            [[0, 1, 0, 3, 3, 0], [-3, 3, 0, 3, -1, -2], [-1, -2, 2, -2, -3, 2]],
+            [15, 0, 15],
+            [-32768, 16, 0],
+            2,
+            4,
+        ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
 def test_where_it_bends_little_nothing_falls_without_end(
     problem: ccmac.Problem, tol: float

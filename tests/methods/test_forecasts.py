@@ -9,7 +9,6 @@ import pytest
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab.instances import random_quadratic
 from ccmac.ledger import Cost, Costs
 from ccmac.methods import (
     Auto,
@@ -24,6 +23,7 @@ from ccmac.methods import (
 from ccmac.methods.base import Method, Request
 from ccmac.methods.forecasts import forecast
 from ccmac.methods.start import starting_point
+from ccmac.paper.instances import random_quadratic
 from ccmac.plans import Alternative
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
@@ -34,7 +34,8 @@ MESSAGES = ("averagings", "rounds", "bytes", "network_bytes", "longest_message")
 
 def _ridge() -> Any:
     random = np.random.default_rng(5)
-    X, y = random.standard_normal((60, 12)), random.standard_normal(60)
+    X = random.standard_normal((60, 12))
+    y = random.standard_normal(60)
     return vfl.problem(X, y, 4, loss="squared", regularization=0.1)
 
 
@@ -133,7 +134,8 @@ COUNTED = [
 @pytest.mark.parametrize(("name", "method", "counts"), COUNTED)
 def test_forecasts_to_the_unit(name: str, method: Method, counts: tuple[float, ...]) -> None:
     found = _forecast(method, *_placed(name, "relay", Costs(byte=0.5)))
-    once, step = found.once["longest_message"], found.step["longest_message"]
+    once = found.once["longest_message"]
+    step = found.step["longest_message"]
     work = found.step["argmins"], found.step["gradients"]
     assert (once, step, *work, found.steps, found.within, found.memory, found.bill) == counts
     taken = found.step["averagings"], found.once["argmins"]
@@ -144,13 +146,21 @@ def test_forecasts_to_the_unit(name: str, method: Method, counts: tuple[float, .
 
 
 CASES = [
-    ("quadratic", CrossDirect()), ("random10", CrossDirect()), ("random1e4", CrossDirect()),
-    ("random10", CrossNewton()), ("logistic", CrossNewton()),
-    ("ridge", CrossCg()), ("quadratic", CrossCg()), ("random10", CrossCg()),
+    ("quadratic", CrossDirect()),
+    ("random10", CrossDirect()),
+    ("random1e4", CrossDirect()),
+    ("random10", CrossNewton()),
+    ("logistic", CrossNewton()),
+    ("ridge", CrossCg()),
+    ("quadratic", CrossCg()),
+    ("random10", CrossCg()),
     ("random1e4", CrossCg()),
-    ("quadratic", CrossApapc()), ("random10", CrossApapc()),
-    ("absolute", CrossIpm()), ("box", CrossIpm()), ("absolute", CrossSliding()),
-]  # fmt: skip
+    ("quadratic", CrossApapc()),
+    ("random10", CrossApapc()),
+    ("absolute", CrossIpm()),
+    ("box", CrossIpm()),
+    ("absolute", CrossSliding()),
+]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +181,8 @@ def test_dear_bytes_lead_from_the_matrix_to_the_vector() -> None:
 
     Long rows of few columns: a matrix of 120 by 120 against vectors of 60.
     """
-    problem, sent = _ridge(), []
+    problem = _ridge()
+    sent = []
     for byte, kind in ((0.0, CrossDirect), (1e-6, CrossDirect), (1e-2, CrossCg)):
         work = Workspace(problem, InProcess(ccmac.Network.ring(4)))
         request = Request(1e-6, *starting_point(work, None), costs=Costs(byte=byte))

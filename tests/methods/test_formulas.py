@@ -45,38 +45,55 @@ def test_checkpoints_come_every_so_many_iterations() -> None:
 
 
 # -- a step ----------------------------------------------------------------------------------------
-K, V = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0]]), np.array([1.0, -1.0])
-H, g = np.diag([0.5, 2.0, 8.0]), np.array([1.0, -1.0, 2.0])
+K = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
+V = np.array([1.0, -1.0])
+H = np.diag([0.5, 2.0, 8.0])
+g = np.array([1.0, -1.0, 2.0])
 
 
 def realized(empty: bool = False, steps: str = "tight", degree: int = 3) -> Any:
     system = Fake(
-        empty=empty, few=None, lean_cost=Cost(A=1),
+        empty=empty,
+        few=None,
+        lean_cost=Cost(A=1),
         interval=Fake(low=0.9, high=5.0, source="proved"),
         lean=lambda w: (K.T @ (K @ w - V), (K @ w - V)[None]),
-        common_price=lambda price: 2 * price, told_price=lambda price: price,
-    )  # fmt: skip
+        common_price=lambda price: 2 * price,
+        told_price=lambda price: price,
+    )
     objective = Fake(mu=0.5, L=8.0, gradient=lambda w: H @ w - g, cost=Cost(gradients=1))
     return Fake(
-        system=system, objective=objective, space=None, steps=steps, degree=degree, predicted=9.0,
-        realization="averaged", details={"kappa_f": 16.0}, candidates=(), notes=("one",),
-    )  # fmt: skip
+        system=system,
+        objective=objective,
+        space=None,
+        steps=steps,
+        degree=degree,
+        predicted=9.0,
+        realization="averaged",
+        details={"kappa_f": 16.0},
+        candidates=(),
+        notes=("one",),
+    )
 
 
 @pytest.mark.parametrize("empty", [False, True])
 def test_a_step_of_apapc(empty: bool) -> None:
     method = Apapc(realized(empty))
     tau, eta, theta = method.parameters()
-    w, w_f, p = np.array([1.0, 2.0, -1.0]), np.array([0.5, 0.0, 1.0]), np.array([0.1, 0.2, 0.3])
+    w = np.array([1.0, 2.0, -1.0])
+    w_f = np.array([0.5, 0.0, 1.0])
+    p = np.array([0.1, 0.2, 0.3])
     price = np.array([[4.0, 5.0]])
     found = method.step(ApapcState(w.copy(), w_f.copy(), p.copy(), price))
     mid = tau * w + (1 - tau) * w_f
     half = (w + eta * 0.5 * mid - eta * (H @ mid - g + p)) / (1 + eta * 0.5)
     change = np.zeros(3)
     if not empty:
-        G, ref = K.T @ K, np.linalg.pinv(K) @ V
+        G = K.T @ K
+        ref = np.linalg.pinv(K) @ V
         values, turn = np.linalg.eigh(G)
-        c, s = (5.0 + 0.9) / 2, (5.0 - 0.9) / 2
+        c = (5.0 + 0.9) / 2
+        s = (5.0 - 0.9) / 2
         poly = np.polynomial.chebyshev.Chebyshev.basis(3)
         share = 1 - poly((c - values) / s) / poly(c / s)
         change = theta * turn @ (share * (turn.T @ (half - ref)))
@@ -110,9 +127,13 @@ def test_a_run_that_is_widened(steps: str, monkeypatch: pytest.MonkeyPatch) -> N
     request: Any = Fake(tol=1e-4)
     found = apapc.prepared(stack, request, "why", 10.0)
     assert found.certificates == {
-        "interval": [0.9, 5.0], "source": "proved", "mu": 0.5, "L": 8.0, "widened": 0,
+        "interval": [0.9, 5.0],
+        "source": "proved",
+        "mu": 0.5,
+        "L": 8.0,
+        "widened": 0,
         "horizon": found.horizon,
-    }  # fmt: skip
+    }
     assert found.horizon == Apapc(stack).horizon(10.0, 1e-4)
     assert (found.predicted, found.notes, found.settings) == (9.0, ("one",), {"kappa_f": 16.0})
     assert found.judge is stack

@@ -46,7 +46,8 @@ def test_without_a_limit_nothing_is_kept_that_one_could_return_to() -> None:
 
 
 def test_a_report_is_given_the_ledger_of_the_run() -> None:
-    iteration, told = Scaling(), list[tuple[int, int]]()
+    iteration = Scaling()
+    told = list[tuple[int, int]]()
     ledger = iteration.space.runtime.ledger
 
     def report(count: int, bound: float, error: float, given: Any) -> None:

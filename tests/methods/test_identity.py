@@ -65,8 +65,9 @@ def test_code_is_known_by_constants_and_answers() -> None:
         return Custom(
             lambda x, z: scale * float(x @ x + z @ z / 2),
             lambda x, z: np.concatenate([2 * steep * x, z]),
-            smoothness, 0.0,
-        )  # fmt: skip
+            smoothness,
+            0.0,
+        )
 
     def told(objective: Any, d: int = 2, q: int = 1) -> bytes:
         return _digest(_Objective(objective, d, q))
@@ -77,7 +78,8 @@ def test_code_is_known_by_constants_and_answers() -> None:
     assert told(made(), q=2) != told(made())
     assert told(SquaredDistance(1.0)) == told(SquaredDistance(1.0), d=3)  # its state says it all
     assert told(SquaredDistance(1.0)) != told(SquaredDistance(2.0))
-    x, z = _probe(2, 0), _probe(1, 1)
+    x = _probe(2, 0)
+    z = _probe(1, 1)
     answers = _answers(made(), x, z)
     assert answers == [_rounded(x @ x + z @ z / 2), _rounded(2 * x), _rounded(z)]
     shrunk = _answers(L1(0.5), x, z)
@@ -111,9 +113,12 @@ def test_options_as_text() -> None:
 
 def table(**more: Any) -> dict[str, Any]:
     known: dict[str, Any] = {
-        "common": {name: name for name in COMMON}, "options": {"sketch": "3", "rule": "None"},
-        "parts": dict.fromkeys(PARTS, "aa"), "agents": "a" * 60, "first": 0,
-    }  # fmt: skip
+        "common": {name: name for name in COMMON},
+        "options": {"sketch": "3", "rule": "None"},
+        "parts": dict.fromkeys(PARTS, "aa"),
+        "agents": "a" * 60,
+        "first": 0,
+    }
     return {**known, **more}
 
 
@@ -137,9 +142,14 @@ def test_differences_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("which", "words"),
-    [([], ""), ([0], " of agent 0"), ([1, 3], " of agents 1, 3"), ([0, 1, 2], " of agents 0, 1, 2"),
-     ([0, 1, 2, 4], " of agents 0, 1, 2, ...")],
-)  # fmt: skip
+    [
+        ([], ""),
+        ([0], " of agent 0"),
+        ([1, 3], " of agents 1, 3"),
+        ([0, 1, 2], " of agents 0, 1, 2"),
+        ([0, 1, 2, 4], " of agents 0, 1, 2, ..."),
+    ],
+)
 def test_agents_whose_parts_differ(which: list[int], words: str) -> None:
     mine = "0" * 60
     stored = "".join(("1" if k in which else "0") * 12 for k in range(5))
@@ -159,7 +169,8 @@ def test_prices_of_an_agent() -> None:
 
 
 def test_of_a_reference_all_know_z_alone() -> None:
-    x, z = [np.ones(2)], np.array([3.0])
+    x = [np.ones(2)]
+    z = np.array([3.0])
     assert _common_reference(Solution(x, z)) is z
     assert _common_reference(z) is z
     assert _common_reference(None) is None

@@ -11,11 +11,11 @@ import pytest
 
 import ccmac
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic
 from ccmac.ledger import Ledger
 from ccmac.methods import CrossApapc, CrossCg
 from ccmac.methods import run as runs
 from ccmac.methods.cg import DualConjugateGradients
+from ccmac.paper.instances import random_quadratic
 from ccmac.storage import checkpoint as store
 from ccmac.storage import rows
 from ccmac.trace import Trace
@@ -45,7 +45,8 @@ def test_a_trace_is_thinned_and_keeps_its_ends(limit: int, count: int) -> None:
 
 @pytest.mark.parametrize("split", [1, 4, 7, 33, 64])
 def test_a_thinned_trace_continues(split: int) -> None:
-    before, after = filled(split, 6), Trace()
+    before = filled(split, 6)
+    after = Trace()
     after.restore(before.since(0), before.memory())
     assert filled(80, 6, after, split + 1).to_csv() == filled(80, 6).to_csv()
 
@@ -189,10 +190,19 @@ def test_a_widened_run_resumes_with_its_interval(
 
 
 @pytest.mark.parametrize(
-    "wanted", [False, 3, b"state", {"path": None}, {"path": "s", "every": 0},
-               {"path": "s", "every": 2.5}, {"path": "s", "seconds": float("nan")},
-               {"path": "s", "seconds": "soon"}, {"path": "s", "often": 1}],
-)  # fmt: skip
+    "wanted",
+    [
+        False,
+        3,
+        b"state",
+        {"path": None},
+        {"path": "s", "every": 0},
+        {"path": "s", "every": 2.5},
+        {"path": "s", "seconds": float("nan")},
+        {"path": "s", "seconds": "soon"},
+        {"path": "s", "often": 1},
+    ],
+)
 def test_what_is_no_checkpoint_is_refused(problem: ccmac.Problem, wanted: Any) -> None:
     with pytest.raises(InputError, match=r"^checkpoint: "):
         ccmac.solve(problem, NETWORK, checkpoint=wanted)

@@ -14,36 +14,47 @@ from hypothesis import strategies as st
 import ccmac
 from ccmac import vfl
 from ccmac.errors import MethodRefused
-from ccmac.lab.instances import infeasible
 from ccmac.methods import Auto, lbfgs
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE, direction, places
 from ccmac.objectives import L1, Custom, Huber, Logistic, Separable, SquaredDistance
 from ccmac.objectives.entrywise import increasing_root
+from ccmac.paper.instances import infeasible
 from methods.test_real_data import LAMBDA, dataset, logistic
 
-N, D, Q, M = 4, 4, 3, 2
+N = 4
+D = 4
+Q = 3
+M = 2
 Array = np.ndarray
 
 
 def problem_of(kind: str, seed: int) -> ccmac.Problem:
     """Random data with all four families; D at two agents."""
     random = np.random.default_rng(seed)
-    x, z = random.standard_normal((N, D)), random.standard_normal(Q)
+    x = random.standard_normal((N, D))
+    z = random.standard_normal(Q)
     agents = []
     for i in range(N):
         A, B, C = (random.standard_normal(s) for s in ((M, D), (M, Q), (1, D)))
         shared = random.standard_normal((1, Q)) if i < 2 else None
         agents.append(
             ccmac.Agent(
-                _objective(kind, random), A=A, B=B, b=A @ x[i] + B @ z, C=C, c=C @ x[i],
-                D=shared, e=None if shared is None else shared @ z,
+                _objective(kind, random),
+                A=A,
+                B=B,
+                b=A @ x[i] + B @ z,
+                C=C,
+                c=C @ x[i],
+                D=shared,
+                e=None if shared is None else shared @ z,
             )
-        )  # fmt: skip
+        )
     return ccmac.Problem(agents)
 
 
 def _objective(kind: str, random: np.random.Generator) -> ccmac.objectives.Objective:
-    rows, y = random.standard_normal((6, D + Q)), random.choice([-1.0, 1.0], 6)
+    rows = random.standard_normal((6, D + Q))
+    y = random.choice([-1.0, 1.0], 6)
     if kind == "joint":
         return Logistic(rows, y, ridge=0.3)
     if kind == "sum":
@@ -71,12 +82,15 @@ def dense_solution(problem: ccmac.Problem) -> Array:
     shared = [np.hstack([np.zeros((1, N * D)), a.D]) for a in agents if a.D is not None]
     right = [sum(a.b for a in agents), *(a.c for a in agents)]
     right += [a.e for a in agents if a.D is not None]
-    equations, side = np.vstack([coupled, local, *shared]), np.concatenate(right)
-    u, null = np.linalg.pinv(equations) @ side, scipy.linalg.null_space(equations)
+    equations = np.vstack([coupled, local, *shared])
+    side = np.concatenate(right)
+    u = np.linalg.pinv(equations) @ side
+    null = scipy.linalg.null_space(equations)
 
     def slope(t: Array) -> Array:
         v = u + null @ t
-        x, z = v[: N * D].reshape(N, D), v[N * D :]
+        x = v[: N * D].reshape(N, D)
+        z = v[N * D :]
         parts = [a.objective.gradient(x[i], z) for i, a in enumerate(agents)]
         full = np.concatenate([*(p[0] for p in parts), sum(p[1] for p in parts)])
         return np.asarray(null.T @ full)
@@ -85,7 +99,8 @@ def dense_solution(problem: ccmac.Problem) -> Array:
     for _ in range(200):
         shifts = 1e-5 * np.eye(len(t))
         hessian = np.stack([(slope(t + h) - slope(t - h)) / 2e-5 for h in shifts], axis=1)
-        step, length = np.linalg.solve(hessian, slope(t)), 1.0
+        step = np.linalg.solve(hessian, slope(t))
+        length = 1.0
         size = np.linalg.norm(slope(t))
         while length > 1e-4 and np.linalg.norm(slope(t - length * step)) > size:
             length /= 2
@@ -108,12 +123,17 @@ def test_agrees_with_newton_on_the_feasible_set(kind: str) -> None:
 
 
 def test_one_averaging_one_argmin_one_riding_reduction() -> None:
-    problem, network = problem_of("joint", 0), ccmac.Network.ring(N)
+    problem = problem_of("joint", 0)
+    network = ccmac.Network.ring(N)
     inner = []
     result = ccmac.solve(
-        problem, network, method="cross-lbfgs", max_iterations=6, tol=1e-14,
+        problem,
+        network,
+        method="cross-lbfgs",
+        max_iterations=6,
+        tol=1e-14,
         callback=lambda _, state: inner.append(state.inner.max()) and None,
-    )  # fmt: skip
+    )
     ledger = result.ledger
     assert ledger["rounds"] == 6 * 2  # a ring of four averages in two rounds
     assert (ledger["argmins"], ledger["A"], ledger["reductions"]) == (6, 2 * 6 - 1, 6)
@@ -137,7 +157,8 @@ def test_label_owner_has_curvature_enough() -> None:
 
 
 def test_resumes_bit_for_bit(tmp_path: Path) -> None:
-    problem, network = problem_of("separable", 3), ccmac.Network.ring(N)
+    problem = problem_of("separable", 3)
+    network = ccmac.Network.ring(N)
     common = {"method": "cross-lbfgs", "tol": 1e-13}
     whole = ccmac.solve(problem, network, max_iterations=20, **common)
     path = {"path": tmp_path / "run", "every": 100}
@@ -149,7 +170,8 @@ def test_resumes_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_warm_prices_save_iterations() -> None:
-    problem, network = problem_of("joint", 5), ccmac.Network.ring(N)
+    problem = problem_of("joint", 5)
+    network = ccmac.Network.ring(N)
     cold = ccmac.solve(problem, network, method="cross-lbfgs", tol=1e-6)
     warm = ccmac.solve(problem, network, method="cross-lbfgs", tol=1e-6, warm_start=cold)
     assert warm.status == "optimal"
@@ -166,7 +188,8 @@ def test_conflicting_equations_are_found(conflict: str) -> None:
 
 def test_refuses_with_a_way_out() -> None:
     random = np.random.default_rng(0)
-    X, y = random.standard_normal((10, 4)), random.choice([-1.0, 1.0], 10)
+    X = random.standard_normal((10, 4))
+    y = random.choice([-1.0, 1.0], 10)
     flat = vfl.problem(X, y, 4, loss="logistic", regularization=0.0)
     kinked = ccmac.Problem([ccmac.Agent(Separable(x=L1(1.0)), A=X[:, :1])], q=0)
     with pytest.raises(MethodRefused, match=r"strongly convex.*cross-continuation"):
@@ -177,10 +200,12 @@ def test_refuses_with_a_way_out() -> None:
 
 def test_auto_weighs_averagings_against_local_work(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(2)
-    X, y = random.standard_normal((10, 4)), random.choice([-1.0, 1.0], 10)
+    X = random.standard_normal((10, 4))
+    y = random.choice([-1.0, 1.0], 10)
     problem = vfl.problem(X, y, 4, loss="logistic", shared_regularization=0.1)
     network = ccmac.Network.ring(4)
-    dear, local = ccmac.Costs(round=20.0), problem_of("joint", 0)
+    dear = ccmac.Costs(round=20.0)
+    local = problem_of("joint", 0)
     assert ccmac.plan(problem, network).method == "cross-newton"
     monkeypatch.setattr(Auto, "_newton", lambda *_: False)  # as where it has no form
     assert ccmac.plan(problem, network).method == "cross-apapc"
@@ -209,7 +234,8 @@ def test_roots_of_increasing_slopes(seed: int, ridge: float, far: float) -> None
 
 def test_direction_is_that_of_explicit_bfgs() -> None:
     random = np.random.default_rng(0)
-    size, pairs = 8, MEMORY + 3
+    size = 8
+    pairs = MEMORY + 3
     root = random.standard_normal((size, size))
     hessian = root @ root.T + np.eye(size)
     vectors = np.zeros((SIZE, size))
@@ -220,7 +246,8 @@ def test_direction_is_that_of_explicit_bfgs() -> None:
     s, y = (vectors[k] for k in places(pairs)[-1])
     inverse = (s @ y) / (y @ y) * np.eye(size)
     for a, b in places(pairs):
-        s, y = vectors[a], vectors[b]
+        s = vectors[a]
+        y = vectors[b]
         left = np.eye(size) - np.outer(s, y) / (s @ y)
         inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
     c = direction(vectors @ vectors.T, pairs, 1.0)

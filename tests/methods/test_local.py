@@ -33,7 +33,8 @@ from ccmac.objectives import (
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
-D, Q = 3, 2
+D = 3
+Q = 2
 
 
 def kkt(H: Array, g: Array, E: Array, r: Array) -> Array:
@@ -48,12 +49,17 @@ def work_of(agents: list[Agent], q: int = Q) -> Workspace:
 
 def posed(seed: int = 0) -> tuple[Workspace, list[Any]]:
     """Two agents with mixed Hessians; the first has rows of C and D, the second none."""
-    random, agents, parts = np.random.default_rng(seed), [], []
+    random = np.random.default_rng(seed)
+    agents = []
+    parts = []
     for k in range(2):
         factor = random.standard_normal((D + Q, D + Q))
-        H, g = factor.T @ factor + np.eye(D + Q), random.standard_normal(D + Q)
-        C, c = random.standard_normal((1, D)), random.standard_normal(1)
-        R, e = random.standard_normal((1, Q)), random.standard_normal(1)
+        H = factor.T @ factor + np.eye(D + Q)
+        g = random.standard_normal(D + Q)
+        C = random.standard_normal((1, D))
+        c = random.standard_normal(1)
+        R = random.standard_normal((1, Q))
+        e = random.standard_normal(1)
         more = {} if k else {"C": C, "c": c, "D": R, "e": e}
         agents.append(Agent(Quadratic(H, g), A=random.standard_normal((1, D)), b=[0.0], **more))
         E = np.zeros((2, D + Q))
@@ -64,9 +70,11 @@ def posed(seed: int = 0) -> tuple[Workspace, list[Any]]:
 
 def test_quadratics_under_their_own_equations() -> None:
     work, parts = posed()
-    found, h = LocalInverses(work), np.random.default_rng(1).standard_normal(2 * (D + Q))
+    found = LocalInverses(work)
+    h = np.random.default_rng(1).standard_normal(2 * (D + Q))
     before = work.ledger.of("solve")["argmins"]
-    u, t = found.minimisers(h), found.apply(h)
+    u = found.minimisers(h)
+    t = found.apply(h)
     assert work.ledger.of("solve")["argmins"] - before == 2
     assert not found.shifted
     for k, (H, g, E, r) in enumerate(parts):
@@ -87,22 +95,23 @@ def test_multiples_of_the_identity_need_no_factorization() -> None:
     assert found._plain is not None
     assert found.shifted
     h = np.arange(1.0, 11.0)
-    u, t = found.minimisers(h), found.apply(h)
+    u = found.minimisers(h)
+    t = found.apply(h)
     space = work.space
     expected = [
-        np.concatenate([(2 * np.array([1.0, 2.0, 3.0]) - space.x_of(h, 0)) / 2,
-                        -space.z(h)[0] / 3]),
+        np.concatenate(
+            [(2 * np.array([1.0, 2.0, 3.0]) - space.x_of(h, 0)) / 2, -space.z(h)[0] / 3]
+        ),
         np.concatenate([-space.x_of(h, 1) / 4, (6 * np.array([1.0, -1.0]) - space.z(h)[1]) / 3]),
-    ]  # fmt: skip
+    ]
     for k in range(2):
         assert space.read(u, k) == pytest.approx(expected[k])
     assert space.x_of(t, 1) == pytest.approx(space.x_of(h, 1) / 4)
     assert space.z(t) == pytest.approx(space.z(h) / 3)
     # The same through factorizations, where an agent has an equation of its own.
     own = [
-        Agent(f, A=np.ones((1, D)), b=[0.0], C=np.eye(D)[:1], c=[k + 1.0])
-        for k, f in enumerate(fs)
-    ]  # fmt: skip
+        Agent(f, A=np.ones((1, D)), b=[0.0], C=np.eye(D)[:1], c=[k + 1.0]) for k, f in enumerate(fs)
+    ]
     work = work_of(own)
     found = LocalInverses(work)
     assert found._plain is None
@@ -149,14 +158,17 @@ def both(g: Any) -> Custom:
     return Custom(
         value=lambda x, z: g.value_at(x) + 0.5 * float(z @ z),
         gradient=lambda x, z: (g.gradient_at(x), z),
-        smoothness=10.0, strong_convexity=0.1,
-    )  # fmt: skip
+        smoothness=10.0,
+        strong_convexity=0.1,
+    )
 
 
 @pytest.mark.parametrize("hessian", [True, False])
 def test_a_minimiser_meets_equations_and_has_no_slope_along_them(hessian: bool) -> None:
     E = np.linalg.qr(np.random.default_rng(3).standard_normal((D, 1)))[0].T
-    point, h, shift = np.array([0.5, -1.0, 2.0]), np.array([1.0, -2.0, 0.5]), np.full(D, 0.7)
+    point = np.array([0.5, -1.0, 2.0])
+    h = np.array([1.0, -2.0, 0.5])
+    shift = np.full(D, 0.7)
     g: Any = loss() if hessian else minimum._Joined(both(loss()), D)
     found = minimum.Descent(g, shift, E, point)
     u, count = found.minimise(h, np.full(D, 5.0))
@@ -194,7 +206,8 @@ class Valley(Smooth):
 
 
 def test_newton_steps_are_halved_until_they_descend() -> None:
-    valley, none = Valley(), np.zeros(1)
+    valley = Valley()
+    none = np.zeros(1)
     u, _ = valley.newton(none, np.array([3.0]))
     assert abs(u[0]) <= 1e-6
     start = np.array([3.0])
@@ -209,7 +222,8 @@ def test_newton_steps_are_halved_until_they_descend() -> None:
 
 
 def test_the_cheapest_exact_way() -> None:
-    none, E = np.zeros((0, D)), np.eye(D)[:1]
+    none = np.zeros((0, D))
+    E = np.eye(D)[:1]
     for g, rows, kind in (
         (SquaredDistance(2.0), none, minimum.Factorized),
         (SquaredDistance(2.0), E, minimum.Factorized),
@@ -228,7 +242,8 @@ def test_the_cheapest_exact_way() -> None:
 
 
 def test_parts_that_may_be_minimised_apart() -> None:
-    x, z = SquaredDistance(1.0), SquaredDistance(2.0)
+    x = SquaredDistance(1.0)
+    z = SquaredDistance(2.0)
     assert minimum.pieces(Separable(x, z), 3, 2) == [(slice(0, 3), x), (slice(3, 5), z)]
     assert [where for where, _ in minimum.pieces(Separable(x, None), 3, 0)] == [slice(0, 3)]
     [_, (where, nothing)] = minimum.pieces(Separable(x, None), 3, 2)
@@ -245,11 +260,10 @@ def test_parts_that_may_be_minimised_apart() -> None:
 def test_minimisers_of_all_agents_and_their_values() -> None:
     """Logistic in x, nothing and 6 z^2/2 in z: each is given 3."""
     fs = [Separable(bent(), None), Separable(bent(1), SquaredDistance(6.0, [1.0, 0.0]))]
-    agents = [
-        Agent(f, A=np.ones((1, D)), b=[0.0], D=[[1.0, 1.0]], e=[2.0]) for f in fs
-    ]  # fmt: skip
+    agents = [Agent(f, A=np.ones((1, D)), b=[0.0], D=[[1.0, 1.0]], e=[2.0]) for f in fs]
     work = work_of(agents)
-    found, space = minimum.LocalMinimisers(work), work.space
+    found = minimum.LocalMinimisers(work)
+    space = work.space
     assert (found.shifted, found.shift.tolist()) == (True, [3.0, -3.0])
     h = np.random.default_rng(0).standard_normal(space.z_end)
     u, spent = found.minimise(h, space.zeros())
@@ -257,7 +271,8 @@ def test_minimisers_of_all_agents_and_their_values() -> None:
     assert (spent > 0).all()
     values = found.values(h, u)
     for k, f in enumerate(fs):
-        x, z = space.x_of(u, k), space.z(u)[k]
+        x = space.x_of(u, k)
+        z = space.z(u)[k]
         mine = space.read(h, k)
         assert np.linalg.norm(bent(k).gradient_at(x) + mine[:D]) <= 1e-11
         assert z == pytest.approx(
@@ -270,7 +285,8 @@ def test_minimisers_of_all_agents_and_their_values() -> None:
 
 
 def test_who_needs_no_factorization_in_every_step() -> None:
-    plain, curved = SquaredDistance(1.0), bent()
+    plain = SquaredDistance(1.0)
+    curved = bent()
     for on_x, on_z, cheap in ((plain, plain, True), (curved, plain, False), (plain, None, True)):
         agents = [Agent(Separable(on_x, on_z), A=np.ones((1, D)), b=[0.0]) for _ in range(2)]
         assert minimum.without_factorizations(work_of(agents)) is cheap

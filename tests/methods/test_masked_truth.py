@@ -19,9 +19,15 @@ from ccmac.runtime.base import Runtime
 from ccmac.workspace import Workspace
 
 CONTRADICTORY = [
-    ("coupled-rows", 1), ("coupled-rows", 4), ("coupled-against-local", 2), ("across-shared", 0),
-    ("across-shared", 3), ("zero-rows", 1), ("too-many", 1), ("unequal-copies", 2),
-]  # fmt: skip
+    ("coupled-rows", 1),
+    ("coupled-rows", 4),
+    ("coupled-against-local", 2),
+    ("across-shared", 0),
+    ("across-shared", 3),
+    ("zero-rows", 1),
+    ("too-many", 1),
+    ("unequal-copies", 2),
+]
 
 
 def dependent(seed: int) -> Draft:
@@ -83,7 +89,8 @@ def test_at_the_closest_point_rounding_counts(
 
 
 def test_of_multipliers_agents_tell_yes_and_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    told, gather = [], Runtime.gather
+    told = []
+    gather = Runtime.gather
 
     def heard(self: Runtime, values: np.ndarray) -> np.ndarray:
         told.append(gather(self, values))
@@ -102,10 +109,12 @@ def test_objectives_that_are_no_quadratics_are_proved_too() -> None:
     agents = [
         ccmac.Agent(
             Logistic(random.integers(-3, 4, (5, 4)), [1.0, -1.0, 1.0, 1.0, -1.0], ridge=0.5),
-            A=random.integers(-3, 4, (2, 2)), B=random.integers(-3, 4, (2, 2)), b=[1.0, -2.0],
+            A=random.integers(-3, 4, (2, 2)),
+            B=random.integers(-3, 4, (2, 2)),
+            b=[1.0, -2.0],
         )
         for _ in range(3)
-    ]  # fmt: skip
+    ]
     problem = ccmac.Problem(agents)
     masked = ccmac.solve(problem, "path", "cross-apapc", 1e-8, averaging="masked")
     fine = ccmac.solve(problem, "path", tol=1e-12)

@@ -38,7 +38,8 @@ def table(seed: int, rows: int = 40, columns: int = 9) -> tuple[Array, Array]:
 def vertical(seed: int, loss: str) -> ccmac.Problem:
     """Four agents with dense and diagonal quadratics, own equations at one, unequal B_i, b_i."""
     random = np.random.default_rng(seed)
-    d, rows = (3, 2, 4, 1), 12
+    d = (3, 2, 4, 1)
+    rows = 12
     beta = np.array([0.7, -0.2, 1.1, 0.4])
     agents = []
     for i, size in enumerate(d):
@@ -55,10 +56,13 @@ def vertical(seed: int, loss: str) -> ccmac.Problem:
         agents.append(
             ccmac.Agent(
                 Separable(x=Quadratic(H, random.standard_normal(size)), z=parts[loss]),
-                A=random.standard_normal((rows, size)), B=beta[i] * sp.eye_array(rows),
-                b=random.standard_normal(rows), C=C, c=None if C is None else np.ones(1),
+                A=random.standard_normal((rows, size)),
+                B=beta[i] * sp.eye_array(rows),
+                b=random.standard_normal(rows),
+                C=C,
+                c=None if C is None else np.ones(1),
             )
-        )  # fmt: skip
+        )
     return ccmac.Problem(agents)
 
 
@@ -66,12 +70,14 @@ def eliminated_minimum(problem: ccmac.Problem) -> tuple[Array, Array]:
     """(x, z) by scipy's trust region on x, z and the local equations eliminated by hand."""
     agents = list(problem.agents.values())
     A = np.hstack([a.A for a in agents])
-    beta, b = sum(a.B.diagonal()[0] for a in agents), sum(a.b for a in agents)
+    beta = sum(a.B.diagonal()[0] for a in agents)
+    b = sum(a.b for a in agents)
     ends = np.cumsum([a.A.shape[1] for a in agents])[:-1]
     C = agents[2].C
     row = np.zeros((1, A.shape[1]))
     row[:, ends[1] : ends[2]] = C
-    null, base = scipy.linalg.null_space(row), np.linalg.pinv(row) @ np.ones(1)
+    null = scipy.linalg.null_space(row)
+    base = np.linalg.pinv(row) @ np.ones(1)
 
     def both(t: Array) -> tuple[float, Array]:
         x = base + null @ t
@@ -125,7 +131,8 @@ def test_agrees_with_scikit_learn(owner: int | None) -> None:
 def test_breast_cancer_in_few_rounds() -> None:
     """3 parties, C = 1, standardized: RelErr 1e-6, and certified to 1e-6."""
     X, y = load_breast_cancer(return_X_y=True)
-    X, y = (X - X.mean(axis=0)) / X.std(axis=0), np.where(y > 0, 1.0, -1.0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = np.where(y > 0, 1.0, -1.0)
     model = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-13, max_iter=10_000).fit(X, y)
     problem = vfl.problem(X, y, 3, loss="logistic", regularization=1 / len(y))
     spent = {}
@@ -208,11 +215,13 @@ def test_spans_stay_orthonormal(seed: int, k: int) -> None:
     apart = span.outside(v)
     wider, outside = span.extended(apart, S @ apart)
     assert wider.k == span.k + 1
-    P, E = wider.P[: wider.k], wider.E[: wider.k]
+    P = wider.P[: wider.k]
+    E = wider.E[: wider.k]
     np.testing.assert_allclose(P @ S @ P.T, np.eye(wider.k), atol=1e-7)
     np.testing.assert_allclose(E, P @ S, atol=1e-7 * np.abs(E).max())
     assert outside == pytest.approx(np.sqrt(apart @ S @ apart), rel=1e-6)
-    price, size = wider.price(c), np.linalg.norm(root @ v)
+    price = wider.price(c)
+    size = np.linalg.norm(root @ v)
     thin, coordinates = wider.thinned(c, v)
     np.testing.assert_allclose(root @ thin.price(coordinates), root @ price, atol=1e-7 * size)
     P = thin.P[: thin.k]
@@ -254,18 +263,21 @@ def test_columns_of_all_sizes_and_little_regularization_are_proved(owner: bool) 
     sizes = np.geomspace(0.1, 100.0, 8)
     X = random.standard_normal((120, 8)) * sizes
     y = np.sign(X @ (random.standard_normal(8) / sizes) + 0.3 * random.standard_normal(120))
-    lam, parts = 1e-2, np.array_split(np.arange(8), 3)
+    lam = 1e-2
+    parts = np.array_split(np.arange(8), 3)
     agents = [
         ccmac.Agent(
             Separable(
                 x=SquaredDistance(lam),
                 z=(Logistic(y=y, weight=1 / 120) if i == 0 else None)
-                if owner else Logistic(y=y, weight=1 / 360),
+                if owner
+                else Logistic(y=y, weight=1 / 360),
             ),
-            A=X[:, own], B=-sp.eye_array(120) / 3,
+            A=X[:, own],
+            B=-sp.eye_array(120) / 3,
         )
         for i, own in enumerate(parts)
-    ]  # fmt: skip
+    ]
     result = ccmac.solve(ccmac.Problem(agents), "ring", "cross-newton", 1e-7)
     assert result.status == "optimal"
     assert result.ledger.total("averagings") <= 40

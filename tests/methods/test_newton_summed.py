@@ -20,7 +20,8 @@ NETWORK = ccmac.Network.ring(N)
 def steep(seed: int, *, with_hessian: bool = True) -> ccmac.Problem:
     """Sums of 5 sqrt(1 + u^2) with little curvature far away: full Newton steps diverge there."""
     random = np.random.default_rng(seed)
-    x, z = 10 * random.standard_normal((N, D)), random.standard_normal(Q)
+    x = 10 * random.standard_normal((N, D))
+    z = random.standard_normal(Q)
 
     def value(x: Array, z: Array) -> float:
         u = np.concatenate([x, z])
@@ -40,10 +41,16 @@ def steep(seed: int, *, with_hessian: bool = True) -> ccmac.Problem:
         f = Custom(value, gradient, 5.01, 0.01, hessian=hessian if with_hessian else None)
         agents.append(
             ccmac.Agent(
-                f, A=A, B=B, b=A @ x[i] + B @ z, C=C, c=C @ x[i], D=shared,
+                f,
+                A=A,
+                B=B,
+                b=A @ x[i] + B @ z,
+                C=C,
+                c=C @ x[i],
+                D=shared,
                 e=None if shared is None else shared @ z,
             )
-        )  # fmt: skip
+        )
     return ccmac.Problem(agents)
 
 

@@ -98,6 +98,10 @@ def test_the_table_says_all_of_an_option() -> None:
     rows = {row["name"]: row for row in described(Toy)}
     assert rows["realization"]["choices"] == ["plain", "fancy"]
     assert rows["steps"] == {
-        "name": "steps", "default": None, "kind": "int", "choices": [], "realizations": ["fancy"],
+        "name": "steps",
+        "default": None,
+        "kind": "int",
+        "choices": [],
+        "realizations": ["fancy"],
         "meaning": "how many",
-    }  # fmt: skip
+    }

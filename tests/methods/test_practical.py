@@ -16,8 +16,10 @@ from ccmac.linalg.chebyshev import correction_interval
 from ccmac.methods.continuation import practical
 from ccmac.methods.continuation.practical import PracticalContinuation, PracticalState
 
-H, g = np.diag([1.0, 2.0, 0.5]), np.array([1.0, -1.0, 2.0])
-K, V = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0]]), np.array([1.0, -1.0])
+H = np.diag([1.0, 2.0, 0.5])
+g = np.array([1.0, -1.0, 2.0])
+K = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
+V = np.array([1.0, -1.0])
 L = 2.0
 
 
@@ -44,11 +46,12 @@ def made(bounds: list[float], **more: Any) -> Any:
     """An iteration whose bounds are told one after the other."""
     left = list(bounds)
     space = Fake(
-        count=1, partial_dots=lambda a, b: np.array([[a @ b]]),
+        count=1,
+        partial_dots=lambda a, b: np.array([[a @ b]]),
         norms=lambda *vs: [float(np.linalg.norm(v)) for v in vs],
         ride=lambda *pairs: Fake(value=np.array([a @ b for a, b in pairs]), grain=0.0),
         runtime=Fake(ride=lambda rows: Fake(value=rows.sum(axis=0), grain=0.0)),
-    )  # fmt: skip
+    )
     asked: list[Any] = []
 
     def gap(point: Any, gradient: Any, p: Any, distance: Any = None) -> Bound:
@@ -56,22 +59,30 @@ def made(bounds: list[float], **more: Any) -> Any:
         return Bound(left.pop(0))
 
     system = Fake(
-        interval=Fake(low=0.5, high=8.0), residual=lambda w: (K.T @ (K @ w - V), np.zeros((1, 0))),
+        interval=Fake(low=0.5, high=8.0),
+        residual=lambda w: (K.T @ (K @ w - V), np.zeros((1, 0))),
         cost=Cost(A=1),
-    )  # fmt: skip
+    )
     found = object.__new__(PracticalContinuation)
     vars(found).update(
-        objective=Fake(L=L, gradient=lambda w: H @ w - g, cost=Cost(gradients=1)), system=system,
-        space=space, certifier=Fake(gap=gap), goal=Goal(1e-6, None, None), opening=True,
-        augmented=False, asked=asked, realized=None,
-    )  # fmt: skip
+        objective=Fake(L=L, gradient=lambda w: H @ w - g, cost=Cost(gradients=1)),
+        system=system,
+        space=space,
+        certifier=Fake(gap=gap),
+        goal=Goal(1e-6, None, None),
+        opening=True,
+        augmented=False,
+        asked=asked,
+        realized=None,
+    )
     vars(found).update(more)
     return found
 
 
 def test_the_start() -> None:
     iteration = made([7.0])
-    w, p = np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.2, 0.3])
+    w = np.array([1.0, 2.0, 3.0])
+    p = np.array([0.1, 0.2, 0.3])
     state = iteration.begin(w, p, np.zeros((1, 2)))
     assert (state.nu, state.weight, state.stages) == (L / 4, 0.3 * L, False)
     assert state.history.tolist() == [[7.0, math.inf, math.inf, math.inf]]
@@ -85,14 +96,16 @@ def test_the_start() -> None:
 
 
 def opened(**more: Any) -> PracticalState:
-    w, p = np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.2, 0.3])
+    w = np.array([1.0, 2.0, 3.0])
+    p = np.array([0.1, 0.2, 0.3])
     known = made([7.0]).begin(w, p, np.zeros((1, 2)))
     return replace(known, **{"weight": 0.9, **more})
 
 
 def test_a_step_of_the_opening() -> None:
     state = opened()
-    w, p = state.w, state.p
+    w = state.w
+    p = state.p
     found = made([]).step(state)
     ahead = w - 0.99 / (0.5 * L + 0.9) * (H @ w - g + p)
     after = p + 0.9 / 8.0 * K.T @ (K @ (2 * ahead - w) - V)
@@ -130,7 +143,8 @@ def test_the_steps_of_a_stage(augmented: bool, monkeypatch: pytest.MonkeyPatch) 
     def stage_step(objective: Any, correct: Any, steps: Any, *given: Any) -> Any:
         told.append((correct.degree, steps, given))
         x, f, p, centre = given
-        far, steep = np.array([3.0, 4.0, 0.0]), np.array([0.0, 0.0, 2.0])
+        far = np.array([3.0, 4.0, 0.0])
+        steep = np.array([0.0, 0.0, 2.0])
         return Fake(
             x=x + 1, f=f + 2, p=p + 3, g=centre + far, slope=steep - p - 3, violation=steep / 2
         )
@@ -156,17 +170,25 @@ def test_the_steps_of_a_stage(augmented: bool, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("away", "steep", "off", "inner", "ended"),
     [
-        (1.0, 0.40, 0.40, 3, True), (1.0, 0.41, 0.40, 3, False), (1.0, 0.40, 0.41, 3, False),
-        (1.0, 0.40, 0.40, 2, False), (2.0, 0.79, 0.79, 3, True),
+        (1.0, 0.40, 0.40, 3, True),
+        (1.0, 0.41, 0.40, 3, False),
+        (1.0, 0.40, 0.41, 3, False),
+        (1.0, 0.40, 0.40, 2, False),
+        (2.0, 0.79, 0.79, 3, True),
     ],
-)  # fmt: skip
+)
 def test_when_a_stage_ends(
-    away: float, steep: float, off: float, inner: int, ended: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    away: float, steep: float, off: float, inner: int, ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """0.8 nu |g - c| and 0.8 (nu/L)^{1/2} |g - c| with nu = 1/2, L = 2; the third step on."""
-    same = Fake(x=np.ones(3), f=np.ones(3), p=np.ones(3), g=np.ones(3), slope=np.ones(3),
-                violation=np.ones(3))  # fmt: skip
+    same = Fake(
+        x=np.ones(3),
+        f=np.ones(3),
+        p=np.ones(3),
+        g=np.ones(3),
+        slope=np.ones(3),
+        violation=np.ones(3),
+    )
     monkeypatch.setattr(practical, "stage_step", lambda *given: same)
     shares = np.array([[away**2, steep**2 - 1e-12, off**2 - 1e-12]])
     iteration = made([])
@@ -194,7 +216,8 @@ def test_the_next_stage(bound: float, nu: float, monkeypatch: pytest.MonkeyPatch
         return np.ones(3), None
 
     iteration.certifier.way = lambda at: np.array([0.0, 6.0, 0.0])
-    iteration.certifier.repaired, iteration.certifier.project = repaired, project
+    iteration.certifier.repaired = repaired
+    iteration.certifier.project = project
     found = iteration._ended(opened(stages=True, nu=0.5, inner=9), np.zeros(3))
     # target = max(eps, 0.05 7), radius = max(4, 6): it travelled farther than required.
     assert asked["near"] == pytest.approx(0.02 * 0.35 / max(L * 60, 3.0))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.lab import data
 from ccmac.methods.registry import parse
+from ccmac.paper import data
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
 CELL = re.compile(r"([\d,]+) \(([\d,]+)\)(?: at ([\d.]+))?")
@@ -43,7 +43,8 @@ def _whole(text: str) -> int:
 @cache
 def mushrooms() -> tuple[ccmac.Problem, np.ndarray, bool]:
     found = data.load("mushrooms", fallback=True)
-    X, y = found.X, found.y
+    X = found.X
+    y = found.y
     gram = (X.T @ X).toarray() / len(y) + 1e-2 * np.eye(X.shape[1])
     weights = np.linalg.solve(gram, X.T @ y / len(y))
     return ccmac.vfl.problem(X, y, 8), weights, found.source == "libsvm"

@@ -23,7 +23,8 @@ from ccmac.workspace import Workspace
 
 def begun(kind: str) -> tuple[ProximalPrimalDual, Any, Workspace]:
     """Two agents, x in three and z in two dimensions, one coupled row."""
-    random, agents = np.random.default_rng(0), []
+    random = np.random.default_rng(0)
+    agents = []
     for _ in range(2):
         loss = Logistic(random.standard_normal((8, 3)), np.sign(random.standard_normal(8)))
         on_x = L1(0.3) + SquaredDistance(0.5, [1.0, -1.0, 2.0]) if kind == "simple" else loss
@@ -46,13 +47,15 @@ def test_slopes_are_subgradients_up_to_their_slack(kind: str, anchored: bool) ->
     iteration, state, work = begun(kind)
     iteration.anchored = anchored
     assert (iteration.parts.smooth is None) == (kind == "simple")
-    objective, random = iteration.realized.objective, np.random.default_rng(1)
+    objective = iteration.realized.objective
+    random = np.random.default_rng(1)
     assert abs(math.log(iteration.weight)) > 0.1  # a weight of one would hide its place
 
     def F(u: Any) -> float:
         return float(objective.values(u).sum())
 
-    seen, before = set(), list[Any]()
+    seen = set()
+    before = list[Any]()
     for _ in range(12):
         state = iteration.step(state)
         before = [*before, (state.w.copy(), state.slope.copy(), state.slack)][-state.inner :]

@@ -20,8 +20,10 @@ from ccmac.methods.sliding.proximal import ProximalPrimalDual, ProximalState
 from ccmac.objectives import L1, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.runtime import InProcess
 
-K, V = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0]]), np.array([1.0, -1.0])
-H, G = np.diag([1.0, 2.0, 0.5]), np.diag([3.0, 1.0, 2.0])
+K = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
+V = np.array([1.0, -1.0])
+H = np.diag([1.0, 2.0, 0.5])
+G = np.diag([3.0, 1.0, 2.0])
 BEND = np.array([2.0, 2.0, 0.75])
 HIGH = 9.0
 
@@ -36,19 +38,22 @@ def made(smooth: bool, *, anchored: bool = True, empty: bool = False) -> Any:
     bend = BEND if smooth else np.zeros(3)
     riding = Fake(ride=lambda rows: Fake(value=rows.sum(axis=0)))
     space = Fake(
-        partial_dots=lambda a, b: np.array([[a @ b]]), runtime=riding, count=1,
+        partial_dots=lambda a, b: np.array([[a @ b]]),
+        runtime=riding,
+        count=1,
         ride=lambda *pairs: Fake(value=np.array([a @ b for a, b in pairs])),
         norms=lambda *vs: [float(np.linalg.norm(v)) for v in vs],
-    )  # fmt: skip
+    )
     system = Fake(
         empty=empty, interval=Fake(high=HIGH), residual=lambda w: (K.T @ (K @ w - V), None)
     )
     found = object.__new__(ProximalPrimalDual)
     parts = Fake(
-        smooth=Fake(cost=Cost(gradients=1)) if smooth else None, bend=lambda v: bend * v,
+        smooth=Fake(cost=Cost(gradients=1)) if smooth else None,
+        bend=lambda v: bend * v,
         slope=lambda x: H @ x if smooth else 0.0,
         backward=lambda x, slope, weight: backward(x, slope, weight, bend),
-    )  # fmt: skip
+    )
     vars(found).update(space=space, system=system, parts=parts, weight=1.5, anchored=anchored)
     return found
 
@@ -62,10 +67,16 @@ def test_proximal_steps(
     iteration = made(smooth, anchored=anchored, empty=empty)
     monkeypatch.setattr(ProximalPrimalDual, "_restarts", lambda *given: False)
     bend = BEND if smooth else np.zeros(3)
-    w0, p0 = np.array([1.0, -2.0, 3.0]), np.array([0.5, 0.0, -0.5])
+    w0 = np.array([1.0, -2.0, 3.0])
+    p0 = np.array([0.5, 0.0, -0.5])
     state = iteration.begin(w0, p0, np.zeros((1, 2)))
-    x, q, S = w0.copy(), p0.copy(), 1.5
-    sums, slopes, products, energies = np.zeros(3), np.zeros(3), 0.0, list[float]()
+    x = w0.copy()
+    q = p0.copy()
+    S = 1.5
+    sums = np.zeros(3)
+    slopes = np.zeros(3)
+    products = 0.0
+    energies = list[float]()
     for k in range(1, 6):
         state = iteration.step(state)
         w = backward(x, q + (H @ x if smooth else 0.0), S, bend)
@@ -74,7 +85,9 @@ def test_proximal_steps(
         slack = (x - w) @ (bend * (x - w))
         assert (state.w, state.p) == (pytest.approx(w), pytest.approx(p))
         assert (state.slope, state.slack) == (pytest.approx(slope), pytest.approx(slack))
-        sums, slopes, products = sums + w, slopes + slope, products + slope @ w + slack
+        sums = sums + w
+        slopes = slopes + slope
+        products = products + slope @ w + slack
         assert state.w_sum == pytest.approx(sums)
         assert state.slope_sum == pytest.approx(slopes)
         assert state.products == pytest.approx(products)
@@ -91,7 +104,8 @@ def test_proximal_steps(
             x = share * (x + ahead * (w - x)) + (1 - share) * w0
             q = share * (q + ahead * (p - q)) + (1 - share) * p0
         else:
-            x, q = x + 0.9 * ahead * (w - x), q + 0.9 * ahead * (p - q)
+            x = x + 0.9 * ahead * (w - x)
+            q = q + 0.9 * ahead * (p - q)
         assert (state.x, state.q) == (pytest.approx(x), pytest.approx(q))
     told = iteration.candidates(state)
     assert told["last"][2]() == state.slack
@@ -104,7 +118,8 @@ def test_proximal_steps(
 def test_a_restart_moves_the_anchor_and_balances() -> None:
     iteration = made(False)
     state = iteration.begin(np.zeros(3), np.zeros(3), np.zeros((1, 2)))
-    w, p = np.array([3.0, 0.0, 0.0]), np.array([0.0, 4.0, 0.0])
+    w = np.array([3.0, 0.0, 0.0])
+    p = np.array([0.0, 4.0, 0.0])
     moved = replace(state, w=w, p=p, inner=7, count=9, products=3.0, first=2.0, length=1.0)
     found = iteration._anchored(moved)
     assert found.weight == pytest.approx(math.sqrt(1.5 * 3 * 4 / 3))
@@ -122,18 +137,29 @@ def test_a_restart_moves_the_anchor_and_balances() -> None:
 @pytest.mark.parametrize(
     ("inner", "count", "first", "length", "before", "anchored", "restarts"),
     [
-        (2, 90, 1.0, 0.0, 1.0, True, False), (3, 4, 1.0, 0.2, 0.2, True, True),
-        (3, 4, 1.0, 0.21, 0.3, True, False), (3, 4, 1.0, 0.8, 0.7, True, True),
-        (3, 4, 1.0, 0.81, 0.7, True, False), (3, 4, 1.0, 0.8, 0.8, True, False),
-        (9, 21, 1.0, 1.0, 1.0, True, True), (8, 21, 1.0, 1.0, 1.0, True, False),
-        (8, 20, 1.0, 1.0, 1.0, True, False), (9, 20, 1.0, 1.0, 1.0, True, False),
-        (3, 9, 1.0, 1.0, 1.0, False, True), (3, 10, 1.0, 0.0, 1.0, False, False),
+        (2, 90, 1.0, 0.0, 1.0, True, False),
+        (3, 4, 1.0, 0.2, 0.2, True, True),
+        (3, 4, 1.0, 0.21, 0.3, True, False),
+        (3, 4, 1.0, 0.8, 0.7, True, True),
+        (3, 4, 1.0, 0.81, 0.7, True, False),
+        (3, 4, 1.0, 0.8, 0.8, True, False),
+        (9, 21, 1.0, 1.0, 1.0, True, True),
+        (8, 21, 1.0, 1.0, 1.0, True, False),
+        (8, 20, 1.0, 1.0, 1.0, True, False),
+        (9, 20, 1.0, 1.0, 1.0, True, False),
+        (3, 9, 1.0, 1.0, 1.0, False, True),
+        (3, 10, 1.0, 0.0, 1.0, False, False),
     ],
-)  # fmt: skip
+)
 def test_when_the_anchor_moves(
-    inner: int, count: int, first: float, length: float, before: float, anchored: bool,
+    inner: int,
+    count: int,
+    first: float,
+    length: float,
+    before: float,
+    anchored: bool,
     restarts: bool,
-) -> None:  # fmt: skip
+) -> None:
     """A fifth as long as the first, growing again below 0.8 of it, or 0.4 of all steps."""
     known: Any = Fake(inner=inner, count=count, first=first, length=length)
     assert made(False, anchored=anchored)._restarts(known, before) == restarts
@@ -191,7 +217,8 @@ def test_a_backward_step_in_units_of_its_blocks(monkeypatch: pytest.MonkeyPatch)
     space = Fake(x=lambda v: v[:2], z=lambda v: v[2:])
     simple: Any = Fake(space=space)
     both = Parts(Fake(gradient=lambda x, out: 2 * x), simple, (3.0, 1.0))  # type: ignore[arg-type]
-    x, s = np.array([1.0, 2.0, 3.0]), np.array([4.0, 8.0, 12.0])
+    x = np.array([1.0, 2.0, 3.0])
+    s = np.array([4.0, 8.0, 12.0])
     both.backward(x, s, 1.0)
     v, a, b = told.pop()
     assert v == pytest.approx([0.0, 0.0, -3.0])
@@ -277,7 +304,8 @@ def test_smooth_and_simple_parts() -> None:
     assert found is not None
     assert (kinds(found), found[0]) == ((False, True), smooth)
     assert split(Fake(capabilities=set())) is None  # type: ignore[arg-type]
-    loss, kink = Logistic(np.eye(2), np.ones(2)), L1(1.0)
+    loss = Logistic(np.eye(2), np.ones(2))
+    kink = L1(1.0)
     found = split(Separable(x=loss + kink, z=kink))
     assert found is not None
     (on_x, on_z), (left_x, left_z) = ((f.x_part, f.z_part) for f in found)

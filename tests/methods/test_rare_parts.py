@@ -18,7 +18,6 @@ from ccmac.errors import InputError, MethodRefused
 from ccmac.ledger import Cost
 from ccmac.methods import CrossDirect
 from ccmac.methods.base import Request
-from ccmac.methods.comparators.pooling import pooled_multiple
 from ccmac.methods.driver import HEALTH_EVERY, Settings, drive
 from ccmac.methods.interior.doubted import doubtful
 from ccmac.methods.interior.sides import Sides
@@ -37,6 +36,7 @@ from ccmac.objectives import (
     SquaredDistance,
 )
 from ccmac.objectives.base import Objective
+from ccmac.paper.comparators.pooling import pooled_multiple
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from methods.test_driver import Scaling
@@ -50,9 +50,12 @@ TILTED = Quadratic(np.array([[2.0, 1.0], [1.0, 3.0]]), np.zeros(2))
 # -- what is smooth and what has a prox ------------------------------------------------------------
 @pytest.mark.parametrize(
     ("inner", "smooth"),
-    [(Logistic(M, LABELS, 0.5), True), (Logistic(M, LABELS) + L1(0.3), True),
-     (SquaredDistance(0.7), False)],
-)  # fmt: skip
+    [
+        (Logistic(M, LABELS, 0.5), True),
+        (Logistic(M, LABELS) + L1(0.3), True),
+        (SquaredDistance(0.7), False),
+    ],
+)
 def test_a_function_under_bounds_is_a_smooth_and_a_simple_part(
     inner: Objective, smooth: bool
 ) -> None:
@@ -65,7 +68,8 @@ def test_a_function_under_bounds_is_a_smooth_and_a_simple_part(
     assert "prox" in G.capabilities
     for seed in range(20):
         w = np.random.default_rng(seed).uniform(-1.3, 2.2, 3)
-        x, z = w[:2], w[2:]
+        x = w[:2]
+        z = w[2:]
         assert H.value(x, z) + G.value(x, z) == pytest.approx(f.value(x, z))
         assert math.isfinite(H.value(x, z))
         assert (H.value(x, z) != 0) == smooth
@@ -113,7 +117,8 @@ def test_other_quadratics_are_no_multiples() -> None:
 def test_a_wrong_guess_is_more_doubtful_than_one_on_both_bounds() -> None:
     """Entry 0 has neither slack nor price; entry 1 a negative slack, entry 2 a negative price."""
     sides = Sides(np.zeros(4), np.full(4, math.inf))
-    s, v = np.array([0.0, -1e-3, 1e-3, 5.0]), np.array([0.0, 1e-3, -1e-3, 5.0])
+    s = np.array([0.0, -1e-3, 1e-3, 5.0])
+    v = np.array([0.0, 1e-3, -1e-3, 5.0])
     none = np.zeros(4, dtype=bool)
     assert np.flatnonzero(doubtful(sides, s, v, 1.0, none, 2)).tolist() == [1, 2]
     assert np.flatnonzero(doubtful(sides, s, v, 1.0, none, 4)).tolist() == [0, 1, 2]
@@ -181,7 +186,8 @@ def test_refusals_name_the_method_and_a_way_out() -> None:
     flat = _pair(Quadratic(np.diag([1.0, 0.0]), np.ones(2)))
     with pytest.raises(MethodRefused, match=r"mixed-yarmoshik.*cross-"):
         ccmac.solve(flat, "complete", "mixed-yarmoshik")
-    near, bad = ccmac.solve(_pair(SquaredDistance(1.0)), "complete"), np.array([math.nan])
+    near = ccmac.solve(_pair(SquaredDistance(1.0)), "complete")
+    bad = np.array([math.nan])
     for name, x, z in (("x", [near.x[0], bad], near.z), ("z", near.x, bad)):
         with pytest.raises(InputError, match=f"^reference, {name}"):
             ccmac.solve(_pair(SquaredDistance(1.0)), "complete", reference=Fake(x=x, z=z))
@@ -195,7 +201,8 @@ def test_a_free_fall_is_seen_before_the_first_step(method: str) -> None:
     said = ccmac.solve(problem, "complete", method)
     assert said.status == "unbounded"
     direction = said.certificates["direction"]
-    x, z = np.concatenate(direction["x"]), np.asarray(direction["z"])
+    x = np.concatenate(direction["x"])
+    z = np.asarray(direction["z"])
     assert x.sum() + 2 * z[0] == pytest.approx(0.0, abs=1e-12)
     assert -x.sum() - 6 * z[0] < 0
 
@@ -223,9 +230,11 @@ def test_a_span_stays_orthonormal_whatever_joins_it(seed: int) -> None:
 # -- who ends a direct solve -----------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("f", "rule"),
-    [(SquaredDistance(1.0), ProofStop),
-     (Quadratic(np.zeros((2, 2)), np.zeros(2)), UndeterminedStop)],
-)  # fmt: skip
+    [
+        (SquaredDistance(1.0), ProofStop),
+        (Quadratic(np.zeros((2, 2)), np.zeros(2)), UndeterminedStop),
+    ],
+)
 def test_a_reference_takes_the_place_of_a_proof(f: Any, rule: type) -> None:
     work = Workspace(_pair(f), InProcess(Network.complete(2)))
     start = np.zeros(2), np.zeros((2, 1))

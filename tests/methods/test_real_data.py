@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import ccmac
-from ccmac.lab import data
-from ccmac.lab.data import Dataset
 from ccmac.methods import CrossCg
+from ccmac.paper import data
+from ccmac.paper.data import Dataset
 
 LAMBDA = 1e-2
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,8 @@ def dataset(name: str) -> Dataset:
 
 @cache
 def ridge(name: str) -> np.ndarray:
-    X, y = dataset(name).X, dataset(name).y
+    X = dataset(name).X
+    y = dataset(name).y
     rows, columns = X.shape
     gram = (X.T @ X).toarray() / rows + LAMBDA * np.eye(columns)
     return np.linalg.solve(gram, X.T @ y / rows)
@@ -67,7 +68,8 @@ CEILING = 1.1
 
 def reached(method: str, name: str, n: int, alpha: object, seed: int) -> ccmac.Result:
     """A run that ends at the reference, checked against it."""
-    found, exact = dataset(name), ridge(name)
+    found = dataset(name)
+    exact = ridge(name)
     problem = ccmac.vfl.problem(found.X, found.y, n, alpha=alpha, partition_seed=seed)
     result = ccmac.solve(problem, ccmac.Network.ring(n), method, 1e-6, reference=exact)
     assert result.status == "optimal"
@@ -107,15 +109,18 @@ def test_ridge_counts_of_conjugate_gradients(
 
 # Rounds of setup, solve and monitor to a certified 1e-6: auto, and cross-apapc.
 PROVED = {
-    ("a9a", 8): ((8, 44, 4), (20, 252, 16)), ("mushrooms", 8): ((8, 44, 4), (20, 76, 8)),
-    ("w8a", 8): ((8, 92, 4), (20, 296, 20)), ("a8a", 16): ((16, 88, 8), (40, 512, 40)),
-}  # fmt: skip
+    ("a9a", 8): ((8, 44, 4), (20, 252, 16)),
+    ("mushrooms", 8): ((8, 44, 4), (20, 76, 8)),
+    ("w8a", 8): ((8, 92, 4), (20, 296, 20)),
+    ("a8a", 16): ((16, 88, 8), (40, 512, 40)),
+}
 
 
 @pytest.mark.parametrize("method", ["auto", "cross-apapc"])
 @pytest.mark.parametrize(("name", "n"), PROVED)
 def test_certified_rounds(name: str, n: int, method: str) -> None:
-    found, exact = dataset(name), ridge(name)
+    found = dataset(name)
+    exact = ridge(name)
     problem = ccmac.vfl.problem(found.X, found.y, n)
     result = ccmac.solve(problem, ccmac.Network.ring(n), method, 1e-6)
     off = np.concatenate(result.x) - np.concatenate(problem.blocks_of(exact))
@@ -131,8 +136,12 @@ def test_certified_rounds(name: str, n: int, method: str) -> None:
 @pytest.mark.parametrize("method", [CrossCg(), CrossCg(sketch=64)], ids=["planned", "sketch-64"])
 @pytest.mark.parametrize("name", ["a9a", "mushrooms"])
 def test_solves_that_come_again(name: str, method: CrossCg) -> None:
-    found, random, ring = dataset(name), np.random.default_rng(0), ccmac.Network.ring(8)
-    y, last, counts = found.y, None, []
+    found = dataset(name)
+    random = np.random.default_rng(0)
+    ring = ccmac.Network.ring(8)
+    y = found.y
+    last = None
+    counts = []
     cold = ccmac.solve(ccmac.vfl.problem(found.X, y, 8), ring, method, 1e-6).iterations
     prepared = ccmac.prepare(ccmac.vfl.problem(found.X, y, 8), ring, method)
     for k in range(3):
@@ -190,7 +199,8 @@ def test_logistic_counts(name: str) -> None:
 def test_huber_reaches_a_fine_reference() -> None:
     """Huber with ridges on both blocks, against semismooth Newton on the weights."""
     found = dataset("a1a")
-    X, y = found.X, found.y
+    X = found.X
+    y = found.y
     rows, columns = X.shape
     delta = 0.8
 

@@ -35,18 +35,24 @@ def gradient(u: Array) -> Array:
 def made(kind: Any, **more: Any) -> Any:
     """An iteration of this kind without its constructor."""
     space = Fake(
-        norm=np.linalg.norm, dot=lambda a, b: float(a @ b), zeros=lambda: np.zeros(3), count=1,
+        norm=np.linalg.norm,
+        dot=lambda a, b: float(a @ b),
+        zeros=lambda: np.zeros(3),
+        count=1,
         partial_dots=lambda a, b: np.array([[a @ b]]),
         norms=lambda *vs: [float(np.linalg.norm(v)) for v in vs],
         runtime=Fake(
-            total_cost=lambda: UNIT, ride=lambda rows: Fake(value=rows.sum(axis=0)),
+            total_cost=lambda: UNIT,
+            ride=lambda rows: Fake(value=rows.sum(axis=0)),
             mind_the_time=lambda: None,
         ),
-    )  # fmt: skip
+    )
     system = Fake(
-        empty=False, homogeneous=lambda: Fake(residual=lambda v: (G @ v, None)),
-        interval=Fake(low=0.25, high=9.0), cost=Cost(A=1),
-    )  # fmt: skip
+        empty=False,
+        homogeneous=lambda: Fake(residual=lambda v: (G @ v, None)),
+        interval=Fake(low=0.25, high=9.0),
+        cost=Cost(A=1),
+    )
     iteration = object.__new__(kind)
     objective = Fake(gradient=gradient, L=2.0, cost=Cost(gradients=1))
     vars(iteration).update(space=space, system=system, objective=objective, feasible=POINT, **more)
@@ -59,7 +65,8 @@ def slid(phase: Phase, state: Any, *, balls: bool) -> tuple[Array, Array, Array,
     s = state.dual + (state.x + state.hat - state.x_before - POINT) / phase.tau
     if balls and np.linalg.norm(y) > phase.dual_radius:
         s, y = (phase.dual_radius / np.linalg.norm(y) * v for v in (s, y))
-    u, points = state.x, []
+    u = state.x
+    points = []
     for t in range(1, phase.inner + 1):
         u = (state.x + t / 2 * u - (K.T @ y + gradient(u)) / phase.eta) / (1 + t / 2)
         away = np.linalg.norm(u - state.centre)
@@ -115,9 +122,11 @@ def test_the_error_at_the_end_of_the_phases(
     known = Gap(POINT, POINT, POINT, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, False, 1.0, error=before)
     monkeypatch.setattr(SubgradientIteration, "tight_gap", lambda self, state: known)
     sliding = made(
-        Sliding, phases=(None, None), goal=Fake(absolute=0.02),
+        Sliding,
+        phases=(None, None),
+        goal=Fake(absolute=0.02),
         certifier=Fake(strong=strong, error_unit=3.0),
-    )  # fmt: skip
+    )
     assert sliding.tight_gap(Fake(phase=phase)).error == pytest.approx(error)
 
 
@@ -148,7 +157,8 @@ def test_sums_of_an_outer_step() -> None:
 def test_phases_double_their_radius_and_halve_their_target() -> None:
     sliding = made(DoublingSliding, radius=0.05)
     state = sliding.begin(np.array([1.0, 2.0, -1.0]), np.zeros(3), np.zeros((1, 2)))
-    phase, M = sliding.phase(state), state.lipschitz
+    phase = sliding.phase(state)
+    M = state.lipschitz
     # ||K|| = 3, sigma = 1/2: Rl = 4 M; eps = M R, eight times fewer steps.
     assert (phase.dual_radius, phase.radius) == pytest.approx((4 * M, 0.05))
     assert (phase.eta, phase.tau) == pytest.approx((12 * M / 0.05, 0.15 / (4 * M)))
@@ -186,18 +196,23 @@ def test_accelerated_gradients(steps: int | None) -> None:
     """x+ = y - grad/L, momentum (t - 1)/t+; dropped where it points uphill, unless counted."""
     method = made(AcceleratedGradient, steps=steps)
     x = np.array([3.0, -2.0, 1.0])
-    state, y, t, restarts = method.begin(x, np.zeros(3), np.zeros((1, 0))), x, 1.0, 0
+    state = method.begin(x, np.zeros(3), np.zeros((1, 0)))
+    y = x
+    t = 1.0
+    restarts = 0
     for count in range(1, 30):
         new = y - gradient(y) / 2.0
         if steps is None and gradient(y) @ (new - x) > 0:
-            t, restarts = 1.0, restarts + 1
+            t = 1.0
+            restarts = restarts + 1
         following = (1 + math.sqrt(1 + 4 * t * t)) / 2
         y = new + (t - 1) / following * (new - x)
         state = method.step(state)
         assert (state.w, state.ahead) == (pytest.approx(new), pytest.approx(y))
         assert (state.t, state.count) == (pytest.approx(following), count)
         assert method.finished(state) == (steps is not None and count >= 4)
-        x, t = new, following
+        x = new
+        t = following
     assert (restarts > 0) == (steps is None)
     assert method.cost == Cost(gradients=1) + (UNIT if steps is None else Cost())
 
@@ -206,7 +221,10 @@ def test_accelerated_gradients(steps: int | None) -> None:
 def test_a_step_of_a_stage(weight: float) -> None:
     """With P = G/9: phi' = grad + weight P (g - ref) + nu (g - centre)."""
     P = G / 9.0
-    nu, tau, eta, theta = 0.3, 0.4, 0.7, 1.1
+    nu = 0.3
+    tau = 0.4
+    eta = 0.7
+    theta = 1.1
     x, f, p, centre = RANDOM.standard_normal((4, 3))
     objective: Any = Fake(gradient=gradient)
     correct: Any = lambda w: P @ (w - POINT)  # noqa: E731

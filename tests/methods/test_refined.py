@@ -25,19 +25,25 @@ from pins.problems import posed
 def _flat() -> tuple[Any, Any, Any]:
     """Two agents with a direction each that only the coupled rows see; the KKT point by algebra."""
     random = np.random.default_rng(8)
-    d, q, m = 3, 2, 4
-    agents, H, g = [], [], []
+    d = 3
+    q = 2
+    m = 4
+    agents = []
+    H = []
+    g = []
     for i in range(2):
         root = random.standard_normal((3, d + q))
         H.append(root.T @ root)
         g.append(random.standard_normal(d + q))
         rows = {"D": random.standard_normal((1, q)), "e": np.ones(1)} if i else {}
-        A, B = random.standard_normal((m, d)), random.standard_normal((m, q))
+        A = random.standard_normal((m, d))
+        B = random.standard_normal((m, q))
         agents.append(
             ccmac.Agent(Quadratic(H[i], g[i]), A=A, B=B, b=random.standard_normal(m), **rows)
         )
     size = 2 * d + q
-    whole, slope = np.zeros((size, size)), np.zeros(size)
+    whole = np.zeros((size, size))
+    slope = np.zeros(size)
     for i in range(2):
         at = [*range(d * i, d * i + d), *range(2 * d, size)]
         whole[np.ix_(at, at)] += H[i]
@@ -57,7 +63,8 @@ def case(name: str) -> tuple[Direct, Any, np.ndarray]:
         problem, network, exact = _flat()
     else:
         made = posed(name)
-        problem, network = made.problem, made.network
+        problem = made.problem
+        network = made.network
         reference = made.reference
         exact = np.concatenate([*reference.x, reference.z])
     work = Workspace(problem, InProcess(network))
@@ -78,9 +85,7 @@ def test_one_refinement_is_enough(name: str) -> None:
     assert (end.count, iteration.finished(end)) == (1, False)
     half = end.prices.shape[1] // 2
     noise = np.concatenate([random.standard_normal(half), np.zeros(half)])
-    far = replace(
-        end, u=end.u + random.standard_normal(end.u.shape), prices=end.prices + noise
-    )  # fmt: skip
+    far = replace(end, u=end.u + random.standard_normal(end.u.shape), prices=end.prices + noise)
     iteration.space.z(far.u)[...] = iteration.space.z(far.u)[0]  # copies agree
     for k, share in enumerate(iteration.proof.agents):  # on the agents' own equations
         mine = iteration.space.x_of(far.u, k)
@@ -185,9 +190,11 @@ def test_a_whole_step_that_falls_is_taken_as_it_is(told: float, ratio: float, st
         return z
 
     h: Any = Fake(
-        beta=1.0, value=lambda z: 0.5 * float(z @ z), slope=slope,
+        beta=1.0,
+        value=lambda z: 0.5 * float(z @ z),
+        slope=slope,
         gram=lambda z, E: np.array([[told]]),
-    )  # fmt: skip
+    )
     one = np.ones((1, 1))
     c = OnSpan(h, np.zeros(1)).minimiser(Span(one, one, 1), np.ones(1))
     assert looks == pytest.approx([ratio**k for k in range(steps + 1)], rel=1e-9)

@@ -52,10 +52,20 @@ def test_flat_options_become_fields() -> None:
 
 
 VALUES: dict[str, Any] = {
-    "access": "matvec", "scale": 2.0, "normalizer": "deflation", "inner": 3, "outer": 2,
-    "floor": 0.5, "lanczos": 9, "rule": "tight", "delta": 0.25, "interval": "tight",
-    "model": "paper-6", "materialise": True, "spectra": [(1.0, 2.0)],
-}  # fmt: skip
+    "access": "matvec",
+    "scale": 2.0,
+    "normalizer": "deflation",
+    "inner": 3,
+    "outer": 2,
+    "floor": 0.5,
+    "lanczos": 9,
+    "rule": "tight",
+    "delta": 0.25,
+    "interval": "tight",
+    "model": "paper-6",
+    "materialise": True,
+    "spectra": [(1.0, 2.0)],
+}
 TAKEN = {
     "averaged": "access scale normalizer inner outer floor lanczos",
     "canonical": "inner rule delta interval model materialise",
@@ -86,7 +96,7 @@ def test_a_stack_is_normalized_as_asked(monkeypatch: pytest.MonkeyPatch) -> None
     asked: dict[str, Any] = {"rule": "tight", "delta": 0.25, "spectra": [(1.0, 2.0)]}
     told: list[Any] = []
     monkeypatch.setattr(
-        "ccmac.realizations.stacked.stacked", lambda work, **given: told.append(given)
+        "ccmac.paper.realizations.stacked.stacked", lambda work, **given: told.append(given)
     )
     work: Any = Fake(stack=True)
     given = ccmac.Certificates(cross_factor=3.0)
@@ -127,9 +137,14 @@ def test_what_the_objectives_do_not_offer_is_named(method: Method, problem: str,
 
 @pytest.mark.parametrize(
     ("method", "problem"),
-    [(CrossApapc(), "quadratic"), (CrossApapc(), "stack"), (CrossCg(), "ridge"),
-     (CrossLbfgs(), "logistic"), (Dpmm(), "logistic")],
-)  # fmt: skip
+    [
+        (CrossApapc(), "quadratic"),
+        (CrossApapc(), "stack"),
+        (CrossCg(), "ridge"),
+        (CrossLbfgs(), "logistic"),
+        (Dpmm(), "logistic"),
+    ],
+)
 def test_what_fits_passes(method: Method, problem: str) -> None:
     refuse_unless_fit(method, work(problem))
 

@@ -14,10 +14,10 @@ from scipy.sparse.linalg import aslinearoperator
 
 import ccmac
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic
 from ccmac.methods import CrossApapc
 from ccmac.methods import identity as identities
 from ccmac.objectives import Custom, Logistic, Quadratic, Separable, SquaredDistance
+from ccmac.paper.instances import random_quadratic
 
 NETWORK = "ring"
 METHOD = CrossApapc()
@@ -28,7 +28,8 @@ def logistic(flip: int | None = None, weight: float = 0.1) -> ccmac.Problem:
     rng = np.random.default_rng(3)
     agents = []
     for i in range(4):
-        data, labels = rng.standard_normal((12, 3)), rng.choice([-1.0, 1.0], 12)
+        data = rng.standard_normal((12, 3))
+        labels = rng.choice([-1.0, 1.0], 12)
         z = Logistic(data, -labels if i == flip else labels, ridge=weight)
         objective = Separable(SquaredDistance(1.0, rng.standard_normal(4)), z)
         A = sp.random_array((3, 4), density=0.6, rng=rng, format="csr")
@@ -75,7 +76,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"reference": np.ones(16)}, "whether a reference ends the run"),
         ({"warm_start": ccmac.Solution([np.ones(4)] * 4, np.ones(3))}, "the starting point"),
     ],
-)  # fmt: skip
+)
 def test_what_a_run_depends_on_is_refused_by_name(
     stored: Path, change: dict[str, Any], told: str
 ) -> None:
@@ -112,17 +113,25 @@ def test_another_tolerance_is_accepted(tmp_path: Path, method: Any, tol: float) 
 def square(shift: float) -> Custom:
     return Custom(
         lambda x, z: 0.5 * float(x @ x + z @ z) - shift * float(x.sum()),
-        lambda x, z: (x - shift, z), 1.0, 1.0,
-    )  # fmt: skip
+        lambda x, z: (x - shift, z),
+        1.0,
+        1.0,
+    )
 
 
 def operators(scale: float = 1.0, shift: float = 0.5) -> ccmac.Problem:
     rng = np.random.default_rng(5)
-    return ccmac.Problem([
-        ccmac.Agent(square(shift), A=aslinearoperator(scale * rng.standard_normal((2, 3))),
-                    B=rng.standard_normal((2, 2)), b=np.ones(2))
-        for _ in range(3)
-    ])  # fmt: skip
+    return ccmac.Problem(
+        [
+            ccmac.Agent(
+                square(shift),
+                A=aslinearoperator(scale * rng.standard_normal((2, 3))),
+                B=rng.standard_normal((2, 2)),
+                b=np.ones(2),
+            )
+            for _ in range(3)
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,7 +161,8 @@ def test_a_certified_schedule_belongs_to_its_tolerance(tmp_path: Path) -> None:
 
 def test_the_bill_of_a_resumed_run_is_that_of_an_uninterrupted_one(tmp_path: Path) -> None:
     """Also where scalars had been asked for that were to travel with the next message."""
-    problem, place = random_quadratic(7, n=4), {"path": tmp_path / "state", "every": 10}
+    problem = random_quadratic(7, n=4)
+    place = {"path": tmp_path / "state", "every": 10}
     given: dict[str, Any] = {"method": "cross-apapc", "tol": 1e-9}
     whole = ccmac.solve(problem, "ring", **given)
     ccmac.solve(problem, "ring", max_iterations=20, checkpoint=place, **given)

@@ -135,7 +135,8 @@ def test_a_horizon_limits_the_run_unless_the_caller_does() -> None:
 
 # -- starts ----------------------------------------------------------------------------------------
 def test_a_start_is_zero_or_that_of_a_solution() -> None:
-    work, solution = workspace(), posed("quadratic").reference
+    work = workspace()
+    solution = posed("quadratic").reference
     x, z = starting_point(work, None)
     assert not x.any()
     assert not z.any()
@@ -181,7 +182,8 @@ def test_a_warm_start_hands_its_prices_to_the_iteration() -> None:
 
 # -- references ------------------------------------------------------------------------------------
 def test_references_of_every_form_observe_the_same() -> None:
-    made, solution = posed("quadratic"), posed("quadratic").reference
+    made = posed("quadratic")
+    solution = posed("quadratic").reference
     x = np.concatenate(solution.x)
     errors = []
     for reference in (solution, np.concatenate([x, solution.z])):

@@ -60,7 +60,8 @@ def test_a_phase_of_sliding() -> None:
 def test_phases_of_a_strongly_convex_function() -> None:
     """mu = 0.8, R = 4: eps_s = 1.6, 0.4, 0.1, then 0.05 is asked for."""
     phases = certified_phases(2.0, 0.5, 3.0, 4.0, 0.05, 0.8)
-    radii, targets = (4.0, 2.0, 1.0, 0.5), (1.6, 0.4, 0.1, 0.05)
+    radii = (4.0, 2.0, 1.0, 0.5)
+    targets = (1.6, 0.4, 0.1, 0.05)
     assert phases == [
         balanced_phase(2.0, 0.5, 3.0, r, e) for r, e in zip(radii, targets, strict=True)
     ]

@@ -14,12 +14,7 @@ from ccmac.inputs import Array
 from ccmac.methods.history import GRADIENT, MEMORY, SIZE
 from ccmac.methods.lbfgs import DualLbfgs, LbfgsState
 from ccmac.methods.local.newton import Smooth
-from ccmac.methods.newton.eliminated import (
-    LENGTHS,
-    PATIENCE,
-    EliminatedNewton,
-    EliminatedState,
-)
+from ccmac.methods.newton.eliminated import LENGTHS, PATIENCE, EliminatedNewton, EliminatedState
 from ccmac.methods.newton.subspace import OnSpan, Span
 
 
@@ -30,7 +25,8 @@ class Told(Smooth):
     point = np.zeros(1)
 
     def __init__(self, value: Callable[[float], float], slope: Callable[[float], float]) -> None:
-        self.tell, self.slope = value, slope
+        self.tell = value
+        self.slope = slope
 
     def value(self, u: Array, linear: Array) -> float:
         return self.tell(float(u[0]))
@@ -103,11 +99,18 @@ E = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
 def state(value: float, step: list[float], **more: Any) -> EliminatedState:
     """k = 2 of 3 vectors; c = (1, -1), slope (1, 2, 3)."""
     known: dict[str, Any] = {
-        "u": np.zeros(1), "P": np.eye(3)[None], "E": E[None].copy(), "bend": np.ones((1, 3)),
-        "c": np.array([[1.0, -1.0, 0.0]]), "step": np.array([[*step, 0.0]]), "value": value,
-        "slope": np.array([[1.0, 2.0, 3.0]]), "s": np.full((1, 3), 7.0),
-        "before": np.full((1, 3), 5.0), "k": 2,
-    }  # fmt: skip
+        "u": np.zeros(1),
+        "P": np.eye(3)[None],
+        "E": E[None].copy(),
+        "bend": np.ones((1, 3)),
+        "c": np.array([[1.0, -1.0, 0.0]]),
+        "step": np.array([[*step, 0.0]]),
+        "value": value,
+        "slope": np.array([[1.0, 2.0, 3.0]]),
+        "s": np.full((1, 3), 7.0),
+        "before": np.full((1, 3), 5.0),
+        "k": 2,
+    }
     return EliminatedState(**{**known, **more})
 
 
@@ -118,7 +121,8 @@ def iteration(common: bool = False) -> Any:
     return made
 
 
-SLOPE, BEND = np.array([4.0, 6.0, 8.0]), np.array([1.0, 2.0, 3.0])
+SLOPE = np.array([4.0, 6.0, 8.0])
+BEND = np.array([1.0, 2.0, 3.0])
 
 
 def heard(before: EliminatedState, values: list[float]) -> EliminatedState:
@@ -167,13 +171,15 @@ def test_values_that_tell_nothing() -> None:
 
 
 def test_what_is_asked_along_a_step() -> None:
-    newton, asked = iteration(), dict[str, Array]()
+    newton = iteration()
+    asked = dict[str, Array]()
     charged: list[Any] = []
     newton.work = Fake(ledger=Fake(charge=lambda **units: charged.append(units)))
     for name in ("slopes", "bends", "values"):
         setattr(newton.explicit, name, lambda z, name=name: asked.setdefault(name, z))
     newton._looks(state(10.0, [-0.5, 0.5]))
-    start, end = (np.array([1.0, -1.0]) @ E[:2] - 1) / 2, (np.array([0.5, -0.5]) @ E[:2] - 1) / 2
+    start = (np.array([1.0, -1.0]) @ E[:2] - 1) / 2
+    end = (np.array([0.5, -0.5]) @ E[:2] - 1) / 2
     assert asked["slopes"] == pytest.approx(end)
     assert asked["bends"] == pytest.approx(end)
     assert asked["values"] == pytest.approx(start + np.outer(0.5 ** np.arange(8), end - start))
@@ -182,7 +188,8 @@ def test_what_is_asked_along_a_step() -> None:
 
 def test_the_gap_when_a_vector_joins() -> None:
     """|c - E s|^2 inside, and what s adds; without a value it is not known."""
-    newton, v = iteration(), np.array([0.0, 0.0, 3.0])
+    newton = iteration()
+    v = np.array([0.0, 0.0, 3.0])
     one = state(10.0, [0.0, 0.0], P=np.eye(3)[None], E=np.eye(3)[None])
     found = newton._joined(one, v, v)
     assert found.gap == pytest.approx(math.sqrt(36 + 64 + 9))
@@ -217,12 +224,22 @@ def searched(before: float, after: float, rise: float, **more: Any) -> tuple[Any
     gram = np.zeros((SIZE, SIZE))
     gram[GRADIENT, GRADIENT] = 4.0
     known: dict[str, Any] = {
-        "u": np.zeros(1), "h": np.zeros(2), "price": np.zeros((1, 1)), "mean": np.zeros((1, 1)),
-        "basis_l": np.zeros((1, SIZE, 1)), "basis_n": np.zeros((1, SIZE, 1)), "gram": gram[None],
-        "inner": np.zeros((1, 1)), "value": 5.0, "first": 8.0, "least": 4.0, "count": 3,
-    }  # fmt: skip
+        "u": np.zeros(1),
+        "h": np.zeros(2),
+        "price": np.zeros((1, 1)),
+        "mean": np.zeros((1, 1)),
+        "basis_l": np.zeros((1, SIZE, 1)),
+        "basis_n": np.zeros((1, SIZE, 1)),
+        "gram": gram[None],
+        "inner": np.zeros((1, 1)),
+        "value": 5.0,
+        "first": 8.0,
+        "least": 4.0,
+        "count": 3,
+    }
     state = LbfgsState(**{**known, **more})
-    products, squares = np.zeros((SIZE, 3)), np.zeros((3, 3))
+    products = np.zeros((SIZE, 3))
+    squares = np.zeros((3, 3))
     products[GRADIENT, 0], squares[2, 0] = before, after
     trial = Fake(products=products, squares=squares, value=5.0 + rise, size=10.0)
 
@@ -231,20 +248,27 @@ def searched(before: float, after: float, rise: float, **more: Any) -> tuple[Any
         return state, more.get("pairs", 0) >= 0
 
     vars(made).update(
-        curvature=2.0, _root=1.0, _trial=lambda *given: trial, _learn=learn,
-        coupling=Fake(empty=True), space=Fake(zeros=lambda: np.zeros(2), z=lambda h: h[1:, None]),
-    )  # fmt: skip
+        curvature=2.0,
+        _root=1.0,
+        _trial=lambda *given: trial,
+        _learn=learn,
+        coupling=Fake(empty=True),
+        space=Fake(zeros=lambda: np.zeros(2), z=lambda h: h[1:, None]),
+    )
     return made._search(state), taken
 
 
 @pytest.mark.parametrize(
     ("before", "after", "rise", "taken"),
     [
-        (-1.0, 1.0, -1.01e-4, True), (-1.0, 1.0, -0.99e-4, False),
+        (-1.0, 1.0, -1.01e-4, True),
+        (-1.0, 1.0, -0.99e-4, False),
         (-1.0, 0.79, 0.9e-9, True),  # values alike: 1e-10 of their size; the slope has to fall
-        (-1.0, 0.81, 0.9e-9, False), (-1.0, 0.79, 1.1e-9, False), (-1.0, -9.0, 0.9e-9, True),
+        (-1.0, 0.81, 0.9e-9, False),
+        (-1.0, 0.79, 1.1e-9, False),
+        (-1.0, -9.0, 0.9e-9, True),
     ],
-)  # fmt: skip
+)
 def test_which_trials_of_lbfgs_are_taken(
     before: float, after: float, rise: float, taken: bool
 ) -> None:
@@ -261,11 +285,16 @@ def test_which_trials_of_lbfgs_are_taken(
 @pytest.mark.parametrize(
     ("more", "over"),
     [
-        ({}, False), ({"first": 4.1e30}, True), ({"first": 3.9e30}, False),
-        ({"least": 3.9e-8}, True), ({"least": 4.1e-8}, False), ({"rejected": 19}, True),
-        ({"rejected": 18}, False), ({"pairs": -1}, True),
+        ({}, False),
+        ({"first": 4.1e30}, True),
+        ({"first": 3.9e30}, False),
+        ({"least": 3.9e-8}, True),
+        ({"least": 4.1e-8}, False),
+        ({"rejected": 19}, True),
+        ({"rejected": 18}, False),
+        ({"pairs": -1}, True),
     ],
-)  # fmt: skip
+)
 def test_when_lbfgs_ends(more: dict[str, Any], over: bool) -> None:
     found, _ = searched(-1.0, 1.0, 1.0, **more)
     assert found.over == over
@@ -278,22 +307,38 @@ def test_what_a_trial_teaches(take: bool, along: float, curved: bool) -> None:
     """<s, y> against 1e-8 |s| |y|, for a step of length 1/2 along d."""
     made = object.__new__(DualLbfgs)
     state = LbfgsState(
-        np.zeros(1), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, SIZE, 1)),
-        np.zeros((2, SIZE, 1)), np.zeros((1, SIZE, SIZE)), np.zeros((2, 1)), pairs=MEMORY + 1,
-    )  # fmt: skip
+        np.zeros(1),
+        np.zeros(1),
+        np.zeros((1, 1)),
+        np.zeros((1, 1)),
+        np.zeros((1, SIZE, 1)),
+        np.zeros((2, SIZE, 1)),
+        np.zeros((1, SIZE, SIZE)),
+        np.zeros((2, 1)),
+        pairs=MEMORY + 1,
+    )
     squares = np.array([[4.0, 3.0 * along * 2, 5.0], [3.0 * along * 2, 9.0, 6.0], [5.0, 6.0, 7.0]])
     trial: Any = Fake(
-        u="u", h="h", prices="prices", mean="mean", value=1.5, spent=np.ones((2, 1)),
-        new_l=np.array([[[2.0], [3.0], [4.0]]]), new_n=np.full((2, 3, 1), 8.0),
-        products=np.zeros((SIZE, 3)), squares=squares,
-    )  # fmt: skip
+        u="u",
+        h="h",
+        prices="prices",
+        mean="mean",
+        value=1.5,
+        spent=np.ones((2, 1)),
+        new_l=np.array([[[2.0], [3.0], [4.0]]]),
+        new_n=np.full((2, 3, 1), 8.0),
+        products=np.zeros((SIZE, 3)),
+        squares=squares,
+    )
     found, told = made._learn(state, trial, 0.5, take=take)
     assert told == curved
     assert found.pairs == MEMORY + 1 + curved
     assert found.inner.tolist() == [[1.0], [1.0]]
     assert found.basis_l[0, [1, MEMORY + 1, GRADIENT], 0].tolist() == [
-        1.0 * curved, 3.0 * curved, 4.0 * take
-    ]  # fmt: skip
+        1.0 * curved,
+        3.0 * curved,
+        4.0 * take,
+    ]
     assert found.basis_n[1, 1, 0] == 4.0 * curved
     assert found.gram[0, 1, 1] == curved * 1.0
     assert found.gram[0, GRADIENT, GRADIENT] == 7.0 * take

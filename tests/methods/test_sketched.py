@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab.instances import solve_kkt
 from ccmac.methods import CrossCg
 from ccmac.methods.base import Request
 from ccmac.objectives import Quadratic, Separable, SquaredDistance
+from ccmac.paper.instances import solve_kkt
 from ccmac.workspace import Workspace
 from ccmac.workspace.blocks import LARGEST, planned_size
 
@@ -66,8 +66,10 @@ def general(seed: int, n: int = 4, q: int = 9) -> ccmac.Problem:
     for i in range(n):
         d = int(random.integers(1, 6))
         F = random.standard_normal((d, d))
-        H, g = F @ F.T + 0.3 * np.eye(d), random.standard_normal(d)
-        h, g_z = float(i % 3), random.standard_normal(q)
+        H = F @ F.T + 0.3 * np.eye(d)
+        g = random.standard_normal(d)
+        h = float(i % 3)
+        g_z = random.standard_normal(q)
         if i % 2:
             whole = np.zeros((d + q, d + q))
             whole[:d, :d], whole[d:, d:] = H, h * np.eye(q)
@@ -134,9 +136,13 @@ def test_own_equations_and_other_shapes_keep_the_two_channels() -> None:
     for changed in (
         replace(agents[0], D=np.ones((1, 9))),
         replace(agents[0], B=np.ones((9, 9))),
-        replace(agents[0], objective=Separable(agents[0].objective.x_part,
-                                               Quadratic(np.arange(1.0, 10.0), np.zeros(9)))),
-    ):  # fmt: skip
+        replace(
+            agents[0],
+            objective=Separable(
+                agents[0].objective.x_part, Quadratic(np.arange(1.0, 10.0), np.zeros(9))
+            ),
+        ),
+    ):
         plan = ccmac.plan(ccmac.Problem([changed, *agents[1:]]), "ring", "cross-cg")
         assert plan.realization == "averaged"
 
@@ -166,7 +172,8 @@ def test_a_stored_state_is_not_believed(tmp_path: Any) -> None:
     assert np.array_equal(resumed.z, whole.z)
     work = Workspace(problem, ccmac.InProcess(ccmac.Network.ring(4)))
     prepared = CrossCg(sketch=1).prepare(work, Request(1e-6, np.zeros(20), np.zeros(60)))
-    iteration, stopping = prepared.iteration, prepared.stopping
+    iteration = prepared.iteration
+    stopping = prepared.stopping
     assert stopping is not None
     state = iteration.start(np.zeros(20), np.zeros((4, 60)))
     for _ in range(6):

@@ -89,7 +89,8 @@ def test_executed_counts_follow_the_cross_factor() -> None:
     """Two channels at one angle: chi x 8, affine calls x 8, subgradients alike."""
     rng = np.random.default_rng(4)
     U, V = np.split(np.linalg.qr(rng.standard_normal((12, 4)))[0].T, 2)
-    inside, runs = rng.standard_normal(12), []
+    inside = rng.standard_normal(12)
+    runs = []
     for chi in (1.0, 8.0):
         c = (chi**2 - 1) / (chi**2 + 1)
         tilted = c * U + np.sqrt(1 - c * c) * V
@@ -170,9 +171,11 @@ def test_norms_of_the_balls_are_charged() -> None:
     """T + 1 reductions an outer step, with their rounds, where agents must talk for them."""
     sample = case("absolute", 0)
     result = ccmac.solve(
-        sample.problem, sample.network, max_iterations=2,
+        sample.problem,
+        sample.network,
+        max_iterations=2,
         method=CrossSliding(schedule="certified", radius=1.0, accuracy=400.0),
-    )  # fmt: skip
+    )
     steps = result.iterations
     inner = result.ledger["gradients"] // steps
     assert result.ledger["reductions"] == steps * (inner + 1)
@@ -206,16 +209,20 @@ def test_sums_without_a_prox_take_gradients_of_their_smooth_part() -> None:
     assert result.certificates["mode"] == "proximal gradient"
     assert result.objective - sample.value <= 1e-2 * max(1.0, sample.value)
     slow = ccmac.solve(
-        sample.problem, sample.network, tol=1e-2, max_iterations=60,
+        sample.problem,
+        sample.network,
+        tol=1e-2,
+        max_iterations=60,
         method=CrossSliding(schedule="subgradient", radius=sample.radius),
-    )  # fmt: skip
+    )
     assert slow.ledger["gradients"] > 3 * result.ledger["gradients"]
 
 
 def test_parts_of_x_and_of_z_are_split_by_themselves() -> None:
     loss = Logistic(np.eye(2), np.ones(2))
     smooth, simple = split(Separable(loss + L1(1.0), loss + L1(3.0))) or ()
-    x, z = np.array([0.5, -1.0]), np.array([2.0, -4.0])
+    x = np.array([0.5, -1.0])
+    z = np.array([2.0, -4.0])
     losses = [float(np.sum(np.log1p(np.exp(-v)))) for v in (x, z)]
     assert smooth.value(x, z) == pytest.approx(sum(losses))
     assert simple.value(x, z) == pytest.approx(1.5 + 18.0)
@@ -225,7 +232,8 @@ def test_a_part_without_any_oracle_is_not_split() -> None:
     """A maximum has neither a gradient nor a prox: subgradients remain."""
     assert split(MaxAffine(np.eye(3)) + L1(1.0)) is None
     smooth, simple = split(Logistic(np.eye(3), np.ones(3)) + L1(1.0) + SquaredDistance(2.0)) or ()
-    x, none = np.array([0.5, -1.0, 2.0]), np.zeros(0)
+    x = np.array([0.5, -1.0, 2.0])
+    none = np.zeros(0)
     assert smooth.value(x, none) == pytest.approx(np.sum(np.log1p(np.exp(-x))))
     assert simple.value(x, none) == pytest.approx(np.abs(x).sum() + x @ x)
     assert "prox" in simple.capabilities
@@ -336,16 +344,19 @@ def test_rows_hold_to_tol_however_large_the_objective(schedule: str) -> None:
     agents = [
         ccmac.Agent(
             MaxAffine(1e-3 * random.standard_normal((8, 3)), np.full(8, 1e6)),
-            A=random.standard_normal((2, 3)), b=np.ones(2),
+            A=random.standard_normal((2, 3)),
+            b=np.ones(2),
         )
         for _ in range(4)
-    ]  # fmt: skip
+    ]
     tol = 1e-6
     result = ccmac.solve(
         ccmac.Problem(agents), "ring", CrossSliding(schedule=schedule), tol, max_iterations=2000
     )
-    A, x = np.hstack([agent.A for agent in agents]), np.concatenate(result.x)
-    length, side = np.linalg.norm(A, axis=1), 4.0
+    A = np.hstack([agent.A for agent in agents])
+    x = np.concatenate(result.x)
+    length = np.linalg.norm(A, axis=1)
+    side = 4.0
     off = np.abs(A @ x - side) / length / np.maximum(1.0, side / length)
     assert result.status == "optimal"
     assert off.max() <= tol
@@ -373,7 +384,8 @@ def test_a_prox_of_x_and_z_together_gets_one_step(seed: int) -> None:
     random = np.random.default_rng(seed)
     weights = random.uniform(0.1, 9.0, 2)
     own = Separable(SquaredDistance(weights[0], np.ones(2)), SquaredDistance(weights[1], [3.0]))
-    A, B = random.standard_normal((2, 1, 2)), random.standard_normal((2, 1, 1))
+    A = random.standard_normal((2, 1, 2))
+    B = random.standard_normal((2, 1, 1))
     agents = [ccmac.Agent(f, A=A[i], B=B[i], b=[1.0]) for i, f in enumerate((Length(), own))]
     result = ccmac.solve(ccmac.Problem(agents), "path", "cross-sliding", 1e-6)
     x, y, z = (cvxpy.Variable(k) for k in (2, 2, 1))

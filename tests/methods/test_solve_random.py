@@ -7,8 +7,8 @@ import pytest
 
 import ccmac
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic
-from ccmac.lab.instances.reference import solve_kkt
+from ccmac.paper.instances import random_quadratic
+from ccmac.paper.instances.reference import solve_kkt
 from ccmac.runtime import InProcess
 from ccmac.runtime.averaging import Tree
 
@@ -80,9 +80,11 @@ def test_multipliers_are_prices(seed: int) -> None:
     for k, (i, agent) in enumerate(problem.agents.items()):
         gx, gz = agent.objective.gradient(result.x[i], result.z)
         for block, price, target in (
-            (agent.A, prices.coupled, "x"), (agent.C, prices.local[k], "x"),
-            (agent.B, prices.coupled, "z"), (agent.D, prices.shared[k], "z"),
-        ):  # fmt: skip
+            (agent.A, prices.coupled, "x"),
+            (agent.C, prices.local[k], "x"),
+            (agent.B, prices.coupled, "z"),
+            (agent.D, prices.shared[k], "z"),
+        ):
             if block is not None:
                 push = block.T @ price
                 gx, gz = (gx + push, gz) if target == "x" else (gx, gz + push)

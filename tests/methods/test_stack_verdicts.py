@@ -49,9 +49,11 @@ def test_a_fall_without_end_is_told() -> None:
 @pytest.mark.parametrize("level", [12, 18, 24])
 def test_bounds_hold_where_rows_of_a_channel_are_nearly_dependent(level: int) -> None:
     """Rows (1, 1, 0), (1, 1 + t, 0) fix w_1 = w_2 = a; w_3 = 3 is the minimiser of the rest."""
-    t, a = 2.0**-level, 2.0**20 / 3
+    t = 2.0**-level
+    a = 2.0**20 / 3
     a = math.ldexp(round(math.ldexp(a, -8)), 8) + 3.0
-    rows, right = np.array([[1.0, 1.0, 0.0], [1.0, 1.0 + t, 0.0]]), [2 * a, 2 * a + t * a]
+    rows = np.array([[1.0, 1.0, 0.0], [1.0, 1.0 + t, 0.0]])
+    right = [2 * a, 2 * a + t * a]
     assert Fraction(right[1]) == (2 + Fraction(t)) * Fraction(a)
     stack = Stack(Quadratic([1.0, 1.0, 4.0], [2.0**30, -(2.0**30), 12.0]), [(rows, right)])
     exact = [Fraction(a), Fraction(a), Fraction(3)]
@@ -66,7 +68,8 @@ def test_violations_prices_and_geometry_are_those_of_the_channels() -> None:
     channels = [([[1.0, 1.0, 0.0]], [1.0]), ([[0.0, 1.0, 1.0]], [2.0])]
     stack = Stack(Quadratic(np.diag([1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]), channels)
     result = ccmac.solve(stack, tol=1e-9)
-    K, v = np.vstack([np.asarray(M) for M, _ in channels]), np.array([1.0, 2.0])
+    K = np.vstack([np.asarray(M) for M, _ in channels])
+    v = np.array([1.0, 2.0])
     kkt = np.block([[np.diag([1.0, 2.0, 3.0]), K.T], [K, np.zeros((2, 2))]])
     known = np.linalg.solve(kkt, np.array([1.0, 2.0, 3.0, *v]))
     assert np.allclose(result.x[0], known[:3], atol=1e-8)
@@ -86,9 +89,11 @@ def test_nothing_is_proved_of_rows_too_many_to_be_looked_at() -> None:
     row[0, 0] = 1.0
     stack = Stack(Quadratic(np.ones(size), np.zeros(size)), [(row, [1.0]), (row, [2.0])])
     vouched = ccmac.methods.CrossApapc(
-        realization="stack", rule="paper", spectra=[(0.9, 1.1)] * 2,
+        realization="stack",
+        rule="paper",
+        spectra=[(0.9, 1.1)] * 2,
         certificates=ccmac.Certificates(cross_factor=1.5),
-    )  # fmt: skip
+    )
     result = ccmac.solve(stack, method=vouched, max_iterations=200)
     assert result.status != "optimal"
     assert math.isnan(result.error_bound)

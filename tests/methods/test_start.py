@@ -53,9 +53,13 @@ def test_a_bar_says_how_far_and_at_what_price(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("wanted", "root", "terminal", "shown"),
-    [(True, False, True, False), (False, True, True, False), (None, True, True, True),
-     (None, True, False, False)],
-)  # fmt: skip
+    [
+        (True, False, True, False),
+        (False, True, True, False),
+        (None, True, True, True),
+        (None, True, False, False),
+    ],
+)
 def test_who_shows_a_bar(
     wanted: bool | None, root: bool, terminal: bool, shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,9 +83,12 @@ def health(rounds: int, averagings: int, n: int = 30) -> _Health:
     runtime = InProcess(Network.path(n))
     space = Space(runtime, [1] * n, 1)
     iteration: Any = Fake(
-        space=space, cost={"rounds": rounds, "averagings": averagings}, far=False, silent=False,
+        space=space,
+        cost={"rounds": rounds, "averagings": averagings},
+        far=False,
+        silent=False,
         point=lambda state: (np.full(n, state), np.full((n, 1), state)),
-    )  # fmt: skip
+    )
     iteration.finished = lambda state: False
     return _Health(iteration)
 
@@ -111,8 +118,13 @@ def test_a_resumed_run_goes_on_whispering() -> None:
 def test_iterates_that_stay_at_zero_for_a_while_do_not_blow_up() -> None:
     """Kinks hold them there; what they are when they leave is what they are measured by."""
     found = health(2, 1)
-    for count, size, failed in ((1, 0.0, False), (10, 0.0, False), (20, 1e-9, False),
-                                (30, 1.0, False), (40, 1.01e4, True)):  # fmt: skip
+    for count, size, failed in (
+        (1, 0.0, False),
+        (10, 0.0, False),
+        (20, 1e-9, False),
+        (30, 1.0, False),
+        (40, 1.01e4, True),
+    ):
         found.ask(size, count)
         assert found.failed() == failed
     assert found.reference == pytest.approx(60.0)
@@ -162,10 +174,9 @@ def test_pairs_in_a_ring() -> None:
 @pytest.mark.parametrize("gradient", [False, True])
 def test_a_gram_matrix_with_new_vectors(pair: int | None, gradient: bool) -> None:
     random = np.random.default_rng(0)
-    kept, new = random.standard_normal((SIZE, 50)), random.standard_normal((3, 50))
-    found = replaced(
-        kept @ kept.T, kept @ new.T, new @ new.T, pair=pair, gradient=gradient
-    )  # fmt: skip
+    kept = random.standard_normal((SIZE, 50))
+    new = random.standard_normal((3, 50))
+    found = replaced(kept @ kept.T, kept @ new.T, new @ new.T, pair=pair, gradient=gradient)
     after = kept.copy()
     if pair is not None:
         after[1], after[MEMORY + 1] = new[0], new[1]

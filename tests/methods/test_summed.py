@@ -15,19 +15,26 @@ from ccmac.methods.newton.summed import LENGTHS, TRIALS, SummedNewton, SummedSta
 
 def state(value: float = 10.0, **more: Any) -> SummedState:
     known: dict[str, Any] = {
-        "u": np.array([1.0, 2.0]), "ahead": np.array([3.0, 6.0]), "mu": np.array([[5.0]]),
-        "value": value, "count": 4,
-    }  # fmt: skip
+        "u": np.array([1.0, 2.0]),
+        "ahead": np.array([3.0, 6.0]),
+        "mu": np.array([[5.0]]),
+        "value": value,
+        "count": 4,
+    }
     return SummedState(**{**known, **more})
 
 
 @pytest.mark.parametrize(
     ("value", "first", "taken"),
     [
-        (10.0, 9.0, True), (10.0, 10.0, True), (10.0, 10.0 + 0.9e-12, True),
-        (10.0, 10.0 + 1.1e-12, False), (math.inf, 99.0, True), (math.inf, math.inf, False),
+        (10.0, 9.0, True),
+        (10.0, 10.0, True),
+        (10.0, 10.0 + 0.9e-12, True),
+        (10.0, 10.0 + 1.1e-12, False),
+        (math.inf, 99.0, True),
+        (math.inf, math.inf, False),
     ],
-)  # fmt: skip
+)
 def test_when_a_whole_step_is_taken(value: float, first: float, taken: bool) -> None:
     """Unless the value rises by more than rounding."""
     made = object.__new__(SummedNewton)
@@ -36,7 +43,8 @@ def test_when_a_whole_step_is_taken(value: float, first: float, taken: bool) -> 
 
 def test_the_end_of_a_step_is_the_next_point() -> None:
     made = object.__new__(SummedNewton)
-    ahead, mu = np.array([7.0, 8.0]), np.array([9.0])
+    ahead = np.array([7.0, 8.0])
+    mu = np.array([9.0])
     found = made._moved(state(cut=3), ahead, mu, 9.0)
     assert (found.u.tolist(), found.ahead.tolist()) == ([3.0, 6.0], [7.0, 8.0])
     assert (found.mu.tolist(), found.value, found.count) == ([[9.0]], 9.0, 5)
@@ -58,9 +66,11 @@ def looked(
     made._models = lambda u: [Fake(triangle=lambda: np.zeros(1))]  # type: ignore[method-assign,list-item,return-value]
     made._values = lambda u, move: np.array([values]) / 3  # type: ignore[method-assign]
     vars(made).update(
-        space=Fake(z=lambda u: u[1:][None]), whitened=Fake(), problem=Fake(n=3),
+        space=Fake(z=lambda u: u[1:][None]),
+        whitened=Fake(),
+        problem=Fake(n=3),
         runtime=Fake(combine=lambda parts: parts),
-    )  # fmt: skip
+    )
     return made.step(before)
 
 
@@ -92,13 +102,16 @@ def test_the_nearest_point_on_all_equations() -> None:
     whitened = Fake(kernels=kernels, rank=2, v=v, Z=rows[:, 2:], A=[rows[:, :1], rows[:, 1:2]])
     ends = [0, 2, 3]
     space = Fake(
-        zeros=lambda: np.zeros(7), z=lambda u: u[3:].reshape(2, 2),
+        zeros=lambda: np.zeros(7),
+        z=lambda u: u[3:].reshape(2, 2),
         x_of=lambda u, k: u[ends[k] : ends[k + 1]],
-    )  # fmt: skip
+    )
     vars(made).update(
-        whitened=whitened, space=space, problem=Fake(n=2),
+        whitened=whitened,
+        space=space,
+        problem=Fake(n=2),
         runtime=Fake(average=lambda rows: rows.mean(axis=0, keepdims=True)),
-    )  # fmt: skip
+    )
     u = np.array([2.0, 1.0, 3.0, 4.0, 5.0, 4.0, 5.0])
     found = made._feasible(u)
     inside = np.array([0.8 * (2.0 - 0.6) - 0.6 * (1.0 - 0.8), 3.0, 4.0, 5.0])
@@ -113,7 +126,8 @@ def test_values_along_a_step() -> None:
     f = Fake(value=lambda x, z: float(x @ x + 3 * z @ z))
     space = Fake(x_of=lambda u, k: u[k : k + 1], z=lambda u: u[2:].reshape(2, 1))
     vars(made).update(objectives=[f, f], space=space)
-    u, move = np.array([1.0, 2.0, 3.0, 3.0]), np.array([0.5, -1.0, 2.0, 2.0])
+    u = np.array([1.0, 2.0, 3.0, 3.0])
+    move = np.array([0.5, -1.0, 2.0, 2.0])
     found = made._values(u, move)
     assert found.shape == (2, 8)
     for k, (x, d) in enumerate(((1.0, 0.5), (2.0, -1.0))):

@@ -13,9 +13,9 @@ import pytest
 import ccmac
 from ccmac import api
 from ccmac.errors import OutOfTime
-from ccmac.lab.instances import random_quadratic
 from ccmac.methods import falls
 from ccmac.objectives import Box, Quadratic, Separable
+from ccmac.paper.instances import random_quadratic
 from ccmac.runtime import InProcess, Runtime
 from ccmac.workspace import Workspace
 from pins.problems import posed
@@ -89,7 +89,8 @@ def test_a_tenth_of_the_time_is_kept_for_contradictions(reach: float) -> None:
 
 def test_a_long_row_of_subgradients_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """An outer step of sliding sends nothing until it is over."""
-    made, looks = posed("absolute"), 0
+    made = posed("absolute")
+    looks = 0
     plain = Runtime.mind_the_time
 
     def counted(self: Runtime) -> None:
@@ -105,7 +106,8 @@ def test_a_long_row_of_subgradients_looks_at_the_clock(monkeypatch: pytest.Monke
 
 def test_a_polynomial_of_many_products_is_left_between_them() -> None:
     """Coupled rows of length 2^-17 and 1: their canonical normalizer takes 230,304 products."""
-    f, rows = Quadratic(np.ones(3), np.ones(3)), np.diag([2.0**-17, 1.0])
+    f = Quadratic(np.ones(3), np.ones(3))
+    rows = np.diag([2.0**-17, 1.0])
     agents = [ccmac.Agent(f, A=rows, B=rows[:, :1], b=rows[:, 1]) for _ in range(2)]
     method = ccmac.methods.CrossApapc(realization="canonical")
     result = ccmac.solve(ccmac.Problem(agents), "path", method, max_seconds=0.2)

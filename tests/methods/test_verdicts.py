@@ -13,9 +13,9 @@ import ccmac
 from adversarial.exact import Exact
 from adversarial.families import base
 from ccmac.errors import AssumptionWarning
-from ccmac.lab.instances import random_quadratic
-from ccmac.lab.instances.reference import solve_kkt
 from ccmac.objectives import Custom, Quadratic
+from ccmac.paper.instances import random_quadratic
+from ccmac.paper.instances.reference import solve_kkt
 from ccmac.results import ADVICE
 from ccmac.vfl import problem as vertical
 
@@ -29,9 +29,11 @@ def small(*objectives: object, **changes: object) -> ccmac.Problem:
 def half_square(scale: float = 1.0, declared: float = 1.0) -> Custom:
     """|u|^2 / 2 whose gradient is off by a factor."""
     return Custom(
-        lambda x, z: 0.5 * float(x @ x + z @ z), lambda x, z: (scale * x, scale * z),
-        declared, declared,
-    )  # fmt: skip
+        lambda x, z: 0.5 * float(x @ x + z @ z),
+        lambda x, z: (scale * x, scale * z),
+        declared,
+        declared,
+    )
 
 
 # -- stalled -------------------------------------------------------------------------------------
@@ -107,7 +109,8 @@ def test_rows_taken_for_dependent_are_told() -> None:
 @pytest.mark.parametrize("block", ["C", "D"])
 def test_rows_that_only_large_points_meet_are_not_called_infeasible(block: str, t: float) -> None:
     """(1, 2) and (1, 2 + t) times u are 1 and 1.5: u_1 = 1/(2t)."""
-    right, rows = [1.0, 1.5], [[1.0, 2.0], [1.0, 2.0 + t]]
+    right = [1.0, 1.5]
+    rows = [[1.0, 2.0], [1.0, 2.0 + t]]
     if block == "C":
         agents = [ccmac.Agent(Quadratic(np.eye(2), np.zeros(2)), C=rows, c=right)]
     else:
@@ -134,7 +137,8 @@ def test_a_point_far_below_the_least_value_is_not_optimal(
     method: str, limits: dict[str, float]
 ) -> None:
     """x = (1, 1, any), of value -4.5; (5, -1, any) violates the rows by 1e-11 and has -12.5."""
-    f, t = Quadratic(np.diag([1.0, 0.0, 0.0]), [5.0, 0.0, 0.0]), 2.0**-38
+    f = Quadratic(np.diag([1.0, 0.0, 0.0]), [5.0, 0.0, 0.0])
+    t = 2.0**-38
     agent = ccmac.Agent(f, C=[[1, 2, 0], [1, 2 + t, 0]], c=[3, 3 + t], **limits)
     result = ccmac.solve(ccmac.Problem([agent], q=0), None, method, max_iterations=4)
     assert result.status not in ("optimal", "converged")
@@ -215,7 +219,9 @@ def test_a_long_plan_ends_with_the_time() -> None:
 def test_residuals_are_those_of_the_point_returned(method: str) -> None:
     problem = random_quadratic(2, 4)
     result = ccmac.solve(problem, "ring", method, 1e-4, max_iterations=40)
-    coupled, local, shared = np.zeros(problem.m), [], []
+    coupled = np.zeros(problem.m)
+    local = []
+    shared = []
     for i, agent in problem.agents.items():
         coupled += agent.A @ result.x[i] + agent.B @ result.z - agent.b
         local.append(agent.C @ result.x[i] - agent.c)
@@ -292,7 +298,8 @@ def test_a_sparse_identity_at_one_agent_and_none_at_another() -> None:
 def test_five_hundred_equal_agents() -> None:
     """The curvature that an augmentation recovers has its root at an end of the bracket."""
     random = np.random.default_rng(0)
-    X, y = random.standard_normal((20, 500)), random.standard_normal(20)
+    X = random.standard_normal((20, 500))
+    y = random.standard_normal(20)
     problem = vertical(X, y, 500, regularization=1.0)
     plan = ccmac.plan(problem, "star", "cross-apapc", 1e-3)
     assert plan.predicted is not None

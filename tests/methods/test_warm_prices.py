@@ -8,7 +8,7 @@ import pytest
 import ccmac
 from ccmac.certificates.prices import Multipliers
 from ccmac.errors import InputError
-from ccmac.lab.instances import dispatch
+from ccmac.paper.instances import dispatch
 from ccmac.results import Solution
 
 

@@ -30,7 +30,8 @@ from ccmac.objectives import (
     Sum,
 )
 
-D, Q = 3, 4
+D = 3
+Q = 4
 N = D + Q
 
 
@@ -113,10 +114,7 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
         lambda: Hinge(y=_signs(N), weight=0.5, ridge=0.3),
         lambda: Hinge(_matrix(10, N), _signs(10), _weights(10)),
     ],
-    "Multinomial": [
-        lambda: Multinomial([2], N),
-        lambda: Multinomial([4], N, [1.7]),
-    ],
+    "Multinomial": [lambda: Multinomial([2], N), lambda: Multinomial([4], N, [1.7])],
     "ConcomitantHuber": [
         lambda: ConcomitantHuber(_y(N), 1.35, 0.2, _weights(N)),
         lambda: ConcomitantHuber(_y(N), 1.1, 0.05, 0.7, intercept=False),
@@ -139,10 +137,7 @@ EXAMPLES: dict[str, list[Callable[[], Objective]]] = {
     ],
     "Halfspace": [lambda: Halfspace(_y(N), 0.5), lambda: Halfspace(np.arange(N), -1.0)],
     "Simplex": [Simplex, lambda: Simplex(2.5)],
-    "MaxAffine": [
-        lambda: MaxAffine(_matrix(6, N), _y(6)),
-        lambda: MaxAffine(_sparse(6, N)),
-    ],
+    "MaxAffine": [lambda: MaxAffine(_matrix(6, N), _y(6)), lambda: MaxAffine(_sparse(6, N))],
     "Sum": [
         lambda: Logistic(y=_signs(N)) + SquaredDistance(0.2, _y(N)),
         lambda: LeastSquares(_matrix(5, N), _y(5)) + SquaredDistance(0.3),

@@ -13,7 +13,8 @@ from ccmac.objectives import L1, Custom, Huber, Quadratic, SquaredDistance
 from ccmac.objectives.checks import check_problem, gradient_slope, lipschitz_probe, moreau
 from ccmac.objectives.function import Step
 
-D, Q = 3, 4
+D = 3
+Q = 4
 
 
 def rng() -> np.random.Generator:

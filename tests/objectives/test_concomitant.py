@@ -21,7 +21,8 @@ def test_the_minimum_over_offset_and_scale(intercept: bool) -> None:
     loss = ConcomitantHuber(Y, 1.35, 1e-4, WEIGHTS, intercept)
 
     def joint(at: np.ndarray) -> float:
-        b, sigma = (at[0] if intercept else 0.0), np.exp(at[1])
+        b = at[0] if intercept else 0.0
+        sigma = np.exp(at[1])
         t = np.abs(V + b - Y) / sigma
         H = np.where(t <= 1.35, 0.5 * t**2, 1.35 * t - 0.5 * 1.35**2)
         return float(WEIGHTS @ (sigma * (0.5 + H)))
@@ -35,7 +36,8 @@ def test_the_minimum_over_offset_and_scale(intercept: bool) -> None:
 
 @pytest.mark.parametrize("least", [1e-4, 50.0])  # free, at its least
 def test_the_curvature_is_that_of_the_gradient(least: float) -> None:
-    loss, E = ConcomitantHuber(Y, 1.35, least, WEIGHTS), RNG.normal(size=(3, 40))
+    loss = ConcomitantHuber(Y, 1.35, least, WEIGHTS)
+    E = RNG.normal(size=(3, 40))
     h = 1e-6
     rises = np.array([(loss.gradient_at(V + h * e) - loss.gradient_at(V - h * e)) for e in E])
     np.testing.assert_allclose(loss.gram(V, E), rises @ E.T / (2 * h), rtol=1e-6, atol=1e-7)

@@ -102,7 +102,8 @@ def test_block_and_scaled_curvature(case: tuple[str, int]) -> None:
     """Against the Hessian by blocks; for other functions the bounds must at least hold."""
     objective = build(case)
     shape = objective.curvature(D, Q)
-    t, s = 0.3, 2.0
+    t = 0.3
+    s = 2.0
     mu, L = objective.scaled_curvature(D, Q, t, s)
     scale = np.repeat([t, s], [D, Q])
     if "quadratic" in objective.capabilities:
@@ -117,8 +118,10 @@ def test_block_and_scaled_curvature(case: tuple[str, int]) -> None:
         assert mu <= values[0] + 1e-10
     rng = np.random.default_rng(4)
     for _ in range(30):
-        u, v = rng.standard_normal(N), rng.standard_normal(N)
-        a, b = scale * u, scale * v
+        u = rng.standard_normal(N)
+        v = rng.standard_normal(N)
+        a = scale * u
+        b = scale * v
         change = scale * (
             np.concatenate(objective.gradient(a[:D], a[D:]))
             - np.concatenate(objective.gradient(b[:D], b[D:]))
@@ -161,7 +164,8 @@ def test_wrong_size_is_refused(case: tuple[str, int]) -> None:
 @every
 def test_undeclared_oracles_refuse(case: tuple[str, int]) -> None:
     objective = build(case)
-    x, z = np.zeros(D), np.zeros(Q)
+    x = np.zeros(D)
+    z = np.zeros(Q)
     if "prox" not in objective.capabilities:
         with pytest.raises(TypeError, match="prox"):
             objective.prox(x, z, 1.0, 1.0)
@@ -177,7 +181,8 @@ def test_undeclared_oracles_refuse(case: tuple[str, int]) -> None:
 def test_inputs_are_left_alone(case: tuple[str, int]) -> None:
     objective = build(case)
     rng = np.random.default_rng(7)
-    x, z = rng.standard_normal(D), rng.standard_normal(Q)
+    x = rng.standard_normal(D)
+    z = rng.standard_normal(Q)
     before = x.copy(), z.copy()
     if objective.capabilities & {"gradient", "subgradient"}:
         gradient = objective.gradient(x, z)

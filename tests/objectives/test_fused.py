@@ -7,15 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ccmac.objectives import (
-    Hinge,
-    Huber,
-    LeastSquares,
-    Logistic,
-    Ridge,
-    Separable,
-    SquaredDistance,
-)
+from ccmac.objectives import Hinge, Huber, LeastSquares, Logistic, Ridge, Separable, SquaredDistance
 
 Q = 6
 SIZES = [3, 0, 5, 2]
@@ -71,8 +63,10 @@ def test_fused_equals_the_loop_bit_for_bit(name: str) -> None:
     assert fused is not None
     rng = np.random.default_rng(9)
     for _ in range(2):  # the second call meets the work arrays of the first
-        x, z = rng.standard_normal(sum(SIZES)), rng.standard_normal((4, Q))
-        out_x, out_z = np.full_like(x, np.nan), np.full_like(z, np.nan)
+        x = rng.standard_normal(sum(SIZES))
+        z = rng.standard_normal((4, Q))
+        out_x = np.full_like(x, np.nan)
+        out_z = np.full_like(z, np.nan)
         fused.gradient(x, z, out_x, out_z)
         ends = np.cumsum([0, *SIZES])
         for k, member in enumerate(members):

@@ -34,7 +34,8 @@ def test_a_hinge_with_intercept_has_its_epigraph(M: np.ndarray | None) -> None:
     random = np.random.default_rng(1)
     for _ in range(20):
         v, other = 2 * random.standard_normal((2, size))
-        image, t = term.R @ v - term.h, term.slack(term.R @ v - term.h)
+        image = term.R @ v - term.h
+        t = term.slack(term.R @ v - term.h)
         assert term.value(image) == pytest.approx(f.value_at(v), abs=1e-12)
         assert term.a @ t == pytest.approx(f.value_at(v), abs=1e-12)
         np.testing.assert_allclose(term.T @ t, -image, atol=1e-12)
@@ -64,7 +65,8 @@ def test_class_intercepts_are_the_best_ones() -> None:
 @pytest.mark.parametrize("kind", [Logistic, Hinge])
 def test_weights_are_repetitions(kind: type[Logistic | Hinge]) -> None:
     repeated = np.repeat(np.arange(9), WEIGHTS.astype(int))
-    weighted, plain = kind(y=SIGNS, weight=WEIGHTS), kind(y=SIGNS[repeated])
+    weighted = kind(y=SIGNS, weight=WEIGHTS)
+    plain = kind(y=SIGNS[repeated])
     assert weighted.value_at(V) == pytest.approx(plain.value_at(V[repeated]))
     summed = np.zeros(9)
     np.add.at(summed, repeated, plain.gradient_at(V[repeated]))
@@ -72,7 +74,8 @@ def test_weights_are_repetitions(kind: type[Logistic | Hinge]) -> None:
 
 
 def test_the_multinomial_prox_of_several_rows() -> None:
-    loss, step = Multinomial(CLASSES, 3, [1.0, 4.0, 0.0]), np.linspace(0.2, 3.0, 9)
+    loss = Multinomial(CLASSES, 3, [1.0, 4.0, 0.0])
+    step = np.linspace(0.2, 3.0, 9)
     u = loss.prox_at(20 * V, step)
     np.testing.assert_allclose(loss.gradient_at(u) + (u - 20 * V) / step, 0.0, atol=1e-10)
     assert np.array_equal(u[6:], 20 * V[6:])
@@ -89,12 +92,16 @@ def test_two_classes_are_logistic() -> None:
 @pytest.mark.parametrize(
     "g",
     [
-        Intercept(Logistic(y=SIGNS, weight=WEIGHTS)), Multinomial(CLASSES, 3, [1.0, 2.0, 0.5]),
-        Intercept(Multinomial(CLASSES, 3)), Logistic(y=SIGNS), Intercept(Quadratic(WEIGHTS, V)),
+        Intercept(Logistic(y=SIGNS, weight=WEIGHTS)),
+        Multinomial(CLASSES, 3, [1.0, 2.0, 0.5]),
+        Intercept(Multinomial(CLASSES, 3)),
+        Logistic(y=SIGNS),
+        Intercept(Quadratic(WEIGHTS, V)),
     ],
-)  # fmt: skip
+)
 def test_the_second_derivative_on_a_span(g: Function) -> None:
-    E, h = RNG.standard_normal((4, 9)), 1e-5
+    E = RNG.standard_normal((4, 9))
+    h = 1e-5
     rows = [(g.gradient_at(V + h * e) - g.gradient_at(V - h * e)) / (2 * h) for e in np.eye(9)]
     np.testing.assert_allclose(g.gram(V, E), E @ np.array(rows) @ E.T, atol=1e-8)
 
@@ -118,9 +125,11 @@ def test_what_cannot_be_fitted_is_refused() -> None:
 def test_offsets_of_scores_far_apart(seed: int) -> None:
     """Of two classes they are those of a logistic loss, of more their slopes cancel."""
     random = np.random.default_rng(seed)
-    scale, count = 10.0 ** random.uniform(0, 4), int(random.integers(4, 12))
+    scale = 10.0 ** random.uniform(0, 4)
+    count = int(random.integers(4, 12))
     y = random.permutation(np.arange(count) % 2)
-    scores, weights = scale * random.standard_normal((count, 2)), random.uniform(0.5, 2.0, count)
+    scores = scale * random.standard_normal((count, 2))
+    weights = random.uniform(0.5, 2.0, count)
     b = Intercept(Multinomial(y, 2, weights)).offset(scores.ravel())
     margins = scores[:, 1] - scores[:, 0]
     alone = Intercept(Logistic(None, 2.0 * y - 1, weights))
@@ -128,7 +137,8 @@ def test_offsets_of_scores_far_apart(seed: int) -> None:
     assert value == pytest.approx(alone.value_at(margins), rel=1e-9, abs=1e-9)
     classes = int(random.integers(3, 6))
     y = np.append(np.arange(classes), random.integers(0, classes, count))
-    loss, v = Multinomial(y, classes), scale * random.standard_normal(len(y) * classes)
+    loss = Multinomial(y, classes)
+    v = scale * random.standard_normal(len(y) * classes)
     moved = (v.reshape(-1, classes) + Intercept(loss).offset(v)).ravel()
     slopes = loss.gradient_at(moved).reshape(-1, classes).sum(axis=0)
     np.testing.assert_allclose(slopes, 0.0, atol=1e-13 * scale * len(y))

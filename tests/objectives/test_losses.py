@@ -83,11 +83,7 @@ def test_value_and_prox_agree_with_cvxpy(function: Function) -> None:
     np.testing.assert_allclose(function.prox_at(v, step), u.value, atol=1e-5)
 
 
-@given(
-    a=st.floats(-1e6, 1e6),
-    label=st.sampled_from([-1.0, 1.0]),
-    exponent=st.floats(-10, 10),
-)
+@given(a=st.floats(-1e6, 1e6), label=st.sampled_from([-1.0, 1.0]), exponent=st.floats(-10, 10))
 def test_logistic_prox_against_a_root_finder(a: float, label: float, exponent: float) -> None:
     """Each entry solves s = a + step/(1 + e^s); the bracket is [a, a + step]."""
     step = 10.0**exponent

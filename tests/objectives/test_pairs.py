@@ -138,7 +138,8 @@ def test_every_function_is_in_the_table() -> None:
 
 def assert_prox(total: Function, v: np.ndarray, what: str) -> None:
     """That of CVXPY, at v and steps that differ."""
-    step, u = np.linspace(0.3, 2.0, N), cp.Variable(N)
+    step = np.linspace(0.3, 2.0, N)
+    u = cp.Variable(N)
     value, constraints = cvxpy_form(total, u)
     near = cp.sum(cp.multiply(cp.square(u - v), 0.5 / step))
     cp.Problem(cp.Minimize(value + near), constraints).solve(
@@ -171,8 +172,9 @@ def test_claims_and_results(second: str) -> None:
 def test_a_function_a_box_and_a_row(row: str) -> None:
     """At points near and far, one for each function."""
     rng = np.random.default_rng(8)
-    for scale, (name, f) in zip(np.geomspace(0.1, 30.0, len(ENTRYWISE)), ENTRYWISE.items(),
-                                strict=True):  # fmt: skip
+    for scale, (name, f) in zip(
+        np.geomspace(0.1, 30.0, len(ENTRYWISE)), ENTRYWISE.items(), strict=True
+    ):
         total = Sum(f, Box(-0.4, 1.2), ROWS[row])
         assert "prox" in total.capabilities, (name, row)
         assert_prox(total, scale * rng.standard_normal(N), f"{name} + box + {row}")
@@ -184,7 +186,8 @@ def test_a_row_on_top_of_several_that_are_solved_with() -> None:
     step = np.linspace(0.3, 2.0, N)
     H, g, _ = Sum(*QUADRATIC.values(), SquaredDistance(0.5)).quadratic_at(N)
     K = np.asarray(H) + np.diag(1 / step)
-    free, turned = np.linalg.solve(K, T / step + g), np.linalg.solve(K, A)
+    free = np.linalg.solve(K, T / step + g)
+    turned = np.linalg.solve(K, A)
     assert A @ free > -2.0
     expected = free - (A @ free + 2.0) / (A @ turned) * turned
     np.testing.assert_allclose(total.prox_at(T, step), expected, atol=1e-12)
@@ -206,8 +209,11 @@ def test_a_prox_of_three_is_a_minimum() -> None:
 
 
 def test_bounds_that_exclude_each_other_are_refused() -> None:
-    for parts in ((Box(0, 1), Box(2, 3)), (Simplex(1.0), Box(np.full(3, 0.5), 1.0)),
-                  (Halfspace(np.ones(2), -1.0), Box(0, 1))):  # fmt: skip
+    for parts in (
+        (Box(0, 1), Box(2, 3)),
+        (Simplex(1.0), Box(np.full(3, 0.5), 1.0)),
+        (Halfspace(np.ones(2), -1.0), Box(0, 1)),
+    ):
         with pytest.raises(InputError, match="no common point"):
             Sum(*parts)
     with pytest.raises(InputError, match="no common point"):

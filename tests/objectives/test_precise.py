@@ -114,7 +114,8 @@ def exact(f: Any, v: Reals) -> Reals:
 
 def choice(f: Multinomial, v: Reals, b: Reals) -> Reals:
     """weight (softmax - indicator), scores moved by b."""
-    K, out = f.classes, []
+    K = f.classes
+    out = []
     weights = np.broadcast_to(f.weight, len(f.y))
     for j, (label, w) in enumerate(zip(f.y, weights, strict=True)):
         powers = [(t + c).exp() for t, c in zip(v[j * K : (j + 1) * K], b, strict=True)]
@@ -146,7 +147,8 @@ def fitted(f: Intercept, v: Reals) -> Reals:
             move = H.solve(flint.arb_mat(K, 1, sums))
             b = [(c - move[k, 0]).mid() for k, c in enumerate(b)]
         return choice(loss, v, b)
-    low, high = arb(-(2**40)), arb(2**40)
+    low = arb(-(2**40))
+    high = arb(2**40)
     for _ in range(260):
         middle = ((low + high) / 2).mid()
         up = total(exact(loss, [t + middle for t in v])) > 0
@@ -219,7 +221,7 @@ FUNCTIONS: dict[str, Make] = {
     "intercept classes": lambda r: Intercept(Multinomial(np.arange(9) % 3, 3, r.random(9))),
     "classes apart": lambda r: Intercept(Multinomial(np.arange(9) % 3, 3, r.random(9))),
     "intercept apart": lambda r: Intercept(Logistic(None, signs(r, 12), r.random(12))),
-}  # fmt: skip
+}
 
 
 def point(f: Any, random: np.random.Generator) -> Any:
@@ -261,8 +263,10 @@ def test_gradients_are_within_their_bound(name: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_objectives_put_their_parts_together(seed: int) -> None:
     random = np.random.default_rng(seed)
-    x, z = LeastSquares(tall(random), far(random, 30)), Logistic(None, signs(random, 3), 0.7)
-    u, t = random.standard_normal(N), random.standard_normal(3)
+    x = LeastSquares(tall(random), far(random, 30))
+    z = Logistic(None, signs(random, 3), 0.7)
+    u = random.standard_normal(N)
+    t = random.standard_normal(3)
     (on_x, off_x), (on_z, off_z) = x.precise_at(u), z.precise_at(t)
     whole: list[Objective] = [Separable(x, z), Separable(x), Separable(z=z)]
     for f, first, second in zip(whole, (1, 1, 0), (1, 0, 1), strict=True):

@@ -53,7 +53,8 @@ def solved(
 
 def run(case: Case) -> ccmac.Result:
     """Execute a case."""
-    made, options = posed(case.problem), dict(case.options)
+    made = posed(case.problem)
+    options = dict(case.options)
     common: dict[str, Any] = {"tol": case.tol}
     if case.stop == "reference":
         common["reference"] = made.reference
@@ -70,14 +71,18 @@ def record(result: ccmac.Result) -> dict[str, Any]:
     ledger = {p: dict(sorted(result.ledger.of(p).items())) for p in PHASES}
     x = np.concatenate(result.x) if result.x else np.zeros(0)
     floats = {
-        "objective": result.objective, "error_bound": result.error_bound,
-        "relative_error": result.relative_error, "norm_x": float(np.linalg.norm(x)),
+        "objective": result.objective,
+        "error_bound": result.error_bound,
+        "relative_error": result.relative_error,
+        "norm_x": float(np.linalg.norm(x)),
         "norm_z": float(np.linalg.norm(result.z)),
-    }  # fmt: skip
+    }
     return {
-        "status": result.status, "iterations": result.iterations, **ledger,
+        "status": result.status,
+        "iterations": result.iterations,
+        **ledger,
         "floats": {k: repr(rounded(v)) for k, v in floats.items()},
-    }  # fmt: skip
+    }
 
 
 def told(result: ccmac.Result) -> dict[str, Any]:
@@ -130,26 +135,42 @@ KNOWN: tuple[str | int, ...] = ("reference",)
 
 def _apapc() -> Iterator[Case]:
     name = "cross-apapc"
-    canonical, lifted = {"realization": "canonical"}, {"realization": "certified"}
+    canonical = {"realization": "canonical"}
+    lifted = {"realization": "certified"}
     yield from _many(name, "quadratic", ALL, {}, canonical, lifted)
     yield from _many(
-        name, "quadratic", PROVED,
-        {"access": "matvec"}, {"averaging": "tree"}, {"averaging": "relay"}, {"fused": False},
-        {"normalizer": "semi-iteration", "inner": 3, "outer": 2}, {"normalizer": "deflation"},
-        {"scale": 0.5}, {"lanczos": 2}, {"floor": 0.1}, {"costs": {"gradient": 20.0, "round": 0.1}},
-        {"certificates": {"cross_factor": 8.0}}, {"warm": True},
+        name,
+        "quadratic",
+        PROVED,
+        {"access": "matvec"},
+        {"averaging": "tree"},
+        {"averaging": "relay"},
+        {"fused": False},
+        {"normalizer": "semi-iteration", "inner": 3, "outer": 2},
+        {"normalizer": "deflation"},
+        {"scale": 0.5},
+        {"lanczos": 2},
+        {"floor": 0.1},
+        {"costs": {"gradient": 20.0, "round": 0.1}},
+        {"certificates": {"cross_factor": 8.0}},
+        {"warm": True},
         {"certificates": {"energy_radius": 5.0}},
-        {**lifted, "delta": 0.3}, {**lifted, "averaging": "tree"},
-    )  # fmt: skip
+        {**lifted, "delta": 0.3},
+        {**lifted, "averaging": "tree"},
+    )
     yield from _many(name, "quadratic", (2,), {**lifted, "fused": False})
     yield from _many(
-        name, "quadratic", KNOWN,
-        {**canonical, "inner": 8, "interval": "tight"}, {**canonical, "rule": "exact"},
-        {**canonical, "rule": "tight", "delta": 0.3}, {**canonical, "interval": "minimal"},
+        name,
+        "quadratic",
+        KNOWN,
+        {**canonical, "inner": 8, "interval": "tight"},
+        {**canonical, "rule": "exact"},
+        {**canonical, "rule": "tight", "delta": 0.3},
+        {**canonical, "interval": "minimal"},
         {**canonical, "model": "paper-6"},
         {**canonical, "certificates": {"cross_factor": 9.0}},
         {**canonical, "materialise": False},
-    )  # fmt: skip
+    )
     for problem in ("ridge", "logistic", "B-zero", "no-B", "no-coupling", "free-x", "grid"):
         yield from _many(name, problem, ENDS)
     yield from _many(name, "stack", PROVED)
@@ -160,10 +181,14 @@ def _apapc() -> Iterator[Case]:
 def _others() -> Iterator[Case]:
     yield from _many("joint-apapc", "quadratic", ALL, {}, {"realization": "canonical"})
     yield from _many(
-        "joint-apapc", "quadratic", KNOWN,
-        {"interval": "minimal"}, {"interval": "certificate"}, {"eta": 1.0},
+        "joint-apapc",
+        "quadratic",
+        KNOWN,
+        {"interval": "minimal"},
+        {"interval": "certificate"},
+        {"eta": 1.0},
         {"interval": "certificate", "certificates": {"cross_factor": 9.0}},
-    )  # fmt: skip
+    )
     yield from _many("joint-apapc", "ridge", ENDS)
     yield from _many("cross-cg", "quadratic", ALL, {}, {"averaging": "tree"})
     for problem in ("ridge", "B-zero", "no-coupling", "grid"):
@@ -182,15 +207,23 @@ def _others() -> Iterator[Case]:
 
 
 def _convex() -> Iterator[Case]:
-    name, loose = "cross-continuation", {"tol": 1e-3}
-    canonical, lifted = {"realization": "canonical"}, {"realization": "certified"}
+    name = "cross-continuation"
+    loose = {"tol": 1e-3}
+    canonical = {"realization": "canonical"}
+    lifted = {"realization": "certified"}
     yield from _many(name, "flat", PROVED, {}, canonical, lifted, {"opening": False}, **loose)
     yield from _many(name, "flat", (15,), {}, {"augmentation": True}, {"access": "matvec"}, **loose)
     paper = {"schedule": "certified", "radius": 3.0, "accuracy": 0.5}
     yield from _many(
-        name, "flat", (40,), paper, {**paper, "multiplier_budget": 2.0}, {**paper, **canonical},
-        {"schedule": "practical"}, **loose,
-    )  # fmt: skip
+        name,
+        "flat",
+        (40,),
+        paper,
+        {**paper, "multiplier_budget": 2.0},
+        {**paper, **canonical},
+        {"schedule": "practical"},
+        **loose,
+    )
     yield from _many(name, "quadratic", KNOWN, **loose)
     yield from _many(name, "stack", PROVED, **loose)
     name = "cross-sliding"
@@ -215,9 +248,14 @@ def _baselines() -> Iterator[Case]:
     for name in ("dpmm", "tracking-admm"):
         yield from _many(name, "quadratic", ALL)
         yield from _many(
-            name, "ridge", KNOWN,
-            {"reduction": "R2"}, {"reduction": "R3"}, {"penalty": 0.3}, {"tune": "grid"},
-        )  # fmt: skip
+            name,
+            "ridge",
+            KNOWN,
+            {"reduction": "R2"},
+            {"reduction": "R3"},
+            {"penalty": 0.3},
+            {"tune": "grid"},
+        )
         yield from _many(name, "logistic", KNOWN, {"reduction": "R2"})
     yield from _many("dpmm", "ridge", KNOWN, {"reduction": "R2", "proximal": 0.1})
     yield from _many("coupled-yarmoshik", "quadratic", ("reference", 12))
@@ -246,7 +284,8 @@ def _ways() -> Iterator[Case]:
     yield from _many("cross-ipm", "absolute", (1, 3), {"warm": True})
     yield from _many("cross-ipm", "long", (*PROVED, 1, 3))
     yield from _many("cross-ipm", "long", (1,), {"warm": True})
-    name, loose = "cross-continuation", {"tol": 1e-3}
+    name = "cross-continuation"
+    loose = {"tol": 1e-3}
     yield from _many(name, "flat", (5, 60), {}, {"opening": False}, **loose)
     yield from _many(name, "smooth", (10, 50), **loose)
     name = "cross-sliding"

@@ -9,10 +9,15 @@ from pins.problems import Posed, posed
 
 REALIZED = {
     "realization": ("averaged", "canonical", "certified", "stack"),
-    "certificates": ({"cross_factor": 9.0},), "access": ("factor", "matvec"), "scale": (0.5,),
-    "normalizer": ("semi-iteration", "deflation"), "inner": (3,), "outer": (2,), "lanczos": (2,),
+    "certificates": ({"cross_factor": 9.0},),
+    "access": ("factor", "matvec"),
+    "scale": (0.5,),
+    "normalizer": ("semi-iteration", "deflation"),
+    "inner": (3,),
+    "outer": (2,),
+    "lanczos": (2,),
     "floor": (0.1,),
-}  # fmt: skip
+}
 JUDGED = {"certificates": ({"cross_factor": 9.0},)}
 REDUCED = {"reduction": ("R1", "R2", "R3")}
 RACED = {"tune": ("grid",)}
@@ -22,15 +27,20 @@ PRIMAL_DUAL = {"balance": (0.5,), "scale": (0.5,), **RACED, **JUDGED}
 OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     "cross-apapc": REALIZED,
     "joint-apapc": {
-        "realization": ("averaged", "canonical"), "eta": (1.0,),
-        "interval": ("tight", "minimal", "certificate"), **JUDGED,
+        "realization": ("averaged", "canonical"),
+        "eta": (1.0,),
+        "interval": ("tight", "minimal", "certificate"),
+        **JUDGED,
     },
     "cross-cg": {"sketch": (3,), **JUDGED},
     "cross-direct": CONVEX,
     "cross-ipm": CONVEX,
     "cross-lbfgs": JUDGED,
     "cross-continuation": {
-        "schedule": ("practical",), "opening": (False,), "augmentation": (True,), **CONVEX,
+        "schedule": ("practical",),
+        "opening": (False,),
+        "augmentation": (True,),
+        **CONVEX,
         **REALIZED,
     },
     "cross-sliding": {"schedule": ("practical", "subgradient"), **CONVEX, **REALIZED},
@@ -42,7 +52,7 @@ OWNED: dict[str, dict[str, tuple[Any, ...]]] = {
     "pdhg": PRIMAL_DUAL,
     "papc": PRIMAL_DUAL,
     "cross-newton": {"sketch": (2,)},
-}  # fmt: skip
+}
 # What belongs to another realization or schedule than the default: taken together, refused alone.
 OTHERS = ("rule", "delta", "interval", "model", "materialise", "spectra")
 BESIDE: dict[str, tuple[str, ...]] = {
@@ -76,8 +86,12 @@ APART: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("cross-apapc", {"realization": where, name: value}, name)
         for where in ("canonical", "certified", "stack")
         for name, value in (
-            ("access", "matvec"), ("scale", 0.5), ("normalizer", "deflation"), ("outer", 2),
-            ("lanczos", 2), ("floor", 0.1),
+            ("access", "matvec"),
+            ("scale", 0.5),
+            ("normalizer", "deflation"),
+            ("outer", 2),
+            ("lanczos", 2),
+            ("floor", 0.1),
         )
     ),
     *(
@@ -108,24 +122,52 @@ APART: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("cross-continuation", {"schedule": "certified", "radius": 3.0, "opening": False}, "opening"),
     ("cross-sliding", {"schedule": "certified"}, "radius"),
     ("cross-sliding", {"schedule": "practical", "lipschitz": 9.0}, "lipschitz"),
-)  # fmt: skip
+)
 
 MISSPELLED = {
-    "iner": ("inner", 3), "penatly": ("penalty", 5), "realisation": ("realization", "averaged"),
-    "shedule": ("schedule", "practical"), "reductoin": ("reduction", "R1"), "tun": ("tune", "grid"),
-    "normaliser": ("normalizer", "deflation"), "balence": ("balance", 0.5),
-    "acess": ("access", "factor"), "raduis": ("radius", 3.0), "cross_factor": ("", 9.0),
-    "degree_1": ("", 8), "pinned": ("", {"inner": 3}),
-}  # fmt: skip
+    "iner": ("inner", 3),
+    "penatly": ("penalty", 5),
+    "realisation": ("realization", "averaged"),
+    "shedule": ("schedule", "practical"),
+    "reductoin": ("reduction", "R1"),
+    "tun": ("tune", "grid"),
+    "normaliser": ("normalizer", "deflation"),
+    "balence": ("balance", 0.5),
+    "acess": ("access", "factor"),
+    "raduis": ("radius", 3.0),
+    "cross_factor": ("", 9.0),
+    "degree_1": ("", 8),
+    "pinned": ("", {"inner": 3}),
+}
 WRONG: tuple[tuple[str, Any], ...] = (
-    ("realization", "nonsense"), ("schedule", "foo"), ("reduction", "R7"), ("tune", "everything"),
-    ("access", "matvex"), ("normalizer", "deflaton"), ("inner", 0), ("inner", 2.5),
-    ("inner", "three"), ("inner", True), ("outer", 0), ("outer", 1.5), ("scale", -1.0),
-    ("scale", float("nan")), ("penalty", -1.0), ("penalty", "x"), ("penalty", float("inf")),
-    ("proximal", -1.0), ("balance", 0.0), ("eta", -1.0), ("interval", "nonsense"),
-    ("radius", -1.0), ("accuracy", 0.0), ("lanczos", 0), ("floor", 0.0), ("opening", "perhaps"),
+    ("realization", "nonsense"),
+    ("schedule", "foo"),
+    ("reduction", "R7"),
+    ("tune", "everything"),
+    ("access", "matvex"),
+    ("normalizer", "deflaton"),
+    ("inner", 0),
+    ("inner", 2.5),
+    ("inner", "three"),
+    ("inner", True),
+    ("outer", 0),
+    ("outer", 1.5),
+    ("scale", -1.0),
+    ("scale", float("nan")),
+    ("penalty", -1.0),
+    ("penalty", "x"),
+    ("penalty", float("inf")),
+    ("proximal", -1.0),
+    ("balance", 0.0),
+    ("eta", -1.0),
+    ("interval", "nonsense"),
+    ("radius", -1.0),
+    ("accuracy", 0.0),
+    ("lanczos", 0),
+    ("floor", 0.0),
+    ("opening", "perhaps"),
     ("opening", 1),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

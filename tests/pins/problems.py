@@ -42,15 +42,22 @@ class Posed:
 def _quadratic(seed: int, n: int, without: str = "", *, B_zero: bool = False) -> Any:
     """f_i = u'H_i u/2 - g_i'u under the blocks A, B, C, D; right sides read off a random point."""
     random = np.random.default_rng(seed)
-    d, q, m = 3, 3, 2
+    d = 3
+    q = 3
+    m = 2
     z = random.standard_normal(q)
-    agents, hessians, slopes = [], [], []
+    agents = []
+    hessians = []
+    slopes = []
     for i in range(n):
         x = random.standard_normal(d)
         root = random.standard_normal((d + q, d + q)) / 2
-        H, g = root @ root.T + np.eye(d + q), random.standard_normal(d + q)
-        A, B = random.standard_normal((m, d)), random.standard_normal((m, q)) * (not B_zero)
-        C, D = random.standard_normal((1, d)), random.standard_normal((1, q))
+        H = root @ root.T + np.eye(d + q)
+        g = random.standard_normal(d + q)
+        A = random.standard_normal((m, d))
+        B = random.standard_normal((m, q)) * (not B_zero)
+        C = random.standard_normal((1, d))
+        D = random.standard_normal((1, q))
         blocks: dict[str, Any] = {"A": A, "B": B, "C": C, "D": D if i == 0 else None}
         blocks = {k: v for k, v in blocks.items() if k not in without and v is not None}
         b = np.zeros(m)
@@ -73,8 +80,12 @@ def _kkt(agents: list[Any], hessians: list[Array], slopes: list[Array], d: int, 
     """The solution by one dense least-squares solve of the optimality conditions."""
     n = len(agents)
     size = n * d + q
-    H, g, rows, right = np.zeros((size, size)), np.zeros(size), [], []
-    coupled, sides = np.zeros((2, size)), np.zeros(2)
+    H = np.zeros((size, size))
+    g = np.zeros(size)
+    rows = []
+    right = []
+    coupled = np.zeros((2, size))
+    sides = np.zeros(2)
     for i, agent in enumerate(agents):
         mine = np.r_[i * d : (i + 1) * d, n * d : size]
         H[np.ix_(mine, mine)] += hessians[i]
@@ -88,7 +99,8 @@ def _kkt(agents: list[Any], hessians: list[Array], slopes: list[Array], d: int, 
                 rows.append(np.zeros((len(block), size)))
                 rows[-1][:, columns] = block
                 right.append(side)
-    K, v = np.vstack([coupled, *rows]), np.concatenate([sides, *right])
+    K = np.vstack([coupled, *rows])
+    v = np.concatenate([sides, *right])
     matrix = np.block([[H, K.T], [K, np.zeros((len(v), len(v)))]])
     u = scipy.linalg.lstsq(matrix, np.concatenate([g, v]))[0][:size]
     return ccmac.Solution([u[i * d : (i + 1) * d] for i in range(n)], u[n * d :])
@@ -111,7 +123,9 @@ def _ridge() -> Posed:
 def _logistic() -> Posed:
     X, y = _data()
     y = np.sign(y)
-    N, rho, lam = len(y), 0.5, 0.1
+    N = len(y)
+    rho = 0.5
+    lam = 0.1
 
     def gradient(w: Array) -> Array:
         p = X @ w
@@ -135,11 +149,14 @@ def _uneven() -> Posed:
         C = random.standard_normal((1, d)) if d == 4 else None
         agents.append(
             ccmac.Agent(
-                Separable(x=Quadratic(H, random.standard_normal(d)), z=loss), C=C,
-                A=3 * random.standard_normal((8, d)), B=beta * sp.eye_array(8),
-                b=random.standard_normal(8), c=None if C is None else np.ones(1),
+                Separable(x=Quadratic(H, random.standard_normal(d)), z=loss),
+                C=C,
+                A=3 * random.standard_normal((8, d)),
+                B=beta * sp.eye_array(8),
+                b=random.standard_normal(8),
+                c=None if C is None else np.ones(1),
             )
-        )  # fmt: skip
+        )
     return Posed(ccmac.Problem(agents), ccmac.Network.ring(4))
 
 
@@ -167,9 +184,7 @@ def _tied(seed: int, objectives: list[Any], d: int = 3, q: int = 2) -> Posed:
 def _flat() -> Posed:
     """Least squares with fewer rows than unknowns: smooth, not strongly convex."""
     random = np.random.default_rng(11)
-    return _tied(
-        12, [LeastSquares(random.standard_normal((2, 5)), np.ones(2)) for _ in range(3)]
-    )  # fmt: skip
+    return _tied(12, [LeastSquares(random.standard_normal((2, 5)), np.ones(2)) for _ in range(3)])
 
 
 def _absolute() -> Posed:
@@ -226,15 +241,18 @@ def _composite() -> Posed:
     random = np.random.default_rng(26)
     parts = []
     for _ in range(2):
-        rows, labels = random.standard_normal((3, 3)), np.array([1.0, -1.0, 1.0])
-        M, y = np.vstack([rows, 0.6 * rows]), np.concatenate([labels, -labels])
+        rows = random.standard_normal((3, 3))
+        labels = np.array([1.0, -1.0, 1.0])
+        M = np.vstack([rows, 0.6 * rows])
+        y = np.concatenate([labels, -labels])
         parts.append(Separable(x=Logistic(M, y) + L1(0.2), z=L1(0.5, random.standard_normal(2))))
     return _tied(27, parts)
 
 
 def _stack() -> Posed:
     random = np.random.default_rng(31)
-    w, root = random.standard_normal(8), random.standard_normal((8, 8)) / 3
+    w = random.standard_normal(8)
+    root = random.standard_normal((8, 8)) / 3
     H = root @ root.T + np.eye(8)
     channels = [(M, M @ w) for M in (random.standard_normal((r, 8)) for r in (2, 1, 2))]
     return Posed(ccmac.Stack(Quadratic((H + H.T) / 2, random.standard_normal(8)), channels), None)
@@ -261,11 +279,21 @@ def posed(name: str) -> Posed:
         "no-coupling": lambda: Posed(*_reordered(_quadratic(4, 4, "AB"), ring)),
         "free-x": lambda: Posed(*_reordered(_quadratic(5, 4, "CD"), ring)),
         "grid": lambda: Posed(*_reordered(_quadratic(6, 6), ccmac.Network.grid(2, 3))),
-        "ridge": _ridge, "logistic": _logistic, "flat": _flat, "absolute": _absolute,
-        "hinge": _hinge, "box": _box, "composite": _composite, "stack": _stack,
-        "contradiction": _contradiction, "uneven": _uneven, "smooth": _smooth,
-        "long": _long, "apart": _apart, "bowls": _bowls,
-    }  # fmt: skip
+        "ridge": _ridge,
+        "logistic": _logistic,
+        "flat": _flat,
+        "absolute": _absolute,
+        "hinge": _hinge,
+        "box": _box,
+        "composite": _composite,
+        "stack": _stack,
+        "contradiction": _contradiction,
+        "uneven": _uneven,
+        "smooth": _smooth,
+        "long": _long,
+        "apart": _apart,
+        "bowls": _bowls,
+    }
     return made[name]()
 
 

@@ -9,7 +9,8 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LEDGERS, WORDS = HERE / "ledgers.json", HERE / "words.json"
+LEDGERS = HERE / "ledgers.json"
+WORDS = HERE / "words.json"
 
 
 def main() -> None:
@@ -20,7 +21,8 @@ def main() -> None:
     warnings.simplefilter("error")
     from pins.cases import CASES, record, run, told
 
-    lines, words = [], dict[str, list[str]]()
+    lines = []
+    words = dict[str, list[str]]()
     for case in CASES:
         result = run(case)
         lines.append(f"{json.dumps(case.name)}: {json.dumps(record(result))}")

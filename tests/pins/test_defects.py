@@ -24,7 +24,8 @@ POINT = np.array([1.0, 5.0])
 # -- one notion of rank ----------------------------------------------------------------------------
 def tied(block: str, width: float) -> tuple[Any, int]:
     """Rows diag(1, width) as C or D of one of two agents, or in a Stack; the rank geometry sees."""
-    rows, objective = np.diag([1.0, width]), SquaredDistance(1.0)
+    rows = np.diag([1.0, width])
+    objective = SquaredDistance(1.0)
     if block == "stack":
         stack = ccmac.Stack(objective, [(rows, rows @ POINT)])
         return stack, ccmac.geometry(stack).ranks[0]
@@ -74,7 +75,8 @@ def test_geometry_and_solve_see_one_rank(
     "name", ["LocalEquations", "SharedEquations", "CurvatureTable", "Coupling"]
 )
 def test_built_once_in_a_solve(method: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind, made = named_class(name), home(method, {})
+    kind = named_class(name)
+    made = home(method, {})
     built: list[object] = []
     original = kind.__init__
 

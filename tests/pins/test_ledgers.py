@@ -29,11 +29,13 @@ def differences(pinned: dict[str, Any], found: dict[str, Any]) -> list[str]:
             lines.append(f"{key}: pinned {pinned[key]}, now {found[key]}")
     for phase in PHASES:
         for unit in sorted({*pinned[phase], *found[phase]}):
-            before, now = pinned[phase].get(unit, 0), found[phase].get(unit, 0)
+            before = pinned[phase].get(unit, 0)
+            now = found[phase].get(unit, 0)
             if before != now:
                 lines.append(f"{phase} {unit}: pinned {before}, now {now}")
     for key, text in pinned["floats"].items():
-        before, now = float(text), float(found["floats"][key])
+        before = float(text)
+        now = float(found["floats"][key])
         if now != pytest.approx(before, rel=RELATIVE, abs=ROUNDING, nan_ok=True):
             lines.append(f"{key}: pinned {before!r}, now {now!r}")
     return lines

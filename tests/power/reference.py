@@ -13,8 +13,10 @@ from ccmac.power.model import EFFICIENCY, RESERVE_PRICE
 def unique(case: Dispatch, result: Any) -> Any:
     """Buses whose price is determined: no prices of active rows cancel there (one hour)."""
     grid = case.grid
-    p, flow = case.generation(result)[0] / grid.base, case.flows(result)[0] / grid.base
-    units, buses = len(p), grid.buses
+    p = case.generation(result)[0] / grid.base
+    flow = case.flows(result)[0] / grid.base
+    units = len(p)
+    buses = grid.buses
     lines = np.zeros((grid.lines, buses))
     lines[np.arange(grid.lines), grid.line_from] += grid.susceptance
     lines[np.arange(grid.lines), grid.line_to] -= grid.susceptance
@@ -23,11 +25,14 @@ def unique(case: Dispatch, result: Any) -> Any:
     at[grid.unit_bus, np.arange(units)] = 1
     full = np.abs(flow) >= grid.rating - 1e-6
     stuck = (p <= grid.p_min + 1e-6) | (p >= grid.p_max - 1e-6)
-    rows = np.block([
-        [at, -ends.T @ lines], [np.zeros((full.sum(), units)), lines[full]],
-        [np.eye(units)[stuck], np.zeros((stuck.sum(), buses))],
-        [np.zeros((1, units)), np.eye(buses)[[grid.reference]]],
-    ])  # fmt: skip
+    rows = np.block(
+        [
+            [at, -ends.T @ lines],
+            [np.zeros((full.sum(), units)), lines[full]],
+            [np.eye(units)[stuck], np.zeros((stuck.sum(), buses))],
+            [np.zeros((1, units)), np.eye(buses)[[grid.reference]]],
+        ]
+    )
     U, s, _ = np.linalg.svd(rows / np.linalg.norm(rows, axis=1, keepdims=True))
     free = U[:, np.count_nonzero(s > 1e-9 * s[0]) :]
     return np.linalg.norm(free[:buses], axis=1) <= 1e-9
@@ -37,19 +42,25 @@ def clarabel(case: Dispatch) -> tuple[float, Any]:
     """(cost of generation, prices per MWh by hours and buses)."""
     import cvxpy as cp
 
-    grid, ask = case.grid, case.model.ask
-    hours, units, buses = ask.hours, len(grid.p_max), grid.buses
+    grid = case.grid
+    ask = case.model.ask
+    hours = ask.hours
+    units = len(grid.p_max)
+    buses = grid.buses
     ends = np.zeros((buses, grid.lines))
     ends[grid.line_from, np.arange(grid.lines)] += 1
     ends[grid.line_to, np.arange(grid.lines)] -= 1
     at = np.zeros((buses, units))
     at[grid.unit_bus, np.arange(units)] = 1
     stores = len(ask.storage)
-    p, theta = cp.Variable((hours, units)), cp.Variable((hours, buses))
+    p = cp.Variable((hours, units))
+    theta = cp.Variable((hours, buses))
     z = cp.Variable(hours)
     charge, discharge, energy = (cp.Variable((hours, max(stores, 1))) for _ in range(3))
     rated = np.flatnonzero(np.isfinite(grid.rating))
-    cost, rules, balances = 0.0, [], []
+    cost = 0.0
+    rules = []
+    balances = []
     for t in range(hours):
         flow = cp.multiply(grid.susceptance, ends.T @ theta[t] - grid.shift)
         net = at @ p[t] - ends @ flow - ask.load[t] * grid.demand

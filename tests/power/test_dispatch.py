@@ -98,9 +98,14 @@ def test_case118_by_buses_on_its_own_grid() -> None:
 
 def test_hours_with_ramps_storage_and_reserve() -> None:
     case = ccmac.power.dc_opf(
-        "case30", 4, hours=6, load=[0.5, 0.7, 0.9, 1.0, 0.8, 0.6], reserve=0.05, ramp=0.1,
+        "case30",
+        4,
+        hours=6,
+        load=[0.5, 0.7, 0.9, 1.0, 0.8, 0.6],
+        reserve=0.05,
+        ramp=0.1,
         storage={7: (10.0, 30.0)},
-    )  # fmt: skip
+    )
     result = solved(case)
     agrees(case, result)
     p = case.generation(result)
@@ -159,10 +164,13 @@ def test_a_bad_grid_is_one_line(change: Any, words: str) -> None:
 
 def test_unknown_cases_and_settings_are_refused() -> None:
     for options, words in (
-        ({"case": "case117"}, "did you mean"), ({"areas": 0}, "areas = 0"),
-        ({"ratings": [1.0]}, "each of the 41 lines"), ({"hours": 0}, "hours = 0"),
-        ({"storage": {99: (1.0, 1.0)}}, "bus 99 is none"), ({"load": [1.0, 2.0]}, "2 entries"),
-    ):  # fmt: skip
+        ({"case": "case117"}, "did you mean"),
+        ({"areas": 0}, "areas = 0"),
+        ({"ratings": [1.0]}, "each of the 41 lines"),
+        ({"hours": 0}, "hours = 0"),
+        ({"storage": {99: (1.0, 1.0)}}, "bus 99 is none"),
+        ({"load": [1.0, 2.0]}, "2 entries"),
+    ):
         with pytest.raises(InputError, match=words):
             ccmac.power.dc_opf(**({"case": "case30"} | options))
 
@@ -225,7 +233,7 @@ def test_many_independent_rows_are_solved_as_they_are(monkeypatch: pytest.Monkey
 def test_warm_windows_take_a_third_of_the_cold_ones_rounds() -> None:
     case = ccmac.power.dc_opf(
         "case30", 3, hours=4, ramp=0.2, reserve=0.05, storage={7: (10.0, 30.0)}
-    )  # fmt: skip
+    )
     steps = list(ccmac.power.rolling(case, 6, load=np.roll(ccmac.power.DAY, -4)))
     first, *later = (step.result for step in steps)
     assert all(result.status == "optimal" for result in later)
@@ -246,9 +254,8 @@ def test_warm_windows_with_lines_that_bind_take_a_third_of_their_own_cold_rounds
     one = ccmac.power.dc_opf("case30", areas)
     ratings = one.tightened(solved(one), factor)
     case = ccmac.power.dc_opf(
-        "case30", areas, hours=4, ramp=0.2, reserve=0.05, ratings=ratings,
-        storage={7: (10.0, 30.0)},
-    )  # fmt: skip
+        "case30", areas, hours=4, ramp=0.2, reserve=0.05, ratings=ratings, storage={7: (10.0, 30.0)}
+    )
     windows = list(ccmac.power.rolling(case, steps, load=np.roll(ccmac.power.DAY, -from_hour)))
     for step in windows[1:]:
         full = np.abs(step.case.flows(step.result)) >= 0.999999 * case.grid.base * case.grid.rating

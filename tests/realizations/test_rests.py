@@ -9,10 +9,10 @@ import pytest
 import ccmac
 from adversarial import suite
 from adversarial.judge import judge
-from ccmac.lab.instances import random_quadratic
 from ccmac.methods import CrossApapc, JointApapc
 from ccmac.network import Network
-from ccmac.realizations.canonical import canonical
+from ccmac.paper.instances import random_quadratic
+from ccmac.paper.realizations.canonical import canonical
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
@@ -59,5 +59,5 @@ def test_what_nobody_vouches_for_is_not_called_supplied(
         assert found.system.interval.source == word
     radius = ccmac.Certificates(energy_radius=5.0)  # of the start, not of any spectrum
     assert canonical(work, certificates=radius).system.interval.source == "proved"
-    monkeypatch.setattr("ccmac.realizations.canonical.WELL", 1.0)
+    monkeypatch.setattr("ccmac.paper.realizations.canonical.WELL", 1.0)
     assert canonical(work, interval=interval).system.interval.source == "estimated"

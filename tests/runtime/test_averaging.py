@@ -39,9 +39,11 @@ def rows(n: int, width: int, seed: int) -> np.ndarray:
 
 @given(network=networks())
 def test_every_row_reaches_everybody_along_the_edges(network: Network) -> None:
-    relay, n = Relay(network), network.n
+    relay = Relay(network)
+    n = network.n
     assert relay.rounds == network.diameter
-    sent, known = np.zeros(n, dtype=int), [{v} for v in range(n)]
+    sent = np.zeros(n, dtype=int)
+    known = [{v} for v in range(n)]
     for k in range(1, relay.rounds + 1):
         before = [set(rows) for rows in known]
         for v in range(n):
@@ -62,7 +64,8 @@ def test_many_agents_are_counted_a_few_at_a_time(network: Network, chunk: int) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(routes, "RELAYED", 0)
         patch.setattr(routes, "LOOKED_AT", chunk)
-        found, counted = routes.routes(network.weights), routes.load(network.weights)
+        found = routes.routes(network.weights)
+        counted = routes.load(network.weights)
     assert np.array_equal(found.hops, network.hops())
     for v, o in np.argwhere(found.hops):
         u = found.senders[v, o]
@@ -97,7 +100,8 @@ def test_processes_get_every_row_once_from_one_that_has_it(
 ) -> None:
     n = network.n
     ends = bounds(n, data.draw(st.integers(1, n)))
-    owner, ranks = owners(np.arange(n), ends), len(ends) - 1
+    owner = owners(np.arange(n), ends)
+    ranks = len(ends) - 1
     relay = Relay(network)
     known = [set(np.flatnonzero(owner == r)) for r in range(ranks)]
     arrivals = [relay.arrivals(ends, r) for r in range(ranks)]
@@ -115,8 +119,10 @@ def test_processes_get_every_row_once_from_one_that_has_it(
 
 @given(network=networks(), seed=st.integers(0, 2**32 - 1), width=st.integers(0, 4))
 def test_the_tree_brings_its_sum_to_everybody(network: Network, seed: int, width: int) -> None:
-    tree, block = Tree(network), rows(network.n, width, seed)
-    total, spread = tree.total(block), block
+    tree = Tree(network)
+    block = rows(network.n, width, seed)
+    total = tree.total(block)
+    spread = block
     for matrix in tree.schedule:
         spread = matrix @ spread
     assert np.array_equal(spread, np.broadcast_to(total, block.shape))
@@ -138,12 +144,16 @@ def test_chunks_climb_to_their_agents_and_come_back(
     network: Network, seed: int, width: int
 ) -> None:
     """Agent by agent along the edges, counted; not more is sent than is charged."""
-    scheme, n, block = Scatter(network), network.n, rows(network.n, width, seed)
+    scheme = Scatter(network)
+    n = network.n
+    block = rows(network.n, width, seed)
     near = [set(network.neighbors(v)) for v in range(n)]
-    sent, total = np.zeros(n, dtype=int), np.zeros(width)
+    sent = np.zeros(n, dtype=int)
+    total = np.zeros(width)
     for c in range(n):
         columns = np.arange(c, width, n)
-        parent, hops = scheme.relay.senders[:, c], scheme.relay.hops[:, c]
+        parent = scheme.relay.senders[:, c]
+        hops = scheme.relay.hops[:, c]
         for v in np.flatnonzero(hops):
             assert parent[v] in near[v]
             assert hops[parent[v]] == hops[v] - 1
@@ -214,7 +224,8 @@ def test_relaying_is_left_where_it_sends_too_much() -> None:
 
 
 def test_wide_rows_climb_the_tree_where_bytes_have_a_price() -> None:
-    ring, costs = Network.ring(8), Costs(byte=1e-3)
+    ring = Network.ring(8)
+    costs = Costs(byte=1e-3)
     assert (Relay(ring).floats_sent, Tree(ring).floats_sent) == (7, 2)
     # 4 + 0.056 width against 8 + 0.016 width
     assert [cheapest(ring, costs, width).name for width in (99, 101)] == ["relay", "tree"]
@@ -223,7 +234,8 @@ def test_wide_rows_climb_the_tree_where_bytes_have_a_price() -> None:
     complete = Network.complete(9)
     assert [cheapest(complete, costs, width).name for width in (21, 22)] == ["relay", "scatter"]
     random = np.random.default_rng(0)
-    X, y = random.standard_normal((400, 16)), random.standard_normal(400)
+    X = random.standard_normal((400, 16))
+    y = random.standard_normal(400)
     problem = ccmac.vfl.problem(X, y, 8)
     plain, priced = (ccmac.solve(problem, ring, "cross-cg", 1e-6, costs=c) for c in (None, costs))
     assert (plain.plan.averaging, priced.plan.averaging) == ("relay", "tree")
@@ -242,8 +254,10 @@ def test_unknown_scheme() -> None:
 def test_what_is_carried_of_rows_with_known_zeros(network: Network) -> None:
     """Counted row by row and edge by edge."""
     own = np.random.default_rng(3).random((network.n, 11)) < 0.3
-    relay, tree = Relay(network), Tree(network)
-    lengths, sent = own.sum(axis=1), np.zeros(network.n, dtype=int)
+    relay = Relay(network)
+    tree = Tree(network)
+    lengths = own.sum(axis=1)
+    sent = np.zeros(network.n, dtype=int)
     for v in range(network.n):
         for origin in set(range(network.n)) - {v}:
             sent[relay.senders[v, origin]] += lengths[origin]
@@ -260,5 +274,8 @@ def test_what_is_carried_of_rows_with_known_zeros(network: Network) -> None:
     full = np.ones((network.n, 1), dtype=bool)
     for scheme in (relay, tree):
         assert load(scheme, full, 4) == (
-            5 * scheme.floats_sent, 5 * scheme.floats_total, 5 * scheme.longest, scheme.messages,
-        )  # fmt: skip
+            5 * scheme.floats_sent,
+            5 * scheme.floats_total,
+            5 * scheme.longest,
+            scheme.messages,
+        )

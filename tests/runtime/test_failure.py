@@ -15,10 +15,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fail(error: BaseException, rank: int = 1) -> list[int]:
     codes: list[int] = []
-    with (
-        pytest.raises(type(error)),
-        failure.aborting(codes.append, rank, range(2, 4), alone=False),
-    ):
+    with pytest.raises(type(error)), failure.aborting(codes.append, rank, range(2, 4), alone=False):
         raise error
     return codes
 

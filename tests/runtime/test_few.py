@@ -20,7 +20,8 @@ from ccmac.runtime.notes import NOTE
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[Network, np.ndarray, np.ndarray]:
     """A graph, who has entries in which row, and these entries, of many magnitudes."""
-    n, seed = draw(st.integers(2, 12)), draw(st.integers(0, 2**32 - 1))
+    n = draw(st.integers(2, 12))
+    seed = draw(st.integers(0, 2**32 - 1))
     graph = nx.random_labeled_tree(n, seed=seed)
     graph.add_edges_from(nx.gnm_random_graph(n, draw(st.integers(0, n)), seed=seed).edges)
     rng = np.random.default_rng(seed)
@@ -39,9 +40,11 @@ def test_all_whom_a_row_concerns_get_its_sum_and_nobody_else_hears_of_it(
     values = block[few.agents, few.rows] + 0.0
     sent: Counter[tuple[int, int, int]] = Counter()
     for k in range(few.rounds):
-        before, now = values.copy(), few.at(k)
+        before = values.copy()
+        now = few.at(k)
         for source, target, turn in zip(now.source, now.target, now.turns, strict=True):
-            u, v = int(few.agents[source]), int(few.agents[target])
+            u = int(few.agents[source])
+            v = int(few.agents[target])
             assert v in network.neighbors(u)
             assert few.rows[source] == few.rows[target]
             sent[k, u, v] += 1
@@ -50,7 +53,8 @@ def test_all_whom_a_row_concerns_get_its_sum_and_nobody_else_hears_of_it(
     assert np.array_equal(values, total[0, few.rows])
     assert np.allclose(total[0], block.sum(axis=0), rtol=1e-9, atol=1e-6)
     for row in range(supports.shape[1]):
-        members, reached = np.flatnonzero(supports[:, row]), few.agents[few.rows == row]
+        members = np.flatnonzero(supports[:, row])
+        reached = few.agents[few.rows == row]
         assert set(members) <= set(reached)
         if len(members) and nx.is_connected(network.graph.subgraph(members)):
             assert sorted(reached) == sorted(members)
@@ -61,9 +65,11 @@ def test_all_whom_a_row_concerns_get_its_sum_and_nobody_else_hears_of_it(
     for (_, u, _), floats in sent.items():
         by_agent[u] += floats
     assert few.load(None, 0) == (
-        max(by_agent.values(), default=0), sum(sent.values()), max(sent.values(), default=0),
+        max(by_agent.values(), default=0),
+        sum(sent.values()),
+        max(sent.values(), default=0),
         len(sent),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("scheme", ["relay", "tree"])
@@ -75,7 +81,8 @@ def test_beside_others_messages_are_shared(scheme: str) -> None:
     supports = np.zeros((8, 4), dtype=bool)
     for row in range(4):
         supports[[2 * row, 2 * row + 1], row] = True
-    few, runtime = Few(network, supports), InProcess(network, averaging=scheme)
+    few = Few(network, supports)
+    runtime = InProcess(network, averaging=scheme)
     assert few.rounds == 2
     averaging = runtime.averaging
     block = np.random.default_rng(0).standard_normal((8, 7))

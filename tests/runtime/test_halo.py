@@ -18,7 +18,8 @@ from ccmac.runtime.partition import bounds, describe, owners
 def play(network: Network, matrix: sp.csr_array, block: np.ndarray, ranks: int) -> np.ndarray:
     """One round of ``matrix`` on ``ranks`` ranks, with messages carried by hand."""
     ends = bounds(network.n, ranks)
-    plans, mail = [], {}
+    plans = []
+    mail = {}
     for rank in range(ranks):
         peers = halo.rank_neighbors(network, ends, rank)
         p = halo.plan(matrix, peers, ends, rank)

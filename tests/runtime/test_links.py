@@ -22,15 +22,7 @@ from ccmac.runtime import frames, reactor
 from ccmac.runtime.connection import Connection
 from ccmac.runtime.credentials import WINDOW, dialled, hasten, listening
 from ccmac.runtime.door import SPARE
-from ccmac.runtime.frames import (
-    BYE,
-    DATA,
-    HELLO,
-    REFUSE,
-    Decoder,
-    Numbering,
-    Violation,
-)
+from ccmac.runtime.frames import BYE, DATA, HELLO, REFUSE, Decoder, Numbering, Violation
 from ccmac.runtime.links import Credentials, Links
 from ccmac.runtime.reactor import Reactor
 from ccmac.storage.keys import make_keys
@@ -84,10 +76,8 @@ def test_an_owner_may_stop_at_the_moment_it_is_connected(
     """So many turns of its loop after the handshake: nothing goes on, no socket stays open."""
     pair = Neighborhood(tmp_path / "keys", ccmac.Network.path(2))
     where = ("127.0.0.1", pair.ports[0])
-    awaited, dialling = (
-        Reactor(0, {1: ("agent-1", None)}, {}, say=print),
-        Reactor(1, {0: ("agent-0", where)}, {}, say=print),
-    )
+    awaited = Reactor(0, {1: ("agent-1", None)}, {}, say=print)
+    dialling = Reactor(1, {0: ("agent-0", where)}, {}, say=print)
     contexts = [[pair.credentials(i).context(server=s) for s in (True, False)] for i in (0, 1)]
     connected = dialling.loop.create_future()
 
@@ -155,7 +145,9 @@ def test_whatever_is_dropped_everything_arrives_once_and_in_order(
     messages: list[bytes], cuts: list[float]
 ) -> None:
     """Connections break anywhere, also inside a frame; the rest is sent again."""
-    sender, receiver, got = Numbering(), Numbering(), []
+    sender = Numbering()
+    receiver = Numbering()
+    got = []
     stream = b"".join(sender.keep(DATA, message) for message in messages)
     for cut in (*cuts, 1.0):
         for frame in Decoder().feed(stream[: int(cut * len(stream))]):
@@ -395,7 +387,8 @@ def test_replayed_and_truncated_messages_are_refused_by_name_and_nothing_is_lost
         return frames.encode(HELLO, 0, 0, greeting)
 
     def misbehave() -> None:
-        first, second = frames.encode(DATA, 0, 0, sent[0]), frames.encode(DATA, 1, 0, sent[1])
+        first = frames.encode(DATA, 0, 0, sent[0])
+        second = frames.encode(DATA, 1, 0, sent[1])
         for last in (first, b"nonsense that is no frame at all", second[:-3]):
             connection = shake(pair, pair.credentials(1), to=0)
             connection.sendall(hello(0) + (first if last is first else b"") + last)

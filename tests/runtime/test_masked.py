@@ -39,10 +39,7 @@ def summed(scheme: Masked, parts: list[np.ndarray]) -> list[np.ndarray]:
 @given(st.integers(0, 2**32), st.integers(-300, 300), st.integers(-30, 30))
 def test_sums_are_right_to_the_rounding_that_is_told(seed: int, size: int, spread: int) -> None:
     rng = np.random.default_rng(seed)
-    parts = [
-        rng.standard_normal((N, 3)) * 2.0**size,
-        rng.standard_normal((N, 2)) * 2.0**spread,
-    ]
+    parts = [rng.standard_normal((N, 3)) * 2.0**size, rng.standard_normal((N, 2)) * 2.0**spread]
     scheme = Masked(ccmac.Network.ring(N))
     totals = summed(scheme, parts)
     for k, (part, total) in enumerate(zip(parts, totals, strict=True)):
@@ -75,7 +72,8 @@ def test_what_cancels_is_not_lost(seed: int, digits: int) -> None:
 
 
 def test_masks_cancel_and_a_row_alone_is_noise() -> None:
-    scheme, everybody = Masked(ccmac.Network.ring(N)), masks()
+    scheme = Masked(ccmac.Network.ring(N))
+    everybody = masks()
     parts = [np.arange(N * 4.0).reshape(N, 4)]
     summed(scheme, parts)
     words = scheme.words(parts, FINITE[:1])

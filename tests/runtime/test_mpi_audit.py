@@ -23,10 +23,7 @@ WIDTH = 6
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("network", "scheme", "ranks"),
-    [
-        (Network.ring(8), "relay", 4),
-        (Network.grid(2, 4), "tree", 3),
-    ],
+    [(Network.ring(8), "relay", 4), (Network.grid(2, 4), "tree", 3)],
     ids=lambda value: value.name if isinstance(value, Network) else str(value),
 )
 def test_messages_follow_the_edges(

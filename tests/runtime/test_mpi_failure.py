@@ -25,12 +25,7 @@ pytestmark = pytest.mark.mpi
     [
         ("nan", 3, 1, r"rank 1 \(agents 3-5\): agent 4: gradient is not finite at iteration 10"),
         ("everywhere", 3, 2, r"rank 0 \(agents 0-2\): method 'magic' is unknown; see .*"),
-        (
-            "silent",
-            2,
-            1,
-            r"rank 0 \(agents 0-3\): no message from rank 1 beyond the time .*",
-        ),
+        ("silent", 2, 1, r"rank 0 \(agents 0-3\): no message from rank 1 beyond the time .*"),
         ("absent", 3, 1, r"rank 0: not all ranks could be reached within the time limit: .*"),
         ("many", 3, 2, r"rank 0: runtime: 3 processes for 2 agents .* start at most 2 .*"),
         ("network", 3, 2, r"rank 0: rank 2: problem files, network, .* differ .* all 3 ranks .*"),

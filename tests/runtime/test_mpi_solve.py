@@ -81,7 +81,8 @@ def test_a_killed_job_continues_to_the_same_bits(mpi: Launcher, tmp_path: Path) 
     rng = random.Random(5)
     for attempt in range(KILLS):
         ranks = 2 + attempt % 2
-        place, parts = tmp_path / f"state-{attempt}", tmp_path / f"parts-{attempt}"
+        place = tmp_path / f"state-{attempt}"
+        parts = tmp_path / f"parts-{attempt}"
         parts.mkdir()
         arguments = ("long", "ring", "mpi", str(parts), str(place))
         job = mpi.start(ranks, str(PROGRAM), *arguments)
@@ -103,7 +104,8 @@ def test_a_killed_job_continues_to_the_same_bits(mpi: Launcher, tmp_path: Path) 
 
 def children(pid: int) -> list[int]:
     """The ranks below the launcher: python processes of this job."""
-    found, queue = [], [pid]
+    found = []
+    queue = [pid]
     while queue:
         current = queue.pop()
         path = Path(f"/proc/{current}/task/{current}/children")

@@ -32,7 +32,9 @@ class Together(Transport):
     host = "here"
 
     def __init__(self, rank: int, ranks: int, boxes: dict[Any, queue.SimpleQueue[Any]]) -> None:
-        self.rank, self.ranks, self.boxes = rank, ranks, boxes
+        self.rank = rank
+        self.ranks = ranks
+        self.boxes = boxes
         self.seen: list[Array] = []
 
     def _exchange(self, sent: Sequence[Message], received: Sequence[Message]) -> None:
@@ -101,7 +103,8 @@ def test_who_sees_an_agents_row(network: ccmac.Network, averaging: str) -> None:
 @pytest.mark.parametrize("averaging", ["relay", "tree"])
 def test_rows_of_few_are_seen_by_these_alone(averaging: str, beside: int) -> None:
     """On a ring of six: rows of neighbors, of one agent, and of two that need one between them."""
-    network, members = ccmac.Network.ring(6), ([0, 1], [1, 2, 3], [4], [5, 1])
+    network = ccmac.Network.ring(6)
+    members = ([0, 1], [1, 2, 3], [4], [5, 1])
     supports = np.zeros((6, 4), dtype=bool)
     for row, agents in enumerate(members):
         supports[agents, row] = True
@@ -165,7 +168,8 @@ def test_neighbors_see_a_row_that_is_mixed_as_it_is(averaging: str) -> None:
 
 
 def test_all_but_two_who_join_their_knowledge_learn_the_sum_of_these_two_and_not_more() -> None:
-    n, words = 5, np.arange(5 * 40, dtype=np.uint64).reshape(5, 40)
+    n = 5
+    words = np.arange(5 * 40, dtype=np.uint64).reshape(5, 40)
     everybody = [Masks(range(i, i + 1), n) for i in range(n)]
     keys = {i: one.public()[i] for i, one in enumerate(everybody)}
     for one in everybody:
@@ -173,7 +177,8 @@ def test_all_but_two_who_join_their_knowledge_learn_the_sum_of_these_two_and_not
     hidden = np.array([one.hide(words[i : i + 1])[0] for i, one in enumerate(everybody)])
     for one in everybody[2:]:  # they know their streams: take them off the rows of 0 and 1
         one.count = 0
-        i, streams = one.owned.start, one._streams
+        i = one.owned.start
+        streams = one._streams
         for other in (0, 1):
             one._streams = {(i, other): streams[i, other]}
             one.count = 0
@@ -188,7 +193,8 @@ def test_all_but_two_who_join_their_knowledge_learn_the_sum_of_these_two_and_not
 def test_a_listener_sees_how_much_is_said_and_not_what(tmp_path: Path) -> None:
     """Everything between two owners passes somebody who writes it down."""
     pair = Neighborhood(tmp_path / "keys", ccmac.Network.path(2))
-    message, heard = np.random.default_rng(0).bytes(4000), bytearray()
+    message = np.random.default_rng(0).bytes(4000)
+    heard = bytearray()
 
     def pump(source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):

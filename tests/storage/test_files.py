@@ -114,10 +114,7 @@ def test_foreign_directory_is_refused_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.tex").write_text("years")
     entered = False
-    with (
-        pytest.raises(InputError, match=r"home is not empty"),
-        atomic_directory(tmp_path / "home"),
-    ):
+    with pytest.raises(InputError, match=r"home is not empty"), atomic_directory(tmp_path / "home"):
         entered = True
     assert not entered
     assert (tmp_path / "home" / "thesis.tex").read_text() == "years"

@@ -11,7 +11,7 @@ import pytest
 
 import ccmac
 from ccmac.errors import InputError
-from ccmac.lab.instances import random_quadratic
+from ccmac.paper.instances import random_quadratic
 from ccmac.storage.holding import hold, tidy
 
 ROWS = np.array([[3.0, 0.5], [4.0, 0.75]]).tobytes()
@@ -61,7 +61,9 @@ def test_a_run_leaves_a_file_that_is_called_like_a_trial(tmp_path: Path) -> None
 
 def test_two_runs_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
     """They wrote over each other's slots and traces; what was left fitted neither."""
-    problem, folder, told = random_quadratic(0, 4), tmp_path / "a" / "state", list[str]()
+    problem = random_quadratic(0, 4)
+    folder = tmp_path / "a" / "state"
+    told = list[str]()
     asked = {"path": folder, "every": 1}
 
     def another(*_: object) -> None:
@@ -78,7 +80,8 @@ def test_two_runs_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_refused_leaves_no_folder_and_no_lock(tmp_path: Path) -> None:
-    problem, folder = random_quadratic(0, 4), tmp_path / "a" / "state"
+    problem = random_quadratic(0, 4)
+    folder = tmp_path / "a" / "state"
 
     def ends(*_: object) -> None:
         raise RuntimeError("the user's own")

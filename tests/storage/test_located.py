@@ -74,12 +74,14 @@ def test_what_is_not_plain_data_is_refused(text: str, line: int, words: str) -> 
         ("when: 2024-01-02", {"when": "2024-01-02"}),
         ("a: &x [1, 2]\nb: *x", {"a": [1, 2], "b": [1, 2]}),
         ("{<<: x, =: y}", {"<<": "x", "=": "y"}),
-        ("a: !!str 12\nb: !!int 12\nc: !!seq [1]\nd: !!map {e: 1}",
-         {"a": "12", "b": 12, "c": [1], "d": {"e": 1}}),
+        (
+            "a: !!str 12\nb: !!int 12\nc: !!seq [1]\nd: !!map {e: 1}",
+            {"a": "12", "b": 12, "c": [1], "d": {"e": 1}},
+        ),
         ("a: 0x1F\nb: 1_000", {"a": 31, "b": 1000}),
         ("|\n  two\n  lines\n", "two\nlines\n"),
     ],
-)  # fmt: skip
+)
 def test_plain_data_are_read(text: str, value: Any) -> None:
     assert parse(text, "f").plain() == value
 

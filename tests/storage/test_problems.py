@@ -65,13 +65,15 @@ def assert_equal_blocks(a: Any, b: Any) -> None:
 
 
 def test_round_trip_is_exact(saved: Path) -> None:
-    original, loaded = problem(), ccmac.Problem.load(saved)
+    original = problem()
+    loaded = ccmac.Problem.load(saved)
     for name in ("n", "q", "m", "d", "p", "r"):
         assert getattr(loaded, name) == getattr(original, name)
     for i, agent in original.agents.items():
         for name in "ABCDbce":
             assert_equal_blocks(getattr(agent, name), getattr(loaded.agents[i], name))
-    x, z = np.ones(2), np.ones(3)
+    x = np.ones(2)
+    z = np.ones(3)
     assert loaded.agents[0].objective.value(x, z) == original.agents[0].objective.value(x, z)
 
 
@@ -396,7 +398,8 @@ def test_missing_objective(saved: Path) -> None:
 def test_a_vertical_problem_keeps_its_partition(tmp_path: Path) -> None:
     """A reference in the order of the columns means the same before and after."""
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((30, 9)), rng.standard_normal(30)
+    X = rng.standard_normal((30, 9))
+    y = rng.standard_normal(30)
     problem = ccmac.vfl.problem(X, y, 3, partition_seed=4)
     problem.save(tmp_path / "p")
     loaded = ccmac.Problem.load(tmp_path / "p")

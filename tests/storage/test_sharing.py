@@ -17,7 +17,8 @@ from ccmac.storage import generations
 from ccmac.storage.files import try_file
 from ccmac.storage.locks import lock, locked
 
-INDEX, PART = "summary.json", "solution.npz"
+INDEX = "summary.json"
+PART = "solution.npz"
 
 
 def write(out: Path, content: bytes) -> None:

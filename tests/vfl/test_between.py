@@ -28,7 +28,8 @@ from owners import free_ports
 
 PROGRAM = Path(__file__).parents[1] / "runtime" / "programs" / "vfl_party.py"
 RNG = np.random.default_rng(2)
-ROWS, NEW = 60, 12
+ROWS = 60
+NEW = 12
 KEYS = [f"p{j:03d}" for j in range(ROWS + NEW)]
 TABLE = pd.DataFrame(
     RNG.standard_normal((ROWS + NEW, 6)), index=pd.Index(KEYS, name="id"), columns=list("abcdef")
@@ -74,7 +75,8 @@ def kept_apart(folder: Path, table: str, keys: bool = False) -> None:
 
 @pytest.mark.mpi
 def test_three_processes_fit_the_joined_table(tmp_path: Path, mpi_run: Callable[..., Any]) -> None:
-    loss, y = "logistic", np.where(SCORES > 0.5, "yes", "no")
+    loss = "logistic"
+    y = np.where(SCORES > 0.5, "yes", "no")
     written(tmp_path, loss, y)
     mpi_run(3, "vfl_party.py", "party,predict", str(tmp_path), *COLUMNS, timeout=150)
     kept_apart(tmp_path, "")
@@ -128,7 +130,8 @@ def joined(agreement: Agreement, *keys: list[Any]) -> list[Any]:
 
 
 def test_rows_are_joined_by_hashes_of_their_keys() -> None:
-    left, right = ["x", "y", "z", "v"], ["z", "x", "w"]
+    left = ["x", "y", "z", "v"]
+    right = ["z", "x", "w"]
     inner = Agreement(parties=("a", "b"), join="inner", salt="s")
     found = joined(inner, left, right)
     assert [left[j] for j in found[0]] == [right[j] for j in found[1]]
@@ -172,9 +175,15 @@ def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
             stream.write(link)
     run = [sys.executable, str(PROGRAM)]
     for command, table in (("party", ""), ("predict", "-n")):
-        jobs = [subprocess.Popen([*run, command, str(tmp_path), party], text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                for party in COLUMNS]  # fmt: skip
+        jobs = [
+            subprocess.Popen(
+                [*run, command, str(tmp_path), party],
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            for party in COLUMNS
+        ]
         for job in jobs:
             output, errors = job.communicate(timeout=100)
             assert job.returncode == 0, f"{output}\n{errors}"
@@ -189,9 +198,12 @@ def test_owners_on_links_fit_the_joined_table(tmp_path: Path) -> None:
 
 
 def test_a_party_is_an_agent() -> None:
-    X, y = TABLE.to_numpy()[:ROWS], SCORES[:ROWS]
-    agents = [ccmac.vfl.party(X[:, part], y, parties=2, regularization=0.05, intercept=True)
-              for part in (slice(0, 3), slice(3, 6))]  # fmt: skip
+    X = TABLE.to_numpy()[:ROWS]
+    y = SCORES[:ROWS]
+    agents = [
+        ccmac.vfl.party(X[:, part], y, parties=2, regularization=0.05, intercept=True)
+        for part in (slice(0, 3), slice(3, 6))
+    ]
     result = ccmac.solve(ccmac.Problem(agents), tol=1e-8, progress=False)
     joined = Ridge(0.05 * ROWS).fit(X, y)
     np.testing.assert_allclose(np.concatenate(result.x), joined.coef_, rtol=1e-7)
@@ -199,7 +211,8 @@ def test_a_party_is_an_agent() -> None:
 
 def test_one_party_alone_is_scikit_learn() -> None:
     """The whole road without other processes; what it refuses, too."""
-    table, y = _own("lab", TABLE[:ROWS]), SCORES[:ROWS]
+    table = _own("lab", TABLE[:ROWS])
+    y = SCORES[:ROWS]
     agreement = Agreement(parties=("lab",), regularization=0.05, standardize=True)
     runtime = InProcess(ccmac.Network.complete(1))
     model, rows, result = train(agreement, table, y, runtime)
@@ -254,7 +267,8 @@ def test_files_that_are_not_right_are_refused(tmp_path: Path) -> None:
 def test_a_table_may_be_parquet(tmp_path: Path) -> None:
     """Column by column what the CSV file holds; without pyarrow it is said what is missing."""
     written(tmp_path, "squared", SCORES)
-    file, me = tmp_path / "lab.toml", read_me(tmp_path / "lab.toml")
+    file = tmp_path / "lab.toml"
+    me = read_me(tmp_path / "lab.toml")
     (tmp_path / "lab.parquet").write_bytes(b"PAR1")
     try:
         import pyarrow  # noqa: F401

@@ -29,7 +29,8 @@ from ccmac.vfl import (
 from vfl import checks
 
 DATA = load_diabetes(as_frame=True)
-X, Y = DATA.data, DATA.target
+X = DATA.data
+Y = DATA.target
 WEIGHTS = np.random.default_rng(0).uniform(0.0, 2.0, len(Y))
 WEIGHTS[:7] = 0.0
 PARTIES = {"body": ["age", "sex", "bmi", "bp"], "blood": ["s1", "s2", "s3", "s4", "s5", "s6"]}
@@ -45,9 +46,11 @@ def tables(rows: slice = slice(None), *, seed: int = 0) -> dict[str, pd.DataFram
 
 def close(ours: Any, theirs: Any, rtol: float = 1e-5) -> None:
     """Coefficients and intercepts, relative to the whole vector."""
-    coef, known = np.ravel(ours.coef_), np.ravel(theirs.coef_)
+    coef = np.ravel(ours.coef_)
+    known = np.ravel(theirs.coef_)
     assert np.linalg.norm(coef - known) <= rtol * np.linalg.norm(known)
-    off, size = np.ravel(ours.intercept_ - theirs.intercept_), np.linalg.norm(theirs.intercept_)
+    off = np.ravel(ours.intercept_ - theirs.intercept_)
+    size = np.linalg.norm(theirs.intercept_)
     assert np.linalg.norm(off) <= rtol * max(size, np.linalg.norm(known))
 
 
@@ -56,10 +59,10 @@ PAIRS = {
     "lasso": (VerticalLasso(0.5), Lasso(0.5, tol=1e-12)),
     "elastic net": (
         VerticalElasticNet(0.05, l1_ratio=0.7),
-        ElasticNet(0.05, l1_ratio=0.7, tol=1e-12)
+        ElasticNet(0.05, l1_ratio=0.7, tol=1e-12),
     ),
     "no intercept": (VerticalRidge(0.5, fit_intercept=False), Ridge(0.5, fit_intercept=False)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -99,13 +102,16 @@ def test_tables_are_joined_by_a_key_column() -> None:
     np.testing.assert_array_equal(model.predict(keyed), known)
     whole = VerticalRidge(key="id", parties=PARTIES).fit(X.reset_index(names="id"), Y)
     assert whole.n_features_in_ == 10
-    np.testing.assert_allclose(whole.predict(X.reset_index(names="id")), whole.predict(
-        X.sample(frac=1.0, random_state=1).reset_index(names="id").sort_values("id")))  # fmt: skip
+    np.testing.assert_allclose(
+        whole.predict(X.reset_index(names="id")),
+        whole.predict(X.sample(frac=1.0, random_state=1).reset_index(names="id").sort_values("id")),
+    )
 
 
 @pytest.mark.parametrize("names", [[3, 1, 2, 0, 5, 4, 9, 8, 7, 6], range(1, 11), range(-10, 0)])
 def test_columns_may_be_called_by_numbers(names: Any) -> None:
-    numbered, names = X.set_axis(list(names), axis=1), list(names)
+    numbered = X.set_axis(list(names), axis=1)
+    names = list(names)
     theirs = Ridge().fit(X, Y)
     for parties in (3, [names[:4], names[4:]], {"one": names[:4], "two": set(names[4:])}):
         ours = VerticalRidge(parties=parties).fit(numbered, Y)
@@ -139,8 +145,10 @@ def test_standardizing_is_scaling_first() -> None:
 
 def test_the_support_vector_machine_has_its_objective() -> None:
     Z, y = load_breast_cancer(return_X_y=True)
-    Z, y = StandardScaler().fit_transform(Z)[:200], np.where(y == 1, "fine", "ill")[:200]
-    ours, theirs = VerticalSVC(parties=3), SVC(kernel="linear", tol=1e-8)
+    Z = StandardScaler().fit_transform(Z)[:200]
+    y = np.where(y == 1, "fine", "ill")[:200]
+    ours = VerticalSVC(parties=3)
+    theirs = SVC(kernel="linear", tol=1e-8)
     signs = np.where(y == "ill", 1.0, -1.0)
 
     def objective(model: Any) -> float:
@@ -157,13 +165,15 @@ def test_the_support_vector_machine_has_its_objective() -> None:
 
 def test_logistic_regression_is_that_of_the_joined_table() -> None:
     Z, y = load_breast_cancer(return_X_y=True)
-    Z, y = StandardScaler().fit_transform(Z), np.where(y == 1, "fine", "ill")
+    Z = StandardScaler().fit_transform(Z)
+    y = np.where(y == 1, "fine", "ill")
     ours = VerticalLogisticRegression(parties=3).fit(Z[:400], y[:400])
     theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(Z[:400], y[:400])
     close(ours, theirs)
     assert ours.result_.status == "optimal"
     np.testing.assert_array_equal(ours.predict(Z[400:]), theirs.predict(Z[400:]))
-    found, known = ours.predict_proba(Z[400:]), theirs.predict_proba(Z[400:])
+    found = ours.predict_proba(Z[400:])
+    known = theirs.predict_proba(Z[400:])
     np.testing.assert_allclose(found, known, atol=1e-6)
     assert ours.score(Z[400:], y[400:]) == theirs.score(Z[400:], y[400:])
 
@@ -230,7 +240,8 @@ def test_a_warm_start_is_shorter() -> None:
 
 @pytest.mark.parametrize(("columns", "labels"), [(1e-5, 1e4), (1e6, 1e-7)])
 def test_a_tolerance_means_the_same_in_any_units(columns: float, labels: float) -> None:
-    Z, y = X * columns, Y * labels
+    Z = X * columns
+    y = Y * labels
     pairs = (
         (VerticalRidge(columns**2), Ridge(columns**2)),
         (VerticalLasso(columns * labels), Lasso(columns * labels, tol=1e-12)),
@@ -259,7 +270,8 @@ def test_scikit_learns_own_checks(name: str) -> None:
 def test_huber_ends_proved_with_the_smallest_penalties() -> None:
     """Labels of two values, a ridge of 1e-8: the value is what can be proved."""
     Z, y = load_breast_cancer(return_X_y=True)
-    Z, y = StandardScaler().fit_transform(Z), y.astype(float)
+    Z = StandardScaler().fit_transform(Z)
+    y = y.astype(float)
     ours = VerticalHuber(parties=3).fit(Z, y)
     theirs = HuberRegressor(tol=1e-9, max_iter=100_000).fit(Z, y)
 

@@ -62,10 +62,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: problem(both(pd.concat([BANK, BANK[["age"]]], axis=1)), Y),
         "party 'bank', column 'age': is there twice",
     ),
-    "no columns": (
-        lambda: problem(both(shop=SHOP[[]]), Y),
-        "party 'shop': has no columns",
-    ),
+    "no columns": (lambda: problem(both(shop=SHOP[[]]), Y), "party 'shop': has no columns"),
     "no rows": (
         lambda: problem(both(shop=SHOP[:0]), Y),
         "party 'shop': Found array with 0 sample(s)",
@@ -140,10 +137,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: problem(BANK, Y, parties={"a": ["income"]}),
         "column 'age': belongs to no party",
     ),
-    "more parties than columns": (
-        lambda: problem(BANK, Y, parties=3),
-        "3 parties for 2 columns",
-    ),
+    "more parties than columns": (lambda: problem(BANK, Y, parties=3), "3 parties for 2 columns"),
     "a party missing at prediction": (
         lambda: fitted().predict({"bank": BANK}),
         "party 'shop' is missing from X",
@@ -274,10 +268,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: party(BANK, Y[:3], parties=2),
         "y lacks the key 'k3' and 8 more",
     ),
-    "all tables at one party": (
-        lambda: party(both(), Y, parties=2),
-        "X is one party's table",
-    ),
+    "all tables at one party": (lambda: party(both(), Y, parties=2), "X is one party's table"),
     "a penalty below zero": (
         lambda: VerticalRidge(alpha=-1.0).fit(both(), Y),
         "VerticalRidge, alpha: is -1.0",

@@ -16,11 +16,13 @@ from ccmac.vertical import VflProblem
 from ccmac.vfl import problem, units
 
 RNG = np.random.default_rng(5)
-N, LAM = 40, 0.05
+N = 40
+LAM = 0.05
 TABLE = pd.DataFrame(
     RNG.standard_normal((N, 5)) * [1.0, 3.0, 0.2, 1.0, 2.0] + [0.0, 1.0, -2.0, 5.0, 0.0],
-    index=[f"id-{j}" for j in range(N)], columns=["a", "b", "c", "d", "e"],
-)  # fmt: skip
+    index=[f"id-{j}" for j in range(N)],
+    columns=["a", "b", "c", "d", "e"],
+)
 Y = pd.Series(TABLE.to_numpy() @ [1.0, -1.0, 2.0, 0.0, 0.5] + 3.0, index=TABLE.index)
 Y += 0.1 * RNG.standard_normal(N)
 
@@ -28,7 +30,8 @@ Y += 0.1 * RNG.standard_normal(N)
 def ridge(X: np.ndarray, y: np.ndarray, s: np.ndarray, scale: np.ndarray) -> tuple[Any, float]:
     """(w, b) by the normal equations, the penalty on scaled columns."""
     s = s / s.sum()
-    mean, centre = s @ X, s @ y
+    mean = s @ X
+    centre = s @ y
     Z = (X - mean) * np.sqrt(s)[:, None]
     w = np.linalg.solve(Z.T @ Z + LAM * np.diag(scale**2), Z.T @ (np.sqrt(s) * (y - centre)))
     return w, float(centre - mean @ w)
@@ -54,9 +57,13 @@ def test_tables_in_any_order_are_the_joined_table(standardize: bool, weighted: b
     w, b = ridge(TABLE.to_numpy(), Y.to_numpy(), s.to_numpy(), scale)
     parties = {"one": shuffled(TABLE[["d", "a"]], 1), "two": shuffled(TABLE[["b", "c", "e"]], 2)}
     p = problem(
-        parties, shuffled(Y, 3), regularization=LAM, intercept=True, standardize=standardize,
+        parties,
+        shuffled(Y, 3),
+        regularization=LAM,
+        intercept=True,
+        standardize=standardize,
         sample_weight=shuffled(s, 4) if weighted else None,
-    )  # fmt: skip
+    )
     assert p.n == 2
     assert p.vertical.columns == ("d", "a", "b", "c", "e")
     found, intercept = solved(p)
@@ -73,7 +80,8 @@ def test_one_table_dealt_out_by_names_keeps_its_order() -> None:
 
 
 def test_an_inner_join_keeps_the_common_rows() -> None:
-    left, right = TABLE[["a", "b"]].iloc[:30], shuffled(TABLE[["c", "d", "e"]].iloc[10:], 1)
+    left = TABLE[["a", "b"]].iloc[:30]
+    right = shuffled(TABLE[["c", "d", "e"]].iloc[10:], 1)
     p = problem({"l": left, "r": right}, Y, regularization=LAM, intercept=True, join="inner")
     assert p.q == 20
     w, _ = ridge(TABLE.to_numpy()[10:30], Y.to_numpy()[10:30], np.ones(20), np.ones(5))
@@ -114,9 +122,12 @@ def test_labels_of_any_kind() -> None:
 
 def test_everything_survives_the_disk(tmp_path: Path) -> None:
     p = problem(
-        {"one": TABLE[["d", "a"]], "two": TABLE[["b", "c", "e"]]}, Y, regularization=LAM,
-        intercept=True, standardize=True,
-    )  # fmt: skip
+        {"one": TABLE[["d", "a"]], "two": TABLE[["b", "c", "e"]]},
+        Y,
+        regularization=LAM,
+        intercept=True,
+        standardize=True,
+    )
     p.save(tmp_path / "p")
     loaded = ccmac.Problem.load(tmp_path / "p")
     assert isinstance(loaded, VflProblem)
@@ -138,7 +149,8 @@ def test_a_reference_in_another_order_is_refused() -> None:
 
 
 def test_shares_change_the_geometry_and_their_old_name_is_known() -> None:
-    X, y = TABLE.to_numpy(), Y.to_numpy()
+    X = TABLE.to_numpy()
+    y = Y.to_numpy()
     even, uneven = (problem(X, y, 4, shares=shares) for shares in (None, ("cross_factor", 3.0)))
     assert ccmac.geometry(even).cross_factor == pytest.approx(1.0)
     assert ccmac.geometry(uneven).cross_factor == pytest.approx(3.0)

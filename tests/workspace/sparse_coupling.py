@@ -11,12 +11,16 @@ from ccmac.objectives import Quadratic
 
 def sparse_coupling(seed: int, n: int, m: int = 40, *, stray: bool = False) -> Problem:
     """Each of m rows touches two agents, q = 3; ``stray``: agent 0 has sides in others' rows."""
-    random, d, q = np.random.default_rng(seed), 9, 3
-    A, B = np.zeros((n, m, d)), np.zeros((n, m, q))
+    random = np.random.default_rng(seed)
+    d = 9
+    q = 3
+    A = np.zeros((n, m, d))
+    B = np.zeros((n, m, q))
     for j in range(m):
         for i in (j % n, (j + 1 + j // n % (n - 1)) % n):
             A[i, j], B[i, j] = random.standard_normal(d), random.standard_normal(q)
-    x, z = random.standard_normal((n, d)), random.standard_normal(q)
+    x = random.standard_normal((n, d))
+    z = random.standard_normal(q)
     b = np.einsum("imd,id->im", A, x) + B @ z
     if stray:
         far = ~B[0].any(axis=1)
@@ -24,7 +28,8 @@ def sparse_coupling(seed: int, n: int, m: int = 40, *, stray: bool = False) -> P
         b[1:, far] -= 1.0 / (n - 1)  # the sum stays; agent 0 and others stray
     agents = []
     for i in range(n):
-        H, g = random.uniform(1, 3, d + q), random.standard_normal(d + q)
+        H = random.uniform(1, 3, d + q)
+        g = random.standard_normal(d + q)
         C = random.standard_normal((1, d))
         block = sp.csr_array(A[i]) if i % 2 else A[i]
         agents.append(Agent(Quadratic(H, g), A=block, B=B[i], b=b[i], C=C, c=C @ x[i]))
@@ -36,12 +41,15 @@ def neighborly(seed: int, n: int, q: int = 0, m: int = 40) -> Problem:
 
     With shared variables every second agent has an equation of its own for them.
     """
-    random, d = np.random.default_rng(seed), 6
-    A, B = np.zeros((n, m, d)), np.zeros((n, m, q))
+    random = np.random.default_rng(seed)
+    d = 6
+    A = np.zeros((n, m, d))
+    B = np.zeros((n, m, q))
     for j in range(m):
         for i in {j % n, (j + (j % 5 > 0)) % n}:
             A[i, j], B[i, j] = random.standard_normal(d), random.standard_normal(q)
-    x, z = random.standard_normal((n, d)), random.standard_normal(q)
+    x = random.standard_normal((n, d))
+    z = random.standard_normal(q)
     agents = []
     for i in range(n):
         f = Quadratic(random.uniform(1, 3, d + q), random.standard_normal(d + q))
@@ -49,8 +57,12 @@ def neighborly(seed: int, n: int, q: int = 0, m: int = 40) -> Problem:
         block = sp.csr_array(A[i]) if i % 2 else A[i]
         agents.append(
             Agent(
-                f, A=block, B=B[i] if q else None, b=A[i] @ x[i] + B[i] @ z, D=D,
+                f,
+                A=block,
+                B=B[i] if q else None,
+                b=A[i] @ x[i] + B[i] @ z,
+                D=D,
                 e=None if D is None else D @ z,
             )
-        )  # fmt: skip
+        )
     return Problem(agents, q=q, m=m)

@@ -50,7 +50,8 @@ def test_what_it_costs_is_setup_whoever_asks() -> None:
 
 def test_two_methods_share_what_is_there() -> None:
     """The second preparation is charged less, by what the first one built."""
-    work, alone = workspace(), workspace()
+    work = workspace()
+    alone = workspace()
     request = Request(1e-6, *starting_point(work, None))
     with work.ledger.phase("setup"):
         CrossApapc().prepare(work, request)

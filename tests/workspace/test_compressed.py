@@ -18,7 +18,8 @@ from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from ccmac.workspace.compressed import drawn
 
-ROWS, COLUMNS = 1_300, 14
+ROWS = 1_300
+COLUMNS = 14
 RING = Network.ring(4)
 
 
@@ -60,10 +61,8 @@ def test_lasso_and_elastic_net_are_those_of_clarabel(
     assert result.residuals["coupled"] <= 1e-9
     assert result.ledger.of("setup")["averagings"] + result.ledger["averagings"] <= 45
     assert result.multipliers is not None
-    price, beta = (
-        result.multipliers.coupled,
-        sum(a.B.diagonal()[0] for a in problem.agents.values()),
-    )
+    price = result.multipliers.coupled
+    beta = sum(a.B.diagonal()[0] for a in problem.agents.values())
     slopes = sum(a.objective.z_part.gradient_at(result.z) for a in problem.agents.values())
     assert np.allclose(beta * price + slopes, 0.0, atol=1e-9)
     slope = np.concatenate([a.A.T @ result.multipliers.coupled for a in problem.agents.values()])
@@ -72,12 +71,19 @@ def test_lasso_and_elastic_net_are_those_of_clarabel(
 
 def test_boxes_own_equations_and_right_hand_sides_stay() -> None:
     """Against CVXPY, on agents that the tables of vertical learning do not make."""
-    random, m, d = np.random.default_rng(3), 1_250, 4
-    agents, x, cost, coupled = [], [], 0.0, -np.zeros(m)
+    random = np.random.default_rng(3)
+    m = 1_250
+    d = 4
+    agents = []
+    x = []
+    cost = 0.0
+    coupled = -np.zeros(m)
     z = cvxpy.Variable(m)
     for i in range(3):
-        A, b = random.standard_normal((m, d)) / np.sqrt(m), random.standard_normal(m) / m
-        target, C = random.standard_normal(m), random.standard_normal((1, d))
+        A = random.standard_normal((m, d)) / np.sqrt(m)
+        b = random.standard_normal(m) / m
+        target = random.standard_normal(m)
+        C = random.standard_normal((1, d))
         own = Sum(L1(0.3), Box(-0.5, 0.4))
         part = None if i == 2 else SquaredDistance(1.0 + i, target)
         agents.append(
@@ -113,7 +119,8 @@ def test_the_small_problem_is_within_its_slack_of_the_whole_one() -> None:
     random = np.random.default_rng(1)
     for size in (1e-3, 1.0, 1e3):
         x = [size * random.standard_normal(d) for d in problem.d.values()]
-        agents, small = problem.agents.values(), inner.problem.agents.values()
+        agents = problem.agents.values()
+        small = inner.problem.agents.values()
         images = sum(a.A @ v for a, v in zip(agents, x, strict=True))
         t = -sum(a.A @ v for a, v in zip(small, x, strict=True)) / lift.beta
         z = -images / lift.beta
@@ -149,13 +156,15 @@ def test_where_it_does_not_fit_others_go_on() -> None:
 def test_hinges_are_those_of_clarabel(owner: int | None, intercept: bool) -> None:
     """Pooled at agent 0 where all know them, else with their owner; an intercept is a slack."""
     X, y = _table()
-    labels, ridge = np.sign(y - 0.5), 0.05
+    labels = np.sign(y - 0.5)
+    ridge = 0.05
     problem = vfl.problem(
         X, labels, 4, loss="hinge", regularization=ridge, label_owner=owner, intercept=intercept
     )
     result = ccmac.solve(problem, RING, tol=1e-7)
     assert (result.status, result.plan and result.plan.realization) == ("optimal", "compressed")
-    w, b = cvxpy.Variable(COLUMNS), cvxpy.Variable() if intercept else 0.0
+    w = cvxpy.Variable(COLUMNS)
+    b = cvxpy.Variable() if intercept else 0.0
     loss = cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(labels, X @ w + b))) / ROWS
     best = cvxpy.Problem(cvxpy.Minimize(loss + ridge / 2 * cvxpy.sum_squares(w)))
     best.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)

@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 from ccmac.workspace.curvature import recovered_curvature
 
 
-@given(
-    h=st.lists(st.floats(0.0, 1e3), min_size=2, max_size=6),
-    augment=st.floats(1e-3, 1e6),
-)
+@given(h=st.lists(st.floats(0.0, 1e3), min_size=2, max_size=6), augment=st.floats(1e-3, 1e6))
 def test_least_eigenvalue_of_the_augmented_curvature(h: list[float], augment: float) -> None:
     """lambda_min(diag(h) + augment (I - 11'/n))."""
     n = len(h)

@@ -22,9 +22,12 @@ from ccmac.workspace import Workspace, eliminated
 from ccmac.workspace.declared import SOLVES
 from ccmac.workspace.eliminated import Eliminated
 
-N, M, D = 3, 4, (2, 3, 1)
+N = 3
+M = 4
+D = (2, 3, 1)
 KINDS = ("dense", "diagonal", "whole")
-MULTIPLES, H_Z = (1.0, -2.5, 0.25), (1.5, 0.0, 2.0)
+MULTIPLES = (1.0, -2.5, 0.25)
+H_Z = (1.5, 0.0, 2.0)
 
 
 @dataclass
@@ -53,7 +56,11 @@ class Case:
 
 def case(kind: str, seed: int = 0) -> Case:
     draw = np.random.default_rng(seed).standard_normal
-    H, A, b, g_x, g_z = [], [], [], [], []
+    H = []
+    A = []
+    b = []
+    g_x = []
+    g_z = []
     for d in D:
         root = draw((d, d))
         H.append(np.diag(1 + draw(d) ** 2) if kind != "dense" else root @ root.T + np.eye(d))
@@ -104,7 +111,8 @@ def test_the_least_curvature_may_be_that_of_z(monkeypatch: pytest.MonkeyPatch) -
     """Less what rounding may have taken from it, as from that of x, in agents that have x."""
     monkeypatch.setattr(eliminated, "EPS", 2.0**-8)
     c = case("diagonal")
-    lows, highs = [np.diag(H).min() for H in c.H], [np.diag(H).max() for H in c.H]
+    lows = [np.diag(H).min() for H in c.H]
+    highs = [np.diag(H).max() for H in c.H]
     least = min(low - 2 * 2.0**-8 * d * high for low, high, d in zip(lows, highs, D, strict=True))
     parts = c.parts
     assert parts.mu == pytest.approx(least)
@@ -119,8 +127,10 @@ def test_the_least_curvature_may_be_that_of_z(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_minimisers_sums_and_images(kind: str) -> None:
     c = case(kind, 1)
-    parts, draw = c.parts, np.random.default_rng(5).standard_normal
-    price, rows = draw(M), draw((N, 2))
+    parts = c.parts
+    draw = np.random.default_rng(5).standard_normal
+    price = draw(M)
+    rows = draw((N, 2))
     ledger = parts.ledger
     before = ledger.of("solve")
     x = parts.minimisers(price)
@@ -201,7 +211,8 @@ def test_directions_and_what_rides_with_them_join_later_sketches(
 ) -> None:
     """Of length one, with their images under S - c I, in the rounds of one; never too many."""
     c = case("diagonal", 3)
-    parts, p = c.parts, 3 * np.random.default_rng(1).standard_normal(M)
+    parts = c.parts
+    p = 3 * np.random.default_rng(1).standard_normal(M)
     S = np.array([c.plain(v) for v in np.eye(M)]).T
     image, change = parts.apply(p)
     assert parts.sketch(1, 0, 9).B.count == 1
@@ -212,7 +223,8 @@ def test_directions_and_what_rides_with_them_join_later_sketches(
     monkeypatch.setattr(eliminated, "RIDING", 2)
     parts.sketch(1, 0, 5)
     for kept in (3, 1, 0):  # of the four beside the one that was drawn
-        before, held = parts.ledger.of("solve"), parts._held()
+        before = parts.ledger.of("solve")
+        held = parts._held()
         found = parts.explored(p)
         spent = parts.ledger.of("solve") - before
         assert found[0] == pytest.approx(image)
@@ -232,7 +244,8 @@ def test_directions_and_what_rides_with_them_join_later_sketches(
 
 
 def test_what_rides_is_drawn_anew_each_time() -> None:
-    parts, p = case("diagonal", 3).parts, np.ones(M)
+    parts = case("diagonal", 3).parts
+    p = np.ones(M)
     parts.recycles = True
     parts.sketch(0, 0, 6)
     parts.explored(p)
@@ -246,7 +259,8 @@ def test_a_sketch_grows_while_rounding_is_small(
     share: float, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     c = case("diagonal", 3)
-    parts, p = c.parts, np.random.default_rng(1).standard_normal(M)
+    parts = c.parts
+    p = np.random.default_rng(1).standard_normal(M)
     parts.recycles = True
     monkeypatch.setattr(eliminated, "RIDING", 3)
     parts.sketch(0, 0, sum(D))
@@ -278,10 +292,18 @@ def posed(**change: Any) -> Eliminated | None:
     return Workspace(Problem(agents), InProcess(Network.complete(2))).eliminated
 
 
-@pytest.mark.parametrize("change", [
-    {"h": 0.0}, {"mixed": 0.5}, {"betas": (0.0, 0.0)}, {"betas": (1.0, -1.0)}, {"H": 0.0},
-    {"more": {"C": [[1.0]], "c": [0.0]}}, {"more": {"D": [[1.0]], "e": [0.0]}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"h": 0.0},
+        {"mixed": 0.5},
+        {"betas": (0.0, 0.0)},
+        {"betas": (1.0, -1.0)},
+        {"H": 0.0},
+        {"more": {"C": [[1.0]], "c": [0.0]}},
+        {"more": {"D": [[1.0]], "e": [0.0]}},
+    ],
+)
 def test_what_cannot_be_eliminated(change: dict[str, Any]) -> None:
     assert posed() is not None
     assert posed(**change) is None
@@ -292,7 +314,8 @@ def test_curvature_that_rounding_may_have_made_counts_as_none() -> None:
     assert found is not None
     assert found.mu == pytest.approx(0.5)
     for least, there in ((1e-10, True), (1e-17, False)):
-        f, one = Quadratic(np.diag([1.0, least, 1.0]), np.ones(3)), sp.csr_array([[1.0]])
+        f = Quadratic(np.diag([1.0, least, 1.0]), np.ones(3))
+        one = sp.csr_array([[1.0]])
         agents = [Agent(f, A=sp.csr_array([[1.0, 1.0]]), B=one, b=[1.0]) for _ in range(2)]
         work = Workspace(Problem(agents), InProcess(Network.complete(2)))
         assert (work.eliminated is not None) is there

@@ -100,9 +100,19 @@ def test_the_right_hand_side_is_what_the_least_norm_points_leave(seed: int) -> N
 
 
 FAMILIES = (
-    "near-local", "near-shared", "near-across", "near-coupled", "near-mixed", "two-agents",
-    "row-scales", "redundant", "overlapping", "block-scales", "absent", "no-local",
-)  # fmt: skip
+    "near-local",
+    "near-shared",
+    "near-across",
+    "near-coupled",
+    "near-mixed",
+    "two-agents",
+    "row-scales",
+    "redundant",
+    "overlapping",
+    "block-scales",
+    "absent",
+    "no-local",
+)
 
 
 def exact_sigma(draft: Draft, found: Reduced) -> list[float]:
@@ -143,7 +153,8 @@ def exact_sigma(draft: Draft, found: Reduced) -> list[float]:
 def test_least_is_a_lower_bound_however_near_rows_are_to_dependence(family: str) -> None:
     for seed in range(8):
         draft = suite.make(family, seed).draft
-        found, true = gathered(workspace(draft)), []
+        found = gathered(workspace(draft))
+        true = []
         if draft.m + len(found.unit_D):
             true = exact_sigma(draft, found)
         if found.doubt or (found.rank and found.least == 0):
@@ -223,8 +234,10 @@ def test_units_are_powers_of_two_that_bring_rows_near_one() -> None:
     random = np.random.default_rng(1)
     draft = rescaled_rows(base(random, m=2, r=2), -20, 20).plant(drift=False)
     found = gathered(workspace(draft))
-    for unit, rows in ((found.unit, np.hstack([*draft.A, sum(draft.B)])),
-                       (found.unit_D, np.vstack(draft.D))):  # fmt: skip
+    for unit, rows in (
+        (found.unit, np.hstack([*draft.A, sum(draft.B)])),
+        (found.unit_D, np.vstack(draft.D)),
+    ):
         assert np.all(np.frexp(unit)[0] == 0.5)
         lengths = unit * np.linalg.norm(rows, axis=1)
         assert np.all((lengths == 0) | ((lengths > 0.7) & (lengths < 1.5)))
@@ -244,10 +257,8 @@ def _workspace(n: int, **blocks: list[list[float]]) -> Workspace:
 def test_only_exact_arithmetic_calls_rows_dependent(n: int, t: float) -> None:
     """A coupled row that lies in those of C and D but for its last digit."""
     found = gathered(
-        _workspace(
-            n, C=[[1.0, 3.0]], D=[[1.0, -1.0]], A=[[1.0, 3.0 + t]], B=[[2.0, -2.0]],
-        )
-    )  # fmt: skip
+        _workspace(n, C=[[1.0, 3.0]], D=[[1.0, -1.0]], A=[[1.0, 3.0 + t]], B=[[2.0, -2.0]])
+    )
     assert found.rank == 1
     assert found.doubt == (Doubt.ROUNDING if t else Doubt.NONE)
 
@@ -318,8 +329,12 @@ def test_affordable_counts_floats_and_rows_exactly(monkeypatch: pytest.MonkeyPat
     """m min(m, d) + m (q + 1) + r (q + 1) floats of the largest agent; m + sum r rows."""
     work = workspace(base(np.random.default_rng(0), 3, d=3, d_top=3, q=4, m=2, p=0, r=2).plant())
     floats = 2 * 2 + 2 * 5 + 2 * 5
-    for name, least in (("FLOATS", floats), ("ALL_FLOATS", 3 * floats), ("ROWS", 2 + 3 * 2),
-                        ("SQUARES", 3 * 7**2)):  # fmt: skip
+    for name, least in (
+        ("FLOATS", floats),
+        ("ALL_FLOATS", 3 * floats),
+        ("ROWS", 2 + 3 * 2),
+        ("SQUARES", 3 * 7**2),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(reduced, name, least)
             assert affordable(work.problem, work.curvature)

@@ -13,7 +13,8 @@ from ccmac.workspace import Workspace
 
 def posed(seed: int, sides: int) -> Problem:
     """The blocks depend on ``seed`` alone; the last agent has neither b nor rows of its own."""
-    blocks, right = np.random.default_rng(seed), np.random.default_rng([seed, sides])
+    blocks = np.random.default_rng(seed)
+    right = np.random.default_rng([seed, sides])
     agents = []
     for k in range(3):
         given = {"A": blocks.standard_normal((2, 3)), "B": blocks.standard_normal((2, 2))}

@@ -18,8 +18,12 @@ from ccmac.workspace import Workspace, local, reduced
 from ccmac.workspace.local import Kernel, kernels_of
 from ccmac.workspace.reduced import Reduced, affordable
 
-N, D_X, Q, M = 3, (4, 3, 2), 3, 2
-COARSE, LONG = 2.0**-12, 2.0**-9
+N = 3
+D_X = (4, 3, 2)
+Q = 3
+M = 2
+COARSE = 2.0**-12
+LONG = 2.0**-9
 
 
 def drawn(seed: int) -> tuple[Workspace, list[dict[str, Array]]]:
@@ -54,7 +58,8 @@ def test_the_least_singular_value_loses_what_rounding_and_angles_may_change(
     work, blocks = drawn(seed)
     found = work.reduced
     assert found is not None
-    Bbar, size_B = sum(own["B"] for own in blocks), sum(np.abs(own["B"]) for own in blocks)
+    Bbar = sum(own["B"] for own in blocks)
+    size_B = sum(np.abs(own["B"]) for own in blocks)
     D = np.vstack([own["D"] for own in blocks if "D" in own])
     assert found.size_B == pytest.approx(size_B)
     assert found.Bbar.astype(float) == pytest.approx(Bbar)
@@ -68,10 +73,12 @@ def test_the_least_singular_value_loses_what_rounding_and_angles_may_change(
     rounding = 4 * COARSE * (N + M + 2 + 4) * before
     rounding += N * LONG * float(np.linalg.norm(found.unit[:, None] * size_B))
     inside = np.hstack([own["A"] @ kernel_of(own, d) for d, own in zip(D_X, blocks, strict=True)])
-    T = np.block([
-        [found.unit[:, None] * inside, found.unit[:, None] * Bbar],
-        [np.zeros((3, inside.shape[1])), found.D],
-    ])  # fmt: skip
+    T = np.block(
+        [
+            [found.unit[:, None] * inside, found.unit[:, None] * Bbar],
+            [np.zeros((3, inside.shape[1])), found.D],
+        ]
+    )
     sigma = np.linalg.svd(T, compute_uv=False)
     assert found.sigma == pytest.approx(sigma)
     assert found.frobenius == pytest.approx(np.linalg.norm(T))
@@ -103,10 +110,18 @@ def test_other_right_hand_sides_of_the_same_equations() -> None:
     assert first is not None
     problem = work.problem
     agents = [
-        Agent(a.objective, A=a.A, B=a.B, b=None if i == 1 else -3 * a.b, C=a.C,
-              c=None if a.c is None else a.c + 1.0, D=a.D, e=a.e)
+        Agent(
+            a.objective,
+            A=a.A,
+            B=a.B,
+            b=None if i == 1 else -3 * a.b,
+            C=a.C,
+            c=None if a.c is None else a.c + 1.0,
+            D=a.D,
+            e=a.e,
+        )
         for i, a in problem.agents.items()
-    ]  # fmt: skip
+    ]
     changed = Problem(agents)
     found = first.again(changed, work.local.again(changed))
     sides = []
@@ -199,9 +214,11 @@ def test_more_room_where_nothing_else_would_do(monkeypatch: pytest.MonkeyPatch) 
     floats = 4 * (3 + 2 + 1) + 2 * 3
     for room in (1, 2):
         for name, least in (
-            ("FLOATS", floats / room), ("ALL_FLOATS", 2 * floats), ("SQUARES", 4**2 + 5**2),
+            ("FLOATS", floats / room),
+            ("ALL_FLOATS", 2 * floats),
+            ("SQUARES", 4**2 + 5**2),
             ("ROWS" if room == 1 else "MANY", 4 + 3),
-        ):  # fmt: skip
+        ):
             with monkeypatch.context() as patch:
                 patch.setattr(reduced, name, least)
                 assert affordable(problem, table, room)
@@ -221,8 +238,11 @@ class Asked:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, rank: int, own: int) -> None:
         found: Any = object.__new__(Reduced)
         found.exactly = Fake(rank=rank, excess=own, digits="counts")
-        found.U, found.rank, found._own = np.zeros((4, 2)), 2, Doubt.CONVENTION
-        found.U_null, found._dropped = np.eye(4)[:, 2:], (0.5, (4, 5))
+        found.U = np.zeros((4, 2))
+        found.rank = 2
+        found._own = Doubt.CONVENTION
+        found.U_null = np.eye(4)[:, 2:]
+        found._dropped = (0.5, (4, 5))
         self.given: list[Any] = []
 
         def of(*given: Any, rounded: bool) -> Doubt:
@@ -238,15 +258,18 @@ class Asked:
         self.found: Reduced = found
 
 
-@pytest.mark.parametrize(("A", "B", "D", "asked"), [
-    ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0]], False),  # zero rows are no rows
-    ([[0.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0]], False),
-    ([[1.0], [2.0]], [[1.0, 0.0], [2.0, 0.0]], [[0.0, 1.0]], True),
-    ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 2.0]], [[0.0, 1.0]], True),
-    ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]], False),
-    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]], False),
-    ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 0.0]], True),  # their sides
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("A", "B", "D", "asked"),
+    [
+        ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0]], False),  # zero rows are no rows
+        ([[0.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0]], False),
+        ([[1.0], [2.0]], [[1.0, 0.0], [2.0, 0.0]], [[0.0, 1.0]], True),
+        ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 2.0]], [[0.0, 1.0]], True),
+        ([[1.0], [0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]], False),
+        ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]], False),
+        ([[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 0.0]], True),  # their sides
+    ],
+)
 def test_others_are_asked_where_rows_seem_to_depend_on_each_other(
     A: Any, B: Any, D: Any, asked: bool
 ) -> None:
@@ -259,10 +282,17 @@ def test_others_are_asked_where_rows_seem_to_depend_on_each_other(
     assert found.doubt == Doubt.NONE
 
 
-@pytest.mark.parametrize(("rank", "own", "doubt"), [
-    (2, 0, Doubt.NONE), (1, 1, Doubt.NONE), (1, 2, Doubt.CONVENTION), (2, 1, Doubt.CONVENTION),
-    (3, 0, Doubt.OPINION), (4, 0, Doubt.OPINION),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rank", "own", "doubt"),
+    [
+        (2, 0, Doubt.NONE),
+        (1, 1, Doubt.NONE),
+        (1, 2, Doubt.CONVENTION),
+        (2, 1, Doubt.CONVENTION),
+        (3, 0, Doubt.OPINION),
+        (4, 0, Doubt.OPINION),
+    ],
+)
 def test_rows_that_were_dropped_are_in_doubt_where_the_rank_is_larger(
     rank: int, own: int, doubt: Doubt, monkeypatch: pytest.MonkeyPatch
 ) -> None:

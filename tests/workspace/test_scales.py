@@ -11,10 +11,12 @@ from ccmac.problem import Agent, Problem
 from ccmac.workspace.scales import refuse_extreme
 
 BROKEN = (
-    ZeroDivisionError("float division by zero"), OverflowError("too large"),
-    np.linalg.LinAlgError("not positive definite"), ValueError("must not contain infs or NaNs"),
+    ZeroDivisionError("float division by zero"),
+    OverflowError("too large"),
+    np.linalg.LinAlgError("not positive definite"),
+    ValueError("must not contain infs or NaNs"),
     ValueError("The function value at x=0.0 is NaN; solver cannot continue."),
-)  # fmt: skip
+)
 
 
 def problem(entry: float) -> Problem:

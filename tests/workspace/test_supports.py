@@ -75,12 +75,17 @@ def test_packed_arrays_come_back() -> None:
 def test_solved_like_the_dense_system(stray: bool) -> None:
     """Against the KKT system of all agents together."""
     problem = sparse_coupling(2, 6, stray=stray)
-    agents, d, q = list(problem.agents.values()), 9, 3
+    agents = list(problem.agents.values())
+    d = 9
+    q = 3
     size = 6 * d + q
-    H, g = np.zeros((size, size)), np.zeros(size)
-    rows, right = [np.zeros((40, size))], [sum(a.b for a in agents)]
+    H = np.zeros((size, size))
+    g = np.zeros(size)
+    rows = [np.zeros((40, size))]
+    right = [sum(a.b for a in agents)]
     for i, a in enumerate(agents):
-        own, at = a.objective.quadratic(d, q), [*range(i * d, i * d + d), *range(6 * d, size)]
+        own = a.objective.quadratic(d, q)
+        at = [*range(i * d, i * d + d), *range(6 * d, size)]
         H[np.ix_(at, at)] += own[0].toarray() if hasattr(own[0], "toarray") else own[0]
         g[at] += own[1]
         A = a.A.toarray() if hasattr(a.A, "toarray") else a.A

@@ -41,14 +41,16 @@ def deduplicated(
     M_1, M_2 = (np.asarray(M, dtype=np.float64) for M in (M_1, M_2))
     v_1, v_2 = (np.asarray(v, dtype=np.float64) for v in (v_1, v_2))
     _require_consistent(np.vstack([M_1, M_2]), np.concatenate([v_1, v_2]))
-    first, second = row_space(M_1), row_space(M_2)
+    first = row_space(M_1)
+    second = row_space(M_2)
     limit = overlap_tolerance(max(first.condition, second.condition), tolerance)
     outside = second.basis - first.basis @ (first.basis.T @ second.basis)
     # Right vectors of the part outside Range(M_1'), in coordinates of the second basis.
     padded = np.vstack([outside, np.zeros((max(second.rank - len(outside), 0), second.rank))])
     _, sines, right = np.linalg.svd(padded, full_matrices=False)
     inside = sines < limit
-    common, kept = second.basis @ right[inside].T, second.basis @ right[~inside].T
+    common = second.basis @ right[inside].T
+    kept = second.basis @ right[~inside].T
     R_2 = second.multipliers(right[~inside].T).T
     return Deduplicated(M_1, v_1, kept.T, R_2 @ v_2, R_2, common)
 

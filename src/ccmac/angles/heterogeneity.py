@@ -93,11 +93,16 @@ def shared_basis(problem: Problem) -> Array:
 
 def factors(problem: Problem) -> Factors:
     """Fold every agent's blocks into the triangles."""
-    n, m, q = problem.n, problem.m, problem.q
-    mean, R = mean_block(problem), shared_basis(problem)
+    n = problem.n
+    m = problem.m
+    q = problem.q
+    mean = mean_block(problem)
+    R = shared_basis(problem)
     columns = sum(problem.d.values()) + (n + 1) * q
     compress = m > columns
-    S, T, Z = Triangle(m, compress), Triangle(m, compress), Triangle(m, compress)
+    S = Triangle(m, compress)
+    T = Triangle(m, compress)
+    Z = Triangle(m, compress)
     squares = np.zeros(m)
     rank_C = 0
     for agent in problem.agents.values():
@@ -120,7 +125,9 @@ def factors(problem: Problem) -> Factors:
         Z.add(inside)
         S.add(dense_mean - inside @ R.T if R.shape[1] else dense_mean)
     lengths = np.sqrt(squares)
-    F_S, F_T, F_Z = S.rows(), T.rows(), Z.rows()
+    F_S = S.rows()
+    F_T = T.rows()
+    F_Z = Z.rows()
     whole = np.vstack([F_S, F_T, F_Z])
     singular = sla.svdvals(whole) if whole.size else np.zeros(0)
     rank_D = int(R.shape[1])
@@ -154,7 +161,8 @@ def coupled_angles(pieces: Factors, *, deviations: bool = True) -> CoupledAngles
     small = angles.sines < angles.cosines
     vectors = np.where(small[:, None], by_sine[::-1], by_cosine)
     combination = (right[:rank].T / singular[:rank]) / scale[:, None]
-    condition, least = float(singular[0] / singular[rank - 1]), 1 / np.linalg.norm(combination, 2)
+    condition = float(singular[0] / singular[rank - 1])
+    least = 1 / np.linalg.norm(combination, 2)
     return CoupledAngles(angles, rank, condition, combination @ vectors.T, float(least))
 
 

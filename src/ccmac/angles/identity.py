@@ -41,9 +41,11 @@ def identity_geometry(
     beta = identity_multiples(problem.blocks("B"))
     if beta is None or any(D is not None and 0 not in D.shape for D in problem.blocks("D")):
         return None
-    n, m = problem.n, problem.m
+    n = problem.n
+    m = problem.m
     limit = OVERLAP if tolerance is None else tolerance
-    norm2, mean = float(beta @ beta), float(beta.mean())
+    norm2 = float(beta @ beta)
+    mean = float(beta.mean())
     deviation = beta - mean
     spread2 = float(deviation @ deviation)
     cancels = np.sqrt(n) * abs(mean) / np.sqrt(norm2) < limit
@@ -83,7 +85,8 @@ def _least(
 
     ``cancels``: the beta_i add up to zero, so that the kernel of G is common to both channels.
     """
-    m, d = problem.m, sum(problem.d.values())
+    m = problem.m
+    d = sum(problem.d.values())
     if d < m and not cancels:
         return PositiveSpectrum(0.0, _top(problem, dense_limit), None), 0, m - d
     if d <= dense_limit:
@@ -91,7 +94,8 @@ def _least(
         rank = numerical_rank(values, (m, d))
         if rank == 0:
             return None
-        low, high = float(values[rank - 1] ** 2), float(values[0] ** 2)
+        low = float(values[rank - 1] ** 2)
+        high = float(values[0] ** 2)
         if rank == m:
             return PositiveSpectrum(low, high, rank), 0, 1
         return PositiveSpectrum(low if cancels else 0.0, high, rank), m - rank if cancels else 0, 1

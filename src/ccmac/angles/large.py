@@ -41,7 +41,9 @@ from ccmac.stack import Stack
 
 BLOCKS = (2, 8, 32, 64, 64, 64)
 """Block sizes taken in turn, while new common directions keep turning up."""
-WORK, LEAST_PRODUCTS, MOST_PRODUCTS = 8_000_000, 120, 4000
+WORK = 8_000_000
+LEAST_PRODUCTS = 120
+MOST_PRODUCTS = 4000
 """Products with both projections, times their size: large problems are content with less."""
 COLUMNS = 120  # of the Lanczos basis
 
@@ -64,7 +66,9 @@ def large_problem_geometry(
 ) -> Geometry:
     """Angles of the canonical channels by Lanczos; chi is approached from below."""
     limit = LARGE_OVERLAP if tolerance is None else tolerance
-    n, q, d = problem.n, problem.q, sum(problem.d.values())
+    n = problem.n
+    q = problem.q
+    d = sum(problem.d.values())
     size = d + n * q
     onto_D = shared_projection(problem, dense_limit)
     P_V = consensus_projection(d, n, q, onto_D)
@@ -157,7 +161,8 @@ def smallest_angles(P_U: Projection, P_V: Projection, size: int, tolerance: floa
         X, angles, missed = found
         fresh = angles.common(tolerance)
         if fresh == 0:
-            u, c = X[:, 0], float(angles.cosines[0])
+            u = X[:, 0]
+            c = float(angles.cosines[0])
             residual = float(np.linalg.norm(onto(P_V(u)) - c * c * u))
             return LargeAngles(angles.after_common(common.shape[1]), u, residual, missed)
         common = np.linalg.qr(np.hstack([common, X[:, :fresh]]))[0]
@@ -199,16 +204,14 @@ def energy_shares(z: Array, onto_D: Projection | None) -> tuple[tuple[float, ...
 
 
 def _rebalanced_factor(
-    problem: Problem,
-    onto_C: list[Projection | None],
-    onto_D: Projection | None,
-    limit: float,
+    problem: Problem, onto_C: list[Projection | None], onto_D: Projection | None, limit: float
 ) -> float:
     """chi after B_i -> mean B: copies move together, one z with sqrt(n) mean B stands for all."""
     mean = mean_block(problem)
     if mean is None or onto_D is None:
         return 1.0
-    d, q = sum(problem.d.values()), problem.q
+    d = sum(problem.d.values())
+    q = problem.q
     P_U = coupled_projection(problem, [np.sqrt(problem.n) * mean], onto_C)
 
     def P_V(u: Array) -> Array:
@@ -245,7 +248,8 @@ def _sum_factor(stack: Stack, projections: list[Projection], dense_limit: int) -
         return None
     whole = sp.vstack([sp.csr_array(M) for M in matrices], format="csr")
     onto_all = projector(sp.csr_array(whole), dense_limit)
-    J, size = len(projections), stack.dim
+    J = len(projections)
+    size = stack.dim
     start = _columnwise(onto_all, np.random.default_rng(1).standard_normal((size, min(4, size))))
     if not np.any(start):
         return 1.0

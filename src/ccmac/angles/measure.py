@@ -80,9 +80,13 @@ def geometry(
 
 
 def _measured(
-    problem: Problem | Stack, network: Any, tolerance: float | None, dense_limit: int,
-    method: str | None, at: Any,
-) -> Geometry:  # fmt: skip
+    problem: Problem | Stack,
+    network: Any,
+    tolerance: float | None,
+    dense_limit: int,
+    method: str | None,
+    at: Any,
+) -> Geometry:
     if isinstance(problem, Stack):
         if method in ("heterogeneity", "sparse"):
             raise InputError("geometry: a Stack has no agents; take dense or matrix-free")
@@ -123,7 +127,9 @@ def _measured(
 
 def _fits(problem: Problem, limit: int) -> bool:
     """Whether the m-dimensional form can be handled by dense triangles."""
-    d, q, m = sum(problem.d.values()), problem.q, problem.m
+    d = sum(problem.d.values())
+    q = problem.q
+    m = problem.m
     columns = d + (problem.n + 1) * q
     side = min(m, columns)
     local = all(
@@ -149,7 +155,8 @@ def _heterogeneity(
     limit = overlap_tolerance(coupled.condition, tolerance)
     angles = coupled.angles.fitted(min(ranks))
     pair = pair_geometry(angles, ranks, limit)
-    low, high = 0.0, 0.0
+    low = 0.0
+    high = 0.0
     if coupled.rank:
         low, high = (float(pieces.singular[k] ** 2 / problem.n) for k in (coupled.rank - 1, 0))
         if coupled.rank == problem.m:
@@ -190,13 +197,15 @@ def _dense_fields(matrices: list[Array], tolerance: float | None) -> dict[str, A
     ranks = tuple(s.rank for s in spaces)
     bases = [s.basis for s in spaces]
     pairwise = np.eye(len(spaces))
-    worst, angles = pair_geometry(NO_ANGLES, (0, 0), limit), NO_ANGLES
+    worst = pair_geometry(NO_ANGLES, (0, 0), limit)
+    angles = NO_ANGLES
     for k, (i, j) in enumerate(itertools.combinations(range(len(spaces)), 2)):
         between = principal_angles(bases[i], bases[j])
         pair = pair_geometry(between, (ranks[i], ranks[j]), limit)
         pairwise[i, j] = pairwise[j, i] = pair.cosine
         if k == 0 or pair.cosine > worst.cosine:
-            worst, angles = pair, between
+            worst = pair
+            angles = between
     fields = pair_fields(worst, angles, method="dense", tolerance=limit)
     if len(spaces) != 2:
         factor = projector_sum_factor(bases, limit)

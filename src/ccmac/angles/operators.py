@@ -56,7 +56,8 @@ class CoupledLocalRows:
 
     def forward(self, u: Array) -> Array:
         """(E_m (A x + B z), C x)."""
-        x, z = self.space.x(u), self.space.z(u)
+        x = self.space.x(u)
+        z = self.space.z(u)
         coupled = (self.A.forward(x) + self.B.forward(z)).reshape(self.space.count, self.m)
         total = coupled.sum(axis=0) / np.sqrt(self.space.count)
         return np.concatenate([total, self.C.forward(x)])

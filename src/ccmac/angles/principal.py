@@ -69,7 +69,8 @@ NO_ANGLES = Angles(np.zeros(0), np.zeros(0))
 
 def paired(sines: Array, cosines: Array) -> Angles:
     """Angles from their sines (any order) and cosines, each made consistent with the other."""
-    s, c = np.sort(np.clip(sines, 0.0, 1.0)), np.sort(np.clip(cosines, 0.0, 1.0))[::-1]
+    s = np.sort(np.clip(sines, 0.0, 1.0))
+    c = np.sort(np.clip(cosines, 0.0, 1.0))[::-1]
     c = np.where(c < ZERO_COSINE, 0.0, c)
     steep = c <= s
     s_out = np.where(steep, np.sqrt((1 - c) * (1 + c)), s)

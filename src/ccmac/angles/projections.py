@@ -28,7 +28,8 @@ from ccmac.linalg.tolerances import FACTORED_SHIFT, FACTORED_TRIAL, LSMR
 from ccmac.problem import Problem
 
 Projection = Callable[[Array], Array]
-LARGE_BASIS, SPARSE = 1_000_000, 20
+LARGE_BASIS = 1_000_000
+SPARSE = 20
 """Entries from which a dense basis gives way to a factorization of one in SPARSE filled."""
 
 

@@ -61,11 +61,19 @@ class Geometry:
         result = {
             name: getattr(self, name)
             for name in (
-                "friedrichs_cosine", "friedrichs_angle", "cross_factor", "multi_channel_factor",
-                "common_dimension", "method", "tolerance", "rank_tolerance", "shared",
-                "rebalanced_cross_factor", "residual",
+                "friedrichs_cosine",
+                "friedrichs_angle",
+                "cross_factor",
+                "multi_channel_factor",
+                "common_dimension",
+                "method",
+                "tolerance",
+                "rank_tolerance",
+                "shared",
+                "rebalanced_cross_factor",
+                "residual",
             )
-        }  # fmt: skip
+        }
         result["ranks"] = list(self.ranks)
         result["interval"], result["rests_on"] = self.interval, self.rests_on
         result["principal_angles"] = [float(a) for a in self.principal_angles]
@@ -134,7 +142,8 @@ def _meaning(geometry: Geometry) -> list[str]:
 
 
 def _remedy(geometry: Geometry) -> list[str]:
-    chi, better = geometry.cross_factor, geometry.rebalanced_cross_factor
+    chi = geometry.cross_factor
+    better = geometry.rebalanced_cross_factor
     if better is None or chi <= 1.0 + ORTHOGONAL:
         return []
     if better > 0.99 * chi:

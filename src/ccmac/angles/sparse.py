@@ -41,7 +41,8 @@ from ccmac.linalg.tolerances import LARGE_OVERLAP
 from ccmac.network import Network
 from ccmac.problem import Problem
 
-SHIFT, SWEEPS = 1e-8, 3
+SHIFT = 1e-8
+SWEEPS = 3
 FEW_ROWS = 32  # below them dense decompositions are as good
 COUNTS = (4, 16, 64, 256)
 """How many angles are asked for in turn, while all that were found are zero."""
@@ -61,8 +62,12 @@ class SparseProblem:
     def __init__(
         self, problem: Problem, onto_C: list[Projection | None], onto_D: Projection | None
     ) -> None:
-        m, n, q = problem.m, problem.n, problem.q
-        self.problem, self.onto_C, self.onto_D = problem, onto_C, onto_D
+        m = problem.m
+        n = problem.n
+        q = problem.q
+        self.problem = problem
+        self.onto_C = onto_C
+        self.onto_D = onto_D
         d = problem.d.values()
         A = sp.hstack(filled_in(problem.blocks("A"), repeat(m, n), d), format="csr")
         B = filled_in(problem.blocks("B"), repeat(m, n), repeat(q, n))
@@ -78,11 +83,13 @@ class SparseProblem:
         own = sp.block_diag([equilibrated(C), equilibrated(D)])
         self.A = sp.csr_array(rows @ A)
         self.rows = sp.csr_array(sp.vstack([own, sp.hstack([self.A, self.mean])]))
-        self.m, self.size = m, self.rows.shape[1]
+        self.m = m
+        self.size = self.rows.shape[1]
 
     def factorize(self) -> bool:
         """Factorize the system of the module text, if its factor is sparse enough."""
-        E, size = self.rows, self.size
+        E = self.rows
+        size = self.size
         self._E_T = sp.csr_array(E.T)
         both = sp.block_array([[sp.eye_array(size), E.T], [E, sp.eye_array(len(E.indptr) - 1)]])
         if band_work(sp.csr_array(both)) > BAND_WORK:
@@ -93,12 +100,14 @@ class SparseProblem:
 
     def solve(self, r: Array) -> Array:
         """h with H_sin h = r, as far as r lies in its range."""
-        E, size = self.rows, self.size
+        E = self.rows
+        size = self.size
         right = np.zeros(size + E.shape[0])
         right[-self.m :] = -r
         found = np.zeros_like(right)
         for _ in range(SWEEPS):
-            w, y = found[:size], found[size:]
+            w = found[:size]
+            y = found[size:]
             left = right - np.concatenate([w + self._E_T @ y, E @ w])
             found += self._factor.solve(left)
         return found[-self.m :]
@@ -134,7 +143,8 @@ class SparseProblem:
 
     def _angles(self, h: Array, deviations: bool) -> tuple[Angles, Array]:
         """Angles in the span of the columns of h, ascending, with a direction for each."""
-        x, y = self.A.T @ h, self.mean.T @ h
+        x = self.A.T @ h
+        y = self.mean.T @ h
         inside = np.zeros_like(y)
         for k in range(h.shape[1]):
             x[:, k] -= onto_local(self.problem, self.onto_C, x[:, k])
@@ -154,10 +164,8 @@ def sparse_problem_geometry(
     if not explicit(problem) or problem.m < FEW_ROWS:
         return None
     limit = LARGE_OVERLAP if tolerance is None else tolerance
-    onto_C, onto_D = (
-        local_projections(problem, dense_limit),
-        shared_projection(problem, dense_limit),
-    )
+    onto_C = local_projections(problem, dense_limit)
+    onto_D = shared_projection(problem, dense_limit)
     system = SparseProblem(problem, onto_C, onto_D)
     if not system.factorize():
         return None

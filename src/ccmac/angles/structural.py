@@ -108,7 +108,8 @@ def spectrum(blocks: Sequence[Any], dense_limit: int) -> PositiveSpectrum:
     present = [b for b in blocks if _present(b)]
     if not present:
         return _ZERO
-    rows, columns = sum(b.shape[0] for b in present), present[0].shape[1]
+    rows = sum(b.shape[0] for b in present)
+    columns = present[0].shape[1]
     if min(rows, columns) <= dense_limit and rows * columns <= 50 * dense_limit**2:
         rank, low, high = squared_range(np.vstack([dense(b) for b in present]))
         return PositiveSpectrum(low, high, rank)
@@ -139,7 +140,8 @@ def lanczos_spectrum(
     # The residual is added: no eigenvalue may end up below zero in the flipped operator.
     ceiling = high + float(top.residuals[0])
     flipped = top_ritz(lambda v: ceiling * v - gram(v), start, np.asarray, enough=below(ceiling))
-    low, residual = ceiling - float(flipped.values[0]), float(flipped.residuals[0])
+    low = ceiling - float(flipped.values[0])
+    residual = float(flipped.residuals[0])
     if low <= LANCZOS_LOW * high or residual > LANCZOS_LOW_RESIDUAL * low:
         return PositiveSpectrum(None, high, None, estimated=True)
     return PositiveSpectrum(low, high, size, estimated=True)
@@ -151,7 +153,8 @@ def _top(blocks: Sequence[Any], dense_limit: int) -> tuple[float, bool]:
     if not present:
         return 0.0, False
     widths = [b.shape[1] for b in present]
-    rows, columns = present[0].shape[0], sum(widths)
+    rows = present[0].shape[0]
+    columns = sum(widths)
     explicit = all(has_entries(b) for b in present)
     if explicit and rows <= dense_limit:
         grams = np.stack([dense(b @ b.T) for b in present])

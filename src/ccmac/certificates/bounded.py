@@ -28,7 +28,8 @@ def pushed(r: Array, lower: Array, upper: Array) -> tuple[Array, NDArray[np.bool
 
 def outward(d: Array, lower: Array, upper: Array) -> Array:
     """The nearest direction along which the bounds stay met."""
-    low, high = np.isfinite(lower), np.isfinite(upper)
+    low = np.isfinite(lower)
+    high = np.isfinite(upper)
     return np.clip(d, np.where(low, 0.0, -np.inf), np.where(high, 0.0, np.inf))
 
 
@@ -67,20 +68,28 @@ class Bounded:
     """
 
     def __init__(
-        self, work: Workspace, reduced: Reduced, k: int, form: Polyhedral,
+        self,
+        work: Workspace,
+        reduced: Reduced,
+        k: int,
+        form: Polyhedral,
         units: Array | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.units = np.ones(len(form.g)) if units is None else units
         i = list(work.problem.agents)[k]
         agent = work.problem.agents[i]
-        self.objective, self.form, self.d = agent.objective, form, work.problem.d[i]
+        self.objective = agent.objective
+        self.form = form
+        self.d = work.problem.d[i]
         self.A, self.B, self.C = (thinned(M[k]) for M in (reduced.A, reduced.B, reduced.C))
         self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
         self.c = np.zeros(self.C.shape[0]) if agent.c is None else agent.c
         self.H, self.R = thinned(form.H), [thinned(t.R) for t in form.terms]
-        self.reduced, self.space = reduced, reduced.kernels[k].space
+        self.reduced = reduced
+        self.space = reduced.kernels[k].space
         self.unit = self.space.inverse_lengths
-        self.lower, self.upper = form.lower[: self.d], form.upper[: self.d]
+        self.lower = form.lower[: self.d]
+        self.upper = form.upper[: self.d]
         width = self.H.shape[0] + sum(self.A.shape) + self.C.shape[0]
         width += sum(R.shape[0] for R in self.R) + work.problem.n + 8
         # What rounding changes in sums of that many products: of doubles, and of what is long.
@@ -90,7 +99,8 @@ class Bounded:
     def _back(self, coupled: Array, local: Array) -> tuple[Long, Array]:
         """(K'y on (x, z), sizes of its terms)."""
         out: Long = np.zeros(len(self.form.g), dtype=np.longdouble)
-        sizes, d = np.zeros(len(out)), self.d
+        sizes = np.zeros(len(out))
+        d = self.d
         out[:d] = product(self.A.T, coupled) + product(self.C.T, local)
         out[d:] = product(self.B.T, coupled)
         sizes[:d] = abs(self.A).T @ np.abs(coupled) + abs(self.C).T @ np.abs(local)
@@ -112,7 +122,10 @@ class Bounded:
         its violation is priced at, rounding of the coupled misfit and of the violation that tells,
         violation of C.
         """
-        form, d, u, start = self.form, self.d, np.append(x, z), begin[: self.d]
+        form = self.form
+        d = self.d
+        u = np.append(x, z)
+        start = begin[: self.d]
         slope = product(self.H, u) - form.g
         back, sizes = self._back(coupled, local)
         sizes += abs(self.H) @ np.abs(u) + np.abs(form.g)
@@ -133,11 +146,14 @@ class Bounded:
         bound, held = pushed(r, self.lower, self.upper)
         away = r * (x - np.where(held, bound, start))
         bend = float(u @ product(self.H, u)) / 2 - float(form.g @ u) + form.c
-        value, off = self.objective.value(x, z), self._own_misfit(x)
+        value = self.objective.value(x, z)
+        off = self._own_misfit(x)
         misfit = (product(self.A, x) + product(self.B, z) - self.b).astype(np.float64)
-        paid, own = float(local @ off), np.asarray(abs(self.C) @ np.abs(x) + np.abs(self.c))
+        paid = float(local @ off)
+        own = np.asarray(abs(self.C) @ np.abs(x) + np.abs(self.c))
         spread = self._spread(x, z) + np.abs(self.b)
-        near, blur = self._near(off, own), self._blur(spread, misfit)
+        near = self._near(off, own)
+        blur = self._blur(spread, misfit)
         base = float(away.sum()) + (value - bend - below) - paid
         size += abs(value) + abs(bend) + float(np.abs(form.g) @ np.abs(u)) + abs(form.c)
         size += float(np.abs(u) @ (abs(self.H) @ np.abs(u)))
@@ -145,13 +161,23 @@ class Bounded:
         size += float(np.abs(coupled) @ (np.abs(misfit) + np.abs(self.b)))
         lost = self.room_long * float(np.abs(coupled) @ spread + np.abs(local) @ own)
         S, S_z = np.split(self.units, [d])
-        far, moved = (S * r)[~held], (x - start) / S
+        far = (S * r)[~held]
+        moved = (x - start) / S
         numbers = [
-            base, value, float(far @ far), self._noise(far, self.units * sizes) + leaning,
-            self.room * size + lost, norm(S_z * whole[d:]), float(moved @ moved), float(off @ off),
-            near**2, paid, norm(blur), float((blur / self.reduced.beside).max(initial=0.0)),
+            base,
+            value,
+            float(far @ far),
+            self._noise(far, self.units * sizes) + leaning,
+            self.room * size + lost,
+            norm(S_z * whole[d:]),
+            float(moved @ moved),
+            float(off @ off),
+            near**2,
+            paid,
+            norm(blur),
+            float((blur / self.reduced.beside).max(initial=0.0)),
             self._violation(off),
-        ]  # fmt: skip
+        ]
         on_x = slope[:d].astype(np.float64) - np.where(held, r, 0.0)
         on_z = whole[d:].astype(np.float64)
         return Shares(np.append(misfit, on_z), numbers, on_x, slope[d:].astype(np.float64))
@@ -181,7 +207,8 @@ class Bounded:
         space = self.space
         if not space.rank:
             return 0.0
-        top, least = float(space.singular[0]), float(space.singular[-1])
+        top = float(space.singular[0])
+        least = float(space.singular[-1])
         least -= 4 * EPS * sum(self.C.shape) * top
         if not least > 0:
             return math.inf
@@ -214,16 +241,23 @@ class Bounded:
                 weight += float(steady @ steady)
         r = back[: self.d].astype(np.float64)
         bound, held = pushed(r, self.lower, self.upper)
-        gain, far, rest = r * bound, r[~held], np.where(held, r, 0.0)
+        gain = r * bound
+        far = r[~held]
+        rest = np.where(held, r, 0.0)
         value = float(gain.sum() - self.b @ coupled - self.c @ local) - paid
         size += float(np.abs(gain).sum() + np.abs(self.b) @ np.abs(coupled))
         size += float(np.abs(self.c) @ np.abs(local))
         numbers = [
-            value, float(far @ far), self._noise(far, sizes), self.room * size,
-            norm(back[self.d :]), norm(local), math.sqrt(norm(rest) ** 2 + weight),
+            value,
+            float(far @ far),
+            self._noise(far, sizes),
+            self.room * size,
+            norm(back[self.d :]),
+            norm(local),
+            math.sqrt(norm(rest) ** 2 + weight),
             beside_columns(far, columns[: self.d][~held]),
             unit_length(local, self.unit) ** 2 + weight,
-        ]  # fmt: skip
+        ]
         on_z = back[self.d :].astype(np.float64)
         return Shares(np.append(on_z, columns[self.d :]), numbers, -rest, on_z)
 
@@ -231,7 +265,8 @@ class Bounded:
         """Vector: A x + B z. Numbers: fall, ||Hd||^2, ||C d||^2 of unit rows, rounding, ||x||^2,
         size of the slopes, curvature left, rounding of the vector in unit rows.
         """
-        form, u = self.form, np.append(x, z)
+        form = self.form
+        u = np.append(x, z)
         far = sum(t.value(R @ u) for t, R in zip(form.terms, self.R, strict=True))
         size = float(np.abs(form.g) @ np.abs(u))
         for t, R in zip(form.terms, self.R, strict=True):
@@ -239,7 +274,12 @@ class Bounded:
         own = norm(self.unit * product(self.C, x))
         coupled = (product(self.A, x) + product(self.B, z)).astype(np.float64)
         return coupled, [
-            float(form.g @ u) - far, norm(product(self.H, u)) ** 2, own**2, self.room * size,
-            float(x @ x), norm(form.g), curved(self.H, u),
+            float(form.g @ u) - far,
+            norm(product(self.H, u)) ** 2,
+            own**2,
+            self.room * size,
+            float(x @ x),
+            norm(form.g),
+            curved(self.H, u),
             norm(self._blur(self._spread(x, z), coupled)),
-        ]  # fmt: skip
+        ]

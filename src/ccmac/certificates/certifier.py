@@ -52,7 +52,8 @@ class Certifier:
     """
 
     def __init__(self, realized: Realized, outside: Outside | None = None) -> None:
-        self.realized, self.outside = realized, outside
+        self.realized = realized
+        self.outside = outside
         self.space = realized.space
         self.notes: list[str] = []
 
@@ -75,10 +76,14 @@ class Certifier:
 
         Cost: 1 residual, 1 reduction, and with a dual state 1 gradient.
         """
-        objective, space, scale = self.realized.objective, self.space, self.realized.error_scale
+        objective = self.realized.objective
+        space = self.space
+        scale = self.realized.error_scale
         # One vector at a time: a look must not need more memory than an iteration.
         squares = [space.partial_dots(w, w), self._user_squares(w)]
-        residual, gradient, off = None, None, np.zeros((space.count, 1))
+        residual = None
+        gradient = None
+        off = np.zeros((space.count, 1))
         if not self._system.empty:
             residual = self._system.residual(w)[0]
             squares.append(space.partial_dots(residual, residual))
@@ -92,7 +97,8 @@ class Certifier:
         told = space.runtime.total(np.concatenate([*squares, off**2], axis=1))
         length, size, norm = np.sqrt(told[:3]).tolist()
         delta = 0.0 if self._system.empty else norm / self._system.interval.low
-        mu, L = objective.mu, objective.L
+        mu = objective.mu
+        L = objective.L
         infeasible = scale * math.sqrt(L / mu) * delta
         if dual is None:
             return Look(w, dual, size, None, residual, norm, length, (math.nan, infeasible))
@@ -119,18 +125,24 @@ class Certifier:
         Repairs until the distance to feasibility is small against the goal, then removes from
         grad Phi + p what multipliers cancel, until the goal is met or nothing is left to remove.
         """
-        objective, space, system = self.realized.objective, self.space, self._system
+        objective = self.realized.objective
+        space = self.space
+        system = self._system
         goal = goal / self.realized.error_scale
-        dual, w, delta = look.dual, look.w, zero
+        dual = look.dual
+        w = look.w
+        delta = zero
         if look.residual is not None:
             wanted = SHARE * goal * math.sqrt(objective.mu / objective.L)
             w, delta = self._repair(w, wanted, look)
         gradient, off = objective.precise_gradient(w)
-        left, price = gradient, system.zero_price()
+        left = gradient
+        price = system.zero_price()
         if dual is not None and look.bound is not None and look.bound.gradient is not None:
             left = gradient - look.bound.gradient if dual.p is None else gradient + dual.p
         if not system.empty:
-            enough, low = (1 - 2 * SHARE) * objective.mu * goal, system.interval.low
+            enough = (1 - 2 * SHARE) * objective.mu * goal
+            low = system.interval.low
             reduced = conjugate_residuals(
                 system.homogeneous(),
                 left,
@@ -138,7 +150,8 @@ class Certifier:
                 lambda r, image: r <= enough or image <= 0.3 * low * r,
                 self._limit,
             )
-            left, price = reduced.remaining, reduced.price
+            left = reduced.remaining
+            price = reduced.price
         if dual is not None:
             price = price + dual.price
         columns = [space.partial_dots(left, left), space.partial_dots(w, w)]
@@ -157,12 +170,15 @@ class Certifier:
         lack. Of sums of squares a share of eps for each term is lost; the copies' mean that is
         returned is right to n + 2 eps of their sizes; mu to its decomposition.
         """
-        objective, n, many = self.realized.objective, self.space.runtime.n, self._many
+        objective = self.realized.objective
+        n = self.space.runtime.n
+        many = self._many
         lacks, away = self._lost(length, rounding)
         r = r * (1 + many * EPS) + lacks + 2 * self._unseen
         if not self._system.empty:
             delta = delta * (1 + many * EPS) + away + self._unseen_distance
-        mu, L = objective.mu - 2 * EPS * many * objective.L, objective.L
+        mu = objective.mu - 2 * EPS * many * objective.L
+        L = objective.L
         if not mu > 0:
             return math.inf, r, delta
         error = distance_bound(r, delta, mu, L) * self.realized.error_scale * (1 + 16 * EPS)
@@ -175,7 +191,9 @@ class Certifier:
 
     def _lost(self, length: float, rounding: Array) -> tuple[float, float]:
         """What rounding may take from ||grad Phi + p|| and from the distance to the equations."""
-        lacks, noise, system = math.sqrt(max(rounding[-1], 0.0)), 0.0, self._system
+        lacks = math.sqrt(max(rounding[-1], 0.0))
+        noise = 0.0
+        system = self._system
         if self.outside is not None and len(rounding) > 1:
             outside, noise = self.outside.heard(rounding[:-1])
             lacks += outside
@@ -190,7 +208,8 @@ class Certifier:
         Of a state that was read from a file; an observation, never charged. What lies outside may
         spoil a bound by a tenth of ``tol``, or be rounding.
         """
-        objective, space = self.realized.objective, self.space
+        objective = self.realized.objective
+        space = self.space
         with space.runtime.ledger.observing():
             p = objective.gradient(w) if dual.p is None else dual.p
             size = space.norm(p)
@@ -211,10 +230,13 @@ class Certifier:
         floor = FLOOR * (1.0 + look.size)
         self._doubt(
             conjugate_residuals(
-                self._system.homogeneous(), look.residual, below(0.0), CONFIRMING,
+                self._system.homogeneous(),
+                look.residual,
+                below(0.0),
+                CONFIRMING,
                 trusted=FAR * floor,
             )
-        )  # fmt: skip
+        )
         return self._system.interval == before
 
     def repair(self, w: Array) -> Array:
@@ -235,13 +257,16 @@ class Certifier:
         norm of the new residual is believed to be what the recursion says, and known (for the
         bound) with the message after the repair.
         """
-        system, space = self._system, self.space
+        system = self._system
+        space = self.space
         if look is None or look.residual is None:
             size = space.ride((w, w))
             residual = system.residual(w)[0]
             [before], [length] = space.norms(residual), lengths(size)
         else:
-            residual, before, length = look.residual, look.norm, look.length
+            residual = look.residual
+            before = look.norm
+            length = look.length
         floor = FLOOR * (1.0 + length)
         wanted = wanted if isinstance(wanted, float) else wanted()
         for _ in range(ROUNDS_OF_REPAIR):

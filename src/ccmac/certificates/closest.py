@@ -42,7 +42,8 @@ def diagnosed(
     """A conflict, if the equations stay violated however well w is repaired; a doubt where that is
     no proof. ``norms`` are the violations at w.
     """
-    allowed, price = CONFLICT * max(1.0, recovery.scale()), np.zeros((1, recovery.coupling.width))
+    allowed = CONFLICT * max(1.0, recovery.scale())
+    price = np.zeros((1, recovery.coupling.width))
     if max(norms["coupled"], norms["shared"]) > allowed and not realized.system.empty:
         w = Certifier(realized).repair(w)
         norms, _, _ = recovery.violations(realized.space.x(w), realized.copies(w))
@@ -50,7 +51,8 @@ def diagnosed(
     violation = max(norms["coupled"], norms["shared"])
     if violation <= allowed:
         return None
-    known, found = vars(work).get("gram") or work.reduced, None
+    known = vars(work).get("gram") or work.reduced
+    found = None
     if known is None or may_contradict(known.agree, known.doubt):
         found = ClosestPoint(recovery).at(realized, w, price, norms)
     if found is None:
@@ -62,7 +64,9 @@ class ClosestPoint:
     """Proves contradictions among the equations of a :class:`Recovery`."""
 
     def __init__(self, recovery: Recovery) -> None:
-        self.user, self.problem, self.runtime = recovery, recovery.problem, recovery.runtime
+        self.user = recovery
+        self.problem = recovery.problem
+        self.runtime = recovery.runtime
         self.own = Weighing(recovery)
 
     def at(
@@ -75,7 +79,8 @@ class ClosestPoint:
         for rounding, which is beside the size of the right-hand sides and not of the misfit: what
         it leaves of K'lambda is cancelled where that would hide a contradiction.
         """
-        z, n = realized.copies(w), self.problem.n
+        z = realized.copies(w)
+        n = self.problem.n
         coupled = np.zeros(self.problem.m)
         coupled[: price.shape[1]] = price[0]
         shared = [np.zeros(k) for k in self.problem.r.values()]
@@ -103,11 +108,14 @@ class ClosestPoint:
         Of v = K'lambda they leave v + K'mu; the coupled part of mu is told, the shared one follows.
         Cost: two averagings, CANCELLING steps at most, and those of :meth:`Recovery.solve_shared`.
         """
-        space, system, width = realized.space, realized.system, self.user.coupling.width
+        space = realized.space
+        system = realized.system
+        width = self.user.coupling.width
         coupled = prices.coupled / seen.length
         shared = [v / seen.length for v in prices.shared]
         if width and not system.empty and seen.defect > 0:
-            v, unit = space.zeros(), seen.length / seen.defect  # brings v to length one
+            v = space.zeros()  # brings v to length one
+            unit = seen.length / seen.defect
             for k, kappa in enumerate(self.own.local(coupled)):
                 space.x_of(v, k)[...] = unit * self.own.on_x(k, coupled, kappa)[0]
             space.z(v)[...] = unit * realized.s * self._on_z(coupled, shared) / self.problem.n
@@ -128,7 +136,8 @@ class ClosestPoint:
 
     def _shared_conflict(self, mean: Array, gz: Array) -> list[Array]:
         """delta with mean(D'delta) = -mean(B'y): the misfit of D plus what balances the price."""
-        runtime, family = self.runtime, self.user.shared.family
+        runtime = self.runtime
+        family = self.user.shared.family
         count = len(self.problem.agents)
         rows = np.ascontiguousarray(np.broadcast_to(mean, (count, self.problem.q)))
         misfit = family.forward(rows) - self.user.shared.right
@@ -171,7 +180,8 @@ class FromSums(ClosestPoint):
         outside = gram.U_null @ (gram.U_null.T @ gram.right)
         price, shared = gram.prices(gram.inverse_gram(gram.right))
         z = gram.Bbar.astype(np.float64).T @ price + gram.D.T @ shared
-        coupled, deltas = gram.unit * outside[: self.problem.m], self._misfits(z)
+        coupled = gram.unit * outside[: self.problem.m]
+        deltas = self._misfits(z)
         units = [powers(np.linalg.norm(D, axis=1)) for D, _ in self._hidden()]
         squares = [[float(np.sum((v / u) ** 2))] for v, u in zip(deltas, units, strict=True)]
         told = float(self.runtime.total(np.array(squares))[0])
@@ -179,7 +189,8 @@ class FromSums(ClosestPoint):
         if not whole > 0:
             return Weighed(0.0, 0.0, math.inf, 0.0, 0.0), None
         norms = {"coupled": norm(outside[: self.problem.m] / gram.unit), "shared": math.sqrt(told)}
-        coupled, deltas = coupled / whole, [v / whole for v in deltas]
+        coupled = coupled / whole
+        deltas = [v / whole for v in deltas]
         for _ in range(PASSES):
             coupled, deltas = self._sharpened(coupled, deltas)
         prices = Lambda(coupled, self.own.local(coupled), deltas)
@@ -202,12 +213,15 @@ class FromSums(ClosestPoint):
 
     def _sharpened(self, coupled: Array, deltas: list[Array]) -> tuple[Array, list[Array]]:
         """Multipliers less what K' does not cancel of them: one averaging."""
-        gram, rows = self.gram, []
+        gram = self.gram
+        rows = []
         for k, (kappa, delta) in enumerate(zip(self.own.local(coupled), deltas, strict=True)):
-            left, N = self.own.on_x(k, coupled, kappa)[0].astype(np.float64), gram.kernels[k].basis
+            left = self.own.on_x(k, coupled, kappa)[0].astype(np.float64)
+            N = gram.kernels[k].basis
             on_z = self.own.on_z(k, coupled, delta)[0]
             rows.append(np.concatenate([gram.A[k] @ (N @ (N.T @ left)), halves(on_z)]))
-        table, m = heard_by_all(self.runtime, np.stack(rows)), self.problem.m
+        table = heard_by_all(self.runtime, np.stack(rows))
+        m = self.problem.m
         on_z = summed(table[:, m:]).astype(np.float64)
         image = np.add.reduce(table[:, :m]) + gram.Bbar.astype(np.float64) @ on_z
         scaled = gram.inverse_gram(np.concatenate([gram.unit * image, gram.D @ on_z]))

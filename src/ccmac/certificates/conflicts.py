@@ -72,7 +72,8 @@ def _outside(reduced: Reduced) -> Iterator[Array]:
 
 def _stands_out(reduced: Reduced, misfit: float, turned: float = 0.0) -> bool:
     """Whether it is PLAIN, or more than rounding of right-hand sides and ``turned``, as shares."""
-    rounding, right = SEEN * math.sqrt(len(reduced.right)), norm(reduced.right)
+    rounding = SEEN * math.sqrt(len(reduced.right))
+    right = norm(reduced.right)
     return misfit > min((rounding + turned) * right, PLAIN)
 
 
@@ -86,12 +87,15 @@ class Conflicts:
     """Finds and proves contradictions among the equations of a workspace."""
 
     def __init__(self, work: Workspace) -> None:
-        self.work, self.problem, self.runtime = work, work.problem, work.runtime
+        self.work = work
+        self.problem = work.problem
+        self.runtime = work.runtime
         self.doubt = ""  # why no bound may be believed, where nothing was claimed
 
     def early(self) -> Infeasibility | None:
         """What shows before the first step."""
-        found, reduced = self.own(), self.work.reduced
+        found = self.own()
+        reduced = self.work.reduced
         if found is None and reduced is not None:
             found = self.together(reduced)
         elif found is None and (told := self.work.told) is not None:
@@ -102,7 +106,8 @@ class Conflicts:
         """Once all messages have travelled: what is too small to be seen, but there exactly, or
         what the angles of the kernels may have hidden.
         """
-        reduced, told = self.work.reduced, vars(self.work).get("gram")
+        reduced = self.work.reduced
+        told = vars(self.work).get("gram")
         if told is not None and not self.doubt:
             return self._heeded(self._from_sums(told))
         if self.doubt or reduced is None or reduced.agree:
@@ -142,7 +147,8 @@ class Conflicts:
         Every agent says value and defect of a contradiction, or 0 and the condition of its rows.
         It carries the equations too where all may know them.
         """
-        problem, found = self.problem, {}
+        problem = self.problem
+        found = {}
         if not {"C", "D"} & problem.present or self.work.agreed.get("independent"):
             return None
         rows = np.zeros((len(problem.agents), 5))
@@ -180,10 +186,12 @@ class Conflicts:
                     f"infeasible: agent {agent_index}'s own equations {block} contradict each "
                     f"other (right-hand side {right} is {values[agent_index]:.3g} away from the "
                     f"range); correct {block} or {right} of agent {agent_index}",
-                    np.zeros(problem.m), price if block == "C" else {},
+                    np.zeros(problem.m),
+                    price if block == "C" else {},
                     price if block == "D" else {},
-                    float(seen_by_all[agent_index, 2 * column + 1]), float(values[agent_index]),
-                )  # fmt: skip
+                    float(seen_by_all[agent_index, 2 * column + 1]),
+                    float(values[agent_index]),
+                )
         return None
 
     def together(self, reduced: Reduced) -> Infeasibility | None:
@@ -248,7 +256,8 @@ class Conflicts:
 
     def _certificate(self, reduced: Reduced, outside: Array, seen: _Combined) -> Infeasibility:
         """In words and in the user's rows."""
-        price, by_agent = seen.price, reduced.by_agent(seen.shared)
+        price = seen.price
+        by_agent = reduced.by_agent(seen.shared)
         weights = {
             "coupled": [0] if norm(price / reduced.unit) > VISIBLE else [],
             "C": [int(i) for i in np.flatnonzero(seen.weights > VISIBLE)],
@@ -267,10 +276,13 @@ class Conflicts:
                 "the coupled equation its A and B"
             )
         return Infeasibility(
-            message, price,
+            message,
+            price,
             {i: v for i, v in zip(agents, seen.local, strict=True) if v.size},
-            {i: by_agent[i] for i in agents if by_agent[i].size}, seen.defect, seen.value,
-        )  # fmt: skip
+            {i: by_agent[i] for i in agents if by_agent[i].size},
+            seen.defect,
+            seen.value,
+        )
 
     def _doubt(self, whose: str, value: float, defect: float) -> None:
         """Of a contradiction beyond rounding, too small for a proof or met by large points."""

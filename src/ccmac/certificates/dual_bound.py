@@ -39,7 +39,8 @@ class DualBound:
     """Bounds for prices of one eliminated problem."""
 
     def __init__(self, parts: Eliminated, M: Shifted) -> None:
-        self.parts, self.M = parts, M
+        self.parts = parts
+        self.M = M
 
     @classmethod
     def from_block(cls, parts: Eliminated, block: Images) -> DualBound:
@@ -65,8 +66,11 @@ class DualBound:
 
         The point, its violation, prices and value travel in one message.
         """
-        parts, n, m = self.parts, self.parts.problem.n, self.parts.m
-        x, z = parts.minimisers(price), parts.shared(price, slope)
+        parts = self.parts
+        n = self.parts.problem.n
+        m = self.parts.m
+        x = parts.minimisers(price)
+        z = parts.shared(price, slope)
         own = self._all(x, z, price)
         parts.ledger.charge(gradients=1)
         parts.ledger.charge_cost(parts.A.cost)  # A'price in extended precision
@@ -74,7 +78,8 @@ class DualBound:
         rho2, x2, rounding, value = (float(v) for v in scalars)
         shared = parts.beta * z
         violation = total + shared
-        size_z, size_price = norm(z), norm(price)
+        size_z = norm(z)
+        size_price = norm(price)
         unseen = parts.runtime.unseen(m)
         off = rounding + 4 * EPS * (norm(total) + norm(shared)) + math.sqrt(unseen) + unseen
         # z is (g - beta l)/h, each operation rounded once; g a sum of n products.
@@ -94,10 +99,12 @@ class DualBound:
 
     def _all(self, x: Array, z: Array, price: Array) -> Array:
         """:meth:`_own` of the agents here, one row each; of many in one pass."""
-        parts, d = self.parts, self.parts.space.d
+        parts = self.parts
+        d = self.parts.space.d
         pulled = self._pulled(price)
         if parts.whole is None:
-            length, ends = norm(price), np.cumsum(d)[:-1]
+            length = norm(price)
+            ends = np.cumsum(d)[:-1]
             pairs = zip(np.split(x, ends), np.split(pulled, ends), strict=True)
             own = [self._own(k, piece, z, back, length) for k, (piece, back) in enumerate(pairs)]
             return np.array(own)
@@ -122,19 +129,23 @@ class DualBound:
         A = self.parts.A
         if A.abreast is not None:
             return product(A.abreast.T, price)
-        return np.concatenate([
-            np.zeros(d, np.longdouble) if block is None else product(block.T, price)
-            for block, d in zip(A.blocks, A.columns, strict=True)
-        ])  # fmt: skip
+        return np.concatenate(
+            [
+                np.zeros(d, np.longdouble) if block is None else product(block.T, price)
+                for block, d in zip(A.blocks, A.columns, strict=True)
+            ]
+        )
 
     def _own(self, k: int, x: Array, z: Array, pulled: Long, length: float) -> list[float]:
         """One agent's ||rho||^2, ||x||^2, rounding of its part of r, and value.
 
         ``pulled`` = A_i'price, ``length`` = ||price||.
         """
-        parts, agent = self.parts, list(self.parts.problem.agents.values())[k]
+        parts = self.parts
+        agent = list(self.parts.problem.agents.values())[k]
         gradient, rounding = agent.objective.precise_gradient(x, z)
-        own, block = gradient[: len(x)], float(parts.lengths_of_blocks[k])
+        own = gradient[: len(x)]
+        block = float(parts.lengths_of_blocks[k])
         long = EPS_LONG * (parts.m + 4) * (block * length + norm(own))
         rho = norm(own + pulled) + long + rounding
         b = 0.0 if agent.b is None else norm(agent.b)
@@ -144,7 +155,8 @@ class DualBound:
 
     def _prices(self, z: Array, price: Array) -> Multipliers:
         """y and nu; there are no other equations."""
-        parts, problem = self.parts, self.parts.problem
+        parts = self.parts
+        problem = self.parts.problem
         owned = list(problem.agents)
         nu = np.outer(-parts.h_of[owned], z)
         nu += parts.g_z
@@ -167,7 +179,8 @@ class DualStop(Stopping):
     """||error|| <= tol max(1, ||(x, z)||): looked for at every step, for nothing; proved once."""
 
     def __init__(self, bound: DualBound, tol: float) -> None:
-        self.bound, self.tol = bound, tol
+        self.bound = bound
+        self.tol = tol
         self._hope = math.inf  # estimates must be below before a proof is tried again
         self._stored = False  # the state comes from a file
 
@@ -226,7 +239,9 @@ class SpacedDualStop(Stopping):
     def __init__(
         self, bound: DualBound, tol: float, slope: Rider, planned: float | None, *, warm: bool
     ) -> None:
-        self.bound, self.tol, self._slope = bound, tol, slope
+        self.bound = bound
+        self.tol = tol
+        self._slope = slope
         plan = planned if planned is not None and math.isfinite(planned) else 0.0
         self._rate = math.log(1.0 / min(tol, 0.5)) / plan if plan else 0.0
         self._next = 1 if warm else max(FIRST_CHECK, round(EARLY * plan))
@@ -269,7 +284,8 @@ class SpacedDualStop(Stopping):
         if self._stored:
             slope, slopes = self.bound.slope_again()
         else:
-            slope, slopes = self._slope.value[:-1], float(self._slope.value[-1])
+            slope = self._slope.value[:-1]
+            slopes = float(self._slope.value[-1])
         return self.bound.at(method.price(state), slope, slopes)
 
     def _ahead(self, count: int, error: float, goal: float) -> int:
@@ -278,7 +294,8 @@ class SpacedDualStop(Stopping):
         A proof costs about what an iteration does, and errors fall unevenly: of the rate planned
         and the one seen, the faster.
         """
-        last, self._last = self._last, (count, error)
+        last = self._last
+        self._last = (count, error)
         rate = self._rate
         if last is not None and last[0] < count and 0 < error < last[1]:
             rate = max(rate, math.log(last[1] / error) / (count - last[0]))

@@ -67,12 +67,21 @@ class Duality:
     """
 
     def __init__(
-        self, work: Workspace, reduced: Reduced, forms: list[Polyhedral], bounds: Array,
-        start: tuple[Array, Array], units: tuple[list[Array], Array] | None = None,
-    ) -> None:  # fmt: skip
-        self.work, self.reduced, q = work, reduced, work.problem.q
+        self,
+        work: Workspace,
+        reduced: Reduced,
+        forms: list[Polyhedral],
+        bounds: Array,
+        start: tuple[Array, Array],
+        units: tuple[list[Array], Array] | None = None,
+    ) -> None:
+        self.work = work
+        self.reduced = reduced
+        q = work.problem.q
         on_x, self.units = units or ([np.ones(d) for d in work.problem.d.values()], np.ones(q))
-        self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
+        self.space = work.space
+        self.runtime = work.runtime
+        self.problem = work.problem
         self.agents = [
             Bounded(work, reduced, k, form, np.append(S, self.units))
             for k, (form, S) in enumerate(zip(forms, on_x, strict=True))
@@ -80,7 +89,8 @@ class Duality:
         self.lower, self.upper = bounds[:, :q].max(axis=0), bounds[:, q:].min(axis=0)
         self.x0, self.z0 = start
         # Who sets the bounds that count, in equal shares.
-        low, high = bounds[:, :q] == self.lower, bounds[:, q:] == self.upper
+        low = bounds[:, :q] == self.lower
+        high = bounds[:, q:] == self.upper
         owned = list(work.problem.agents)
         self.sets = [(s / s.sum(axis=0))[owned] for s in (low, high)]
         self._least = None  # of all units
@@ -114,11 +124,14 @@ class Duality:
     def gap(self, x: Array, z: Array, prices: Prices) -> tuple[DualityGap, Proved]:
         """At (x, z), which lies within the bounds."""
         z, prices = self._alike(z, prices)
-        m, n, reduced = self.problem.m, self.problem.n, self.reduced
+        m = self.problem.m
+        n = self.problem.n
+        reduced = self.reduced
         self._charge(gradients=1, A=2, B=2, C=2)
         shares: list[Shares] = []
         for k, agent in enumerate(self.agents):
-            own, start = self.space.x_of(x, k), np.append(self.space.x_of(self.x0, k), self.z0)
+            own = self.space.x_of(x, k)
+            start = np.append(self.space.x_of(self.x0, k), self.z0)
             paid = prices.coupled, prices.local[k], prices.terms[k]
             shares.append(agent.gap(own, z, start, *paid))
         total, rows = self._summed([s.vector for s in shares], [s.scalars for s in shares])
@@ -149,11 +162,14 @@ class Duality:
         hidden = blur[0] + self._room * norm(sizes)
         found = DualityGap(value, base + room, slope, violation, moved, below, least, lacks, hidden)
         residuals = {
-            "coupled": norm(misfit), "local": math.sqrt(local2),
-            "shared": norm(off / reduced.unit_D), "consensus": 0.0,
-        }  # fmt: skip
+            "coupled": norm(misfit),
+            "local": math.sqrt(local2),
+            "shared": norm(off / reduced.unit_D),
+            "consensus": 0.0,
+        }
         told = Particulars(residuals, self._multipliers(shares, prices, r, held), value)
-        gx, gz = np.concatenate([s.slope_x for s in shares]), np.zeros(0)
+        gx = np.concatenate([s.slope_x for s in shares])
+        gz = np.zeros(0)
         return found, Proved(x, z, math.nan, slope, violation, moved, gx, gz, prices.coupled, told)
 
     def _on_z(self, total: Array, shared: Array) -> tuple[Array, Array]:
@@ -167,7 +183,8 @@ class Duality:
         self, shares: list[Shares], prices: Prices, r: Array, held: NDArray[np.bool_]
     ) -> Multipliers:
         """The prices with what is left of every agent's slope in z; bounds on z hold their part."""
-        rest, own = np.where(held, r, 0.0), []
+        rest = np.where(held, r, 0.0)
+        own = []
         gz = np.stack([s.slope_z for s in shares])
         gz -= np.maximum(rest, 0.0) * self.sets[0] + np.minimum(rest, 0.0) * self.sets[1]
         for k, B in enumerate(self.reduced.B):
@@ -243,10 +260,14 @@ class Duality:
         shared = [reduced.own_shared(k, prices.shared)[0] for k in range(len(agents))]
         return Infeasibility(
             in_words(norm(prices.coupled), norm(prices.shared), norm(rest), rows[:, 5:7]),
-            prices.coupled, {i: v for i, v in zip(agents, prices.local, strict=True) if v.size},
-            {i: v for i, v in zip(agents, shared, strict=True) if v.size}, defect, value,
-            {i: -s.slope_x for i, s in zip(agents, shares, strict=True)}, rest,
-        )  # fmt: skip
+            prices.coupled,
+            {i: v for i, v in zip(agents, prices.local, strict=True) if v.size},
+            {i: v for i, v in zip(agents, shared, strict=True) if v.size},
+            defect,
+            value,
+            {i: -s.slope_x for i, s in zip(agents, shares, strict=True)},
+            rest,
+        )
 
     # -- a free fall -------------------------------------------------------------------------------
     def fall(self, x: Array, z: Array, least: float = STEEP) -> Recession | None:
@@ -257,7 +278,9 @@ class Duality:
         """
         self._charge(A=1, B=1, C=1)
         z = self.runtime.common(outward(z, self.lower, self.upper))
-        pieces, vectors, scalars = [], [], []
+        pieces = []
+        vectors = []
+        scalars = []
         for k, agent in enumerate(self.agents):
             own = outward(self.space.x_of(x, k), agent.lower, agent.upper)
             vector, numbers = agent.fall(own, z)
@@ -290,9 +313,12 @@ def crossing(bounds: Array, m: int) -> Infeasibility | None:
     if not (gaps > 0).any():
         return None
     j = int(np.argmax(gaps))
-    above, below = int(np.argmax(low[:, j])), int(np.argmin(high[:, j]))
+    above = int(np.argmax(low[:, j]))
+    below = int(np.argmin(high[:, j]))
     return Infeasibility(
         f"infeasible: agent {above} wants entry {j} of z above {low[above, j]:.6g}, agent {below} "
         f"below {high[below, j]:.6g}; widen one of the bounds",
-        np.zeros(m), value=float(gaps[j]), z_bounds=np.eye(len(gaps))[j],
-    )  # fmt: skip
+        np.zeros(m),
+        value=float(gaps[j]),
+        z_bounds=np.eye(len(gaps))[j],
+    )

@@ -37,8 +37,12 @@ class ExplicitProof:
     """Bounds for points x of one problem."""
 
     def __init__(self, work: Workspace, explicit: Explicit) -> None:
-        self.work, self.explicit, self.space = work, explicit, work.space
-        self.problem, self.runtime, table = work.problem, work.runtime, work.curvature
+        self.work = work
+        self.explicit = explicit
+        self.space = work.space
+        self.problem = work.problem
+        self.runtime = work.runtime
+        table = work.curvature
         own = table.mu_x - 2 * EPS * table.d * table.L_x
         self.mu = float(own[table.d > 0].min(initial=math.inf))
         self.L_z = float(table.L_z.sum())
@@ -48,7 +52,9 @@ class ExplicitProof:
 
     def at(self, x: Array, *, long: bool = False) -> Proved:
         """The bound at (x, z(x)); ``long``: products with A_i in the long format."""
-        space, n, beta = self.space, self.problem.n, self.explicit.beta
+        space = self.space
+        n = self.problem.n
+        beta = self.explicit.beta
         m = self.problem.m
         lengths = np.array([_size(space.x_of(x, k)) for k in range(space.count)])
         many = n + int(self.work.curvature.d.max(initial=0)) + 4
@@ -90,8 +96,10 @@ class ExplicitProof:
     def _slopes(self, z: Array) -> tuple[Array, Array, float, float]:
         """(grad h_i by rows, grad h, sum |grad h_i|, rounding of the grad h_i)."""
         self.work.ledger.charge(gradients=1)
-        n, found = self.problem.n, [part.precise_at(z) for part in self.explicit.parts]
-        slopes, off = np.stack([row.astype(np.float64) for row, _ in found]), found[0][1]
+        n = self.problem.n
+        found = [part.precise_at(z) for part in self.explicit.parts]
+        slopes = np.stack([row.astype(np.float64) for row, _ in found])
+        off = found[0][1]
         if self.explicit.common:
             slope = self.runtime.common(n * slopes[0])
             return slopes, slope, _size(slope), n * off
@@ -105,16 +113,19 @@ class ExplicitProof:
     def _gradients(self, x: Array, price: Array, long: bool = False) -> tuple[Array, Array]:
         """(grad g_i, flat; the squares of what is left of them along the equations)."""
         self.work.ledger.charge(gradients=1)
-        space, gradient = self.space, np.zeros_like(x)
+        space = self.space
+        gradient = np.zeros_like(x)
         off = np.zeros(space.count)
         for k, part in enumerate(self.explicit.x_parts):
             own, rounding = part.precise_at(space.x_of(x, k))
             space.x_of(gradient, k)[...], off[k] = own, rounding
-        share, before = 1.0, np.zeros(space.count)  # what is projected is rounded as well
+        share = 1.0  # what is projected is rounded as well
+        before = np.zeros(space.count)
         if not long:
             total = gradient + self.work.coupling.A.adjoint_common(price)
         else:
-            share, total = EPS_LONG / EPS, gradient.copy()
+            share = EPS_LONG / EPS
+            total = gradient.copy()
             for k, agent in enumerate(self.problem.agents.values()):
                 own = space.x_of(total, k)
                 own[...] = own + (0.0 if agent.A is None else product(agent.A.T, price))
@@ -140,7 +151,9 @@ class ExplicitStop(Stopping):
     def __init__(
         self, proof: ExplicitProof, tol: float, refine: Callable[[Any, Proved], Array] | None = None
     ) -> None:
-        self.proof, self.tol, self._refine = proof, tol, refine
+        self.proof = proof
+        self.tol = tol
+        self._refine = refine
         # The error over gap / sqrt(mu): at first what it can be at most, then as last proved.
         self._ratio = math.hypot(1.0, proof.norm / proof.explicit.beta)
 
@@ -174,7 +187,8 @@ class ExplicitStop(Stopping):
 
     def _refined(self, iteration: Judged, state: Any) -> Check:
         """A proof, and as many refinements as bring it nearer to the goal."""
-        found, refine = self._judged(iteration.point(state)[0]), self._refine
+        found = self._judged(iteration.point(state)[0])
+        refine = self._refine
         if refine is None:
             return found
         runtime = self.proof.runtime
@@ -183,7 +197,8 @@ class ExplicitStop(Stopping):
             if found.done or not isinstance(found.certificate, Proved):
                 break
             again = self._judged(refine(state, found.certificate), long=True).agreed(runtime)
-            pays, found = again.bound < WORTH * found.bound, min(found, again, key=_bound)
+            pays = again.bound < WORTH * found.bound
+            found = min(found, again, key=_bound)
             if not pays:
                 break
         return found

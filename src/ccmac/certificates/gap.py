@@ -112,15 +112,21 @@ class Gap:
 
     def record(self, goal: Goal) -> dict[str, Any]:
         """For Result.certificates."""
-        epsilon, required = goal.epsilon(self.value), self.required(goal)
+        epsilon = goal.epsilon(self.value)
+        required = self.required(goal)
         source = "estimated: twice the distance travelled, at least 1"
         if goal.radius is not None:
             source = "supplied"
         return {
-            "epsilon": epsilon, "radius": required, "radius_source": source,
-            "radius_proved": self.radius(epsilon), "gap": self.bound(required),
-            "feasibility": self.feasibility(required), "value": self.value, "point": self.source,
-        }  # fmt: skip
+            "epsilon": epsilon,
+            "radius": required,
+            "radius_source": source,
+            "radius_proved": self.radius(epsilon),
+            "gap": self.bound(required),
+            "feasibility": self.feasibility(required),
+            "value": self.value,
+            "point": self.source,
+        }
 
 
 @dataclass(frozen=True)
@@ -164,7 +170,8 @@ class DualityGap:
 
     def record(self, goal: Goal) -> dict[str, Any]:
         """For Result.certificates."""
-        epsilon, required = goal.epsilon(self.value), self.required(goal)
+        epsilon = goal.epsilon(self.value)
+        required = self.required(goal)
         source = "supplied"
         if goal.radius is None:
             source = "estimated: twice the distance travelled, at least 1"
@@ -172,12 +179,16 @@ class DualityGap:
             source += ", in units of the unknowns; told is the ball of yours within"
         proved = max(epsilon - self.base, 0.0) / self.slope if self.slope > 0 else math.inf
         return {
-            "epsilon": epsilon, "radius": self.least * required, "radius_source": source,
-            "radius_proved": self.least * proved, "gap": self.bound(required),
-            "feasibility": self.violation, "value": self.value,
+            "epsilon": epsilon,
+            "radius": self.least * required,
+            "radius_source": source,
+            "radius_proved": self.least * proved,
+            "gap": self.bound(required),
+            "feasibility": self.violation,
+            "value": self.value,
             "below": self.below if math.isfinite(self.below) else None,
             "proved_by": "bound" if self.met(goal) else "nothing",
-        }  # fmt: skip
+        }
 
 
 def estimated_radius(travelled: float) -> float:

@@ -43,11 +43,15 @@ class GapCertifier(Certifier):
     """
 
     def __init__(
-        self, realized: Realized, w0: Array, convexity: tuple[float, float] = (0.0, 0.0),
+        self,
+        realized: Realized,
+        w0: Array,
+        convexity: tuple[float, float] = (0.0, 0.0),
         outside: Outside | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(realized, outside)
-        self.w0, self.convexity = w0, convexity
+        self.w0 = w0
+        self.convexity = convexity
 
     @property
     def strong(self) -> bool:
@@ -96,16 +100,25 @@ class GapCertifier(Certifier):
 
     def _blurred(self, w: Array, gradient: Array, p: Array, stiff: float) -> Array:
         """What each agent's part of gradient + p may lack, added up of g, p, stiff w."""
-        space, L = self.space, self.realized.objective.L
+        space = self.space
+        L = self.realized.objective.L
         stiff += L if math.isfinite(L) else 0.0
         sizes = [np.sqrt(space.partial_dots(v, v)) for v in (w, gradient, p)]
         return np.asarray(self._many * EPS * (stiff * sizes[0] + sizes[1] + sizes[2]))
 
     def gap(
-        self, w: Array, gradient: Array, p: Array, *, value: float | None = None,
-        distance: Later | None = None, slack: Later = zero, price: Array | None = None,
-        off: Array | None = None, stiff: float = 0.0,
-    ) -> Gap:  # fmt: skip
+        self,
+        w: Array,
+        gradient: Array,
+        p: Array,
+        *,
+        value: float | None = None,
+        distance: Later | None = None,
+        slack: Later = zero,
+        price: Array | None = None,
+        off: Array | None = None,
+        stiff: float = 0.0,
+    ) -> Gap:
         """The bound at w itself with the dual vector p in Range K'.
 
         ``price`` is that of p; ``off`` are agents' numbers of what the gradient may lack (else it
@@ -114,8 +127,11 @@ class GapCertifier(Certifier):
         sup <r, w - w'> over consensus points with ||(x, z) - (x', z')|| <= 1 is
         (sum_i ||r_xi||^2 + ||sum_i r_zi / s||^2)^{1/2}.
         """
-        objective, space, system = self.realized.objective, self.space, self._system
-        r, way = gradient + p, self.way(w)
+        objective = self.realized.objective
+        space = self.space
+        system = self._system
+        r = gradient + p
+        way = self.way(w)
         pairs = ((r, w - self.w0), (gradient, gradient), (p, p), (way, way), (w, w))
         known = np.zeros_like(p) if price is not None and self.outside is not None else p
         lost = self._blurred(w, gradient, known, stiff) if off is None else off
@@ -137,9 +153,11 @@ class GapCertifier(Certifier):
         inner, steep, size, moved, length = (float(v) for v in sums)
         rest = told.value[len(pairs) :]
         if value is None:
-            value, rest = float(rest[0]) + unseen**2, rest[1:]
+            value = float(rest[0]) + unseen**2
+            rest = rest[1:]
         lacks, away = self._lost(math.sqrt(length), rest)
-        scale, room = execution_radius(self.realized, 1.0), self._many * EPS
+        scale = execution_radius(self.realized, 1.0)
+        room = self._many * EPS
         slope = (slope + unseen) * (1 + room) + scale * lacks
         travelled = math.sqrt(moved)
         # <r, w - w0> is known to that share of its factors; slacks are differences of g'w.
@@ -150,9 +168,21 @@ class GapCertifier(Certifier):
         steepness = objective.L if smooth else math.sqrt(steep)
         steepness = steepness if steepness > 0 else 1.0  # F is flat: violations count all the same
         return Gap(
-            w, gradient, p, value, slack() + inner + (math.sqrt(size) + lacks) * far, slope, far,
-            travelled, steepness, smooth, scale, price, user_distance(self.realized), lacks=lacks,
-        )  # fmt: skip
+            w,
+            gradient,
+            p,
+            value,
+            slack() + inner + (math.sqrt(size) + lacks) * far,
+            slope,
+            far,
+            travelled,
+            steepness,
+            smooth,
+            scale,
+            price,
+            user_distance(self.realized),
+            lacks=lacks,
+        )
 
     def project(self, gradient: Array, wanted: Later) -> tuple[Array, Array]:
         """(p, price) with gradient + p in the kernel of K up to ``wanted``."""
@@ -169,7 +199,8 @@ class GapCertifier(Certifier):
 
     def tight_smooth(self, w: Array, goal: Goal) -> Gap:
         """At the repaired point with p = -Pi_N grad F: affine calls and one gradient."""
-        objective, way = self.realized.objective, self.way(w)
+        objective = self.realized.objective
+        way = self.way(w)
         gradient = objective.gradient(w)
         told = self._ask((gradient, gradient), (way, way), at=w)
 
@@ -187,9 +218,14 @@ class GapCertifier(Certifier):
         return self.gap(repaired, gradient, p, distance=distance, price=price, off=off)
 
     def tight_subgradient(
-        self, w: Array, gradient: Array, goal: Goal, slack: Later = zero, share: float = 1.0,
+        self,
+        w: Array,
+        gradient: Array,
+        goal: Goal,
+        slack: Later = zero,
+        share: float = 1.0,
         stiff: float = 0.0,
-    ) -> Gap:  # fmt: skip
+    ) -> Gap:
         """At the repaired point (w itself where F is infinite there), from a subgradient at w.
 
         F(v) - F* <= F(v) - F(w) + bound(w); the repaired v is used if its value is finite. For a
@@ -207,7 +243,8 @@ class GapCertifier(Certifier):
         p, price = self.project(gradient, near)
         steep, moved, value = (float(v) for v in told.value)
         found = self.gap(w, gradient, p, value=value, slack=slack, price=price, stiff=stiff)
-        epsilon, steep = goal.epsilon(value), max(math.sqrt(steep), 1e-300)
+        epsilon = goal.epsilon(value)
+        steep = max(math.sqrt(steep), 1e-300)
         if math.isfinite(self.realized.objective.L):
             reach = execution_radius(self.realized, self._radius(math.sqrt(moved), goal))
             steep = max(steep, self.realized.objective.L * reach)
@@ -219,10 +256,13 @@ class GapCertifier(Certifier):
         self, repaired: Array, distance: Later, found: Gap, slack: Later, share: float
     ) -> Gap:
         """The bound at w carried to a feasible point; with an error bound where F is strong."""
-        w, gradient, p = found.w, found.gradient, found.p
+        w = found.w
+        gradient = found.gradient
+        p = found.p
         pairs = [(p, p), (gradient, gradient), (w, w), (repaired, repaired)]
         if self.strong:
-            r, step = self._in_strong_units(gradient + p, dual=True), repaired - w
+            r = self._in_strong_units(gradient + p, dual=True)
+            step = repaired - w
             step = self._in_strong_units(step)
             pairs += [(r, r), (step, step)]
         unseen = self._unseen
@@ -231,14 +271,16 @@ class GapCertifier(Certifier):
         if not math.isfinite(there):
             return found
         lost = self._value_rounding(steep, max(here, length), found.value, there)
-        error, away = math.inf, distance() + self._unseen_distance
+        error = math.inf
+        away = distance() + self._unseen_distance
         if self.strong:
             root, (mu_x, mu_z) = math.sqrt(share), self.convexity
             rest = there - found.value + slack() + unseen**2
             rest += (math.sqrt(size) + found.lacks) * found.distance
             # The feasible point next to the repaired one: F is larger there by its slope, which is
             # that at w and what L adds on the way (of kinks: that at w alone).
-            L, least = self.realized.objective.L, min(mu_x, mu_z * self.realized.s**2)
+            L = self.realized.objective.L
+            least = min(mu_x, mu_z * self.realized.s**2)
             there_by = L * (math.sqrt(strong[1] / least) + away) if math.isfinite(L) else 0.0
             rest += lost + (math.sqrt(steep) + there_by) * away
             r_size = (math.sqrt(strong[0]) + found.lacks / math.sqrt(least)) / root
@@ -248,15 +290,20 @@ class GapCertifier(Certifier):
             error += away * user_distance(self.realized)
             error += (self.space.runtime.n + 2) * EPS * math.sqrt(length)
         return replace(
-            found, w=repaired, value=there, base=found.base + there - found.value + lost,
-            distance=away, error=error * (1 + 16 * EPS),
-        )  # fmt: skip
+            found,
+            w=repaired,
+            value=there,
+            base=found.base + there - found.value + lost,
+            distance=away,
+            error=error * (1 + 16 * EPS),
+        )
 
     def _value_rounding(self, steep: float, square: float, *values: float) -> float:
         """Of values of F at points of squared length ``square`` at most, from the squared slope:
         what is added up is taken for as large as they are, ||g|| ||w|| and L ||w||^2.
         """
-        L, n = self.realized.objective.L, self.space.runtime.n
+        L = self.realized.objective.L
+        n = self.space.runtime.n
         terms = math.sqrt(steep * square) + (L * square if math.isfinite(L) else 0.0)
         return (n + 8) * EPS * (2 * terms + sum(map(abs, values)))
 

@@ -52,7 +52,10 @@ class GapStop(Stopping):
     def __init__(
         self, prover: Prover, goal: Goal, record: dict[str, Any], *, scheduled: bool = False
     ) -> None:
-        self.prover, self.goal, self.record, self.scheduled = prover, goal, record, scheduled
+        self.prover = prover
+        self.goal = goal
+        self.record = record
+        self.scheduled = scheduled
         self._next = FIRST_CHECK
 
     def memory(self) -> dict[str, Any]:
@@ -134,15 +137,22 @@ class UndeterminedStop(Stopping):
     """
 
     def __init__(
-        self, work: Workspace, reduced: Reduced, start: tuple[Array, Array], goal: Goal,
+        self,
+        work: Workspace,
+        reduced: Reduced,
+        start: tuple[Array, Array],
+        goal: Goal,
         record: dict[str, Any],
-    ) -> None:  # fmt: skip
-        self.work, problem = work, work.problem
+    ) -> None:
+        self.work = work
+        problem = work.problem
         forms = [a.objective.polyhedral(problem.d[i], problem.q) for i, a in problem.agents.items()]
         ends = np.full((problem.n, 2 * problem.q), np.inf)
         ends[:, : problem.q] = -np.inf
         self.duality = Duality(work, reduced, forms, ends, start)
-        self.goal, self.record, self._tried = goal, record, False
+        self.goal = goal
+        self.record = record
+        self._tried = False
 
     def due(self, iteration: int) -> bool:
         """Every point is worth a look."""
@@ -151,7 +161,8 @@ class UndeterminedStop(Stopping):
     def check(self, iteration: Judged, state: Any, count: int) -> Check:
         """A free fall first."""
         method: Solved = iteration  # type: ignore[assignment]
-        verdict, self._tried = None if self._tried else self.fall(method), True
+        verdict = None if self._tried else self.fall(method)
+        self._tried = True
         if verdict is not None:
             return Check(np.nan, True, verdict=verdict)
         x, z = iteration.point(state)

@@ -44,7 +44,8 @@ REGULAR = 10.0 ** -np.arange(2.0, 13.0, 2.0)  # eps beside the size of W
 
 def inner_bound(r: float, delta: float, mu: float, L: float) -> float:
     """The bound of the module text."""
-    root, steep = math.sqrt(mu), math.sqrt(L)
+    root = math.sqrt(mu)
+    steep = math.sqrt(L)
     b = r / root + steep * delta
     s = (b + math.sqrt(b * b + 4 * r * delta * (steep / root + 2))) / 2
     return math.hypot(delta, min((s + steep * delta) / root, (r + L * delta) / mu))
@@ -55,19 +56,30 @@ def told(model: LocalModel, H: Array, d: int, off_H: float = 0.0) -> list[float]
     ||H_zz||; ``off_H`` is what rounding may have changed in H.
     """
     size = float(np.linalg.norm(H))
-    N, q = model.N, model.q
+    N = model.N
+    q = model.q
     rounding = 4 * (len(H) + 4) * EPS
     bends = float(np.linalg.norm(H[:, :d] @ model.along)) + rounding * size + off_H
     p, kappa = _least(N.T @ H[:d, :d] @ N, rounding)
-    solved_z, solved_rows = model.solved[:, :q], model.solved[:, q:]
-    t, back = float(np.linalg.norm(solved_z)), float(np.linalg.norm(solved_rows))
+    solved_z = model.solved[:, :q]
+    solved_rows = model.solved[:, q:]
+    t = float(np.linalg.norm(solved_z))
+    back = float(np.linalg.norm(solved_rows))
     off = SOLVES * max(1, N.shape[1]) * kappa * EPS + rounding
-    Q, R = float(np.linalg.norm(model.H_xz)), float(np.linalg.norm(model.rows))
+    Q = float(np.linalg.norm(model.H_xz))
+    R = float(np.linalg.norm(model.rows))
     G = rounding * float(np.linalg.norm(model.corner))
     return [
-        p, (t * (1 + off)) ** 2, off * Q * t + rounding * size, off * R * back, off * R * t + G,
-        2 * bends, model.flat.kept, model.flat.dropped, float(np.linalg.norm(model.H_zz)),
-    ]  # fmt: skip
+        p,
+        (t * (1 + off)) ** 2,
+        off * Q * t + rounding * size,
+        off * R * back,
+        off * R * t + G,
+        2 * bends,
+        model.flat.kept,
+        model.flat.dropped,
+        float(np.linalg.norm(model.H_zz)),
+    ]
 
 
 def _least(P: Array, rounding: float) -> tuple[float, float]:
@@ -101,10 +113,13 @@ class Inside:
 def inside(K: Array, q: int, facts: Array, reduced: Reduced, L: float) -> Inside:
     """From the summed matrix in (c, whitened rows), q of them c, and all agents' :func:`told`."""
     p, kept = (float(facts[:, k].min()) for k in (0, 6))
-    dropped, size = float(facts[:, 7].max()), rounded_sum(facts[:, 8])
+    dropped = float(facts[:, 7].max())
+    size = rounded_sum(facts[:, 8])
     t = math.sqrt(rounded_sum(facts[:, 1]))
     off_S, off_W, off_G, bends = (rounded_sum(facts[:, k]) for k in (2, 3, 4, 5))
-    S, G, W = K[:q, :q], K[q:, :q], -K[q:, q:]
+    S = K[:q, :q]
+    G = K[q:, :q]
+    W = -K[q:, q:]
     count = EPS * (len(K) + len(facts) + 4)
     eta = off_G + 8 * count * float(np.linalg.norm(G))
     if reduced.rank:
@@ -120,9 +135,8 @@ def inside(K: Array, q: int, facts: Array, reduced: Reduced, L: float) -> Inside
 
 
 def _best(
-    blocks: tuple[Array, Array, Array], own: tuple[float, float],
-    off: tuple[float, float, float],
-) -> float:  # fmt: skip
+    blocks: tuple[Array, Array, Array], own: tuple[float, float], off: tuple[float, float, float]
+) -> float:
     """The largest mu over some eps."""
     (S, G, W), (p, t), (lost, off_W, eta) = blocks, own, off
     root_p = 1 / math.sqrt(p)

@@ -38,9 +38,11 @@ def lifted(work: Workspace, solution: Any) -> Any:
     assert way is not None
     if not hasattr(solution, "x"):
         return solution
-    runtime, owned = work.runtime, list(work.runtime.owned)
+    runtime = work.runtime
+    owned = list(work.runtime.owned)
     places = owned if len(solution.x) == way.user.n else list(range(len(solution.x)))
-    x, z = [np.asarray(solution.x[k]) for k in places], np.asarray(solution.z)
+    x = [np.asarray(solution.x[k]) for k in places]
+    z = np.asarray(solution.z)
     fits = [len(v) for v in x] == list(way.user.d.values()) and len(z) == way.user.q
     if not fits:  # the size of what was given is refused where every solution's is
         return solution
@@ -50,9 +52,10 @@ def lifted(work: Workspace, solution: Any) -> Any:
             shared = [prices.shared[k] for k in places]
             prices = Multipliers(
                 way.lifted_price(prices.coupled, shared, runtime),
-                [prices.local[k] for k in places], way.equations(shared),
+                [prices.local[k] for k in places],
+                way.equations(shared),
                 prices.consensus[places],
-            )  # fmt: skip
+            )
         return Solution(way.lifted(x, z, runtime), z, prices)
 
 
@@ -60,7 +63,8 @@ def in_users_rows(work: Workspace, result: Result) -> Result:
     """The result as the user stated the problem."""
     way = work.reduction
     assert way is not None
-    x, z = way.x(result.x), np.asarray(result.z)
+    x = way.x(result.x)
+    z = np.asarray(result.z)
     found: dict[str, Any] = {"x": x, "_problem": way.user if way.user.complete else None}
     found["certificates"] = {**result.certificates, "slacks": way.slacks}
     if result.infeasibility is not None:
@@ -88,15 +92,19 @@ def _violations(
     work: Workspace, way: Reduction, x: list[Array], z: Array
 ) -> tuple[dict[str, float], float]:
     """(norms of what is violated at (x, z), the objective there)."""
-    user, runtime, zero = way.user, work.runtime, np.zeros(0)
-    sides, rows = [], []
+    user = way.user
+    runtime = work.runtime
+    zero = np.zeros(0)
+    sides = []
+    rows = []
     for v, agent in zip(x, user.agents.values(), strict=True):
         sides.append(coupled_misfit(agent, v, z, user.m))
         local = violation(zero if agent.C is None else agent.C @ v, agent.c, agent.C_sense)
         shared = violation(zero if agent.D is None else agent.D @ z, agent.e, agent.D_sense)
         limits = outside(v, agent.lower, agent.upper)
         rows.append([*(float(u @ u) for u in (local, shared, limits)), agent.objective.value(v, z)])
-    coupled, told = zero, runtime.ride(np.array(rows))
+    coupled = zero
+    told = runtime.ride(np.array(rows))
     if user.m:
         coupled = violation(user.n * runtime.average(np.stack(sides))[0], None, user.sense)
     local_sq, shared_sq, limits_sq, value = told.value
@@ -128,9 +136,12 @@ def outside(v: Array, lower: Array | None, upper: Array | None) -> Array:
 
 # -- prices ----------------------------------------------------------------------------------------
 def _prices(
-    work: Workspace, way: Reduction, prices: Multipliers, point: tuple[list[Array], Array],
+    work: Workspace,
+    way: Reduction,
+    prices: Multipliers,
+    point: tuple[list[Array], Array],
     left: float,
-) -> Callable[[], Multipliers]:  # fmt: skip
+) -> Callable[[], Multipliers]:
     """Prices in the user's rows, to be asked for when the next message has gone.
 
     ``left`` is what is left of stationarity at the point.
@@ -142,10 +153,13 @@ def _prices(
     local = [_signed(v, a.C_sense, top) for v, a in zip(prices.local, agents, strict=True)]
     shared = [_signed(v, a.D_sense, top) for v, a in zip(shared, agents, strict=True)]
     coupled = _signed(coupled, user.sense, top)
-    lower, upper, on_z = [], [], []
+    lower = []
+    upper = []
+    on_z = []
     for agent, v, kappa, delta in zip(agents, x, local, shared, strict=True):
         slope = _gradient(agent, v, z)
-        r_x, r_z = slope[: len(v)], slope[len(v) :]
+        r_x = slope[: len(v)]
+        r_z = slope[len(v) :]
         for block, price in ((agent.A, coupled), (agent.C, kappa)):
             r_x = r_x if block is None else r_x + block.T @ price
         for block, price in ((agent.B, coupled), (agent.D, delta)):
@@ -196,9 +210,12 @@ def _farkas(way: Reduction, found: Infeasibility) -> Infeasibility:
     named = {i: v for i, v in zip(user.agents, shared, strict=True) if v.any()}
     coupled = found.coupled[: user.m]
     return replace(
-        found, coupled=coupled, shared=named, message=_in_names(user, found.message, coupled),
+        found,
+        coupled=coupled,
+        shared=named,
+        message=_in_names(user, found.message, coupled),
         bounds={i: v[: user.d[i]] for i, v in found.bounds.items()},
-    )  # fmt: skip
+    )
 
 
 def _in_names(user: Problem, message: str, coupled: Array) -> str:

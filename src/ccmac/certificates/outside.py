@@ -31,8 +31,11 @@ class Outside:
 
     def __init__(self, work: Workspace, realized: Realized) -> None:
         problem = self.problem = work.problem
-        self.space, self.runtime, self.s = realized.space, work.runtime, realized.s
-        self.local, self.ledger = work.local, work.ledger
+        self.space = realized.space
+        self.runtime = work.runtime
+        self.s = realized.s
+        self.local = work.local
+        self.ledger = work.ledger
         self.system = realized.system
         self.blocks = [(a.A, a.B, a.C) for a in problem.agents.values()]
         self.sizes = [tuple(frobenius(block) for block in own) for own in self.blocks]
@@ -46,7 +49,8 @@ class Outside:
         """The agents' columns: squares of what is outside in x, of the terms in z, of the rounding
         of their coupled and of their local rows at w; then the terms in z.
         """
-        present, space = self.problem.present, self.space
+        present = self.problem.present
+        space = self.space
         self.ledger.charge(**{u: k for u, k in {"A": 1, "B": 1, "C": 3}.items() if u in present})
         y = np.zeros(self.problem.m)
         if price.shape[1] and self.measured:
@@ -75,7 +79,8 @@ class Outside:
         ||w||), at most, from the columns' sums.
         """
         x, z, coupled, local = (math.sqrt(max(v, 0.0)) for v in sums[:4])
-        n, unseen = self.runtime.n, math.sqrt(self.runtime.unseen(self.space.q + 4))
+        n = self.runtime.n
+        unseen = math.sqrt(self.runtime.unseen(self.space.q + 4))
         # A sum of n doubles, and rows that were rounded to doubles before.
         mean = (n + 2) * EPS * z
         if self.measured:
@@ -86,7 +91,8 @@ class Outside:
 
     def _apart(self, k: int, p: Any, y: Array) -> tuple[Long, float]:
         """(p_xi - A_i'y, its rounding)."""
-        A, size = self.blocks[k][0], self.sizes[k][0]
+        A = self.blocks[k][0]
+        size = self.sizes[k][0]
         if not self.measured:
             return np.zeros(len(p), dtype=np.longdouble), self.many * EPS * norm(p)
         image, unit = _priced(A, y)

@@ -45,7 +45,8 @@ def contradiction(
 
     ``exact``: there is a contradiction, however small.
     """
-    unit, zero = space.inverse_lengths * right, space.inverse_lengths == 0
+    unit = space.inverse_lengths * right
+    zero = space.inverse_lengths == 0
     if np.any(zero & (right != 0)):  # 0 = right
         price = np.where(zero & (np.abs(right) == np.abs(right[zero]).max()), np.sign(right), 0.0)
         value = float(np.abs(price) @ np.abs(right))
@@ -56,7 +57,8 @@ def contradiction(
     rounding = SEEN * math.sqrt(len(gap)) * float(np.linalg.norm(unit))
     if length <= (0.0 if exact else min(rounding, PLAIN)):
         return None
-    matrix, price = dense(block), space.inverse_lengths * gap / length
+    matrix = dense(block)
+    price = space.inverse_lengths * gap / length
     more = sharpened(space, matrix, product(matrix.T, price))
     return _weighed(matrix, right, (price + more).astype(np.float64))
 
@@ -105,7 +107,8 @@ def of_rows(block: Any, right: Array, space: RowSpace) -> tuple[float, float, Co
     """(value, defect, contradiction) of one that is claimed; else (- its value, defect, None) where
     there is doubt, or (0, condition of the rows, None).
     """
-    agree, seen = space.agrees(right), None
+    agree = space.agrees(right)
+    seen = None
     if not agree or space.doubt:
         seen = contradiction(block, right, space, exact=agree is False)
     if seen is not None:

@@ -46,12 +46,21 @@ class Recovery:
     """The user's equations on the agents owned here."""
 
     def __init__(self, work: Workspace) -> None:
-        problem, runtime = work.problem, work.runtime
-        self.problem, self.runtime, self.space = problem, runtime, work.space
-        self.coupling, self.local, self.shared = work.coupling, work.local, work.shared
-        count, d = len(problem.agents), list(problem.d.values())
-        ledger, q = runtime.ledger, [problem.q] * count
-        p, r, present = list(problem.p.values()), list(problem.r.values()), problem.present
+        problem = work.problem
+        runtime = work.runtime
+        self.problem = problem
+        self.runtime = runtime
+        self.space = work.space
+        self.coupling = work.coupling
+        self.local = work.local
+        self.shared = work.shared
+        count = len(problem.agents)
+        d = list(problem.d.values())
+        ledger = runtime.ledger
+        q = [problem.q] * count
+        p = list(problem.p.values())
+        r = list(problem.r.values())
+        present = problem.present
         self.C = LocalFamily("C", problem.blocks("C"), p, d, ledger, present="C" in present)
         self.D = LocalFamily("D", problem.blocks("D"), r, q, ledger, present="D" in present)
         self.b = right_hand_sides(problem).b
@@ -64,7 +73,8 @@ class Recovery:
 
         Two averagings, one riding reduction (four where rows are masked).
         """
-        runtime, n = self.runtime, self.problem.n
+        runtime = self.runtime
+        n = self.problem.n
         mean_z = runtime.average(z)
         rows = np.ascontiguousarray(np.broadcast_to(mean_z, z.shape))
         misfits, _ = self.coupling.contributions(x, rows)
@@ -89,9 +99,11 @@ class Recovery:
         self._scale = math.hypot(*sizes)
         coupled_sq = float(agreed_dots(runtime, coupled, coupled)[0]) if coupled.size else 0.0
         norms = {
-            "coupled": n * math.sqrt(coupled_sq), "local": own, "shared": common,
+            "coupled": n * math.sqrt(coupled_sq),
+            "local": own,
+            "shared": common,
             "consensus": consensus,
-        }  # fmt: skip
+        }
         return norms, mean_z, coupled
 
     def scale(self) -> float:
@@ -117,7 +129,8 @@ class Recovery:
 
         The gradients (user units) are used up.
         """
-        gx, gz = gradient_x, gradient_z
+        gx = gradient_x
+        gz = gradient_z
         if not self.coupling.empty:
             ax, bz = self.coupling.adjoint(price)
             gx += ax
@@ -138,7 +151,8 @@ class Recovery:
     def dual_vector(self, multipliers: Multipliers) -> Array:
         """K'lambda in the user's units (a warm start for p); local products only."""
         out = self.space.zeros()
-        x, z = self.space.x(out), self.space.z(out)
+        x = self.space.x(out)
+        z = self.space.z(out)
         z += multipliers.consensus
         if not self.coupling.empty:
             ax, bz = self.coupling.adjoint(multipliers.coupled[None])
@@ -161,18 +175,23 @@ class Recovery:
         def image(v: Array) -> Array:
             return runtime.average(self.shared.gram_contribution(v))
 
-        x, r = np.zeros_like(right), right.copy()
+        x = np.zeros_like(right)
+        r = right.copy()
         s = image(r)
-        p, q = r.copy(), s.copy()
+        p = r.copy()
+        q = s.copy()
         gamma, delta = agreed_dots(runtime, np.concatenate([r, s]), s)
         for _ in range(2 * self.problem.q):
             if gamma <= (1e-13 * size) ** 2 or delta <= 0:
                 break
             alpha = gamma / delta
-            x, r = x + alpha * p, r - alpha * q
-            s, before = image(r), gamma
+            x = x + alpha * p
+            r = r - alpha * q
+            s = image(r)
+            before = gamma
             gamma = agreed_dots(runtime, r, s)[0]
-            p, q = r + (gamma / before) * p, s + (gamma / before) * q
+            p = r + (gamma / before) * p
+            q = s + (gamma / before) * q
             delta = agreed_dots(runtime, q, q)[0]
         return x
 

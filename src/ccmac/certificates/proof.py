@@ -49,15 +49,20 @@ class Proof:
     """Bounds for points of one smooth, strongly convex problem whose equations all may know."""
 
     def __init__(self, work: Workspace, reduced: Reduced) -> None:
-        self.work, self.reduced = work, reduced
-        self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
+        self.work = work
+        self.reduced = reduced
+        self.space = work.space
+        self.runtime = work.runtime
+        self.problem = work.problem
         table = work.curvature
         if table.separable:
             mu = min(float(table.mu_x.min()), float(table.mu_z.sum()))
             self.L = max(float(table.L_x.max()), float(table.L_z.sum()))
             own = np.maximum(table.L_x, table.L_z)
         else:
-            mu, self.L, own = float(table.mu.min()), float(table.L.sum()), table.L
+            mu = float(table.mu.min())
+            self.L = float(table.L.sum())
+            own = table.L
         # Constants from a decomposition are right to its rounding.
         # Without any unknowns there is no curvature to speak of, and no error either.
         mu = mu if mu < math.inf else 1.0
@@ -184,9 +189,11 @@ class Proof:
         self, told: Sequence[Told], table: Array, pieces: Pieces, z: Long, price: Long
     ) -> Proved:
         """The bound from the shares of all agents (``table``)."""
-        m, q = self.problem.m, self.problem.q
+        m = self.problem.m
+        q = self.problem.q
         heard = Heard.of(table, m, q, None if self.open else self.runtime.averaging.grain)
-        slope, z_high = summed(heard.slopes), z.astype(np.float64)
+        slope = summed(heard.slopes)
+        z_high = z.astype(np.float64)
         left, shared = self._shared_stationarity(slope, price)
         r = math.hypot(heard.stationarity, left + heard.noise) * (1 + 16 * EPS)
         long_size = math.hypot(heard.long_size, norm(z))
@@ -205,18 +212,27 @@ class Proof:
         gz = np.stack([g[a.d :] for a, g in zip(self.agents, gradients, strict=True)])
         gx = [g[: a.d] for a, g in zip(self.agents, gradients, strict=True)]
         report = Particulars(
-            self._residuals(heard, z_high), self._multipliers(told, gz, price, slope, shared),
+            self._residuals(heard, z_high),
+            self._multipliers(told, gz, price, slope, shared),
             heard.value,
-        )  # fmt: skip
+        )
         return Proved(
-            np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in pieces)]), z_high, error,
-            r + self.L * tail + off_price, delta + tail, math.hypot(heard.size, norm(z_high)),
-            np.concatenate([np.zeros(0), *gx]), gz, price.astype(np.float64), report,
-        )  # fmt: skip
+            np.concatenate([np.zeros(0), *(v.astype(np.float64) for v in pieces)]),
+            z_high,
+            error,
+            r + self.L * tail + off_price,
+            delta + tail,
+            math.hypot(heard.size, norm(z_high)),
+            np.concatenate([np.zeros(0), *gx]),
+            gz,
+            price.astype(np.float64),
+            report,
+        )
 
     def _residuals(self, heard: Heard, z: Array) -> dict[str, float]:
         """Of the user's rows, at the point as rounded."""
-        reduced, present = self.reduced, self.problem.present
+        reduced = self.reduced
+        present = self.problem.present
         shared = norm((product(reduced.D, z) - reduced.e) / reduced.unit_D)
         if not math.isnan(heard.shared):
             shared = heard.shared if "D" in present else 0.0
@@ -228,7 +244,8 @@ class Proof:
         self, told: Sequence[Told], gz: Array, price: Long, slope: Long, shared: Array
     ) -> Multipliers:
         """Coupled, local, shared (least in scaled rows where not unique) and consensus prices."""
-        reduced, y = self.reduced, price.astype(np.float64)
+        reduced = self.reduced
+        y = price.astype(np.float64)
         mean = slope + product(reduced.Bbar.T, y) + product(reduced.D.T, shared)
         mean = (mean / self.problem.n).astype(np.float64)
         nu = np.zeros_like(gz)
@@ -243,11 +260,13 @@ class Proof:
         self, pieces: Pieces, z: Long, slopes: Sequence[Long]
     ) -> tuple[Long, Array, Long, float]:
         """(violation, sum A_i P_i grad_x, sum grad_z, ||x||): one averaging."""
-        m, q = self.problem.m, self.problem.q
+        m = self.problem.m
+        q = self.problem.q
         shares: list[Array] = []
         for agent, piece, slope in zip(self.agents, pieces, slopes, strict=True):
             along = agent.A @ agent.inside(slope[: agent.d].astype(np.float64))
-            misfit, on_z = halves(agent.misfit(piece, z)), halves(slope[agent.d :])
+            misfit = halves(agent.misfit(piece, z))
+            on_z = halves(slope[agent.d :])
             shares.append(np.concatenate([misfit, along, on_z, [square(piece)]]))
         everybody = heard_by_all(self.runtime, np.stack(shares))
         coupled, along, on_z, size = np.split(everybody, np.cumsum([2 * m, m, 2 * q]), axis=1)
@@ -267,11 +286,13 @@ class Proof:
         with the sign of the Lagrangian); everybody knows all of it.
         """
         reduced = self.reduced
-        total, space = slope + product(reduced.Bbar.T, price), reduced.shared
+        total = slope + product(reduced.Bbar.T, price)
+        space = reduced.shared
         delta = space.multipliers(space.basis.T @ total.astype(np.float64))
         left = total - product(reduced.D.T, delta)
         more = space.multipliers(space.basis.T @ left.astype(np.float64))
-        left, whole = left - product(reduced.D.T, more), delta.astype(np.longdouble) + more
+        left = left - product(reduced.D.T, more)
+        whole = delta.astype(np.longdouble) + more
         spread = norm(reduced.size_B.T @ np.abs(price)) + norm(slope)
         spread += norm(np.abs(reduced.D).T @ (np.abs(delta) + np.abs(more)))
         noise = (len(price) + 2 * len(delta) + self.problem.n + 3) * EPS_LONG * spread
@@ -281,10 +302,13 @@ class Proof:
 
     def _distance(self, z: Long, coupled: Long, size: float, heard: Heard) -> float:
         """delta: onto the local rows first, then along the rows of T."""
-        reduced, off, scaled = self.reduced, heard.off, heard.scaled
+        reduced = self.reduced
+        off = heard.off
+        scaled = heard.scaled
         if not reduced.rank:
             return off
-        B, D = norm(reduced.unit[:, None] * reduced.size_B), norm(reduced.D)
+        B = norm(reduced.unit[:, None] * reduced.size_B)
+        D = norm(reduced.D)
         right = norm(reduced.unit * reduced.size_b) + norm(reduced.e)
         widest = self._widest + self.problem.q + self.problem.n
         noise = (widest + 4) * EPS_LONG * (math.hypot(scaled, B, D) * size + right)
@@ -294,7 +318,8 @@ class Proof:
             noise += norm(reduced.unit * off_sum)
         if not (reduced.least > 0 and math.isfinite(off)):
             return math.inf
-        rows, least = self._violation(coupled, z).astype(np.float64), reduced.least
+        rows = self._violation(coupled, z).astype(np.float64)
+        least = reduced.least
         sigma = reduced.sigma if self.open else np.full(reduced.rank, np.inf)
         across = change_bound(rows, reduced.U, sigma, least)
         return off + across + (noise + scaled * off) / least

@@ -66,7 +66,8 @@ def recession(work: Workspace) -> Recession | None:
     length = math.sqrt(float(squares[0]) + float(d_z @ d_z))
     if length <= 0:
         return None
-    d_x, d_z = [-v / length for v in d_x], -d_z / length
+    d_x = [-v / length for v in d_x]
+    d_z = -d_z / length
     rows = []
     for agent, slope, d in zip(proof.agents, slopes, d_x, strict=True):
         u = np.concatenate([d, d_z])

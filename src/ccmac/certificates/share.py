@@ -53,9 +53,7 @@ class Heard:
     @classmethod
     def of(cls, table: Array, m: int, q: int, grain: float | None = None) -> Heard:
         """From all agents' rows, or their sum in doubles, each wrong by the ``grain`` too."""
-        misfit, slopes, rounded, numbers = np.split(
-            table, np.cumsum([2 * m, 2 * q, m]), axis=1
-        )  # fmt: skip
+        misfit, slopes, rounded, numbers = np.split(table, np.cumsum([2 * m, 2 * q, m]), axis=1)
         totals = [float(v) for v in np.add.reduce(numbers)]
         noise, r, size, off, scaled, value, local, tail, price_tail, long_size, *hidden = totals
         sizes = float(np.sum(np.linalg.norm(slopes[:, :q], axis=1)))
@@ -63,13 +61,25 @@ class Heard:
         if grain is not None:
             noise += 4 * EPS * sizes + 4 * grain * math.sqrt(q)
             r, off, scaled, tail = (v + grain for v in (r, off, scaled, tail))
-            price_tail, long_size = price_tail + grain, long_size + grain
+            price_tail = price_tail + grain
+            long_size = long_size + grain
         root = math.sqrt
         return cls(
-            misfit, slopes, np.add.reduce(rounded), noise, root(r), root(size), root(off),
-            root(scaled), value, root(local), root(tail), root(price_tail), root(long_size),
+            misfit,
+            slopes,
+            np.add.reduce(rounded),
+            noise,
+            root(r),
+            root(size),
+            root(off),
+            root(scaled),
+            value,
+            root(local),
+            root(tail),
+            root(price_tail),
+            root(long_size),
             root(hidden[0]) if hidden else math.nan,
-        )  # fmt: skip
+        )
 
 
 class Share:
@@ -78,8 +88,12 @@ class Share:
     def __init__(self, work: Workspace, reduced: Reduced, k: int) -> None:
         self.i = list(work.problem.agents)[k]
         agent = work.problem.agents[self.i]
-        self.objective, self.d, self.q = agent.objective, work.problem.d[self.i], work.problem.q
-        self.A, self.B, self.C = reduced.A[k], reduced.B[k], reduced.C[k]
+        self.objective = agent.objective
+        self.d = work.problem.d[self.i]
+        self.q = work.problem.q
+        self.A = reduced.A[k]
+        self.B = reduced.B[k]
+        self.C = reduced.C[k]
         self.b = np.zeros(work.problem.m) if agent.b is None else agent.b
         self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
         self.kernel, self.hidden = reduced.kernels[k], reduced.hidden(k)
@@ -95,7 +109,8 @@ class Share:
 
     def onto_local(self, x: Array | Long) -> Long:
         """The nearest point to x on {C_i x = c_i}, as far as the kernel is known."""
-        space, x = self.kernel.space, x.astype(np.longdouble)
+        space = self.kernel.space
+        x = x.astype(np.longdouble)
         if not space.rank:
             return x
         lacks = (self.c - product(self.C, x)).astype(np.float64)
@@ -122,12 +137,14 @@ class Share:
         self, gradient: Long, rounding: float, price: Array | Long
     ) -> tuple[float, Array]:
         """(dist(grad_x + A'y, Range C') by a multiplier of C, that multiplier)."""
-        total, space = gradient + product(self.A.T, price), self.kernel.space
+        total = gradient + product(self.A.T, price)
+        space = self.kernel.space
         kappa = space.multipliers(space.basis.T @ total.astype(np.float64))
         # What rounding left of it is a multiple of C' too.
         left = total - product(self.C.T, kappa)
         more = space.multipliers(space.basis.T @ left.astype(np.float64))
-        left, whole = left - product(self.C.T, more), kappa.astype(np.longdouble) + more
+        left = left - product(self.C.T, more)
+        whole = kappa.astype(np.longdouble) + more
         size = norm(np.abs(self.C).T @ (np.abs(kappa) + np.abs(more)))
         spread = norm(np.abs(self.A).T @ np.abs(price)) + size
         noise = rounding + (len(price) + 2 * len(kappa) + 3) * EPS_LONG * (spread + norm(gradient))
@@ -137,14 +154,23 @@ class Share:
         """The share at a point, which is also looked at as rounded to doubles."""
         gradient, rounding = self.gradient(x, z)
         r, multiplier = self.stationarity(gradient[: self.d], rounding, price)
-        x_high, z_high = x.astype(np.float64), z.astype(np.float64)
-        off, low = self.local_distance(x), (price - price.astype(np.float64)).astype(np.float64)
+        x_high = x.astype(np.float64)
+        z_high = z.astype(np.float64)
+        off = self.local_distance(x)
+        low = (price - price.astype(np.float64)).astype(np.float64)
         numbers = [
-            rounding, r * r, square(x_high), off * off, self.scaled**2,
-            self.objective.value(x_high, z_high), square(product(self.C, x_high) - self.c),
-            square(x - x_high), square(self.A.T @ low), square(x),
+            rounding,
+            r * r,
+            square(x_high),
+            off * off,
+            self.scaled**2,
+            self.objective.value(x_high, z_high),
+            square(product(self.C, x_high) - self.c),
+            square(x - x_high),
+            square(self.A.T @ low),
+            square(x),
             *(square(product(D, z_high) - e) for D, e in self.hidden),
-        ]  # fmt: skip
+        ]
         rounded = self.misfit(x_high, z_high).astype(np.float64)
         row = np.concatenate(
             [halves(self.misfit(x, z)), halves(gradient[self.d :]), rounded, numbers]
@@ -175,7 +201,8 @@ def unmet(work: Workspace, reduced: Reduced, passes: int) -> tuple[Array, float]
         coupled = summed(work.runtime.gather(np.stack(rows)))
         misfit = -reduced.unit * coupled, reduced.e - product(reduced.D, z)
         left = np.concatenate(misfit).astype(np.float64)
-    wide, m = int(work.curvature.d.max(initial=0)), work.problem.m
+    wide = int(work.curvature.d.max(initial=0))
+    m = work.problem.m
     own = []
     for agent in agents:
         space = agent.kernel.space

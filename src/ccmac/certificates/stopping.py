@@ -74,7 +74,8 @@ class Check:
         """
         if not runtime.notes.led or (self.certificate is None and not self.done):
             return self
-        found, notes = self.certificate, runtime.notes
+        found = self.certificate
+        notes = runtime.notes
         error = math.nan if found is None else found.error
         mine = [self.bound, error, notes.drift, float(self.done), float(self.verdict is not None)]
         told = runtime.gather(np.tile(mine, (len(runtime.owned), 1)))
@@ -122,8 +123,10 @@ class CertifiedStop(Stopping):
     """
 
     def __init__(self, certifier: Certifier, tol: float) -> None:
-        self.certifier, self.tol = certifier, tol
-        self._next, self._ratio = FIRST_CHECK, RATIO
+        self.certifier = certifier
+        self.tol = tol
+        self._next = FIRST_CHECK
+        self._ratio = RATIO
         self._history: list[tuple[int, float]] = []
         self._stored = False  # the dual state comes from a file and has not been looked at yet
         self._dual = True  # it is believed
@@ -162,7 +165,8 @@ class CertifiedStop(Stopping):
     def _look(self, iteration: Judged, state: Any) -> tuple[Look, float]:
         """The cheap look, and the accuracy wanted: tol max(1, ||(x, z)||) in user units."""
         realized = self.certifier.realized
-        w, dual = iteration.embedded(state, realized), iteration.dual(state, realized)
+        w = iteration.embedded(state, realized)
+        dual = iteration.dual(state, realized)
         if self._stored and dual is not None:
             self._stored, self._dual = False, self.certifier.verified(w, dual, self.tol)
         look = self.certifier.look(w, dual if self._dual else None)
@@ -232,7 +236,8 @@ class ProofStop(Stopping):
     """
 
     def __init__(self, proof: Proof, tol: float, first: int = FIRST_CHECK) -> None:
-        self.proof, self.tol = proof, tol
+        self.proof = proof
+        self.tol = tol
         self._next = first
         self._history: list[tuple[int, float]] = []
 

@@ -59,7 +59,9 @@ class Weighing:
     """Multipliers in the blocks of a :class:`Recovery`."""
 
     def __init__(self, recovery: Recovery) -> None:
-        self.user, self.problem, self.runtime = recovery, recovery.problem, recovery.runtime
+        self.user = recovery
+        self.problem = recovery.problem
+        self.runtime = recovery.runtime
 
     def local(self, coupled: Array) -> list[Array]:
         """kappa_i that cancel A_i'price in the rows of the C_i, then what rounding left of it."""
@@ -85,9 +87,12 @@ class Weighing:
         """One averaging; ``squares`` are the agents' parts of the square of a point's size."""
         rows = [self._share(prices, k, own) for k, own in enumerate(squares)]
         table = heard_by_all(self.runtime, np.stack(rows))
-        q, many, grain = self.problem.q, 4 * self.problem.n, self.runtime.averaging.grain
+        q = self.problem.q
+        many = 4 * self.problem.n
+        grain = self.runtime.averaging.grain
         rough = EPS if len(table) == 1 else EPS_LONG  # sums of rows that nobody sees are doubles
-        on_z, value = summed(table[:, : 2 * q]), rounded_sum(table[:, 2 * q : 2 * q + 2].flat)
+        on_z = summed(table[:, : 2 * q])
+        value = rounded_sum(table[:, 2 * q : 2 * q + 2].flat)
         sizes = np.add.reduce(np.abs(table[:, : 2 * q + 2]))
         on_x, on_x2, off_x, off_z, size, length = np.add.reduce(table[:, 2 * q + 2 :]).tolist()
         rounding = EPS / EPS_LONG * (off_x + off_z) + 4 * (1 + math.sqrt(q)) * grain
@@ -96,13 +101,16 @@ class Weighing:
         on_x = min(on_x + grain, math.sqrt(on_x2 + grain))
         defect = math.hypot(on_x, norm(on_z) + off_z) * (1 + many * EPS)
         length = math.sqrt(max(length, 0.0) + square(prices.coupled))
-        sure, size = (abs(value) - off) * (1 - 4 * EPS), math.sqrt(max(size, 0.0))
+        sure = (abs(value) - off) * (1 - 4 * EPS)
+        size = math.sqrt(max(size, 0.0))
         return Weighed(value, sure, defect, size, length, rounding)
 
     def _share(self, prices: Lambda, k: int, own: float) -> Array:
         """Of one agent: K'lambda on z and lambda'v in halves; numbers that are summed."""
         agent = list(self.problem.agents.values())[k]
-        coupled, kappa, delta = prices.coupled, prices.local[k], prices.shared[k]
+        coupled = prices.coupled
+        kappa = prices.local[k]
+        delta = prices.shared[k]
         on_z, off_z = self.on_z(k, coupled, delta)
         on_x, off_x = self.on_x(k, coupled, kappa)
         sides = (agent.b, coupled), (agent.c, kappa), (agent.e, delta)
@@ -114,7 +122,8 @@ class Weighing:
 
     def certificate(self, prices: Lambda, seen: Weighed, norms: dict[str, float]) -> Infeasibility:
         """In words; the value is the lower bound, so that the radius is one. One averaging."""
-        whole, agents = VISIBLE * seen.length, list(self.problem.agents)
+        whole = VISIBLE * seen.length
+        agents = list(self.problem.agents)
         own = zip(prices.local, prices.shared, strict=True)
         takes_part = [[norm(kappa) > whole, norm(delta) > whole] for kappa, delta in own]
         everybody = self.runtime.gather(np.array(takes_part, dtype=np.float64))
@@ -124,16 +133,19 @@ class Weighing:
             "D": [int(i) for i in np.flatnonzero(everybody[:, 1])],
         }
         return Infeasibility(
-            described(weights, norms), prices.coupled,
+            described(weights, norms),
+            prices.coupled,
             {i: v for i, v in zip(agents, prices.local, strict=True) if v.size},
-            {i: v for i, v in zip(agents, prices.shared, strict=True) if v.size}, seen.defect,
+            {i: v for i, v in zip(agents, prices.shared, strict=True) if v.size},
+            seen.defect,
             math.copysign(seen.sure, seen.value),
-        )  # fmt: skip
+        )
 
 
 def _image(pairs: list[tuple[Any, Array]], size: int) -> tuple[Long, float]:
     """(sum of M'price, at most what rounding did to its norm); of operators row by row."""
-    total, spread = np.zeros(size, dtype=np.longdouble), np.zeros(size)
+    total = np.zeros(size, dtype=np.longdouble)
+    spread = np.zeros(size)
     for block, price in pairs:
         if block is None:
             continue

@@ -60,7 +60,8 @@ class Owner:
         from ccmac.runtime.leading import fingerprint
         from ccmac.version import __version__
 
-        mine, public = self.mine, self.public
+        mine = self.mine
+        public = self.public
         files = [str(self.path(name)) for name in (mine.certificate, mine.key, mine.authority)]
         listen = None if mine.listen is None else owner.address(self.place, mine.listen)
         facts = {
@@ -69,9 +70,14 @@ class Owner:
             "the network": owner.short(fingerprint(self.network, self.averaging).encode()),
         }
         return Links(
-            mine.agent, owner.neighbors_of(self.place, mine, public, self.network), listen,
-            Credentials(*files), facts, patience=patience or mine.patience, wait=mine.wait,
-        )  # fmt: skip
+            mine.agent,
+            owner.neighbors_of(self.place, mine, public, self.network),
+            listen,
+            Credentials(*files),
+            facts,
+            patience=patience or mine.patience,
+            wait=mine.wait,
+        )
 
 
 def show(
@@ -89,7 +95,8 @@ def show(
     everywhere; started again, the owners continue from the newest checkpoint that all have.
     """
     asked = Owner.read(file)
-    mine, public = asked.mine, asked.public
+    mine = asked.mine
+    public = asked.public
     if public.arithmetic == "portable":
         portable.enter()
     method = parse(public.method, dict(public.options))
@@ -108,15 +115,23 @@ def _solve(asked: Owner, problem: Problem, method: Any, links: Links) -> Result:
     from ccmac.api import solve
     from ccmac.runtime.owners import between_owners
 
-    mine, public = asked.mine, asked.public
+    mine = asked.mine
+    public = asked.public
     runtime = between_owners(links, asked.network, asked.averaging)
     checkpoint = None
     if mine.checkpoint is not None:
         checkpoint = {"path": asked.path(mine.checkpoint), "every": mine.every}
     return solve(
-        problem, asked.network, method, public.tol, runtime=runtime, seed=public.seed,
-        max_iterations=public.max_iterations, max_seconds=mine.max_seconds, checkpoint=checkpoint,
-    )  # fmt: skip
+        problem,
+        asked.network,
+        method,
+        public.tol,
+        runtime=runtime,
+        seed=public.seed,
+        max_iterations=public.max_iterations,
+        max_seconds=mine.max_seconds,
+        checkpoint=checkpoint,
+    )
 
 
 def _record(asked: Owner) -> dict[str, Any]:

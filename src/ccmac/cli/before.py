@@ -139,5 +139,6 @@ def _table(candidates: list[dict[str, Any]]) -> Table:
 
 
 def _cell(candidate: Mapping[str, Any], name: str) -> str:
-    value, form = candidate[name], COLUMNS[name][1]
+    value = candidate[name]
+    form = COLUMNS[name][1]
     return "" if value is None else format(int(value) if form == "d" else value, form)

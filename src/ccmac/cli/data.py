@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from ccmac.cli.options import AsJson, print_json, wide_console
-from ccmac.lab.data import RECORDS, Status, locate, resolve, status, verify
+from ccmac.paper.data import RECORDS, Status, locate, resolve, status, verify
 
 __all__ = ["app"]
 

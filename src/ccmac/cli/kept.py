@@ -26,7 +26,7 @@ from ccmac.cli.solution import (
     prepare,
     rescued,
     told,
-)  # fmt: skip
+)
 from ccmac.errors import CcmacError, InputError
 from ccmac.results import Result
 from ccmac.storage import generations
@@ -58,7 +58,8 @@ def keep_here(
     out: Path, result: Result, n: int, record: Record
 ) -> tuple[Path | None, Exception | None]:
     """Where this process, which has all agents, wrote the result, and what kept it from ``out``."""
-    name, content = part_name(result.agents, n), packed(arrays_of(result, result.agents))
+    name = part_name(result.agents, n)
+    content = packed(arrays_of(result, result.agents))
 
     def write(place: Path) -> None:
         prepare(place)
@@ -99,7 +100,8 @@ def _write_ranks(
 
     All ranks return an error when one of them has met one.
     """
-    mine, n = arrays_of(result, result.agents), runtime.n
+    mine = arrays_of(result, result.agents)
+    n = runtime.n
     name: str | None = part_name(result.agents, n)
     if gather:
         kinds = [kind for kind in AGENTWISE if f"{kind}{result.agents[0]}" in mine]
@@ -108,15 +110,20 @@ def _write_ranks(
         for kind in kinds:
             rows = runtime.collect([mine[f"{kind}{i}"] for i in result.agents])
             whole |= {} if rows is None else {f"{kind}{i}": row for i, row in enumerate(rows)}
-        mine, name = whole, part_name(range(n), n) if runtime.is_root else None
+        mine = whole
+        name = part_name(range(n), n) if runtime.is_root else None
     with ExitStack() as held:
         return _publish_ranks(out, result, runtime, record, (name, mine), held)
 
 
 def _publish_ranks(
-    out: Path, result: Result, runtime: Any, record: Record,
-    part: tuple[str | None, Mapping[str, Any]], held: ExitStack,
-) -> OSError | None:  # fmt: skip
+    out: Path,
+    result: Result,
+    runtime: Any,
+    record: Record,
+    part: tuple[str | None, Mapping[str, Any]],
+    held: ExitStack,
+) -> OSError | None:
     """Every rank writes its part; the root, which has the folder meanwhile, makes them count."""
     (name, mine), n, crc, error = part, runtime.n, 0, None
     agents = range(n) if name == WHOLE else result.agents

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from ccmac.cli.options import AsJson, fitted, print_json
-from ccmac.lab import demo
-from ccmac.lab.experiments.report import write_report
-from ccmac.lab.optimality import CONSTANTS, KAPPA, TOL, Efficiency, report
+from ccmac.paper import demo
+from ccmac.paper.experiments.report import write_report
+from ccmac.paper.optimality import CONSTANTS, KAPPA, TOL, Efficiency, report
 from ccmac.storage.files import atomic_write, try_file
 
 DEMO_EPILOG = "Example: `ccmac demo --out my-demo`, then open my-demo/demo.html in a browser."

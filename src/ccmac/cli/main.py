@@ -18,10 +18,22 @@ from ccmac.errors import SHOWN, CcmacError, cut, short
 
 BAD_INPUT = 2
 PLACES = frozenset(
-    (errno.EACCES, errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
-     errno.ENODEV, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.ENXIO, errno.EPERM,
-     errno.EROFS)
-)  # fmt: skip
+    (
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EINVAL,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENODEV,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.ENOTEMPTY,
+        errno.ENXIO,
+        errno.EPERM,
+        errno.EROFS,
+    )
+)
 
 
 def run() -> None:

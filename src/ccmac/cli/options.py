@@ -89,15 +89,17 @@ class Conditions:
     costs: Annotated[
         str | None,
         typer.Option(
-            "--costs", metavar="PRICES",
+            "--costs",
+            metavar="PRICES",
             help="What the plan minimizes: gradient=1,product=0,round=1.",
         ),
-    ] = None  # fmt: skip
+    ] = None
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """``command`` for Typer: a parameter that is a dataclass becomes an option for each field."""
-    kinds, listed = get_type_hints(command, include_extras=True), []
+    kinds = get_type_hints(command, include_extras=True)
+    listed = []
     for name, parameter in inspect.signature(command).parameters.items():
         if is_dataclass(kinds[name]):
             hints = get_type_hints(kinds[name], include_extras=True)
@@ -157,8 +159,11 @@ def wide_console() -> Console:
 def fitted(text: str, width: int = WIDTH, indent: int = 14) -> str:
     """Lines longer than ``width`` broken at blanks; what follows lines up with the values."""
     wrapper = textwrap.TextWrapper(
-        width, subsequent_indent=" " * indent, replace_whitespace=False, break_long_words=False,
+        width,
+        subsequent_indent=" " * indent,
+        replace_whitespace=False,
+        break_long_words=False,
         break_on_hyphens=False,
-    )  # fmt: skip
+    )
     lines = text.splitlines()
     return "\n".join(line if len(line) <= width else wrapper.fill(line) for line in lines)

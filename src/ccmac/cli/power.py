@@ -65,46 +65,59 @@ def summary(case: Dispatch, result: Any) -> dict[str, Any]:
     """Numbers of a run, ready for JSON."""
     rounds = {phase: result.ledger.of(phase)["rounds"] for phase in PHASES}
     facts: dict[str, Any] = {
-        "case": case.grid.name, "agents": case.problem.n, "status": result.status,
-        "message": result.message, "iterations": result.iterations, "rounds": rounds,
+        "case": case.grid.name,
+        "agents": case.problem.n,
+        "status": result.status,
+        "message": result.message,
+        "iterations": result.iterations,
+        "rounds": rounds,
         "coupled_rows": case.problem.m,
-    }  # fmt: skip
+    }
     if result.multipliers is not None:
         price = case.prices(result)
         facts |= {
-            "cost": case.cost(result), "imbalance": case.imbalance(result),
-            "overload": case.overload(result), "prices": price.tolist(),
-            "generation": case.generation(result).tolist(), "flows": case.flows(result).tolist(),
-        }  # fmt: skip
+            "cost": case.cost(result),
+            "imbalance": case.imbalance(result),
+            "overload": case.overload(result),
+            "prices": price.tolist(),
+            "generation": case.generation(result).tolist(),
+            "flows": case.flows(result).tolist(),
+        }
     return facts
 
 
 def _print(case: Dispatch, result: Any, facts: dict[str, Any]) -> None:
-    console, grid = wide_console(), case.grid
+    console = wide_console()
+    grid = case.grid
     rounds = facts["rounds"]
     console.print(
         f"{grid.name}: {grid.buses} buses, {len(grid.p_max)} units, {grid.lines} lines; "
-        f"{case.problem.n} agents, {case.problem.m} coupled rows", highlight=False,
-    )  # fmt: skip
+        f"{case.problem.n} agents, {case.problem.m} coupled rows",
+        highlight=False,
+    )
     told = ", ".join(f"{phase} {count}" for phase, count in rounds.items())
     console.print(
         f"{result.status} after {result.iterations} iterations and {sum(rounds.values())} rounds "
-        f"({told})", highlight=False,
-    )  # fmt: skip
+        f"({told})",
+        highlight=False,
+    )
     if "cost" not in facts:
         console.print(result.message, markup=False, highlight=False)
         return
     console.print(
         f"cost {facts['cost']:,.2f}; balances met to {facts['imbalance']:.1e}, limits to "
-        f"{facts['overload']:.1e} (per unit)", highlight=False,
-    )  # fmt: skip
+        f"{facts['overload']:.1e} (per unit)",
+        highlight=False,
+    )
     t = int(np.argmax(case.model.ask.load))
     _units(console, case, result, t)
     _lines(console, case, result, t)
 
 
 def _units(console: Any, case: Dispatch, result: Any, t: int) -> None:
-    grid, p, price = case.grid, case.generation(result)[t], case.prices(result)[t]
+    grid = case.grid
+    p = case.generation(result)[t]
+    price = case.prices(result)[t]
     table = Table("unit at bus", "MW", "of", "price per MWh", box=None, pad_edge=False)
     for k in np.argsort(-p)[:SHOWN]:
         bus = int(grid.unit_bus[k])
@@ -116,7 +129,8 @@ def _units(console: Any, case: Dispatch, result: Any, t: int) -> None:
 
 
 def _lines(console: Any, case: Dispatch, result: Any, t: int) -> None:
-    flow, rating = case.flows(result)[t], case.grid.base * case.grid.rating
+    flow = case.flows(result)[t]
+    rating = case.grid.base * case.grid.rating
     full = np.flatnonzero(np.abs(flow) >= 0.999 * rating)
     if not full.size:
         console.print("no line is full", highlight=False)

@@ -27,7 +27,8 @@ from ccmac.storage.generations import BYTES, PART, attempt, checksum, current, p
 from ccmac.storage.npz import read_npz, refuse_endless
 from ccmac.texts import dumps, loads, open_file, read_text
 
-WHOLE, TRACE = "solution.npz", "trace.csv"
+WHOLE = "solution.npz"
+TRACE = "trace.csv"
 SUMMARY = "summary.json"
 # Of every agent one: x3, local3, ...; the other arrays are the same for all.
 AGENTWISE = ("x", "local", "shared", "consensus", "lower", "upper")
@@ -60,7 +61,8 @@ def part_name(agents: range, n: int) -> str:
 
 def packed(arrays: Mapping[str, Array]) -> bytes:
     """One archive; nothing in it is pickled."""
-    stream, members = io.BytesIO(), dict[str, Any](arrays)
+    stream = io.BytesIO()
+    members = dict[str, Any](arrays)
     np.savez(stream, **members)  # plain numbers: nothing that would need pickle
     return stream.getvalue()
 

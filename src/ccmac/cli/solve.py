@@ -112,12 +112,18 @@ class Call:
     @property
     def options(self) -> dict[str, Any]:
         """What ``solve`` is given on any runtime, prices still as text."""
-        running, terms = self.running, self.terms
+        running = self.running
+        terms = self.terms
         return {
-            "method": self.method, "tol": terms.tol, "max_iterations": running.max_iterations,
-            "max_seconds": running.max_seconds, "costs": terms.costs,
-            "checkpoint": running.stored, "seed": running.seed, "averaging": terms.averaging,
-        }  # fmt: skip
+            "method": self.method,
+            "tol": terms.tol,
+            "max_iterations": running.max_iterations,
+            "max_seconds": running.max_seconds,
+            "costs": terms.costs,
+            "checkpoint": running.stored,
+            "seed": running.seed,
+            "averaging": terms.averaging,
+        }
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, for the record."""
@@ -173,7 +179,8 @@ def _on_ranks(request: Call) -> int:
     from ccmac.runtime.audit import table  # (optional dependency)
     from ccmac.runtime.mpi import Mpi, guard
 
-    running, terms = request.running, request.terms
+    running = request.running
+    terms = request.terms
     with guard():
         manifest = read_manifest(request.directory)
         network = as_network(terms.network, manifest.n)
@@ -188,7 +195,8 @@ def _on_ranks(request: Call) -> int:
             owned = range(manifest.n) if running.gather else runtime.owned
             with tried(running.out, (SUMMARY, TRACE, part_name(owned, manifest.n))):
                 result = _solve(request, problem, runtime, runtime.owned)
-            out, lost = _place(request, result), None
+            out = _place(request, result)
+            lost = None
             if out is not None:
                 place, lost = keep_ranks(
                     out, result, runtime, running.gather, _record(request, problem)

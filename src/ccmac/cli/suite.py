@@ -13,11 +13,11 @@ from rich.table import Table
 
 from ccmac.cli.options import AsJson, print_json, wide_console
 from ccmac.errors import InputError
-from ccmac.lab.experiments import suite as suites
-from ccmac.lab.experiments.execute import run_suite
-from ccmac.lab.experiments.plugins import load_plugins
-from ccmac.lab.experiments.records import read_record, read_records, read_suite
-from ccmac.lab.experiments.verify import findings
+from ccmac.paper.experiments import suite as suites
+from ccmac.paper.experiments.execute import run_suite
+from ccmac.paper.experiments.plugins import load_plugins
+from ccmac.paper.experiments.records import read_record, read_records, read_suite
+from ccmac.paper.experiments.verify import findings
 
 __all__ = ["app"]
 
@@ -100,9 +100,13 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
     broken = [r for r in records if not r.finished]
     if as_json:
         content = {
-            "suite": suite.name, "profile": suite.profile, "runs": len(suite.runs),
-            "statuses": dict(counts), "absent": absent, "broken": [r.run.id for r in broken],
-        }  # fmt: skip
+            "suite": suite.name,
+            "profile": suite.profile,
+            "runs": len(suite.runs),
+            "statuses": dict(counts),
+            "absent": absent,
+            "broken": [r.run.id for r in broken],
+        }
         print_json(content)
         return
     typer.echo(f"{suite.name} ({suite.profile}): {len(records)} of {len(suite.runs)} runs recorded")
@@ -142,7 +146,7 @@ def figures(
     formats: Annotated[str, typer.Option("--formats", help="For instance png,pdf.")] = "png,pdf",
 ) -> None:
     """Draw the suite's figures. Example: ccmac suite figures out/scaling --formats png"""
-    from ccmac.lab.experiments.figures import draw
+    from ccmac.paper.experiments.figures import draw
 
     for path in draw(folder, out or folder / "figures", formats.split(",")):
         typer.echo(str(path))
@@ -156,6 +160,6 @@ def table(
     ] = "markdown",
 ) -> None:
     """Print the suite's table. Example: ccmac suite table out/robustness --format latex"""
-    from ccmac.lab.experiments.tables import render
+    from ccmac.paper.experiments.tables import render
 
     typer.echo(render(read_records(folder), form))

@@ -32,7 +32,9 @@ from ccmac.vfl.between import Agreement, PartyModel, Terms, predict, train
 from ccmac.vfl.tables import PartyTable, read_tables
 
 BYTES = 16 * MEGABYTE
-MODEL, SCORES, PREDICTIONS = "model.json", "scores.csv", "predictions.csv"
+MODEL = "model.json"
+SCORES = "scores.csv"
+PREDICTIONS = "predictions.csv"
 EPILOG = (
     "Example: `mpiexec -n 1 ccmac vfl party bank.toml : -n 1 ccmac vfl party shop.toml`\n\n"
     "Exit codes: 0 solved, 1 tolerance not reached, 2 bad input."
@@ -143,12 +145,22 @@ def connected(file: Path, me: Me) -> Iterator[Runtime]:
     from ccmac.cli.agent import Owner
     from ccmac.runtime.owners import between_owners
 
-    link, number = me.link, {name: str(i) for i, name in enumerate(me.parties)}
+    link = me.link
+    number = {name: str(i) for i, name in enumerate(me.parties)}
     near = {number.get(name, name): place for name, place in link.neighbors.items()}
     mine = Mine(
-        "", me.parties.index(me.party), "", link.certificate, link.key, link.authority, me.out,
-        link.listen, near, patience=link.patience, wait=link.wait,
-    )  # fmt: skip
+        "",
+        me.parties.index(me.party),
+        "",
+        link.certificate,
+        link.key,
+        link.authority,
+        me.out,
+        link.listen,
+        near,
+        patience=link.patience,
+        wait=link.wait,
+    )
     asked = Owner(file, checked_mine(file, mine), public, network, averaging)
     with asked.links(None) as links:
         links.start()
@@ -227,17 +239,22 @@ def _read_csv(stream: Any, key: str) -> Any:
 
 def _content(model: PartyModel) -> dict[str, Any]:
     return {
-        "format": "ccmac-vfl-party", "version": 1, "party": model.party,
-        "columns": [str(c) for c in model.columns], "coef": model.coef, "offset": model.offset,
+        "format": "ccmac-vfl-party",
+        "version": 1,
+        "party": model.party,
+        "columns": [str(c) for c in model.columns],
+        "coef": model.coef,
+        "offset": model.offset,
         "classes": list(model.classes),
-    }  # fmt: skip
+    }
 
 
 def read_model(path: Path) -> PartyModel:
     """A file that ``ccmac vfl party`` wrote."""
     try:
         found = msgspec.convert(loads(read_text(path, str(path), BYTES)), Stored)
-        scores, names = len(found.offset), len(found.classes)
+        scores = len(found.offset)
+        names = len(found.classes)
         shape = len(found.columns), scores
         coef = np.array(found.coef, dtype=np.float64).reshape(shape)
         if scores == 0 or names not in (0, max(scores, 2)) or len(found.coef) != shape[0]:
@@ -248,7 +265,8 @@ def read_model(path: Path) -> PartyModel:
         raise
     except ValueError:
         raise InputError(f"{path}: is not a model of ccmac vfl party") from None
-    offset, classes = np.array(found.offset), tuple(found.classes)
+    offset = np.array(found.offset)
+    classes = tuple(found.classes)
     return PartyModel(found.party, tuple(found.columns), coef, offset, classes)
 
 

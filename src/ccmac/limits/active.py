@@ -41,7 +41,8 @@ def active(problem: Problem, at: Any = None) -> tuple[Problem, str]:
 def _coupled(problem: Problem, at: Any) -> NDArray[np.intp]:
     if problem.sense is None:
         return np.arange(problem.m)
-    misfit, size = np.full(problem.m, np.inf), np.zeros(problem.m)
+    misfit = np.full(problem.m, np.inf)
+    size = np.zeros(problem.m)
     if at is not None:
         z = np.asarray(at.z)
         pairs = list(zip(at.x, problem.agents.values(), strict=True))
@@ -55,16 +56,22 @@ def _coupled(problem: Problem, at: Any) -> NDArray[np.intp]:
 
 
 def _own(
-    agent: Agent, name: str, right: str, sense: Any, v: Array | None,
+    agent: Agent,
+    name: str,
+    right: str,
+    sense: Any,
+    v: Array | None,
     bounds: tuple[Array | None, Array | None],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Rows of C or D that hold at v, and those entries of v that sit on a bound."""
-    block, side = getattr(agent, name), getattr(agent, right)
+    block = getattr(agent, name)
+    side = getattr(agent, right)
     if block is not None and sense is not None:
         side = np.zeros(len(sense)) if side is None else side
         gap = np.full(len(sense), np.inf) if v is None else np.abs(block @ v - side)
         rows = np.flatnonzero((gap <= ACTIVE * (1.0 + np.abs(side))) | (sense == "=="))
-        block, side = _rows(block, rows), side[rows]
+        block = _rows(block, rows)
+        side = side[rows]
     tight = np.zeros(0, dtype=np.intp)
     if v is not None:
         at_bound = np.zeros(len(v), dtype=bool)
@@ -75,8 +82,9 @@ def _own(
                 at_bound |= near
         tight = np.flatnonzero(at_bound)
     if tight.size and v is not None:
-        unit = sp.csr_array((np.ones(len(tight)), (np.arange(len(tight)), tight)),
-                            shape=(len(tight), len(v)))  # fmt: skip
+        unit = sp.csr_array(
+            (np.ones(len(tight)), (np.arange(len(tight)), tight)), shape=(len(tight), len(v))
+        )
         side = np.zeros(0 if block is None else block.shape[0]) if side is None else side
         block = unit if block is None else sp.csr_array(sp.vstack([sp.csr_array(block), unit]))
         side = np.concatenate([side, v[tight]])

@@ -68,7 +68,8 @@ class Reduction:
 
     def lifted(self, x: Sequence[Array], z: Array, runtime: Runtime) -> list[Array]:
         """x_i with the slacks that fit best; one averaging where coupled rows have slacks."""
-        plan, user = self.layout, self.user
+        plan = self.layout
+        user = self.user
         misfit = np.zeros(0)
         if plan.rows.size:
             sides = [
@@ -140,8 +141,10 @@ def _room(block: Any, right: Any, sense: Any, v: Array) -> Array:
 
 # -- one agent's blocks ----------------------------------------------------------------------------
 def _reduced(user: Problem, i: int, plan: Layout) -> Agent:
-    agent, d = user.agents[i], user.d[i]
-    kept, moved = plan.kept(i), plan.moved(i)
+    agent = user.agents[i]
+    d = user.d[i]
+    kept = plan.kept(i)
+    moved = plan.moved(i)
     C_rows = rows_of(agent.C_sense, user.p[i], equal=False)
     D_rows = rows_of(agent.D_sense, user.r[i], equal=False)
     slacks = len(kept) + len(C_rows) + len(D_rows)
@@ -150,9 +153,12 @@ def _reduced(user: Problem, i: int, plan: Layout) -> Agent:
         _refuse_operators(user, i, slacks, plan)
         on_kept, on_C, on_D = _slack_entries(user, i, plan)
         changes["A"] = _extended(
-            agent.A, (plan.width, d + slacks), np.concatenate([kept, moved]),
-            d + np.r_[: len(kept), len(kept) + len(C_rows) : slacks], np.append(on_kept, on_D),
-        )  # fmt: skip
+            agent.A,
+            (plan.width, d + slacks),
+            np.concatenate([kept, moved]),
+            d + np.r_[: len(kept), len(kept) + len(C_rows) : slacks],
+            np.append(on_kept, on_D),
+        )
         changes["B"] = _with_rows(agent.B, agent.D, D_rows, moved, (plan.width, user.q))
         side = np.zeros(plan.width)
         side[: user.m] = 0.0 if agent.b is None else agent.b
@@ -170,16 +176,19 @@ def _reduced(user: Problem, i: int, plan: Layout) -> Agent:
 
 
 def _limited(user: Problem, i: int, slacks: int) -> Any:
-    agent, free = user.agents[i], np.full(user.d[i], np.inf)
+    agent = user.agents[i]
+    free = np.full(user.d[i], np.inf)
     z_free = np.full(user.q, np.inf)
     lower = [
-        -free if agent.lower is None else agent.lower, np.zeros(slacks),
+        -free if agent.lower is None else agent.lower,
+        np.zeros(slacks),
         -z_free if user.z_lower is None else user.z_lower,
-    ]  # fmt: skip
+    ]
     upper = [
-        free if agent.upper is None else agent.upper, np.full(slacks, np.inf),
+        free if agent.upper is None else agent.upper,
+        np.full(slacks, np.inf),
         z_free if user.z_upper is None else user.z_upper,
-    ]  # fmt: skip
+    ]
     limited = Limited(agent.objective, np.concatenate(lower), np.concatenate(upper), slacks, user.q)
     return agent.objective if limited.free and not slacks else limited
 
@@ -191,8 +200,9 @@ def _slack_entries(user: Problem, i: int, plan: Layout) -> list[Array]:
     D_rows = rows_of(agent.D_sense, user.r[i], equal=False)
     return [
         _entries(user.sense, plan.kept(i), agent.A, agent.B),
-        _entries(agent.C_sense, C_rows, agent.C), _entries(agent.D_sense, D_rows, agent.D),
-    ]  # fmt: skip
+        _entries(agent.C_sense, C_rows, agent.C),
+        _entries(agent.D_sense, D_rows, agent.D),
+    ]
 
 
 def _entries(sense: Any, rows: Any, *blocks: Any) -> Array:

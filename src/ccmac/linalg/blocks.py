@@ -51,7 +51,8 @@ def frobenius(block: Any) -> float:
         return 0.0
     if has_entries(block):
         return norm(entries(block))
-    e, squares = np.zeros(block.shape[1]), 0.0
+    e = np.zeros(block.shape[1])
+    squares = 0.0
     for j in range(len(e)):
         e[j] = 1.0
         squares += square(multiply(block, e))
@@ -73,7 +74,8 @@ def identity_multiple(block: Any) -> float | None:
     if block.nnz != block.shape[0]:
         return None
     rows = sp.csr_array(block) if block.format != "csr" else block
-    place, first = _places(block.shape[0]), rows.data[0]
+    place = _places(block.shape[0])
+    first = rows.data[0]
     other = np.count_nonzero  # the fastest way to ask whether any is
     if other(rows.indices != place) or other(rows.indptr[:-1] != place):
         return None
@@ -119,10 +121,12 @@ def compressed(block: Any) -> sp.csr_array | sp.csc_array:
 
 def some_columns(matrix: sp.csc_array, start: int, stop: int) -> sp.csc_array:
     """A view of some columns: slices are copies, and the constructor copies views of much more."""
-    first, last = matrix.indptr[start], matrix.indptr[stop]
+    first = matrix.indptr[start]
+    last = matrix.indptr[stop]
     view = sp.csc_array((matrix.shape[0], stop - start))
     view.indptr = matrix.indptr[start : stop + 1] - first
-    view.indices, view.data = matrix.indices[first:last], matrix.data[first:last]
+    view.indices = matrix.indices[first:last]
+    view.data = matrix.data[first:last]
     return view
 
 

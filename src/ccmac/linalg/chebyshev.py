@@ -13,13 +13,7 @@ import numpy as np
 import scipy
 
 from ccmac.inputs import Array
-from ccmac.linalg.tolerances import (
-    DEGREE_SLACK,
-    GRID_DEGREE,
-    GRID_ROUNDING,
-    GRID_SLACK,
-    POINT,
-)  # fmt: skip
+from ccmac.linalg.tolerances import DEGREE_SLACK, GRID_DEGREE, GRID_ROUNDING, GRID_SLACK, POINT
 
 Pair = tuple[Array, Array]
 Residual = Callable[[Array], Pair]
@@ -57,8 +51,10 @@ def chebyshev_correction(
     price = price / centre
     if degree == 1:
         return moved, price
-    rho, gamma = (high - low) ** 2 / 16, -centre / 2
-    step, step_price = -moved, -price
+    rho = (high - low) ** 2 / 16
+    gamma = -centre / 2
+    step = -moved
+    step_price = -price
     point = w + step
     for _ in range(degree - 1):
         beta = rho / gamma
@@ -85,14 +81,20 @@ def first_kind_filter(residual: Residual, x: Array, low: float, high: float, deg
 def second_kind_filter(residual: Residual, x: Array, high: float, degree: int) -> Pair:
     """UF(x) = w_ref + s(Q)(x - w_ref), |s| <= 1, sqrt(t)|s(t)| <= sqrt(low) (Algorithm cvx-uf)."""
     gradient, price = residual(x)
-    before, before_price = x, np.zeros_like(price)
-    now, now_price = x - gradient / high, -price / high
+    before = x
+    before_price = np.zeros_like(price)
+    now = x - gradient / high
+    now_price = -price / high
     for j in range(1, degree):
         gradient, price = residual(now)
-        ahead, behind = 2.0 * (j + 1) / (j + 2), j / (j + 2)
+        ahead = 2.0 * (j + 1) / (j + 2)
+        behind = j / (j + 2)
         following = ahead * (now - gradient / high) - behind * before
         following_price = ahead * (now_price - price / high) - behind * before_price
-        before, now, before_price, now_price = now, following, now_price, following_price
+        before = now
+        now = following
+        before_price = now_price
+        now_price = following_price
     return now, now_price
 
 
@@ -172,8 +174,10 @@ def clenshaw(coefficients: Array, a: float, b: float, apply: Apply, v: Array) ->
     degree = len(coefficients) - 1
     if degree == 0 or b <= a:
         return np.asarray(float(np.sum(coefficients)) * v if b <= a else coefficients[0] * v)
-    scale, shift = 2.0 / (b - a), (b + a) / (b - a)
-    ahead, current = np.zeros_like(v), coefficients[degree] * v
+    scale = 2.0 / (b - a)
+    shift = (b + a) / (b - a)
+    ahead = np.zeros_like(v)
+    current = coefficients[degree] * v
     for k in range(degree - 1, 0, -1):
         image = scale * apply(current) - shift * current
         ahead, current = current, coefficients[k] * v + 2.0 * image - ahead
@@ -188,18 +192,22 @@ def semi_iteration_chain(
 
     steps - 1 products; spec(q(S) S) lies in 1 +- 1/T_steps((b+a)/(b-a)).
     """
-    centre, half = (b + a) / 2, (b - a) / 2
+    centre = (b + a) / 2
+    half = (b - a) / 2
     x = right / centre
     if half <= 0:
         return x
-    previous, rho = np.zeros_like(right), half / centre
+    previous = np.zeros_like(right)
+    rho = half / centre
     for _ in range(steps - 1):
         image = yield contribution(x)
         rho_next = 1.0 / (2.0 * centre / half - rho)
         following = (
             x + (rho_next * rho) * (x - previous) + (2.0 * rho_next / half) * (right - image)
         )
-        previous, x, rho = x, following, rho_next
+        previous = x
+        x = following
+        rho = rho_next
     return x
 
 
@@ -224,10 +232,13 @@ def graph_filter(apply: Apply, v: Array, low: float, high: float, degree: int) -
     """P_W(W) v = v - T_nu((c - W)/s) v / T_nu(c/s); P_W(x) = x/low when low = high. nu rounds."""
     if high <= low * (1 + POINT):
         return np.asarray(apply(v) / low)
-    centre, half = (high + low) / 2, (high - low) / 2
+    centre = (high + low) / 2
+    half = (high - low) / 2
     ratio = centre / half
     # Recurrence on T_k(.)/T_k(ratio) with rho_k = T_{k-1}/T_k: never overflows.
-    previous, current, rho = v, (centre * v - apply(v)) / half / ratio, 1.0 / ratio
+    previous = v
+    current = (centre * v - apply(v)) / half / ratio
+    rho = 1.0 / ratio
     for _ in range(degree - 1):
         rho_next = 1.0 / (2.0 * ratio - rho)
         image = (centre * current - apply(current)) / half

@@ -71,10 +71,17 @@ def conjugate_residuals(
     """
     v, y, price = v.copy(), np.zeros_like(v), system.zero_price()
     w, price_w = system.residual(v)
-    p, q, z = np.zeros_like(v), np.zeros_like(v), np.zeros_like(v)
-    price_q, price_z = np.zeros_like(price_w), np.zeros_like(price_w)
-    before, alpha, least = math.inf, 1.0, math.inf
-    lowest, highest, steps = math.inf, 0.0, 0
+    p = np.zeros_like(v)
+    q = np.zeros_like(v)
+    z = np.zeros_like(v)
+    price_q = np.zeros_like(price_w)
+    price_z = np.zeros_like(price_w)
+    before = math.inf
+    alpha = 1.0
+    least = math.inf
+    lowest = math.inf
+    highest = 0.0
+    steps = 0
     while True:
         scalars = system.space.ride((v, v), (v, w), (w, w))
         n, price_n = system.residual(w)
@@ -84,21 +91,25 @@ def conjugate_residuals(
             break
         least = vv
         if vv >= trusted**2:
-            lowest, highest = min(lowest, gamma / vv), max(highest, delta / gamma)
+            lowest = min(lowest, gamma / vv)
+            highest = max(highest, delta / gamma)
         if steps == limit or done(math.sqrt(vv), math.sqrt(delta)):
             break
         beta = gamma / before
         curvature = delta - beta * gamma / alpha
         if curvature <= 0:
             break
-        alpha, before = gamma / curvature, gamma
+        alpha = gamma / curvature
+        before = gamma
         for old, new in ((z, n), (q, w), (p, v)):
             np.multiply(old, beta, out=old)
             np.add(old, new, out=old)
-        price_z, price_q = price_n + beta * price_z, price_w + beta * price_q
+        price_z = price_n + beta * price_z
+        price_q = price_w + beta * price_q
         y += alpha * p
         v -= alpha * q
         w -= alpha * z
-        price, price_w = price - alpha * price_q, price_w - alpha * price_z
+        price = price - alpha * price_q
+        price_w = price_w - alpha * price_z
         steps += 1
     return Remainder(v, y, price, steps, math.sqrt(max(vv, 0.0)), lowest, highest)

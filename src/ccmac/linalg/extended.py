@@ -154,24 +154,29 @@ def eliminated(
     The rows returned first are as many as the rank of these columns; the others are zero there.
     """
     wide = matrix.shape[1] if columns is None else columns
-    found, left = matrix[:0], [matrix[:0]]
+    found = matrix[:0]
+    left = [matrix[:0]]
     pivots: list[int] = []
     for start in range(0, len(matrix), BLOCK):
         rows = matrix[start : start + BLOCK]
         if pivots:
             rows = (rows - product_modulo(rows[:, pivots], found, prime)) % prime
         rows, new = _reduced(rows, prime, wide)
-        kept, rest = rows[: len(new)], rows[len(new) :]
+        kept = rows[: len(new)]
+        rest = rows[len(new) :]
         if pivots and new:
             found = (found - product_modulo(found[:, new], kept, prime)) % prime
-        found, pivots = np.vstack([found, kept]), pivots + new
+        found = np.vstack([found, kept])
+        pivots = pivots + new
         left.append(rest)
     return found, np.vstack(left)
 
 
 def _reduced(rows: Residues, prime: int, wide: int) -> tuple[Residues, list[int]]:
     """Reduced echelon form in the first ``wide`` columns, with the columns of its pivots."""
-    rows, pivots, chosen = rows.copy(), list[int](), list[int]()
+    rows = rows.copy()
+    pivots = list[int]()
+    chosen = list[int]()
     for k in range(len(rows)):
         column = int(np.argmax(rows[k, :wide] != 0)) if wide else 0
         if not wide or not rows[k, column]:

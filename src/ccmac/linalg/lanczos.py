@@ -54,7 +54,8 @@ class Krylov:
 
     def images(self, count: int) -> Array:
         """S w_1, ..., S w_count by the three-term relation; no products."""
-        v, out = self.vectors, np.empty_like(self.vectors[:count])
+        v = self.vectors
+        out = np.empty_like(self.vectors[:count])
         for k in range(count):
             out[k] = self.alpha[k] * v[k] + self.beta[k] * v[k + 1]
             if k:
@@ -99,7 +100,9 @@ def lanczos(
     vectors[0] = start[0] / norm
     alpha: list[float] = []
     beta: list[float] = []
-    exhausted, complete, scale = False, False, 0.0
+    exhausted = False
+    complete = False
+    scale = 0.0
     for k in range(steps):
         image = runtime.average(contribution(vectors[k : k + 1]))
         alpha.append(float(agreed_dots(runtime, vectors[k : k + 1], image)[0]))
@@ -128,10 +131,7 @@ def _remainder(runtime: Runtime, basis: Array, vector: Array) -> tuple[Array, fl
 
 
 def _fresh(
-    runtime: Runtime,
-    contribution: Callable[[Array], Array],
-    basis: Array,
-    rng: np.random.Generator,
+    runtime: Runtime, contribution: Callable[[Array], Array], basis: Array, rng: np.random.Generator
 ) -> tuple[Array, float]:
     """S times a random unit vector outside an invariant basis: zero when Range(S) is spanned."""
     count, m = basis.shape
@@ -164,10 +164,12 @@ def extreme_ritz(
     images: list[Array] = []
     alpha: list[float] = []
     beta: list[float] = []
-    exhausted, u = False, start
+    exhausted = False
+    u = start
     for _ in range(steps):
         products = dots([*basis, u], u)
-        image, again = apply(u), products.value
+        image = apply(u)
+        again = products.value
         length = float(np.sqrt(max(again[-1] - again[:-1] @ again[:-1], 0.0)))
         if length <= BREAKDOWN_PARTIAL * max(map(abs, alpha), default=0.0):
             exhausted = True
@@ -237,17 +239,23 @@ def top_ritz(
     block = orthonormal(start)[0]
     width = block.shape[1]
     room = max(columns, 4 * width)
-    V, AV = block[:, :0], block[:, :0]
-    used, drift, steps, restarted = 0, FRESH, 0, False
+    V = block[:, :0]
+    AV = block[:, :0]
+    used = 0
+    drift = FRESH
+    steps = 0
+    restarted = False
     while True:
         steps += not restarted
         image = np.stack([apply(v) for v in block.T], axis=1)
         used += block.shape[1]
-        V, AV = np.hstack([V, block]), np.hstack([AV, image])
+        V = np.hstack([V, block])
+        AV = np.hstack([AV, image])
         H = V.T @ AV
         values, turn = np.linalg.eigh((H + H.T) / 2)
         order = np.argsort(values)[::-1]
-        values, turn = values[order], turn[:, order]
+        values = values[order]
+        turn = turn[:, order]
         keep = min(width, len(values))
         Y = V @ turn[:, :keep]
         residuals = np.linalg.norm(AV @ turn[:, :keep] - Y * values[:keep], axis=0)
@@ -255,8 +263,10 @@ def top_ritz(
         if residuals[0] <= enough(float(values[0])) or used >= products or block.shape[1] == 0:
             return Ritz(values[:keep], Y, residuals, steps)
         if V.shape[1] + width > room:
-            kept, restarted = turn[:, : 2 * width], True
-            V, AV = V @ kept, AV @ kept
+            kept = turn[:, : 2 * width]
+            restarted = True
+            V = V @ kept
+            AV = AV @ kept
 
 
 def orthonormal(X: Array, floor: float = 0.0) -> tuple[Array, float]:
@@ -283,5 +293,6 @@ def extend(
     W, least = orthonormal(image - V @ (V.T @ image), SWAMPED * size)
     drift *= max(1.0, size / least)
     if drift > DRIFT and W.shape[1]:
-        W, drift = np.stack([project(w) for w in W.T], axis=1), FRESH
+        W = np.stack([project(w) for w in W.T], axis=1)
+        drift = FRESH
     return orthonormal(W - V @ (V.T @ W), REORTHOGONAL)[0], drift

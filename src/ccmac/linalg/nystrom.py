@@ -40,7 +40,8 @@ def random_signs(m: int, r: int, seed: int) -> Array:
     """Random signs / sqrt(m), the same for everybody with the same seed."""
     drawn = np.random.default_rng([seed, m, r]).bytes(-(-m * r // 8))
     bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8), count=m * r).reshape(m, r)
-    signs, size = bits.astype(np.float64), 1.0 / math.sqrt(m)
+    signs = bits.astype(np.float64)
+    size = 1.0 / math.sqrt(m)
     signs *= 2 * size  # in place: there may be many
     signs -= size
     return signs
@@ -69,8 +70,12 @@ class Columns:
 
     def single(self, scale: float) -> Columns:
         """B / scale, in single precision."""
-        return Columns(tuple(np.divide(part, scale, dtype=np.float32, casting="same_kind")
-                             for part in self.parts), self.length / scale)  # fmt: skip
+        return Columns(
+            tuple(
+                np.divide(part, scale, dtype=np.float32, casting="same_kind") for part in self.parts
+            ),
+            self.length / scale,
+        )
 
     def along(self, V: Array) -> Array:
         """V'B of a vector, or of columns."""
@@ -124,7 +129,9 @@ class Nystrom:
         m, k = P.shape
         r = self.B.count + k
         core = P.T @ Y
-        size_P, size_Y, size_B = _size(P), _size(Y), self.B.length
+        size_P = _size(P)
+        size_Y = _size(Y)
+        size_B = self.B.length
         off = self.noise * size_P
         rounding = 2 * EPS * (m + r) * size_P * (size_Y + size_P * size_B**2) + size_P * off
         nu = SHIFT * float(np.trace(core)) / k
@@ -132,10 +139,14 @@ class Nystrom:
         beside = size_P * (self.off + 2 * EPS * m * size_B * self.length)
         if math.isfinite(rounding):
             nu = max(nu, 4 * (rounding + beside * (beside / self.floor)))
-        rest, left, size_L = 0.5 * (core + core.T), Y, 0.0
+        rest = 0.5 * (core + core.T)
+        left = Y
+        size_L = 0.0
         if r > k:
             rows = self.B.along(P)
-            rest, left, size_L = rest - rows @ rows.T, Y - self.B.times(rows.T), _size(rows)
+            rest = rest - rows @ rows.T
+            left = Y - self.B.times(rows.T)
+            size_L = _size(rows)
         rest[np.diag_indices_from(rest)] += nu
         L = np.linalg.cholesky(rest)
         B = scipy.linalg.solve_triangular(L, left.T, lower=True, check_finite=False).T
@@ -149,9 +160,13 @@ class Nystrom:
         turn = 1 + beside / self.floor
         floor = min(self.floor, 0.5 * nu) / turn / turn
         return Nystrom(
-            both, inner, self.noise, math.hypot(self.off, off), floor,
+            both,
+            inner,
+            self.noise,
+            math.hypot(self.off, off),
+            floor,
             math.hypot(self.length, size_L),
-        )  # fmt: skip
+        )
 
     def plus(self, c: float) -> Shifted:
         """M = B B' + c I."""
@@ -167,7 +182,8 @@ class Shifted:
     """
 
     def __init__(self, B: Columns, inner: Array, c: float, e: float) -> None:
-        self.B, self.c = B, c
+        self.B = B
+        self.c = c
         self.share = max(1.0 - e / math.sqrt(c), 0.0)
         self._factor: Any = None
         self._single: Columns | None = None
@@ -203,7 +219,8 @@ class Shifted:
         if self._factor is None:
             return plain
         y = self._inside(v)
-        rest, inside = _size(v - self.B.times(y)), _size(y)
+        rest = _size(v - self.B.times(y))
+        inside = _size(y)
         rest += EPS * (self.B.count + 2) * (size + self.B.length * inside)
         found = math.hypot(rest / math.sqrt(self.c), inside) * (1 + EPS * len(v))
         return min(plain, found + noise / math.sqrt(self.c))

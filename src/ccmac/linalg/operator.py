@@ -52,8 +52,10 @@ def dot_test(
     rows, columns = operator.shape
     worst = 0.0
     for _ in range(samples):
-        u, v = rng.standard_normal(columns), rng.standard_normal(rows)
-        image, preimage = operator.forward(u), operator.adjoint(v)
+        u = rng.standard_normal(columns)
+        v = rng.standard_normal(rows)
+        image = operator.forward(u)
+        preimage = operator.adjoint(v)
         assert image.shape == (rows,), f"forward gave shape {image.shape}, not {(rows,)}"
         assert preimage.shape == (columns,), f"adjoint gave shape {preimage.shape}"
         norm = np.linalg.norm

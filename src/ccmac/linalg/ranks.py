@@ -138,7 +138,8 @@ class RowSpace:
         assert self.rows is not None
         inside = np.sum(self.left**2, axis=1)
         part = np.sqrt(np.maximum(1.0 - inside, 0.0))
-        shape, rounded = self._present, made_of_rounded(digits(self.rows), part)
+        shape = self._present
+        rounded = made_of_rounded(digits(self.rows), part)
         return Doubt.of(self.dropped * rank_cut(shape), shape, rounded=rounded)
 
     def agrees(self, right: Array) -> bool | None:
@@ -194,8 +195,10 @@ def row_space(matrix: Array) -> RowSpace:
         return RowSpace(*empty, inverse, rows=matrix)
     rows = inverse[used, None] * matrix[np.ix_(used, touched)]
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
-    cut, rank = rank_cut(rows.shape) * float(s[0]), numerical_rank(s, rows.shape)
-    left, basis = np.zeros((len(inverse), rank)), np.zeros((matrix.shape[1], rank))
+    cut = rank_cut(rows.shape) * float(s[0])
+    rank = numerical_rank(s, rows.shape)
+    left = np.zeros((len(inverse), rank))
+    basis = np.zeros((matrix.shape[1], rank))
     left[used], basis[touched] = U[:, :rank], Vt[:rank].T
     dropped = float(s[rank] / cut) if rank < len(s) else 0.0
     return RowSpace(left, s[:rank], basis, inverse, float(s[rank - 1] / cut), dropped, matrix)
@@ -219,7 +222,8 @@ def squared_range(matrix: Array) -> tuple[int, float, float]:
     U, s, _ = np.linalg.svd(unit, full_matrices=False)
     rank = numerical_rank(s, matrix.shape)
     singular = np.linalg.svd(unit / inverse, compute_uv=False)
-    low, high = 1.0 / np.linalg.norm(inverse * (U[:, :rank] / s[:rank]), 2), float(singular[0])
+    low = 1.0 / np.linalg.norm(inverse * (U[:, :rank] / s[:rank]), 2)
+    high = float(singular[0])
     if rank < len(rows) and singular[rank - 1] > rank_cut(matrix.shape) * high:
         low = max(low, singular[rank - 1])
     return rank, float(low) ** 2, high**2

@@ -91,8 +91,11 @@ def ritz_blocks(
 ) -> RitzBlocks:
     """From ``steps`` products with blocks, the first of them the ``start`` (m x b, any vectors)."""
     block = orthonormal_columns(start)
-    blocks, images, columns = [block], [apply(block)], []
-    scale, exhausted = float(np.linalg.norm(images[0])), False
+    blocks = [block]
+    images = [apply(block)]
+    columns = []
+    scale = float(np.linalg.norm(images[0]))
+    exhausted = False
     for step in range(1, steps + 1):
         along, rest = _outside(blocks, images[-1])
         columns.append(along)
@@ -103,10 +106,12 @@ def ritz_blocks(
         blocks.append(block)
         images.append(apply(block))
     size = sum(found.shape[1] for found in blocks)
-    H, E = np.zeros((size, size)), np.zeros((size, size))
+    H = np.zeros((size, size))
+    E = np.zeros((size, size))
     end = 0
     for along in columns:
-        first, end = end, len(along)
+        first = end
+        end = len(along)
         H[:end, first:end], H[first:end, :end] = along, along.T
     last = blocks[-1].shape[1]
     if not exhausted:
@@ -139,5 +144,6 @@ def orthonormal_columns(X: Array, floor: float = 0.0) -> Array:
             break
         squares, turn = np.linalg.eigh(X.T @ X)
         kept = squares > max(floor**2, DEPENDENT * float(squares[-1]), 1e-300)
-        X, floor = X @ (turn[:, kept] / np.sqrt(squares[kept])), 0.0
+        X = X @ (turn[:, kept] / np.sqrt(squares[kept]))
+        floor = 0.0
     return np.ascontiguousarray(X)

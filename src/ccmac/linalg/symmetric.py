@@ -87,7 +87,8 @@ def gram_extremes(M: Any, *, both: bool = True) -> Extremes:
         (columns, columns), matvec=lambda v: M.T @ (M @ v), dtype=np.dtype(np.float64)
     )
     magnitude = abs(M)
-    norm_1, norm_inf = magnitude.sum(axis=0).max(), magnitude.sum(axis=1).max()
+    norm_1 = magnitude.sum(axis=0).max()
+    norm_inf = magnitude.sum(axis=1).max()
     found = _lanczos(operator, float(norm_1 * norm_inf), both=both and rows >= columns)
     return found._replace(low=max(found.low, 0.0))
 
@@ -178,9 +179,11 @@ def gram_factorized(M: Any, weight: float, diagonal: Array) -> Solve:
 def symmetric_factor(matrix: Any) -> Any:
     """LU without pivoting, in an order for symmetric matrices; definite or quasidefinite ones."""
     return spla.splu(
-        sp.csc_array(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
+        sp.csc_array(matrix),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
-    )  # fmt: skip
+    )
 
 
 def band_work(matrix: sp.csr_array) -> float:

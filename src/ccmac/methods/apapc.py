@@ -10,7 +10,7 @@ correction's spectrum [11/15, 19/15]; ``interval`` takes them from the interval 
 that is really applied, so that every degree is safe. Cost: 1 gradient, 2N affine calls. The energy
 contracts by (1 + min(1/sqrt(kappa chi), 1/chi)/4)^{-1}, chi the ratio of the correction's interval.
 
-cross-apapc and joint-apapc are this one iteration on different normalizations of the constraints.
+joint-apapc (in ccmac.paper) is the same iteration on another normalization of the constraints.
 """
 
 from __future__ import annotations
@@ -25,18 +25,9 @@ from ccmac.certificates.error_bound import Dual
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.chebyshev import chebyshev_correction, correction_interval, outer_degree
-from ccmac.methods.base import (
-    Method,
-    Prepared,
-    Request,
-    State,
-    known,
-    rows,
-    vector,
-)
-from ccmac.methods.options import option
-from ccmac.methods.realized import CERTIFICATES, LeanIteration, RealizedMethod
-from ccmac.realizations.base import Certificates, Realized, apapc_steps
+from ccmac.methods.base import Prepared, Request, State, known, rows, vector
+from ccmac.methods.realized import LeanIteration, RealizedMethod
+from ccmac.realizations.base import Realized, apapc_steps
 from ccmac.workspace import Workspace
 
 PAPER = (11 / 15, 19 / 15)  # spectrum of the paper's correction
@@ -65,7 +56,8 @@ class Apapc(LeanIteration[ApapcState]):
 
     def __init__(self, realized: Realized) -> None:
         super().__init__(realized)
-        self.degree, self.rule = realized.degree, realized.steps
+        self.degree = realized.degree
+        self.rule = realized.steps
 
     @property
     def correction(self) -> tuple[float, float]:
@@ -79,7 +71,8 @@ class Apapc(LeanIteration[ApapcState]):
 
     def parameters(self) -> tuple[float, float, float]:
         """(tau, eta, theta)."""
-        mu, L = self.objective.mu, self.objective.L
+        mu = self.objective.mu
+        L = self.objective.L
         if self.system.empty:
             tau = min(1.0, 0.5 * math.sqrt(mu / L))
             return tau, 1.0 / (4 * tau * L), 0.0
@@ -97,8 +90,12 @@ class Apapc(LeanIteration[ApapcState]):
     def step(self, state: ApapcState) -> ApapcState:
         """One iteration; the arrays of the old state are used up."""
         tau, eta, theta = self.parameters()
-        mu, system = self.objective.mu, self.system
-        w, w_g, p, price = state.w, state.w_f, state.p, state.price
+        mu = self.objective.mu
+        system = self.system
+        w = state.w
+        w_g = state.w_f
+        p = state.p
+        price = state.price
         w_g *= 1.0 - tau
         w_g += tau * w
         half = self.objective.gradient(w_g)
@@ -148,24 +145,33 @@ class Apapc(LeanIteration[ApapcState]):
     def horizon(self, radius: float, tol: float) -> int:
         """T with (contraction)^T R_E^2 <= tol^2: the a-priori horizon of Theorem algorithm."""
         low, high = self.correction
-        chi, kappa = high / low, self.objective.L / self.objective.mu
+        chi = high / low
+        kappa = self.objective.L / self.objective.mu
         rate = 0.25 * min(1 / math.sqrt(kappa * chi), 1 / chi)
         return max(1, math.ceil(2 * math.log(max(radius / tol, math.e)) / math.log1p(rate)))
 
 
 def prepared(
-    realized: Realized, request: Request, why: str, radius: float | None = None, widened: int = 0,
+    realized: Realized,
+    request: Request,
+    why: str,
+    radius: float | None = None,
+    widened: int = 0,
     rule: SpacedDualStop | None = None,
-) -> Prepared:  # fmt: skip
+) -> Prepared:
     """APAPC on a realized problem, judged there; over at the horizon of an energy ``radius``.
 
     ``rule`` proves from prices alone and takes the certificate's place.
     """
-    iteration, interval = Apapc(realized), realized.system.interval
+    iteration = Apapc(realized)
+    interval = realized.system.interval
     found = {
-        "interval": [interval.low, interval.high], "source": interval.source,
-        "mu": realized.objective.mu, "L": realized.objective.L, "widened": widened,
-    }  # fmt: skip
+        "interval": [interval.low, interval.high],
+        "source": interval.source,
+        "mu": realized.objective.mu,
+        "L": realized.objective.L,
+        "widened": widened,
+    }
     horizon = None
     if radius is not None:
         horizon = found["horizon"] = iteration.horizon(radius, request.tol)
@@ -180,10 +186,20 @@ def prepared(
         return prepared(wider, request, why, radius, widened + 1, rule)
 
     return Prepared(
-        iteration, rule, realized.realization, why, dict(realized.details), realized.predicted,
-        realized.candidates, found, judge=realized, horizon=horizon, notes=realized.notes,
-        widen=widen if widened < WIDEN_LIMIT else None, proves=rule is not None,
-    )  # fmt: skip
+        iteration,
+        rule,
+        realized.realization,
+        why,
+        dict(realized.details),
+        realized.predicted,
+        realized.candidates,
+        found,
+        judge=realized,
+        horizon=horizon,
+        notes=realized.notes,
+        widen=widen if widened < WIDEN_LIMIT else None,
+        proves=rule is not None,
+    )
 
 
 @dataclass(frozen=True)
@@ -201,46 +217,17 @@ class CrossApapc(RealizedMethod):
         parts = work.eliminated if proves and self.realization == "averaged" else None
         realized = self.realize(work, request, parts is not None)
         why = {
-            "averaged": "smooth and strongly convex", "canonical": "the theorem's oracle",
-            "certified": "the paper's certified lift", "stack": "J channels",
-        }  # fmt: skip
+            "averaged": "smooth and strongly convex",
+            "canonical": "the theorem's oracle",
+            "certified": "the paper's certified lift",
+            "stack": "J channels",
+        }
         radius = None if self.certificates is None else self.certificates.energy_radius
         rule = None
         if parts is not None and realized.block is not None:
             bound = DualBound.from_block(parts, realized.block)
             warm = bool(request.x0.any() or request.z0.any())
-            planned, slope = realized.predicted, parts.slope()
+            planned = realized.predicted
+            slope = parts.slope()
             rule = SpacedDualStop(bound, request.tol, slope, planned, warm=warm)
         return prepared(realized, request, why[realized.realization], radius, rule=rule)
-
-
-@dataclass(frozen=True)
-class JointApapc(Method):
-    """The same iteration on the unnormalized joint stack with the scalar balance eta*."""
-
-    name = "joint-apapc"
-    summary = "the same iteration on the unnormalized joint stack"
-    needs = frozenset({"smooth", "strongly convex"})
-
-    realization: str = option(
-        "averaged", str, "how the constraints are executed", choices=("averaged", "canonical")
-    )
-    certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
-    interval: str = option(
-        "tight", str, "where the spectrum of the stack is taken from",
-        choices=("certificate", "tight", "minimal"),
-    )  # fmt: skip
-    eta: float | None = option(None, float, "weight of channel 2 (the balance eta* by default)")
-
-    def prepare(self, work: Workspace, request: Request) -> Prepared:
-        """Joint normalization: the unnormalized stack with its exact interval and eta* balance."""
-        from ccmac.realizations.joint import joint
-
-        given = self.certificates or Certificates()
-        realized = joint(
-            work, realization=self.realization, interval=self.interval, eta=self.eta,
-            cross_factor=given.cross_factor,
-        )  # fmt: skip
-        return prepared(
-            realized, request, "joint normalization, for comparison", given.energy_radius
-        )

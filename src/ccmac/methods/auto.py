@@ -73,7 +73,8 @@ class Auto(Method):
     def ranked(self, work: Workspace, request: Request) -> list[tuple[Method, str]]:
         """The methods to take one after the other, should one stall."""
         method, why = self._cheapest(*self._first(work, request), work, request)
-        strongly, following = "strongly convex" in work.capabilities, list[type[Method]]()
+        strongly = "strongly convex" in work.capabilities
+        following = list[type[Method]]()
         if isinstance(method, CrossDirect) and not strongly:
             following = [CrossIpm]
         elif isinstance(method, CrossDirect) and work.rows_in_doubt != Doubt.OPINION:
@@ -126,7 +127,9 @@ class Auto(Method):
         for other in self._others(method, work):
             found = forecast(other, work, request)
             if found is not None and (bill := request.costs.bill(found.cautious)) < best:
-                method, best, why = other, bill, f"fewer bytes than {mine.method} at these prices"
+                method = other
+                best = bill
+                why = f"fewer bytes than {mine.method} at these prices"
         return method, why
 
     def _first(self, work: Workspace, request: Request) -> tuple[Method, str]:

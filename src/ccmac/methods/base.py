@@ -77,7 +77,8 @@ class State:
         Rows are compared once processes are known to round differently; ``always``: then agent
         0's are taken at any rate (for a checkpoint, so that a resumed run has the same bits).
         """
-        numbers, notes = self.numbers(), runtime.notes
+        numbers = self.numbers()
+        notes = runtime.notes
         names = [f.name for f in fields(self) if f.metadata.get("common") and notes.led]
         arrays = {name: getattr(self, name) for name in names}
         parts = [*map(np.ravel, arrays.values()), np.array([*map(float, numbers.values())])]

@@ -69,7 +69,9 @@ class DualConjugateGradients(Iteration[CgState]):
     """The iteration of the module text."""
 
     def __init__(self, work: Workspace, seed: int = 0) -> None:
-        self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
+        self.problem = work.problem
+        self.runtime = work.runtime
+        self.space = work.space
         self.coupling, self.local = work.coupling, LocalInverses(work)
         self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
         coupled, shared = channel_curvatures(work, self._energies, seed)
@@ -82,7 +84,8 @@ class DualConjugateGradients(Iteration[CgState]):
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
     ) -> CgState:
         """The user's point; the prices of a warm start enter the first iteration."""
-        space, width = self.space, self.coupling.width
+        space = self.space
+        width = self.coupling.width
         first = space.zeros() if dual is None else dual[: space.z_end].copy()
         r_l, s_l, d_l, known = np.zeros((4, 1, width))
         r_n, s_n = np.zeros((2, space.count, space.q))
@@ -104,12 +107,14 @@ class DualConjugateGradients(Iteration[CgState]):
         coupled, copies = self.coupling.contributions(self.space.x(u), z, with_z=True)
         own = self.coupling.own(self.space.q)
         if right is not None:  # whose rows anybody may have
-            coupled, own = coupled - right, None
+            coupled = coupled - right
+            own = None
         mean, mean_z = self.runtime.combine([coupled, copies], own)
         return mean * self.problem.n, z - mean_z
 
     def _conjugate(self, state: CgState) -> CgState:
-        r_l, r_n = state.r_l, state.r_n
+        r_l = state.r_l
+        r_n = state.r_n
         h = self.space.zeros()
         if not self.coupling.empty:
             h = self.space.joined(*self.coupling.adjoint(r_l))
@@ -118,7 +123,8 @@ class DualConjugateGradients(Iteration[CgState]):
         products = self.runtime.ride(self._products(r_l, r_n, h, t))
         q_l, q_n = self._image(t)
         g, d = (float(v) for v in products.value)
-        least, first = min(state.least, g), state.first or g
+        least = min(state.least, g)
+        first = state.first or g
         # g never exceeds kappa times an earlier g, but for rounding or equations in conflict.
         beta = g / state.g if state.g else 0.0
         # Curvature along the new direction: it vanishes where equations in conflict pull.
@@ -127,16 +133,27 @@ class DualConjugateGradients(Iteration[CgState]):
         if settled or g > SWELLED * least:
             return replace(state, least=least, first=first, over=True)
         alpha = g / curvature
-        s_l, s_n = q_l + beta * state.s_l, q_n + beta * state.s_n
+        s_l = q_l + beta * state.s_l
+        s_n = q_n + beta * state.s_n
         d_l = r_l + beta * state.d_l
         direction = t + beta * state.t
         u = state.u
         u -= alpha * direction
         return replace(
-            state, u=u, t=direction, s_l=s_l, s_n=s_n, d_l=d_l, price=state.price + alpha * d_l,
-            r_l=r_l - alpha * s_l, r_n=r_n - alpha * s_n, g=g, alpha=alpha, least=least,
+            state,
+            u=u,
+            t=direction,
+            s_l=s_l,
+            s_n=s_n,
+            d_l=d_l,
+            price=state.price + alpha * d_l,
+            r_l=r_l - alpha * s_l,
+            r_n=r_n - alpha * s_n,
+            g=g,
+            alpha=alpha,
+            least=least,
             first=first,
-        )  # fmt: skip
+        )
 
     def _products(self, r_l: Array, r_n: Array, h: Array, t: Array) -> Array:
         """Per agent <y, r> (its share of the common part) and <h, t>."""
@@ -186,9 +203,8 @@ class CrossCg(JudgedMethod):
             return self._sketched(work.eliminated, request)
         iteration = DualConjugateGradients(work, request.seed)
         return Prepared(
-            iteration, None, "averaged", "quadratic, with local solves",
-            {"omega": iteration.omega},
-        )  # fmt: skip
+            iteration, None, "averaged", "quadratic, with local solves", {"omega": iteration.omega}
+        )
 
     def _sketched(self, parts: Eliminated, request: Request) -> Prepared:
         """One averaging of a block; the bound needs nothing else."""
@@ -198,7 +214,11 @@ class CrossCg(JudgedMethod):
         M = parts.sketch(min(size, parts.m), request.seed, most).plus(parts.c)
         stopping = None if request.reference else DualStop(DualBound(parts, M), request.tol)
         return Prepared(
-            SketchedConjugateGradients(parts, M), stopping, "eliminated",
-            "quadratic, and z follows from the coupled price", {"sketch": M.B.count},
-            certificates={"lower_end": parts.c, "sketch_share": M.share}, proves=True,
-        )  # fmt: skip
+            SketchedConjugateGradients(parts, M),
+            stopping,
+            "eliminated",
+            "quadratic, and z follows from the coupled price",
+            {"sketch": M.B.count},
+            certificates={"lower_end": parts.c, "sketch_share": M.share},
+            proves=True,
+        )

@@ -46,15 +46,19 @@ class Checkpoints:
     def __init__(
         self, directory: Path, every: int | None, seconds: float | None, asked: Asked
     ) -> None:
-        self.directory, self.every, self.seconds = directory, every, seconds
-        self.runtime, request = asked.work.runtime, asked.request
+        self.directory = directory
+        self.every = every
+        self.seconds = seconds
+        self.runtime = asked.work.runtime
+        request = asked.request
         self.identity = identity(asked)
         whole = json.dumps(self.identity, sort_keys=True).encode()
         self._problem = hashlib.sha256(whole).hexdigest()[:16]
         fixed = {"problem": self._problem, "version": __version__, "identity": self.identity}
         self._store = store.Store(directory, self.runtime.n, fixed)
         self.close = self._store.release
-        self.planned, self.target = request.plan_tol, request.target
+        self.planned = request.plan_tol
+        self.target = request.target
         self.path: list[str] = []
         self._stored: dict[str, Any] | None = None
         self._last = time.monotonic()
@@ -113,7 +117,8 @@ class Checkpoints:
             raise InputError(
                 f"checkpoint: {shown(options['path'])} is no directory; give its path, or None"
             )
-        every, seconds = options.get("every"), options.get("seconds")
+        every = options.get("every")
+        seconds = options.get("seconds")
         if every is not None:
             every = whole("checkpoint: every", every, 1)
         if seconds is not None:
@@ -151,12 +156,15 @@ class Checkpoints:
         self, method: Method, iteration: Iteration[Any], stopping: Stopping | None, trace: Trace
     ) -> None:
         """What is saved from here on."""
-        self.iteration, self.stopping, self.trace = iteration, stopping, trace
+        self.iteration = iteration
+        self.stopping = stopping
+        self.trace = trace
         self.chosen = {"name": method.name, **options_told(method)}
 
     def begin_again(self, step: str) -> None:
         """Another method or interval starts from the beginning; nothing is resumed any more."""
-        self.path, self._stored = [*self.path, step], None
+        self.path = [*self.path, step]
+        self._stored = None
 
     def due(self, count: int) -> bool:
         """By count, or by the root's clock."""
@@ -164,17 +172,21 @@ class Checkpoints:
             return count % self.every == 0
         if self.runtime.alone:
             return self._late()
-        heard, self.runtime.notes.save = self.runtime.notes.save, False
+        heard = self.runtime.notes.save
+        self.runtime.notes.save = False
         return heard
 
     def _late(self) -> bool:
         """Whether it is time to save, by this process's clock; the root's is told to all."""
-        seconds, late = self.seconds, time.monotonic() - self._last
+        seconds = self.seconds
+        late = time.monotonic() - self._last
         return self.runtime.is_root and seconds is not None and late >= float(seconds)
 
     def save(self, count: int, state: State) -> None:
         """Write vectors and rows agent by agent, scalars and history for everybody."""
-        space, agents, masked = self.iteration.space, {}, self.runtime.averaging
+        space = self.iteration.space
+        agents = {}
+        masked = self.runtime.averaging
         for name, vector in state.of_kind("vector").items():
             agents[f"vector:{name}"] = [
                 np.concatenate([space.x_of(vector, k), space.z(vector)[k], space.y(vector)[k]])
@@ -194,7 +206,8 @@ class Checkpoints:
             "history": self.trace.memory(),
             "agreed": masked.memory() if isinstance(masked, Masked) else [],
         }
-        broken, shared = None, {}
+        broken = None
+        shared = {}
         self._generation += 1
         try:
             if self.runtime.is_root:
@@ -214,14 +227,23 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def _write(
-        self, count: int, manifest: dict[str, Any], agents: dict[str, Any],
-        shared: dict[str, Array], broken: OSError | None,
-    ) -> None:  # fmt: skip
+        self,
+        count: int,
+        manifest: dict[str, Any],
+        agents: dict[str, Any],
+        shared: dict[str, Array],
+        broken: OSError | None,
+    ) -> None:
         if not self.runtime.apart:
             store.save(
-                self.runtime, self._store, count, manifest, agents=agents, replicated=shared,
+                self.runtime,
+                self._store,
+                count,
+                manifest,
+                agents=agents,
+                replicated=shared,
                 broken=broken,
-            )  # fmt: skip
+            )
         elif broken is not None:
             raise broken
         else:
@@ -266,7 +288,8 @@ class Checkpoints:
         for name, vector in state.of_kind("vector").items():
             fields[name] = vector
             for k, piece in enumerate(self._pieces(found, f"vector:{name}", vector)):
-                d, q = space.d[k], space.q
+                d = space.d[k]
+                q = space.q
                 if piece.shape != (d + q + space.y(vector)[k].size,):
                     raise ValueError(f"{name} has the shape {piece.shape}")
                 space.x_of(vector, k)[...] = piece[:d]

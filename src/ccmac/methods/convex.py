@@ -28,7 +28,8 @@ class ProvedIteration(RealizedIteration[S]):
 
     def __init__(self, certifier: GapCertifier, goal: Goal) -> None:
         super().__init__(certifier.realized)
-        self.certifier, self.goal = certifier, goal
+        self.certifier = certifier
+        self.goal = goal
         self.found: dict[str, float] = {}
 
     def quick_gap(self, state: S) -> Gap | None:
@@ -80,16 +81,28 @@ def found_in(realized: Realized, **more: Any) -> dict[str, Any]:
 
 
 def proved(
-    iteration: ProvedIteration[Any], stopping: GapStop | None, why: str, found: dict[str, Any],
+    iteration: ProvedIteration[Any],
+    stopping: GapStop | None,
+    why: str,
+    found: dict[str, Any],
     horizon: int | None = None,
-) -> Prepared:  # fmt: skip
+) -> Prepared:
     """The iteration ready to run, judged on its own realization."""
     realized = iteration.realized
     settings = {k: v for k, v in realized.details.items() if k != "kappa_f"}
     return Prepared(
-        iteration, stopping, realized.realization, why, settings, None, realized.candidates, found,
-        realized, horizon=horizon, notes=realized.notes,
-    )  # fmt: skip
+        iteration,
+        stopping,
+        realized.realization,
+        why,
+        settings,
+        None,
+        realized.candidates,
+        found,
+        realized,
+        horizon=horizon,
+        notes=realized.notes,
+    )
 
 
 # -- balance of primal and dual steps --------------------------------------------------------------

@@ -64,14 +64,17 @@ class Direct(Iteration[DirectState]):
     """The first step solves; each of them judges its point and refines it."""
 
     def __init__(self, work: Workspace, reduced: Reduced) -> None:
-        self.work, self.reduced = work, reduced
-        self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
+        self.work = work
+        self.reduced = reduced
+        self.space = work.space
+        self.runtime = work.runtime
+        self.problem = work.problem
         self.proof = Proof(work, reduced)
         made = definite if "strongly convex" in work.capabilities else flat
         self.system = made(work, reduced, self.proof)
-        self.whitened, self.agents, self.solve = (
-            self.system.whitened, self.system.agents, self.system.solve,
-        )  # fmt: skip
+        self.whitened = self.system.whitened
+        self.agents = self.system.agents
+        self.solve = self.system.solve
         if self.system.inside is not None and not self.system.free.size:
             self.proof.inside = self.system.inside.mu
         self.found: Proved | None = None  # of the point before the last refinement
@@ -104,7 +107,8 @@ class Direct(Iteration[DirectState]):
             ]
         )
         table = heard_by_all(self.runtime, mine)
-        shares, more = table[:, : self.proof.row], np.add.reduce(table[:, self.proof.row :])
+        shares = table[:, : self.proof.row]
+        more = np.add.reduce(table[:, self.proof.row :])
         self.found = self.proof.concluded(told, shares, point.x, point.z, point.coupled)
         return self._written(self._refined(point, shares, more, lacking), state.count + 1)
 
@@ -114,7 +118,8 @@ class Direct(Iteration[DirectState]):
         known = (
             np.zeros(W.size) if self.solve is None else self.solve(self._across(self.system.right))
         )
-        c, mu = known[: W.q], known[W.q :]
+        c = known[: W.q]
+        mu = known[W.q :]
         coupled, shared = self._prices(mu)
         x = [
             share.onto_local(model.x(c, mu))
@@ -129,7 +134,8 @@ class Direct(Iteration[DirectState]):
 
     def _across(self, right: Array) -> Array:
         """A right-hand side without its part along directions that are free."""
-        q, free = self.whitened.q, self.system.free
+        q = self.whitened.q
+        free = self.system.free
         return np.concatenate([right[:q] - free @ (free.T @ right[:q]), right[q:]])
 
     def _prices(self, mu: Array) -> tuple[Long, Long]:
@@ -140,14 +146,16 @@ class Direct(Iteration[DirectState]):
 
     def _lacking(self, k: int, told: Told | None, point: _Point) -> Array:
         """y_i by which an agent's own minimum at (z, prices) is missed."""
-        share, model = self.proof.agents[k], self.agents[k]
+        share = self.proof.agents[k]
+        model = self.agents[k]
         gradient = share.gradient(point.x[k], point.z)[0] if told is None else told.gradient
         left = gradient[: share.d] + product(share.A.T, point.coupled)
         return -model.solve(product(model.N.T, left).astype(np.float64))
 
     def _seen(self, k: int, told: Told, point: _Point, y: Array) -> Array:
         """What the unknowns of all see of an agent: of its miss y, and its slope where flat."""
-        share, model = self.proof.agents[k], self.agents[k]
+        share = self.proof.agents[k]
+        model = self.agents[k]
         seen = model.side.T[: self.whitened.q] @ y
         if model.flat.count:
             slope = told.gradient[: share.d] + product(share.A.T, point.coupled)
@@ -156,11 +164,18 @@ class Direct(Iteration[DirectState]):
 
     def _refined(self, point: _Point, shares: Array, more: Array, lacking: list[Array]) -> _Point:
         """The point moved by the solution of what all equations lack there."""
-        m, q, reduced, W = self.problem.m, self.problem.q, self.reduced, self.whitened
+        m = self.problem.m
+        q = self.problem.q
+        reduced = self.reduced
+        W = self.whitened
         common = W.q
-        change, z, coupled, shared = np.zeros(0), point.z, point.coupled, point.shared
+        change = np.zeros(0)
+        z = point.z
+        coupled = point.coupled
+        shared = point.shared
         if self.solve is not None:
-            misfit, slope = summed(shares[:, : 2 * m]), summed(shares[:, 2 * m : 2 * (m + q)])
+            misfit = summed(shares[:, : 2 * m])
+            slope = summed(shares[:, 2 * m : 2 * (m + q)])
             on_z = slope + product(reduced.Bbar.T, coupled) + product(reduced.D.T, shared)
             off = [reduced.unit * misfit, product(reduced.D, z) - reduced.e]
             rows = W.combine.T @ np.concatenate(off).astype(np.float64) + W.top @ more[common:]
@@ -168,7 +183,9 @@ class Direct(Iteration[DirectState]):
             lacks[:q] += on_z.astype(np.float64)
             change = self.solve(self._across(-np.concatenate([lacks, rows])))
             d_coupled, d_shared = self._prices(change[common:])
-            z, coupled, shared = z + change[:q], coupled + d_coupled, shared + d_shared
+            z = z + change[:q]
+            coupled = coupled + d_coupled
+            shared = shared + d_shared
         if len(change):
             lacking = [y - a.solved @ change for a, y in zip(self.agents, lacking, strict=True)]
         moved = [v + a.N @ y for a, v, y in zip(self.agents, point.x, lacking, strict=True)]
@@ -191,7 +208,8 @@ class Direct(Iteration[DirectState]):
 
     def steepest(self) -> list[tuple[Array, Array, float]]:
         """From the slopes along the directions that are free."""
-        found, least = [], max(self.system.turned, SLIGHT)
+        found = []
+        least = max(self.system.turned, SLIGHT)
         for c in self.system.slopes:
             pieces = [a.along @ c - a.N @ (a.solved[:, : len(c)] @ c) for a in self.agents]
             found.append((np.concatenate([np.zeros(0), *pieces]), c[: self.problem.q], least))
@@ -199,7 +217,8 @@ class Direct(Iteration[DirectState]):
 
     # -- states ------------------------------------------------------------------------------------
     def _written(self, point: _Point, count: int) -> DirectState:
-        u, tail = self.space.zeros(), self.space.zeros()
+        u = self.space.zeros()
+        tail = self.space.zeros()
         for part, z in zip((u, tail), np.split(halves(point.z), 2), strict=True):
             self.space.z(part)[...] = z
         for part, x in zip((u, tail), np.split(halves(_flat(point.x)), 2), strict=True):
@@ -226,7 +245,8 @@ class Direct(Iteration[DirectState]):
     @property
     def settings(self) -> dict[str, Any]:
         """For the plan."""
-        seen, reduced = self.system.inside, self.reduced
+        seen = self.system.inside
+        reduced = self.reduced
         about: dict[str, Any] = {"rows": reduced.rank, "condition": reduced.condition}
         if seen is not None:
             about["flat"] = self.whitened.q - self.problem.q
@@ -295,6 +315,11 @@ class CrossDirect(Method):
             goal = Goal(request.tol, self.accuracy, self.radius)
             stopping = UndeterminedStop(work, reduced, (request.x0, request.z0), goal, found)
         return Prepared(
-            iteration, stopping, "summed", "few coupled rows and shared variables",
-            iteration.settings, certificates=found, proves=True,
-        )  # fmt: skip
+            iteration,
+            stopping,
+            "summed",
+            "few coupled rows and shared variables",
+            iteration.settings,
+            certificates=found,
+            proves=True,
+        )

@@ -42,7 +42,10 @@ class Observer:
     """
 
     def __init__(self, iteration: Iteration[Any], x: Array, z: Array | None, tol: float) -> None:
-        self.space, self.x, self.z, self.tol = iteration.space, x, z, tol
+        self.space = iteration.space
+        self.x = x
+        self.z = z
+        self.tol = tol
         self.start = 1.0
 
     def begin(self, x: Array, z: Array) -> None:
@@ -54,7 +57,8 @@ class Observer:
         return self._square(x, z) / self.start
 
     def _square(self, x: Array, z: Array) -> float:
-        runtime, space = self.space.runtime, self.space
+        runtime = self.space.runtime
+        space = self.space
         gap = x - self.x
         with runtime.ledger.observing():
             square, total = runtime.send([piece_sums(gap**2, space.d)[:, None], z])
@@ -110,12 +114,16 @@ class Settings:
 
 def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcome:
     """Run until a goal, a limit, an interruption or a blow-up ends it."""
-    runtime, ledger = iteration.space.runtime, iteration.space.runtime.ledger
+    runtime = iteration.space.runtime
+    ledger = iteration.space.runtime.ledger
     runtime.notes.stop = False
     begun = time.perf_counter() if settings.begun is None else settings.begun
     health = _Health(iteration)
-    relative_error, check, notes = math.nan, None, list[str]()
-    status, count = "max_iterations", settings.first
+    relative_error = math.nan
+    check = None
+    notes = list[str]()
+    status = "max_iterations"
+    count = settings.first
     if count and settings.saver is not None and health.resume(state, count):
         status = "finished"
 
@@ -179,7 +187,8 @@ def _step(health: _Health, state: State, count: int, timed: bool) -> tuple[State
     # A step may use up the state it is given.
     kept = (state.copied(), runtime.ledger.as_dict()) if timed else None
     try:
-        runtime.stepping, runtime.whisper = timed, health.whisper
+        runtime.stepping = timed
+        runtime.whisper = health.whisper
         before = health.whisper.left if health.whisper else 0
         state = health.iteration.step(state)
         if health.whisper and before:
@@ -194,7 +203,8 @@ def _step(health: _Health, state: State, count: int, timed: bool) -> tuple[State
         runtime.ledger.restore(kept[1])
         return kept[0], False
     finally:
-        runtime.stepping, runtime.whisper = False, None
+        runtime.stepping = False
+        runtime.whisper = None
 
 
 class _Health:
@@ -211,7 +221,9 @@ class _Health:
         self.reference = math.inf
         self._asked: tuple[int, Rider] | None = None
         self.whisper: Whisper | None = None
-        self._turn, runtime, step = HEALTH_EVERY, iteration.space.runtime, iteration.cost
+        self._turn = HEALTH_EVERY
+        runtime = iteration.space.runtime
+        step = iteration.cost
         if step["rounds"] and not step["averagings"]:
             self.whisper = Whisper(runtime)
             self._turn *= math.ceil(runtime.network.diameter / (HEALTH_EVERY * step["rounds"]))
@@ -228,7 +240,8 @@ class _Health:
 
     def failed(self) -> bool:
         """Whether what was asked before the last step shows a blow-up."""
-        asked, self._asked = self._asked, None
+        asked = self._asked
+        self._asked = None
         return asked is not None and self._judge(*asked)
 
     def ask(self, state: State, count: int) -> None:

@@ -22,8 +22,10 @@ class Energy:
     """E of a state of Cross- or Joint-APAPC relative to a known solution (x*, z*)."""
 
     def __init__(self, iteration: Apapc, x: Array, z: Array) -> None:
-        self.iteration, self.objective = iteration, iteration.objective
-        self.space, self.ledger = iteration.space, iteration.space.runtime.ledger
+        self.iteration = iteration
+        self.objective = iteration.objective
+        self.space = iteration.space
+        self.ledger = iteration.space.runtime.ledger
         with self.ledger.observing():
             self.solution = iteration.realized.embed(x, z)
             self.gradient = self.objective.gradient(self.solution)
@@ -54,7 +56,8 @@ class Energy:
 
     def _value(self, w: Array) -> float:
         """Phi(w), the consensus augmentation included."""
-        objective, runtime = self.objective, self.space.runtime
+        objective = self.objective
+        runtime = self.space.runtime
         value = float(runtime.total(objective.values(w))[0])
         if objective.augment:
             z = self.space.z(w)

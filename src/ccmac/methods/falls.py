@@ -54,11 +54,14 @@ def falling(work: Workspace, request: Request) -> Recession | None:
 
 def _own_slopes(work: Workspace) -> list[bool]:
     """Of the agents owned here: whether g_i has a part on ker H_i and ker C_i, beyond rounding."""
-    problem, found = work.problem, []
+    problem = work.problem
+    found = []
     for kernel, (i, agent) in zip(work.kernels, problem.agents.items(), strict=True):
         work.runtime.mind_the_time()
         H, g, _ = agent.objective.quadratic(problem.d[i], problem.q)
-        d, N, whole = problem.d[i], kernel.basis, dense(H)
+        d = problem.d[i]
+        N = kernel.basis
+        whole = dense(H)
         own = np.vstack([N.T @ whole[:d], whole[d:]])
         own = np.hstack([own[:, :d] @ N, own[:, d:]])
         inside = np.concatenate([N.T @ g[:d], g[d:]])

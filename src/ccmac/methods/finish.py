@@ -43,15 +43,19 @@ def finish(
     seed: int,
 ) -> Result:
     """Build the Result; what it still has to compute is charged to ``monitor``."""
-    problem, runtime, judge = work.problem, work.runtime, prepared.judge
+    problem = work.problem
+    runtime = work.runtime
+    judge = prepared.judge
     with runtime.ledger.phase("monitor"):
         status, check = _verdict(prepared, outcome)
         bound = _certificate(work, prepared, outcome, check)
         x, z = prepared.iteration.point(outcome.state)
         if isinstance(bound, Proved):
-            x, z = bound.x, np.broadcast_to(bound.z, z.shape)
+            x = bound.x
+            z = np.broadcast_to(bound.z, z.shape)
         elif bound is not None and judge is not None:
-            x, z = judge.space.x(bound.w), judge.copies(bound.w)
+            x = judge.space.x(bound.w)
+            z = judge.copies(bound.w)
         if isinstance(bound, Proved) and bound.report is not None:
             seen = Seen(z[:1], dict(bound.report.residuals), bound.report.multipliers)
             seen.objective = bound.report.objective
@@ -74,17 +78,27 @@ def finish(
     if isinstance(bound, Proved) and work.rows_in_doubt in DOUBTED:
         warnings.append(DOUBTED[work.rows_in_doubt])
     return Result(
-        _split(problem, x), np.array(seen.mean[0]), seen.multipliers, status,
-        objective=seen.objective, residuals={k: float(v) for k, v in seen.residuals.items()},
+        _split(problem, x),
+        np.array(seen.mean[0]),
+        seen.multipliers,
+        status,
+        objective=seen.objective,
+        residuals={k: float(v) for k, v in seen.residuals.items()},
         error_bound=math.nan if rests == "estimated" else error,
         error_estimate=error if rests == "estimated" else math.nan,
-        iterations=outcome.iterations, seconds=outcome.seconds,
-        relative_error=outcome.relative_error, ledger=runtime.ledger, trace=trace, plan=plan,
+        iterations=outcome.iterations,
+        seconds=outcome.seconds,
+        relative_error=outcome.relative_error,
+        ledger=runtime.ledger,
+        trace=trace,
+        plan=plan,
         certificates={**prepared.certificates, **_facts(work, bound, rests)},
         provenance=provenance(runtime, seed),
-        infeasibility=seen.infeasibility, warnings=warnings, agents=runtime.owned,
+        infeasibility=seen.infeasibility,
+        warnings=warnings,
+        agents=runtime.owned,
         _problem=problem if problem.complete else None,
-    )  # fmt: skip
+    )
 
 
 @dataclass
@@ -99,16 +113,21 @@ class Seen:
 
 
 def _looked(
-    work: Workspace, prepared: Prepared, bound: Bound | Proved | None,
-    point: tuple[Array, Array], *, repaired: bool,
-) -> Seen:  # fmt: skip
+    work: Workspace,
+    prepared: Prepared,
+    bound: Bound | Proved | None,
+    point: tuple[Array, Array],
+    *,
+    repaired: bool,
+) -> Seen:
     """Violations, values and prices where nothing has told them yet.
 
     A point that was not ``repaired`` proves nothing about the equations.
     """
     recovery, (x, z) = Recovery(work), point
     residuals, mean, _ = recovery.violations(x, z)
-    values, seen = _values(work.problem, work.runtime, x, mean), Seen(mean, residuals)
+    values = _values(work.problem, work.runtime, x, mean)
+    seen = Seen(mean, residuals)
     if isinstance(bound, Proved):
         seen.multipliers = recovery.multipliers(
             bound.gradient_x.copy(), bound.gradient_z.copy(), bound.price[None]
@@ -136,37 +155,58 @@ def _verdict(prepared: Prepared, outcome: Outcome) -> tuple[str, Check | None]:
 
 def infeasible_result(work: Workspace, conflict: Infeasibility, seed: int) -> Result:
     """The Result of a problem whose agents' own equations contradict each other."""
-    problem, runtime = work.problem, work.runtime
+    problem = work.problem
+    runtime = work.runtime
     return Result(
-        [np.zeros(k) for k in problem.d.values()], np.zeros(problem.q), None, "infeasible",
-        infeasibility=conflict, ledger=runtime.ledger, provenance=provenance(runtime, seed),
-        agents=runtime.owned, _problem=problem if problem.complete else None,
-    )  # fmt: skip
+        [np.zeros(k) for k in problem.d.values()],
+        np.zeros(problem.q),
+        None,
+        "infeasible",
+        infeasibility=conflict,
+        ledger=runtime.ledger,
+        provenance=provenance(runtime, seed),
+        agents=runtime.owned,
+        _problem=problem if problem.complete else None,
+    )
 
 
 def unbounded_result(work: Workspace, direction: Recession, seed: int) -> Result:
     """The Result of a problem whose objective falls without bound."""
-    problem, runtime = work.problem, work.runtime
+    problem = work.problem
+    runtime = work.runtime
     found = {
         "direction": {"x": [v.tolist() for v in direction.x], "z": direction.z.tolist()},
-        "fall": direction.fall, "defect": direction.defect,
-    }  # fmt: skip
+        "fall": direction.fall,
+        "defect": direction.defect,
+    }
     return Result(
-        [np.zeros(k) for k in problem.d.values()], np.zeros(problem.q), None, "unbounded",
-        objective=-math.inf, certificates=found, ledger=runtime.ledger,
-        provenance=provenance(runtime, seed), warnings=[direction.message], agents=runtime.owned,
+        [np.zeros(k) for k in problem.d.values()],
+        np.zeros(problem.q),
+        None,
+        "unbounded",
+        objective=-math.inf,
+        certificates=found,
+        ledger=runtime.ledger,
+        provenance=provenance(runtime, seed),
+        warnings=[direction.message],
+        agents=runtime.owned,
         _problem=problem if problem.complete else None,
-    )  # fmt: skip
+    )
 
 
 def late_result(work: Workspace, request: Request, seconds: float) -> Result:
     """The start, about which nothing is known: time was over in the setup."""
     return Result(
-        _split(work.problem, request.x0), request.z0, None, "max_iterations",
-        seconds=seconds, ledger=work.ledger,
+        _split(work.problem, request.x0),
+        request.z0,
+        None,
+        "max_iterations",
+        seconds=seconds,
+        ledger=work.ledger,
         warnings=["the time limit passed during the setup; raise max_seconds"],
-        provenance=provenance(work.runtime, request.seed), agents=work.runtime.owned,
-    )  # fmt: skip
+        provenance=provenance(work.runtime, request.seed),
+        agents=work.runtime.owned,
+    )
 
 
 def without_solution(
@@ -193,7 +233,8 @@ def _certificate(
     judge = prepared.judge
     if outcome.status == "diverged" or judge is None or not 0 < judge.objective.mu < math.inf:
         return None
-    iteration, state = prepared.iteration, outcome.state
+    iteration = prepared.iteration
+    state = outcome.state
     dual = iteration.dual(state, judge)
     if dual is None:
         return None
@@ -216,7 +257,8 @@ def _prices(recovery: Recovery, realized: Realized, bound: Bound) -> Multipliers
 
 def _values(problem: Problem, runtime: Runtime, x: Array, mean: Array) -> Rider:
     """The objectives at the point returned; they travel with the prices where there are any."""
-    rows, start = [], 0
+    rows = []
+    start = 0
     for i, agent in problem.agents.items():
         d = problem.d[i]
         rows.append([agent.objective.value(x[start : start + d], mean[0])])
@@ -244,9 +286,10 @@ def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[st
     if isinstance(bound, Proved) and work.reduced is not None:
         reduced = work.reduced
         facts["rows"] = {
-            "rank": reduced.rank, "least_singular_value": reduced.least,
+            "rank": reduced.rank,
+            "least_singular_value": reduced.least,
             "condition": reduced.condition,
-        }  # fmt: skip
+        }
         near = reduced.near_cut
         if near["kept"] < 100 or near["dropped"] > 0.01 or reduced.doubt:
             facts["rank_cut"] = {**near, "doubt": reduced.doubt.name.lower()}

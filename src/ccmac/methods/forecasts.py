@@ -57,7 +57,9 @@ def forecast(method: Method, work: Workspace, request: Request) -> Alternative |
 
 def _proof(work: Workspace) -> Cost:
     """Of one point in equations that all know: moved onto them, given its prices, judged."""
-    m, q, runtime = work.problem.m, work.problem.q, work.runtime
+    m = work.problem.m
+    q = work.problem.q
+    runtime = work.runtime
     if not work.gatherable:
         return Cost()
     return heard_cost(runtime, 2 * m + 3 * q + NUMBERS) + 2 * runtime.average_cost(2 * (m + q))
@@ -74,24 +76,36 @@ def _summed(method: Method, work: Workspace) -> Alternative | None:
         return None
     if isinstance(method, CrossDirect) and "strongly convex" in work.capabilities:
         return _announced(method, work)
-    runtime, problem, reduced = work.runtime, work.problem, work.reduced
+    runtime = work.runtime
+    problem = work.problem
+    reduced = work.reduced
     if reduced is None:
         return None
-    size, average, proofs = problem.q + reduced.rank, runtime.average_cost, Cost()
+    size = problem.q + reduced.rank
+    average = runtime.average_cost
+    proofs = Cost()
     if isinstance(method, CrossDirect):
         flat = work.flats.count
         size += flat
         once = average(_triangle(size) + size)
         step = Cost(argmins=1, gradients=1) + _judged(work, flat)
-        steps, within, kept = 1, (1 + STEPS) / 2, 2 * FLOAT_BYTES * size**2
+        steps = 1
+        within = (1 + STEPS) / 2
+        kept = 2 * FLOAT_BYTES * size**2
     elif newton:
         step = Cost(argmins=1, gradients=1) + average(_triangle(size) + size + len(LENGTHS))
-        once, steps, within, kept = Cost(), USUAL, 2.0, 2 * FLOAT_BYTES * size**2
+        once = Cost()
+        steps = USUAL
+        within = 2.0
+        kept = 2 * FLOAT_BYTES * size**2
         proofs = 2 * _proof(work)
     else:
         k = problem.q + problem.m
         once, step = _interior(work, problem.q, k)
-        steps, within, kept, proofs = INTERIOR, 3.0, 3 * FLOAT_BYTES * (k + 1) ** 2, step
+        steps = INTERIOR
+        within = 3.0
+        kept = 3 * FLOAT_BYTES * (k + 1) ** 2
+        proofs = step
     return Alternative(
         SUM, method.name, once, step, steps, within, kept, method.reveals, proofs=proofs
     )
@@ -101,10 +115,12 @@ def _announced(method: CrossDirect, work: Workspace) -> Alternative | None:
     """cross-direct whose matrix travels with the equations: known before these are."""
     if not (work.gatherable or work.hides):
         return None
-    k, average = work.problem.q + work.problem.m, work.runtime.average_cost
+    k = work.problem.q + work.problem.m
+    average = work.runtime.average_cost
     once = average(_triangle(k) + k + 1) - average(1)
     step = Cost(argmins=1, gradients=1) + _judged(work, 0)
-    kept, within = 2 * FLOAT_BYTES * k**2, (1 + STEPS) / 2
+    kept = 2 * FLOAT_BYTES * k**2
+    within = (1 + STEPS) / 2
     return Alternative(SUM, method.name, once, step, 1, within, kept, method.reveals)
 
 
@@ -116,7 +132,8 @@ def _judged(work: Workspace, flat: int) -> Cost:
 
 def _interior(work: Workspace, q: int, k: int) -> tuple[Cost, Cost]:
     """(once, a step) of interior points with k shared variables and rows."""
-    runtime, n = work.runtime, work.problem.n
+    runtime = work.runtime
+    n = work.problem.n
     room = 1 if runtime.averaging.rows_known else n
     width = _triangle(k) + k + (2 + PARTS) * (k + 1) + FACTS
     messages = runtime.average_cost(width) + runtime.average_cost(k + 1, room)
@@ -130,7 +147,8 @@ def _compressed(method: Method, work: Workspace) -> Alternative | None:
     """Interior points on the range of long rows, at most as many as there are columns."""
     if not isinstance(method, CrossIpm) or not work.compressible:
         return None
-    rank, m = int(work.curvature.d.sum()), work.problem.m
+    rank = int(work.curvature.d.sum())
+    m = work.problem.m
     once, step = _interior(work, rank, 2 * rank)
     once = once + work.runtime.average_cost(m * (rank + SPARE + 1))
     kept = work.compressible + 3 * FLOAT_BYTES * (2 * rank + 1) ** 2
@@ -141,11 +159,14 @@ def _compressed(method: Method, work: Workspace) -> Alternative | None:
 
 def _sketched(method: Method, work: Workspace, request: Request) -> Alternative | None:
     """Methods that open with a block of vectors."""
-    m, runtime, rank = work.problem.m, work.runtime, int(work.curvature.d.sum())
+    m = work.problem.m
+    runtime = work.runtime
+    rank = int(work.curvature.d.sum())
     if isinstance(method, CrossNewton) and work.explicit is not None:
         planned = planned_size(runtime, m, request.costs)
         size = min(planned if method.sketch is None else method.sketch, work.explicit.rank)
-        once, common = runtime.average_cost(m * (1 + size)), work.explicit.common
+        once = runtime.average_cost(m * (1 + size))
+        common = work.explicit.common
         own = Cost(argmins=3) if common else Cost(argmins=2, gradients=3)
         step = own + runtime.average_cost(m if common else m + 2 * work.problem.q + len(LENGTHS))
         proofs = 5 * runtime.average_cost(m)
@@ -155,7 +176,8 @@ def _sketched(method: Method, work: Workspace, request: Request) -> Alternative 
         size = min(method.sketch or min(most, OPENING), m)
         sketches = [runtime.average_cost(m * k) for k in in_averagings(runtime, m, size)]
         once = sum(sketches, Cost(argmins=size))
-        step, proofs = Cost(argmins=1) + runtime.average_cost(m), runtime.average_cost(m)
+        step = Cost(argmins=1) + runtime.average_cost(m)
+        proofs = runtime.average_cost(m)
     else:
         return None
     steps = 2 if size >= min(rank, m) else SKETCHED  # a sketch of everything leaves nothing to do
@@ -167,23 +189,29 @@ def _sketched(method: Method, work: Workspace, request: Request) -> Alternative 
 
 def _iterated(method: Method, work: Workspace, request: Request) -> Alternative | None:
     """Methods that send one vector at a time."""
-    problem, runtime = work.problem, work.runtime
+    problem = work.problem
+    runtime = work.runtime
     if not isinstance(method, CrossCg | CrossApapc | CrossContinuation | CrossSliding):
         return None
     width = work.coupling.width + problem.q
     kept = 8 * FLOAT_BYTES * (width + max(problem.d.values(), default=0))
-    step, steps, within = Cost(gradients=1) + runtime.average_cost(width), SLOW, 12.0
+    step = Cost(gradients=1) + runtime.average_cost(width)
+    steps = SLOW
+    within = 12.0
     proofs = Cost()
     if isinstance(method, CrossCg):
         unknowns = work.coupling.width + (problem.n - 1) * problem.q
         step = Cost(argmins=1) + runtime.average_cost(width, 2)
-        steps, within = min(_conditioned(work, request, 1.0), 2 * max(unknowns, 1)), 4.0
+        steps = min(_conditioned(work, request, 1.0), 2 * max(unknowns, 1))
+        within = 4.0
         proofs = 6 * _proof(work)
     elif isinstance(method, CrossApapc):
         if work.coupling.few is not None:
             own = work.coupling.among(problem.q)
             step = Cost(gradients=1) + runtime.average_cost(width, own=own)
-        steps, within, proofs = _conditioned(work, request, 2.0), 4.0, 8 * _proof(work)
+        steps = _conditioned(work, request, 2.0)
+        within = 4.0
+        proofs = 8 * _proof(work)
     return Alternative(
         ITERATE, method.name, Cost(), step, steps, within, kept, method.reveals, proofs=proofs
     )

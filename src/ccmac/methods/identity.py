@@ -33,19 +33,29 @@ SCALES = (1.0, 1.0, 100.0)  # of the points at which code is asked
 LONG = 200
 SHOWN_AGENTS = 3
 PARTS = {
-    "sizes": "the sizes", **{name: f"block {name}" for name in MATRICES},
+    "sizes": "the sizes",
+    **{name: f"block {name}" for name in MATRICES},
     **{name: f"the right-hand side {name}" for name in RIGHT_HAND_SIDES},
-    "objective": "the objective", "start": "the starting point", "prices": "the starting prices",
+    "objective": "the objective",
+    "start": "the starting point",
+    "prices": "the starting prices",
     "reference": "the reference",
-}  # fmt: skip
+}
 COMMON = {
-    "version": "the version of ccmac", "problem_sizes": "the number of agents or shared sizes",
-    "network": "the network", "averaging": "the averaging scheme", "method": "the method",
-    "seed": "the seed", "costs": "the costs", "start_z": "the starting point z",
-    "start_y": "the coupled starting price", "ends": "whether a reference ends the run",
-    "reference_z": "the reference", "channels": "the channels of the stack",
+    "version": "the version of ccmac",
+    "problem_sizes": "the number of agents or shared sizes",
+    "network": "the network",
+    "averaging": "the averaging scheme",
+    "method": "the method",
+    "seed": "the seed",
+    "costs": "the costs",
+    "start_z": "the starting point z",
+    "start_y": "the coupled starting price",
+    "ends": "whether a reference ends the run",
+    "reference_z": "the reference",
+    "channels": "the channels of the stack",
     "schedule": "the tolerance, which a certified schedule is made for",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,9 @@ def identity(asked: Asked) -> dict[str, Any]:
 
     Where processes keep their own files, of the agents here alone: no digest leaves its owner.
     """
-    work, request, method = asked.work, asked.request, asked.method
+    work = asked.work
+    request = asked.request
+    method = asked.method
     runtime = work.runtime
     rows = [_agent(asked, k, i) for k, i in enumerate(work.problem.agents)]
     numbers = [[int.from_bytes(d, "big") for d in row] for row in rows]
@@ -146,8 +158,10 @@ def _agents(stored: Any, mine: str, first: int) -> str:
 
 def _agent(asked: Asked, k: int, i: int) -> list[bytes]:
     """Digests of everything that belongs to agent ``i``, the k-th here, in the order of PARTS."""
-    problem, request = asked.work.problem, asked.request
-    agent, d = problem.agents[i], problem.d[i]
+    problem = asked.work.problem
+    request = asked.request
+    agent = problem.agents[i]
+    d = problem.d[i]
     start = sum(list(problem.d.values())[:k])
     at_reference, at_warm = asked.places
     found = {
@@ -216,7 +230,9 @@ def _feed(digest: Any, value: Any) -> None:
 
 def _feed_objective(digest: Any, value: _Objective) -> None:
     """The state that would be saved, or of code its constants and what it answers."""
-    objective, d, q = value.objective, value.d, value.q
+    objective = value.objective
+    d = value.d
+    q = value.q
     try:
         tree, arrays = encode_objective(objective)
     except InputError:
@@ -227,7 +243,8 @@ def _feed_objective(digest: Any, value: _Objective) -> None:
         curvature = objective.curvature(d, q)
         _feed(digest, [repr(curvature), float(objective.lipschitz(d, q))])
         for k, scale in enumerate(SCALES):
-            x, z = scale * _probe(d, 2 * k), scale * _probe(q, 2 * k + 1)
+            x = scale * _probe(d, 2 * k)
+            z = scale * _probe(q, 2 * k + 1)
             _feed(digest, _answers(objective, x, z))
         return
     digest.update(json.dumps(tree, sort_keys=True).encode())
@@ -239,7 +256,9 @@ def _parts(value: _Objective) -> list[Any]:
     """What an objective is made of, each by itself: beside bounds, which answer infinity nearly
     everywhere, a change of the others would not be seen.
     """
-    objective, d, q = value.objective, value.d, value.q
+    objective = value.objective
+    d = value.d
+    q = value.q
     if isinstance(objective, Limited):
         inner = _Objective(objective.objective, objective.d, objective.q)
         return [objective.lower, objective.upper, objective.slacks, inner]

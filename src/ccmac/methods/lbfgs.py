@@ -86,14 +86,17 @@ class DualLbfgs(Iteration[LbfgsState]):
     """The iteration of the module text."""
 
     def __init__(self, work: Workspace, seed: int = 0) -> None:
-        self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
+        self.problem = work.problem
+        self.runtime = work.runtime
+        self.space = work.space
         self.coupling, self.local = work.coupling, LocalMinimisers(work)
         self._right = right_hand_sides(work.problem).b[:, : self.coupling.width]
         self._probe = PROBE * self._strong_convexity(work.curvature)
         origin = self.space.zeros()
         self._rest, _ = self.local.minimise(origin, origin)
         coupled, shared = map(_coarse, channel_curvatures(work, self._energies, seed))
-        self.omega, self.curvature = coupled / shared, coupled
+        self.omega = coupled / shared
+        self.curvature = coupled
         self._root = math.sqrt(self.omega)
 
     @staticmethod
@@ -110,16 +113,24 @@ class DualLbfgs(Iteration[LbfgsState]):
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
     ) -> LbfgsState:
         """The user's point; the prices of a warm start enter the first iteration."""
-        space, count = self.space, self.space.count
+        space = self.space
+        count = self.space.count
         h = space.zeros() if dual is None else dual[: space.z_end].copy()
-        width, q = self.coupling.width, space.q
+        width = self.coupling.width
+        q = space.q
         known = np.zeros((1, width))
         if price is not None:
             known[...] = price[:width]
         return LbfgsState(
-            space.joined(x, z), h, known, np.zeros((1, q)), np.zeros((1, SIZE, width)),
-            np.zeros((count, SIZE, q)), np.zeros((1, SIZE, SIZE)), np.zeros((count, 1)),
-        )  # fmt: skip
+            space.joined(x, z),
+            h,
+            known,
+            np.zeros((1, q)),
+            np.zeros((1, SIZE, width)),
+            np.zeros((count, SIZE, q)),
+            np.zeros((1, SIZE, SIZE)),
+            np.zeros((count, 1)),
+        )
 
     def step(self, state: LbfgsState) -> LbfgsState:
         """The local minimisers at the first prices, then one trial a step."""
@@ -131,7 +142,8 @@ class DualLbfgs(Iteration[LbfgsState]):
         return replace(learnt, first=float(trial.squares[2, 2]), count=1)
 
     def _search(self, state: LbfgsState) -> LbfgsState:
-        gram, alpha = state.gram[0], state.alpha
+        gram = state.gram[0]
+        alpha = state.alpha
         c = direction(gram, state.pairs, 1.0 / self.curvature)
         if float(c @ gram[GRADIENT]) >= 0.0:  # rounding: the history no longer gives descent
             state = replace(state, pairs=0)
@@ -143,7 +155,8 @@ class DualLbfgs(Iteration[LbfgsState]):
             h = self.space.joined(*self.coupling.adjoint(d_l))
         self.space.z(h)[...] += self._root * d_n
         trial = self._trial(state, state.h + alpha * h, d_l, d_n, alpha)
-        before, after = float(trial.products[GRADIENT, 0]), float(trial.squares[2, 0])
+        before = float(trial.products[GRADIENT, 0])
+        after = float(trial.squares[2, 0])
         rise = trial.value - state.value
         flatter = rise <= ALIKE * trial.size and after <= FLATTER * abs(before)
         taken = bool(rise <= ARMIJO * alpha * before or flatter)
@@ -154,26 +167,33 @@ class DualLbfgs(Iteration[LbfgsState]):
         # While phi falls to a minimum, ||g||^2 stays below condition times any earlier one.
         over = square <= SETTLED * state.first or square > SWELLED * least
         return replace(
-            state, rejected=rejected, alpha=0.5 ** max(rejected - 1, 0), least=least,
+            state,
+            rejected=rejected,
+            alpha=0.5 ** max(rejected - 1, 0),
+            least=least,
             over=bool(over or not curved or rejected >= TRIALS),
-        )  # fmt: skip
+        )
 
     def _trial(self, state: LbfgsState, h: Array, d_l: Array, d_n: Array, alpha: float) -> _Trial:
         """Minimisers, gradient, value and inner products at prices h: one averaging."""
-        space, n = self.space, self.problem.n
+        space = self.space
+        n = self.problem.n
         u, spent = self.local.minimise(h, state.u)
-        z, prices = space.z(u), state.price + alpha * d_l
+        z = space.z(u)
+        prices = state.price + alpha * d_l
         coupled, copies = self.coupling.contributions(space.x(u), z, with_z=True)
         # New vectors (d, y, g), those of the consensus channel without the mean's shift.
         shifted = -self._root * (z - state.mean)
-        old_l, old_n = state.basis_l[:, GRADIENT], state.basis_n[:, GRADIENT]
+        old_l = state.basis_l[:, GRADIENT]
+        old_n = state.basis_n[:, GRADIENT]
         new_n = np.stack([d_n, shifted - old_n, shifted], axis=1)
         values = self.local.values(h, u) - self._price_of_right(prices)
         riding = self.runtime.ride(
             np.hstack([_products(state.basis_n, new_n), values, np.abs(values)])
         )
         mean, mean_z = self.runtime.combine([coupled - self._right, copies])
-        total, g_l = riding.value, -n * mean
+        total = riding.value
+        g_l = -n * mean
         new_l = np.stack([d_l, g_l - old_l, g_l], axis=1)
         drift = -self._root * (mean_z - state.mean)
         common = _products(state.basis_l, new_l)[0]
@@ -183,9 +203,18 @@ class DualLbfgs(Iteration[LbfgsState]):
         squares[1:, 1:] -= agreed[-1]
         new_n[:, 1:] -= drift[:, None, :]
         return _Trial(
-            u, h, prices, mean_z, new_l, new_n, table[:SIZE], squares, float(-total[-2]),
-            float(total[-1]), spent,
-        )  # fmt: skip
+            u,
+            h,
+            prices,
+            mean_z,
+            new_l,
+            new_n,
+            table[:SIZE],
+            squares,
+            float(-total[-2]),
+            float(total[-1]),
+            spent,
+        )
 
     def _price_of_right(self, prices: Array) -> Array:
         wide = np.broadcast_to(prices, self._right.shape)
@@ -196,7 +225,8 @@ class DualLbfgs(Iteration[LbfgsState]):
     ) -> tuple[LbfgsState, bool]:
         """Step and change of the gradient join the history, if curved; ``take``: go there."""
         scale = np.array([alpha, 1.0, 1.0])
-        products, squares = trial.products * scale, trial.squares * np.outer(scale, scale)
+        products = trial.products * scale
+        squares = trial.squares * np.outer(scale, scale)
         curved = bool(squares[0, 1] > CURVATURE * math.sqrt(abs(squares[0, 0] * squares[1, 1])))
         pair = state.pairs if curved else None
         gram = replaced(state.gram[0], products, squares, pair=pair, gradient=take)
@@ -211,9 +241,8 @@ class DualLbfgs(Iteration[LbfgsState]):
         )
         if take:
             learnt = replace(
-                learnt, u=trial.u, h=trial.h, price=trial.prices, mean=trial.mean,
-                value=trial.value,
-            )  # fmt: skip
+                learnt, u=trial.u, h=trial.h, price=trial.prices, mean=trial.mean, value=trial.value
+            )
         return learnt, curved
 
     def point(self, state: LbfgsState) -> tuple[Array, Array]:
@@ -236,7 +265,8 @@ class DualLbfgs(Iteration[LbfgsState]):
     @property
     def cost(self) -> Cost:
         """Every iteration but the first (which has no adjoint products)."""
-        runtime, table = self.runtime, 3 * (SIZE + 3)
+        runtime = self.runtime
+        table = 3 * (SIZE + 3)
         return (
             Cost(argmins=1)
             + 2 * self.coupling.product_cost()
@@ -282,6 +312,9 @@ class CrossLbfgs(JudgedMethod):
         """Probes of the curvature: argmins and one reduction."""
         iteration = DualLbfgs(work, request.seed)
         return Prepared(
-            iteration, None, "averaged", "smooth, with local minimisations",
+            iteration,
+            None,
+            "averaged",
+            "smooth, with local minimisations",
             {"omega": iteration.omega, "pairs kept": MEMORY},
-        )  # fmt: skip
+        )

@@ -35,9 +35,14 @@ class Option:
 
 
 def option(
-    default: Any, kind: type, doc: str, *, choices: Iterable[str] = (), only: Iterable[str] = (),
+    default: Any,
+    kind: type,
+    doc: str,
+    *,
+    choices: Iterable[str] = (),
+    only: Iterable[str] = (),
     below: float = math.inf,
-) -> Any:  # fmt: skip
+) -> Any:
     """A field of a method: ``int`` at least 1, ``float`` positive, ``str`` one of ``choices``."""
     about = Option(doc, kind, tuple(choices), tuple(only), below)
     return field(default=default, metadata={"option": about})
@@ -94,7 +99,8 @@ def built(cls: type[M], options: Mapping[str, Any], others: Mapping[str, str]) -
 
     ``others`` names, for options that ``cls`` does not have, a method that has them.
     """
-    known, values = options_of(cls), {}
+    known = options_of(cls)
+    values = {}
     label = getattr(cls, "name", cls.__name__)
     for name, value in options.items():
         refuse_option(label, name, known, others)
@@ -145,8 +151,13 @@ def described(cls: type[Any]) -> list[dict[str, Any]]:
         if about is not None:
             default = None if f.default is MISSING else f.default
             rows.append(
-                {"name": f.name, "default": default, "kind": about.kind.__name__,
-                 "choices": list(about.choices), "realizations": list(about.only),
-                 "meaning": about.doc}
-            )  # fmt: skip
+                {
+                    "name": f.name,
+                    "default": default,
+                    "kind": about.kind.__name__,
+                    "choices": list(about.choices),
+                    "realizations": list(about.only),
+                    "meaning": about.doc,
+                }
+            )
     return rows

@@ -15,12 +15,14 @@ from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.methods.base import Iteration, Method, Request, S
 from ccmac.methods.options import option
+from ccmac.methods.paper import REALIZATIONS as REALIZATIONS_OF_PAPER
+from ccmac.methods.paper import imported
 from ccmac.realizations.averaged.build import averaged
 from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
 from ccmac.realizations.base import Certificates, Realized, resolved
 from ccmac.workspace import Workspace
 
-REALIZATIONS = ("averaged", "canonical", "certified", "stack")
+REALIZATIONS = ("averaged", *REALIZATIONS_OF_PAPER)
 CERTIFICATES = "spectral constants you vouch for; the rest is estimated"
 ACCESS = "how C_i and D_i are used: factorized, or by products alone"
 
@@ -29,8 +31,10 @@ class RealizedIteration(Iteration[S]):
     """An iteration on the execution vectors of a realization; its state has ``w``."""
 
     def __init__(self, realized: Realized) -> None:
-        self.realized, self.space = realized, realized.space
-        self.objective, self.system = realized.objective, realized.system
+        self.realized = realized
+        self.space = realized.space
+        self.objective = realized.objective
+        self.system = realized.system
 
     @abstractmethod
     def begin(self, w: Array, p: Array, price: Array) -> S:
@@ -41,7 +45,8 @@ class RealizedIteration(Iteration[S]):
 
     def start(self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None) -> S:
         """Embed the user's variables; the dual scales like a gradient."""
-        w, p = self.realized.embed(x, z), self.space.zeros()
+        w = self.realized.embed(x, z)
+        p = self.space.zeros()
         if dual is not None:
             p[: self.space.z_end] = dual[: self.space.z_end]
             self.space.z(p)[...] *= self.realized.s
@@ -100,9 +105,11 @@ class RealizedMethod(Method):
         None, str, "kind of q ~ S^-1", choices=("semi-iteration", "deflation"), only=["averaged"]
     )
     inner: int | None = option(
-        None, int, "size of the normalizer: steps, deflated vectors, or polynomial degree",
+        None,
+        int,
+        "size of the normalizer: steps, deflated vectors, or polynomial degree",
         only=["averaged", "canonical", "certified"],
-    )  # fmt: skip
+    )
     outer: int | None = option(
         None, int, "degree of the Chebyshev correction over both channels", only=["averaged"]
     )
@@ -113,26 +120,39 @@ class RealizedMethod(Method):
         None, int, "steps of the Lanczos run that the plan rests on", only=["averaged"]
     )
     rule: str | None = option(
-        None, str, "degree of the normalizers", choices=("paper", "tight", "exact"),
+        None,
+        str,
+        "degree of the normalizers",
+        choices=("paper", "tight", "exact"),
         only=["canonical", "stack"],
-    )  # fmt: skip
+    )
     delta: float | None = option(
-        None, float, "accuracy 1 -+ delta of the normalizers (0.5)",
-        only=["canonical", "certified", "stack"], below=1.0,
-    )  # fmt: skip
+        None,
+        float,
+        "accuracy 1 -+ delta of the normalizers (0.5)",
+        only=["canonical", "certified", "stack"],
+        below=1.0,
+    )
     interval: str | None = option(
-        None, str, "where the spectrum of the stack is taken from",
+        None,
+        str,
+        "where the spectrum of the stack is taken from",
         choices=("certificate", "certificate-delta", "certificate-spread", "tight", "minimal"),
         only=["canonical", "stack"],
-    )  # fmt: skip
+    )
     model: str | None = option(
-        None, str, "which calls are charged modelled rounds", choices=("channel-2", "paper-6"),
+        None,
+        str,
+        "which calls are charged modelled rounds",
+        choices=("channel-2", "paper-6"),
         only=["canonical"],
-    )  # fmt: skip
+    )
     materialise: bool | None = option(
-        None, bool, "multiply small channels out, at an unchanged charge",
+        None,
+        bool,
+        "multiply small channels out, at an unchanged charge",
         only=["canonical", "certified"],
-    )  # fmt: skip
+    )
     spectra: list[Any] | None = option(
         None, list, "intervals (low, high) that hold spec^+(M_j M_j')", only=["stack"]
     )
@@ -169,28 +189,24 @@ class RealizedMethod(Method):
             wanted = Wanted(
                 (request.x0, request.z0),
                 Aim(target, measure, request.costs, by_price, self.lean),
-                replace(plan, **fixed), given, self.access, self.stand_in, request.seed,
-            )  # fmt: skip
+                replace(plan, **fixed),
+                given,
+                self.access,
+                self.stand_in,
+                request.seed,
+            )
             return averaged(work, wanted)
+        realize = imported(REALIZATIONS_OF_PAPER[self.realization])
         if self.realization == "stack":
-            from ccmac.realizations.stacked import stacked
-
-            return stacked(
-                work, factor=given.cross_factor, minimal=self.interval == "minimal",
-                **self._set("rule", "delta", "spectra"),
-            )  # fmt: skip
+            own = self._set("rule", "delta", "spectra")
+            minimal = self.interval == "minimal"
+            stacked: Realized = realize(work, factor=given.cross_factor, minimal=minimal, **own)
+            return stacked
         if self.realization == "canonical":
-            from ccmac.realizations.canonical import canonical
-
-            found = canonical(
-                work, certificates=given,
-                **self._set("inner", "rule", "delta", "interval", "model", "materialise"),
-            )  # fmt: skip
+            own = self._set("inner", "rule", "delta", "interval", "model", "materialise")
         else:
-            from ccmac.realizations.certified import certified
-
             own = self._set("inner", "delta", "materialise")
-            found = certified(work, certificates=given, **own)
+        found: Realized = realize(work, certificates=given, **own)
         interval = found.system.interval
         if interval.source == "proved":  # from squares
             interval = replace(interval, source="exhausted")

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from ccmac.errors import InputError, MethodRefused
-from ccmac.methods.apapc import CrossApapc, JointApapc
+from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.auto import Auto
 from ccmac.methods.base import Method
 from ccmac.methods.cg import CrossCg
-from ccmac.methods.comparators.admm import Dpmm, TrackingAdmm
-from ccmac.methods.comparators.coupled import CoupledYarmoshik
-from ccmac.methods.comparators.mixed import MixedYarmoshik
-from ccmac.methods.comparators.primal_dual import CondatVu, Papc, Pdhg
 from ccmac.methods.continuation.method import CrossContinuation
 from ccmac.methods.direct import CrossDirect
 from ccmac.methods.interior.method import CrossIpm
 from ccmac.methods.lbfgs import CrossLbfgs
 from ccmac.methods.newton.method import CrossNewton
 from ccmac.methods.options import built, described, options_of
+from ccmac.methods.paper import METHODS, imported
 from ccmac.methods.realized import RealizedMethod
 from ccmac.methods.sliding.method import CrossSliding
 from ccmac.texts import nearest, shown
 from ccmac.workspace import Workspace
 
-REGISTRY: dict[str, type[Method]] = {
-    cls.name: cls
-    for cls in (
-        CrossApapc, JointApapc, CrossCg, CrossDirect, CrossIpm, CrossLbfgs, CrossContinuation,
-        CrossSliding,
-        CoupledYarmoshik, MixedYarmoshik, Dpmm, TrackingAdmm, CondatVu, Pdhg, Papc,
-        CrossNewton,  # last: it takes not all that is smooth
-    )
-}  # fmt: skip
+
+class Registry(MutableMapping[str, type[Method]]):
+    """Classes of methods by name; those given as a place in ``ccmac.paper`` come when asked for."""
+
+    def __init__(self, known: Mapping[str, type[Method] | str]) -> None:
+        self._known = dict(known)
+
+    def __getitem__(self, name: str) -> type[Method]:
+        found = self._known[name]
+        if isinstance(found, str):
+            found = self._known[name] = imported(found)
+        return found
+
+    def __setitem__(self, name: str, cls: type[Method]) -> None:
+        self._known[name] = cls
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+REGISTRY = Registry(
+    {
+        "cross-apapc": CrossApapc,
+        "cross-cg": CrossCg,
+        "cross-direct": CrossDirect,
+        "cross-ipm": CrossIpm,
+        "cross-lbfgs": CrossLbfgs,
+        "cross-continuation": CrossContinuation,
+        "cross-sliding": CrossSliding,
+        **METHODS,
+        "cross-newton": CrossNewton,  # last: it takes not all that is smooth
+    }
+)
 
 
 def find(name: str) -> type[Method]:
@@ -60,7 +90,7 @@ def parse(method: str | Method, options: Mapping[str, Any] | None = None) -> Met
             f"got {type(method).__name__}"
         )
     others = {
-        option: name for name, cls in reversed(REGISTRY.items()) for option in options_of(cls)
+        option: name for name, cls in reversed(list(REGISTRY.items())) for option in options_of(cls)
     }
     return built(find(method), options or {}, others)
 

@@ -48,11 +48,18 @@ class Run:
     """
 
     def __init__(
-        self, work: Workspace, method: Method, request: Request, reference: Any = None,
+        self,
+        work: Workspace,
+        method: Method,
+        request: Request,
+        reference: Any = None,
         warm: Solution | None = None,
-    ) -> None:  # fmt: skip
-        self.work, self.method, self.request = work, method, request
-        self.reference, self.warm = reference, warm
+    ) -> None:
+        self.work = work
+        self.method = method
+        self.request = request
+        self.reference = reference
+        self.warm = warm
         self.why = "asked for"
         self.others: list[tuple[Method, str]] = []
         self.ranked: list[tuple[Method, str]] = []  # by auto; filled in by who has asked before
@@ -72,7 +79,8 @@ class Run:
             told = probed(self.work, self.request.seed)
             if isinstance(self.method, Auto):
                 self.ranked = self.ranked or self.method.ranked(self.work, self.request)
-                auto, [(self.method, self.why), *self.others] = self.method, self.ranked
+                auto = self.method
+                [(self.method, self.why), *self.others] = self.ranked
                 if not self.alternatives:
                     self.alternatives = auto.alternatives(self.work, self.request, self.method)
             refuse_unless_fit(self.method, self.work)
@@ -107,7 +115,8 @@ class Run:
 
     def _heed(self) -> None:
         """The price of the probes, and doubts that other agents have."""
-        told, self._told = self._told, None
+        told = self._told
+        self._told = None
         if told is None:
             return
         everybody = told.value
@@ -118,14 +127,25 @@ class Run:
 
     def plan(self, prepared: Prepared) -> Plan:
         """What the run is going to do."""
-        runtime, setup = self.work.runtime, self.work.ledger.of("setup")
-        name, step, scheme = self.method.name, prepared.iteration.cost, runtime.averaging
+        runtime = self.work.runtime
+        setup = self.work.ledger.of("setup")
+        name = self.method.name
+        step = prepared.iteration.cost
+        scheme = runtime.averaging
         return Plan(
-            name, prepared.realization, f"{self.why}: {prepared.why}", scheme.name, scheme.rounds,
-            step, setup, prepared.predicted, prepared.settings, prepared.candidates,
+            name,
+            prepared.realization,
+            f"{self.why}: {prepared.why}",
+            scheme.name,
+            scheme.rounds,
+            step,
+            setup,
+            prepared.predicted,
+            prepared.settings,
+            prepared.candidates,
             self.alternatives and charged(self.alternatives, name, runtime, step),
             self.method.reveals,
-        )  # fmt: skip
+        )
 
     # -- running -----------------------------------------------------------------------------------
     def solve(self, limits: Limits) -> Result:
@@ -150,7 +170,8 @@ class Run:
         return replace(found, names=names_of(self.work))
 
     def _solve(self, limits: Limits) -> Result:
-        work, saver = self.work, self._saver(limits)
+        work = self.work
+        saver = self._saver(limits)
         with work.ledger.phase("setup"):
             self.method.announce(work, self.request)
             conflicts = Conflicts(work)
@@ -163,7 +184,8 @@ class Run:
         if direction is not None:
             return unbounded_result(work, direction, self.request.seed)
         prepared = self._again(self.prepare(), saver)
-        plan, trace = self.plan(prepared), Trace()
+        plan = self.plan(prepared)
+        trace = Trace()
         stalled: list[tuple[Prepared, Outcome, Plan]] = []
         while True:
             outcome = self._drive(prepared, limits, trace, saver)
@@ -209,7 +231,8 @@ class Run:
         """
         if limits.checkpoint is None:
             return None
-        work, of_agents = self.work, hasattr(self.reference, "x")
+        work = self.work
+        of_agents = hasattr(self.reference, "x")
         places = (
             positions(work, self.reference) if of_agents else None,
             None if self.warm is None else positions(work, self.warm),
@@ -233,7 +256,8 @@ class Run:
 
     def _repeated(self, limits: Limits) -> list[tuple[Prepared, Outcome, Plan]]:
         """What had stalled before the stored run was saved, run again: no checkpoint holds it."""
-        ended, quiet = [], replace(limits, callback=None, progress=False)
+        ended = []
+        quiet = replace(limits, callback=None, progress=False)
         with self.work.ledger.observing():
             for prepared, plan in self._before:
                 outcome = self._drive(prepared, quiet, Trace(), None)
@@ -280,18 +304,26 @@ class Run:
         energy = None
         if observer is not None and observer.z is not None:
             energy = Energy.of(iteration, observer.x, observer.z)
-        root, name = self.work.runtime.is_root, self.method.name
+        root = self.work.runtime.is_root
+        name = self.method.name
         with reporter(limits.progress, root, name, prepared.predicted) as report:
             outcome = drive(
-                iteration, state,
+                iteration,
+                state,
                 Settings(
                     limits.max_iterations or prepared.horizon or DEFAULT_ITERATIONS,
-                    start.driven(self.work, self.method, limits), prepared.stopping, observer,
+                    start.driven(self.work, self.method, limits),
+                    prepared.stopping,
+                    observer,
                     energy=energy,
-                    callback=limits.callback, report=report, saver=saver, first=first,
-                    begun=self.begun, trace=trace,
+                    callback=limits.callback,
+                    report=report,
+                    saver=saver,
+                    first=first,
+                    begun=self.begun,
+                    trace=trace,
                 ),
-            )  # fmt: skip
+            )
         if saver is not None and outcome.status in ("interrupted", "max_iterations"):
             saver.save(outcome.iterations, outcome.state)
         return outcome

@@ -49,7 +49,10 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
     """The iteration of the module text."""
 
     def __init__(self, parts: Eliminated, M: Shifted) -> None:
-        self.parts, self.M, self.runtime, self.space = parts, M, parts.runtime, parts.space
+        self.parts = parts
+        self.M = M
+        self.runtime = parts.runtime
+        self.space = parts.space
 
     def start(
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
@@ -72,9 +75,18 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         r = coupled + parts.beta * parts.shared(state.price[0], slope)
         y, g = self._preconditioned(r)
         return replace(
-            state, x=x, r=r[None], y=y[None], slope=slope[None], slopes=slopes, g=g, first=g,
-            least=g, count=1, over=g == 0.0,
-        )  # fmt: skip
+            state,
+            x=x,
+            r=r[None],
+            y=y[None],
+            slope=slope[None],
+            slopes=slopes,
+            g=g,
+            first=g,
+            least=g,
+            count=1,
+            over=g == 0.0,
+        )
 
     def _preconditioned(self, r: Array) -> tuple[Array, float]:
         """(M^{-1} r, r'M^{-1}r)."""
@@ -83,7 +95,8 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         return known[:-1], float(known[-1])
 
     def _conjugate(self, state: SketchedState) -> SketchedState:
-        r, g = state.r[0], state.g
+        r = state.r[0]
+        g = state.g
         p = state.y[0]
         if state.g_old:
             p = p + (g / state.g_old) * state.p[0]
@@ -99,9 +112,17 @@ class SketchedConjugateGradients(Iteration[SketchedState]):
         least = min(state.least, after)
         over = after <= SETTLED * state.first or after > SWELLED * least
         return replace(
-            state, x=x, price=state.price + alpha * p, r=r[None], y=y[None], p=p[None], g=after,
-            g_old=g, least=least, over=over,
-        )  # fmt: skip
+            state,
+            x=x,
+            price=state.price + alpha * p,
+            r=r[None],
+            y=y[None],
+            p=p[None],
+            g=after,
+            g_old=g,
+            least=least,
+            over=over,
+        )
 
     def point(self, state: SketchedState) -> tuple[Array, Array]:
         """The minimisers at the current price."""

@@ -54,7 +54,8 @@ def first_state(
 
 def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array]:
     """(flat x, z) of a warm start, or zeros."""
-    d, q = list(work.problem.d.values()), work.problem.q
+    d = list(work.problem.d.values())
+    q = work.problem.q
     if warm is None:
         return np.zeros(sum(d)), np.zeros(q)
     places = zip(positions(work, warm), work.problem.d, strict=True)
@@ -67,7 +68,8 @@ def starting_point(work: Workspace, warm: Solution | None) -> tuple[Array, Array
 
 def names_of(work: Workspace) -> Names | None:
     """Names of the owned agents (else their nodes in the network), rows and entries of z."""
-    whole, nodes = work.whole, work.runtime.network.nodes
+    whole = work.whole
+    nodes = work.runtime.network.nodes
     given = [whole.agents[i].name for i in work.runtime.owned]
     agents = None
     if any(name is not None for name in given):
@@ -99,7 +101,8 @@ def observer_of(
     """Compares with the reference, whatever form it was given in."""
     if reference is None:
         return None
-    d, q = sum(work.problem.d.values()), work.problem.q
+    d = sum(work.problem.d.values())
+    q = work.problem.q
     if hasattr(reference, "x"):
         blocks = [real_vector("reference, x", reference.x[k]) for k in positions(work, reference)]
         z = real_vector("reference, z", reference.z)
@@ -184,7 +187,8 @@ def excluded(
     work: Workspace, method: Method, request: Request, limits: Limits
 ) -> Infeasibility | None:
     """What the method finds in the time that is kept; given up as a step is that takes longer."""
-    seconds, runtime = driven(work, method, limits), work.runtime
+    seconds = driven(work, method, limits)
+    runtime = work.runtime
     if seconds is not None and seconds == limits.max_seconds:
         return None
     try:

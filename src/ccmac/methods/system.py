@@ -54,7 +54,10 @@ class Whitened:
     """Ahat_i, Zhat and v_hat; ``flat`` more unknowns stand behind z, their columns in the sum."""
 
     def __init__(self, problem: Problem, reduced: Reduced, flat: int = 0) -> None:
-        self.q, self.m, self.rank, self.n = problem.q + flat, problem.m, reduced.rank, problem.n
+        self.q = problem.q + flat
+        self.m = problem.m
+        self.rank = reduced.rank
+        self.n = problem.n
         self.combine = reduced.U / reduced.sigma  # whitened rows = combine' times scaled rows
         self.top = self.combine[: problem.m].T * reduced.unit
         below = self.combine[problem.m :].T @ reduced.D
@@ -85,7 +88,8 @@ class Whitened:
 
     def matrix(self, triangle: Array) -> Array:
         """The summed matrix (triangle in whitened rows) with Zhat in its corner."""
-        K, q = _symmetric(triangle, self.size), self.q
+        K = _symmetric(triangle, self.size)
+        q = self.q
         K[q:, :q] += self.Z
         K[:q, q:] += self.Z.T
         return K
@@ -154,7 +158,8 @@ def affordable(work: Workspace, reduced: Reduced) -> bool:
 
 def definite(work: Workspace, reduced: Reduced, proof: Proof) -> System:
     """Where every agent eliminates all of its variables."""
-    whitened, summed = Whitened(work.problem, reduced), work.summed
+    whitened = Whitened(work.problem, reduced)
+    summed = work.summed
     if not summed.definite:
         raise MethodRefused(
             "method cross-direct: rounding leaves the Hessian of an agent without curvature on the "
@@ -175,13 +180,17 @@ def definite(work: Workspace, reduced: Reduced, proof: Proof) -> System:
 
 def flat(work: Workspace, reduced: Reduced, proof: Proof) -> System:
     """With flat directions among the unknowns; one averaging."""
-    problem, runtime = work.problem, work.runtime
+    problem = work.problem
+    runtime = work.runtime
     whitened = Whitened(problem, reduced, work.flats.count)
-    zero, agents, facts = _zeros(whitened), [], []
+    zero = _zeros(whitened)
+    agents = []
+    facts = []
     for k, (i, agent) in enumerate(problem.agents.items()):
         runtime.mind_the_time()
         H, g, _ = agent.objective.quadratic(problem.d[i], problem.q)
-        H, own = dense(H), work.flats.own[k]
+        H = dense(H)
+        own = work.flats.own[k]
         agents.append(LocalModel(H, np.asarray(g), reduced.kernels[k], whitened.A[k], own))
         off = agent.objective.form_rounding(problem.d[i], problem.q)
         facts.append(told(agents[-1], H, problem.d[i], off))
@@ -190,10 +199,12 @@ def flat(work: Workspace, reduced: Reduced, proof: Proof) -> System:
     rows = np.stack([np.append(model.triangle(), model.residual(*zero)) for model in agents])
     total = runtime.average(rows)[0] * problem.n if rows.size else rows[0]
     triangle, right = np.split(total, [len(total) - whitened.size])
-    K, q = whitened.matrix(triangle), whitened.q
+    K = whitened.matrix(triangle)
+    q = whitened.q
     seen = inside(K, q, known.value, reduced, proof.L)
     free, loose, turned, clear = _free(K[:q, :q], K[q:, :q], seen.noise, seen.size)
-    clear, turned = clear and seen.dropped <= HINT, turned + _turned_flats(seen, K.shape)
+    clear = clear and seen.dropped <= HINT
+    turned = turned + _turned_flats(seen, K.shape)
     K[:q, :q] += max(float(np.abs(K).max(initial=0.0)), 1.0) * (free @ free.T)
     solve = solver(K) if whitened.size else None
     if not clear and not (seen.mu > 0 and not free.size):
@@ -225,7 +236,8 @@ def _free(S: Array, G: Array, noise: float, size: float) -> tuple[Array, Array, 
         return np.eye(S.shape[1]), np.eye(S.shape[1]), 0.0, True
     _, s, Vt = np.linalg.svd(stacked)
     top = max(float(s[0]), 1.0)
-    cut, off = rank_cut(stacked.shape) * top, noise / size if size > 0 else 0.0
+    cut = rank_cut(stacked.shape) * top
+    off = noise / size if size > 0 else 0.0
     first, second = (int(np.count_nonzero(s > least)) for least in (cut, max(cut, off)))
     off += 8 * EPS * sum(stacked.shape) * top
     turned = off / (float(s[second - 1]) if second else top)

@@ -125,9 +125,13 @@ class Network:
     # -- general construction -------------------------------------------------------------
     @classmethod
     def from_graph(
-        cls, graph: nx.Graph[Any], *, weights: str = "laplacian", name: str | None = None,
+        cls,
+        graph: nx.Graph[Any],
+        *,
+        weights: str = "laplacian",
+        name: str | None = None,
         nodes: Sequence[Any] | None = None,
-    ) -> Network:  # fmt: skip
+    ) -> Network:
         """From a NetworkX graph; agents are its ``nodes`` in sorted (else insertion) order.
 
         ``nodes`` gives another order.

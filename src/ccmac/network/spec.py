@@ -42,8 +42,10 @@ FAMILIES: dict[str, Family] = {
     "star": Family("star", Network.star),
     "complete": Family("complete", Network.complete),
     "grid": Family(
-        "grid:ROWSxCOLUMNS", lambda n, rows, cols: Network.grid(rows, cols),
-        {"rows": int, "cols": int}, "x",
+        "grid:ROWSxCOLUMNS",
+        lambda n, rows, cols: Network.grid(rows, cols),
+        {"rows": int, "cols": int},
+        "x",
     ),
     "erdos_renyi": Family(
         "erdos_renyi:PROBABILITY:SEED", Network.erdos_renyi, {"p": float, "seed": int}
@@ -51,7 +53,7 @@ FAMILIES: dict[str, Family] = {
     "random_regular": Family(
         "random_regular:DEGREE:SEED", Network.random_regular, {"degree": int, "seed": int}
     ),
-}  # fmt: skip
+}
 HELP = (
     "ring, path, star, complete, grid:2x4, erdos_renyi:P:SEED, random_regular:D:SEED, or a "
     "file: an edge list ('0 1' on each line, a third number is a weight) or JSON."
@@ -125,8 +127,12 @@ def _named(spec: str, n: int) -> Network:
     if spec.partition(":")[0] in FAMILIES:
         return build_family(parse_family(spec), n)
     if not is_file(spec):
-        known = [*(name for name, f in FAMILIES.items() if not f.parameters), "grid:2x4",
-                 "erdos_renyi:0.5:1", "random_regular:4:0"]  # fmt: skip
+        known = [
+            *(name for name, f in FAMILIES.items() if not f.parameters),
+            "grid:2x4",
+            "erdos_renyi:0.5:1",
+            "random_regular:4:0",
+        ]
         hint = nearest(spec.partition(":")[0], FAMILIES)
         hint = f"; {hint}" if hint.startswith("did") else ""
         raise InputError(
@@ -170,7 +176,8 @@ def build_family(chosen: Mapping[str, Any], n: int) -> Network:
     parameters = dict(chosen)
     name = parameters.pop("family")
     if name == "grid":
-        rows, cols = parameters["rows"], parameters["cols"]
+        rows = parameters["rows"]
+        cols = parameters["cols"]
         if rows * cols != n:
             raise InputError(
                 f"network: a {shown(rows)} x {shown(cols)} grid has {shown(rows * cols)} agents "

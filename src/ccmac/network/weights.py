@@ -15,7 +15,8 @@ from ccmac.texts import shown
 if TYPE_CHECKING:
     import networkx as nx
 
-WIDTH, RESTARTS = 60, 20  # of Lanczos, before a factorization is tried
+WIDTH = 60  # of Lanczos, before a factorization is tried
+RESTARTS = 20
 CHUNK = 256  # agents whose distances to all others are held at a time
 ABREAST = 1024  # the same where one bit is enough
 RELAYED = 2048  # agents up to which the routes of all pairs are chosen together
@@ -58,10 +59,13 @@ def graph_weights(graph: nx.Graph[Any], nodes: Sequence[Any], kind: str) -> sp.c
 def metropolis_weights(graph: nx.Graph[Any], nodes: Sequence[Any]) -> sp.csr_array:
     """I - M for the Metropolis matrix M of the graph."""
     index = {node: k for k, node in enumerate(nodes)}
-    rows, cols, values = [], [], []
+    rows = []
+    cols = []
+    values = []
     for u, v in graph.edges:
         weight = 1.0 / (1.0 + max(graph.degree[u], graph.degree[v]))
-        i, j = index[u], index[v]
+        i = index[u]
+        j = index[v]
         rows += [i, j, i, j]
         cols += [j, i, i, j]
         values += [-weight, -weight, weight, weight]
@@ -149,7 +153,8 @@ class Routes(NamedTuple):
     def in_messages(self) -> tuple[Index, Index]:
         """(the message in which each row comes to each other agent, rows in every message)."""
         v, o = np.nonzero(self.hops)
-        n, senders = self.hops.shape[1], self.senders[v, o]
+        n = self.hops.shape[1]
+        senders = self.senders[v, o]
         keys = (self.hops[v, o] * n + senders) * n + v
         _, found, rows = np.unique(keys, return_inverse=True, return_counts=True)
         return found.ravel(), rows
@@ -179,7 +184,9 @@ def load(weights: sp.csr_array, known: Routes | None = None) -> Load:
         _, rows = known.in_messages()
         sent = np.bincount(known.senders[known.hops > 0], minlength=weights.shape[0])
         return Load(sent, len(rows), int(rows.max(initial=0)))
-    n, messages, longest = weights.shape[0], 0, 0
+    n = weights.shape[0]
+    messages = 0
+    longest = 0
     if _complete(weights):
         return Load(np.full(n, n - 1), n * (n - 1), min(n - 1, 1))
     sent = np.zeros(n, dtype=np.int64)
@@ -213,7 +220,8 @@ def _receivers(n: int) -> Iterator[range]:
 
 def first_hops(weights: sp.csr_array, receivers: range) -> Routes:
     """By breadth-first trees of the ``receivers``, in an order of agents that is drawn for them."""
-    n, random = weights.shape[0], np.random.default_rng(receivers.start)
+    n = weights.shape[0]
+    random = np.random.default_rng(receivers.start)
     order = random.permutation(n)
     place = np.argsort(order)  # of an agent in that order
     links = sp.csr_array(abs(weights))[order][:, order]
@@ -240,7 +248,8 @@ def _balanced(weights: sp.csr_array) -> Routes:
     near = [neighbors(weights, v) for v in range(n)]
     degree = max(map(len, near))
     padded = np.array([[*each, *[v] * (degree - len(each))] for v, each in enumerate(near)])
-    senders, sent = np.where(far == 1, np.arange(n), -1), (far == 1).sum(axis=0)
+    senders = np.where(far == 1, np.arange(n), -1)
+    sent = (far == 1).sum(axis=0)
     order = np.argsort(far, axis=None, kind="stable")
     levels = np.split(order, np.cumsum(np.bincount(far.ravel()))[:-1])
     for level, pairs in enumerate(levels[2:], start=2):

@@ -22,20 +22,57 @@ KINDS: Mapping[str, type[Objective]] = MappingProxyType(
     {
         kind.__name__: kind
         for kind in (
-            Box, ConcomitantHuber, ElasticNet, Halfspace, Hinge, Huber, Intercept, L1,
-            LeastSquares, Limited, Logistic, MaxAffine, Multinomial, Quadratic, Ridge, Separable,
-            Simplex, SquaredDistance, Sum,
+            Box,
+            ConcomitantHuber,
+            ElasticNet,
+            Halfspace,
+            Hinge,
+            Huber,
+            Intercept,
+            L1,
+            LeastSquares,
+            Limited,
+            Logistic,
+            MaxAffine,
+            Multinomial,
+            Quadratic,
+            Ridge,
+            Separable,
+            Simplex,
+            SquaredDistance,
+            Sum,
         )
     }
-)  # fmt: skip
+)
 """The objectives that a file may name: nothing outside this table is ever built from a file.
 
 A new objective joins by its name here; the tests then run over it as over all others.
 """
 
 __all__ = [
-    "Box", "ConcomitantHuber", "Curvature", "Custom", "ElasticNet", "Function", "FusedGradient",
-    "Halfspace", "Hinge", "Huber", "Intercept", "KINDS", "L1", "LeastSquares", "Limited",
-    "Logistic", "MaxAffine", "Multinomial", "Objective", "Quadratic", "Ridge", "Separable",
-    "Simplex", "SquaredDistance", "Sum",
-]  # fmt: skip
+    "Box",
+    "ConcomitantHuber",
+    "Curvature",
+    "Custom",
+    "ElasticNet",
+    "Function",
+    "FusedGradient",
+    "Halfspace",
+    "Hinge",
+    "Huber",
+    "Intercept",
+    "KINDS",
+    "L1",
+    "LeastSquares",
+    "Limited",
+    "Logistic",
+    "MaxAffine",
+    "Multinomial",
+    "Objective",
+    "Quadratic",
+    "Ridge",
+    "Separable",
+    "Simplex",
+    "SquaredDistance",
+    "Sum",
+]

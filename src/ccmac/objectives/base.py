@@ -46,7 +46,8 @@ class Curvature:
             return min(t * t * self.mu_x, s * s * self.mu_z), max(
                 t * t * self.L_x, s * s * self.L_z
             )
-        low, high = min(t, s), max(t, s)
+        low = min(t, s)
+        high = max(t, s)
         return low * low * self.mu, high * high * self.L
 
 

@@ -53,7 +53,8 @@ def gradient_slope(
     start = objective.value(u[:d], u[d:])
     derivative = float(np.concatenate(objective.gradient(u[:d], u[d:])) @ v)
     steps = 10.0 ** -np.arange(1.0, 5.25, 0.5)
-    remainders, noise = [], []
+    remainders = []
+    noise = []
     for h in steps:
         moved = u + h * v
         value = objective.value(moved[:d], moved[d:])
@@ -105,7 +106,8 @@ def moreau(
             gradient = np.concatenate(objective.gradient(p[:d], p[d:]))
             off = float(np.linalg.norm(gradient - w)) / (1.0 + float(np.linalg.norm(w)))
             worst = max(worst, off)
-    moved, apart = proxes[0] - proxes[1], points[0] - points[1]
+    moved = proxes[0] - proxes[1]
+    apart = points[0] - points[1]
     excess = float(moved @ ((moved - apart) / steps))
     return max(worst, excess / (1e-300 + float(apart @ (apart / steps))) - 50 * EPS)
 
@@ -144,14 +146,17 @@ def lipschitz_probe(
     probes * (2 + 2 powers) gradients.
     """
     declared = objective.curvature(d, q)
-    high, low, spent = 0.0, math.inf, 0
+    high = 0.0
+    low = math.inf
+    spent = 0
 
     def compare(a: Array, at_a: Array, b: Array) -> Array:
         nonlocal high, low, spent
         with np.errstate(all="ignore"):
             at_b = np.concatenate(objective.gradient(b[:d], b[d:]))
         spent += 1
-        apart, change = b - a, at_b - at_a
+        apart = b - a
+        change = at_b - at_a
         length = float(np.linalg.norm(apart))
         noise = 8 * EPS * float(np.linalg.norm(at_a) + np.linalg.norm(at_b)) / length
         rate = float(np.linalg.norm(change)) / length
@@ -186,16 +191,18 @@ def _unit(v: Array, otherwise: Array | None = None) -> Array:
 def _tell(agent: int | None, high: float, low: float, L: float, mu: float) -> None:
     if high > L * (1 + 1e-6):
         _warn(
-            agent, f"the gradient changes at rate {high:.6g}, more than the declared smoothness "
+            agent,
+            f"the gradient changes at rate {high:.6g}, more than the declared smoothness "
             f"{L:.6g}; declare at least that much",
-        )  # fmt: skip
+        )
     reach = high if math.isinf(L) else L
     if low < mu * (1 - 1e-6) - 1e-12 * reach:
         remedy = "declare at most that" if low >= -1e-9 * reach else "f is not convex there"
         _warn(
-            agent, f"curvature {low:.6g} was seen, less than the declared strong convexity "
+            agent,
+            f"curvature {low:.6g} was seen, less than the declared strong convexity "
             f"{mu:.6g}; {remedy}",
-        )  # fmt: skip
+        )
 
 
 def _warn(agent: int | None, text: str) -> None:
@@ -214,7 +221,8 @@ def check_problem(problem: HasAgents, seed: int = 0) -> int:
         if not isinstance(objective, Custom) or not objective.capabilities - {"prox"}:
             continue
         rng = np.random.default_rng([seed, i])
-        d, q = problem.d[i], problem.q
+        d = problem.d[i]
+        q = problem.q
         probe = lipschitz_probe(objective, d, q, rng, agent=i)
         spent = max(spent, probe.gradients)
         if "gradient" in objective.capabilities:
@@ -222,7 +230,8 @@ def check_problem(problem: HasAgents, seed: int = 0) -> int:
             order = gradient_slope(objective, d, q, rng)
             if order < 1.5:
                 _warn(
-                    i, f"value and gradient disagree (Taylor remainder of order {order:.2f} "
+                    i,
+                    f"value and gradient disagree (Taylor remainder of order {order:.2f} "
                     "instead of 2); check the gradient's formula",
-                )  # fmt: skip
+                )
     return spent

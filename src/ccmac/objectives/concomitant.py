@@ -39,9 +39,13 @@ class ConcomitantHuber(Function):
     arguments = ("y", "epsilon", "least", "weight", "intercept")
 
     def __init__(
-        self, y: Any, epsilon: float = 1.35, least: float = 1e-3, weight: Any = 1.0,
+        self,
+        y: Any,
+        epsilon: float = 1.35,
+        least: float = 1e-3,
+        weight: Any = 1.0,
         intercept: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.y = real_vector("ConcomitantHuber, y", y)
         self.epsilon = positive("ConcomitantHuber, epsilon", epsilon)
         if self.epsilon < 1:
@@ -75,14 +79,16 @@ class ConcomitantHuber(Function):
 
     def fitted(self, v: Array) -> tuple[float, float]:
         """(b, sigma) of the minimum."""
-        r, total = v - self.y, float(self._w.sum())
+        r = v - self.y
+        total = float(self._w.sum())
         if not total:
             return 0.0, self.least
         mean = float(self._w @ r) / total if self.intercept else 0.0
         high = math.sqrt(float(self._w @ (r - mean) ** 2) / total)
         if not high > self.least:
             return self._offset(r, self.least), self.least
-        low, sigma = self.least, high
+        low = self.least
+        sigma = high
         if self._rise(r, low)[0] >= 0:
             return self._offset(r, low), low
         for _ in range(STEPS):
@@ -102,16 +108,19 @@ class ConcomitantHuber(Function):
         """The best b for one sigma."""
         if not self.intercept:
             return 0.0
-        reach, height = self.epsilon * sigma, 2.0 * self.epsilon * self._w
+        reach = self.epsilon * sigma
+        height = 2.0 * self.epsilon * self._w
         return crossing(-r - reach, -r + reach, height, -0.5 * float(height.sum()))
 
     def _rise(self, r: Array, sigma: float) -> tuple[float, float]:
         """Slope of the minimum over b in sigma, and sigma times its second derivative."""
         t = (r + self._offset(r, sigma)) / sigma
         inside = np.abs(t) <= self.epsilon
-        w, t_in = self._w[inside], t[inside]
+        w = self._w[inside]
+        t_in = t[inside]
         slope = 0.5 * float(self._w @ (1.0 - np.minimum(t**2, self.epsilon**2)))
-        bend, mass = float(w @ t_in**2), float(w.sum())
+        bend = float(w @ t_in**2)
+        mass = float(w.sum())
         if self.intercept and mass > 0:
             bend -= float(w @ t_in) ** 2 / mass
         return slope, bend
@@ -122,7 +131,8 @@ class ConcomitantHuber(Function):
 
     def value_at(self, v: Array) -> float:
         b, sigma = self.fitted(v)
-        r, reach = v + b - self.y, self.epsilon * sigma
+        r = v + b - self.y
+        reach = self.epsilon * sigma
         clipped = np.clip(r, -reach, reach)
         return float(self._w @ (0.5 * sigma + clipped * (r - 0.5 * clipped) / sigma))
 

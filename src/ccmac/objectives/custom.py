@@ -111,7 +111,8 @@ class Custom(Objective):
 
     def hessian(self, x: Array, z: Array) -> Array:
         """By its products, one a column."""
-        d, size = len(x), len(x) + len(z)
+        d = len(x)
+        size = len(x) + len(z)
         rows = [np.concatenate(self.hessian_product(x, z, u[:d], u[d:])) for u in np.eye(size)]
         H = np.reshape(rows, (size, size))
         return np.asarray(0.5 * (H + H.T))

@@ -20,7 +20,8 @@ def with_targets(objective: Objective, y: Any) -> Objective:
     the part h where that has targets, else of g.
     """
     if isinstance(objective, Separable):
-        x, z = objective.x_part, objective.z_part
+        x = objective.x_part
+        z = objective.z_part
         if isinstance(z, Centred | Linear):
             return Separable(x, _retargeted(z, y))
         if isinstance(x, Centred | Linear):

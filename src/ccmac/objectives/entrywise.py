@@ -29,10 +29,12 @@ def increasing_root(
     fall into a 2-cycle even inside one, so an entry whose residual did not halve is bisected.
     Derivatives are central differences: 3 slopes a step.
     """
-    v, residual = start, slope(start) + linear
+    v = start
+    residual = slope(start) + linear
     count = 1
     reach = residual / mu
-    low, high = v - np.maximum(reach, 0.0), v - np.minimum(reach, 0.0)
+    low = v - np.maximum(reach, 0.0)
+    high = v - np.minimum(reach, 0.0)
     before = np.full_like(residual, np.inf)
     for _ in range(STEPS):
         bend = rise(slope, v, mu)

@@ -154,7 +154,8 @@ class Intercept(Function):
 
         for the slopes s with sums rho, since those of the minimiser b* are zero.
         """
-        L, long = self.loss.constants(len(v))[0], v.astype(np.longdouble)
+        L = self.loss.constants(len(v))[0]
+        long = v.astype(np.longdouble)
         b = self.offset(v.astype(np.float64))
         at = self._slopes(long, b)
         classes = isinstance(self.loss, Multinomial)
@@ -202,7 +203,8 @@ class Intercept(Function):
         of the rarest class: classes above a gap would get more than theirs from those below.
         """
         assert isinstance(self.loss, Multinomial)
-        loss, K = self.loss, len(b)
+        loss = self.loss
+        K = len(b)
         u = (v.reshape(-1, K) + b).astype(np.float64).ravel()
         own = loss.offset_curvature(u, np.zeros((0, len(u))))[1]
         weights = np.broadcast_to(loss.weight, loss.y.shape)
@@ -237,7 +239,8 @@ class Intercept(Function):
             follows = (cross @ basis[:, seen]) / np.sqrt(values[seen])
             return np.asarray(inner - follows @ follows.T)
         bend = rise(self.loss.gradient_at, u)
-        mixed, total = E @ bend, float(bend.sum())
+        mixed = E @ bend
+        total = float(bend.sum())
         inner = (E * bend) @ E.T
         return np.asarray(inner - np.outer(mixed, mixed) / total if total > 0 else inner)
 

@@ -46,7 +46,8 @@ class Limited(Objective):
             real_vector("Limited, lower", lower, infinite=True),
             real_vector("Limited, upper", upper, infinite=True),
         )
-        self.lower, self.upper = box.low, box.high
+        self.lower = box.low
+        self.upper = box.high
         self.d = len(self.lower) - self.q - self.slacks
         if len(self.lower) != len(self.upper) or min(self.d, self.slacks, self.q) < 0:
             raise InputError("Limited: the bounds do not have the length of (x, s, z)")
@@ -82,7 +83,8 @@ class Limited(Objective):
         """Of f; bounds are not smooth, slacks have no curvature."""
         found = self.objective.curvature(self.d, self.q)
         bounded = np.isfinite(self.lower) | np.isfinite(self.upper)
-        in_x, in_z = bool(bounded[:d].any()), bool(bounded[d:].any())
+        in_x = bool(bounded[:d].any())
+        in_z = bool(bounded[d:].any())
         if in_x or self.slacks:
             L_x = math.inf if in_x else found.L_x
             mu_x = 0.0 if self.slacks else found.mu_x
@@ -127,7 +129,8 @@ class Limited(Objective):
         H, g, constant = self.objective.quadratic(self.d, self.q)
         if not self.slacks:
             return H, g, constant
-        sparse, size = sp.coo_array(H), len(self.lower)
+        sparse = sp.coo_array(H)
+        size = len(self.lower)
         places = self.seen[sparse.row], self.seen[sparse.col]
         wide = sp.csr_array(sp.coo_array((sparse.data, places), shape=(size, size)))
         slope = np.zeros(size)

@@ -93,7 +93,8 @@ class Linear(Function):
         scale = np.repeat([t, s], [d, self.M.shape[1] - d])
         scaled = self.M @ diagonal_matrix(scale) if is_sparse(self.M) else self.M * scale
         L, mu = gram_extremes(scaled, both=low > 0).bounds()
-        small, large = min(t, s) ** 2, max(t, s) ** 2
+        small = min(t, s) ** 2
+        large = max(t, s) ** 2
         return (low * mu if low else 0.0) + small * self.ridge, high * L + large * self.ridge
 
 

@@ -178,9 +178,13 @@ class Huber(Loss):
     slope_lipschitz = 1.0
 
     def __init__(
-        self, M: Any = None, y: Any = None, delta: float = 1.0, weight: Any = 1.0,
+        self,
+        M: Any = None,
+        y: Any = None,
+        delta: float = 1.0,
+        weight: Any = 1.0,
         ridge: float = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.delta = self.steepest = positive("Huber, delta", delta)
         super().__init__(M, None if y is None else real_vector("Huber, y", y), weight, ridge)
 
@@ -213,7 +217,8 @@ class Huber(Loss):
         if self.M is not None:
             return None
         y = np.zeros(1) if self.y is None else self.y
-        inside, outside = self.weight * y, self.weight * self.delta
+        inside = self.weight * y
+        outside = self.weight * self.delta
         enter = (y - self.delta, self.weight, inside - outside)
         leave = (y + self.delta, -self.weight, -outside - inside)
         return Pieces(self.ridge, outside, (enter, leave))

@@ -42,7 +42,8 @@ class Multinomial(Function):
                 f"Multinomial, y: has entries that are no class 0..{classes - 1}; "
                 "number the classes from 0"
             )
-        self.y, self.classes = given, classes
+        self.y = given
+        self.classes = classes
         weights = real_vector("Multinomial, weight", weight)
         if (weights < 0).any() or len(weights) not in (1, len(given)):
             raise InputError(

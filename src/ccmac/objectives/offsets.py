@@ -27,10 +27,13 @@ def root(slope: Callable[[float], float]) -> float:
     at_zero = slope(0.0)
     if at_zero == 0.0:
         return 0.0
-    sign, reach, near = (-1.0 if at_zero > 0 else 1.0), 1.0, 0.0
+    sign = -1.0 if at_zero > 0 else 1.0
+    reach = 1.0
+    near = 0.0
     # Signs, not products: slopes of 1e-300 have none.
     while sign * (far := slope(sign * reach)) < 0 and reach < WIDEST:
-        near, reach = reach, 4.0 * reach
+        near = reach
+        reach = 4.0 * reach
     if not sign * far > 0.0:
         return sign * reach
     return float(
@@ -54,7 +57,8 @@ def ramps(loss: Function, v: Array, step: Step) -> tuple[Array, Array, Array, fl
         height = 2.0 * loss.delta * weight
         return middle - reach, middle + reach, height, -0.5 * float(height.sum())
     assert loss.y is not None
-    kink, length = loss.y - v, weight * step
+    kink = loss.y - v
+    length = weight * step
     start = np.where(loss.y > 0, kink - length, kink)
     return start, start + length, weight, -float(weight[loss.y > 0].sum())
 
@@ -64,7 +68,8 @@ def class_offsets(loss: Multinomial, v: Array) -> Array:
     no curvature otherwise. Third derivatives are at most sqrt(2) times second ones, which says how
     far a step goes that lowers the loss.
     """
-    scores, b = v.reshape(-1, loss.classes), np.zeros(loss.classes)
+    scores = v.reshape(-1, loss.classes)
+    b = np.zeros(loss.classes)
     weights = np.broadcast_to(loss.weight, len(loss.y))
     total = float(weights.sum())
     own = np.bincount(loss.y.astype(np.int64), weights, loss.classes)  # of each class

@@ -35,9 +35,12 @@ class Pieces:
     def __add__(self, other: Pieces) -> Pieces:
         """Of the sum of both functions."""
         return Pieces(
-            self.bend + other.bend, self.pull + other.pull, self.kinks + other.kinks,
-            np.maximum(self.low, other.low), np.minimum(self.high, other.high),
-        )  # fmt: skip
+            self.bend + other.bend,
+            self.pull + other.pull,
+            self.kinks + other.kinks,
+            np.maximum(self.low, other.low),
+            np.minimum(self.high, other.high),
+        )
 
     def prox(
         self, v: Array, step: float | Array, core: Callable[[Array, float | Array], Array]

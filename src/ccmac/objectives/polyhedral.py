@@ -48,7 +48,8 @@ class Epigraph:
         inside = np.clip(nu, self.low, self.high)
         if self.signs is not None:  # the heavier side gives way
             up = self.signs > 0
-            one, other = abs(float(inside[up].sum())), abs(float(inside[~up].sum()))
+            one = abs(float(inside[up].sum()))
+            other = abs(float(inside[~up].sum()))
             lighter = min(one, other) / max(one, other, TINY)
             return inside * np.where(up == (one > other), lighter, 1.0)
         if not self.simplex:
@@ -72,10 +73,12 @@ class Epigraph:
         if self.simplex:
             top = float(np.max(image))
             return np.append(top - image, top)
-        t, T = np.zeros(len(self.a)), self.T
+        t = np.zeros(len(self.a))
+        T = self.T
         if self.signs is not None:
             t[-1] = self._free(image)
-            image, T = image + self.signs * t[-1], T[:, :-1]
+            image = image + self.signs * t[-1]
+            T = T[:, :-1]
         moves = sp.coo_array(T)
         t[moves.col] = np.maximum(-moves.data * image[moves.row], 0.0)
         return t
@@ -140,7 +143,8 @@ class Polyhedral:
 
     def within(self, low: Array, high: Array) -> Polyhedral:
         """The same with narrower bounds."""
-        lower, upper = np.maximum(self.lower, low), np.minimum(self.upper, high)
+        lower = np.maximum(self.lower, low)
+        upper = np.minimum(self.upper, high)
         return replace(self, lower=lower, upper=upper)
 
     def __add__(self, other: Polyhedral) -> Polyhedral:
@@ -164,9 +168,13 @@ class Polyhedral:
         H: Any = pick.T @ sp.csr_array(self.H) @ pick
         terms = [replace(term, R=sp.csr_array(sp.csr_array(term.R) @ pick)) for term in self.terms]
         return Polyhedral(
-            sp.csr_array(H), wide(self.g, 0.0), self.c, wide(self.lower, -np.inf),
-            wide(self.upper, np.inf), tuple(terms),
-        )  # fmt: skip
+            sp.csr_array(H),
+            wide(self.g, 0.0),
+            self.c,
+            wide(self.lower, -np.inf),
+            wide(self.upper, np.inf),
+            tuple(terms),
+        )
 
 
 def absolute(weight: float, centre: Array) -> Epigraph:

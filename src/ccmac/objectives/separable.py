@@ -150,10 +150,13 @@ class Separable(Objective):
 
 def fused_separable(members: Sequence[Separable], d: Sequence[int], q: int) -> FusedGradient | None:
     """The fused gradient, or None when some part is not covered."""
-    x_parts, z_parts = [], []
+    x_parts = []
+    z_parts = []
     groups: dict[type[Loss], dict[int, Loss]] = {}
     for row, member in enumerate(members):
-        x, z, h = _linear(member.x_part), _linear(member.z_part), member.z_part
+        x = _linear(member.x_part)
+        z = _linear(member.z_part)
+        h = member.z_part
         if isinstance(h, Loss) and h.M is None:
             z = h.ridge, None
             groups.setdefault(type(h), {})[row] = h
@@ -211,7 +214,8 @@ class _LossRows:
     """weight * phi'(z) on the rows of those agents that hold losses of one kind."""
 
     def __init__(self, group: Mapping[int, Loss], n: int, q: int) -> None:
-        rows, losses = list(group), list(group.values())
+        rows = list(group)
+        losses = list(group.values())
         self.slope = losses[0].slope
         self.weight = _rows([loss.weight for loss in losses])
         self.parameters = [_rows(p) for p in zip(*(x.parameters for x in losses), strict=True)]

@@ -69,9 +69,11 @@ class OneRow(Function):
     def check_meets(self, low: Array, high: Array) -> None:
         """Raise InputError where {low <= v <= high} holds no point of the set."""
         a = self.row(len(low))
-        low, used = np.maximum(low, self.least), a != 0
+        low = np.maximum(low, self.least)
+        used = a != 0
         ends = np.stack([a * low, a * high], axis=0)[:, used]
-        least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+        least = float(ends.min(axis=0).sum())
+        most = float(ends.max(axis=0).sum())
         room = ROOM * (1.0 + abs(self.bound))
         if least > self.bound + room or (self.equal and most < self.bound - room):
             raise InputError(

@@ -177,7 +177,8 @@ class Sum(Function):
         return increasing_root(slope, -inverse * v, inverse, v)[0]
 
     def _isotropic_sum(self) -> tuple[float, Array | None]:
-        total, shift = 0.0, None
+        total = 0.0
+        shift = None
         for factor, moved in self._plain:
             total += factor
             if moved is not None:

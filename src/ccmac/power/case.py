@@ -17,10 +17,34 @@ from ccmac.power.model import Ask, Model, Storage
 from ccmac.problem import Problem
 from ccmac.texts import shown
 
-DAY = np.array([
-    0.67, 0.63, 0.60, 0.59, 0.59, 0.60, 0.74, 0.86, 0.95, 0.96, 0.96, 0.95,
-    0.95, 0.95, 0.93, 0.94, 0.99, 1.00, 1.00, 0.96, 0.91, 0.83, 0.73, 0.63,
-])  # fmt: skip
+DAY = np.array(
+    [
+        0.67,
+        0.63,
+        0.60,
+        0.59,
+        0.59,
+        0.60,
+        0.74,
+        0.86,
+        0.95,
+        0.96,
+        0.96,
+        0.95,
+        0.95,
+        0.95,
+        0.93,
+        0.94,
+        0.99,
+        1.00,
+        1.00,
+        0.96,
+        0.91,
+        0.83,
+        0.73,
+        0.63,
+    ]
+)
 """Demand by hours of a winter weekday over its peak (IEEE Reliability Test System)."""
 LONGEST = 8784  # hours of a leap year
 
@@ -55,7 +79,8 @@ class Dispatch:
 
     def flows(self, result: Any) -> Array:
         """MW by hours and lines, from their first bus to their second."""
-        grid, theta = self.grid, self.angles(result)
+        grid = self.grid
+        theta = self.angles(result)
         apart = theta[:, grid.line_from] - theta[:, grid.line_to] - grid.shift
         return np.asarray(grid.base * grid.susceptance * apart)
 
@@ -80,7 +105,8 @@ class Dispatch:
 
     def imbalance(self, result: Any) -> float:
         """Largest mismatch at a bus, in per unit."""
-        grid, ask = self.grid, self.model.ask
+        grid = self.grid
+        ask = self.model.ask
         net = -np.outer(ask.load, grid.demand)
         np.add.at(net.T, grid.unit_bus, self.generation(result).T / grid.base)
         for k, store in enumerate(ask.storage):
@@ -111,7 +137,8 @@ class Dispatch:
 
     def after(self, result: Any, hours: int) -> Ask:
         """The settings ``hours`` later: outputs and stored energy as the result leaves them."""
-        ask, last = self.model.ask, hours - 1
+        ask = self.model.ask
+        last = hours - 1
         stored = self.stored(result)[last] / self.grid.base
         kept = tuple(replace(s, stored=float(e)) for s, e in zip(ask.storage, stored, strict=True))
         p = self.generation(result)[last] / self.grid.base
@@ -119,10 +146,16 @@ class Dispatch:
 
 
 def dc_opf(
-    case: str | Mapping[str, Any] = "case118", areas: int | None = None, *, hours: int = 1,
-    reserve: float = 0.0, ratings: Any = None, ramp: float | None = None,
-    storage: Mapping[int, tuple[float, float]] | None = None, load: Any = 1.0,
-) -> Dispatch:  # fmt: skip
+    case: str | Mapping[str, Any] = "case118",
+    areas: int | None = None,
+    *,
+    hours: int = 1,
+    reserve: float = 0.0,
+    ratings: Any = None,
+    ramp: float | None = None,
+    storage: Mapping[int, tuple[float, float]] | None = None,
+    load: Any = 1.0,
+) -> Dispatch:
     """A DC optimal power flow, by ``areas`` or (None) by buses on the grid itself.
 
     - ``case``: a case of PYPOWER by name, or a table like its own.

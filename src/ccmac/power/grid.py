@@ -100,7 +100,8 @@ def read_grid(case: str | Mapping[str, Any]) -> Grid:
         raise InputError(f"power, {name}: lacks {', '.join(missing)}; give a table like PYPOWER's")
     base = positive(f"power, {name}, baseMVA", table["baseMVA"])
     bus, gen, branch, gencost = (_rows(name, table, key) for key in WIDTHS)
-    running, closed = gen[:, 7] > 0, branch[:, 10] > 0
+    running = gen[:, 7] > 0
+    closed = branch[:, 10] > 0
     if len(gencost) < len(gen):
         raise InputError(f"power, {name}, gencost: has {len(gencost)} rows for {len(gen)} units")
     if (branch[closed, 3] == 0).any():
@@ -110,15 +111,21 @@ def read_grid(case: str | Mapping[str, Any]) -> Grid:
     rating = branch[closed, 5] / base
     reference = np.flatnonzero(bus[:, 1] == 3)
     grid = Grid(
-        name, base, bus[:, 0].astype(np.intp), (bus[:, 2] + bus[:, 4]) / base,
+        name,
+        base,
+        bus[:, 0].astype(np.intp),
+        (bus[:, 2] + bus[:, 4]) / base,
         _places(name, "gen", bus, gen[running, 0]),
-        gen[running, 9] / base, gen[running, 8] / base,
+        gen[running, 9] / base,
+        gen[running, 8] / base,
         _costs(name, gencost[: len(gen)][running], base),
         _places(name, "branch", bus, branch[closed, 0]),
         _places(name, "branch", bus, branch[closed, 1]),
-        1.0 / (branch[closed, 3] * tap), np.deg2rad(branch[closed, 9]),
-        np.where(rating == 0, np.inf, rating), int(reference[0]) if reference.size else 0,
-    )  # fmt: skip
+        1.0 / (branch[closed, 3] * tap),
+        np.deg2rad(branch[closed, 9]),
+        np.where(rating == 0, np.inf, rating),
+        int(reference[0]) if reference.size else 0,
+    )
     return checked(grid)
 
 

@@ -85,15 +85,19 @@ class _Rows:
         """As a sparse matrix."""
         shape = (len(self.right) if rows is None else rows, columns)
         row, column, value = zip(*self.entries, strict=True) if self.entries else ((), (), ())
-        return sp.csr_array((np.array(value, float), (np.array(row, int), np.array(column, int))),
-                            shape=shape)  # fmt: skip
+        return sp.csr_array(
+            (np.array(value, float), (np.array(row, int), np.array(column, int))), shape=shape
+        )
 
 
 class Model:
     """The problem, and where everything is in it."""
 
     def __init__(self, grid: Grid, parts: list[list[int]], names: list[str], ask: Ask) -> None:
-        self.grid, self.parts, self.names, self.ask = grid, parts, names, ask
+        self.grid = grid
+        self.parts = parts
+        self.names = names
+        self.ask = ask
         self.area = of_bus(parts)
         limit = grid.reachable
         self.limited = [k for k in range(grid.lines) if grid.rating[k] < limit]
@@ -117,7 +121,8 @@ class Model:
 
     # -- entries of x ------------------------------------------------------------------------------
     def _place(self) -> None:
-        grid, ask = self.grid, self.ask
+        grid = self.grid
+        ask = self.ask
         owners = [("p", k, int(b)) for k, b in enumerate(grid.unit_bus)]
         owners += [("theta", b, b) for b in range(grid.buses)]
         owners += [("f", k, int(grid.line_from[k])) for k in self.limited]
@@ -131,9 +136,14 @@ class Model:
 
     # -- rows --------------------------------------------------------------------------------------
     def _row(
-        self, key: Key, name: str, terms: list[tuple[Key, float]], right: float, sense: str = "==",
+        self,
+        key: Key,
+        name: str,
+        terms: list[tuple[Key, float]],
+        right: float,
+        sense: str = "==",
         coupled: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A row over entries of x, of the agent that has all of them unless it is ``coupled``.
 
         A coupled row's right-hand side stays with the agent of the first entry.
@@ -158,7 +168,9 @@ class Model:
         return f" hour {t}" if self.ask.hours > 1 else ""
 
     def _balances(self, t: int) -> None:
-        grid, stiff, load = self.grid, self.grid.stiffness, float(self.ask.load[t])
+        grid = self.grid
+        stiff = self.grid.stiffness
+        load = float(self.ask.load[t])
         terms: list[dict[Key, float]] = [{} for _ in range(grid.buses)]
         right = load * grid.demand
         for k, b in enumerate(grid.unit_bus):
@@ -166,7 +178,9 @@ class Model:
         for k, store in enumerate(self.ask.storage):
             terms[store.bus]["discharge", k, t], terms[store.bus]["charge", k, t] = 1.0, -1.0
         for k in range(grid.lines):
-            i, j, b = int(grid.line_from[k]), int(grid.line_to[k]), float(grid.susceptance[k])
+            i = int(grid.line_from[k])
+            j = int(grid.line_to[k])
+            b = float(grid.susceptance[k])
             for bus, sign in ((i, -1.0), (j, 1.0)):
                 for end, way in ((i, 1.0), (j, -1.0)):
                     key = ("theta", end, t)
@@ -179,13 +193,17 @@ class Model:
             self._row(("balance", bus, t), name, found, float(right[bus]))
 
     def _flows(self, t: int) -> None:
-        grid, stiff = self.grid, self.grid.stiffness
+        grid = self.grid
+        stiff = self.grid.stiffness
         for k in self.limited:
-            i, j, b = int(grid.line_from[k]), int(grid.line_to[k]), float(grid.susceptance[k])
+            i = int(grid.line_from[k])
+            j = int(grid.line_to[k])
+            b = float(grid.susceptance[k])
             terms = [
-                (("f", k, t), 1.0), (("theta", i, t), -b / stiff[i]),
+                (("f", k, t), 1.0),
+                (("theta", i, t), -b / stiff[i]),
                 (("theta", j, t), b / stiff[j]),
-            ]  # fmt: skip
+            ]
             name = f"{grid.line_name(k)}{self._at(t)}"
             self._row(("line", k, t), name, terms, -b * float(grid.shift[k]))
 
@@ -197,19 +215,23 @@ class Model:
         self._row(("reserve", 0, t), f"reserve{self._at(t)}", terms, most, "<=", coupled=True)
 
     def _ramps(self) -> None:
-        ask, grid = self.ask, self.grid
+        ask = self.ask
+        grid = self.grid
         if ask.ramp is None:
             return
         for k, top in enumerate(grid.p_max):
             room = ask.ramp * float(top)
             for t in range(ask.hours):
-                terms, most, least = [(("p", k, t), 1.0)], 0.0, 0.0
+                terms = [(("p", k, t), 1.0)]
+                most = 0.0
+                least = 0.0
                 if t:
                     terms.append((("p", k, t - 1), -1.0))
                 elif ask.before is not None:
                     most = least = float(ask.before[k])
                 else:  # any output is possible; the rows are there for a window that rolls on
-                    most, least = float(top), float(grid.p_min[k])
+                    most = float(top)
+                    least = float(grid.p_min[k])
                 self._row(("rise", k, t), "ramp", terms, most + room, "<=")
                 self._row(("fall", k, t), "ramp", terms, least - room, ">=")
 
@@ -217,17 +239,21 @@ class Model:
         for k, store in enumerate(self.ask.storage):
             for t in range(self.ask.hours):
                 terms = [
-                    (("energy", k, t), 1.0), (("charge", k, t), -EFFICIENCY),
+                    (("energy", k, t), 1.0),
+                    (("charge", k, t), -EFFICIENCY),
                     (("discharge", k, t), 1.0 / EFFICIENCY),
-                ]  # fmt: skip
+                ]
                 if t:
                     terms.append((("energy", k, t - 1), -1.0))
                 self._row(("storage", k, t), "storage", terms, 0.0 if t else store.stored)
 
     # -- the problem -------------------------------------------------------------------------------
     def _problem(self) -> Problem:
-        ask, grid, q = self.ask, self.grid, self.ask.hours if self.ask.reserve else 0
-        n, m = len(self.parts), len(self.right)
+        ask = self.ask
+        grid = self.grid
+        q = self.ask.hours if self.ask.reserve else 0
+        n = len(self.parts)
+        m = len(self.right)
         H = [np.zeros(size + q) for size in self.size]
         g = [np.zeros(size + q) for size in self.size]
         lower = [np.full(size, -np.inf) for size in self.size]
@@ -243,22 +269,32 @@ class Model:
         b[self.keeper, np.arange(m)] = self.right
         agents = []
         for a in range(n):
-            own, blocks = self.local[a], {}
+            own = self.local[a]
+            blocks = {}
             if own.right:
                 blocks = {"C": own.matrix(self.size[a]), "c": own.right, "C_sense": own.sense}
             agents.append(
                 Agent(
-                    Quadratic(H[a], g[a]), A=self.coupled[a].matrix(self.size[a], m),
-                    B=self._shared(a, m, q), b=b[a], lower=lower[a], upper=upper[a],
-                    name=self.names[a], **blocks,
+                    Quadratic(H[a], g[a]),
+                    A=self.coupled[a].matrix(self.size[a], m),
+                    B=self._shared(a, m, q),
+                    b=b[a],
+                    lower=lower[a],
+                    upper=upper[a],
+                    name=self.names[a],
+                    **blocks,
                 )
-            )  # fmt: skip
+            )
         required = ask.reserve * float(grid.demand.sum()) * ask.load
         return Problem(
-            agents, q=q, m=m, sense=self.sense or None, row_names=self.row_names,
+            agents,
+            q=q,
+            m=m,
+            sense=self.sense or None,
+            row_names=self.row_names,
             z_lower=required if q else None,
             z_names=[f"reserve{self._at(t)}" for t in range(ask.hours)] if q else None,
-        )  # fmt: skip
+        )
 
     def _bounds(self, kind: str, which: int, t: int) -> tuple[float, float]:
         grid = self.grid
@@ -280,7 +316,8 @@ class Model:
         mine = [(r, t) for r, t in rows if self.keeper[r] == agent]
         if not q:
             return None
-        row, column = [r for r, _ in mine], [t for _, t in mine]
+        row = [r for r, _ in mine]
+        column = [t for _, t in mine]
         return sp.csr_array((np.ones(len(mine)), (row, column)), shape=(m, q))
 
     def values(self, kind: str, count: int, x: list[Array]) -> Array:

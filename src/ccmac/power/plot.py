@@ -37,7 +37,8 @@ def _grid(figure: Any, axes: Any, case: Dispatch, result: Any) -> None:
     place = nx.kamada_kawai_layout(grid.graph())
     at = np.array([place[k] for k in range(grid.buses)])
     t = int(np.argmax(case.model.ask.load))
-    price, flow = case.prices(result)[t], np.abs(case.flows(result)[t])
+    price = case.prices(result)[t]
+    flow = np.abs(case.flows(result)[t])
     full = flow >= NEAR * grid.base * grid.rating
     widest = max(float(flow.max()), 1e-9)
     for k in range(grid.lines):
@@ -52,7 +53,8 @@ def _grid(figure: Any, axes: Any, case: Dispatch, result: Any) -> None:
 
 
 def _hours(axes: Any, case: Dispatch, result: Any) -> None:
-    p, hours = case.generation(result), np.arange(case.model.ask.hours)
+    p = case.generation(result)
+    hours = np.arange(case.model.ask.hours)
     order = np.argsort(-p.sum(axis=0))
     shown = [p[:, k] for k in order[:8]] + [p[:, order[8:]].sum(axis=1)]
     axes.stackplot(hours, *shown, alpha=0.85)

@@ -75,13 +75,16 @@ def shifted(case: Dispatch, result: Result, load: Array) -> Solution:
 
     The last hour is new: it starts as that hour of the old window whose ``load`` was nearest.
     """
-    model, hours = case.model, case.model.ask.hours
+    model = case.model
+    hours = case.model.ask.hours
     new = int(np.argmin(np.abs(load - model.ask.load[-1])))
     source = [*range(1, hours), new]
-    x, old = [v.copy() for v in result.x], result.multipliers
+    x = [v.copy() for v in result.x]
+    old = result.multipliers
     for (kind, which, t), (owner, entry) in model.x.items():
         x[owner][entry] = result.x[owner][model.x[kind, which, source[t]][1]]
-    coupled, local = old.coupled.copy(), [v.copy() for v in old.local]
+    coupled = old.coupled.copy()
+    local = [v.copy() for v in old.local]
     for (kind, which, t), (agent, row) in model.rows.items():
         there = model.rows[kind, which, source[t]][1]
         if agent is None:

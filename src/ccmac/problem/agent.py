@@ -106,7 +106,8 @@ def checked_agent(i: int, agent: Agent, d: int, q: int) -> Agent:
     """The agent with its limits read; its right-hand sides and objective must fit."""
     me = who(i, agent.name)
     for name, owner in (("c", "C"), ("e", "D")):
-        vector, matrix = getattr(agent, name), getattr(agent, owner)
+        vector = getattr(agent, name)
+        matrix = getattr(agent, owner)
         if matrix is not None and vector is not None and len(vector) != matrix.shape[0]:
             raise InputError(
                 f"{me}, block {name}: has {len(vector)} entries but {owner} has "

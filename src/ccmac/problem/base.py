@@ -79,7 +79,10 @@ class Problem:
         d = {i: local_dimension(i, a, shared) for i, a in clean.items()}
         fields = {
             "agents": {i: checked_agent(i, a, d[i], shared) for i, a in clean.items()},
-            "n": total, "q": shared, "m": coupled, "d": d,
+            "n": total,
+            "q": shared,
+            "m": coupled,
+            "d": d,
             "p": {i: 0 if a.C is None else a.C.shape[0] for i, a in clean.items()},
             "r": {i: 0 if a.D is None else a.D.shape[0] for i, a in clean.items()},
             "present": frozenset(here),
@@ -88,7 +91,7 @@ class Problem:
             "z_upper": bound("problem, z_upper", z_upper, shared, np.inf),
             "row_names": names("problem, row_names", row_names, coupled),
             "z_names": names("problem, z_names", z_names, shared),
-        }  # fmt: skip
+        }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
         not_crossed("problem, z", self.z_lower, self.z_upper, self.z_names)
@@ -111,17 +114,26 @@ class Problem:
         return who(i, self.agents[i].name if i in self.agents else None)
 
     def holding(
-        self, agents: Mapping[int, Agent], present: Collection[str] | None = None,
-        *, z_lower: Any = None, z_upper: Any = None,
-    ) -> Problem:  # fmt: skip
+        self,
+        agents: Mapping[int, Agent],
+        present: Collection[str] | None = None,
+        *,
+        z_lower: Any = None,
+        z_upper: Any = None,
+    ) -> Problem:
         """The same sizes, senses, names and (unless given) bounds with other agents."""
         return Problem(
-            agents, n=self.n, q=self.q, m=self.m,
-            present=self.present if present is None else present, sense=self.sense,
+            agents,
+            n=self.n,
+            q=self.q,
+            m=self.m,
+            present=self.present if present is None else present,
+            sense=self.sense,
             z_lower=self.z_lower if z_lower is None else z_lower,
-            z_upper=self.z_upper if z_upper is None else z_upper, row_names=self.row_names,
+            z_upper=self.z_upper if z_upper is None else z_upper,
+            row_names=self.row_names,
             z_names=self.z_names,
-        )  # fmt: skip
+        )
 
     def remade(self, agents: Mapping[int, Agent]) -> Problem:
         """The same with other blocks of the same shapes, which are nobody's input any more."""
@@ -178,9 +190,11 @@ def _listed(
     agents: Sequence[Agent] | Mapping[int, Agent], n: int | None
 ) -> tuple[dict[int, Agent], int]:
     """The agents by number, and how many there are everywhere."""
-    given = agents if isinstance(agents, Mapping) else enumerate(
-        several("problem, agents", agents, "a list of ccmac.Agent")
-    )  # fmt: skip
+    given = (
+        agents
+        if isinstance(agents, Mapping)
+        else enumerate(several("problem, agents", agents, "a list of ccmac.Agent"))
+    )
     listed = dict(given)
     if not listed:
         raise InputError("problem: there are no agents; give at least one ccmac.Agent")

@@ -16,7 +16,9 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array, as_array, is_whole, real_vector, several
 from ccmac.texts import shown, steers
 
-EQUAL, AT_MOST, AT_LEAST = "==", "<=", ">="
+EQUAL = "=="
+AT_MOST = "<="
+AT_LEAST = ">="
 MEANT = {"=": EQUAL, "<": AT_MOST, "=<": AT_MOST, ">": AT_LEAST, "=>": AT_LEAST}
 Senses = NDArray[np.str_]
 

@@ -15,7 +15,8 @@ def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int
 
     ``limits`` is the number of bounds or names of z, if these tell it.
     """
-    found, source = given, "the problem's q"
+    found = given
+    source = "the problem's q"
     if given is not None:
         whole("problem: q", given)
     for i, agent in agents.items():
@@ -28,7 +29,8 @@ def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int
                     f"{who(i, agent.name)}, block {name}: has {block.shape[1]} columns but z has "
                     f"{found} entries by {source}; every agent shares one z"
                 )
-            found, source = block.shape[1], f"{who(i, agent.name)}, block {name}"
+            found = block.shape[1]
+            source = f"{who(i, agent.name)}, block {name}"
     for i, agent in agents.items():
         implied = _implied_by_objective(i, agent)
         if implied is None:
@@ -38,7 +40,8 @@ def shared_dimension(agents: Mapping[int, Agent], given: int | None, limits: int
                 f"{who(i, agent.name)}, objective: fits z with {implied} entries but z has {found} "
                 f"by {source}; every agent shares one z"
             )
-        found, source = implied, f"{who(i, agent.name)}, objective"
+        found = implied
+        source = f"{who(i, agent.name)}, objective"
     found = limits if found is None else found
     if found is None:
         raise InputError(
@@ -67,7 +70,8 @@ def _implied_by_objective(i: int, agent: Agent) -> int | None:
 
 def coupled_dimension(agents: Mapping[int, Agent], given: int | None, limits: int | None) -> int:
     """m, from any A_i, B_i or b_i, else from the number of senses or names."""
-    found, source = given, "the problem's m"
+    found = given
+    source = "the problem's m"
     if given is not None:
         whole("problem: m", given)
     for i, agent in agents.items():
@@ -81,7 +85,8 @@ def coupled_dimension(agents: Mapping[int, Agent], given: int | None, limits: in
                     f"{me}, block {name}: has {block.shape[0]} rows but the coupled equation "
                     f"has {found} by {source}; A_i, B_i and b_i have one common row count"
                 )
-            found, source = block.shape[0], f"{me}, block {name}"
+            found = block.shape[0]
+            source = f"{me}, block {name}"
     return limits or 0 if found is None else found
 
 

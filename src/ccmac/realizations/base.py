@@ -145,7 +145,8 @@ class AffineSystem(ABC):
         Every agent draws its own stream, so that all splits of the agents agree. Orthogonalizes
         against the last ``keep`` vectors.
         """
-        linear, space = self.homogeneous(), self.space
+        linear = self.homogeneous()
+        space = self.space
         start = space.zeros()
         for k, agent in enumerate(space.runtime.owned):
             stream = np.random.default_rng([seed, agent])
@@ -236,7 +237,8 @@ class Certificates:
             if value is not None and not (number and 0 < value <= LARGEST):
                 raise InputError(f"certificates: {name} = {shown(value)} must be a positive number")
         for low, high in (("mu_HC", "h"), ("mu_D", "d_D"), ("l_C", "u_C"), ("l_W", "u_W")):
-            a, b = getattr(self, low), getattr(self, high)
+            a = getattr(self, low)
+            b = getattr(self, high)
             if a is not None and b is not None and a > b:
                 raise InputError(f"certificates: {low} = {a} is larger than {high} = {b}")
         if self.cross_factor is not None and self.cross_factor < 1:

@@ -39,9 +39,13 @@ class ExecutionObjective:
         mu: float = 0.0,
         L: float = np.inf,
     ) -> None:
-        self.problem, self.space = problem, space
-        self.t, self.s, self.augment = t, s, augment
-        self.mu, self.L = mu, L
+        self.problem = problem
+        self.space = space
+        self.t = t
+        self.s = s
+        self.augment = augment
+        self.mu = mu
+        self.L = L
         self.ledger = space.runtime.ledger
         members = [agent.objective for agent in problem.agents.values()]
         kinds = {type(f) for f in members}
@@ -54,13 +58,17 @@ class ExecutionObjective:
         """grad Phi(w). Cost: 1 gradient (and one averaging of q floats when augmented)."""
         self.ledger.charge(gradients=1)
         out = np.empty_like(w) if out is None else out
-        space, t, s = self.space, self.t, self.s
-        x, z = space.x(w), space.z(w)
+        space = self.space
+        t = self.t
+        s = self.s
+        x = space.x(w)
+        z = space.z(w)
         if t != 1.0:
             x = t * x
         if s != 1.0:
             z = s * z
-        out_x, out_z = space.x(out), space.z(out)
+        out_x = space.x(out)
+        out_z = space.z(out)
         if self._fused is not None:
             self._fused.gradient(x, z, out_x, out_z)
         else:
@@ -89,8 +97,11 @@ class ExecutionObjective:
         From the agents' own :meth:`Objective.precise_gradient` at (t x~, s z~) in the long format.
         """
         self.ledger.charge(gradients=1)
-        space, out, off = self.space, np.zeros_like(w), np.zeros(self.space.count)
-        out_x, out_z = space.x(out), space.z(out)
+        space = self.space
+        out = np.zeros_like(w)
+        off = np.zeros(self.space.count)
+        out_x = space.x(out)
+        out_z = space.z(out)
         for k, (member, (x, z)) in enumerate(zip(self._members, space.split(w), strict=True)):
             unit = np.repeat(np.array([self.t, self.s], dtype=np.longdouble), [len(x), len(z)])
             point = unit * np.concatenate([x, z])
@@ -113,7 +124,8 @@ class ExecutionObjective:
         """
         if not self.augment:
             return np.zeros(self.space.count)
-        runtime, z = self.space.runtime, self.space.z(w)
+        runtime = self.space.runtime
+        z = self.space.z(w)
         sizes = np.sqrt(row_dots(z, z))
         grain = math.sqrt(runtime.unseen(self.space.q))
         return np.asarray(self.augment * ((runtime.n + 6) * EPS * sizes + grain))
@@ -182,8 +194,12 @@ def proximal(
     lift's y is free of F.
     """
     objective.ledger.charge(proxes=1)
-    space, t, s = objective.space, objective.t, objective.s
-    out, step_x, step_z = w.copy(), t * t / weight, s * s / (weight_z or weight)
+    space = objective.space
+    t = objective.t
+    s = objective.s
+    out = w.copy()
+    step_x = t * t / weight
+    step_z = s * s / (weight_z or weight)
     if abs(step_x - step_z) <= 8 * EPS * step_x:
         step_z = step_x
     for k, agent in enumerate(objective.problem.agents.values()):

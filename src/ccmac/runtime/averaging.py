@@ -84,10 +84,13 @@ class Averaging(ABC):
 class Relay(Averaging):
     """Agent v gets row o in round ``hops[v, o]`` from its neighbor ``senders[v, o]``."""
 
-    name, rows_known, spares = "relay", True, True
+    name = "relay"
+    rows_known = True
+    spares = True
 
     def __init__(self, network: Network) -> None:
-        self.network, self.rounds = network, network.diameter
+        self.network = network
+        self.rounds = network.diameter
         known = None if network.n > RELAYED else self._all
         sent, self.messages, self.longest = load(network.weights, known)
         self.floats_sent, self.floats_total = int(sent.max()), int(sent.sum())
@@ -161,7 +164,9 @@ class Relay(Averaging):
 class Tree(Averaging):
     """Sums climb a breadth-first tree to the centre of the graph, level by level."""
 
-    name, rows_known, spares = "tree", False, True
+    name = "tree"
+    rows_known = False
+    spares = True
 
     def __init__(self, network: Network) -> None:
         n = self.n = network.n
@@ -249,7 +254,8 @@ def cheapest(network: Network, costs: Costs | None = None, width: int = 0) -> Av
     """
     from ccmac.runtime.scatter import Scatter
 
-    tree, n = Tree(network), network.n
+    tree = Tree(network)
+    n = network.n
     if n == 1:
         return tree
     if costs is not None and costs.byte:

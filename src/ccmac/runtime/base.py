@@ -86,14 +86,18 @@ class Runtime(ABC):
         matrix = self.network.weights if matrix is None else matrix
         if id(matrix) not in self._sent:
             sent = messages_sent(matrix)
-            total, size = int(sent.sum()), FLOAT_BYTES * int(sent.max())
+            total = int(sent.sum())
+            size = FLOAT_BYTES * int(sent.max())
             one = Cost(bytes=size, network_bytes=FLOAT_BYTES * total, messages=total)
             self._sent[id(matrix)] = matrix, one  # with the matrix, so that its id stays its own
         one = self._sent[id(matrix)][1]
         return Cost(
-            rounds=1, bytes=width * one["bytes"], network_bytes=width * one["network_bytes"],
-            messages=one["messages"] if width else 0, longest_message=width,
-        )  # fmt: skip
+            rounds=1,
+            bytes=width * one["bytes"],
+            network_bytes=width * one["network_bytes"],
+            messages=one["messages"] if width else 0,
+            longest_message=width,
+        )
 
     # -- averaging --------------------------------------------------------------------------
     @abstractmethod
@@ -156,9 +160,11 @@ class Runtime(ABC):
     def _charge(self, width: int, riders: Sequence[Rider], own: Own = None) -> None:
         """The message in the present phase; what riders add to it in theirs, if not before."""
         riders = [rider for rider in riders if not rider.paid]
-        here, rooms = self.ledger.current, [self._room(r.width, r.whole) for r in riders]
+        here = self.ledger.current
+        rooms = [self._room(r.width, r.whole) for r in riders]
         mine = [room for r, room in zip(riders, rooms, strict=True) if r.phase == here]
-        row, shown = width * self.averaging.words_each, not width and all(r.whole for r in riders)
+        row = width * self.averaging.words_each
+        shown = not width and all(r.whole for r in riders)
         extra = 0 if shown else self.averaging.extra
         self.ledger.charge_cost(self._row_cost(row, extra, *mine, own=own))
         longest = self._row_cost(row, extra, *rooms, own=own)["longest_message"]
@@ -176,12 +182,14 @@ class Runtime(ABC):
 
     def _size(self, width: int) -> Cost:
         """What ``width`` words in every row add to an averaging."""
-        scheme, size = self.averaging, FLOAT_BYTES * width
+        scheme = self.averaging
+        size = FLOAT_BYTES * width
         return Cost(bytes=size * scheme.floats_sent, network_bytes=size * scheme.floats_total)
 
     def average_cost(self, width: int, *riders: int, own: Own = None) -> Cost:
         """Of averaging rows of ``width`` floats with riders; nothing where nothing travels."""
-        each, extra = self.averaging.words_each, self.averaging.extra
+        each = self.averaging.words_each
+        extra = self.averaging.extra
         return self._row_cost(each * width, extra, *(each * rider for rider in riders), own=own)
 
     def _row_cost(self, width: int, extra: int, *riders: int, own: Own = None) -> Cost:
@@ -190,16 +198,21 @@ class Runtime(ABC):
             return Cost()
         if isinstance(own, Few) and width == own.shape[1] and not riders:
             return own.cost
-        scheme, row = self.averaging, width + sum(riders) + NOTE + extra
+        scheme = self.averaging
+        row = width + sum(riders) + NOTE + extra
         size = self._size(row) + Cost(bytes=FLOAT_BYTES * scheme.floats_once)
-        messages, longest = scheme.messages, row * scheme.longest
+        messages = scheme.messages
+        longest = row * scheme.longest
         if own is not None and scheme.spares:
             busiest, total, longest, messages = load(scheme, own, row - own.shape[1])
             size = Cost(bytes=FLOAT_BYTES * busiest, network_bytes=FLOAT_BYTES * total)
         return size + Cost(
-            rounds=scheme.rounds, averagings=1, reductions=len(riders),
-            messages=messages, longest_message=longest,
-        )  # fmt: skip
+            rounds=scheme.rounds,
+            averagings=1,
+            reductions=len(riders),
+            messages=messages,
+            longest_message=longest,
+        )
 
     def total_cost(self, width: int = 1) -> Cost:
         """Static cost of :meth:`total`."""
@@ -213,10 +226,13 @@ class Runtime(ABC):
         """The cost of a step with averagings, the longest of which carries these riders too."""
         if not cost["averagings"]:
             return cost + self.average_cost(0, *riders)
-        more, longest = sum(riders) * self.averaging.words_each, cost["longest_message"]
-        return cost + self._size(more) + Cost(
-            reductions=len(riders), longest_message=longest + more * self.averaging.longest
-        )  # fmt: skip
+        more = sum(riders) * self.averaging.words_each
+        longest = cost["longest_message"]
+        return (
+            cost
+            + self._size(more)
+            + Cost(reductions=len(riders), longest_message=longest + more * self.averaging.longest)
+        )
 
     def unseen(self, width: int = 1) -> float:
         """At most this is missing in the square of a norm of sums, or in a sum of squares.
@@ -289,7 +305,9 @@ class Runtime(ABC):
 
         Both are told to all with every averaging. Without a deadline nothing waits any more.
         """
-        self.notes.deadline, self.notes.asked, self.notes.due = deadline, asked, never
+        self.notes.deadline = deadline
+        self.notes.asked = asked
+        self.notes.due = never
         self.notes.late = self.notes.stop = self.notes.save = False
         if deadline == float("inf"):
             self._waiting.clear()

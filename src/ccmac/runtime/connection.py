@@ -23,7 +23,8 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(self, reactor: Reactor, link: Link | None) -> None:
-        self.reactor, self.link = reactor, link
+        self.reactor = reactor
+        self.link = link
         self.decoder = frames.Decoder()
         self.known = False
         self.who = "somebody" if link is None else f"agent {link.peer}"
@@ -68,7 +69,8 @@ class Connection(asyncio.Protocol):
         if self.known:
             self.reactor.arrived(link, frame)
         elif frame.kind == HELLO:
-            self.known, self.decoder.limit = True, frames.LONGEST
+            self.known = True
+            self.decoder.limit = frames.LONGEST
             self.reactor.joined(self, link, frames.read_hello(frame.payload))
         elif frame.kind == REFUSE:
             self.reactor.tell(f"agent {link.peer} refused us: {frames.text(frame)}")

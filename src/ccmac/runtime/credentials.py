@@ -75,7 +75,8 @@ async def dialled(address: Address, seconds: float) -> socket.socket:
 
     An address that keeps silent has its share of the time, and then the next one is tried.
     """
-    loop, error = asyncio.get_running_loop(), OSError("that is no host's name")
+    loop = asyncio.get_running_loop()
+    error = OSError("that is no host's name")
     async with asyncio.timeout(seconds):
         found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
     for family, kind, protocol, _, where in found:

@@ -56,8 +56,10 @@ class Distributed(Runtime):
         audit: bool | Audit = False,
     ) -> None:
         super().__init__(network, ledger=ledger, averaging=averaging)
-        self.transport, self.apart = transport, transport.apart
-        self.rank, self.ranks = transport.rank, transport.ranks
+        self.transport = transport
+        self.apart = transport.apart
+        self.rank = transport.rank
+        self.ranks = transport.ranks
         self._ends = bounds(network.n, self.ranks)
         self.audit = (Audit() if audit else None) if isinstance(audit, bool) else audit
         self.check_consistent(leading.fingerprint(network, self.averaging))
@@ -114,7 +116,8 @@ class Distributed(Runtime):
     def _pool(self, parts: Blocks, tables: Blocks, own: Own = None) -> tuple[list[Array], ...]:
         if isinstance(own, Few):
             return journey.pooled(self, own, parts, tables)
-        scheme, count = self.averaging, len(self.owned)
+        scheme = self.averaging
+        count = len(self.owned)
         flat = [np.reshape(table, (count, -1)) for table in tables]
         columns = [*parts, *(flat if scheme.rows_known else map(self._slots, flat))]
         block = np.concatenate([*columns, np.full((count, NOTE), self.notes.mine)], axis=1)
@@ -124,7 +127,8 @@ class Distributed(Runtime):
             own = np.hstack([own, np.ones((self.n, block.shape[1] - own.shape[1]), dtype=bool)])
         if isinstance(scheme, Relay):
             rows = self._relayed(scheme, block, own)
-            total, seen = scheme.total(rows[:, :middle]), rows[:, middle:]
+            total = scheme.total(rows[:, :middle])
+            seen = rows[:, middle:]
             heard = float(rows[:, -1].sum())
         else:
             assert isinstance(scheme, Tree | Scatter)
@@ -135,10 +139,13 @@ class Distributed(Runtime):
             rounds = scheme.schedule if isinstance(scheme, Tree) else ()
             for matrix in rounds[0 if own is None else len(rounds) // 2 :]:
                 block = self._mix(block, matrix)
-            total, seen, heard = block[:1, :middle].copy(), block[:1, middle:], float(block[0, -1])
+            total = block[:1, :middle].copy()
+            seen = block[:1, middle:]
+            heard = float(block[0, -1])
         self.notes.hear(heard)
         totals = np.split(total, np.cumsum([p.shape[1] for p in parts])[:-1], axis=1)
-        found, start = [], 0
+        found = []
+        start = 0
         for table in tables:
             shape = (self.n, *table.shape[1:])
             width = int(np.prod(shape)) // len(seen)
@@ -147,7 +154,8 @@ class Distributed(Runtime):
         return totals if parts else [], found
 
     def _share(self, words: Words, tables: Sequence[Array]) -> tuple[Words, list[Array]]:
-        scheme, count = self.averaging, len(self.owned)
+        scheme = self.averaging
+        count = len(self.owned)
         assert isinstance(scheme, Relay)
         if self._masks is None:
             self._masks = Masks.introduced(self)
@@ -258,7 +266,8 @@ class Distributed(Runtime):
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Name a process of the root's host that is killed inside the block. Collective."""
-        roster, host = self.roster(), self.transport.host
+        roster = self.roster()
+        host = self.transport.host
         watcher = None if roster is None else watch.start(roster, host)
         mine = float(zlib.crc32(host.encode()))
         told = [0.0 if watcher is None else float(watcher.pid), mine]

@@ -23,7 +23,10 @@ class Door:
     def __init__(
         self, reactor: Reactor, sock: socket.socket, context: ssl.SSLContext, seconds: float
     ) -> None:
-        self.reactor, self.sock, self.context, self.seconds = reactor, sock, context, seconds
+        self.reactor = reactor
+        self.sock = sock
+        self.context = context
+        self.seconds = seconds
         self.knocking: Counter[str] = Counter()  # by host
         self._arriving: set[socket.socket] = set()  # nobody else closes these
         self._open()
@@ -57,9 +60,12 @@ class Door:
         self.reactor.sockets.add(sock)
         try:
             await self.reactor.loop.connect_accepted_socket(
-                lambda: Connection(self.reactor, None), sock, ssl=self.context,
-                ssl_handshake_timeout=self.seconds, ssl_shutdown_timeout=1.0,
-            )  # fmt: skip
+                lambda: Connection(self.reactor, None),
+                sock,
+                ssl=self.context,
+                ssl_handshake_timeout=self.seconds,
+                ssl_shutdown_timeout=1.0,
+            )
         except ssl.SSLError as error:
             self.reactor.tell(f"refused a connection from {host}: {reason(error)}")
         except OSError:

@@ -64,11 +64,16 @@ class Few:
     """
 
     def __init__(self, network: Network, supports: Pattern) -> None:
-        self.supports, self.shape = supports, supports.shape
-        agents, rows, tops, climbs = [], [], [], [Climbs(*[np.zeros(0, dtype=np.int64)] * 4)]
+        self.supports = supports
+        self.shape = supports.shape
+        agents = []
+        rows = []
+        tops = []
+        climbs = [Climbs(*[np.zeros(0, dtype=np.int64)] * 4)]
         self.rounds = start = 0
         for members, some in _groups(supports):
-            tree, count = _tree(network, members), len(some)
+            tree = _tree(network, members)
+            count = len(some)
             agents.append(np.repeat(tree.agents, count))
             rows.append(np.tile(some, len(tree.agents)))
             climbs.append(tree.climbs(start, count))
@@ -82,9 +87,13 @@ class Few:
         self._additions = [step for k in range(self.rounds) for step in self.at(k).additions()]
         busiest, total, longest, messages = self.load(None, 0)
         self.cost = Cost(
-            rounds=self.rounds, averagings=1, bytes=FLOAT_BYTES * busiest,
-            network_bytes=FLOAT_BYTES * total, messages=messages, longest_message=longest,
-        )  # fmt: skip
+            rounds=self.rounds,
+            averagings=1,
+            bytes=FLOAT_BYTES * busiest,
+            network_bytes=FLOAT_BYTES * total,
+            messages=messages,
+            longest_message=longest,
+        )
 
     @classmethod
     def of(cls, network: Network, supports: Pattern, rounds: int) -> Few | None:
@@ -177,10 +186,12 @@ class _Tree(NamedTuple):
     def climbs(self, start: int, count: int) -> Climbs:
         """Of ``count`` rows; their entries begin at ``start``, agent by agent."""
         children = np.flatnonzero(self.depth)
-        parents, depth = self.parent[children], self.depth[children]
+        parents = self.parent[children]
+        depth = self.depth[children]
         turns = np.array([np.sum(parents[:k] == p) for k, p in enumerate(parents)], dtype=np.int64)
         entries = start + np.arange(len(self.agents) * count).reshape(-1, count)
-        low, high = entries[children].ravel(), entries[parents].ravel()
+        low = entries[children].ravel()
+        high = entries[parents].ravel()
         return Climbs(
             np.repeat(np.concatenate([self.radius - depth, self.radius + depth - 1]), count),
             np.concatenate([low, high]),
@@ -221,7 +232,8 @@ def _hops(links: Sequence[Sequence[int]]) -> Index:
     """Between all pairs; -1 where there is no path."""
     hops = np.full((len(links), len(links)), -1, dtype=np.int64)
     for origin, row in enumerate(hops):
-        found, queue = {origin: 0}, [origin]
+        found = {origin: 0}
+        queue = [origin]
         for v in queue:
             for u in links[v]:
                 if u not in found:
@@ -234,7 +246,8 @@ def _hops(links: Sequence[Sequence[int]]) -> Index:
 def _bridge(network: Network, some: Index, others: Index) -> list[int]:
     """Agents of a shortest path from some to the first of the nearest others."""
     hops = network.hops([int(v) for v in some]).min(axis=0)
-    v, path = int(others[np.argmin(hops[others])]), list[int]()
+    v = int(others[np.argmin(hops[others])])
+    path = list[int]()
     while hops[v] > 0:
         v = next(u for u in network.neighbors(v) if hops[u] == hops[v] - 1)
         path.append(v)

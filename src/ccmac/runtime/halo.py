@@ -60,7 +60,8 @@ def check_support(network: Network, matrix: sp.csr_array) -> None:
     n = network.n
     if matrix.shape != (n, n):
         raise InputError(f"mix: the matrix has shape {matrix.shape}; {n} agents need {(n, n)}")
-    entries, edges = matrix.tocoo(), network.weights.tocoo()
+    entries = matrix.tocoo()
+    edges = network.weights.tocoo()
     stray = ~np.isin(_keys(entries, n), _keys(edges, n)) & (entries.row != entries.col)
     if stray.any():
         k = int(np.argmax(stray))
@@ -72,11 +73,13 @@ def check_support(network: Network, matrix: sp.csr_array) -> None:
 
 def plan(matrix: sp.csr_array, peers: tuple[int, ...], ends: Index, rank: int) -> Halo:
     """Plan one round of ``matrix``; ``peers`` hold all neighbors."""
-    start, stop = int(ends[rank]), int(ends[rank + 1])
+    start = int(ends[rank])
+    stop = int(ends[rank + 1])
     local = _rows(matrix, start, stop)
     read = np.unique(local.indices).astype(np.int64)
     inside = (read >= start) & (read < stop)
-    own, halo = read[inside], read[~inside]
+    own = read[inside]
+    halo = read[~inside]
     position = np.zeros(matrix.shape[0], dtype=np.int64)
     position[own], position[halo] = np.arange(len(own)), len(own) + np.arange(len(halo))
     renumbered = (local.data, position[local.indices], local.indptr)
@@ -94,7 +97,8 @@ def plan(matrix: sp.csr_array, peers: tuple[int, ...], ends: Index, rank: int) -
 
 def _rows(matrix: sp.csr_array, start: int, stop: int) -> sp.csr_array:
     """Rows start..stop-1 with their entries in stored order."""
-    first, last = matrix.indptr[start], matrix.indptr[stop]
+    first = matrix.indptr[start]
+    last = matrix.indptr[stop]
     parts = matrix.data[first:last], matrix.indices[first:last]
     indptr = matrix.indptr[start : stop + 1] - first
     return sp.csr_array((*parts, indptr), shape=(stop - start, matrix.shape[1]))
@@ -102,7 +106,8 @@ def _rows(matrix: sp.csr_array, start: int, stop: int) -> sp.csr_array:
 
 def _columns(matrix: sp.csr_array, ends: Index, rank: int) -> Index:
     """Columns that the rows of ``rank`` touch, ascending."""
-    first, last = matrix.indptr[ends[rank]], matrix.indptr[ends[rank + 1]]
+    first = matrix.indptr[ends[rank]]
+    last = matrix.indptr[ends[rank + 1]]
     return np.asarray(np.unique(matrix.indices[first:last]), dtype=np.int64)
 
 

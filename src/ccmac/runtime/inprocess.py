@@ -32,9 +32,13 @@ class InProcess(Runtime):
     """
 
     def __init__(
-        self, network: Network, *, fused: bool = True, ledger: Ledger | None = None,
+        self,
+        network: Network,
+        *,
+        fused: bool = True,
+        ledger: Ledger | None = None,
         averaging: Averaging | str = "auto",
-    ) -> None:  # fmt: skip
+    ) -> None:
         of_kind("InProcess, network", network, Network, "a ccmac.Network")
         of_kind("InProcess, fused", fused, FLAG, "True or False")
         of_kind("InProcess, ledger", ledger, (Ledger, NoneType), "a Ledger or None")

@@ -54,11 +54,13 @@ def pooled(
 
 def _travel(runtime: Distributed, few: Few, block: Array, total: Array) -> Company:
     """Messages of every round; after the last, ``total`` has the sums that agents here want."""
-    first, last = runtime.owned.start, runtime.owned.stop
+    first = runtime.owned.start
+    last = runtime.owned.stop
     mine = np.flatnonzero((few.agents >= first) & (few.agents < last))
     values = np.zeros(len(few.agents))
     values[mine] = block[few.agents[mine] - first, few.rows[mine]] + 0.0
-    plans, key = _known.setdefault(few, {}), (runtime.rank, runtime.ranks)
+    plans = _known.setdefault(few, {})
+    key = (runtime.rank, runtime.ranks)
     if key not in plans:
         plans[key] = list(_planned(few, runtime._ends, runtime.rank))
     for plan in plans[key]:
@@ -84,7 +86,8 @@ def _planned(few: Few, ends: Index, rank: int) -> Iterator[_Round]:
 
     for k in range(few.rounds):
         now = few.at(k)
-        at, to = owner[now.source], owner[now.target]
+        at = owner[now.source]
+        to = owner[now.target]
         # A child's sum is kept in the child's entry until it is added.
         places = np.where(now.turns >= 0, now.source, now.target)
         stays = (at == rank) & (to == rank) & (now.turns < 0)

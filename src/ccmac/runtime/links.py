@@ -39,7 +39,8 @@ class Links(Reactor):
         **more: Any,
     ) -> None:
         super().__init__(me, neighbors, facts, **more)
-        self._listen, self._credentials = listen, credentials
+        self._listen = listen
+        self._credentials = credentials
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"links of {me}")
 
     def start(self) -> None:

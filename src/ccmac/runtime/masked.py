@@ -54,7 +54,9 @@ FIRST = -900  # E of a layout that has not been seen: nothing but zeros fits
 class Masked(Relay):
     """A relay of words; knows the scales that have been agreed upon."""
 
-    name, hides, spares = "masked", True, False  # masks leave no zeros
+    name = "masked"  # masks leave no zeros
+    hides = True
+    spares = False
     words_each = DIGITS
     extra = 1  # the word that counts rows that do not fit
 
@@ -124,7 +126,8 @@ class Masked(Relay):
 
     def words(self, parts: Sequence[Array], broken: NDArray[np.bool_]) -> Words:
         """High digits of all parts, then low ones; zeros where a row does not fit; how many."""
-        scales, digits = self.scales(_widths(parts)), []
+        scales = self.scales(_widths(parts))
+        digits = []
         fits = self.needs(parts) <= np.array(scales)
         for k, part in enumerate(parts):
             scaled = np.ldexp(np.where(fits[:, k : k + 1], part, 0.0), self.bits - scales[k])
@@ -137,7 +140,8 @@ class Masked(Relay):
 
     def agree(self, widths: tuple[int, ...], needs: Array) -> NDArray[np.bool_]:
         """Raise the scales to what all have said they need; which parts are not finite."""
-        scales, broken = self.scales(widths), np.isinf(needs).any(axis=0)
+        scales = self.scales(widths)
+        broken = np.isinf(needs).any(axis=0)
         most = np.where(np.isinf(needs), FIRST, needs).max(axis=0)
         for k, need in enumerate(most):
             if need > scales[k]:
@@ -150,7 +154,8 @@ class Masked(Relay):
         modular = np.add.reduce(words[:, :-1], axis=0, dtype=np.uint64).view(np.int64)
         high, low = np.split(modular, DIGITS)
         carry = (low + (1 << (self.bits - 1))) >> self.bits
-        high, low = high + carry, low - (carry << self.bits)
+        high = high + carry
+        low = low - (carry << self.bits)
         near = high.astype(np.float64)
         rest = (high - near.astype(np.int64)) + np.ldexp(low.astype(np.float64), -self.bits)
         pieces = np.split(near + rest, np.cumsum(widths)[:-1])
@@ -231,7 +236,8 @@ class Masks:
 
         nonce = bytes(4) + self.count.to_bytes(12, "little")
         self.count += 1
-        hidden, silence = words.copy(), bytes(8 * words.shape[1])
+        hidden = words.copy()
+        silence = bytes(8 * words.shape[1])
         for (i, j), key in self._streams.items():
             stream = Cipher(algorithms.ChaCha20(key, nonce), None).encryptor().update(silence)
             mask = np.frombuffer(stream, dtype="<u8")

@@ -80,7 +80,8 @@ class MpiTransport(Transport):
     def _exchange(self, sent: Sequence[Message], received: Sequence[Message]) -> None:
         arriving = [self._comm.Irecv(array, peer) for peer, array in received]
         leaving = [self._comm.Isend(array, peer) for peer, array in sent]
-        requests, begun = [*arriving, *leaving], time.monotonic()
+        requests = [*arriving, *leaving]
+        begun = time.monotonic()
         while not MPI.Request.Testall(requests):
             now = time.monotonic()
             if now > self.given_up:

@@ -44,7 +44,9 @@ class Rider:
     """
 
     def __init__(self, runtime: Runtime, rows: Array, whole: bool) -> None:
-        self.rows, self.whole, self.phase = rows, whole, runtime.ledger.current
+        self.rows = rows
+        self.whole = whole
+        self.phase = runtime.ledger.current
         self.paid = False  # on the bill of the run that is continued
         self.width = int(np.prod(rows.shape[1:]))
         self.found: Array | None = None
@@ -105,7 +107,8 @@ class Notes:
 
     def compare(self, values: Array) -> bool:
         """Remember a state; True where one before it differed: all take agent 0's now."""
-        parted, self.parted = self.parted, False
+        parted = self.parted
+        self.parted = False
         if not parted:
             self.remember(values)
         return parted
@@ -126,7 +129,8 @@ class Notes:
 
     def heed(self, late: bool, stop: bool, save: bool) -> None:
         """Flags of somebody, which all have heard."""
-        self.late, self.stop = self.late or late, self.stop or stop
+        self.late = self.late or late
+        self.stop = self.stop or stop
         self.save = self.save or save
 
     @property
@@ -142,7 +146,8 @@ class Notes:
         rest, stop = divmod(rest, self._base)
         digests, save = divmod(rest, self._base)
         self.heed(late > 0, stop > 0, save > 0)
-        loose, self._loose = self._loose, False
+        loose = self._loose
+        self._loose = False
         if digests == self.n * (self._digest % self._range):
             return
         if self.led and not loose:
@@ -151,7 +156,9 @@ class Notes:
                 "a close decision; the last checkpoint stays; let all compute alike, by the "
                 "variables of ccmac.runtime.portable.environment (docs/cluster.md)"
             )
-        self.led, self.parted, self._digest = True, True, 0
+        self.led = True
+        self.parted = True
+        self._digest = 0
 
 
 def heard_by_all(runtime: Runtime, rows: Array) -> Array:

@@ -26,7 +26,9 @@ class Owners(Transport):
     apart = True
 
     def __init__(self, links: Links, n: int) -> None:
-        self.links, self.rank, self.ranks = links, links.me, n
+        self.links = links
+        self.rank = links.me
+        self.ranks = n
 
     def _exchange(self, sent: Sequence[Message], received: Sequence[Message]) -> None:
         self.links.post({peer: array.tobytes() for peer, array in sent})

@@ -43,7 +43,8 @@ def load(scheme: Averaging, own: Pattern | Few, more: int) -> tuple[int, int, in
         loads[0] = one, scheme.carried(one)
         loads[id(own)] = own, scheme.carried(own)  # with its pattern, so that an id stays its own
     (sent, lengths), (each, rows) = loads[id(own)][1], loads[0][1]
-    sent, lengths = sent + more * each, lengths + more * rows
+    sent = sent + more * each
+    lengths = lengths + more * rows
     return int(sent.max()), int(sent.sum()), int(lengths.max(initial=0)), scheme.messages
 
 
@@ -71,15 +72,14 @@ def climbed(runtime: Distributed, tree: Tree, block: Array, own: Pattern) -> Arr
     To an agent's own row those of its children are added in agent order: the bits are those of
     :meth:`Tree.total`.
     """
-    below, first, owner = (
-        tree.below(own),
-        runtime.owned.start,
-        owners(np.arange(runtime.n), runtime._ends),
-    )
+    below = tree.below(own)
+    first = runtime.owned.start
+    owner = owners(np.arange(runtime.n), runtime._ends)
     table = np.zeros((runtime.n, block.shape[1]))
     table[first : runtime.owned.stop] = block + 0.0  # no sum is -0.0
     for members in tree.levels:
-        at, to = owner[members], owner[tree.parent[members]]
+        at = owner[members]
+        to = owner[tree.parent[members]]
         out, into = ((a == runtime.rank) & (b != runtime.rank) for a, b in ((at, to), (to, at)))
         leaving = [(int(p), members[out & (to == p)]) for p in np.unique(to[out])]
         coming = [(int(p), members[into & (at == p)]) for p in np.unique(at[into])]

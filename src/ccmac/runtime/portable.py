@@ -24,10 +24,14 @@ def environment(present: Mapping[str, str]) -> dict[str, str]:
     dispatched = getattr(getattr(np, "_core", None), "_multiarray_umath", None)
     features = getattr(dispatched, "__cpu_dispatch__", [])
     return {
-        **present, MARK: "1", "OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1", "NPY_DISABLE_CPU_FEATURES": " ".join(features),
+        **present,
+        MARK: "1",
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(features),
         "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={_HWCAPS}",
-    }  # fmt: skip
+    }
 
 
 def enter() -> None:

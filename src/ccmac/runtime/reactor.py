@@ -53,7 +53,8 @@ class Reactor:
         say: Callable[[str], None] | None = None,
     ) -> None:
         self.me, self.facts = me, dict(facts)
-        self.patience, self.wait = patience, wait
+        self.patience = patience
+        self.wait = wait
         self.beat = min(BEAT_SECONDS, patience / 4)
         self.links = {p: Link(p, name, where) for p, (name, where) in neighbors.items()}
         self.session = secrets.token_hex(16)
@@ -99,17 +100,21 @@ class Reactor:
 
     async def _dial(self, link: Link, address: Address, context: ssl.SSLContext) -> None:
         """Connect, stay connected, connect again."""
-        pause, seconds = PAUSES[0], LOST_BEATS * self.beat
+        pause = PAUSES[0]
+        seconds = LOST_BEATS * self.beat
         while not link.settled and not (self.failure and link.connections):
             before = link.connections
             try:
                 sock = await dialled(address, seconds)
                 self.sockets.add(sock)
                 _, connection = await self.loop.create_connection(
-                    lambda: Connection(self, link), sock=sock, ssl=context,
-                    server_hostname=link.name, ssl_handshake_timeout=seconds,
+                    lambda: Connection(self, link),
+                    sock=sock,
+                    ssl=context,
+                    server_hostname=link.name,
+                    ssl_handshake_timeout=seconds,
                     ssl_shutdown_timeout=1.0,
-                )  # fmt: skip
+                )
                 await connection.closed
                 pause = PAUSES[0] if link.connections > before else pause
             except OSError as error:  # nobody there, or no answer in time, is nothing to tell
@@ -166,9 +171,13 @@ class Reactor:
             older.abort()
         link.connection = None
         return frames.hello(
-            protocol=PROTOCOL, agent=self.me, session=self.session, facts=self.facts,
-            arrived=link.numbering.arrived, knows=link.session if link.begun else None,
-        )  # fmt: skip
+            protocol=PROTOCOL,
+            agent=self.me,
+            session=self.session,
+            facts=self.facts,
+            arrived=link.numbering.arrived,
+            knows=link.session if link.begun else None,
+        )
 
     def joined(self, connection: Connection, link: Link, facts: Mapping[str, Any]) -> None:
         """A neighbor has said who it is: compare, then send what it lacks."""

@@ -42,12 +42,14 @@ class Climb(NamedTuple):
 class Scatter(Averaging):
     """Sums of chunks climb the trees of a :class:`Relay`, which then takes them to everybody."""
 
-    name, rows_known = "scatter", False
+    name = "scatter"
+    rows_known = False
 
     def __init__(self, network: Network, relay: Relay | None = None) -> None:
         n = self.n = network.n
         self.relay = relay or Relay(network)
-        self.rounds, self.routes = 2 * self.relay.rounds, self.relay.routes
+        self.rounds = 2 * self.relay.rounds
+        self.routes = self.relay.routes
         sent = 1 - np.eye(n, dtype=np.int64)  # by agent and chunk: one sum up, one to every child
         v, c = np.nonzero(self.relay.hops)
         np.add.at(sent, (self.relay.senders[v, c], c), 1)
@@ -56,7 +58,8 @@ class Scatter(Averaging):
         # Narrow rows fill some chunks alone, whose agents send more than others.
         above = each.max(axis=0) - self.floats_sent * np.arange(1, n + 1)
         self.floats_once = max(int(above.max()), 0)
-        self.floats_total, self.messages = 2 * (n - 1), 2 * self.relay.messages
+        self.floats_total = 2 * (n - 1)
+        self.messages = 2 * self.relay.messages
         self._known: dict[tuple[int, int], list[tuple[Climb, Index, Index]]] = {}
         self.longest = min(n - 1, 1)  # at most: the chunks that one edge carries in a round
 
@@ -68,7 +71,9 @@ class Scatter(Averaging):
             children, chunks = np.nonzero(self.relay.hops == level)
             parents = self.relay.senders[children, chunks]
             order = np.lexsort((children, chunks, parents))
-            parents, children, chunks = parents[order], children[order], chunks[order]
+            parents = parents[order]
+            children = children[order]
+            chunks = chunks[order]
             keys = parents * self.n + chunks
             turns = np.arange(len(keys)) - np.searchsorted(keys, keys)
             steps.append(Climb(parents, children, chunks, turns))
@@ -101,7 +106,8 @@ class Scatter(Averaging):
 
     def summed(self, runtime: Distributed, block: Array) -> Array:
         """The same by messages, (1, width): the rows of the agents of one process are given."""
-        sums, first = self.cut(block), runtime.owned.start
+        sums = self.cut(block)
+        first = runtime.owned.start
         for (parents, children, chunks, turns), to, source in self._steps(runtime):
             arrived = np.empty((len(to), sums.shape[2]))
             leaving = source == runtime.rank

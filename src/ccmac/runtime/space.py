@@ -21,7 +21,8 @@ CACHED = 1 << 15  # entries at once
 def row_dots(u: Array, v: Array) -> Array:
     """<u_k, v_k> row by row; the bits of one do not depend on how many rows there are."""
     if u.shape[1] <= SHORT:
-        sums, step = np.empty(len(u)), CACHED // max(u.shape[1], 1)
+        sums = np.empty(len(u))
+        step = CACHED // max(u.shape[1], 1)
         for k in range(0, len(u), step):
             rows = slice(k, k + step)
             np.add.reduce(np.multiply(u[rows], v[rows], order="C"), axis=1, out=sums[rows])

@@ -47,7 +47,9 @@ class Transport(ABC):
 
     def limit(self, deadline: float) -> None:
         """When time is over; pauses before (files, modules) say nothing about a run's steps."""
-        self.deadline, self._last, self._slowest = deadline, math.inf, 0.0
+        self.deadline = deadline
+        self._last = math.inf
+        self._slowest = 0.0
 
     @property
     def given_up(self) -> float:

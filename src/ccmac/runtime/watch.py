@@ -52,7 +52,8 @@ def main(arguments: Sequence[str]) -> None:
     The launcher ends the others at once. When the watcher wakes late, several have ended; epoll
     tells of them in the order in which they did.
     """
-    ended, names = select.epoll(), {}
+    ended = select.epoll()
+    names = {}
     for argument in arguments:
         pid, _, name = argument.partition("=")
         try:

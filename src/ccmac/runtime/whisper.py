@@ -26,7 +26,8 @@ class Whisper:
     """The flags of the agents here, a row each; ``left``: rounds that they still ride on."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self.runtime, self.left = runtime, 0
+        self.runtime = runtime
+        self.left = 0
         self.flags: NDArray[np.bool_] = np.zeros((len(runtime.owned), FLAGS), dtype=bool)
 
     def __call__(self, block: Array, matrix: sp.csr_array) -> Array:
@@ -49,8 +50,10 @@ class Whisper:
     def stepped(self, before: int, step: Cost) -> Cost:
         """After a step, also where its rounds were multiplied out: what the flags added to it."""
         self.left = max(before - step["rounds"], 0)
-        one, rode = self.runtime.mix_cost(FLAGS), before - self.left
+        one = self.runtime.mix_cost(FLAGS)
+        rode = before - self.left
         return Cost(
-            bytes=rode * one["bytes"], network_bytes=rode * one["network_bytes"],
+            bytes=rode * one["bytes"],
+            network_bytes=rode * one["network_bytes"],
             longest_message=step["longest_message"] + FLAGS if rode else 0,
-        )  # fmt: skip
+        )

@@ -30,7 +30,8 @@ from ccmac.storage.npz import read_npz, refuse_endless
 from ccmac.texts import cut, loads, open_file, shown
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
-OBJECTIVE, NAME = "objective", "name"
+OBJECTIVE = "objective"
+NAME = "name"
 BLOCKS = (*MATRICES, *RIGHT_HAND_SIDES)
 AGAIN = "save the problem again"
 Named = dict[str, NDArray[Any]]
@@ -201,7 +202,8 @@ def _value(where: str, value: Any, name: str, arrays: Named) -> Any:
 def _build(where: str, node: Any, arrays: Arrays) -> Objective:
     if not (isinstance(node, dict) and node.keys() == {"kind", "state"}):
         raise InputError(f"{where}: an objective needs kind and state; save it again")
-    kind, state = node["kind"], node["state"]
+    kind = node["kind"]
+    state = node["state"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(
             f"{where}: unknown objective {shown(kind)}; known are {', '.join(sorted(KINDS))}"

@@ -18,9 +18,14 @@ from ccmac.storage.states import AnyArray, encode
 
 
 def save_apart(
-    owned: range, store: Store, generation: int, iteration: int, manifest: Mapping[str, Any],
-    agents: Mapping[str, Sequence[AnyArray]], replicated: Mapping[str, AnyArray],
-) -> None:  # fmt: skip
+    owned: range,
+    store: Store,
+    generation: int,
+    iteration: int,
+    manifest: Mapping[str, Any],
+    agents: Mapping[str, Sequence[AnyArray]],
+    replicated: Mapping[str, AnyArray],
+) -> None:
     """Write one process's own part into the slot that does not hold its newest generation."""
     content = encode(agents, replicated)
     part = Part(owned.start, owned.stop, len(content), zlib.crc32(content))

@@ -85,7 +85,8 @@ class Store:
     """
 
     def __init__(self, folder: str | Path, n: int, fixed: Mapping[str, Any]) -> None:
-        self.folder, self.fixed = Path(folder), fixed
+        self.folder = Path(folder)
+        self.fixed = fixed
         self._run, self._content = encode_run(n, fixed)
         self._kept: Kept | None = None
         self._held = contextlib.ExitStack()
@@ -123,9 +124,14 @@ class Store:
         return Kept(run, _mark(self.folder), *found)
 
     def write(
-        self, generation: int, slot: int, iteration: int, manifest: Mapping[str, Any],
-        content: bytes, parts: list[Part],
-    ) -> None:  # fmt: skip
+        self,
+        generation: int,
+        slot: int,
+        iteration: int,
+        manifest: Mapping[str, Any],
+        content: bytes,
+        parts: list[Part],
+    ) -> None:
         """Make a generation the one that counts; the others' parts are on disk."""
         kept = self._kept
         run = self._run if kept is None else kept.run
@@ -196,9 +202,11 @@ def save(
 
 
 def load(
-    directory: str | Path, owned: range, expected: Mapping[str, Any] | None = None,
+    directory: str | Path,
+    owned: range,
+    expected: Mapping[str, Any] | None = None,
     index: Index | None = None,
-) -> Checkpoint:  # fmt: skip
+) -> Checkpoint:
     """Read the state of the agents ``owned``; every entry of ``expected`` must be as saved.
 
     Of the generation of ``index``, if one is given.

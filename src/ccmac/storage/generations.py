@@ -31,7 +31,8 @@ from ccmac.texts import MEGABYTE, loads, open_file, read_text
 
 NEXT = ".ccmac-next"
 STAGED = re.compile(r"\.ccmac-new-\d{1,20}")
-PROBE, LOCK = ".ccmac-probe-", ".ccmac-lock"
+PROBE = ".ccmac-probe-"
+LOCK = ".ccmac-lock"
 PATIENCE = 30.0  # seconds; a generation is written in less, and a result has other places to go
 PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
 BYTES = 64 * MEGABYTE

@@ -77,7 +77,8 @@ def tidy(folder: Path, *indices: Index) -> None:
 
 def _ours(file: Path) -> bool:
     """Whether a file begins like a state or a trace of its name; an empty one was begun."""
-    state, trace = STATE.fullmatch(file.name), TRACE.fullmatch(file.name)
+    state = STATE.fullmatch(file.name)
+    trace = TRACE.fullmatch(file.name)
     if not (state or trace) or file.is_symlink():
         return False
     try:

@@ -90,9 +90,11 @@ class Index:
 
     def place(self, part: Part) -> tuple[str, int]:
         """(file, offset) of a part: the first one lies behind the head."""
-        return (head_file(self.slot), self.begin) if part == self.parts[0] else (
-            part_file(self.slot, part.start), 0
-        )  # fmt: skip
+        return (
+            (head_file(self.slot), self.begin)
+            if part == self.parts[0]
+            else (part_file(self.slot, part.start), 0)
+        )
 
     def files(self) -> set[str]:
         """The names of the files that the generation needs."""
@@ -160,7 +162,9 @@ def read_slots(directory: str | Path, *, apart: bool = False) -> dict[int, Index
 
     A process that is ``apart`` keeps its own agents alone, and none before its first save.
     """
-    folder, found, why = Path(directory), dict[int, Index](), list[str]()
+    folder = Path(directory)
+    found = dict[int, Index]()
+    why = list[str]()
     run = read_run(folder)
     for slot in SLOTS:
         try:
@@ -185,9 +189,11 @@ def _read_slot(folder: Path, slot: int, run: Card, apart: bool) -> Index:
         if head.run != run.crc:
             raise ValueError("belongs to another run")
         _check(head, run.n, apart)
-        crc, left = 0, head.parts[0].bytes
+        crc = 0
+        left = head.parts[0].bytes
         for piece in _pieces(stream, left):
-            crc, left = zlib.crc32(piece, crc), left - len(piece)
+            crc = zlib.crc32(piece, crc)
+            left = left - len(piece)
     if left:
         raise ValueError(f"has fewer bytes than {shown(head.parts[0].bytes)}")
     if crc != head.parts[0].crc:

@@ -46,7 +46,8 @@ def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[P
     for file in (directory / f"{name}{ending}" for name in names for ending in (".crt", ".key")):
         if os.path.lexists(file):
             raise InputError(f"{file}: is there already; choose another directory")
-    certificate, key = directory / f"{AUTHORITY}.crt", directory / f"{AUTHORITY}.key"
+    certificate = directory / f"{AUTHORITY}.crt"
+    key = directory / f"{AUTHORITY}.key"
     written = []
     if os.path.lexists(certificate) or os.path.lexists(key):
         try:
@@ -91,10 +92,16 @@ def _builder(name: str, issuer: Any, key: Any, days: int) -> Any:
     now = datetime.datetime.now(datetime.UTC)
     root = issuer is None
     usage = {
-        "digital_signature": not root, "key_cert_sign": root, "crl_sign": root,
-        "content_commitment": False, "key_encipherment": False, "data_encipherment": False,
-        "key_agreement": False, "encipher_only": False, "decipher_only": False,
-    }  # fmt: skip
+        "digital_signature": not root,
+        "key_cert_sign": root,
+        "crl_sign": root,
+        "content_commitment": False,
+        "key_encipherment": False,
+        "data_encipherment": False,
+        "key_agreement": False,
+        "encipher_only": False,
+        "decipher_only": False,
+    }
     above = key.public_key() if root else issuer.public_key()
     built = (
         x509.CertificateBuilder()
@@ -116,13 +123,10 @@ def _builder(name: str, issuer: Any, key: Any, days: int) -> Any:
 
 def _write(directory: Path, name: str, certificate: Any, key: Any) -> list[Path]:
     """Both files; the key for the owner's eyes only, from its first byte on."""
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-    )
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    public, private = directory / f"{name}.crt", directory / f"{name}.key"
+    public = directory / f"{name}.crt"
+    private = directory / f"{name}.key"
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     atomic_write(private, secret, private=True)
     atomic_write(public, certificate.public_bytes(Encoding.PEM))

@@ -88,7 +88,8 @@ def _waited(descriptor: int, seconds: float) -> bool:
     """Whether the lock comes in time. The system's call has no limit: a thread waits in it, with a
     descriptor of its own, and gives back what comes too late.
     """
-    own, came = os.dup(descriptor), threading.Event()
+    own = os.dup(descriptor)
+    came = threading.Event()
 
     def wait() -> None:
         _flock(own, wait=True)

@@ -25,8 +25,10 @@ from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
 from ccmac.texts import DIGITS, MEGABYTE, SHOWN, WORDS, cut, read_text, shown, steers
 
-FILE_NAME, ARRAYS = "agent.yaml", "agent.npz"
-FORMAT, VERSION = "ccmac-agent", 1
+FILE_NAME = "agent.yaml"
+ARRAYS = "agent.npz"
+FORMAT = "ccmac-agent"
+VERSION = 1
 BYTES = MEGABYTE  # of settings, with a name for each of some ten thousand rows
 LARGEST = {"agents": 2000, "q": 10**8, "m": 10**8}
 # A key of many parts, a.a.a ...: tomllib takes time and memory in proportion to their square.
@@ -62,9 +64,16 @@ class Public(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def problem(self, i: int, agent: Agent) -> Problem:
         """The whole problem, of which agent ``i`` alone is here."""
         return Problem(
-            {i: agent}, n=self.agents, q=self.q, m=self.m, sense=self.sense, z_lower=self.z_lower,
-            z_upper=self.z_upper, row_names=self.row_names, z_names=self.z_names,
-        )  # fmt: skip
+            {i: agent},
+            n=self.agents,
+            q=self.q,
+            m=self.m,
+            sense=self.sense,
+            z_lower=self.z_lower,
+            z_upper=self.z_upper,
+            row_names=self.row_names,
+            z_names=self.z_names,
+        )
 
     def digest(self) -> str:
         """The same for all whose files say the same, however they are laid out."""

@@ -132,7 +132,8 @@ def load_problem(directory: Path, agents: range | None = None) -> Problem:
     if manifest.vertical is not None and isinstance(problem, VflProblem):
         problem.with_vertical(_read_vertical(manifest.vertical))
     for i, entry in listed.items():
-        found, told = (problem.d[i], problem.p[i], problem.r[i]), (entry.d, entry.p, entry.r)
+        found = (problem.d[i], problem.p[i], problem.r[i])
+        told = (entry.d, entry.p, entry.r)
         if found != told:
             raise InputError(
                 f"agent {i}, file {entry.file}: has (d, p, r) = {found} but problem.yaml says "
@@ -168,11 +169,17 @@ def _vertical(problem: Problem) -> VerticalEntry | None:
         return None
     v = problem.vertical
     return VerticalEntry(
-        v.prediction_scale, v.shares.tolist(), [part.tolist() for part in v.partition],
-        list(v.parties), [_label(name) for name in v.columns],
-        None if v.mean is None else v.mean.tolist(), None if v.scale is None else v.scale.tolist(),
-        v.target, v.outputs, [_label(name) for name in v.classes],
-    )  # fmt: skip
+        v.prediction_scale,
+        v.shares.tolist(),
+        [part.tolist() for part in v.partition],
+        list(v.parties),
+        [_label(name) for name in v.columns],
+        None if v.mean is None else v.mean.tolist(),
+        None if v.scale is None else v.scale.tolist(),
+        v.target,
+        v.outputs,
+        [_label(name) for name in v.classes],
+    )
 
 
 def _label(name: object) -> Label:
@@ -182,11 +189,17 @@ def _label(name: object) -> Label:
 
 def _read_vertical(v: VerticalEntry) -> Vertical:
     return Vertical(
-        tuple(np.array(part, dtype=np.int64) for part in v.partition), np.array(v.alpha),
-        v.prediction_scale, tuple(v.parties), tuple(v.columns),
+        tuple(np.array(part, dtype=np.int64) for part in v.partition),
+        np.array(v.alpha),
+        v.prediction_scale,
+        tuple(v.parties),
+        tuple(v.columns),
         None if v.mean is None else np.array(v.mean),
-        None if v.scale is None else np.array(v.scale), v.target, v.outputs, tuple(v.classes),
-    )  # fmt: skip
+        None if v.scale is None else np.array(v.scale),
+        v.target,
+        v.outputs,
+        tuple(v.classes),
+    )
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -228,7 +241,8 @@ def _check_content(path: Path, manifest: Manifest) -> None:
     if manifest.q < 0 or manifest.m < 0:
         raise InputError(f"{path}: q and m must not be negative; save the problem again")
     if manifest.vertical is not None:
-        vertical, sizes = manifest.vertical, [entry.d for entry in manifest.agents]
+        vertical = manifest.vertical
+        sizes = [entry.d for entry in manifest.agents]
         columns = sorted(column for part in vertical.partition for column in part)
         held = [len(p) * vertical.outputs for p in vertical.partition]
         fits = held == sizes and len(vertical.alpha) == manifest.n

@@ -47,7 +47,8 @@ class Growing:
 
         ``since(k)`` are those from k on. What the file gets is on disk when this returns.
         """
-        name, known = f"trace-{epoch:06d}.bin", self.known
+        name = f"trace-{epoch:06d}.bin"
+        known = self.known
         if known is None or known.file != name:
             known = Rows(name, 0, since(0).shape[1], 0)
         rest = np.ascontiguousarray(since(known.rows), dtype="<f8")

@@ -81,7 +81,8 @@ def decode(content: bytes, count: int) -> tuple[Named, dict[str, AnyArray]]:
 def _read(content: bytes, place: int, entry: StoredArray) -> tuple[list[AnyArray], int]:
     if entry.kind not in KINDS:
         raise ValueError(f"{shown(entry.name)} is of kind {shown(entry.kind)}")
-    dtype, rows = np.dtype(entry.kind), []
+    dtype = np.dtype(entry.kind)
+    rows = []
     for shape in entry.shapes:
         length = math.prod(shape)
         after = place + dtype.itemsize * length

@@ -110,7 +110,8 @@ def _common(
     if not common:
         for (name, _), rows in zip(keyed[1:], found[1:], strict=True):
             if not rows.keys() & found[0].keys():
-                a, b = shown(next(iter(found[0]))), shown(next(iter(rows)))
+                a = shown(next(iter(found[0])))
+                b = shown(next(iter(rows)))
                 raise InputError(
                     f"vfl: {name} shares no key with {first} (they look like {b} and {a}); "
                     "check that both have the same keys, of the same type"

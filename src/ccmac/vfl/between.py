@@ -83,10 +83,18 @@ class PartyModel:
 
 
 def party(
-    X: Any, y: Any = None, *, parties: int, loss: str = "squared", regularization: float = 1e-2,
-    share: float | None = None, loss_share: float | None = None, l1: float = 0.0,
-    delta: float = 1.0, intercept: bool = False,
-) -> Agent:  # fmt: skip
+    X: Any,
+    y: Any = None,
+    *,
+    parties: int,
+    loss: str = "squared",
+    regularization: float = 1e-2,
+    share: float | None = None,
+    loss_share: float | None = None,
+    l1: float = 0.0,
+    delta: float = 1.0,
+    intercept: bool = False,
+) -> Agent:
     """One party's agent, for runs in which nobody holds everything.
 
     Rows are in an order that all agreed on. ``y`` is given where the party knows the labels; its
@@ -132,18 +140,29 @@ def train(
     centre = agreement.intercept and bool(_told(runtime, [float(may_be_centred(table.X))]).all())
     centred = centre and agreement.loss == "squared"
     model = VerticalModel(
-        agreement.loss, table.rows, agreement.regularization, agreement.l1, 0.0, agreement.delta,
-        labels.outputs, agreement.intercept and not centred,
-    )  # fmt: skip
+        agreement.loss,
+        table.rows,
+        agreement.regularization,
+        agreement.l1,
+        0.0,
+        agreement.delta,
+        labels.outputs,
+        agreement.intercept and not centred,
+    )
     mean, scale = column_moments(table.X, None, centre=centre, scale=agreement.standardize)
     part = labels.loss(model, centred, runtime.n)
     agent = model.agent(entered(table.X, mean, scale), 1.0 / runtime.n, part)
     size = table.rows * labels.outputs
     problem = Problem({me: agent}, n=runtime.n, q=size, m=size, present=("A", "B"))
     result = solve(
-        problem, runtime.network, agreement.method, agreement.tol, runtime=runtime,
-        max_iterations=agreement.max_iterations, progress=False,
-    )  # fmt: skip
+        problem,
+        runtime.network,
+        agreement.method,
+        agreement.tol,
+        runtime=runtime,
+        max_iterations=agreement.max_iterations,
+        progress=False,
+    )
     coef = np.reshape(result.x[0], (-1, labels.outputs))
     coef = coef if scale is None else coef / scale[:, None]
     offset = np.zeros(labels.outputs) if mean is None else -mean @ coef

@@ -76,23 +76,44 @@ class VerticalLogisticRegression(VerticalClassifier):
     """Logistic regression over columns that different parties own."""
 
     def __init__(
-        self, C: float = 1.0, *, l1_ratio: float = 0.0, fit_intercept: bool = True,
-        standardize: bool = False, parties: Any = None, key: str | None = None,
-        join: str = "strict", shares: Any = None, network: Any = None, method: Any = "auto",
-        tol: float = 1e-6, max_iter: int = 100_000, warm_start: bool = False,
-    ) -> None:  # fmt: skip
-        self.C, self.l1_ratio = C, l1_ratio
-        self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.key, self.join, self.shares = parties, key, join, shares
-        self.network, self.method, self.tol = network, method, tol
-        self.max_iter, self.warm_start = max_iter, warm_start
+        self,
+        C: float = 1.0,
+        *,
+        l1_ratio: float = 0.0,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        parties: Any = None,
+        key: str | None = None,
+        join: str = "strict",
+        shares: Any = None,
+        network: Any = None,
+        method: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 100_000,
+        warm_start: bool = False,
+    ) -> None:
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.parties = parties
+        self.key = key
+        self.join = join
+        self.shares = shares
+        self.network = network
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the classes y from the parties' columns."""
-        C, ratio = positive("VerticalLogisticRegression, C", self.C), l1_share(self, self.l1_ratio)
+        C = positive("VerticalLogisticRegression, C", self.C)
+        ratio = l1_share(self, self.l1_ratio)
         data = self._classified(X, y, sample_weight)
         penalty = 1.0 / (C * data.total)
-        ridge, l1 = penalty * (1.0 - ratio), penalty * ratio
+        ridge = penalty * (1.0 - ratio)
+        l1 = penalty * ratio
         value = 0.0 if l1 else VALUE
         if len(data.classes) == 2:
             w, b = self._two_class(data, "logistic", ridge, l1, value)
@@ -122,16 +143,33 @@ class VerticalSVC(VerticalClassifier):
     """
 
     def __init__(
-        self, C: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
-        parties: Any = None, key: str | None = None, join: str = "strict", shares: Any = None,
-        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
+        self,
+        C: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        parties: Any = None,
+        key: str | None = None,
+        join: str = "strict",
+        shares: Any = None,
+        network: Any = None,
+        method: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 100_000,
         warm_start: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.C = C
-        self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.key, self.join, self.shares = parties, key, join, shares
-        self.network, self.method, self.tol = network, method, tol
-        self.max_iter, self.warm_start = max_iter, warm_start
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.parties = parties
+        self.key = key
+        self.join = join
+        self.shares = shares
+        self.network = network
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the classes y from the parties' columns."""
@@ -141,7 +179,9 @@ class VerticalSVC(VerticalClassifier):
             w, b = self._two_class(data, "hinge", 1.0 / (C * data.total))
             self.coef_, self.intercept_ = w[None, :], np.array([b])
             return self
-        rows, offsets, iterations = [], [], 0
+        rows = []
+        offsets = []
+        iterations = 0
         for i, j in combinations(range(len(data.classes)), 2):
             pair = data.selected(np.flatnonzero((data.y == i) | (data.y == j)))
             pair.y = np.where(pair.y == i, 1.0, -1.0)

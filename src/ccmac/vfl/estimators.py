@@ -59,9 +59,11 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
             of_kind(f"{type(self).__name__}, {name}", getattr(self, name), FLAG, "True or False")
         if y is None:
             raise InputError("vfl: requires y to be passed, but the target y is None")
-        single, key = is_one_table(X), self.key
+        single = is_one_table(X)
+        key = self.key
         if single:
-            X, key = one_table(X, key), None
+            X = one_table(X, key)
+            key = None
         if not hasattr(y, "iloc"):
             try:
                 y = column_or_1d(as_array("vfl: y", y), warn=True)
@@ -82,7 +84,8 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
                 self.feature_names_in_ = np.array(data.columns, dtype=object)
             elif hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
-        self._single, self._tables = single, [(t.party, t.columns, t.named) for t in data.tables]
+        self._single = single
+        self._tables = [(t.party, t.columns, t.named) for t in data.tables]
         self._places = data.places
         return data
 
@@ -100,20 +103,32 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
         and |g|^2/(2r) for the value.
         """
         problem = formulated(
-            data, model, self.shares, None, intercept=self.fit_intercept,
-            standardize=self.standardize, own_units=True,
-        )  # fmt: skip
+            data,
+            model,
+            self.shares,
+            None,
+            intercept=self.fit_intercept,
+            standardize=self.standardize,
+            own_units=True,
+        )
         if start is None and self.warm_start:
             start = getattr(self, "result_", None)
         penalty: Any = problem.agents[0].objective  # in the units of the solve
         ridge = penalty.x_part.constants(1)[1]
-        tol, method = positive(f"{type(self).__name__}, tol", self.tol), self.method
+        tol = positive(f"{type(self).__name__}, tol", self.tol)
+        method = self.method
         if value and ridge and isinstance(method, str) and method in ("auto", "cross-newton"):
-            tol, method = tol * max(1.0, value * math.sqrt(2.0 / ridge)), "cross-newton"
+            tol = tol * max(1.0, value * math.sqrt(2.0 / ridge))
+            method = "cross-newton"
         self.result_: Result = solve(
-            problem, self.network, method, tol, max_iterations=self.max_iter,
-            warm_start=start if _fits(start, problem) else None, progress=False,
-        )  # fmt: skip
+            problem,
+            self.network,
+            method,
+            tol,
+            max_iterations=self.max_iter,
+            warm_start=start if _fits(start, problem) else None,
+            progress=False,
+        )
         self.n_iter_ = max(1, self.result_.iterations)
         self._tell_unproved()
         return problem
@@ -124,8 +139,9 @@ class VerticalEstimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"{type(self).__name__}: ended as {self.result_.status!r} after {self.n_iter_} "
                 f"iterations, tol = {self.tol:g} not proved; raise max_iter or tol",
-                ConvergenceWarning, stacklevel=4,
-            )  # fmt: skip
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     # -- new rows ----------------------------------------------------------------------------------
     def _aligned(self, X: Any, y: Any = None, weights: Any = None) -> tuple[list[Any], Any, Any]:

@@ -73,16 +73,25 @@ def problem(
             raise InputError("vfl: alpha is the old name of shares; give shares alone")
         shares = options["alpha"]
     data = VerticalData.read(
-        X, y, loss, _parties(X, n_agents, partition_seed, options["parties"], options["key"]),
-        weights=options["sample_weight"], key=options["key"], join=options["join"],
-    )  # fmt: skip
+        X,
+        y,
+        loss,
+        _parties(X, n_agents, partition_seed, options["parties"], options["key"]),
+        weights=options["sample_weight"],
+        key=options["key"],
+        join=options["join"],
+    )
     model = VerticalModel(
         loss, data.rows, regularization, l1, shared_regularization, delta, data.outputs
     )
     return formulated(
-        data, model, shares, label_owner, intercept=options["intercept"],
+        data,
+        model,
+        shares,
+        label_owner,
+        intercept=options["intercept"],
         standardize=options["standardize"],
-    )  # fmt: skip
+    )
 
 
 def _further(given: dict[str, Any]) -> dict[str, Any]:
@@ -120,17 +129,31 @@ class VerticalData:
     """Aligned tables with encoded labels; ``places`` are the columns' places in the whole table."""
 
     def __init__(
-        self, tables: Sequence[PartyTable], places: Sequence[NDArray[np.int64]], y: Array,
-        classes: tuple[Any, ...], weights: Array | None, outputs: int,
-    ) -> None:  # fmt: skip
+        self,
+        tables: Sequence[PartyTable],
+        places: Sequence[NDArray[np.int64]],
+        y: Array,
+        classes: tuple[Any, ...],
+        weights: Array | None,
+        outputs: int,
+    ) -> None:
         self.tables, self.places, self.y = list(tables), list(places), y
-        self.classes, self.weights, self.outputs = classes, weights, outputs
+        self.classes = classes
+        self.weights = weights
+        self.outputs = outputs
 
     @classmethod
     def read(
-        cls, X: Any, y: Any, loss: str, parties: Any = None, *, weights: Any = None,
-        key: str | None = None, join: str = "strict",
-    ) -> VerticalData:  # fmt: skip
+        cls,
+        X: Any,
+        y: Any,
+        loss: str,
+        parties: Any = None,
+        *,
+        weights: Any = None,
+        key: str | None = None,
+        join: str = "strict",
+    ) -> VerticalData:
         """Everything checked; complaints name party and column."""
         known(loss)
         if y is None:
@@ -195,18 +218,26 @@ def _row_weights(weights: Any, rows: int) -> Array:
 
 
 def formulated(
-    data: VerticalData, model: VerticalModel, shares: Any, label_owner: int | str | None, *,
-    intercept: bool, standardize: bool, own_units: bool = False,
-) -> VflProblem:  # fmt: skip
+    data: VerticalData,
+    model: VerticalModel,
+    shares: Any,
+    label_owner: int | str | None,
+    *,
+    intercept: bool,
+    standardize: bool,
+    own_units: bool = False,
+) -> VflProblem:
     """The problem of ``model`` on ``data``.
 
     ``own_units``: columns and labels are divided by powers of two near their deviations, so that a
     tolerance means the same whatever they are measured in; weights come back in the table's units.
     """
-    blocks, n = [t.X for t in data.tables], len(data.tables)
+    blocks = [t.X for t in data.tables]
+    n = len(data.tables)
     centred = intercept and model.loss == "squared" and all(map(may_be_centred, blocks))
     model = replace(model, fits_intercept=intercept and not centred)
-    y, target = data.y, None
+    y = data.y
+    target = None
     if centred:
         target = float(np.average(y, weights=data.weights))
         y = y - target
@@ -224,7 +255,8 @@ def formulated(
         width = 1.0 if standardize else power_of_two(np.concatenate([d for _, d in moments]))
         if not standardize:
             moments = [(mean, np.full_like(d, width)) for mean, d in moments]
-        model, y = model.in_units(width, unit), y / unit
+        model = model.in_units(width, unit)
+        y = y / unit
     owner = _owner(label_owner, [t.party for t in data.tables])
     entering = [entered(X, *m) for X, m in zip(blocks, moments, strict=True)]
     alpha = shares_of(shares, entering)
@@ -237,10 +269,17 @@ def formulated(
     mean, scale = (_whole([m[k] for m in moments], data.places) for k in (0, 1))
     scale = None if scale is None else scale / unit
     vertical = Vertical(
-        tuple(data.places), alpha, model.prediction_scale * unit,
-        tuple(t.party for t in data.tables), data.columns, mean, scale, target, data.outputs,
+        tuple(data.places),
+        alpha,
+        model.prediction_scale * unit,
+        tuple(t.party for t in data.tables),
+        data.columns,
+        mean,
+        scale,
+        target,
+        data.outputs,
         data.classes,
-    )  # fmt: skip
+    )
     return VflProblem(agents).with_vertical(vertical)
 
 

@@ -77,16 +77,20 @@ class VerticalModel:
         its scale, which grows in proportion to the labels: over labels).
         """
         if self.least:
-            ridge, least = self.ridge * labels / columns**2, self.least / labels
+            ridge = self.ridge * labels / columns**2
+            least = self.least / labels
             return replace(self, ridge=ridge, least=least)
         return replace(
-            self, ridge=self.ridge / columns**2, l1=self.l1 / (columns * labels),
+            self,
+            ridge=self.ridge / columns**2,
+            l1=self.l1 / (columns * labels),
             delta=self.delta / labels,
-        )  # fmt: skip
+        )
 
     def agent(self, X: Any, share: float, loss: Function | None) -> Agent:
         """The party with columns X and its share of the coupling and of the loss."""
-        root, k = math.sqrt(self.rows), self.outputs
+        root = math.sqrt(self.rows)
+        k = self.outputs
         if is_sparse(X):
             A: Any = sp.csr_array(X) / root
         else:
@@ -103,7 +107,8 @@ class VerticalModel:
 
     def shared_loss(self, y: Array, share: float, weights: Array | None = None) -> Function:
         """A share of (1/W) sum s loss + (rho/2N) ||p||^2 in the variable z."""
-        rho, root = self.rho, math.sqrt(self.rows)
+        rho = self.rho
+        root = math.sqrt(self.rows)
         if weights is None:
             each: Any = share / self.rows
         else:
@@ -121,7 +126,8 @@ class VerticalModel:
 
     def _residual_loss(self, y: Array, share: float, each: Any, root: float) -> Function:
         """Losses of p - y in z = p / root: weights of rows are times N."""
-        rho, weight = self.rho, share if np.ndim(each) == 0 else each * self.rows
+        rho = self.rho
+        weight = share if np.ndim(each) == 0 else each * self.rows
         if self.loss == "squared":
             if np.ndim(weight):
                 return Quadratic(weight + share * rho, weight * y / root)

@@ -65,16 +65,33 @@ class VerticalRidge(VerticalRegressor):
     """Least squares with a squared penalty, over columns that different parties own."""
 
     def __init__(
-        self, alpha: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
-        parties: Any = None, key: str | None = None, join: str = "strict", shares: Any = None,
-        network: Any = None, method: Any = "auto", tol: float = 1e-6, max_iter: int = 100_000,
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        parties: Any = None,
+        key: str | None = None,
+        join: str = "strict",
+        shares: Any = None,
+        network: Any = None,
+        method: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 100_000,
         warm_start: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.alpha = alpha
-        self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.key, self.join, self.shares = parties, key, join, shares
-        self.network, self.method, self.tol = network, method, tol
-        self.max_iter, self.warm_start = max_iter, warm_start
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.parties = parties
+        self.key = key
+        self.join = join
+        self.shares = shares
+        self.network = network
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn y from the parties' columns."""
@@ -90,16 +107,35 @@ class VerticalElasticNet(VerticalRegressor):
     """
 
     def __init__(
-        self, alpha: float = 1.0, *, l1_ratio: float = 0.5, fit_intercept: bool = True,
-        standardize: bool = False, parties: Any = None, key: str | None = None,
-        join: str = "strict", shares: Any = None, network: Any = None, method: Any = "auto",
-        tol: float = 1e-9, max_iter: int = 100_000, warm_start: bool = False,
-    ) -> None:  # fmt: skip
-        self.alpha, self.l1_ratio = alpha, l1_ratio
-        self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.key, self.join, self.shares = parties, key, join, shares
-        self.network, self.method, self.tol = network, method, tol
-        self.max_iter, self.warm_start = max_iter, warm_start
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        parties: Any = None,
+        key: str | None = None,
+        join: str = "strict",
+        shares: Any = None,
+        network: Any = None,
+        method: Any = "auto",
+        tol: float = 1e-9,
+        max_iter: int = 100_000,
+        warm_start: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.parties = parties
+        self.key = key
+        self.join = join
+        self.shares = shares
+        self.network = network
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn y from the parties' columns."""
@@ -113,16 +149,33 @@ class VerticalLasso(VerticalElasticNet):
     """Least squares with the penalty alpha ||w||_1."""
 
     def __init__(
-        self, alpha: float = 1.0, *, fit_intercept: bool = True, standardize: bool = False,
-        parties: Any = None, key: str | None = None, join: str = "strict", shares: Any = None,
-        network: Any = None, method: Any = "auto", tol: float = 1e-9, max_iter: int = 100_000,
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        parties: Any = None,
+        key: str | None = None,
+        join: str = "strict",
+        shares: Any = None,
+        network: Any = None,
+        method: Any = "auto",
+        tol: float = 1e-9,
+        max_iter: int = 100_000,
         warm_start: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.alpha = alpha
-        self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.key, self.join, self.shares = parties, key, join, shares
-        self.network, self.method, self.tol = network, method, tol
-        self.max_iter, self.warm_start = max_iter, warm_start
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.parties = parties
+        self.key = key
+        self.join = join
+        self.shares = shares
+        self.network = network
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
 
 
 class VerticalHuber(VerticalRegressor):
@@ -136,16 +189,35 @@ class VerticalHuber(VerticalRegressor):
     """
 
     def __init__(
-        self, epsilon: float = 1.35, *, alpha: float = 1e-4, fit_intercept: bool = True,
-        standardize: bool = False, parties: Any = None, key: str | None = None,
-        join: str = "strict", shares: Any = None, network: Any = None, method: Any = "auto",
-        tol: float = 1e-4, max_iter: int = 100_000, warm_start: bool = False,
-    ) -> None:  # fmt: skip
-        self.epsilon, self.alpha = epsilon, alpha
-        self.fit_intercept, self.standardize = fit_intercept, standardize
-        self.parties, self.key, self.join, self.shares = parties, key, join, shares
-        self.network, self.method, self.tol = network, method, tol
-        self.max_iter, self.warm_start = max_iter, warm_start
+        self,
+        epsilon: float = 1.35,
+        *,
+        alpha: float = 1e-4,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        parties: Any = None,
+        key: str | None = None,
+        join: str = "strict",
+        shares: Any = None,
+        network: Any = None,
+        method: Any = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 100_000,
+        warm_start: bool = False,
+    ) -> None:
+        self.epsilon = epsilon
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.parties = parties
+        self.key = key
+        self.join = join
+        self.shares = shares
+        self.network = network
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn y from the parties' columns."""
@@ -156,19 +228,22 @@ class VerticalHuber(VerticalRegressor):
         data = self._read(X, y, "huber", sample_weight)
         weights = np.ones(data.rows) if data.weights is None else data.weights
         spread = math.sqrt(float(np.cov(data.y, aweights=weights, ddof=0))) if data.rows > 1 else 0
-        iterations, start = 0, None
+        iterations = 0
+        start = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of the scales that are tried
             for share in LEAST_SCALES:
                 least = share * (spread or 1.0)
                 model = self._model(data, "huber", alpha / data.total, delta=epsilon, least=least)
                 problem = self._solved(data, model, start, VALUE)
-                start, iterations = self.result_, iterations + self.n_iter_
+                start = self.result_
+                iterations = iterations + self.n_iter_
                 loss: Any = problem.agents[0].objective
                 scale = loss.z_part.fitted(np.asarray(self.result_.z))[1]
                 if scale > loss.z_part.least:
                     break
-        self.n_iter_, self.scale_ = iterations, scale * problem.prediction_scale
+        self.n_iter_ = iterations
+        self.scale_ = scale * problem.prediction_scale
         self._tell_unproved()
         self.coef_ = problem.weights(self.result_)
         self.intercept_ = float(problem.intercept(self.result_)[0])

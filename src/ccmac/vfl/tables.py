@@ -198,12 +198,15 @@ def dealt(
     (columns, named), keys = columns_of("vfl", table), _keys(table)
     return [
         _read(
-            "vfl" if names is None else _where(names[i]), str(i) if names is None else names[i],
-            table.iloc[:, places] if named else table[:, places], [columns[j] for j in places],
-            keys, named,
+            "vfl" if names is None else _where(names[i]),
+            str(i) if names is None else names[i],
+            table.iloc[:, places] if named else table[:, places],
+            [columns[j] for j in places],
+            keys,
+            named,
         )
         for i, places in enumerate(groups)
-    ]  # fmt: skip
+    ]
 
 
 def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDArray[np.int64]]:
@@ -215,9 +218,11 @@ def column_groups(columns: Sequence[Any], named: bool, parties: Any) -> list[NDA
         if not 1 <= parties <= d:
             raise InputError(f"vfl: {parties} parties for {d} columns; give each at least one")
         return list(np.array_split(np.arange(d), int(parties)))
-    listed = parties.items() if isinstance(parties, Mapping) else enumerate(
-        several("vfl: parties", parties, "a number, or lists of columns (by name)")
-    )  # fmt: skip
+    listed = (
+        parties.items()
+        if isinstance(parties, Mapping)
+        else enumerate(several("vfl: parties", parties, "a number, or lists of columns (by name)"))
+    )
     place = {name: j for j, name in enumerate(columns)}
     by_place = not (named and any(isinstance(c, int) for c in columns))
     owner: dict[int, Any] = {}

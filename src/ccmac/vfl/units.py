@@ -13,7 +13,8 @@ from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.tolerances import EPS
 
 SMALL = 2_000_000  # entries of one party's columns that are stored in full where that helps
-DENSE, FILLED = 10_000_000, 0.05  # and up to how many, where this share of them is filled
+DENSE = 10_000_000  # and up to how many, where this share of them is filled
+FILLED = 0.05
 
 
 def power_of_two(values: Array) -> float:
@@ -52,7 +53,8 @@ def column_moments(
 
 def constant_columns(X: Any) -> NDArray[np.int64]:
     """Their places."""
-    low, high = X.min(axis=0), X.max(axis=0)
+    low = X.min(axis=0)
+    high = X.max(axis=0)
     return np.flatnonzero((low == high) if not is_sparse(X) else (high - low).toarray() == 0)
 
 

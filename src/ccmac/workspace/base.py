@@ -31,10 +31,15 @@ from ccmac.workspace.shared import SharedEquations
 from ccmac.workspace.summed import Summed
 
 KEPT: Mapping[str, frozenset[str]] = {
-    "space": frozenset(), "coupling": frozenset(), "capabilities": frozenset(),
-    "eliminated": frozenset(), "local": frozenset("c"), "shared": frozenset("e"),
-    "kernels": frozenset("c"), "reduced": frozenset("bce"),
-}  # fmt: skip
+    "space": frozenset(),
+    "coupling": frozenset(),
+    "capabilities": frozenset(),
+    "eliminated": frozenset(),
+    "local": frozenset("c"),
+    "shared": frozenset("e"),
+    "kernels": frozenset("c"),
+    "reduced": frozenset("bce"),
+}
 """What later solves may keep, and the right-hand sides whose change ends it; the rest is lost."""
 WELL = 1e4  # condition of unit rows up to which their squares tell dependent rows from others
 SQUARES = 20_000  # floats of the sums of squares that are asked for whatever the method
@@ -64,7 +69,8 @@ class Workspace:
                 f"network: has {runtime.n} agents but the problem has {self.whole.n}; "
                 "build the network for the problem's n"
             )
-        self.runtime, self.ledger = runtime, runtime.ledger
+        self.runtime = runtime
+        self.ledger = runtime.ledger
         self.recycles = False  # whether solves leave something behind for later ones
         self.agreed: dict[str, Any] = {}  # what a method's agents told each other, for later solves
         self.plans: dict[
@@ -88,8 +94,10 @@ class Workspace:
         ``changed`` names them (b, c, e, values of bounds, or others of the objectives). No
         communication.
         """
-        other, way = copy.copy(self), self.reduction
-        other.whole, other.doubts = whole, []
+        other = copy.copy(self)
+        way = self.reduction
+        other.whole = whole
+        other.doubts = []
         other._own = None  # linear terms may be others
         before = self.problem if way is None else way.user
         other.problem = whole
@@ -168,7 +176,8 @@ class Workspace:
     @property
     def told(self) -> Gram | None:
         """:attr:`gram` where it is known already, or has little to send."""
-        m, q = self.problem.m, self.problem.q
+        m = self.problem.m
+        q = self.problem.q
         small = self.hides and m * (m + 1) / 2 + 2 * m * q + q * q <= SQUARES
         return self.gram if small else vars(self).get("gram")
 
@@ -249,7 +258,8 @@ class Workspace:
     def eliminated(self) -> Eliminated | None:
         """The dual in the coupled price alone, where z follows from it."""
         with self.ledger.phase("setup"):
-            table, form = self.curvature, self._form
+            table = self.curvature
+            form = self._form
             if self.stack is not None or not has_form(self.problem, table, form):
                 return None
             found = Eliminated(self.problem, self.runtime, self.coupling, table, form, self._own)

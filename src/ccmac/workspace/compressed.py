@@ -96,7 +96,8 @@ def slope(loss: Function | None, z: Array, prices: Array, share: float) -> Array
         return np.zeros_like(z)
     hinge = _hinge(loss)
     if hinge is not None:
-        one, labels = sp.eye_array(len(z), format="csr"), -hinge.minus_y
+        one = sp.eye_array(len(z), format="csr")
+        labels = -hinge.minus_y
         term = hinges(share * hinge.weight, one, labels, intercept=hinge is not loss)
         return np.asarray(share * hinge.ridge * z + labels * term.steady(prices))
     return loss.gradient_at(z)
@@ -106,7 +107,10 @@ class Compressed:
     """Q and the small ``problem``; ``offset`` is F less its objective."""
 
     def __init__(self, problem: Problem, runtime: Runtime, table: CurvatureTable) -> None:
-        self.n, self.m, self.q, self.runtime = problem.n, problem.m, problem.q, runtime
+        self.n = problem.n
+        self.m = problem.m
+        self.q = problem.q
+        self.runtime = runtime
         self.beta = math.fsum(table.multiple)
         self._sizes = list(problem.d.values())
         digests = runtime.ride(np.array([_digest(a) for a in problem.agents.values()]), whole=True)
@@ -114,7 +118,8 @@ class Compressed:
         told = digests.value
         self.pooled = bool((told[:, 0] == HINGE).all() and (told == told[0]).all())
         self.shares = {i: problem.n * (i == 0) if self.pooled else 1 for i in problem.agents}
-        agents, scalars = {}, []
+        agents = {}
+        scalars = []
         for i, agent in problem.agents.items():
             agents[i], numbers = self._own(
                 agent, problem.d[i], float(table.multiple[i]), self.shares[i]
@@ -137,7 +142,8 @@ class Compressed:
         ends = [self.m * min(PIECE, size - k) for k in range(0, size, PIECE)]
         *pieces, side = np.split(mean, np.cumsum(ends))
         Y = np.hstack([piece.reshape(self.m, -1) for piece in pieces])
-        typical, length = float(np.linalg.norm(Y)) / math.sqrt(size), float(np.linalg.norm(side))
+        typical = float(np.linalg.norm(Y)) / math.sqrt(size)
+        length = float(np.linalg.norm(side))
         if length > 0 and typical > 0:
             Y = np.column_stack([Y, side * (typical / length)])
         Q, R = np.linalg.qr(Y)
@@ -160,16 +166,21 @@ class Compressed:
 
     def _own(self, agent: Agent, d: int, beta: float, share: int) -> tuple[Agent, list[float]]:
         """One agent's part, and [delta_i, a_i, |s_i|, constant, |b_i|]."""
-        Q, f = self.Q, agent.objective
+        Q = self.Q
+        f = agent.objective
         assert isinstance(f, Separable)
         A = np.zeros((self.m, d)) if agent.A is None else dense(agent.A)
         z_part, a, steep, constant = self._loss(f.z_part, share)
         small = Q.T @ A
         b = None if agent.b is None else Q.T @ agent.b
         changed = Agent(
-            Separable(x=f.x_part, z=z_part), A=small, B=beta * np.eye(self.rank), b=b, C=agent.C,
+            Separable(x=f.x_part, z=z_part),
+            A=small,
+            B=beta * np.eye(self.rank),
+            b=b,
+            C=agent.C,
             c=agent.c,
-        )  # fmt: skip
+        )
         # Of the product only, whose sums have as many terms as Q has columns.
         rounding = (self.rank + 4) * EPS * _length(np.abs(Q) @ np.abs(small))
         off = _length(A - Q @ small) + rounding + EPS * _length(A)
@@ -189,7 +200,8 @@ class Compressed:
             return changed, share * hinge.ridge, _length(weight), 0.0
         known = loss.isotropic()
         assert known is not None
-        a, s = known[0], np.zeros(self.m) if known[1] is None else known[1]
+        a = known[0]
+        s = np.zeros(self.m) if known[1] is None else known[1]
         constant = float(loss.value_at(np.zeros(self.q)))
         return Quadratic(np.full(r, a), self.Q.T @ s), a, _length(s), constant
 
@@ -201,8 +213,11 @@ class Compressed:
 
     def slack(self, radius: float) -> float:
         """|F(x) - F_t(x)| at most, for points of that norm."""
-        told, eta, room = self._told.value, self._skew, 4 * EPS * (self.m + self.rank)
-        a, s = math.fsum(told[:, 1]), math.fsum(told[:, 2])
+        told = self._told.value
+        eta = self._skew
+        room = 4 * EPS * (self.m + self.rank)
+        a = math.fsum(told[:, 1])
+        s = math.fsum(told[:, 2])
         sides = 2 * room * math.fsum(told[:, 4])  # their sum is one of the columns of Q
         off = (_length(told[:, 0]) * radius + sides) / abs(self.beta)
         bent = a * (eta * radius**2 + 2 * off * radius * (1 + eta) + off**2) / 2
@@ -214,7 +229,8 @@ class Compressed:
         gram, sizes = np.zeros((2, self.rank, self.rank))
         for k in range(0, self.m, CHUNK):
             part = self.Q[k : k + CHUNK]
-            gram, sizes = gram + part.T @ part, sizes + np.abs(part).T @ np.abs(part)
+            gram = gram + part.T @ part
+            sizes = sizes + np.abs(part).T @ np.abs(part)
         terms = CHUNK + -(-self.m // CHUNK)
         return _length(gram - np.eye(self.rank)) + (terms + 4) * EPS / 2 * _length(sizes)
 
@@ -225,7 +241,8 @@ class Compressed:
 
 def _digest(agent: Agent) -> list[float]:
     """The kind of the agent's loss and, of a hinge, what tells it from others."""
-    f, kind = agent.objective, _kind(agent)
+    f = agent.objective
+    kind = _kind(agent)
     if kind != HINGE:
         return [kind, 0.0, 0.0, 0.0]
     assert isinstance(f, Separable)

@@ -83,7 +83,8 @@ class Packing:
     """Arrays with one row for each coupled row, sent on an agent's own rows alone."""
 
     def __init__(self, supports: Supports | None, n: int, m: int) -> None:
-        self.supports, self.shape = supports, (n, m)
+        self.supports = supports
+        self.shape = (n, m)
         self.length = m if supports is None else int(supports.sum(axis=1).max(initial=0))
 
     def packed(self, values: Array, agent: int) -> Array:
@@ -113,7 +114,8 @@ class Packing:
         n, m = self.shape
         if self.supports is None:
             return told.reshape(n, m, *width)
-        out, told = np.zeros((n, m, *width)), told.reshape(n, self.length, *width)
+        out = np.zeros((n, m, *width))
+        told = told.reshape(n, self.length, *width)
         for there, rows, values in zip(out, self.supports, told, strict=True):
             there[rows] = values[: int(rows.sum())]
         return out
@@ -129,7 +131,8 @@ class RightHandSides(NamedTuple):
 
 def right_hand_sides(problem: Problem) -> RightHandSides:
     """Of the agents held here (no copies of b if no agent has one)."""
-    agents, m = problem.agents, problem.m
+    agents = problem.agents
+    m = problem.m
     b: Array = np.broadcast_to(0.0, (len(agents), m))
     if any(agent.b is not None for agent in agents.values()):
         b = np.stack([_filled(agent.b, m) for agent in agents.values()])
@@ -141,7 +144,8 @@ def right_hand_sides(problem: Problem) -> RightHandSides:
 def block_families(problem: Problem, ledger: Ledger) -> dict[str, LocalFamily]:
     """The families A, B, C, D over the agents that ``problem`` holds."""
     d, p, r = (list(sizes.values()) for sizes in (problem.d, problem.p, problem.r))
-    m, q = [problem.m] * len(d), [problem.q] * len(d)
+    m = [problem.m] * len(d)
+    q = [problem.q] * len(d)
     shapes = {"A": (m, d), "B": (m, q), "C": (p, d), "D": (r, q)}
     return {
         name: LocalFamily(
@@ -167,7 +171,8 @@ def even_rows(problem: Problem) -> Problem:
 def _even(agent: Agent) -> Agent:
     changes: dict[str, Any] = {}
     for name, right in (("C", "c"), ("D", "e")):
-        block, v = getattr(agent, name), getattr(agent, right)
+        block = getattr(agent, name)
+        v = getattr(agent, right)
         if block is None or not has_entries(block):
             continue
         lengths = row_lengths(block)
@@ -191,17 +196,29 @@ class Coupling:
     """H = [t A, s B] of the agents owned here, with its mean over all agents."""
 
     def __init__(
-        self, problem: Problem, runtime: Runtime, t: float = 1.0, s: float = 1.0,
-        multiples: Array | None = None, supports: Pattern | None = None,
-    ) -> None:  # fmt: skip
-        self.problem, self.runtime, self.supports = problem, runtime, supports
+        self,
+        problem: Problem,
+        runtime: Runtime,
+        t: float = 1.0,
+        s: float = 1.0,
+        multiples: Array | None = None,
+        supports: Pattern | None = None,
+    ) -> None:
+        self.problem = problem
+        self.runtime = runtime
+        self.supports = supports
         self._own: dict[int, Pattern] = {}
         self._few: dict[str, Few | None] = {}  # once found, of all copies
-        self.t, self.s = t, s
-        self.m, self.q = problem.m, problem.q
-        count, d = len(problem.agents), list(problem.d.values())
+        self.t = t
+        self.s = s
+        self.m = problem.m
+        self.q = problem.q
+        count = len(problem.agents)
+        d = list(problem.d.values())
         ledger = runtime.ledger
-        rows, q, present = [self.m] * count, [self.q] * count, problem.present
+        rows = [self.m] * count
+        q = [self.q] * count
+        present = problem.present
         self.A = LocalFamily("A", problem.blocks("A"), rows, d, ledger, present="A" in present)
         self.B = LocalFamily(
             "B", problem.blocks("B"), rows, q, ledger, present="B" in present, multiples=multiples
@@ -211,7 +228,8 @@ class Coupling:
     def rescaled(self, t: float, s: float) -> Coupling:
         """The same blocks under another scaling (nothing is copied)."""
         other = copy.copy(self)
-        other.t, other.s = t, s
+        other.t = t
+        other.s = s
         return other
 
     # -- means over all agents ----------------------------------------------------------------
@@ -269,7 +287,8 @@ class Coupling:
     def told(self, row: Array) -> Array:
         """A row of sums among few as one that all know: one averaging."""
         assert self.few is not None
-        tellers, owned = self.few.tellers, self.runtime.owned
+        tellers = self.few.tellers
+        owned = self.runtime.owned
         mine = np.where(tellers[owned.start : owned.stop], row, 0.0)
         return self.runtime.send([mine], tellers)[0]
 

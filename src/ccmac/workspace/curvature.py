@@ -59,7 +59,8 @@ class CurvatureTable:
     r: Array
 
     def __init__(self, problem: Problem, runtime: Runtime, multiples: Array | None = None) -> None:
-        self.problem, self.runtime = problem, runtime
+        self.problem = problem
+        self.runtime = runtime
         known = multiples_of(problem.blocks("B")) if multiples is None else multiples
         rows = [_declared(problem, i, c) for i, c in zip(problem.agents, known, strict=True)]
         gathered = runtime.gather(np.array(rows, dtype=np.float64))
@@ -130,14 +131,19 @@ class CurvatureTable:
 
     def balance(self) -> float:
         """s at which both blocks have the same geometric-mean curvature (t = 1)."""
-        L_x, mu_x = float(self.L_x.max()), float(self.mu_x.min())
-        L_z, mu_z = float(self.L_z.max()), float(self.mu_z.mean())
+        L_x = float(self.L_x.max())
+        mu_x = float(self.mu_x.min())
+        L_z = float(self.L_z.max())
+        mu_z = float(self.mu_z.mean())
         if not self.separable:
             joint = float(self.mu.min())
-            mu_x, mu_z = max(mu_x, joint), max(mu_z, joint)
-        x, z = L_x * min(mu_x, L_x), L_z * min(mu_z, L_z)
+            mu_x = max(mu_x, joint)
+            mu_z = max(mu_z, joint)
+        x = L_x * min(mu_x, L_x)
+        z = L_z * min(mu_z, L_z)
         if x <= 0 or z <= 0 or not np.isfinite(x) or not np.isfinite(z):
-            x, z = L_x**2, L_z**2
+            x = L_x**2
+            z = L_z**2
         return float((x / z) ** 0.25) if x > 0 and z > 0 and np.isfinite(x / z) else 1.0
 
     def regularized(self, condition: float) -> CurvatureTable:
@@ -147,7 +153,8 @@ class CurvatureTable:
         agent's block has a finite one.
         """
         other = copy.copy(self)
-        other._scaled, other.floor = {}, 1.0 / condition
+        other._scaled = {}
+        other.floor = 1.0 / condition
         for high, low in (("L_x", "mu_x"), ("L_z", "mu_z"), ("L", "mu")):
             L = getattr(self, high).copy()
             known = L[np.isfinite(L) & (L > 0)]
@@ -170,8 +177,10 @@ class CurvatureTable:
         return ScaledCurvature(float(self.mu.min()), float(self.L.max()))
 
     def _separable_at(self, s: float) -> ScaledCurvature:
-        mu_x, L_x = float(self.mu_x.min()), float(self.L_x.max())
-        h, L_z = s * s * self.mu_z, s * s * float(self.L_z.max())
+        mu_x = float(self.mu_x.min())
+        L_x = float(self.L_x.max())
+        h = s * s * self.mu_z
+        L_z = s * s * float(self.L_z.max())
         plain = ScaledCurvature(min(mu_x, float(h.min())), max(L_x, L_z))
         # The augmentation lifts mu to the mean of the h_i at most: nothing to lift, no gain.
         if self.runtime.n == 1 or not np.isfinite([*h, L_x, L_z]).all() or h.max() <= 0:
@@ -189,7 +198,8 @@ class CurvatureTable:
             pairs = []
             for i, agent in self.problem.agents.items():
                 self.runtime.mind_the_time()
-                d, q = self.problem.d[i], self.problem.q
+                d = self.problem.d[i]
+                q = self.problem.q
                 pairs.append(agent.objective.scaled_curvature(d, q, 1.0, s))
             both = self.runtime.gather(np.array(pairs, dtype=np.float64))
             least = min(1.0, s) ** 2 * float(self.mu.min())
@@ -205,19 +215,32 @@ def _declared(problem: Problem, i: int, multiple: float) -> list[float]:
     """One agent's row of the table; ``multiple`` c where B = c I, else NaN."""
     agent = problem.agents[i]
     c = agent.objective.curvature(problem.d[i], problem.q)
-    able, prox = agent.objective.capabilities, float("prox" in agent.objective.capabilities)
+    able = agent.objective.capabilities
+    prox = float("prox" in agent.objective.capabilities)
     shape = 2.0 if "quadratic" in able else float(agent.objective.is_polyhedral)
     return [
-        c.L_x, c.mu_x, c.L_z, c.mu_z, c.L, c.mu, float(not c.separable), shape, prox,
-        float(agent.objective.has_hessian), float(_factors(problem, i)),
-        multiple, problem.d[i], problem.r[i],
-    ]  # fmt: skip
+        c.L_x,
+        c.mu_x,
+        c.L_z,
+        c.mu_z,
+        c.L,
+        c.mu,
+        float(not c.separable),
+        shape,
+        prox,
+        float(agent.objective.has_hessian),
+        float(_factors(problem, i)),
+        multiple,
+        problem.d[i],
+        problem.r[i],
+    ]
 
 
 def _factors(problem: Problem, i: int) -> bool:
     """Whether an agent's Hessian is cheap to factorize."""
     f = problem.agents[i].objective
-    size, equations = problem.d[i] + problem.q, problem.p[i] + problem.r[i]
+    size = problem.d[i] + problem.q
+    equations = problem.p[i] + problem.r[i]
     parts = (getattr(f, name, None) for name in ("x_part", "z_part"))
     plain = isinstance(f, Separable) and all(
         part is None or part.isotropic() is not None for part in parts
@@ -232,7 +255,8 @@ def recovered_curvature(h: Array, augment: float) -> float:
 
     between min h and the mean of h; the right-hand side increases there.
     """
-    n, low = len(h), float(h.min())
+    n = len(h)
+    low = float(h.min())
     if n == 1 or augment == 0:
         return low
 
@@ -250,7 +274,8 @@ def recovered_curvature(h: Array, augment: float) -> float:
 
 def best_augmentation(h: Array, L_z: float, mu_x: float, L_x: float) -> ScaledCurvature:
     """The augmentation that minimises the condition number of the objective."""
-    best, top = ScaledCurvature(min(mu_x, float(h.min())), max(L_x, L_z)), max(L_x, L_z)
+    best = ScaledCurvature(min(mu_x, float(h.min())), max(L_x, L_z))
+    top = max(L_x, L_z)
     for rho in top * np.geomspace(1e-3, 1e2, 26):
         mu = min(mu_x, recovered_curvature(h, float(rho)))
         found = ScaledCurvature(mu, max(L_x, L_z + float(rho)), float(rho))

@@ -46,7 +46,8 @@ def parts_of(objective: Objective, d: int, q: int) -> OwnQuadratic | None:
         return _of_quadratic(objective, d)
     if not isinstance(objective, Separable):
         return None
-    x, z = objective.x_part, objective.z_part
+    x = objective.x_part
+    z = objective.z_part
     on_z = (0.0, None) if z is None else z.isotropic()
     on_x = (0.0, None) if x is None else x.isotropic()
     if on_z is None:
@@ -72,7 +73,8 @@ def _of_quadratic(f: Quadratic, d: int) -> OwnQuadratic | None:
     """Of a quadratic on (x, z) without mixed terms whose z-block is a multiple of I."""
     on_z = f.H[d:, d:]
     h = float(on_z[0, 0]) if on_z.shape[0] else 0.0
-    rest, mixed = on_z - h * sp.eye_array(on_z.shape[0], format="csr"), f.H[:d, d:]
+    rest = on_z - h * sp.eye_array(on_z.shape[0], format="csr")
+    mixed = f.H[:d, d:]
     small = f.coordinatewise or d <= DENSE_LIMIT
     if not small or np.any(entries(rest)) or np.any(entries(mixed)):
         return None
@@ -93,7 +95,8 @@ def form_rows(problem: Problem, parts: Own) -> Array:
 
 def _declared(problem: Problem, i: int, found: OwnQuadratic | None) -> tuple[float, float, float]:
     """(whether the agent has the form, h, what rounding leaves of A H^{-1} A'w at ||w|| = 1)."""
-    agent, d = problem.agents[i], problem.d[i]
+    agent = problem.agents[i]
+    d = problem.d[i]
     if found is None:
         return 0.0, 0.0, 0.0
     if agent.A is None:
@@ -152,7 +155,8 @@ def owned_part(problem: Problem, runtime: Runtime) -> tuple[Problem, bool, Decla
     part = problem.restricted(owned) if problem.complete and not runtime.alone else problem
     declared = declare(part, runtime)
     told = there.value
-    limited, seen = bool((told >= 2).any()), np.atleast_1d((told % 2 > 0).any(axis=0))
+    limited = bool((told >= 2).any())
+    seen = np.atleast_1d((told % 2 > 0).any(axis=0))
     if not problem.complete:
         held = {i: problem.agents[i] for i in owned}
         present = [k for k, found in zip(MATRICES, seen, strict=True) if found]

@@ -58,12 +58,22 @@ class Eliminated:
     """
 
     def __init__(
-        self, problem: Problem, runtime: Runtime, coupling: Coupling, table: CurvatureTable,
-        declared: Array, own: Own | None = None,
-    ) -> None:  # fmt: skip
-        self.problem, self.runtime, self.ledger = problem, runtime, runtime.ledger
-        self.A, self.table, self.m = coupling.A, table, problem.m
-        self.multiples, self.h_of = table.multiple, declared[:, 1]
+        self,
+        problem: Problem,
+        runtime: Runtime,
+        coupling: Coupling,
+        table: CurvatureTable,
+        declared: Array,
+        own: Own | None = None,
+    ) -> None:
+        self.problem = problem
+        self.runtime = runtime
+        self.ledger = runtime.ledger
+        self.A = coupling.A
+        self.table = table
+        self.m = problem.m
+        self.multiples = table.multiple
+        self.h_of = declared[:, 1]
         self.beta, self.h = math.fsum(self.multiples), math.fsum(self.h_of)
         self.c = self.beta**2 / self.h * (1 - 8 * EPS)
         least = table.mu_x - 2 * EPS * table.d * table.L_x

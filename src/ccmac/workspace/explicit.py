@@ -42,7 +42,8 @@ class Explicit:
     def __init__(
         self, problem: Problem, runtime: Runtime, table: CurvatureTable, known: Array
     ) -> None:
-        self.problem, self.runtime = problem, runtime
+        self.problem = problem
+        self.runtime = runtime
         self.norms, self.common = known[:, 1], _alike(known)
         self.beta = math.fsum(table.multiple)
         self.rank = min(int(table.d.sum()), problem.m)  # of sum_i A_i (...) A_i'
@@ -100,10 +101,12 @@ def _alike(known: Array) -> bool:
 
 def _declared(problem: Problem, i: int) -> list[float]:
     """(has the agent the form, MIXES where h_i mixes entries; a bound on |A_i|; h_i's digest)."""
-    objective, d = problem.agents[i].objective, problem.d[i]
+    objective = problem.agents[i].objective
+    d = problem.d[i]
     if not isinstance(objective, Separable):
         return [0.0] * 5
-    x, z = objective.x_part, objective.z_part
+    x = objective.x_part
+    z = objective.z_part
     small = d <= DENSE or (x is not None and x.coordinatewise)
     quadratic = x is not None and "quadratic" in x.capabilities and small
     known = z is None or ("gradient" in z.capabilities and z.has_gram)

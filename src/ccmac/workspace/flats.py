@@ -62,7 +62,8 @@ class Flats:
         self._own = []
         for kernel, (i, agent) in zip(kernels, problem.agents.items(), strict=True):
             runtime.mind_the_time()
-            d, N = problem.d[i], kernel.basis
+            d = problem.d[i]
+            N = kernel.basis
             H = dense(agent.objective.quadratic(d, problem.q)[0])[:d, :d]
             sizes = np.einsum("ij,ij->j", np.abs(N), np.abs(H) @ np.abs(N))
             self._own.append(flat_directions(N.T @ H @ N, sizes))

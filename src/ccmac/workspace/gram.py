@@ -59,7 +59,9 @@ class Gram(Reduced):
         self, problem: Problem, runtime: Runtime, table: CurvatureTable, kernels: list[Kernel]
     ) -> None:
         self._take(problem, runtime, kernels)
-        m, q, n = problem.m, problem.q, problem.n
+        m = problem.m
+        q = problem.q
+        n = problem.n
         upper = np.triu_indices(m)
         rows = np.stack([self._row(k, upper) for k in range(len(kernels))])
         ends = np.cumsum([len(upper[0]), m, m * q, m * q, m, m, 2])
@@ -92,7 +94,8 @@ class Gram(Reduced):
     @cached_property
     def doubt(self) -> Doubt:
         """Rows that squares do not tell apart may be apart all the same."""
-        exact, found = self.residues, len(self.D)
+        exact = self.residues
+        found = len(self.D)
         if exact is None:
             return Doubt.NONE
         if exact.shared != (found, found) or exact.rank > self.rank or exact.agree is False:
@@ -122,19 +125,31 @@ class Gram(Reduced):
 
     def _row(self, k: int, upper: Any) -> Array:
         """One agent's square, B, part of beta, angle and doubt."""
-        kernel, A, B, side = self.kernels[k], self.A[k], self.B[k], self._side(k)
+        kernel = self.kernels[k]
+        A = self.A[k]
+        B = self.B[k]
+        side = self._side(k)
         inside = A @ kernel.basis
         return np.concatenate(
-            [(inside @ inside.T)[upper], np.sum(A**2, axis=1), B.ravel(), np.abs(B).ravel(), side,
-             np.abs(side), [kernel.angle, float(kernel.space.doubt)], *self._squared(k)]
-        )  # fmt: skip
+            [
+                (inside @ inside.T)[upper],
+                np.sum(A**2, axis=1),
+                B.ravel(),
+                np.abs(B).ravel(),
+                side,
+                np.abs(side),
+                [kernel.angle, float(kernel.space.doubt)],
+                *self._squared(k),
+            ]
+        )
 
     def _squared(self, k: int) -> list[Array]:
         """One agent's D'D, D'e and e'e of unit rows."""
         found = []
         for rows, right in self.hidden(k):
             unit = powers(np.linalg.norm(rows, axis=1))
-            D, e = unit[:, None] * rows, unit * right
+            D = unit[:, None] * rows
+            e = unit * right
             found += [(D.T @ D)[np.triu_indices(D.shape[1])], D.T @ e, np.array([e @ e])]
         return found
 
@@ -153,19 +168,24 @@ class Gram(Reduced):
         if not len(told):
             told = np.zeros(len(upper[0]) + q + 1)
         S, right, e2 = np.split(told, [len(upper[0]), len(told) - 1])
-        square, grain = np.zeros((q, q)), self.runtime.averaging.grain
+        square = np.zeros((q, q))
+        grain = self.runtime.averaging.grain
         square[upper] = S
         values, vectors = np.linalg.eigh(square + np.triu(square, 1).T)
         rounding = 8 * EPS * (int(counts.max(initial=0)) + q + self.problem.n)
-        size2, size_e = max(float(values.sum()), 0.0), math.sqrt(max(float(e2[0]) + grain, 0.0))
+        size2 = max(float(values.sum()), 0.0)
+        size_e = math.sqrt(max(float(e2[0]) + grain, 0.0))
         off = rounding * size2 + q * grain
         there = values > off
         least = float(values[there].min(initial=math.inf))
-        root, self._V = np.sqrt(values[there]), vectors[:, there]
-        self.D, self.e = root[:, None] * self._V.T, (self._V.T @ right) / root
+        root = np.sqrt(values[there])
+        self._V = vectors[:, there]
+        self.D = root[:, None] * self._V.T
+        self.e = (self._V.T @ right) / root
         self.unit_D, self.shared = np.ones(len(root)), row_space(self.D)
         off += float(np.linalg.norm(values[~there]))
-        last, self._stretch = max(least - off, 0.0), 1.0
+        last = max(least - off, 0.0)
+        self._stretch = 1.0
         if len(root):
             self.off_D = off / (0.9 * math.sqrt(last)) if last > 0 else math.inf
             off_t = rounding * math.sqrt(size2) * size_e + math.sqrt(q) * grain
@@ -174,7 +194,8 @@ class Gram(Reduced):
 
     def own_shared(self, k: int, prices: Array) -> tuple[Array, Array]:
         """D_i y, S y = Dhat'prices, in the agent's own rows; D_i'D_i y."""
-        y, q = self._V @ (prices / np.linalg.norm(self.D, axis=1)), self.problem.q
+        y = self._V @ (prices / np.linalg.norm(self.D, axis=1))
+        q = self.problem.q
         D = next((rows for rows, _ in self.hidden(k)), np.zeros((0, q)))
         own = powers(np.linalg.norm(D, axis=1)) ** 2 * (D @ y)
         return own, D.T @ own
@@ -182,9 +203,11 @@ class Gram(Reduced):
     def _known_to(self, square: Array, off: float) -> None:
         """Decompose S T T'S, known to ``off``."""
         values, vectors = np.linalg.eigh(square)
-        values, vectors = values[::-1], vectors[:, ::-1]
+        values = values[::-1]
+        vectors = vectors[:, ::-1]
         self.rank = int(np.count_nonzero(values > off))
-        self.U, self.U_null = vectors[:, : self.rank], vectors[:, self.rank :]
+        self.U = vectors[:, : self.rank]
+        self.U_null = vectors[:, self.rank :]
         self.sigma = np.sqrt(values[: self.rank])
         kept = float(values[self.rank - 1] / off) if self.rank and off > 0 else math.inf
         self.near_cut = {"kept": kept, "dropped": float(self.rank < len(values))}
@@ -211,7 +234,8 @@ class Residues:
 
     def __init__(self, runtime: Runtime, blocks: list[Blocks]) -> None:
         _, _, (A, B, _, _), _ = blocks[0]
-        self.m, self.q = len(A), B.shape[1]
+        self.m = len(A)
+        self.q = B.shape[1]
         self._wide, self._deep = np.triu_indices(self.m), np.triu_indices(self.q + 1)
         *parts, numbers = np.split(
             runtime.total(np.stack([self._told(*block) for block in blocks])),
@@ -239,7 +263,8 @@ class Residues:
         unknown = False
         for prime in PRIMES:
             random = np.random.default_rng([prime, i])
-            F, M = image_of_kernel(A, C, prime), residues(np.column_stack([D, e]), prime)
+            F = image_of_kernel(A, C, prime)
+            M = residues(np.column_stack([D, e]), prime)
             for basis, upper in ((F.T, self._wide), (M, self._deep)):
                 weights = random.integers(1, prime, (len(basis), 1))
                 told.append(product_modulo((weights * basis % prime).T, basis, prime)[upper])
@@ -250,10 +275,15 @@ class Residues:
 
     def _ranks(self, part: Any, prime: int) -> tuple[int, ...]:
         """(rank T, with the right-hand sides, rank D, rank [D e]) modulo the prime."""
-        m, q, wide, deep = self.m, self.q, len(self._wide[0]), len(self._deep[0])
-        F, M = np.zeros((m, m), dtype=np.int64), np.zeros((q + 1, q + 1), dtype=np.int64)
+        m = self.m
+        q = self.q
+        wide = len(self._wide[0])
+        deep = len(self._deep[0])
+        F = np.zeros((m, m), dtype=np.int64)
+        M = np.zeros((q + 1, q + 1), dtype=np.int64)
         F[self._wide], M[self._deep] = part[:wide], part[wide : wide + deep]
-        F, M = F + np.triu(F, 1).T, M + np.triu(M, 1).T
+        F = F + np.triu(F, 1).T
+        M = M + np.triu(M, 1).T
         B, side = np.split(part[wide + deep :], [m * q])
         upper = np.hstack([F, B.reshape(m, q), side[:, None]])
         lower = np.hstack([np.zeros((q, m), dtype=np.int64), M[:q]])

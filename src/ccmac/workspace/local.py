@@ -50,7 +50,8 @@ class LocalEquations:
         interval: tuple[float, float] | None = None,
     ) -> None:
         blocks = problem.blocks("C")
-        d, p = list(problem.d.values()), list(problem.p.values())
+        d = list(problem.d.values())
+        p = list(problem.p.values())
         self.ledger = runtime.ledger
         self.empty = "C" not in problem.present
         self.access = access
@@ -122,7 +123,8 @@ class LocalEquations:
 
     def multipliers(self, gradient: Array) -> list[Array]:
         """kappa_i with C_i' kappa_i = -P_C gradient_i (least squares), one array per agent."""
-        prices, start = [], 0
+        prices = []
+        start = 0
         sizes = self._family.columns
         if self._projector is None and not self.empty:
 
@@ -187,13 +189,17 @@ class Exactly:
     """
 
     def __init__(self, runtime: Runtime, packing: Packing, wide: int, D: Array) -> None:
-        self.runtime, self.packing, self.wide, self.D = runtime, packing, wide, D
+        self.runtime = runtime
+        self.packing = packing
+        self.wide = wide
+        self.D = D
 
     def tell(self, blocks: Iterable[Blocks]) -> None:
         """What the agents of this process say; ``blocks`` are (agent, excess, A, B, C) of each."""
         rows = []
         for i, excess, A, B, C in blocks:
-            images, shared = [], []
+            images = []
+            shared = []
             for prime in extended.PRIMES:
                 images.append(extended.image_of_kernel(A, C, prime, self.wide))
                 shared.append(extended.residues(B, prime))
@@ -208,7 +214,8 @@ class Exactly:
         every coupled row, and 1 where there is no such x, 2 more where some of b lies in rows of
         others.
         """
-        rows, packed = [], self.packing.packed
+        rows = []
+        packed = self.packing.packed
         for i, A, C, b, c in sides:
             both = [extended.side_on_kernel(A, C, (b, c), prime) for prime in extended.PRIMES]
             counts = np.stack(digits(b[:, None]), axis=1).astype(np.float64)
@@ -222,12 +229,15 @@ class Exactly:
     def _heard(self) -> tuple[list[extended.Residues], int, tuple[Array, Array]]:
         """(coupled and shared rows on the kernels for each prime, excess, :func:`digits`)."""
         (n, m), (r, q), wide = self.packing.shape, self.D.shape, self.wide
-        ends, unpacked = self.packing.length * np.cumsum([wide, q, 2]), self.packing.unpacked
+        ends = self.packing.length * np.cumsum([wide, q, 2])
+        unpacked = self.packing.unpacked
         images, shared, counts, excess = np.split(self._rows.value, ends, axis=1)
         parts = zip(
-            extended.PRIMES, extended.unpacked(unpacked(images, wide)),
-            extended.unpacked(unpacked(shared, q)), strict=True,
-        )  # fmt: skip
+            extended.PRIMES,
+            extended.unpacked(unpacked(images, wide)),
+            extended.unpacked(unpacked(shared, q)),
+            strict=True,
+        )
         stacks = []
         for prime, image, B in parts:
             coupled = image.transpose(1, 0, 2).reshape(m, n * wide)

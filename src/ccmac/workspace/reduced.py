@@ -45,8 +45,11 @@ def affordable(
     problem: Problem, table: CurvatureTable, room: int = 1, supports: Supports | None = None
 ) -> bool:
     """Whether T may be gathered, by sizes that all know; ``room`` > 1: nothing else would do."""
-    m, q, r = problem.m, problem.q, table.r
-    d, n = int(table.d.max(initial=0)), len(table.d)
+    m = problem.m
+    q = problem.q
+    r = table.r
+    d = int(table.d.max(initial=0))
+    n = len(table.d)
     length = Packing(supports, n, m).length
     floats = length * (min(length, d) + q + 1) + int(r.max(initial=0)) * (q + 1)
     squares = float(np.sum((table.d + q) ** 2))
@@ -63,36 +66,51 @@ class Reduced:
     norm) and e may be.
     """
 
-    rounded, off_D, off_e = 0.0, 0.0, 0.0
+    rounded = 0.0
+    off_D = 0.0
+    off_e = 0.0
     exactly: Exactly | None = None  # asked for where rows seem to depend on others
     _whole = False  # no coupled row is zero
 
     def __init__(
-        self, problem: Problem, runtime: Runtime, table: CurvatureTable, kernels: list[Kernel],
+        self,
+        problem: Problem,
+        runtime: Runtime,
+        table: CurvatureTable,
+        kernels: list[Kernel],
         supports: Supports | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._take(problem, runtime, kernels)
-        self.packing, m, q = Packing(supports, runtime.n, problem.m), problem.m, problem.q
-        length, deep = self.packing.length, int(table.r.max(initial=0))
+        self.packing = Packing(supports, runtime.n, problem.m)
+        m = problem.m
+        q = problem.q
+        length = self.packing.length
+        deep = int(table.r.max(initial=0))
         wide = min(length, int(table.d.max(initial=0)))
         rows = np.stack([self._message(k, wide, deep) for k in range(len(self.kernels))])
         gathered = runtime.gather(rows)
         ends = np.cumsum([length * wide, length * q, length, length, deep * q, deep])
         factors, B, beta, squares, D, e, facts = np.split(gathered, ends, axis=1)
         unpacked = self.packing.unpacked
-        factors, B, squares = unpacked(factors, wide), unpacked(B, q), unpacked(squares)
+        factors = unpacked(factors, wide)
+        B = unpacked(B, q)
+        squares = unpacked(squares)
         beta = unpacked(beta) if not facts[:, 2:].any() else self._all_sides()
         self.Bbar = np.add.reduce(B.astype(np.longdouble))
         self.size_B = np.add.reduce(np.abs(B))  # the sum may cancel
         self._sides: Rider | Array = np.stack([np.add.reduce(beta), np.add.reduce(np.abs(beta))])
         self.angle, self._own = float(facts[:, 0].max()), Doubt(int(facts[:, 1].max()))
-        counts, n = table.r.astype(int), len(table.r)
+        counts = table.r.astype(int)
+        n = len(table.r)
         used = np.arange(deep)[None, :] < counts[:, None]
-        D, e = D.reshape(n, deep, q)[used], e.reshape(n, deep)[used]
+        D = D.reshape(n, deep, q)[used]
+        e = e.reshape(n, deep)[used]
         ends = np.cumsum(counts)
         self.rows_of = [slice(end - k, end) for end, k in zip(ends, counts, strict=True)]
         unit = powers(np.linalg.norm(D, axis=1))
-        self.D, self.e, self.unit_D = unit[:, None] * D, unit * e, unit
+        self.D = unit[:, None] * D
+        self.e = unit * e
+        self.unit_D = unit
         self.shared = row_space(self.D)
         # Rows are measured before the projection: what it cancelled must not be blown up.
         whole = np.add.reduce(squares) + np.sum(self.Bbar.astype(np.float64) ** 2, axis=1)
@@ -154,8 +172,12 @@ class Reduced:
 
     def _take(self, problem: Problem, runtime: Runtime, kernels: list[Kernel]) -> None:
         """The blocks of the agents owned here."""
-        self.problem, self.runtime, self.kernels = problem, runtime, kernels
-        m, q, d = problem.m, problem.q, problem.d.values()
+        self.problem = problem
+        self.runtime = runtime
+        self.kernels = kernels
+        m = problem.m
+        q = problem.q
+        d = problem.d.values()
         self.A = [_filled(a, m, k) for a, k in zip(problem.blocks("A"), d, strict=True)]
         self.B = [_filled(b, m, q) for b in problem.blocks("B")]
         own = zip(problem.blocks("C"), problem.p.values(), d, strict=True)
@@ -163,26 +185,37 @@ class Reduced:
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
         """One agent's factor, B, part of beta, rows of D; its kernel's angle and doubt."""
-        problem, kernel = self.problem, self.kernels[k]
+        problem = self.problem
+        kernel = self.kernels[k]
         i = list(problem.agents)[k]
-        agent, q = problem.agents[i], problem.q
-        packed, factor = self.packing.packed, self.packing.factor
+        agent = problem.agents[i]
+        q = problem.q
+        packed = self.packing.packed
+        factor = self.packing.factor
         side = self._side(k)
-        D, e = np.zeros((deep, q)), np.zeros(deep)
+        D = np.zeros((deep, q))
+        e = np.zeros(deep)
         if agent.D is not None:
             D[: problem.r[i]] = dense(agent.D)
             if agent.e is not None:
                 e[: problem.r[i]] = agent.e
         return np.concatenate(
-            [factor(self.A[k] @ kernel.basis, i, wide), packed(self.B[k], i), packed(side, i),
-             packed(np.sum(self.A[k] ** 2, axis=1), i), D.ravel(), e,
-             [kernel.angle, float(kernel.space.doubt)],
-             *([] if self.packing.supports is None else [[self.packing.outside(side, i)]])]
-        )  # fmt: skip
+            [
+                factor(self.A[k] @ kernel.basis, i, wide),
+                packed(self.B[k], i),
+                packed(side, i),
+                packed(np.sum(self.A[k] ** 2, axis=1), i),
+                D.ravel(),
+                e,
+                [kernel.angle, float(kernel.space.doubt)],
+                *([] if self.packing.supports is None else [[self.packing.outside(side, i)]]),
+            ]
+        )
 
     def _side(self, k: int) -> Array:
         """One agent's part of beta."""
-        agent, kernel = list(self.problem.agents.values())[k], self.kernels[k]
+        agent = list(self.problem.agents.values())[k]
+        kernel = self.kernels[k]
         return np.asarray(_side(agent.b, self.problem.m) - self.A[k] @ kernel.point)
 
     def _all_sides(self) -> Array:
@@ -202,7 +235,9 @@ class Reduced:
         top = float(s[0]) if s.size else 0.0
         cut = rank_cut(T.shape) * max(top, 1.0)
         self.rank = int(np.count_nonzero(s > cut)) if top > 0 else 0
-        self.U, self.U_null, self.sigma = U[:, : self.rank], U[:, self.rank :], s[: self.rank]
+        self.U = U[:, : self.rank]
+        self.U_null = U[:, self.rank :]
+        self.sigma = s[: self.rank]
         dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
         kept = float(self.sigma[-1] / cut) if self.rank else np.inf
         self.near_cut = {"kept": kept, "dropped": dropped}

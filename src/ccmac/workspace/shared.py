@@ -29,8 +29,11 @@ class SharedEquations:
     """D_i (possibly with orthonormal rows) and e_i of the agents owned here."""
 
     def __init__(self, problem: Problem, runtime: Runtime, access: str) -> None:
-        self.runtime, self.problem, self.q = runtime, problem, problem.q
-        blocks, count = problem.blocks("D"), len(problem.agents)
+        self.runtime = runtime
+        self.problem = problem
+        self.q = problem.q
+        blocks = problem.blocks("D")
+        count = len(problem.agents)
         rows = list(problem.r.values())
         self.empty = "D" not in problem.present
         right = _right(problem)
@@ -124,8 +127,10 @@ class SharedEquations:
         values, vectors = np.linalg.eigh(krylov.tridiagonal())
         keep = values > KERNEL * values[-1]
         rotate = np.ascontiguousarray(vectors[:, keep].T)
-        self.span, self._values = rotate @ krylov.basis, values[keep]
-        self.interval, self.steps = (1.0, 1.0), 0
+        self.span = rotate @ krylov.basis
+        self._values = values[keep]
+        self.interval = (1.0, 1.0)
+        self.steps = 0
 
     def chain(self, mean: Array) -> Chain:
         """q(S_D)(S_D mean - target). Cost: ``steps`` averagings of q floats, 2 D each."""

@@ -37,21 +37,28 @@ class LocalModel:
     def __init__(
         self, H: Array, g: Array, kernel: Kernel, rows: Array, flat: Flat | None = None
     ) -> None:
-        N, point = kernel.basis, kernel.point
+        N = kernel.basis
+        point = kernel.point
         self.flat = flat = (
             Flat(np.zeros((N.shape[1], 0)), np.eye(N.shape[1])) if flat is None else flat
         )
-        d, q, more = len(point), len(g) - len(point), flat.count
-        own, self.q = slice(q + flat.first, q + flat.first + flat.basis.shape[1]), q + more
+        d = len(point)
+        q = len(g) - len(point)
+        more = flat.count
+        own = slice(q + flat.first, q + flat.first + flat.basis.shape[1])
+        self.q = q + more
         self.along = np.zeros((d, self.q))
         self.along[:, own] = N @ flat.basis
-        self.N, self.point, self._own = N @ flat.rest if more else N, point, own
+        self.N = N @ flat.rest if more else N
+        self.point = point
+        self._own = own
         N = self.N
         self.H_xz, self.H_zz = np.zeros((N.shape[1], self.q)), np.zeros((self.q, self.q))
         self.H_xz[:, :q], self.H_zz[:q, :q] = N.T @ H[:d, d:], H[d:, d:]
         self.factor = scipy.linalg.cho_factor(N.T @ H[:d, :d] @ N) if N.shape[1] else None
         left = g[:d] - H[:d, :d] @ point
-        self.g_x, self.g_z = N.T @ left, self.along.T @ left
+        self.g_x = N.T @ left
+        self.g_z = self.along.T @ left
         self.g_z[:q] += g[d:] - H[d:, :d] @ point
         self._take(rows)
 

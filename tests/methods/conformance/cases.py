@@ -11,7 +11,7 @@ import scipy.optimize
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab.instances import random_quadratic, solve_kkt
+from ccmac.paper.instances import random_quadratic, solve_kkt
 
 AGENTS = 6
 
@@ -47,7 +47,9 @@ def logistic() -> Case:
     """Newton on the weights: sum log(1 + exp(-yXw))/N + rho ||Xw||^2/(2N) + lambda ||w||^2/2."""
     X, y = _data()
     y = np.sign(y)
-    N, rho, lam = len(y), 0.5, 0.1
+    N = len(y)
+    rho = 0.5
+    lam = 0.1
 
     def gradient(w: np.ndarray) -> np.ndarray:
         p = X @ w

@@ -43,9 +43,13 @@ def test_reaches_the_reference(method: str, kind: str, network: str) -> None:
             ccmac.solve(case.problem, NETWORKS[network], method=method)
         return
     result = ccmac.solve(
-        case.problem, NETWORKS[network], method=parse(method, options), tol=TOLERANCE,
-        reference=case.reference, max_iterations=3000,
-    )  # fmt: skip
+        case.problem,
+        NETWORKS[network],
+        method=parse(method, options),
+        tol=TOLERANCE,
+        reference=case.reference,
+        max_iterations=3000,
+    )
     assert result.status == "optimal"
     assert result.relative_error <= TOLERANCE
 
@@ -58,11 +62,15 @@ def test_every_iteration_costs_what_it_declares(method: str, kind: str) -> None:
         return
     runs = [
         ccmac.solve(
-            case.problem, NETWORKS["ring"], method=parse(method, options), tol=1e-40,
-            reference=case.reference, max_iterations=count,
+            case.problem,
+            NETWORKS["ring"],
+            method=parse(method, options),
+            tol=1e-40,
+            reference=case.reference,
+            max_iterations=count,
         )
         for count in (2, 5)
-    ]  # fmt: skip
+    ]
     spent = runs[1].ledger.of("solve") - runs[0].ledger.of("solve")
     assert runs[1].plan is not None
     steps = runs[1].iterations - runs[0].iterations
@@ -78,11 +86,15 @@ def test_executed_rounds_agree_with_the_simulation(method: str) -> None:
     case, options = case_for(method, "quadratic")
     runs = [
         ccmac.solve(
-            case.problem, method=parse(method, options), tol=1e-40, reference=case.reference,
-            max_iterations=6, runtime=ccmac.InProcess(NETWORKS["ring"], fused=fused),
+            case.problem,
+            method=parse(method, options),
+            tol=1e-40,
+            reference=case.reference,
+            max_iterations=6,
+            runtime=ccmac.InProcess(NETWORKS["ring"], fused=fused),
         )
         for fused in (True, False)
-    ]  # fmt: skip
+    ]
     assert dict(runs[0].ledger.of("solve")) == dict(runs[1].ledger.of("solve"))
     for a, b in zip(runs[0].x, runs[1].x, strict=True):
         if method.endswith("yarmoshik"):  # their graph filters are multiplied out

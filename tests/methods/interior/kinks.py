@@ -19,16 +19,20 @@ from adversarial.direct import averagings
 from methods.interior.problems import reference, violation
 from methods.interior.test_interior import kinked, solve
 
-MOST, TOL, FEASIBLE = 120, 1e-6, 1e-7
+MOST = 120
+TOL = 1e-6
+FEASIBLE = 1e-7
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20, help="of each kind")
-    asked, wrong = parser.parse_args(arguments), 0
+    asked = parser.parse_args(arguments)
+    wrong = 0
     for kind in ("hinge", "maximum"):
-        counts, errors = [], []
+        counts = []
+        errors = []
         for seed in range(asked.count):
             problem = kinked(np.random.default_rng([3, seed]), kind, n=9, q=5)
             _, value = reference(problem)

@@ -44,7 +44,8 @@ class Sketch:
 
     def rows(self) -> Array:
         """All equations on w: coupled, then C, then D."""
-        nx, parts = sum(self.d), []
+        nx = sum(self.d)
+        parts = []
         parts.append(np.hstack([self.A, sum(self.B)]))
         for i, C in enumerate(self.C):
             wide = np.zeros((len(C), self.size))
@@ -55,7 +56,9 @@ class Sketch:
 
     def problem(self, v: Array, g: Array) -> ccmac.Problem:
         """With right-hand sides v of all rows and the linear term g of w."""
-        n, m, nx = len(self.d), len(self.A), sum(self.d)
+        n = len(self.d)
+        m = len(self.A)
+        nx = sum(self.d)
         ends = np.cumsum([m, *map(len, self.C), *map(len, self.D)])[:-1]
         b, *rest = np.split(v, ends)
         agents = []
@@ -63,14 +66,21 @@ class Sketch:
             at = self.at(i)
             linear = g[at].copy()
             linear[self.d[i] :] /= n
-            low, high = self.lower[at].copy(), self.upper[at].copy()
+            low = self.lower[at].copy()
+            high = self.upper[at].copy()
             if i % 2:  # the bounds on z are told by some agents only
                 low[self.d[i] :], high[self.d[i] :] = -np.inf, np.inf
             own = at[: self.d[i]]
             agent = ccmac.Agent(
-                Quadratic(self.H[i], linear) + Box(low, high), A=self.A[:, own], B=self.B[i],
-                b=b / n, C=self.C[i], c=rest[i], D=self.D[i], e=rest[n + i],
-            )  # fmt: skip
+                Quadratic(self.H[i], linear) + Box(low, high),
+                A=self.A[:, own],
+                B=self.B[i],
+                b=b / n,
+                C=self.C[i],
+                c=rest[i],
+                D=self.D[i],
+                e=rest[n + i],
+            )
             agents.append(agent)
         assert nx + self.q == self.size
         return ccmac.Problem(agents)
@@ -78,7 +88,9 @@ class Sketch:
 
 def sketch(random: np.random.Generator, linear: bool) -> Sketch:
     """Blocks of random sizes and ranks, some rows redundant, some scales uneven."""
-    n, q, m = int(random.integers(2, 6)), int(random.integers(0, 5)), int(random.integers(1, 5))
+    n = int(random.integers(2, 6))
+    q = int(random.integers(0, 5))
+    m = int(random.integers(1, 5))
     d = [int(random.integers(1, 8)) for _ in range(n)]
     A = random.standard_normal((m, sum(d)))
     B = [random.standard_normal((m, q)) for _ in range(n)]
@@ -92,14 +104,16 @@ def sketch(random: np.random.Generator, linear: bool) -> Sketch:
         H.append(factor.T @ factor)
     if random.random() < 0.3:  # redundant rows, in every block
         weights = random.standard_normal((1, m))
-        A, B = np.vstack([A, weights @ A]), [np.vstack([b, weights @ b]) for b in B]
+        A = np.vstack([A, weights @ A])
+        B = [np.vstack([b, weights @ b]) for b in B]
         C = [np.vstack([c, 2 * c[:1]]) for c in C]
         D = [np.vstack([v, -v[:1]]) for v in D]
     size = sum(d) + q
     out = Sketch(d, q, A, B, C, D, H, np.full(size, -np.inf), np.full(size, np.inf))
     if random.random() < 0.3:
         scale = 10.0 ** random.uniform(-2, 2, len(out.A))[:, None]
-        out.A, out.B = scale * out.A, [scale * b for b in out.B]
+        out.A = scale * out.A
+        out.B = [scale * b for b in out.B]
     return out
 
 
@@ -107,7 +121,8 @@ def bounds_around(random: np.random.Generator, s: Sketch, w: Array) -> Array:
     """Bounds that w meets, many with equality, free and fixed entries among them; their prices."""
     price = np.zeros(s.size)
     for j in range(s.size):
-        kind, width = int(random.integers(0, 7)), float(random.exponential())
+        kind = int(random.integers(0, 7))
+        width = float(random.exponential())
         if kind in (0, 1, 2):
             s.lower[j] = w[j] - width * (kind > 0)
         if kind in (1, 2, 3):
@@ -139,7 +154,8 @@ def make(seed: int) -> Made:
     s = sketch(random, linear=bool(random.integers(0, 2)))
     if kind == "infeasible":
         return Made(kind, _infeasible(random, s))
-    w, nu = random.standard_normal(s.size), random.standard_normal(len(s.rows()))
+    w = random.standard_normal(s.size)
+    nu = random.standard_normal(len(s.rows()))
     price = bounds_around(random, s, w)
     if kind == "unbounded":
         return Made(kind, _unbounded(random, s, w))
@@ -156,7 +172,8 @@ def _infeasible(random: np.random.Generator, s: Sketch) -> ccmac.Problem:
     """r = K'y with y'v below what the bounds allow r'w."""
     K = s.rows()
     y = random.standard_normal(len(K))
-    r, reach = K.T @ y, 0.0
+    r = K.T @ y
+    reach = 0.0
     for j, push in enumerate(r):
         end = float(random.standard_normal())
         if push > 0:
@@ -175,9 +192,11 @@ def _unbounded(random: np.random.Generator, s: Sketch, w: Array) -> ccmac.Proble
     if not t.any():
         t[0] = 1.0
     s.upper[t > 0], s.lower[t < 0] = np.inf, -np.inf
-    n, nx = len(s.d), sum(s.d)
+    n = len(s.d)
+    nx = sum(s.d)
     for i in range(n):
-        own, along = s.at(i)[: s.d[i]], t[s.at(i)]
+        own = s.at(i)[: s.d[i]]
+        along = t[s.at(i)]
         if s.C[i].size and (t[own] @ t[own]) > 0:
             s.C[i] = _across(s.C[i], t[own])
         if s.D[i].size and t[nx:].any():
@@ -187,7 +206,8 @@ def _unbounded(random: np.random.Generator, s: Sketch, w: Array) -> ccmac.Proble
             H = P @ s.H[i] @ P
             s.H[i] = 0.5 * (H + H.T)
     whole = _across(np.hstack([s.A, sum(s.B)]), t)
-    s.A, s.B = whole[:, :nx], [whole[:, nx:] / n] * n
+    s.A = whole[:, :nx]
+    s.B = [whole[:, nx:] / n] * n
     g = random.standard_normal(s.size)
     g += (1.0 - g @ t) / (t @ t) * t
     return s.problem(s.rows() @ w, g)
@@ -204,8 +224,10 @@ def reference(problem: ccmac.Problem) -> tuple[str, float]:
     """(status, value) of Clarabel, through CVXPY."""
     import cvxpy as cp
 
-    d, q = problem.d, problem.q
-    x, z = {i: cp.Variable(k) for i, k in d.items()}, cp.Variable(q) if q else None
+    d = problem.d
+    q = problem.q
+    x = {i: cp.Variable(k) for i, k in d.items()}
+    z = cp.Variable(q) if q else None
     cost: Any = 0.0
     rows: list[Any] = []
     coupled: Any = 0.0
@@ -220,7 +242,8 @@ def reference(problem: ccmac.Problem) -> tuple[str, float]:
                 cost = cost + cp.max(image)
             else:
                 cost = cost + cp.sum(cp.maximum(term.low * image, term.high * image))
-        low, high = np.isfinite(form.lower), np.isfinite(form.upper)
+        low = np.isfinite(form.lower)
+        high = np.isfinite(form.upper)
         rows += [u[low] >= form.lower[low]] if low.any() else []
         rows += [u[high] <= form.upper[high]] if high.any() else []
         rows += [agent.C @ x[i] == agent.c] if problem.p[i] else []
@@ -242,21 +265,27 @@ def reference(problem: ccmac.Problem) -> tuple[str, float]:
 
 def violation(problem: ccmac.Problem, result: ccmac.Result) -> float:
     """The largest violation of a row or bound; rows in unit length."""
-    x, z, worst = result.x, result.z, [0.0]
-    coupled, squares = np.zeros(problem.m), np.zeros(problem.m)
+    x = result.x
+    z = result.z
+    worst = [0.0]
+    coupled = np.zeros(problem.m)
+    squares = np.zeros(problem.m)
     B = np.zeros((problem.m, problem.q))
     for i, agent in problem.agents.items():
         for block, right, v in ((agent.C, agent.c, x[i]), (agent.D, agent.e, z)):
             if block is not None and len(block):
                 off = np.abs(block @ v - right) / np.maximum(np.linalg.norm(block, axis=1), 1e-300)
                 worst.append(float(off[np.any(block != 0, axis=1)].max(initial=0.0)))
-        form, u = agent.objective.polyhedral(problem.d[i], problem.q), np.append(x[i], z)
+        form = agent.objective.polyhedral(problem.d[i], problem.q)
+        u = np.append(x[i], z)
         outside = np.maximum(form.lower - u, u - form.upper)
         worst.append(float(np.max(outside, initial=0.0)))
         if agent.A is not None:
-            coupled, squares = coupled + agent.A @ x[i], squares + np.sum(agent.A**2, axis=1)
+            coupled = coupled + agent.A @ x[i]
+            squares = squares + np.sum(agent.A**2, axis=1)
         if agent.B is not None:
-            coupled, B = coupled + agent.B @ z, B + agent.B
+            coupled = coupled + agent.B @ z
+            B = B + agent.B
         coupled = coupled if agent.b is None else coupled - agent.b
     lengths = np.sqrt(squares + np.sum(B**2, axis=1))
     worst.append(float((np.abs(coupled) / np.where(lengths > 0, lengths, 1.0)).max(initial=0.0)))

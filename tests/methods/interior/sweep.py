@@ -16,10 +16,14 @@ EXPECTED = {"solvable": "optimal", "infeasible": "infeasible", "unbounded": "unb
 
 def main(first: int, last: int) -> int:
     """Returns the number of wrong answers."""
-    wrong, iterations, seen = 0, [], Counter[str]()
+    wrong = 0
+    iterations = []
+    seen = Counter[str]()
     for seed in range(first, last):
         made = make(seed)
-        kind, problem, value = made.kind, made.problem, made.value
+        kind = made.kind
+        problem = made.problem
+        value = made.value
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = ccmac.solve(problem, ccmac.Network.path(problem.n), "cross-ipm", 1e-6)
@@ -32,10 +36,16 @@ def main(first: int, last: int) -> int:
         if not right:
             wrong += 1
             print(
-                seed, kind, value, result.status, result.objective, result.iterations,
+                seed,
+                kind,
+                value,
+                result.status,
+                result.objective,
+                result.iterations,
                 result.residuals,
-            )  # fmt: skip
-    mean, most = np.mean(iterations), max(iterations)
+            )
+    mean = np.mean(iterations)
+    most = max(iterations)
     print(f"{dict(seen)}: {wrong} wrong; iterations {mean:.1f}, at most {most}")
     return wrong
 

@@ -18,7 +18,9 @@ from ccmac.methods.interior.sides import Newton
 from ccmac.objectives import L1, Box, Quadratic
 from ccmac.workspace.reduced import Kernel
 
-INF, D, Q = np.inf, 4, 2
+INF = np.inf
+D = 4
+Q = 2
 RANDOM = np.random.default_rng(0)
 ROOT = RANDOM.standard_normal((6, 6))
 H = ROOT @ ROOT.T
@@ -44,7 +46,8 @@ def made(unit: float = 1.0) -> Block:
 def point(block: Block) -> tuple[OwnPoint, Array, Array]:
     """Unknowns inside the bounds, z, lambda."""
     draw = np.random.default_rng(1)
-    y, nu = draw.standard_normal(block.size), draw.standard_normal(len(block.f))
+    y = draw.standard_normal(block.size)
+    nu = draw.standard_normal(len(block.f))
     s, v = draw.uniform(0.5, 2.0, (2, block.sides.count))
     return OwnPoint(y, nu, s, v), draw.standard_normal(Q), draw.standard_normal(2)
 
@@ -64,10 +67,9 @@ def test_the_data_of_an_agent(unit: float) -> None:
     assert block.fixed.tolist() == [2]
     assert block.sides.count == 3 + 2 * 6
     assert block.width == block.size + len(block.f) + 2 * block.sides.count
-    assert block.steepness == pytest.approx(
-        max(abs(H).max(), unit * max(abs(G).max(), 0.3))
-    )  # fmt: skip
-    y, z = RANDOM.standard_normal(block.size), RANDOM.standard_normal(Q)
+    assert block.steepness == pytest.approx(max(abs(H).max(), unit * max(abs(G).max(), 0.3)))
+    y = RANDOM.standard_normal(block.size)
+    z = RANDOM.standard_normal(Q)
     on_y, on_z = block.slope(y, z)
     expected = whole(block) @ np.concatenate([y, z])
     assert np.concatenate([on_y, on_z]) == pytest.approx(expected)
@@ -115,7 +117,8 @@ def test_what_the_conditions_lack() -> None:
 def dense(block: Block, e: Elimination, rho: float) -> tuple[Array, Array, Array]:
     """(M, the columns of (z, lambda, tau), the row of tau) of the agent's equations."""
     theta = e.newton.theta
-    Theta, tilt = np.zeros(block.size), np.zeros(block.size)
+    Theta = np.zeros(block.size)
+    tilt = np.zeros(block.size)
     for j, at in enumerate(block.sides.at):
         Theta[at] += theta[j]
         tilt[at] += theta[j] * block.sides.bound[j]
@@ -174,7 +177,8 @@ def test_the_agents_part_of_a_step() -> None:
     p, z, lam = point(block)
     e = Elimination(block, p, z, lam, TAU)
     M, W, _ = dense(block, e, RHO)
-    weights, dc = np.array([0.7, 1.0, 0.2]), np.array([0.3, -0.1, 0.5, 0.2, 0.4])
+    weights = np.array([0.7, 1.0, 0.2])
+    dc = np.array([0.3, -0.1, 0.5, 0.2, 0.4])
     second = np.linspace(-1.0, 1.0, block.sides.count)
     step = e.step(weights, second, dc, np.zeros(block.flat.shape[1]))
     newton: Newton = e.newton
@@ -187,7 +191,9 @@ def test_the_agents_part_of_a_step() -> None:
     moved = block.sides.sign * (step.y[block.sides.at] - block.sides.bound * 0.4)
     assert step.s == pytest.approx(moved - 0.7 * newton.rho)
     assert step.v == pytest.approx(a - newton.theta * moved)
-    dy, dz, dtau = np.ones(block.size), np.full(Q, 2.0), 0.5
+    dy = np.ones(block.size)
+    dz = np.full(Q, 2.0)
+    dtau = 0.5
     off = np.concatenate([dy, dz]) - dtau / TAU * np.concatenate([p.y, z])
     assert e.curved(dy, dz, dtau) == pytest.approx(off @ whole(block) @ off / TAU)
 
@@ -195,7 +201,9 @@ def test_the_agents_part_of_a_step() -> None:
 def test_a_point_with_prices() -> None:
     """x clipped to its bounds; slopes that bounds and fixed entries have to hold."""
     block = made(0.5)
-    x, z, along = np.array([5.0, 1.0, 0.5, -2.0]), np.array([0.3, -0.4]), RANDOM.standard_normal(D)
+    x = np.array([5.0, 1.0, 0.5, -2.0])
+    z = np.array([0.3, -0.4])
+    along = RANDOM.standard_normal(D)
     near = block.near(x, z, along)
     assert near.y[:D].tolist() == [3.0, 1.0, 0.5, -2.0]
     assert near.s == pytest.approx(block.sides.slack(near.y, 1.0))
@@ -223,7 +231,8 @@ def test_large_blocks_stay_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     diagonal = np.linspace(1.0, 2.0, small.size)
     v = RANDOM.standard_normal(small.size + len(small.f))
     for rho in (1e-2, 1e-4):
-        one, other = small.factorized(diagonal, rho)(v), large.factorized(diagonal, rho)(v)
+        one = small.factorized(diagonal, rho)(v)
+        other = large.factorized(diagonal, rho)(v)
         assert other == pytest.approx(one, rel=1e-6, abs=1e-8)
     M: Any = sp.csc_array(np.diag([2.0, 3.0, 4.0]) + 0.5)
     for wide in ([], [1], [0, 2]):
@@ -244,8 +253,11 @@ def test_directions_that_nothing_holds() -> None:
 
 def test_directions_that_nothing_holds_blur_no_small_curvature() -> None:
     """Added to the entries of M they would: half of the digits of 1 / rho were lost."""
-    draw, n = np.random.default_rng(3), 20
-    C, A, bounded = draw.standard_normal((6, n)), draw.standard_normal((4, n)), np.arange(n) < 12
+    draw = np.random.default_rng(3)
+    n = 20
+    C = draw.standard_normal((6, n))
+    A = draw.standard_normal((4, n))
+    bounded = np.arange(n) < 12
     form = (
         Quadratic(np.zeros(n), np.zeros(n)) + Box(np.where(bounded, 0.0, -INF), np.full(n, INF))
     ).polyhedral(n, 0)

@@ -24,26 +24,20 @@ from ccmac.methods.interior.own import OwnPoint
 from ccmac.methods.interior.rays import Ray, _begun, largest
 from ccmac.methods.interior.sides import Sides
 from ccmac.methods.interior.stopping import DualityStop
-from ccmac.objectives import (
-    L1,
-    Box,
-    Halfspace,
-    Huber,
-    Limited,
-    Quadratic,
-    Separable,
-    Simplex,
-)
+from ccmac.objectives import L1, Box, Halfspace, Huber, Limited, Quadratic, Separable, Simplex
 from methods.interior.test_interior import begun
 
 INF = np.inf
-WAIT, DONE = Check(0.5, False), Check(1e-9, True)
+WAIT = Check(0.5, False)
+DONE = Check(1e-9, True)
 
 
 def rule(tol: float = 1e-6) -> Any:
     """A rule whose proofs are counted and fail, and whose verdicts are none."""
     made: Any = DualityStop(Fake(), Goal(tol, None, None), {})  # type: ignore[arg-type]
-    made.proofs, made.verdicts, made.settlings = [], [], []
+    made.proofs = []
+    made.verdicts = []
+    made.settlings = []
     made._proof = lambda iteration, state: made.proofs.append(state) or WAIT
     made.verdict = lambda iteration, state: made.verdicts.append(state)
     made._settled = lambda iteration, state, *how: made.settlings.append(how)
@@ -64,16 +58,19 @@ def state(**more: Any) -> Any:
 
 def test_a_warm_start_that_fails_begins_inside_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps that were tried count."""
-    box, square = Box(0.0, 4.0), Quadratic([1.0], [-1.0])
+    box = Box(0.0, 4.0)
+    square = Quadratic([1.0], [-1.0])
     made, inside = begun(Problem([Agent(square + box, A=[[1.0]], b=[1.0])] * 2))
     monkeypatch.setattr("ccmac.methods.interior.iteration.guided", lambda *_: None)
-    cold, warm = made.step(inside), made.step(replace(inside, warm=3, count=5))
+    cold = made.step(inside)
+    warm = made.step(replace(inside, warm=3, count=5))
     assert (cold.count, warm.count, warm.warm) == (1, 6, 0)
     assert made.point(warm)[0] == pytest.approx(made.point(cold)[0])
 
 
 def test_a_step_of_a_warm_start_counts() -> None:
-    box, square = Box(0.0, 4.0), Quadratic([1.0], [-1.0])
+    box = Box(0.0, 4.0)
+    square = Quadratic([1.0], [-1.0])
     made, inside = begun(Problem([Agent(square + box, A=[[1.0]], b=[1.0])] * 2))
     x, z = made.point(inside)
     first = replace(made.start(x + 0.25, z, made.space.zeros(), np.array([3.0])), count=5)
@@ -86,9 +83,11 @@ def test_a_step_of_a_warm_start_counts() -> None:
 def test_a_proof_is_tried_where_gap_and_equations_promise_it() -> None:
     """eps = 1e-6 max(1, |F|) = 4e-6, in the user's units; equations to tol tau."""
     for gap, primal, tau, tried in (
-        (7.9e-6, 1e-6, 1.0, True), (8.1e-6, 1e-6, 1.0, False), (7.9e-6, 1.1e-6, 1.0, False),
+        (7.9e-6, 1e-6, 1.0, True),
+        (8.1e-6, 1e-6, 1.0, False),
+        (7.9e-6, 1.1e-6, 1.0, False),
         (7.9e-6, 1.9e-6, 2.0, True),
-    ):  # fmt: skip
+    ):
         stop = rule()
         found = stop.check(interior(), state(gap=gap, primal=primal, tau=tau), 3)
         assert len(stop.proofs) == tried
@@ -101,9 +100,13 @@ def test_settling_is_tried_close_by_and_not_soon_again() -> None:
     """Within 1e-4 of max(1, |F|) and of the equations; again at a thousandth of that gap."""
     stop = rule()
     for gap, primal, count in (
-        (8.1e-4, 0.0, 0), (7.9e-4, 1.1e-4, 0), (7.9e-4, 0.9e-4, 1), (7.9e-6, 1e-4, 1),
-        (8e-7, 0.9e-4, 1), (7.8e-7, 0.9e-4, 2),
-    ):  # fmt: skip
+        (8.1e-4, 0.0, 0),
+        (7.9e-4, 1.1e-4, 0),
+        (7.9e-4, 0.9e-4, 1),
+        (7.9e-6, 1e-4, 1),
+        (8e-7, 0.9e-4, 1),
+        (7.8e-7, 0.9e-4, 2),
+    ):
         stop.check(interior(), state(gap=gap, primal=primal), 3)
         assert len(stop.settlings) == count
     small = rule()
@@ -115,8 +118,12 @@ def test_settling_is_tried_close_by_and_not_soon_again() -> None:
 def test_rays_are_looked_at_when_they_have_grown() -> None:
     stop = rule()
     for kappa, tau, count in (
-        (999.0, 1.0, 0), (1000.0, 1.0, 1), (9990.0, 1.0, 1), (1000.0, 0.1, 2), (1.0, 1e-300, 3),
-    ):  # fmt: skip
+        (999.0, 1.0, 0),
+        (1000.0, 1.0, 1),
+        (9990.0, 1.0, 1),
+        (1000.0, 0.1, 2),
+        (1.0, 1e-300, 3),
+    ):
         stop.check(interior(), state(kappa=kappa, tau=tau), 3)
         assert len(stop.verdicts) == count
     new = {"least": 1e300, "vain": 0, "undecided": False}
@@ -143,7 +150,9 @@ def test_rays_are_looked_at_when_they_have_grown() -> None:
 )
 def test_a_run_is_over_when_proofs_no_longer_gain(lacks: list[float], over: list[bool]) -> None:
     """At points that promise a proof; what a proof lacks is told beside what is asked for."""
-    stop, run, told = rule(), interior(), list(lacks)
+    stop = rule()
+    run = interior()
+    told = list(lacks)
 
     def proof(iteration: Any, state: Any) -> Check:
         found = DualityGap(4.0, told[0] * 4e-6, 0.0, 0.0, 1.0)
@@ -161,7 +170,8 @@ def test_a_run_is_over_when_proofs_no_longer_gain(lacks: list[float], over: list
 @pytest.mark.parametrize(("away", "pulled"), [(999.0, []), (1001.0, [(2, 1e-8)])])
 def test_far_away_a_smaller_solution_is_looked_for(away: float, pulled: list[Any]) -> None:
     """Digits of large unknowns may be what a proof lacks; the same where nothing else helps."""
-    stop, run = rule(), interior()
+    stop = rule()
+    run = interior()
     stop._proof = lambda iteration, state: stop._judged(DualityGap(4.0, 1.0, 0.0, 0.0, away), None)
     stop.check(run, state(gap=1e-6), 3)
     assert stop.settlings == [(1,), *pulled]
@@ -249,9 +259,13 @@ def test_the_length_of_a_step_is_that_of_everything() -> None:
     it = interior(runtime=runtime)
     points = [own([1.0, 2.0], [1.0, 1.0]), own([4.0], [6.0])]
     step = Fake(
-        own=[own([-2.0, 1.0], [-1.0, 0.0]), own([-1.0], [-2.0])], dc=np.zeros(3),
-        ds=np.array([-1.0]), dv=np.array([1.0]), dtau=1.0, dkappa=-4.0,
-    )  # fmt: skip
+        own=[own([-2.0, 1.0], [-1.0, 0.0]), own([-1.0], [-2.0])],
+        dc=np.zeros(3),
+        ds=np.array([-1.0]),
+        dv=np.array([1.0]),
+        dtau=1.0,
+        dkappa=-4.0,
+    )
     told = it._lengths(points, step)
     assert told.value.tolist() == [[0.5], [3.0]]
     common: Any = Fake(s=np.array([0.4]), v=np.array([1.0]), tau=1.0, kappa=8.0)
@@ -260,7 +274,8 @@ def test_the_length_of_a_step_is_that_of_everything() -> None:
     assert it._length(common, step, told) == 0.5
     common.kappa = 1.0
     assert it._length(common, step, told) == 0.25
-    step.dtau, common.tau = -10.0, 1.0
+    step.dtau = -10.0
+    common.tau = 1.0
     assert it._length(common, step, told) == 0.1
     step.dc = np.array([0.0, math.nan, 0.0])
     assert it._length(common, step, told) == 0.0
@@ -270,9 +285,13 @@ def test_the_length_of_a_step_is_that_of_everything() -> None:
 
 def test_when_no_step_gains_anything() -> None:
     for count, length, tau, kappa, over in (
-        (99, 1.0, 1.0, 1.0, False), (100, 1.0, 1.0, 1.0, True), (3, 0.9e-9, 1.0, 1.0, True),
-        (3, 1e-9, 1.0, 1.0, False), (3, 1.0, 0.9e-20, 1.0, True), (3, 1.0, 1e-20, 1.0, False),
-    ):  # fmt: skip
+        (99, 1.0, 1.0, 1.0, False),
+        (100, 1.0, 1.0, 1.0, True),
+        (3, 0.9e-9, 1.0, 1.0, True),
+        (3, 1e-9, 1.0, 1.0, False),
+        (3, 1.0, 0.9e-20, 1.0, True),
+        (3, 1.0, 1e-20, 1.0, False),
+    ):
         known: Any = Fake(count=count, length=length, tau=tau, kappa=kappa)
         assert interior().finished(known) == over
 
@@ -292,7 +311,8 @@ def test_which_bounds_a_direction_keeps() -> None:
     """Lower bounds on entries 0 and 1, upper ones on 1 and 2; entry 3 is free."""
     sides = Sides(np.array([0.0, -1.0, -INF, -INF]), np.array([INF, 1.0, 2.0, INF]))
     d = np.array([-1.0, 0.0, -3.0, 4.0])
-    s, v = np.array([1.0, 1.0, 1.0, 1.0]), np.array([0.0, 2.0, 0.0, 0.0])
+    s = np.array([1.0, 1.0, 1.0, 1.0])
+    v = np.array([0.0, 2.0, 0.0, 0.0])
     start, weights = _begun(sides, d, s, v)
     # Entry 0 leads beyond its bound, the lower bound on entry 1 has the larger price.
     assert weights.tolist() == [100.0, 100.0, 0.0, 0.0]
@@ -301,7 +321,8 @@ def test_which_bounds_a_direction_keeps() -> None:
 
 def test_a_stall_asks_for_a_contradiction_and_a_fall_for_a_feasible_point() -> None:
     """Decided once: by what is found, a word or none."""
-    conflict, fall = Infeasibility("no", np.zeros(1)), Recession([], np.zeros(0), 1.0, 0.0)
+    conflict = Infeasibility("no", np.zeros(1))
+    fall = Recession([], np.zeros(0), 1.0, 0.0)
     for decided, said in ((conflict, conflict), (True, fall), (False, None)):
         stop = rule()
         stop._decided = decided
@@ -319,10 +340,12 @@ def test_the_direction_of_an_iterate() -> None:
     points = [own([1.0, 5.0], [2.0, 0.0]), own([], [])]
     points = [OwnPoint(np.array([2.0, 4.0, 8.0]), p.nu, p.s, p.v) for p in points]
     agents: Any = Fake(
-        points=lambda state: points, common=lambda state: Fake(z=np.array([6.0])),
-        blocks=[Fake(d=2), Fake(d=3)], runtime=Fake(ride=lambda rows, whole: rows),
+        points=lambda state: points,
+        common=lambda state: Fake(z=np.array([6.0])),
+        blocks=[Fake(d=2), Fake(d=3)],
+        runtime=Fake(ride=lambda rows, whole: rows),
         shown=lambda x, z: (x, 2.0 * z),
-    )  # fmt: skip
+    )
     known: Any = Fake(kappa=2.0)
     ray = Ray.of(agents, known)
     x, z = ray.point(agents)
@@ -346,7 +369,8 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
         told: list[tuple[float, float, float]], proof: int, shown: int
     ) -> tuple[Any, int, int, int]:
         """The number of the try that succeeds, of each kind; what was found, and all numbers."""
-        left, tries = list(told), {"proof": 0, "shown": 0}
+        left = list(told)
+        tries = {"proof": 0, "shown": 0}
 
         class Run:
             reach = 1.0
@@ -385,7 +409,8 @@ def test_a_feasible_point_or_a_contradiction(monkeypatch: pytest.MonkeyPatch) ->
         assert set(sizes) <= {4.0}  # the root of reach^2 and of what the C_i fix, 15
         return found, len(told) - len(left), tries["proof"], tries["shown"]
 
-    met, far = (1.0, 1.0, 1e-8), (0.9, 1.0, 1.0)
+    met = (1.0, 1.0, 1e-8)
+    far = (0.9, 1.0, 1.0)
     # At the end once more, whatever the ray: beside large sides a misfit leaves kappa small.
     assert runs([(1e-4, 1.0, 1e-8)] * 9, 1, 9) == (conflict, 8, 1, 8)
     assert runs([(1e-4, 1.0, 1e-8)] * 9, 2, 9) == (False, 8, 1, 8)
@@ -410,8 +435,10 @@ def test_a_point_is_shown_where_rows_hold_up_to_rounding(
     """The point itself, or the one that is settled; parts that cancel may hide a violation."""
     told = {"lacks": max(1.0, size) * lacks, "hidden": max(1.0, size) * hidden}
     good = DualityGap(0.0, 0.0, 0.0, 1.0, 1.0, **told)
-    bad, run = DualityGap(0.0, 0.0, 0.0, 0.0, 1.0, lacks=1.0), Fake()
-    run.point, run.prices = lambda state: (None, [None]), lambda state, tau: None
+    bad = DualityGap(0.0, 0.0, 0.0, 0.0, 1.0, lacks=1.0)
+    run = Fake()
+    run.point = lambda state: (None, [None])
+    run.prices = lambda state, tau: None
     monkeypatch.setattr(feasible, "settled", lambda run, state, rho: state)
     for order in ((good, bad), (bad, good), (bad, bad)):
         gaps = iter(order)

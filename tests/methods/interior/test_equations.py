@@ -18,19 +18,27 @@ from ccmac.methods.interior.steps import Iterate, Second
 
 INF = np.inf
 RANDOM = np.random.default_rng(6)
-M, R, Q = 3, 1, 4  # coupled rows, rows of D, entries of z
+M = 3  # coupled rows, rows of D, entries of z
+R = 1
+Q = 4
 
 
 def reduced(rank: int = 3, condition: float = 10.0) -> Any:
     U = np.linalg.qr(np.random.default_rng(0).standard_normal((M + R, rank)))[0]
     return Fake(
-        unit=np.array([2.0, 0.5, 1.0]), rank=rank, U=U, sigma=np.linspace(3.0, 0.5, rank),
-        Bbar=np.random.default_rng(1).standard_normal((M, Q)), condition=condition,
-        D=np.random.default_rng(2).standard_normal((R, Q)), right=np.arange(1.0, M + R + 1),
-    )  # fmt: skip
+        unit=np.array([2.0, 0.5, 1.0]),
+        rank=rank,
+        U=U,
+        sigma=np.linspace(3.0, 0.5, rank),
+        Bbar=np.random.default_rng(1).standard_normal((M, Q)),
+        condition=condition,
+        D=np.random.default_rng(2).standard_normal((R, Q)),
+        right=np.arange(1.0, M + R + 1),
+    )
 
 
-LOWER, UPPER = np.array([-1.0, -INF, 0.5, -INF]), np.array([2.0, 3.0, 0.5, INF])
+LOWER = np.array([-1.0, -INF, 0.5, -INF])
+UPPER = np.array([2.0, 3.0, 0.5, INF])
 FLATS = [(np.ones((M, 1)), np.array([7.0])), (np.arange(6.0).reshape(M, 2), np.array([8.0, 9.0]))]
 
 
@@ -45,8 +53,9 @@ def whole(found: Equations, given: Any) -> tuple[Any, ...]:
 def point() -> Common:
     """Bounds on z: entry 0 from both sides, entry 1 from above; entry 2 is fixed."""
     draw = np.random.default_rng(3).standard_normal
-    return Common(draw(Q), draw(3), draw(1), np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]),
-                  0.8, 0.3)  # fmt: skip
+    return Common(
+        draw(Q), draw(3), draw(1), np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]), 0.8, 0.3
+    )
 
 
 def test_the_static_part_and_residuals() -> None:
@@ -60,8 +69,11 @@ def test_the_static_part_and_residuals() -> None:
     assert found.size == Q + 3 + 3 + 1 + 1
     assert found.signs.tolist() == [1.0] * 4 + [-1.0] * 3 + [1.0] * 3 + [-1.0]
     assert (found.z, found.mu, found.xi, found.phi) == (
-        slice(0, 4), slice(4, 7), slice(7, 10), slice(10, 11)
-    )  # fmt: skip
+        slice(0, 4),
+        slice(4, 7),
+        slice(7, 10),
+        slice(10, 11),
+    )
     assert pytest.approx(Z) == found.Z
     assert pytest.approx(G) == found.G
     assert found.v == pytest.approx(v)
@@ -76,9 +88,12 @@ def test_the_static_part_and_residuals() -> None:
     on_z[2] += c.phi[0]
     last = v @ c.mu + 0.5 * c.phi[0] - (-1.0 * 4.0 - 2.0 * 5.0 - 3.0 * 6.0) + 0.3
     expected = [
-        on_z, Z @ c.z - 0.8 * v, G.T @ c.mu - 0.8 * np.array([7.0, 8.0, 9.0]),
-        [c.z[2] - 0.5 * 0.8], [last],
-    ]  # fmt: skip
+        on_z,
+        Z @ c.z - 0.8 * v,
+        G.T @ c.mu - 0.8 * np.array([7.0, 8.0, 9.0]),
+        [c.z[2] - 0.5 * 0.8],
+        [last],
+    ]
     assert found.residual(c) == pytest.approx(np.concatenate(expected))
 
 
@@ -90,26 +105,47 @@ def test_the_matrix_and_its_right_hand_sides() -> None:
     newton = Newton.at(found.sides, c.z, c.s, c.v, c.tau)
     theta = c.v / c.s
     S = RANDOM.standard_normal((Q + M, Q + M))
-    S, column, row = S + S.T, RANDOM.standard_normal(Q + M), RANDOM.standard_normal(Q + M + 1)
+    S = S + S.T
+    column = RANDOM.standard_normal(Q + M)
+    row = RANDOM.standard_normal(Q + M + 1)
     K = found.matrix(S, column, row, newton, c)
     diagonal = np.array([theta[0] + theta[1], theta[2], 0.0, 0.0])
     tilt = np.array([-theta[0] + 2 * theta[1], 3 * theta[2], 0.0, 0.0])
-    gamma, one = np.array([7.0, 8.0, 9.0]), np.array([[0.0, 0.0, 1.0, 0.0]])
+    gamma = np.array([7.0, 8.0, 9.0])
+    one = np.array([[0.0, 0.0, 1.0, 0.0]])
     mid = top.T @ S[Q:, :Q] + Z
     zero = np.zeros
     corner = row[-1] - theta @ np.array([1.0, 4.0, 9.0]) - 0.3 / 0.8
-    expected = np.block([
-        [S[:Q, :Q] + np.diag(diagonal + c.rho), mid.T, zero((4, 3)), one.T,
-         (column[:Q] - tilt)[:, None]],
-        [mid, top.T @ S[Q:, Q:] @ top - DELTA * np.eye(3), G, zero((3, 1)),
-         (top.T @ column[Q:] - v)[:, None]],
-        [zero((3, 4)), G.T, c.rho * np.eye(3), zero((3, 1)), -gamma[:, None]],
-        [one, zero((1, 3)), zero((1, 3)), np.array([[-DELTA]]), np.array([[-0.5]])],
-        [(row[:Q] + tilt)[None], (top.T @ row[Q:-1] + v)[None], -gamma[None],
-         np.array([[0.5]]), np.array([[corner]])],
-    ])  # fmt: skip
+    expected = np.block(
+        [
+            [
+                S[:Q, :Q] + np.diag(diagonal + c.rho),
+                mid.T,
+                zero((4, 3)),
+                one.T,
+                (column[:Q] - tilt)[:, None],
+            ],
+            [
+                mid,
+                top.T @ S[Q:, Q:] @ top - DELTA * np.eye(3),
+                G,
+                zero((3, 1)),
+                (top.T @ column[Q:] - v)[:, None],
+            ],
+            [zero((3, 4)), G.T, c.rho * np.eye(3), zero((3, 1)), -gamma[:, None]],
+            [one, zero((1, 3)), zero((1, 3)), np.array([[-DELTA]]), np.array([[-0.5]])],
+            [
+                (row[:Q] + tilt)[None],
+                (top.T @ row[Q:-1] + v)[None],
+                -gamma[None],
+                np.array([[0.5]]),
+                np.array([[corner]]),
+            ],
+        ]
+    )
     assert pytest.approx(expected, abs=1e-12) == K
-    share, a = RANDOM.standard_normal(Q + M + 1), np.array([1.0, 2.0, 3.0])
+    share = RANDOM.standard_normal(Q + M + 1)
+    a = np.array([1.0, 2.0, 3.0])
     right = found.right(share, newton, a)
     on_z = share[:Q] + np.array([1.0 - 2.0, -3.0, 0.0, 0.0])
     last = share[-1] + (-1.0 * 1.0 - 2.0 * 2.0 - 3.0 * 3.0)

@@ -14,20 +14,24 @@ from ccmac.inputs import Array
 from ccmac.objectives import L1, MaxAffine, Quadratic, SquaredDistance
 from ccmac.objectives.function import Function
 
-ALONG, ACROSS = np.array([2.0, -2.0, -3.0, -1.0]), np.array([-1.0, 2.0, 0.0, -3.0])
+ALONG = np.array([2.0, -2.0, -3.0, -1.0])
+ACROSS = np.array([-1.0, 2.0, 0.0, -3.0])
 TURNS = [2.0**-k for k in (18, 24, 36)]
 PLACES = ["coupled", "local", "shared"]
 
 
 def problem(cost: str, where: str, turn: float, right: list[float], g: Array) -> ccmac.Problem:
     """Two agents; the rows are coupled ones, one agent's, or of z."""
-    rows, side = np.vstack([ALONG, turn * ACROSS - ALONG]), np.array(right)
+    rows = np.vstack([ALONG, turn * ACROSS - ALONG])
+    side = np.array(right)
 
     def f(at: slice) -> ccmac.objectives.Objective:
         linear = Quadratic(np.zeros(len(g[at])), g[at])
         return {"flat": linear, "kinks": linear + L1(2.0**-10), "square": SquaredDistance()}[cost]
 
-    one, two, whole = slice(0, 2), slice(2, 4), slice(0, 4)
+    one = slice(0, 2)
+    two = slice(2, 4)
+    whole = slice(0, 4)
     if where == "coupled":
         agents = [ccmac.Agent(f(one), A=rows[:, one], b=side), ccmac.Agent(f(two), A=rows[:, two])]
         return ccmac.Problem(agents, q=0, sense="<=")
@@ -70,7 +74,8 @@ def test_falls_that_end_far_away_end(cost: str, where: str) -> None:
 @pytest.mark.parametrize("cost", [L1(1.0), MaxAffine(np.eye(4)) + L1(1.0)])
 def test_an_inequality_that_is_far_from_active(cost: Function, shared: float) -> None:
     """Its slack is large where all points are small; a row 0 = 0 has no price that counts."""
-    rows, f = [[0.0, 0.0], [2.0**-20, 2.0**-20]], Quadratic(np.eye(4), np.zeros(4))
+    rows = [[0.0, 0.0], [2.0**-20, 2.0**-20]]
+    f = Quadratic(np.eye(4), np.zeros(4))
     one = ccmac.Agent(cost, C=np.zeros((1, 2)), c=[0.0])
     two = ccmac.Agent(
         f, C=rows, c=[0.0, -2.5], C_sense=">=", D=[[1.0, -2.0]], e=[shared], D_sense=">="
@@ -86,8 +91,10 @@ def test_a_point_that_is_shown_meets_rows_with_large_sides() -> None:
     )
     two = ccmac.Agent(
         Quadratic(np.zeros(2), np.array([-3.0, -3.0])),
-        D=[[-4.0, 6.0]], e=[-12582907.927888975], D_sense=">=",
-    )  # fmt: skip
+        D=[[-4.0, 6.0]],
+        e=[-12582907.927888975],
+        D_sense=">=",
+    )
     result = ccmac.solve(ccmac.Problem([one, two], q=2), method="cross-ipm")
     assert result.status == "infeasible"
 

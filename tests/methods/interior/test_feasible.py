@@ -17,7 +17,8 @@ INF = np.inf
 def rows(seed: int, level: float) -> tuple[Array, Array, Array]:
     """(G, h, w) with G_k w <= h_k for all k but the last: y'G w >= y'h + level, some y > 0."""
     random = np.random.default_rng(seed)
-    G, w = random.integers(-3, 4, (3, 9)).astype(float), random.integers(-2, 3, 9).astype(float)
+    G = random.integers(-3, 4, (3, 9)).astype(float)
+    w = random.integers(-2, 3, 9).astype(float)
     y = random.integers(1, 4, 3).astype(float)
     h = G @ w + random.integers(0, 3, 3)
     exact = [Fraction(v) for v in y]
@@ -29,10 +30,11 @@ def rows(seed: int, level: float) -> tuple[Array, Array, Array]:
 
 def problem(G: Array, h: Array, objectives: list[Objective], lower: Array) -> ccmac.Problem:
     agents = [
-        ccmac.Agent(f, A=G[:, 3 * i : 3 * i + 3], b=h if i == 0 else 0 * h,
-                    lower=lower[3 * i : 3 * i + 3])
+        ccmac.Agent(
+            f, A=G[:, 3 * i : 3 * i + 3], b=h if i == 0 else 0 * h, lower=lower[3 * i : 3 * i + 3]
+        )
         for i, f in enumerate(objectives)
-    ]  # fmt: skip
+    ]
     return ccmac.Problem(agents, q=0, sense=["<="] * (len(h) - 1) + [">="])
 
 
@@ -59,9 +61,12 @@ def test_a_fall_from_a_feasible_point_is_unbounded() -> None:
 
     def agent(lower: list[float], upper: list[float]) -> ccmac.Agent:
         return ccmac.Agent(
-            Quadratic(np.zeros(3), [1.0, 0.0, 0.0]), A=[[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]],
-            b=[1.0, 0.0], lower=lower, upper=upper,
-        )  # fmt: skip
+            Quadratic(np.zeros(3), [1.0, 0.0, 0.0]),
+            A=[[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]],
+            b=[1.0, 0.0],
+            lower=lower,
+            upper=upper,
+        )
 
     free = agent([-INF, -INF, 0.0], [INF, INF, INF])
     sense = ["==", "<="]

@@ -30,9 +30,12 @@ def bounds() -> Sides:
 @pytest.mark.parametrize("rank", [2, 6, 12])
 def test_entries_within_bounds_and_their_prices(rank: int, theta: float) -> None:
     """min y'Hy/2 - g'y with H of any rank has y = T (g + p + theta y), T = (H + theta)^{-1}."""
-    random, size = np.random.default_rng(rank), 12
-    R, g = random.standard_normal((rank, size)), random.standard_normal(size)
-    low, high = -random.random(size), random.random(size)
+    random = np.random.default_rng(rank)
+    size = 12
+    R = random.standard_normal((rank, size))
+    g = random.standard_normal(size)
+    low = -random.random(size)
+    high = random.random(size)
     low[::4], high[1::4] = (-INF, INF) if rank == size else (-9.0, 9.0)
     T = np.linalg.inv(R.T @ R + theta * np.eye(size))
     y, p = boxed(T, T @ g, Sides(low, high), theta)
@@ -47,10 +50,13 @@ def test_entries_within_bounds_and_their_prices(rank: int, theta: float) -> None
 
 def test_a_step_within_bounds_is_mehrotras() -> None:
     """A dy - T net(dv) = r, slacks as the bounds say, and s dv + v ds = sigma mu - s v - second."""
-    random, sides = np.random.default_rng(7), Sides(np.full(3, -1.0), np.array([2.0, 3.0, INF]))
+    random = np.random.default_rng(7)
+    sides = Sides(np.full(3, -1.0), np.array([2.0, 3.0, INF]))
     root = random.standard_normal((3, 3))
     T = root @ root.T / 20
-    A, y, r = np.eye(3) - 0.5 * T, random.standard_normal(3), random.standard_normal(3)
+    A = np.eye(3) - 0.5 * T
+    y = random.standard_normal(3)
+    r = random.standard_normal(3)
     s, v = random.uniform(0.5, 2.0, (2, sides.count))
     mu = float(s @ v) / sides.count
 
@@ -82,7 +88,8 @@ def test_what_is_off_shrinks_by_the_length_of_a_step(monkeypatch: pytest.MonkeyP
         return _step(A, T, r, newton, mu)
 
     monkeypatch.setattr("ccmac.methods.interior.boxed._step", step)
-    T, sides = np.diag([0.2, 0.5, 0.8]), Sides(np.full(3, -5.0), np.array([0.1, 9.0, INF]))
+    T = np.diag([0.2, 0.5, 0.8])
+    sides = Sides(np.full(3, -5.0), np.array([0.1, 9.0, INF]))
     boxed(T, np.array([3.0, -4.0, 1.0]), sides, 0.5)
     shares = []
     for (rho, r), (rho_next, r_next) in itertools.pairwise(seen[:5]):
@@ -112,7 +119,8 @@ def test_nothing_doubtful_and_nothing_solvable() -> None:
 def test_wrong_guesses_come_before_near_ones_and_those_before_stay() -> None:
     found = bounds()  # sides: w_0 >= 1, w_1 >= 2, w_1 <= 8, w_2 <= 4
     none = np.zeros(4, dtype=bool)
-    s, v = np.array([5.0, 1e-4, 6.0, -0.1]), np.array([0.0, 1e-4, 0.0, 0.0])
+    s = np.array([5.0, 1e-4, 6.0, -0.1])
+    v = np.array([0.0, 1e-4, 0.0, 0.0])
 
     def picked(most: int, before: Any = none) -> list[int]:
         return np.flatnonzero(doubtful(found, s, v, 1.0, before, most)).tolist()
@@ -128,7 +136,8 @@ def test_wrong_guesses_come_before_near_ones_and_those_before_stay() -> None:
 
 def test_a_doubtful_entry_is_on_its_bound_or_has_no_price() -> None:
     found = bounds()
-    w, v = np.array([1.1, 7.0, 3.0, 9.0]), np.array([0.5, 0.25, 0.75, 0.25])
+    w = np.array([1.1, 7.0, 3.0, 9.0])
+    v = np.array([0.5, 0.25, 0.75, 0.25])
     every = np.array([True, True, True, False])
     after, s, prices = decided(found, w, v, every, 10.0)
     assert after.tolist() == [1.0, 8.0, 4.0, 9.0]
@@ -143,7 +152,8 @@ def test_a_doubtful_entry_is_on_its_bound_or_has_no_price() -> None:
 
 # -- what travels ----------------------------------------------------------------------------------
 def test_tables_stand_apart_in_one_message() -> None:
-    supports, slots = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), np.array([2.0, 1.0])
+    supports = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
+    slots = np.array([2.0, 1.0])
     layout = Slots(slots, supports)
     first = np.arange(18.0).reshape(2, 9)
     first[0, -1], first[1, -1] = LOWER + UPPER, 0  # the second row is not used
@@ -171,10 +181,14 @@ def test_when_a_warm_start_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     joint = Fake(far=INF)
     monkeypatch.setattr(guided, "Joint", Fake(of=lambda *_: joint))
     agents: Any = Fake(
-        equations=Fake(lam=lambda mu: mu), common=lambda state: Fake(mu=0.0), blocks=[],
-        points=lambda state: [], doubt=lambda state: [], setup=Fake(supports=np.zeros((0, 1))),
+        equations=Fake(lam=lambda mu: mu),
+        common=lambda state: Fake(mu=0.0),
+        blocks=[],
+        points=lambda state: [],
+        doubt=lambda state: [],
+        setup=Fake(supports=np.zeros((0, 1))),
         runtime=Fake(ride=lambda rows, whole: None),
-    )  # fmt: skip
+    )
     none = np.zeros((1, 0))
     state = InteriorState(none, none, none, none, warm=guided.STEPS, count=3)
     assert guided.guided(agents, state) is None

@@ -42,7 +42,9 @@ def solve(problem: ccmac.Problem, tol: float = 1e-6, **more: object) -> ccmac.Re
 @settings(max_examples=30)
 def test_random_problems_are_what_they_were_made_to_be(seed: int) -> None:
     made = make(seed)
-    kind, problem, value = made.kind, made.problem, made.value
+    kind = made.kind
+    problem = made.problem
+    value = made.value
     result = solve(problem)
     assert result.status == EXPECTED[kind], result.message
     assert result.iterations <= 40
@@ -59,7 +61,8 @@ def test_random_problems_are_what_they_were_made_to_be(seed: int) -> None:
 def test_a_warm_start_from_afar_ends_at_the_same_value(seed: int) -> None:
     made = make(seed)
     assert made.kind == "solvable"
-    cold, random = solve(made.problem), np.random.default_rng(seed)
+    cold = solve(made.problem)
+    random = np.random.default_rng(seed)
     x = [v + 0.3 * random.standard_normal(len(v)) for v in cold.x]
     z = cold.z + 0.3 * random.standard_normal(len(cold.z))
     warm = solve(made.problem, warm_start=Solution(x, z, cold.multipliers))
@@ -73,7 +76,8 @@ def assert_farkas(problem: ccmac.Problem, result: ccmac.Result) -> None:
     found = result.infeasibility
     if not found.bounds:  # the equations alone contradict each other
         return
-    reach, on_z = 0.0, np.zeros(problem.q)
+    reach = 0.0
+    on_z = np.zeros(problem.q)
     ends = [np.full(problem.q, -np.inf), np.full(problem.q, np.inf)]
     for i, agent in problem.agents.items():
         kappa = found.local.get(i, np.zeros(problem.p[i]))
@@ -110,16 +114,20 @@ def test_values_are_those_of_clarabel(seed: int) -> None:
 # -- kinks -----------------------------------------------------------------------------------------
 def kinked(random: np.random.Generator, kind: str, n: int = 4, q: int = 6) -> ccmac.Problem:
     """n agents with a loss of a matrix each, coupled rows and a shared variable."""
-    d, rows, agents = 5, 12, []
+    d = 5
+    rows = 12
+    agents = []
     for _ in range(n):
-        M, c = random.standard_normal((rows, d + q)), random.standard_normal(rows)
+        M = random.standard_normal((rows, d + q))
+        c = random.standard_normal(rows)
         objective = {
             "hinge": Hinge(M, np.sign(c), ridge=0.01),
             "maximum": MaxAffine(M, c) + Box(-3.0, 3.0),
             "absolute": Separable(L1(0.5, c[:d]), ElasticNet(0.3, 0.7)),
             "all": Quadratic(M.T @ M, c[: d + q]) + L1(2.0) + Box(-1.0, np.abs(c[: d + q])),
         }[kind]
-        A, B = random.standard_normal((3, d)), random.standard_normal((3, q))
+        A = random.standard_normal((3, d))
+        B = random.standard_normal((3, q))
         agents.append(ccmac.Agent(objective, A=A, B=B))
     return ccmac.Problem(agents)
 
@@ -187,7 +195,8 @@ def shaken(random: np.random.Generator, noise: float, prices: object) -> object:
 def test_a_wrong_value_would_be_refuted() -> None:
     """The bound is sharp: a planted value below the optimum by more than the gap is excluded."""
     made = solvable(1)
-    problem, value = made.problem, made.value
+    problem = made.problem
+    value = made.value
     result = solve(problem, 1e-8)
     assert result.certificates["gap"] <= 1e-8 * max(1.0, abs(value))
     assert result.objective - result.certificates["gap"] <= value + 1e-12
@@ -224,7 +233,8 @@ def test_a_gap_asks_for_feasibility_too() -> None:
 # -- prices ----------------------------------------------------------------------------------------
 def test_prices_of_a_dispatch_with_a_limit() -> None:
     """Two generators, demand 3: the cheap one stops at its limit, the other sets the price."""
-    cheap, dear = Quadratic([1.0], [-1.0]), Quadratic([1.0], [-4.0])
+    cheap = Quadratic([1.0], [-1.0])
+    dear = Quadratic([1.0], [-4.0])
     one = np.ones((1, 1))
     problem = ccmac.Problem(
         [ccmac.Agent(cheap + Box(0, 1), A=one, b=[3.0]), ccmac.Agent(dear + Box(0, 9), A=one)], q=0
@@ -260,7 +270,8 @@ def test_the_direction_of_a_free_fall_is_shown() -> None:
 def test_a_step_costs_what_it_says_three_averagings() -> None:
     problem = solvable(4).problem
     iteration, _ = prepared(problem)
-    ledger, runtime = iteration.runtime.ledger, iteration.runtime
+    ledger = iteration.runtime.ledger
+    runtime = iteration.runtime
     state = iteration.start(np.zeros(0), np.zeros(0))
     for count in range(1, 4):
         state = iteration.step(state)
@@ -306,7 +317,8 @@ def test_a_fall_of_a_problem_without_feasible_point_is_no_verdict(
     The first look is kept from seeing that, as where a contradiction shows later than a fall.
     """
     f = Quadratic(np.zeros(2), [100.0, 0.0]) + Box([-np.inf, 0.0], [np.inf, np.inf])
-    seen, real = [], Duality.contradiction
+    seen = []
+    real = Duality.contradiction
 
     def late(self: Duality, prices: Prices, size: float) -> Infeasibility | None:
         seen.append(size)

@@ -24,7 +24,9 @@ def test_rows_and_prices_in_both_forms(sparse: bool, monkeypatch: pytest.MonkeyP
     if rows.scale is not None:
         assert rows.rows.toarray() == pytest.approx(C / np.linalg.norm(C, axis=1)[:, None])
     assert rows.rows @ point == pytest.approx(rows.right)
-    nu, inside, basis = np.array([1.5, -0.5]), np.array([2.0, 3.0]), kernel.space.basis
+    nu = np.array([1.5, -0.5])
+    inside = np.array([2.0, 3.0])
+    basis = kernel.space.basis
     kappa = rows.prices(nu, inside)
     assert C.T @ kappa == pytest.approx(rows.rows.T @ nu - basis @ inside)
     assert rows.rows.T @ rows.held(inside) == pytest.approx(basis @ inside)

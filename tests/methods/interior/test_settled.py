@@ -30,9 +30,7 @@ def test_one_step_from_a_disturbed_point(name: str) -> None:
         assert np.minimum(np.abs(point.s), np.abs(point.v)).max(initial=0.0) <= 1e-6 * scale
     assert (end.tau, end.kappa, end.count) == (1.0, 0.0, state.count)
     # Twice the homogeneous point is the same point; a small push changes no active bound.
-    pushed = replace(
-        end, own=2 * end.own, common=2 * end.common, tau=2.0,
-    )  # fmt: skip
+    pushed = replace(end, own=2 * end.own, common=2 * end.common, tau=2.0)
     again = settled(iteration, pushed)
     assert again.own == pytest.approx(end.own, abs=1e-6 * scale)
     assert again.common == pytest.approx(end.common, abs=1e-6 * scale)
@@ -62,7 +60,9 @@ def test_many_solutions_between_bounds_of_a_million(seed: int) -> None:
     """Interior points end amid them; a solution of moderate size is proved, here where g = H w."""
     random = np.random.default_rng(seed)
     factors, rows = random.integers(-3, 4, (2, 2, 2, 4)).astype(float)
-    w, agents, value = -np.ones(4), [], 0.0
+    w = -np.ones(4)
+    agents = []
+    value = 0.0
     for F, A in zip(factors, rows, strict=True):
         H = F.T @ F
         value -= 0.5 * w @ H @ w

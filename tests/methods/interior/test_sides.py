@@ -43,14 +43,18 @@ def test_a_point_inside() -> None:
     low = np.array([1.0, -INF, 2.0, -INF, -3.0, -INF])
     high = np.array([INF, 4.0, 8.0, INF, INF, -4.0])
     assert Sides(low, high).middle().tolist() == [2.0, 0.0, 5.0, 0.0, 0.0, -5.0]
-    low, high = np.array([0.0, 0.0, 7.0, -1e6, -1e6]), np.array([200.0, 201.0, 1e6, 1e6, -7.0])
+    low = np.array([0.0, 0.0, 7.0, -1e6, -1e6])
+    high = np.array([200.0, 201.0, 1e6, 1e6, -7.0])
     assert Sides(low, high).middle().tolist() == [100.0, 100.0, 107.0, 0.0, -107.0]
 
 
 def test_newtons_equation_of_slacks_and_prices() -> None:
     """v ds + s dv = t - s v, ds = sign (dw - bound dtau) - eta rho, for t = 0, 1 and -ds dv."""
-    found, tau = sides(), 2.0
-    w, s, v = np.array([3.0, 1.0, 5.0, 9.0]), np.array([2.0, 3.0, 5.0, 4.0]), np.arange(1.0, 5.0)
+    found = sides()
+    tau = 2.0
+    w = np.array([3.0, 1.0, 5.0, 9.0])
+    s = np.array([2.0, 3.0, 5.0, 4.0])
+    v = np.arange(1.0, 5.0)
     newton = Newton.at(found, w, s, v, tau)
     assert newton.rho.tolist() == [2 - 1, 3 - 1, 5 - 7, 4 - 11]
     assert newton.theta == pytest.approx(v / s)
@@ -60,14 +64,16 @@ def test_newtons_equation_of_slacks_and_prices() -> None:
     tilt = [v[0] / s[0], 4 * v[2] / s[2], 2 * v[1] / s[1] + 8 * v[3] / s[3], 0]
     assert newton.tilt == pytest.approx(tilt)
     assert newton.corner == pytest.approx(-(v / s) @ found.bound**2)
-    dw, dtau = np.array([0.5, -1.0, 2.0, 7.0]), 0.25
+    dw = np.array([0.5, -1.0, 2.0, 7.0])
+    dtau = 0.25
     moved = found.slack(dw, dtau)
     residual, zero, one = newton.parts
     for eta, t in ((1.0, 0.0), (0.5, 3.0)):
         ds, dv = newton.steps(eta * residual + zero + t * one, dw, dtau, eta)
         assert ds == pytest.approx(moved - eta * newton.rho)
         assert v * ds + s * dv == pytest.approx(t - s * v)
-    ds, dv = np.array([1.0, -1.0, 2.0, 0.5]), np.array([2.0, 3.0, -1.0, 4.0])
+    ds = np.array([1.0, -1.0, 2.0, 0.5])
+    dv = np.array([2.0, 3.0, -1.0, 4.0])
     assert s * newton.second(ds, dv) == pytest.approx(-ds * dv)
     on_w, on_tau = newton.right(np.array([1.0, 2.0, 3.0, 4.0]))
     assert on_w.tolist() == [1.0, -3.0, 2.0 - 4.0, 0.0]
@@ -77,7 +83,8 @@ def test_newtons_equation_of_slacks_and_prices() -> None:
 def test_bounds_that_are_guessed_active() -> None:
     """theta dw + shift: an active side moves onto its bound, of another the price vanishes."""
     found = sides()
-    s, v = np.array([1.0, 5.0, 2.0, 3.0]), np.array([2.0, 1.0, 2.0, 0.0])
+    s = np.array([1.0, 5.0, 2.0, 3.0])
+    v = np.array([2.0, 1.0, 2.0, 0.0])
     guess = Exclusive.guessed(found, s, v)
     assert guess.theta.tolist() == [STIFF, 0.0, 0.0, 0.0]
     assert guess.shift.tolist() == [-STIFF, -1.0, -2.0, 0.0]
@@ -91,7 +98,8 @@ def test_bounds_that_are_guessed_active() -> None:
 def test_doubtful_bounds_are_left_open() -> None:
     """theta is shared by an entry's sides, and nothing moves them but a price to be found."""
     found = sides()
-    s, v = np.array([1.0, 5.0, 2.0, 3.0]), np.array([2.0, 1.0, 2.0, 0.0])
+    s = np.array([1.0, 5.0, 2.0, 3.0])
+    v = np.array([2.0, 1.0, 2.0, 0.0])
     doubt = np.array([False, False, True, False])
     newton = Exclusive.opened(found, s, v, 1.0, doubt)
     assert newton.theta.tolist() == [STIFF, THETA / 2, 0.0, THETA / 2]
@@ -105,7 +113,8 @@ def test_doubtful_bounds_are_left_open() -> None:
 
 
 def test_what_slacks_and_prices_lack_to_exclude_each_other() -> None:
-    s, v = np.array([0.0, 3.0, -1.0, 2.0, 0.5]), np.array([2.0, 0.0, 5.0, -0.25, 0.75])
+    s = np.array([0.0, 3.0, -1.0, 2.0, 0.5])
+    v = np.array([2.0, 0.0, 5.0, -0.25, 0.75])
     assert apart(s, v, 2.0) == 1.0 + 0.25 + 0.25
 
 
@@ -121,10 +130,13 @@ def test_how_long_a_step_may_be() -> None:
     plain = Step(np.array([1.0, -0.25]), [], np.array([-1.0, 1.0]), np.array([1.0, -0.1]), 0.5)
     method: Any = Fake(runtime=Fake(ride=lambda rows, whole: Fake(value=rows)))
     for change, told, length in (
-        ({}, 3.0, 2.0), ({}, 1.5, 1.5), ({"dv": np.array([-0.8, 0.0])}, 3.0, 1.25),
-        ({"dkappa": -4.0}, 3.0, 0.5), ({"dc": np.array([0.0, -2.0])}, 3.0, 0.5),
+        ({}, 3.0, 2.0),
+        ({}, 1.5, 1.5),
+        ({"dv": np.array([-0.8, 0.0])}, 3.0, 1.25),
+        ({"dkappa": -4.0}, 3.0, 0.5),
+        ({"dc": np.array([0.0, -2.0])}, 3.0, 0.5),
         ({"dc": np.array([math.nan, -0.25])}, 3.0, 0.0),
-    ):  # fmt: skip
+    ):
         everybody: Any = Fake(value=np.array([[7.0], [told]]))
         assert Interior._length(method, c, replace(plain, **change), everybody) == length
     ones = OwnPoint(*[np.ones(1)] * 4)
@@ -139,8 +151,12 @@ def test_common_unknowns_move_and_their_proximal_term() -> None:
     c = Common(*parts, 2.0, 8.0)
     moved = c.moved(Common(*(p + 1 for p in parts), 1.0, -2.0), 0.5)
     assert [p.tolist() for p in (moved.z, moved.mu, moved.phi, moved.s, moved.v)] == [
-        [0.5], [2.0], [3.5], [5.0], [6.5],
-    ]  # fmt: skip
+        [0.5],
+        [2.0],
+        [3.5],
+        [5.0],
+        [6.5],
+    ]
     assert (moved.tau, moved.kappa) == (2.5, 7.0)
     for tau, kappa, share in ((2.0, 8.0, 0.25), (8.0, 2.0, 1.0), (1e-9, 1.0, LEAST)):
         assert Common(*parts, tau, kappa).rho == pytest.approx(RHO * share)
@@ -156,7 +172,8 @@ def test_common_unknowns_move_and_their_proximal_term() -> None:
 def test_the_common_matrix_is_solved_with_its_border(
     sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    random, k = np.random.default_rng(0), 12
+    random = np.random.default_rng(0)
+    k = 12
     if sparse:
         monkeypatch.setattr(common, "ROWS", k - 1)
     K = np.diag(np.append(np.tile([2.0, -2.0], k // 2), -5.0))

@@ -19,10 +19,12 @@ EXPECTED = {"solvable": "optimal", "unbounded": "unbounded"}
 
 def rescaled(problem: ccmac.Problem, random: np.random.Generator, size: float) -> ccmac.Problem:
     """The same problem of w / S with S between 10^-size and 10^size."""
-    z, agents = 10 ** random.uniform(-size, size, problem.q), []
+    z = 10 ** random.uniform(-size, size, problem.q)
+    agents = []
     for i, agent in problem.agents.items():
         x = 10 ** random.uniform(-size, size, problem.d[i])
-        form, S = agent.objective.polyhedral(problem.d[i], problem.q), np.append(x, z)
+        form = agent.objective.polyhedral(problem.d[i], problem.q)
+        S = np.append(x, z)
         objective = Quadratic(S[:, None] * form.H * S, S * form.g)
         blocks = {"A": agent.A * x, "B": agent.B * z, "C": agent.C * x, "D": agent.D * z}
         right = {"b": agent.b, "c": agent.c, "e": agent.e}
@@ -53,7 +55,8 @@ def test_problems_are_what_they_are_in_any_units(seed: int) -> None:
 
 def test_units_make_columns_and_bounds_alike() -> None:
     """x_0 + 2^-12 x_1 = 4 with bounds 4 and 2^14: columns over their length, times beta = 4."""
-    entries, agents = (1.0, 2.0**-12), []
+    entries = (1.0, 2.0**-12)
+    agents = []
     for a in entries:
         objective = Quadratic([0.0], [1.0]) + Box(0.0, 4.0 / a)
         agents.append(ccmac.Agent(objective, A=[[a]], b=[2.0]))
@@ -73,10 +76,15 @@ def test_even_columns_keep_their_units() -> None:
 def test_a_bound_written_as_a_row_is_one(sign: float) -> None:
     """x_0 <= 1024 as a row of C says nothing of the column; its slack has the unit of x_0."""
     one = ccmac.Agent(
-        Quadratic([0.0, 0.0], [1.0, 0.0]), A=[[2.0**-10, 1.0]], b=[1.0], C=[[sign, 0.0]],
-        c=[sign * 1024.0], C_sense="<=" if sign > 0 else ">=", lower=[-np.inf, -1.0],
+        Quadratic([0.0, 0.0], [1.0, 0.0]),
+        A=[[2.0**-10, 1.0]],
+        b=[1.0],
+        C=[[sign, 0.0]],
+        c=[sign * 1024.0],
+        C_sense="<=" if sign > 0 else ">=",
+        lower=[-np.inf, -1.0],
         upper=[np.inf, 1.0],
-    )  # fmt: skip
+    )
     problem = ccmac.Problem([one])
     units = begun(problem)[0].setup.units
     assert units is not None
@@ -112,29 +120,34 @@ def test_a_run_along_a_ray_has_not_blown_up(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_bounds_out_of_sight_tell_no_size() -> None:
     """A million beside a nearer bound, or beside most others; of 2^10 and more it is no size."""
-    low, high = np.array([-1.0, -1e6, 0.0, -INF]), np.array([1e6, 1e6, 4.0, INF])
+    low = np.array([-1.0, -1e6, 0.0, -INF])
+    high = np.array([1e6, 1e6, 4.0, INF])
     assert _ends(low, high).tolist() == [1.0, 1e6, 4.0, 0.0]
     assert _ends(np.array([2.0, 2.0]), np.array([2048.0, 2049.0])).tolist() == [2048.0, 2.0]
     assert _told_apart([np.array([0.0, 1.0]), np.array([2.0, 11.0, 11.1])]).tolist() == [
-        0.0, 1.0, 2.0, 11.0, 11.1,
-    ]  # fmt: skip
+        0.0,
+        1.0,
+        2.0,
+        11.0,
+        11.1,
+    ]
     assert _told_apart([np.array([0.0, 1.0, 1.0, 11.0, 11.1])]).tolist() == [0.0, 1.0, 1.0, 11.0]
     assert _told_apart([np.zeros(0)]).tolist() == []
 
 
 def test_unknowns_in_no_row_have_the_size_of_their_minimum() -> None:
     """|g| / H = 3 within bounds, at the nearest point of theirs beyond; bounds where it is flat."""
-    ends, least = np.array([1e6, 2.0, 9.0, 1e6, 0.0, 1e6]), np.array([0.0, 0.0, 5.0, 0.0, 0.0, 0.0])
-    curved, slope = (
-        np.array([2.0, 2.0, 2.0, 0.0, 2.0, 2.0]),
-        np.array([6.0, -6.0, 6.0, 6.0, 6.0, 0]),
-    )
+    ends = np.array([1e6, 2.0, 9.0, 1e6, 0.0, 1e6])
+    least = np.array([0.0, 0.0, 5.0, 0.0, 0.0, 0.0])
+    curved = np.array([2.0, 2.0, 2.0, 0.0, 2.0, 2.0])
+    slope = np.array([6.0, -6.0, 6.0, 6.0, 6.0, 0])
     assert _alone(ends, least, curved, slope).tolist() == [3.0, 2.0, 5.0, 1e6, 3.0, 1e6]
 
 
 def test_bounds_of_a_million_that_nothing_reaches() -> None:
     """x_0 + x_1 = 1, of least x_0^2 - x_1: x = (-1/2, 3/2); another entry has its own minimum."""
-    far, agents = Box([-1e6, -0.5], [1e6, 1e6]), []
+    far = Box([-1e6, -0.5], [1e6, 1e6])
+    agents = []
     for H, g in (([2.0, 1.0], [0.0, 3.0]), ([0.0, 1.0], [1.0, -4.0])):
         agents.append(ccmac.Agent(Quadratic(H, g) + far, A=[[1.0, 0.0]], b=[0.5]))
     result = solve(ccmac.Problem(agents, q=0))
@@ -157,13 +170,17 @@ def test_rounding_of_one_agents_point_tells_nobody_a_size() -> None:
     """
     agents = [
         ccmac.Agent(
-            Quadratic(np.diag([1.0, 0.0]), [-2.0, 3.0]), A=[[0.0, -2.0]],
-            C=[[0.0, -2.0], [-3.0, 0.0]], c=[0.0, 6.0], C_sense="<=",
-            lower=[-1.0, -INF], upper=[INF, 0.0],
+            Quadratic(np.diag([1.0, 0.0]), [-2.0, 3.0]),
+            A=[[0.0, -2.0]],
+            C=[[0.0, -2.0], [-3.0, 0.0]],
+            c=[0.0, 6.0],
+            C_sense="<=",
+            lower=[-1.0, -INF],
+            upper=[INF, 0.0],
         ),
         ccmac.Agent(Quadratic([0.0], [1.0]), A=[[1.0]], lower=0.0, upper=2.0),
         ccmac.Agent(Quadratic([0.0], [0.0]), A=[[-2.0]]),
-    ]  # fmt: skip
+    ]
     result = solve(ccmac.Problem(agents, q=0, sense=">="))
     assert result.status == "optimal"
     assert result.objective == pytest.approx(-3.5, abs=4e-6)
@@ -171,7 +188,8 @@ def test_rounding_of_one_agents_point_tells_nobody_a_size() -> None:
 
 def test_a_shared_unknown_in_no_row_is_measured_by_its_minimum_or_its_bounds() -> None:
     """Two times 2^-12 z^2 / 2 - z / 4: z = 2^10; with bounds of 2^7 these count."""
-    H, g = np.diag([1.0, 2.0**-12]), np.array([0.0, -0.25])
+    H = np.diag([1.0, 2.0**-12])
+    g = np.array([0.0, -0.25])
     for bound, unit in ((np.inf, 2.0**10), (2.0**7, 2.0**7)):
         f = Quadratic(H, g) + Box([-np.inf, -bound], [np.inf, bound])
         units = begun(ccmac.Problem([ccmac.Agent(f, A=[[1.0]])] * 2, q=1))[0].setup.units
@@ -196,7 +214,8 @@ def test_an_objective_in_other_units_is_the_same_function() -> None:
     assert np.asarray(new.H.todense() if hasattr(new.H, "todense") else new.H) == pytest.approx(
         np.diag(S**2 * [1.0, 2.0, 3.0])
     )
-    [term], [before] = new.terms, form.terms
+    [term] = new.terms
+    [before] = form.terms
     assert np.abs(dense(term.R)) == pytest.approx(np.array([[1.25, 0, 0], [0, 0.75, 1.0]]))
     assert term.h == pytest.approx(before.h / [8.0, 4.0])
     random = np.random.default_rng(0)

@@ -11,24 +11,31 @@ import pytest
 import ccmac
 from ccmac import InProcess, Network
 from ccmac.inputs import Array
-from ccmac.lab.instances import solve_kkt
 from ccmac.ledger import Cost
 from ccmac.methods import CrossApapc, JointApapc
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.registry import parse
 from ccmac.methods.start import starting_point
+from ccmac.paper.instances import solve_kkt
 from ccmac.runtime.few import Few
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import Coupling
 from workspace.sparse_coupling import neighborly
 
-RING, AMONG = Network.ring(8), "sums among few"
-ALONE, BESIDE = neighborly(3, 8), neighborly(3, 8, q=3)
+RING = Network.ring(8)
+AMONG = "sums among few"
+ALONE = neighborly(3, 8)
+BESIDE = neighborly(3, 8, q=3)
 PLANNED = CrossApapc(normalizer="semi-iteration", inner=4, outer=2, scale=1.0)
 PAIRS = [
-    (PLANNED, "relay"), (PLANNED, "tree"), (PLANNED, "scatter"), (JointApapc(), "relay"),
-    (parse("papc"), "tree"), (parse("pdhg"), "scatter"), (parse("condat-vu"), "relay"),
-]  # fmt: skip
+    (PLANNED, "relay"),
+    (PLANNED, "tree"),
+    (PLANNED, "scatter"),
+    (JointApapc(), "relay"),
+    (parse("papc"), "tree"),
+    (parse("pdhg"), "scatter"),
+    (parse("condat-vu"), "relay"),
+]
 
 
 def solved(problem: ccmac.Problem, scheme: str, method: Any = PLANNED, **more: Any) -> ccmac.Result:

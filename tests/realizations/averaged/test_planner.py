@@ -29,10 +29,12 @@ def planned(problem: str, costs: Costs = Costs(), tol: float = 1e-6, **options: 
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        ({"scale": 0.5}, "scale"), ({"normalizer": "semi-iteration"}, "normalizer"),
-        ({"normalizer": "deflation"}, "normalizer"), ({"outer": 2}, "outer"),
+        ({"scale": 0.5}, "scale"),
+        ({"normalizer": "semi-iteration"}, "normalizer"),
+        ({"normalizer": "deflation"}, "normalizer"),
+        ({"outer": 2}, "outer"),
     ],
-)  # fmt: skip
+)
 def test_what_is_fixed_is_the_same_in_all_candidates(options: dict[str, Any], field: str) -> None:
     candidates = planned("ridge", **options).candidates
     assert candidates
@@ -114,9 +116,16 @@ def test_a_model_has_as_many_modes_at_every_scale() -> None:
     """Also where s^2 mu_z and s^2 L_z are the same number."""
     one = np.ones((1, 1))
     profile: Any = SimpleNamespace(
-        ritz=lambda s: (np.ones(1), one), M_A=one, M_mean=one, M_B=one, gradient_x=np.ones(1),
-        gradient_z=np.ones(1), misfit=np.ones(1), rest_x=1.0, rest_z=1.0,
-    )  # fmt: skip
+        ritz=lambda s: (np.ones(1), one),
+        M_A=one,
+        M_mean=one,
+        M_B=one,
+        gradient_x=np.ones(1),
+        gradient_z=np.ones(1),
+        misfit=np.ones(1),
+        rest_x=1.0,
+        rest_z=1.0,
+    )
     blocks = np.array([1.0, 2.0, 1.0, 1.25])
     modes = [Modes(profile, s, ScaledCurvature(1.0, 3.0), blocks, 4) for s in (1.0, 2e-162)]
     assert [m.copies for m in modes] == [4, 4]

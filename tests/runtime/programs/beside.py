@@ -36,10 +36,12 @@ def told(result: ccmac.Result) -> dict[str, Any]:
         "x": {i: x.tobytes() for i, x in zip(result.agents, result.x, strict=True)},
         "z": result.z.tobytes(),
         "coupled price": None if prices is None else prices.coupled.tobytes(),
-        "ledger": result.ledger.as_dict(), "status": result.status,
-        "iterations": result.iterations, "objective": result.objective,
+        "ledger": result.ledger.as_dict(),
+        "status": result.status,
+        "iterations": result.iterations,
+        "objective": result.objective,
         "residuals": result.residuals,
-    }  # fmt: skip
+    }
 
 
 def differences(cases: Sequence[Case]) -> list[str]:
@@ -48,7 +50,8 @@ def differences(cases: Sequence[Case]) -> list[str]:
     everywhere = comm.allgather([case.on_ranks() for case in cases])
     found = []
     for k in range(comm.rank, len(cases), comm.size):
-        whole, parts = cases[k].alone(), [told[k] for told in everywhere]
+        whole = cases[k].alone()
+        parts = [told[k] for told in everywhere]
         joined = {i: x for part in parts for i, x in part["x"].items()}
         for part in parts:
             part["x"] = joined

@@ -22,7 +22,7 @@ from owners_bits import AGENTS, NETWORK, forked, told
 
 import ccmac
 from ccmac import objectives
-from ccmac.lab.instances import random_quadratic, solve_kkt
+from ccmac.paper.instances import random_quadratic, solve_kkt
 from ccmac.runtime import leading
 from ccmac.runtime.distributed import Distributed
 from ccmac.runtime.owners import between_owners
@@ -71,7 +71,8 @@ def run(runtime: Distributed, asked: Sequence[str] = ()) -> list[str]:
     """Every case: its name, whether it was led, a digest of what processes must have alike."""
     lines = []
     for name, problem, method in cases(asked):
-        before, ledger = runtime.transport.rounds - runtime.observed, runtime.ledger
+        before = runtime.transport.rounds - runtime.observed
+        ledger = runtime.ledger
         result = ccmac.solve(mine(problem, runtime), method=method, tol=TOL, runtime=runtime)
         assert result.status == "optimal", (name, result.status)
         digest = hashlib.sha256(repr(told(result)).encode()).hexdigest()

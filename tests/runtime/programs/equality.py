@@ -51,7 +51,8 @@ def patterned(here: Mpi, whole: InProcess, block: np.ndarray, own: np.ndarray) -
 
 def among(here: Mpi, whole: InProcess, block: np.ndarray, supports: np.ndarray) -> None:
     """Sums that few get, alone and beside others: those who get them have the same bits."""
-    few, n = Few(here.network, supports), here.n
+    few = Few(here.network, supports)
+    n = here.n
     block, beside = np.where(supports, block, 0.0), block[:, :3]
     mine = slice(here.owned.start, here.owned.stop)
     held = supports[mine].any(axis=0)
@@ -60,7 +61,9 @@ def among(here: Mpi, whole: InProcess, block: np.ndarray, supports: np.ndarray) 
     if not here.averaging.spares or few.rounds > here.averaging.rounds:
         ways.pop()
     for parts in ways:
-        before, charged, left = here.transport.rounds, here.ledger.of("solve"), letters(here)
+        before = here.transport.rounds
+        charged = here.ledger.of("solve")
+        left = letters(here)
         found = here.combine([part[mine] for part in parts], few)
         known = whole.combine(parts, few)
         assert np.array_equal(found[0][:, held], known[0][:, held])
@@ -72,8 +75,9 @@ def among(here: Mpi, whole: InProcess, block: np.ndarray, supports: np.ndarray) 
         if here.ranks == n:  # what agents send is what processes send
             all_left = MPI.COMM_WORLD.allgather(letters(here) - left)
             assert np.sum(all_left, axis=0).tolist() == [
-                charged["network_bytes"], charged["messages"]
-            ]  # fmt: skip
+                charged["network_bytes"],
+                charged["messages"],
+            ]
             assert np.max(all_left, axis=0)[0] == charged["bytes"]
 
 
@@ -138,7 +142,8 @@ def compare(network: Network, scheme: averaging.Averaging, rng: np.random.Genera
 
 def totals(here: Mpi) -> None:
     """Where every agent is a process: all bytes and messages that leave are in the ledger."""
-    before, charged = letters(here), here.ledger.of("solve")
+    before = letters(here)
+    charged = here.ledger.of("solve")
     for width in (3, 7):  # rows that a scatter need not fill up
         here.mix(np.ones((1, width)))
         here.average(np.ones((1, width)))

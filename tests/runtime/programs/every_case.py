@@ -16,9 +16,16 @@ from ccmac.runtime import journey
 from ccmac.runtime.mpi import MPI, guard
 
 CASES = (
-    "averaged", "joint", "vertical", "cg", "sketched", "convex", "nonsmooth", "interior",
+    "averaged",
+    "joint",
+    "vertical",
+    "cg",
+    "sketched",
+    "convex",
+    "nonsmooth",
+    "interior",
     "certified",
-)  # fmt: skip
+)
 journey.UNTOLD = 1e6  # sums that concern nobody here are not used
 GRAPHS = ("ring", "grid", "regular")
 BASELINES = ("condat-vu", "pdhg", "papc", "dpmm", "tracking-admm", "cross-lbfgs")
@@ -41,9 +48,14 @@ def main() -> None:
             problem, options = case(name)
             # The certified lift is multiplied out in one process unless told not to.
             listed.append(
-                Case(f"{name} on {graph}", problem, solve_bits.network(graph), options,
-                     fused=name != "certified")
-            )  # fmt: skip
+                Case(
+                    f"{name} on {graph}",
+                    problem,
+                    solve_bits.network(graph),
+                    options,
+                    fused=name != "certified",
+                )
+            )
     different = differences(listed)
     if MPI.COMM_WORLD.rank == 0:
         print(f"equal {len(listed) - len(different)}, different {different}")

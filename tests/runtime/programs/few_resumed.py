@@ -27,7 +27,8 @@ def main(folder: str) -> None:
     saved = {"checkpoint": {"path": folder, "every": 10}}
     begun = solved(20, runtime="mpi", **saved)
     if MPI.COMM_WORLD.rank == 0:
-        ended, whole = solved(40, **saved), solved(40)
+        ended = solved(40, **saved)
+        whole = solved(40)
         assert "sums among few" in whole.plan.settings
         same = all(map(np_equal, ended.x, whole.x)) and ended.ledger.of("solve") == (
             whole.ledger.of("solve")

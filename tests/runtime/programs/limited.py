@@ -27,7 +27,8 @@ def same(split: ccmac.Result, whole: ccmac.Result, owned: range, where: str) -> 
         assert repr(getattr(split, name)) == repr(getattr(whole, name)), where
     assert split.ledger.as_dict() == whole.ledger.as_dict(), where
     if whole.multipliers is not None:
-        mine, everybodys = split.multipliers, whole.multipliers
+        mine = split.multipliers
+        everybodys = whole.multipliers
         assert np.array_equal(mine.coupled, everybodys.coupled), where
         assert np.array_equal(mine.z_lower, everybodys.z_lower), where
         for k, i in enumerate(owned):
@@ -44,9 +45,11 @@ def moved(result: ccmac.Result) -> Solution:
 
 
 def main() -> None:
-    checked, world = 0, MPI.COMM_WORLD
+    checked = 0
+    world = MPI.COMM_WORLD
     for seed, kind in CASES:
-        problem, where = random_limited(seed, kind), f"{kind} {seed}"
+        problem = random_limited(seed, kind)
+        where = f"{kind} {seed}"
         folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
         if world.rank == 0:
             problem.save(folder / "p")
@@ -59,9 +62,7 @@ def main() -> None:
         same(split, whole, owned, where)
         if whole.status == "optimal":
             again = ccmac.solve(problem, network, "cross-ipm", warm_start=moved(whole))
-            apart = ccmac.solve(
-                mine, network, "cross-ipm", warm_start=moved(split), runtime="mpi"
-            )  # fmt: skip
+            apart = ccmac.solve(mine, network, "cross-ipm", warm_start=moved(split), runtime="mpi")
             assert again.status == "optimal", where
             same(apart, again, owned, f"warm {where}")
         checked += 1

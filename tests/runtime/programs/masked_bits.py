@@ -40,7 +40,9 @@ class Listened(Mpi):
 
 
 def main() -> None:
-    network, equal, p_values = solve_bits.network("ring"), 0, []
+    network = solve_bits.network("ring")
+    equal = 0
+    p_values = []
     for name in CASES:
         problem, options = solve_bits.case(name)
         options["max_iterations"] = 12

@@ -20,8 +20,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ccmac
-from ccmac.lab.instances import random_quadratic
 from ccmac.methods.registry import REGISTRY, parse
+from ccmac.paper.instances import random_quadratic
 from ccmac.runtime import journey
 from ccmac.runtime.owners import between_owners
 from owners import Neighborhood
@@ -43,7 +43,8 @@ def quadratic(*, coupled_z: bool = True) -> ccmac.Problem:
 def logistic() -> ccmac.Problem:
     """A table split by columns."""
     rng = np.random.default_rng(3)
-    X, y = rng.standard_normal((12, 8)), np.sign(rng.standard_normal(12))
+    X = rng.standard_normal((12, 8))
+    y = np.sign(rng.standard_normal(12))
     return ccmac.vfl.problem(X, y, AGENTS, loss="logistic", regularization=0.1)
 
 

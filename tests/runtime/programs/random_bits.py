@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from beside import Case, differences
 
 import ccmac
-from ccmac.lab.instances import random_quadratic
+from ccmac.paper.instances import random_quadratic
 from ccmac.runtime.mpi import MPI, guard
 from workspace.sparse_coupling import sparse_coupling
 
@@ -31,13 +31,15 @@ AVERAGED: tuple[dict[str, Any], ...] = (
     {"method": "condat-vu", **LIMITED},
 )
 CERTIFIED: dict[str, Any] = {
-    "method": ccmac.methods.CrossApapc(realization="certified"), "max_iterations": 1,
-}  # fmt: skip
+    "method": ccmac.methods.CrossApapc(realization="certified"),
+    "max_iterations": 1,
+}
 
 
 def mixed(n: int) -> ccmac.Problem:
     """Multiples of the identity beside general B_i; A_i stored by rows and by columns."""
-    rng, m = np.random.default_rng(8), 6
+    rng = np.random.default_rng(8)
+    m = 6
     agents = []
     for i in range(n):
         general = sp.csr_array(sp.random(m, m, 0.5, rng=rng))
@@ -59,7 +61,8 @@ def cases(n: int) -> Iterator[tuple[ccmac.Problem, tuple[dict[str, Any], ...]]]:
         other = "cross-cg" if stray else "cross-ipm"
         yield sparse_coupling(3, n, stray=stray), ({"method": "auto"}, {"method": other})
     random = np.random.default_rng(9)  # so many rows that they are brought to their range
-    X, y = random.standard_normal((1_300, 9)), random.standard_normal(1_300)
+    X = random.standard_normal((1_300, 9))
+    y = random.standard_normal(1_300)
     yield ccmac.vfl.problem(X, y, n, l1=0.05), ({"method": "cross-ipm"},)
     for seed in (0, 1) if n > MPI.COMM_WORLD.size else (1,):  # one agent a rank: sparse ones do
         absent = random_quadratic(seed, n=n, q=4, m=3, sparse=seed == 1, absent=0.4)

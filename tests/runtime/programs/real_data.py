@@ -6,18 +6,20 @@ import numpy as np
 
 import ccmac
 from ccmac import vfl
-from ccmac.lab import data
+from ccmac.paper import data
 from ccmac.runtime.mpi import MPI, guard
 
 RIDGE = 1e-2
 
 
 def main() -> None:
-    found, agents = data.load("a9a", fallback=True), MPI.COMM_WORLD.size
+    found = data.load("a9a", fallback=True)
+    agents = MPI.COMM_WORLD.size
     X, y, (rows, columns) = found.X, found.y, found.X.shape
     gram = (X.T @ X).toarray() / rows + RIDGE * np.eye(columns)
     exact = np.linalg.solve(gram, X.T @ y / rows)
-    problem, network = vfl.problem(X, y, agents, regularization=RIDGE), ccmac.Network.ring(agents)
+    problem = vfl.problem(X, y, agents, regularization=RIDGE)
+    network = ccmac.Network.ring(agents)
     options = {"method": "cross-apapc", "tol": 1e-6, "reference": exact}
     here = ccmac.solve(problem, network, runtime="mpi", **options)
     whole = ccmac.solve(problem, network, **options)
@@ -28,7 +30,8 @@ def main() -> None:
     assert here.x[0].tobytes() == whole.x[here.agents.start].tobytes()
     assert here.ledger.as_dict() == whole.ledger.as_dict()
     if MPI.COMM_WORLD.rank == 0:
-        setup, solve = here.ledger.of("setup")["rounds"], here.ledger["rounds"]
+        setup = here.ledger.of("setup")["rounds"]
+        solve = here.ledger["rounds"]
         print(f"{found.source}: {here.iterations} iterations, {solve} + {setup} rounds")
 
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ccmac
 from ccmac import objectives
-from ccmac.lab.instances import random_quadratic
+from ccmac.paper.instances import random_quadratic
 from workspace.sparse_coupling import neighborly
 
 N = 8
@@ -45,10 +45,11 @@ def flat_problem() -> ccmac.Problem:
         agents.append(
             ccmac.Agent(
                 objectives.LeastSquares(M, rng.standard_normal(3)),
-                A=rng.standard_normal((2, 4)), B=rng.standard_normal((2, 3)),
+                A=rng.standard_normal((2, 4)),
+                B=rng.standard_normal((2, 3)),
                 b=0.1 * rng.standard_normal(2),
             )
-        )  # fmt: skip
+        )
     return ccmac.Problem(agents)
 
 
@@ -95,9 +96,7 @@ def case(name: str) -> tuple[ccmac.Problem, dict[str, Any]]:
             "method": ccmac.methods.CrossCg(sketch=8)
         }
     if name == "convex":
-        return flat_problem(), {
-            "method": "cross-continuation", "tol": 1e-3, "max_iterations": 120,
-        }  # fmt: skip
+        return flat_problem(), {"method": "cross-continuation", "tol": 1e-3, "max_iterations": 120}
     if name == "interior":
         return kinked_problem(), {"method": "cross-ipm", "tol": 1e-6}
     if name == "nonsmooth":

@@ -25,10 +25,12 @@ def iterate(
     """Rows of the owned agents after ``last`` iterations."""
     mine = slice(runtime.owned.start, runtime.owned.stop)
     block = np.random.default_rng(3).standard_normal((runtime.n, 5))[mine]
-    momentum, first = np.zeros(()), 0
+    momentum = np.zeros(())
+    first = 0
     if folder is not None and checkpoint.exists(folder):
         saved = checkpoint.load(folder, runtime.owned, MANIFEST)
-        block, momentum = np.stack(saved.agents["block"]), saved.replicated["momentum"]
+        block = np.stack(saved.agents["block"])
+        momentum = saved.replicated["momentum"]
         first = saved.iteration
         runtime.ledger.restore(saved.manifest["ledger"])
     store = checkpoint.Store(folder or Path(), runtime.n, MANIFEST)

@@ -42,7 +42,8 @@ class AcceleratedGradient(ProvedIteration[GradientState]):
 
     def step(self, state: GradientState) -> GradientState:
         """One iteration."""
-        t, ahead = state.t, state.ahead
+        t = state.t
+        ahead = state.ahead
         gradient = self.objective.gradient(ahead)
         new = ahead - gradient / self.objective.L
         if self.steps is None and self.space.dot(gradient, new - state.w) > 0:

@@ -35,8 +35,10 @@ class CrossContinuation(ConvexMethod):
     )
     needs = frozenset({"smooth"})
     scheduled: ClassVar[dict[str, str]] = {
-        "multiplier_budget": "certified", "opening": "practical", "augmentation": "practical",
-    }  # fmt: skip
+        "multiplier_budget": "certified",
+        "opening": "practical",
+        "augmentation": "practical",
+    }
 
     multiplier_budget: float | None = option(
         None, float, "bound on sigma ||lambda*|| / (L R); by default from the gradient at the start"
@@ -46,7 +48,8 @@ class CrossContinuation(ConvexMethod):
 
     def prepare(self, work: Workspace, request: Request) -> Prepared:
         """The realization asked for, then the schedule asked for."""
-        realized, goal = self.realize(work, request), self.goal(request)
+        realized = self.realize(work, request)
+        goal = self.goal(request)
         if not realized.objective.L > 0:
             raise MethodRefused(
                 f"{self.name} needs curvature: F is linear (L = 0); use cross-sliding"
@@ -56,7 +59,8 @@ class CrossContinuation(ConvexMethod):
         found = found_in(realized, L=realized.objective.L, schedule=self.schedule)
         if self.schedule == "certified":
             return self._certified(certifier, goal, found)
-        why, stopping = "smooth, not strongly convex", None
+        why = "smooth, not strongly convex"
+        stopping = None
         if realized.system.empty:
             gradients = AcceleratedGradient(certifier, goal)
             if not request.reference:
@@ -75,9 +79,13 @@ class CrossContinuation(ConvexMethod):
         That budget is always valid: sigma ||lambda*|| <= ||grad F(w*)|| <= ||grad F(w0)|| + L R.
         """
         assert goal.radius is not None
-        realized, why = certifier.realized, "the paper's schedule"
-        objective, interval = realized.objective, realized.system.interval
-        L, radius, epsilon = objective.L, execution_radius(realized, goal.radius), goal.absolute
+        realized = certifier.realized
+        why = "the paper's schedule"
+        objective = realized.objective
+        interval = realized.system.interval
+        L = objective.L
+        radius = execution_radius(realized, goal.radius)
+        epsilon = goal.absolute
         found["epsilon_schedule"] = epsilon
         if realized.system.empty:
             found["steps"] = steps = gradient_steps(L, radius, epsilon)
@@ -91,9 +99,14 @@ class CrossContinuation(ConvexMethod):
         plan = certified_schedule(L, radius, epsilon, budget)
         degree = outer_degree(interval.low, interval.high)
         found.update(
-            multiplier_budget=budget, T_cvx=plan.time, steps=plan.steps, repairs=plan.repairs,
-            stages=len(plan.nu), gradients=plan.gradients(), affine=plan.affine(degree),
-        )  # fmt: skip
+            multiplier_budget=budget,
+            T_cvx=plan.time,
+            steps=plan.steps,
+            repairs=plan.repairs,
+            stages=len(plan.nu),
+            gradients=plan.gradients(),
+            affine=plan.affine(degree),
+        )
         stages = Continuation(certifier, goal, plan)
         stopping = GapStop(stages, goal, found, scheduled=True)
         return proved(stages, stopping, why, found, plan.horizon)

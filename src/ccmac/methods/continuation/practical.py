@@ -76,15 +76,25 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
         self, certifier: GapCertifier, goal: Goal, *, opening: bool = True, augmented: bool = False
     ) -> None:
         super().__init__(certifier, goal)
-        self.opening, self.augmented = opening, augmented
+        self.opening = opening
+        self.augmented = augmented
 
     def begin(self, w: Array, p: Array, price: Array) -> PracticalState:
         """The gap at the start is bounded with the dual given."""
-        L, history = self.objective.L, np.full((1, LOOK_BACK + 1), math.inf)
+        L = self.objective.L
+        history = np.full((1, LOOK_BACK + 1), math.inf)
         state = PracticalState(
-            w, w.copy(), p, w.copy(), p.copy(), history, np.zeros((self.space.count, 3)),
-            L / 4.0, 0.3 * L, not self.opening,
-        )  # fmt: skip
+            w,
+            w.copy(),
+            p,
+            w.copy(),
+            p.copy(),
+            history,
+            np.zeros((self.space.count, 3)),
+            L / 4.0,
+            0.3 * L,
+            not self.opening,
+        )
         return self._noted(state, self.certifier.gap(w, self.objective.gradient(w), p))
 
     def step(self, state: PracticalState) -> PracticalState:
@@ -94,12 +104,16 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
 
     # -- opening -------------------------------------------------------------------
     def _open(self, state: PracticalState) -> PracticalState:
-        L, weight, w, p = self.objective.L, state.weight, state.w, state.p
+        L = self.objective.L
+        weight = state.weight
+        w = state.w
+        p = state.p
         gradient = self.objective.gradient(w)
         if state.inner >= state.check:
             state = self._noted(state, self.certifier.gap(w, gradient, p))
             # Twice in a row the gap fell by less than 4 while the iterations doubled.
-            now, before = float(state.history[0, 0]), float(state.history[0, -1])
+            now = float(state.history[0, 0])
+            before = float(state.history[0, -1])
             late = state.late + 1 if now > 0.25 * before and math.isfinite(before) else 0
             state = replace(state, check=math.ceil(CHECK_AGAIN * state.check), late=late)
             if late >= 2:
@@ -117,8 +131,12 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
 
     # -- stages -------------------------------------------------------------------
     def _stage(self, state: PracticalState) -> PracticalState:
-        L, space, nu, centre = self.objective.L, self.space, state.nu, state.centre
-        correct, interval = Correction.of(self.system), self.system.interval
+        L = self.objective.L
+        space = self.space
+        nu = state.nu
+        centre = state.centre
+        correct = Correction.of(self.system)
+        interval = self.system.interval
         low, high = correction_interval(interval.low, interval.high, correct.degree)
         weight = L if self.augmented else 0.0
         smooth = L + weight * high + nu
@@ -136,7 +154,9 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
 
     def _ended(self, state: PracticalState, g: Array) -> PracticalState:
         """The next stage, from the repaired g."""
-        goal, certifier, before = self.goal, self.certifier, self._known(state)
+        goal = self.goal
+        certifier = self.certifier
+        before = self._known(state)
         epsilon = goal.epsilon(before.value)
         target = max(epsilon, 0.05 * before.bound(before.required(goal)))
         way = certifier.way(g)
@@ -164,17 +184,31 @@ class PracticalContinuation(ProvedIteration[PracticalState]):
     def _noted(self, state: PracticalState, found: Gap) -> PracticalState:
         bound = found.bound(found.required(self.goal))
         return replace(
-            state, history=np.concatenate([[[bound]], state.history[:, :-1]], axis=1), fresh=True,
-            value=found.value, base=found.base, slope=found.slope, distance=found.distance,
+            state,
+            history=np.concatenate([[[bound]], state.history[:, :-1]], axis=1),
+            fresh=True,
+            value=found.value,
+            base=found.base,
+            slope=found.slope,
+            distance=found.distance,
             travelled=found.travelled,
-        )  # fmt: skip
+        )
 
     def _known(self, state: PracticalState) -> Gap:
         """The latest bound (its point is the iterate it was taken at)."""
         return Gap(
-            state.w, state.w, state.p, state.value, state.base, state.slope, state.distance,
-            state.travelled, self.objective.L, True, execution_radius(self.realized, 1.0),
-        )  # fmt: skip
+            state.w,
+            state.w,
+            state.p,
+            state.value,
+            state.base,
+            state.slope,
+            state.distance,
+            state.travelled,
+            self.objective.L,
+            True,
+            execution_radius(self.realized, 1.0),
+        )
 
     def quick_gap(self, state: PracticalState) -> Gap | None:
         """The bound of this very iterate, if the schedule took one."""

@@ -72,9 +72,14 @@ class Moved:
 
 
 def stage_step(
-    objective: ExecutionObjective, correct: Correction, s: StageSteps,
-    x: Array, f: Array, p: Array, centre: Array,
-) -> Moved:  # fmt: skip
+    objective: ExecutionObjective,
+    correct: Correction,
+    s: StageSteps,
+    x: Array,
+    f: Array,
+    p: Array,
+    centre: Array,
+) -> Moved:
     """Algorithm cvx-stage. Cost: 1 gradient, 2 d_RF residuals (d_RF without augmentation)."""
     g = s.tau * x + (1.0 - s.tau) * f
     slope = objective.gradient(g) + s.nu * (g - centre)
@@ -115,7 +120,8 @@ class Continuation(ProvedIteration[StageState]):
 
     def begin(self, w: Array, p: Array, price: Array) -> StageState:
         """p0 = UF(g0) - g0 (eq. cvxlf-init): 1 gradient, d_UF residuals."""
-        system, interval = self.system.homogeneous(), self.system.interval
+        system = self.system.homogeneous()
+        interval = self.system.interval
         gradient = self.objective.gradient(w)
         degree = outer_degree(interval.low, interval.high)
         filtered, _ = second_kind_filter(system.residual, gradient, interval.high, degree)
@@ -123,22 +129,30 @@ class Continuation(ProvedIteration[StageState]):
 
     def step(self, state: StageState) -> StageState:
         """One step of a stage, or one filter of the repair."""
-        stage, plan = state.stage, self.schedule
+        stage = state.stage
+        plan = self.schedule
         if stage == len(plan.nu):
             return self._repair(state)
         steps = StageSteps(plan.nu[stage], *plan.steps_of(stage), plan.L)
         moved = stage_step(
-            self.objective, Correction.of(self.system), steps,
-            state.x, state.w, state.p, state.centre,
-        )  # fmt: skip
+            self.objective,
+            Correction.of(self.system),
+            steps,
+            state.x,
+            state.w,
+            state.p,
+            state.centre,
+        )
         state = replace(state, w=moved.f, x=moved.x, p=moved.p, inner=state.inner + 1)
         if state.inner < plan.lengths[stage]:
             return state
         return replace(state, x=moved.f, stage=stage + 1, inner=0)
 
     def _repair(self, state: StageState) -> StageState:
-        residual, interval = self.system.residual, self.system.interval
-        low, high = interval.low, interval.high
+        residual = self.system.residual
+        interval = self.system.interval
+        low = interval.low
+        high = interval.high
         degree = outer_degree(low, high)
         if state.repairs < self.schedule.repairs:
             w, _ = first_kind_filter(residual, state.w, low, high, degree)

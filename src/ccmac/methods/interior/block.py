@@ -49,7 +49,8 @@ class Block:
         self.size = d + aux
         self.H_xx: Any = form.H[:d, :d]
         self.H_xz = dense(form.H[:d, d:])
-        self.H_zz, self.g_z = dense(form.H[d:, d:]), form.g[d:]
+        self.H_zz = dense(form.H[d:, d:])
+        self.g_z = form.g[d:]
         self.g_y = np.concatenate([form.g[:d], *(-term.a for term in form.terms)])
         lower = np.concatenate([form.lower[:d], *(term.lower for term in form.terms)])
         upper = np.concatenate([form.upper[:d], np.full(aux, np.inf)])
@@ -71,12 +72,17 @@ class Block:
 
     def _rows(self, values: Array) -> tuple[sp.csr_array, Array, Array]:
         """(E, F, f): own equations, epigraphs, fixed entries."""
-        d, size, q, own = self.d, self.size, self.q, self.own
+        d = self.d
+        size = self.size
+        q = self.q
+        own = self.own
         rows = [sp.hstack([own.rows, sp.csr_array((own.rows.shape[0], size - d))])]
-        shared, right = [np.zeros((own.rows.shape[0], q))], [own.right]
+        shared = [np.zeros((own.rows.shape[0], q))]
+        right = [own.right]
         start = d
         for term in self.form.terms:
-            count, end = len(term.h), start + len(term.a)
+            count = len(term.h)
+            end = start + len(term.a)
             gaps = sp.csr_array((count, start - d)), sp.csr_array((count, size - end))
             rows.append(sp.hstack([sp.csr_array(term.R[:, :d]), gaps[0], term.T, gaps[1]]))
             shared.append(dense(term.R[:, d:]))
@@ -120,19 +126,25 @@ class Block:
     def scale(self, unit: float) -> None:
         """Multiply the cost by ``unit``."""
         self.unit = unit
-        self.H_xx, self.H_xz, self.H_zz = unit * self.H_xx, unit * self.H_xz, unit * self.H_zz
-        self.g_y, self.g_z = unit * self.g_y, unit * self.g_z
+        self.H_xx = unit * self.H_xx
+        self.H_xz = unit * self.H_xz
+        self.H_zz = unit * self.H_zz
+        self.g_y = unit * self.g_y
+        self.g_z = unit * self.g_z
         self.W[: self.d, : self.q] = self.H_xz
 
     def slope(self, y: Array, z: Array) -> tuple[Array, Array]:
         """H (y, z), by blocks."""
-        x, on_y = y[: self.d], np.zeros(self.size)
+        x = y[: self.d]
+        on_y = np.zeros(self.size)
         on_y[: self.d] = self.H_xx @ x + self.H_xz @ z
         return on_y, self.H_xz.T @ x + self.H_zz @ z
 
     def near(self, x: Array, z: Array, along: Array) -> OwnPoint:
         """A point with prices: ``along`` = K'lambda on x (cost scaled)."""
-        u, slacks, prices = np.append(x, z), [], []
+        u = np.append(x, z)
+        slacks = []
+        prices = []
         for term in self.form.terms:
             image = np.asarray(term.R @ u) - term.h
             slacks.append(term.slack(image))
@@ -163,7 +175,9 @@ class Block:
         Flat directions are held by a border of their own: added to the entries of y they would
         blur curvatures as small as rho.
         """
-        size, rows, flats = self.size, len(self.f), self.flat.shape[1]
+        size = self.size
+        rows = len(self.f)
+        flats = self.flat.shape[1]
         last = np.repeat([-DELTA, -1.0], [rows, flats])
         if self.small:
             M = np.zeros((size + len(last), size + len(last)))
@@ -191,12 +205,14 @@ def bordered(M: Any, wide: NDArray[np.int64]) -> Callable[[Array], Array]:
     rest = np.setdiff1d(np.arange(M.shape[0]), wide)
     if not len(wide):
         return spla.splu(M).solve
-    lu, border = spla.splu(M[rest][:, rest]), dense(M[rest][:, wide])
+    lu = spla.splu(M[rest][:, rest])
+    border = dense(M[rest][:, wide])
     across = lu.solve(border)
     last = dense(M[wide][:, wide]) - border.T @ across
 
     def solve(v: Array) -> Array:
-        out, inner = np.empty_like(v), lu.solve(v[rest])
+        out = np.empty_like(v)
+        inner = lu.solve(v[rest])
         out[wide] = np.linalg.solve(last, v[wide] - border.T @ inner)
         out[rest] = inner - across @ out[wide]
         return out

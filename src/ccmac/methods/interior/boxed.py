@@ -26,22 +26,30 @@ LEAST = 1e-2  # slack at the start, beside the size of the problem
 
 def boxed(T: Array, g: Array, sides: Sides, theta: float) -> tuple[Array, Array]:
     """(y, p); the best that was found where there is no solution."""
-    size, A = max(1.0, float(np.abs(g).max(initial=0.0))), np.eye(len(g)) - theta * T
-    y, v = sides.middle(), np.ones(sides.count)
+    size = max(1.0, float(np.abs(g).max(initial=0.0)))
+    A = np.eye(len(g)) - theta * T
+    y = sides.middle()
+    v = np.ones(sides.count)
     s = np.clip(sides.slack(y, 1.0), LEAST * size, size)
-    best, found = np.inf, (y, np.zeros(len(g)))
+    best = np.inf
+    found = (y, np.zeros(len(g)))
     for _ in range(STEPS):
-        p, newton = sides.net(v), Newton.at(sides, y, s, v, 1.0)
-        r, mu = g - A @ y + T @ p, float(s @ v) / max(sides.count, 1)
+        p = sides.net(v)
+        newton = Newton.at(sides, y, s, v, 1.0)
+        r = g - A @ y + T @ p
+        mu = float(s @ v) / max(sides.count, 1)
         off = float(np.abs(r).max(initial=0.0) + np.abs(newton.rho).max(initial=0.0))
         far = max(off, EXACT * size) + np.sqrt(mu)
         if far < best:
-            best, found = far, (y, p)
+            best = far
+            found = (y, p)
         if not mu > SOLVED * size or v.max() > LOST:
             break
         dy, ds, dv = _step(A, T, r, newton, mu)
         alpha = min(1.0, FRACTION * min(longest(s, ds), longest(v, dv)))
-        y, s, v = y + alpha * dy, s + alpha * ds, v + alpha * dv
+        y = y + alpha * dy
+        s = s + alpha * ds
+        v = v + alpha * dv
     return found
 
 

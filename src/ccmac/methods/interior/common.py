@@ -77,7 +77,9 @@ class Equations:
     def __init__(
         self, reduced: Reduced, lower: Array, upper: Array, flats: list[tuple[Array, Array]]
     ) -> None:
-        m, self.q, self.rank = len(reduced.unit), len(lower), reduced.rank
+        m = len(reduced.unit)
+        self.q = len(lower)
+        self.rank = reduced.rank
         self.plain = reduced.rank == len(reduced.U) > ROWS and reduced.condition <= HELD
         self.combine: Any = reduced.U / reduced.sigma
         if self.plain:
@@ -90,7 +92,8 @@ class Equations:
         self.gamma = np.concatenate([gamma for _, gamma in flats])
         self.fixed = np.flatnonzero(lower == upper)
         self.held = lower[self.fixed]
-        lower, upper = lower.copy(), upper.copy()
+        lower = lower.copy()
+        upper = upper.copy()
         lower[self.fixed], upper[self.fixed] = -np.inf, np.inf
         self.sides = Sides(lower, upper)
         sizes = [self.q, self.rank, len(self.gamma), len(self.fixed)]
@@ -142,8 +145,13 @@ class Equations:
 
     def matrix(self, S: Array, column: Array, row: Array, newton: Newton, c: Common) -> Array:
         """The common matrix from the sums S on (z, lambda), the column and the row of tau."""
-        q, K = self.q, np.zeros((self.size, self.size))
-        z, mu, xi, phi, top = self.z, self.mu, self.xi, self.phi, self.top
+        q = self.q
+        K = np.zeros((self.size, self.size))
+        z = self.z
+        mu = self.mu
+        xi = self.xi
+        phi = self.phi
+        top = self.top
         K[z, z] = S[:q, :q] + np.diag(newton.diagonal + c.rho)
         K[mu, z] = top.T @ S[q:, :q] + self.Z
         K[z, mu] = K[mu, z].T

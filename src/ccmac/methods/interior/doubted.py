@@ -27,7 +27,8 @@ from ccmac.runtime.averaging import Pattern
 
 Mask = NDArray[np.bool_]
 TOLD = 5  # numbers of a doubtful entry beside what moves it
-LOWER, UPPER = 1, 2  # which bounds it has; their sum: both
+LOWER = 1  # which bounds it has; their sum: both
+UPPER = 2
 RHO = 5e-6  # eps^(1/3): sums lose eps / RHO^2, and so much of the way a step is held back
 NEAR = 1e-3  # slack and weighted price below which a bound is doubtful from the beginning
 WRONG = 1e-10  # a negative slack or weighted price beyond rounding
@@ -39,20 +40,27 @@ class Doubted:
     def __init__(
         self, block: Block, point: OwnPoint, common: Common, lam: Array, weight: float, doubt: Mask
     ) -> None:
-        self.block, self.point, self.doubt, self.weight = block, point, doubt, weight
+        self.block = block
+        self.point = point
+        self.doubt = doubt
+        self.weight = weight
         newton = Exclusive.opened(block.sides, point.s, point.v, weight, doubt)
         self.parts = Elimination(block, point, common.z, lam, 1.0, newton, RHO)
         self.at = np.flatnonzero(doubt)
 
     def table(self, slots: int) -> Array:
         """A row a doubtful entry: on the common unknowns, on all q, and five numbers."""
-        count, width = len(self.at), len(self.block.support)
-        out, sides, y = np.zeros((slots, width + slots + TOLD)), self.block.sides, self.point.y
+        count = len(self.at)
+        width = len(self.block.support)
+        out = np.zeros((slots, width + slots + TOLD))
+        sides = self.block.sides
+        y = self.point.y
         if not count:
             return out
         unit = np.zeros((len(self.parts.solved), count))
         unit[self.at, np.arange(count)] = 1.0
-        rows, told = out[:count, : width + count], out[:count, width + slots :]
+        rows = out[:count, : width + count]
+        told = out[:count, width + slots :]
         rows[:, :width] = self.parts.solved[self.at, :-1]
         rows[:, width:] = -self.parts.solve(unit)[self.at]
         told[:, 0] = self.parts.solve(self.parts.right(0))[self.at]
@@ -65,7 +73,8 @@ class Doubted:
 
     def moved(self, dq: Array, told: Array, xi: Array) -> OwnPoint:
         """The point after the step that goes with dq, (dz, dlambda, dtau) and dxi."""
-        spread, sides = np.zeros(self.block.size), self.block.sides
+        spread = np.zeros(self.block.size)
+        sides = self.block.sides
         spread[self.at] = dq
         step = self.parts.step(np.ones(1), sides.split(spread), told, xi)
         new = self.point.moved(step, 1.0)
@@ -102,7 +111,8 @@ class Slots:
     """Where in a message the agents' tables stand: ``slots`` rows for each, known to all."""
 
     def __init__(self, slots: Array, supports: Array) -> None:
-        self.slots, self.supports = slots.astype(int), supports > 0
+        self.slots = slots.astype(int)
+        self.supports = supports > 0
         widths = self.supports.sum(axis=1) + self.slots + TOLD
         self._shapes = list(zip(self.slots, widths, strict=True))
         self._ends = np.cumsum([0, *(self.slots * widths)])

@@ -35,12 +35,15 @@ class Lack:
     @classmethod
     def at(cls, block: Block, point: OwnPoint, z: Array, lam: Array, tau: float) -> Lack:
         """``lam`` are the prices of the unit rows."""
-        y, nu, sides = point.y, point.nu, block.sides
+        y = point.y
+        nu = point.nu
+        sides = block.sides
         on_y, on_z = block.slope(y, z)
         r_y = on_y - block.g_y * tau + block.E.T @ nu - sides.spread(sides.sign * point.v)
         r_y[: block.d] += block.A.T @ lam
         r_E = block.E @ y + block.F @ z - block.f * tau
-        bend, linear = float(y @ on_y + z @ on_z), float(block.g_y @ y + block.g_z @ z)
+        bend = float(y @ on_y + z @ on_z)
+        linear = float(block.g_y @ y + block.g_z @ z)
         gap = bend / tau - linear + float(block.f @ nu - sides.signed_bound @ point.v)
         on_common = on_z - block.g_z * tau + block.F.T @ nu
         own = np.concatenate([on_common, block.A @ y[: block.d], [gap]])
@@ -56,14 +59,26 @@ class Elimination:
     """One agent's Newton equations at one iterate; ``lam`` are the prices of the unit rows."""
 
     def __init__(
-        self, block: Block, point: OwnPoint, z: Array, lam: Array, tau: float,
-        newton: Newton | None = None, rho: float = RHO,
-    ) -> None:  # fmt: skip
-        self.block, self.point, self.z, self.tau = block, point, z, tau
+        self,
+        block: Block,
+        point: OwnPoint,
+        z: Array,
+        lam: Array,
+        tau: float,
+        newton: Newton | None = None,
+        rho: float = RHO,
+    ) -> None:
+        self.block = block
+        self.point = point
+        self.z = z
+        self.tau = tau
         self.k = block.q + len(lam)
         self.newton = newton or Newton.at(block.sides, point.y, point.s, point.v, tau)
         lack = Lack.at(block, point, z, lam, tau)
-        self.r_y, self.r_E, self.own, self.square = lack.r_y, lack.r_E, lack.own, lack.square
+        self.r_y = lack.r_y
+        self.r_E = lack.r_E
+        self.own = lack.own
+        self.square = lack.square
         self.bend, self.linear, (on_y, on_z) = lack.bend, lack.linear, lack.slope
         tilt = self.newton.tilt
         column = np.concatenate([-block.g_y - tilt, -block.f])
@@ -82,15 +97,18 @@ class Elimination:
 
     def eliminated(self, right: Array, on_tau: float) -> Array:
         """What a right-hand side of its own leaves of the common one."""
-        solved, share = self.solve(right), np.zeros(self.k + 1)
+        solved = self.solve(right)
+        share = np.zeros(self.k + 1)
         share[self.block.support] = -self.W.T @ solved
         share[-1] = on_tau - self.row @ solved
         return share
 
     def vectors(self) -> list[Array]:
         """Column and row of tau, three right-hand sides."""
-        block, k = self.block, self.k
-        column, row = np.zeros(k), np.zeros(k + 1)
+        block = self.block
+        k = self.k
+        column = np.zeros(k)
+        row = np.zeros(k + 1)
         column[block.support] = -self.W.T @ self.solved[:, -1]
         column[: block.q] -= block.g_z
         inner = -self.row @ self.solved
@@ -113,7 +131,8 @@ class Elimination:
     def curved(self, dy: Array, dz: Array, dtau: float) -> float:
         """||dw - (w/tau) dtau||_H^2 / tau: what w'Hw/tau keeps to second order."""
         along = dtau / self.tau
-        dy, dz = dy - along * self.point.y, dz - along * self.z
+        dy = dy - along * self.point.y
+        dz = dz - along * self.z
         on_y, on_z = self.block.slope(dy, dz)
         return float(dy @ on_y + dz @ on_z) / self.tau
 
@@ -122,12 +141,14 @@ class Elimination:
 
         ``weights`` of the three right-hand sides and ``second``, a of the second order.
         """
-        block, parts = self.block, self.newton.parts
+        block = self.block
+        parts = self.newton.parts
         a = sum((w * p for w, p in zip(weights, parts, strict=True)), second)
         right = sum(w * self.right(part) for part, w in enumerate(weights))
         right[: block.size] += self.newton.right(second)[0]
         common = np.append(dc[block.support], dc[-1])
         both = self.solve(right) - self.solved @ common
-        dy, dnu = both[: block.size] + block.flat @ dxi, both[block.size :]
+        dy = both[: block.size] + block.flat @ dxi
+        dnu = both[block.size :]
         ds, dv = self.newton.steps(a, dy, float(dc[-1]), float(weights[0]))
         return OwnPoint(dy, dnu, ds, dv)

@@ -47,7 +47,8 @@ def domain(objective: Objective, d: int, q: int) -> Polyhedral:
         spread = inner.spread(objective.seen, d + q)
         return spread.within(objective.lower, objective.upper)
     if isinstance(objective, Separable):
-        x, z = _domain(objective.x_part, d), _domain(objective.z_part, q)
+        x = _domain(objective.x_part, d)
+        z = _domain(objective.z_part, q)
         return x.spread(np.arange(d), d + q) + z.spread(np.arange(d, d + q), d + q)
     return _domain(objective if isinstance(objective, Function) else None, d + q)
 
@@ -78,7 +79,9 @@ def decided(work: Workspace, reduced: Reduced, start: tuple[Array, Array]) -> In
     run, bounds = interior(work, reduced, shape=domain)
     duality = Duality(work, reduced, forms_of(work, domain), bounds, start)
     found = crossing(bounds, work.problem.m)
-    state, due, tries = run.inside(), RAY, 0
+    state = run.inside()
+    due = RAY
+    tries = 0
     fixed = work.runtime.ride(np.array([[float(k.point @ k.point)] for k in reduced.kernels]))
     while found is None and not run.finished(state) and tries < TRIES:
         state = run.step(state)

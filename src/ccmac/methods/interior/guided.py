@@ -38,20 +38,30 @@ SETTLED = 1e-9  # lacking at a solution: rounding is all that a step could add
 
 def begun(agents: Agents, x: Array, z: Array, dual: Array, price: Array) -> InteriorState:
     """The state at (x, z) with K'lambda in ``dual`` (user units) and the coupled ``price``."""
-    equations, reduced, space = agents.equations, agents.reduced, agents.space
-    unit, m, n = agents.unit, len(reduced.unit), agents.problem.n
+    equations = agents.equations
+    reduced = agents.reduced
+    space = agents.space
+    unit = agents.unit
+    m = len(reduced.unit)
+    n = agents.problem.n
     points = []
     for k, block in enumerate(agents.blocks):
         along = unit * space.x_of(space.x(dual), k)
         points.append(block.near(space.x_of(x, k), z, along))
-    rows, sides = np.zeros(len(reduced.U)), equations.sides
+    rows = np.zeros(len(reduced.U))
+    sides = equations.sides
     rows[:m] = unit * price[:m] / reduced.unit
     largest = unit * float(np.abs(price[:m]).max(initial=0.0))
     weight = 1.0 / largest if largest > 0 else 1.0  # makes prices as large as slacks
     common = Common(
-        z, equations.mu_of(rows), np.zeros(len(equations.fixed)), sides.slack(z, 1.0),
-        np.zeros(sides.count), 1.0, 0.0,
-    )  # fmt: skip
+        z,
+        equations.mu_of(rows),
+        np.zeros(len(equations.fixed)),
+        sides.slack(z, 1.0),
+        np.zeros(sides.count),
+        1.0,
+        0.0,
+    )
     room = np.minimum(min(FIRST, MOST // n), agents.setup.bounded)
     doubt = [
         doubtful(b.sides, p.s, p.v, weight, np.zeros(b.size, dtype=bool), int(room[i]))
@@ -64,8 +74,11 @@ def guided(agents: Agents, state: InteriorState) -> InteriorState | None:
     """One step; None where this way leads nowhere."""
     if state.warm > STEPS:
         return None
-    equations, common, weight = agents.equations, agents.common(state), state.weight
-    lam, doubt = equations.lam(common.mu), agents.doubt(state)
+    equations = agents.equations
+    common = agents.common(state)
+    weight = state.weight
+    lam = equations.lam(common.mu)
+    doubt = agents.doubt(state)
     parts = [
         Doubted(block, p, common, lam, weight, mask)
         for block, p, mask in zip(agents.blocks, agents.points(state), doubt, strict=True)
@@ -73,13 +86,16 @@ def guided(agents: Agents, state: InteriorState) -> InteriorState | None:
     counts = agents.runtime.ride(np.array([[float(mask.sum())] for mask in doubt]), whole=True)
     joint = Joint.of(agents, parts, Slots(state.slots[0], agents.setup.supports), common, weight)
     far = joint.far
-    count, warm = state.count + 1, state.warm + 1
+    count = state.count + 1
+    warm = state.warm + 1
     if far <= SETTLED:
         return replace(state, gap=far, count=count, warm=warm)
     if not np.isfinite(far):
         return None
     dc, prices = joint.solved
-    told, xi, points = equations.told(dc), dc[equations.xi], []
+    told = equations.told(dc)
+    xi = dc[equations.xi]
+    points = []
     for i, part, at in zip(agents.problem.agents, parts, agents.flat_of, strict=True):
         points.append(part.moved(prices[i], told, xi[at]))
     room = np.minimum(2.0 * counts.value[:, 0] + MORE, agents.setup.bounded)
@@ -91,7 +107,7 @@ def guided(agents: Agents, state: InteriorState) -> InteriorState | None:
     new = joint.moved(dc, prices[-1])
     return agents.packed(
         points, new, doubt, room[None], gap=far, count=count, warm=warm, weight=weight
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -113,7 +129,9 @@ class Joint:
     ) -> Joint:
         """One averaging."""
         agents.work.ledger.charge(argmins=1)
-        matrices, vectors, k = [], [], agents.k + 1
+        matrices = []
+        vectors = []
+        k = agents.k + 1
         for i, part in zip(agents.problem.agents, parts, strict=True):
             e = part.parts
             matrices.append(e.block.schur(e.solved[:, :-1]))
@@ -135,14 +153,19 @@ class Joint:
     @property
     def newton(self) -> Exclusive:
         """Of the bounds on z, all of them doubtful."""
-        c, sides = self.common, self.agents.equations.sides
+        c = self.common
+        sides = self.agents.equations.sides
         return Exclusive.opened(sides, c.s, c.v, self.weight, sides.bounded)
 
     @property
     def solved(self) -> tuple[Array, list[Array]]:
         """(the common step, dq by agents and of the bounded entries of z)."""
-        equations, c, zero = self.agents.equations, self.common, np.zeros(self.agents.k + 1)
-        newton, sides, q = self.newton, equations.sides, equations.q
+        equations = self.agents.equations
+        c = self.common
+        zero = np.zeros(self.agents.k + 1)
+        newton = self.newton
+        sides = equations.sides
+        q = equations.q
         right = equations.right(self.share, newton, newton.shift) - equations.residual(c)
         solver = Solver(equations.matrix(self.S, zero[:-1], zero, newton, c), equations.signs)
         at = np.flatnonzero(sides.bounded)
@@ -151,9 +174,11 @@ class Joint:
         columns[: len(rows), equations.z] = rows[:, :q]
         columns[: len(rows), equations.mu] = rows[:, q:] @ equations.top
         columns[np.arange(len(rows), len(columns)), at] = -1.0
-        along, moved = solver.inner(columns.T), solver.inner(right[:-1])
+        along = solver.inner(columns.T)
+        moved = solver.inner(right[:-1])
         inner = scipy.linalg.block_diag(*(h.inner for h in self.heard), np.zeros((len(at),) * 2))
-        T, told = columns @ along - inner, np.vstack([h.told for h in self.heard])
+        T = columns @ along - inner
+        told = np.vstack([h.told for h in self.heard])
         free = np.append(told[:, 0], np.zeros(len(at))) - columns @ moved
         price = np.append(told[:, 3], sides.net(c.v)[at])
         ends = [h.bounds for h in self.heard], (sides.lower - c.z)[at], (sides.upper - c.z)[at]
@@ -167,11 +192,15 @@ class Joint:
 
     def moved(self, dc: Array, dq: Array) -> Common:
         """Everybody's unknowns after the step."""
-        equations, c, newton = self.agents.equations, self.common, self.newton
-        sides, spread = equations.sides, np.zeros(equations.q)
+        equations = self.agents.equations
+        c = self.common
+        newton = self.newton
+        sides = equations.sides
+        spread = np.zeros(equations.q)
         spread[sides.bounded] = dq
         _, dv = newton.steps(newton.shift + sides.split(spread), dc[equations.z], 0.0, 1.0)
         z = c.z + dc[equations.z]
         z, s, v = decided(sides, z, c.v + dv, sides.bounded, self.weight)
-        mu, phi = c.mu + dc[equations.mu], c.phi + dc[equations.phi]
+        mu = c.mu + dc[equations.mu]
+        phi = c.phi + dc[equations.phi]
         return Common(z, mu, phi, s, v, 1.0, 0.0)

@@ -52,7 +52,9 @@ class Interior(Agents, Iteration[InteriorState]):
         units = self.setup.units
         if units is not None:
             S = np.concatenate(units.x)
-            x, z, dual = x / S, z / units.z, S * self.space.x(dual)
+            x = x / S
+            z = z / units.z
+            dual = S * self.space.x(dual)
         return begun(self, x, z[0], dual, price)
 
     # -- a step ------------------------------------------------------------------------------------
@@ -63,7 +65,9 @@ class Interior(Agents, Iteration[InteriorState]):
             if found is not None:
                 return found
             state = replace(self.inside(), count=state.count)
-        equations, common, points = self.equations, self.common(state), self.points(state)
+        equations = self.equations
+        common = self.common(state)
+        points = self.points(state)
         self.work.ledger.charge(argmins=1)
         lam = equations.lam(common.mu)
         parts = [
@@ -82,22 +86,26 @@ class Interior(Agents, Iteration[InteriorState]):
         alpha = min(1.0, FRACTION * self._length(common, last, self._lengths(points, last)))
         if not alpha > 0.0:
             return replace(state, length=0.0, count=state.count + 1)
-        left, tau = 1.0 - alpha * (1.0 - sigma), common.tau + alpha * last.dtau
+        left = 1.0 - alpha * (1.0 - sigma)
+        tau = common.tau + alpha * last.dtau
         off = equations.top.T @ facts[FACTS + equations.q : -1]
         off += equations.residual(common)[equations.mu]
         return self.packed(
             [p.moved(s, alpha) for p, s in zip(points, last.own, strict=True)],
             last.moved(common, equations, alpha),
-            primal=left * float(np.sqrt(facts[1] + off @ off)), gap=mu * left * sides / tau**2,
+            primal=left * float(np.sqrt(facts[1] + off @ off)),
+            gap=mu * left * sides / tau**2,
             value=0.5 * float(facts[2]) / common.tau**2 - float(facts[3]) / common.tau,
-            length=float(alpha), count=state.count + 1,
-        )  # fmt: skip
+            length=float(alpha),
+            count=state.count + 1,
+        )
 
     def _summed(
         self, parts: list[Elimination], newton: Newton, common: Common
     ) -> tuple[Solver, list[Array], Array]:
         """The common system, its right-hand sides and the facts: one averaging."""
-        equations, k = self.equations, self.k
+        equations = self.equations
+        k = self.k
         matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
         vectors = [np.concatenate([*e.vectors(), e.facts()]) for e in parts]
         S, rest = self.summed(matrices, vectors, self._pieces)
@@ -118,7 +126,9 @@ class Interior(Agents, Iteration[InteriorState]):
 
     def _second(self, at: Iterate, points: list[OwnPoint], first: Step) -> tuple[float, Second]:
         """(the predictor's length, what it says of the second order): one averaging."""
-        newton, own, shares = at.newton, [], []
+        newton = at.newton
+        own = []
+        shares = []
         dz = first.dc[self.equations.z]
         for e, d in zip(at.parts, first.own, strict=True):
             a = e.newton.second(d.s, d.v)
@@ -130,7 +140,8 @@ class Interior(Agents, Iteration[InteriorState]):
         total = self.runtime.average(np.stack(shares), self.pattern(0, self.k + 1))[0]
         total *= self.problem.n
         reach = min(1.0, self._length(at.common, first, lengths))
-        on_z, cross = newton.second(first.ds, first.dv), -first.dtau * first.dkappa
+        on_z = newton.second(first.ds, first.dv)
+        cross = -first.dtau * first.dkappa
         right = self.equations.right(total, newton, on_z)
         right[-1] -= cross / at.common.tau
         return reach, Second(reach * right, [reach * a for a in own], reach * on_z, reach * cross)
@@ -157,7 +168,8 @@ class Interior(Agents, Iteration[InteriorState]):
     @property
     def cost(self) -> Cost:
         """1 local factorization and three averagings."""
-        runtime, k = self.runtime, self.k
+        runtime = self.runtime
+        k = self.k
         width = len(self.entries[0]) + k + (2 + PARTS) * (k + 1) + FACTS
         room = 1 if runtime.averaging.rows_known else self.problem.n
         messages = runtime.average_cost(width, own=self.pattern(1, *self._pieces))

@@ -43,13 +43,18 @@ class LiftedStop(DualityStop):
 
     def _proof(self, iteration: Interior, state: InteriorState) -> Check:
         assert isinstance(iteration, Lifted)
-        lift, goal, runtime = iteration.lift, self.goal, iteration.runtime
+        lift = iteration.lift
+        goal = self.goal
+        runtime = iteration.runtime
         x, t = Interior.point(iteration, state)
-        prices, z = iteration.prices(state, state.tau), runtime.common(lift.lifted(t[0]))
-        slopes = np.stack([
-            slope(getattr(agent.objective, "z_part", None), z, terms[-len(z) :], lift.shares[i])
-            for (i, agent), terms in zip(self.whole.agents.items(), prices.terms, strict=True)
-        ])  # fmt: skip
+        prices = iteration.prices(state, state.tau)
+        z = runtime.common(lift.lifted(t[0]))
+        slopes = np.stack(
+            [
+                slope(getattr(agent.objective, "z_part", None), z, terms[-len(z) :], lift.shares[i])
+                for (i, agent), terms in zip(self.whole.agents.items(), prices.terms, strict=True)
+            ]
+        )
         told = runtime.ride(slopes)  # z stays where the price of its rows is this sum over -beta
         found, proved = self.duality.gap(x, t[0], prices)
         radius = found.required(goal) + found.travelled + self.far

@@ -37,7 +37,8 @@ def forms_of(work: Workspace, shape: Shape = whole) -> list[Polyhedral]:
 
 def solvable(work: Workspace, shape: Shape = whole) -> bool:
     """Whether the agents' blocks and the common system are small; one averaging."""
-    problem, q = work.problem, work.problem.q
+    problem = work.problem
+    q = work.problem.q
     if work.reduced is None or q + problem.m + len(work.reduced.e) > COMMON:
         return False
     sizes = []
@@ -54,9 +55,14 @@ def interior(
     ``shape`` says what is taken of the objectives; what the agents tell each other of that is kept
     under its name.
     """
-    problem, q, agreed = work.problem, work.problem.q, work.agreed
-    forms, name = forms_of(work, shape), "" if shape is whole else f"{shape.__name__} "
-    bounds, units, inner = np.zeros((0, 2 * q)), agreed.get(f"{name}units"), reduced
+    problem = work.problem
+    q = work.problem.q
+    agreed = work.agreed
+    forms = forms_of(work, shape)
+    name = "" if shape is whole else f"{shape.__name__} "
+    bounds = np.zeros((0, 2 * q))
+    units = agreed.get(f"{name}units")
+    inner = reduced
     if units is None:
         asked = kind is Interior and f"{name}units" not in agreed  # lifted rows are orthonormal
         sizes = Sizes(work, reduced, forms) if asked else None
@@ -72,12 +78,14 @@ def interior(
     steepest = float(facts[:, 0].max())
     for block in blocks:
         block.scale(float(np.exp2(-np.round(np.log2(steepest)))) if steepest > 0 else 1.0)
-    lower, upper = bounds[:, :q].max(axis=0), bounds[:, q:].min(axis=0)
+    lower = bounds[:, :q].max(axis=0)
+    upper = bounds[:, q:].min(axis=0)
     crossed = lower > upper
     inside = 0.5 * (lower[crossed] + upper[crossed])
     lower[crossed] = upper[crossed] = inside  # refuted before the first proof
     if units is not None:
-        lower, upper = lower / units.z, upper / units.z
+        lower = lower / units.z
+        upper = upper / units.z
     packing = Packing(supports[:, q:], problem.n, problem.m)
     flats = _flats(work, blocks, facts[:, 2].astype(int), packing, f"{name}flats")
     there = supports.astype(np.float64)
@@ -89,7 +97,8 @@ def _blocks(problem: Problem, reduced: Reduced, forms: list[Polyhedral]) -> list
     """The agents' parts, coupled rows in unit length on ker C_i."""
     blocks = []
     for k, (i, agent) in enumerate(problem.agents.items()):
-        A, basis = reduced.unit[:, None] * reduced.A[k], reduced.kernels[k].space.basis
+        A = reduced.unit[:, None] * reduced.A[k]
+        basis = reduced.kernels[k].space.basis
         at = np.flatnonzero(np.any(A != 0, axis=1))
         A[at] -= (A[at] @ basis) @ basis.T
         blocks.append(Block(forms[k], problem.d[i], reduced.kernels[k], A, agent.C))
@@ -100,9 +109,11 @@ def _told(
     work: Workspace, blocks: list[Block], shape: Shape, name: str
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
     """All agents' steepness, width and flat directions; ends of z; supports: one gathering."""
-    q, m = work.problem.q, work.problem.m
+    q = work.problem.q
+    m = work.problem.m
     if name not in work.agreed:
-        facts, touched = np.zeros((len(blocks), 3)), np.zeros((len(blocks), q + m), dtype=bool)
+        facts = np.zeros((len(blocks), 3))
+        touched = np.zeros((len(blocks), q + m), dtype=bool)
         for k, block in enumerate(blocks):
             facts[k] = block.steepness, block.width, block.flat.shape[1]
             touched[k, block.support] = True
@@ -114,7 +125,8 @@ def _told(
 
 def _own_ends(work: Workspace, i: int, shape: Shape) -> Array:
     """Lower and upper ends of z that agent i's own objective sets."""
-    objective, q = work.problem.agents[i].objective, work.problem.q
+    objective = work.problem.agents[i].objective
+    q = work.problem.q
     if isinstance(objective, Limited):
         objective = objective.objective
     form = shape(objective, work.whole.d[i], q)
@@ -135,12 +147,15 @@ def _flats(
     work: Workspace, blocks: list[Block], counts: Array, packing: Packing, name: str
 ) -> list[tuple[Array, Array]]:
     """By agents: the unit rows along their flat directions and the slopes there."""
-    m, most = work.problem.m, int(counts.max())
+    m = work.problem.m
+    most = int(counts.max())
     if not most:
         return [(np.zeros((m, 0)), np.zeros(0))] * len(counts)
     told = []
     for i, block in zip(work.problem.agents, blocks, strict=True):
-        rows, slopes, p = np.zeros((m, most)), np.zeros(most), block.flat.shape[1]
+        rows = np.zeros((m, most))
+        slopes = np.zeros(most)
+        p = block.flat.shape[1]
         rows[:, :p], slopes[:p] = block.A @ block.flat[: block.d], block.flat.T @ block.g_y
         told.append(np.append(packing.packed(rows, i), slopes))
     if name not in work.agreed:

@@ -55,16 +55,21 @@ class CrossIpm(Method):
         )
 
     def _prepared(
-        self, work: Workspace, reduced: Reduced, request: Request, kind: type[Interior] = Interior,
+        self,
+        work: Workspace,
+        reduced: Reduced,
+        request: Request,
+        kind: type[Interior] = Interior,
         rule: type[DualityStop] = DualityStop,
-    ) -> Prepared:  # fmt: skip
+    ) -> Prepared:
         iteration, bounds = interior(work, reduced, kind)
         found: dict[str, Any] = {}
         stopping = None
         if not request.reference:
             goal = Goal(request.tol, self.accuracy, self.radius)
             forms = forms_of(work)
-            units, plain = iteration.setup.units, kind is Interior and not work.curvature.quadratic
+            units = iteration.setup.units
+            plain = kind is Interior and not work.curvature.quadratic
             if not plain or self.radius is not None:
                 units = None  # R is a distance of the user's
             measure = None if units is None else (units.x, units.z)
@@ -72,13 +77,19 @@ class CrossIpm(Method):
             duality = Duality(work, reduced, forms, bounds, start, measure)
             stopping = rule(duality, goal, found, crossing(bounds, work.problem.m))
         settings = {
-            "rows": reduced.rank, "flat": len(iteration.equations.gamma),
+            "rows": reduced.rank,
+            "flat": len(iteration.equations.gamma),
             "entries": len(iteration.entries[0]),
-        }  # fmt: skip
+        }
         return Prepared(
-            iteration, stopping, "summed", "few coupled rows and shared variables", settings,
-            certificates=found, first_check=1,
-        )  # fmt: skip
+            iteration,
+            stopping,
+            "summed",
+            "few coupled rows and shared variables",
+            settings,
+            certificates=found,
+            first_check=1,
+        )
 
     def _lifted(self, work: Workspace, request: Request) -> Prepared:
         """On the range of the coupled rows."""
@@ -92,6 +103,9 @@ class CrossIpm(Method):
         if isinstance(prepared.stopping, LiftedStop):
             prepared.stopping.whole = work.problem
         return replace(
-            prepared, realization="compressed", why="long coupled rows, few columns",
-            settings={"range": lift.rank, **prepared.settings}, proves=True,
-        )  # fmt: skip
+            prepared,
+            realization="compressed",
+            why="long coupled rows, few columns",
+            settings={"range": lift.rank, **prepared.settings},
+            proves=True,
+        )

@@ -23,9 +23,11 @@ class OwnRows:
     """
 
     def __init__(self, kernel: Kernel, C: Any, d: int) -> None:
-        self.kernel, space = kernel, kernel.space
+        self.kernel = kernel
+        space = kernel.space
         self.scale: Array | None = None
-        self.rows, self.right = sp.csr_array(space.basis.T), space.basis.T @ kernel.point
+        self.rows = sp.csr_array(space.basis.T)
+        self.right = space.basis.T @ kernel.point
         many = is_sparse(C) and C.shape[0] + d > DENSE
         if many and space.rank == C.shape[0] and space.condition <= HELD:
             self.scale = space.inverse_lengths
@@ -63,6 +65,8 @@ class OwnPoint:
     def moved(self, step: OwnPoint, alpha: float) -> OwnPoint:
         """A step of length alpha."""
         return OwnPoint(
-            self.y + alpha * step.y, self.nu + alpha * step.nu, self.s + alpha * step.s,
+            self.y + alpha * step.y,
+            self.nu + alpha * step.nu,
+            self.s + alpha * step.s,
             self.v + alpha * step.v,
-        )  # fmt: skip
+        )

@@ -51,9 +51,14 @@ def largest(iteration: Agents, state: InteriorState) -> Rider:
 
 def straightened(iteration: Agents, state: InteriorState, before: Ray, weight: float) -> Ray:
     """From the direction ``before``; ``weight`` makes prices as large as slacks."""
-    equations, common = iteration.equations, iteration.common(state)
+    equations = iteration.equations
+    common = iteration.common(state)
     z, theta_z = _begun(equations.sides, before.z, common.s, weight * common.v)
-    starts, solved, rights, matrices, vectors = [], [], [], [], []
+    starts = []
+    solved = []
+    rights = []
+    matrices = []
+    vectors = []
     own = zip(iteration.blocks, iteration.points(state), before.own, strict=True)
     for block, p, last in own:
         y, theta = _begun(block.sides, last, p.s, weight * p.v)
@@ -69,7 +74,9 @@ def straightened(iteration: Agents, state: InteriorState, before: Ray, weight: f
         vectors.append(share)
     S, share = iteration.summed(matrices, vectors, (iteration.k + 1,))
     weights = Newton(equations.sides, theta_z, theta_z, theta_z, theta_z)
-    mu, phi, none = np.zeros(equations.rank), np.zeros(len(equations.fixed)), 0 * theta_z
+    mu = np.zeros(equations.rank)
+    phi = np.zeros(len(equations.fixed))
+    none = 0 * theta_z
     zero = np.zeros(iteration.k + 1)
     weak = replace(common, s=none, v=none)
     K = equations.matrix(S, zero[:-1], zero, weights, weak)
@@ -77,7 +84,9 @@ def straightened(iteration: Agents, state: InteriorState, before: Ray, weight: f
     right = equations.right(share, weights, none)
     right -= equations.residual(Common(z, mu, phi, none, none, 0.0, 0.0))
     dc = np.append(Solver(K, equations.signs).inner(right[:-1]), 0.0)
-    told, xi, pieces = equations.told(dc), dc[equations.xi], []
+    told = equations.told(dc)
+    xi = dc[equations.xi]
+    pieces = []
     for k, (block, y) in enumerate(zip(iteration.blocks, starts, strict=True)):
         moved = y + (rights[k] - solved[k] @ told[block.support])[: block.size]
         pieces.append(moved + block.flat @ xi[iteration.flat_of[k]])

@@ -49,11 +49,14 @@ def settled(agents: Agents, state: InteriorState, pull: float = 0.0) -> Interior
     ``pull`` is the weight of a term pull ||w - w0||^2 / 2, w0 inside the bounds as at the start:
     among many solutions it leads to one that is no larger than need be, up to that term's slope.
     """
-    scale, equations = state.tau, agents.equations
+    scale = state.tau
+    equations = agents.equations
     c = agents.common(state)
     z, mu, phi, v = (part / scale for part in (c.z, c.mu, c.phi, c.v))
     before = Common(z, mu, phi, equations.sides.slack(z, 1.0), v, 1.0, 0.0)
-    lam, points, parts = equations.lam(mu), [], []
+    lam = equations.lam(mu)
+    points = []
+    parts = []
     for block, p in zip(agents.blocks, agents.points(state), strict=True):
         y = p.y / scale
         points.append(OwnPoint(y, p.nu / scale, block.sides.slack(y, 1.0), p.v / scale))
@@ -69,7 +72,8 @@ def _step(
     agents: Agents, parts: list[Elimination], c: Common, pull: Array
 ) -> tuple[list[OwnPoint], Common]:
     """(the agents' steps, everybody's): one averaging. ``pull`` is on z."""
-    equations, zero = agents.equations, np.zeros(agents.k + 1)
+    equations = agents.equations
+    zero = np.zeros(agents.k + 1)
     agents.work.ledger.charge(argmins=1)
     matrices = [e.block.schur(e.solved[:, :-1]) for e in parts]
     shares = [e.eliminated(e.right(0), 0.0) - e.own for e in parts]
@@ -79,7 +83,9 @@ def _step(
     right[equations.z] -= pull
     matrix = equations.matrix(S, zero[:-1], zero, newton, c)
     dc = np.append(Solver(matrix, equations.signs).inner(right[:-1]), 0.0)
-    told, xi, steps = equations.told(dc), dc[equations.xi], []
+    told = equations.told(dc)
+    xi = dc[equations.xi]
+    steps = []
     for e, at in zip(parts, agents.flat_of, strict=True):
         none = np.zeros(e.block.sides.count)
         steps.append(e.step(np.ones(1), none, told, xi[at]))

@@ -24,14 +24,18 @@ class Sides:
     """Which entries of a vector are bounded, and by what."""
 
     def __init__(self, lower: Array, upper: Array) -> None:
-        low, high = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
-        self.size, self.lower, self.upper = len(lower), lower, upper
+        low = np.flatnonzero(np.isfinite(lower))
+        high = np.flatnonzero(np.isfinite(upper))
+        self.size = len(lower)
+        self.lower = lower
+        self.upper = upper
         self.at = np.concatenate([low, high])
         self.sign = np.repeat([1.0, -1.0], [len(low), len(high)])
         self.bound = np.concatenate([lower[low], upper[high]])
         self.signed_bound = self.sign * self.bound
         count = np.bincount(self.at, minlength=self.size)
-        self.bounded, self.share = count > 0, 1.0 / count[self.at]
+        self.bounded = count > 0
+        self.share = 1.0 / count[self.at]
 
     @property
     def count(self) -> int:
@@ -141,7 +145,8 @@ class Exclusive(Newton):
 
         The price q = p + theta w that moves them is to be found: theta is on their diagonal.
         """
-        guess, open_ = cls.guessed(sides, s, v, weight), doubt[sides.at]
+        guess = cls.guessed(sides, s, v, weight)
+        open_ = doubt[sides.at]
         theta = np.where(open_, THETA * sides.share, guess.theta)
         return replace(guess, theta=theta, shift=np.where(open_, 0.0, guess.shift))
 

@@ -86,9 +86,15 @@ class Agents:
     def __init__(
         self, work: Workspace, reduced: Reduced, blocks: list[Block], setup: Setup
     ) -> None:
-        self.work, self.reduced, self.blocks, self.setup = work, reduced, blocks, setup
-        self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
-        self.unit, self.k = blocks[0].unit, self.problem.q + self.problem.m
+        self.work = work
+        self.reduced = reduced
+        self.blocks = blocks
+        self.setup = setup
+        self.space = work.space
+        self.runtime = work.runtime
+        self.problem = work.problem
+        self.unit = blocks[0].unit
+        self.k = self.problem.q + self.problem.m
         self.equations = Equations(reduced, setup.lower, setup.upper, setup.flats)
         ends = np.cumsum([0, *(len(gamma) for _, gamma in setup.flats)])
         self._patterns: dict[tuple[int, ...], Pattern | None] = {}
@@ -121,22 +127,28 @@ class Agents:
         equations = self.equations
         mid = equations.sides.middle()
         s = equations.sides.slack(mid, 1.0)
-        mu, phi = np.zeros(equations.rank), np.zeros(len(equations.fixed))
+        mu = np.zeros(equations.rank)
+        phi = np.zeros(len(equations.fixed))
         return self.packed(points, Common(mid, mu, phi, s, 1.0 / s, 1.0, 1.0))
 
     def packed(
-        self, points: list[OwnPoint], common: Common, doubt: list[NDArray[np.bool_]] | None = None,
-        slots: Array | None = None, **numbers: Any,
-    ) -> InteriorState:  # fmt: skip
+        self,
+        points: list[OwnPoint],
+        common: Common,
+        doubt: list[NDArray[np.bool_]] | None = None,
+        slots: Array | None = None,
+        **numbers: Any,
+    ) -> InteriorState:
         """The state at a point; with what is in ``doubt`` where it is a warm start's."""
         own = self._rows(points)
-        marks, room = np.zeros_like(own), np.zeros((1, self.problem.n))
+        marks = np.zeros_like(own)
+        room = np.zeros((1, self.problem.n))
         for row, mask in zip(marks, doubt or [], strict=False):
             row[: len(mask)] = mask
         pair = common.tau, common.kappa
         return InteriorState(
             own, _row(common), marks, room if slots is None else slots, *pair, **numbers
-        )  # fmt: skip
+        )
 
     def doubt(self, state: InteriorState) -> list[NDArray[np.bool_]]:
         """The agents' doubtful entries at a warm start."""
@@ -190,11 +202,15 @@ class Agents:
 
     def prices(self, state: InteriorState, scale: float) -> Prices:
         """In the user's rows and cost, over ``scale``."""
-        common, size, reduced = self.common(state), scale * self.unit, self.reduced
+        common = self.common(state)
+        size = scale * self.unit
+        reduced = self.reduced
         coupled, shared = reduced.prices(self.equations.combine @ (common.mu / size))
-        local, terms = [], []
+        local = []
+        terms = []
         for k, (block, p) in enumerate(zip(self.blocks, self.points(state), strict=True)):
-            space, nu = reduced.kernels[k].space, p.nu / size
+            space = reduced.kernels[k].space
+            nu = p.nu / size
             inside = space.basis.T @ (reduced.A[k].T @ coupled)
             local.append(block.own.prices(nu[: space.rank], inside))
             terms.append(nu[space.rank : len(nu) - len(block.fixed)])
@@ -219,7 +235,8 @@ class Agents:
         None where everybody has everything.
         """
         if (sets, *pieces) not in self._patterns:
-            there, n = self.setup.supports > 0, self.problem.n
+            there = self.setup.supports > 0
+            n = self.problem.n
             matrix = there[:, self.entries[0]] & there[:, self.entries[1]]
             vectors = [
                 self.own[:, :size] if size > 0 else np.ones((n, -size), dtype=bool)
@@ -230,20 +247,25 @@ class Agents:
         return self._patterns[sets, *pieces]
 
     def summed(
-        self, matrices: list[Array], vectors: list[Array], pieces: tuple[int, ...] = (),
+        self,
+        matrices: list[Array],
+        vectors: list[Array],
+        pieces: tuple[int, ...] = (),
         rest: Pattern | None = None,
-    ) -> tuple[Array, Array]:  # fmt: skip
+    ) -> tuple[Array, Array]:
         """Sums of the agents' matrices between their supports, and of vectors: one averaging.
 
         ``pieces`` as for :meth:`pattern`, of the vectors; ``rest``: who has which of their other
         entries.
         """
-        count, messages = len(self.entries[0]), []
+        count = len(self.entries[0])
+        messages = []
         for (upper, at), matrix, vector in zip(self.places, matrices, vectors, strict=True):
             entries = np.zeros(count)
             entries[at] = matrix[upper]
             messages.append(np.append(entries, vector))
-        rows, own = np.stack(messages), self.pattern(1, *pieces) if pieces else None
+        rows = np.stack(messages)
+        own = self.pattern(1, *pieces) if pieces else None
         if rest is not None:
             first = np.ones((self.problem.n, rows.shape[1] - rest.shape[1]), dtype=bool)
             own = np.hstack([first if own is None else own, rest])

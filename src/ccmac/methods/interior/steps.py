@@ -42,10 +42,14 @@ class Step:
         """The common unknowns after a step of length alpha."""
         d = self.dc
         return Common(
-            c.z + alpha * d[equations.z], c.mu + alpha * d[equations.mu],
-            c.phi + alpha * d[equations.phi], c.s + alpha * self.ds, c.v + alpha * self.dv,
-            c.tau + alpha * self.dtau, c.kappa + alpha * self.dkappa,
-        )  # fmt: skip
+            c.z + alpha * d[equations.z],
+            c.mu + alpha * d[equations.mu],
+            c.phi + alpha * d[equations.phi],
+            c.s + alpha * self.ds,
+            c.v + alpha * self.dv,
+            c.tau + alpha * self.dtau,
+            c.kappa + alpha * self.dkappa,
+        )
 
 
 @dataclass(frozen=True)
@@ -69,14 +73,17 @@ class Iterate:
 
     def step(self, weights: Array, second: Second) -> Step:
         """For ``weights`` of residuals, t = 0 and t = 1, and a second order."""
-        c, newton, equations = self.common, self.newton, self.equations
+        c = self.common
+        newton = self.newton
+        equations = self.equations
         right = sum((w * r for w, r in zip(weights, self.rights, strict=True)), second.right)
         dc = self.solver.solve(right)
         a = sum((w * p for w, p in zip(weights, newton.parts, strict=True)), second.on_z)
         dtau = float(dc[-1])
         ds, dv = newton.steps(a, dc[equations.z], dtau, float(weights[0]))
         dkappa = (weights[2] + second.cross) / c.tau - c.kappa * (1.0 + dtau / c.tau)
-        told, xi = equations.told(dc), dc[equations.xi]
+        told = equations.told(dc)
+        xi = dc[equations.xi]
         own = [
             e.step(weights, extra, told, xi[at])
             for e, extra, at in zip(self.parts, second.own, self.flat_of, strict=True)

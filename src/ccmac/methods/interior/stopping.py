@@ -45,12 +45,23 @@ class DualityStop(Stopping):
     """
 
     def __init__(
-        self, duality: Duality, goal: Goal, record: dict[str, Any],
+        self,
+        duality: Duality,
+        goal: Goal,
+        record: dict[str, Any],
         crossing: Infeasibility | None = None,
-    ) -> None:  # fmt: skip
-        self.duality, self.goal, self.record, self.crossing = duality, goal, record, crossing
-        self._ray, self._close, self._warm = RAY, FAR, guided.CLOSE
-        self._lacks, self._least, self._vain, self._away = math.inf, FAR, 0, 0.0
+    ) -> None:
+        self.duality = duality
+        self.goal = goal
+        self.record = record
+        self.crossing = crossing
+        self._ray = RAY
+        self._close = FAR
+        self._warm = guided.CLOSE
+        self._lacks = math.inf
+        self._least = FAR
+        self._vain = 0
+        self._away = 0.0
         self._best: tuple[float, DualityGap, Check] | None = None
         self._decided: Infeasibility | bool | None = None  # whether there is a feasible point
 
@@ -104,7 +115,8 @@ class DualityStop(Stopping):
         check = self._proof(iteration, state)
         self._vain += 1
         if self._lacks <= HALF * self._least:
-            self._least, self._vain = self._lacks, 0
+            self._least = self._lacks
+            self._vain = 0
         iteration.over = self._vain >= VAIN and ratio < 1.0
         if iteration.over or self._away > LARGE:
             return self._settled(iteration, state, 2, RHO) or check
@@ -138,10 +150,12 @@ class DualityStop(Stopping):
 
     def _judged(self, found: DualityGap, proved: Proved) -> Check:
         """Whether it is good enough; what it lacks is kept, and the one that lacks least."""
-        goal, bound = self.goal, found.bound(found.required(self.goal))
+        goal = self.goal
+        bound = found.bound(found.required(self.goal))
         self.record.update(found.record(goal))
         lacks = max(abs(bound) / goal.epsilon(found.value), found.violation / goal.tol)
-        self._lacks, self._away = min(self._lacks, lacks), found.travelled
+        self._lacks = min(self._lacks, lacks)
+        self._away = found.travelled
         check = Check(bound, found.met(goal), proved)
         if lacks < (math.inf if self._best is None else self._best[0]):
             self._best = lacks, found, check
@@ -151,12 +165,14 @@ class DualityStop(Stopping):
         self, iteration: Interior, state: InteriorState
     ) -> Infeasibility | Recession | None:
         """Proof that there is no solution, if the iterate is one."""
-        prices, told = iteration.prices(state, state.kappa), largest(iteration, state)
+        prices = iteration.prices(state, state.kappa)
+        told = largest(iteration, state)
         conflict = self.duality.contradiction(prices, iteration.reach)
         if conflict is not None:
             return conflict
         slack, price = told.value.max(axis=0)
-        weight, ray = float(slack / max(price, state.kappa)), Ray.of(iteration, state)
+        weight = float(slack / max(price, state.kappa))
+        ray = Ray.of(iteration, state)
         for _ in range(RAYS):
             ray = straightened(iteration, state, ray, weight)
             fall = self.duality.fall(*ray.point(iteration))

@@ -59,7 +59,8 @@ class Units:
 
     def equations(self, work: Workspace) -> tuple[Problem, Reduced]:
         """(the problem in these units, objectives as they are; its equations): one gathering."""
-        whole, agents = work.problem, {}
+        whole = work.problem
+        agents = {}
         for S, (i, agent) in zip(self.x, whole.agents.items(), strict=True):
             units = {"A": S, "B": self.z, "C": S, "D": self.z}
             blocks = {name: getattr(agent, name) for name in units}
@@ -90,7 +91,9 @@ def _term(term: Epigraph, S: Array) -> Epigraph:
     R = _scaled(_scaled(term.R, S).T, 1.0 / length).T
     if term.free:
         return replace(term, R=R)
-    a, low, high = (abs(term.T).T @ length) * term.a, length * term.low, length * term.high
+    a = (abs(term.T).T @ length) * term.a
+    low = length * term.low
+    high = length * term.high
     return replace(term, R=R, h=term.h / length, a=a, low=low, high=high)
 
 
@@ -99,11 +102,14 @@ class Sizes:
     """What agents tell of their columns and bounds; :meth:`units` once that has travelled."""
 
     def __init__(self, work: Workspace, reduced: Reduced, forms: list[Polyhedral]) -> None:
-        self.work, self.reduced, self.forms = work, reduced, forms
+        self.work = work
+        self.reduced = reduced
+        self.forms = forms
         coupled_size = reduced.unit * reduced.size_b
         self.right = reduced.right[: len(coupled_size)]
         self.right[np.abs(self.right) <= CANCELLED * coupled_size] = 0.0
-        coupled, D = reduced.unit[:, None] * reduced.Bbar.astype(np.float64), reduced.D
+        coupled = reduced.unit[:, None] * reduced.Bbar.astype(np.float64)
+        D = reduced.D
         terms = np.vstack([reduced.unit[:, None] * reduced.size_B, D])
         self.c_z = np.linalg.norm(np.vstack([coupled, D]), axis=0)
         self.c_z[self.c_z <= CANCELLED * np.linalg.norm(terms, axis=0)] = 0.0
@@ -117,9 +123,11 @@ class Sizes:
         curved, slope, squares = np.split(np.add.reduce(on_z), 3)
         c_z = self.c_z.copy()
         c_z[self.alone_z] = np.sqrt(squares)
-        ends, rowed = _ends(lower, upper), c_z > 0
+        ends = _ends(lower, upper)
+        rowed = c_z > 0
         alone = np.ones(len(c_z))
-        least, at = np.abs(np.clip(0.0, lower, upper)), self.alone_z
+        least = np.abs(np.clip(0.0, lower, upper))
+        at = self.alone_z
         alone[at] = _alone(ends[at], least[at], curved, slope)
         inner = np.where(rowed, c_z, 1.0)
         more = _told_apart([_logs((ends * inner)[rowed]), self._shared(inner)])
@@ -153,15 +161,21 @@ class _Own:
     @classmethod
     def of(cls, sizes: Sizes, k: int, form: Polyhedral) -> _Own:
         """Of the agent numbered ``k`` here."""
-        work, reduced, unit = sizes.work, sizes.reduced, sizes.reduced.unit
-        i, d = list(work.problem.agents)[k], reduced.A[k].shape[1]
-        space, right = reduced.kernels[k].space, work.problem.agents[i].c
-        A, C = unit[:, None] * reduced.A[k], space.inverse_lengths[:, None] * reduced.C[k]
+        work = sizes.work
+        reduced = sizes.reduced
+        unit = sizes.reduced.unit
+        i = list(work.problem.agents)[k]
+        d = reduced.A[k].shape[1]
+        space = reduced.kernels[k].space
+        right = work.problem.agents[i].c
+        A = unit[:, None] * reduced.A[k]
+        C = space.inverse_lengths[:, None] * reduced.C[k]
         right = np.zeros(len(C)) if right is None else space.inverse_lengths * right
         shown = d if work.reduction is None else work.reduction.user.d[i]
         single = np.flatnonzero(np.count_nonzero(C[:, :shown], axis=1) == 1)
         several = np.setdiff1d(np.arange(len(C)), single)
-        c, R = np.linalg.norm(np.vstack([A, C[several]]), axis=0), _relations(form)
+        c = np.linalg.norm(np.vstack([A, C[several]]), axis=0)
+        R = _relations(form)
         c = np.where(c > 0, c, np.linalg.norm(R[:, :d], axis=0))
         ends, (_, at) = _ends(form.lower[:d], form.upper[:d]), np.nonzero(C[single, :shown])
         entry = np.abs(C[single, at])
@@ -170,9 +184,11 @@ class _Own:
         row, column = np.nonzero(held)
         ratio = entry[row] / np.abs(C[single, shown:][held])
         slacks = shown + np.asarray(column, dtype=np.intp), at[row], ratio
-        g, H = form.g, form.H.diagonal()
+        g = form.g
+        H = form.H.diagonal()
         least = np.abs(np.clip(0.0, form.lower[:d], form.upper[:d]))
-        alone, inner = _alone(ends, least, H[:d], g[:d]), _safe(c)
+        alone = _alone(ends, least, H[:d], g[:d])
+        inner = _safe(c)
         logs = [
             _logs((ends * inner)[c > 0]),
             _logs(right[several] / _safe(np.linalg.norm(C[several] / inner, axis=1))),
@@ -205,13 +221,15 @@ def _relations(form: Polyhedral) -> Array:
 def _ends(lower: Array, upper: Array) -> Array:
     """The larger of two bounds in size, but the smaller where that is far away; 0 without any."""
     sizes = [np.where(np.isfinite(v), np.abs(v), 0.0) for v in (lower, upper)]
-    near, far = np.minimum(*sizes), np.maximum(*sizes)
+    near = np.minimum(*sizes)
+    far = np.maximum(*sizes)
     return np.asarray(np.where((near > 0) & (far > FAR * near), near, far))
 
 
 def _alone(ends: Array, least: Array, curved: Array, slope: Array) -> Array:
     """The size of unknowns in no row: of the minimum where bounds let it be, else of these."""
-    told, most = (curved > 0) & (slope != 0), np.where(ends > 0, ends, np.inf)
+    told = (curved > 0) & (slope != 0)
+    most = np.where(ends > 0, ends, np.inf)
     minimum = np.clip(np.abs(slope) / _safe(curved), least, most)
     return np.where(told, minimum, np.where(ends > 0, ends, 1.0))
 

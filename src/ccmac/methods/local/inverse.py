@@ -60,13 +60,18 @@ class OwnEquations:
     """Of the agents owned here: orthonormal rows of C_i and D_i, a point that satisfies them."""
 
     def __init__(self, work: Workspace) -> None:
-        self._space, self._local, self._shared = work.space, work.local, work.shared
+        self._space = work.space
+        self._local = work.local
+        self._shared = work.shared
         self._sides = np.split(self._shared.right, np.cumsum(self._shared.family.rows)[:-1])
 
     def of(self, k: int) -> tuple[Array, Array, Array]:
         """(V_C, V_D, point) of the k-th agent; no rows where there are no equations."""
-        space, local, shared = self._space, self._local, self._shared
-        d, q = space.d[k], space.q
+        space = self._space
+        local = self._local
+        shared = self._shared
+        d = space.d[k]
+        q = space.q
         V_C = np.zeros((0, d)) if local.empty else local.bases[k]
         V_D = np.zeros((0, q)) if shared.empty else shared.family.blocks[k]
         point = np.zeros(d + q)
@@ -81,8 +86,11 @@ class LocalInverses:
     """T_i and u_i(h) of the agents owned here; one call over all agents is one argmin."""
 
     def __init__(self, work: Workspace) -> None:
-        problem, self.space, self.ledger = work.problem, work.space, work.ledger
-        q, own = problem.q, OwnEquations(work)
+        problem = work.problem
+        self.space = work.space
+        self.ledger = work.ledger
+        q = problem.q
+        own = OwnEquations(work)
         shift = curvature_shift(work.curvature)
         self.shifted = bool(shift.any())
         self._plain = _multiples_of_identity(work, shift)
@@ -130,7 +138,8 @@ def _multiples_of_identity(work: Workspace, shift: Array) -> tuple[Array, Array]
     if not (work.local.empty and work.shared.empty):
         return None
     space = work.space
-    weights, linear = space.zeros(), space.zeros()
+    weights = space.zeros()
+    linear = space.zeros()
     for k, (i, agent) in enumerate(work.problem.agents.items()):
         f = agent.objective
         if not isinstance(f, Separable):
@@ -175,8 +184,10 @@ def channel_curvatures(
 
 
 def _probed(work: Workspace, energies: Callable[[Array], Array], seed: int) -> tuple[float, float]:
-    space, coupling = work.space, work.coupling
-    runtime, width = space.runtime, coupling.width
+    space = work.space
+    coupling = work.coupling
+    runtime = space.runtime
+    width = coupling.width
     if coupling.empty or not space.q:
         return 1.0, 1.0
     common = np.random.default_rng(seed)

@@ -85,7 +85,8 @@ class Entrywise(Minimiser):
     """g = sum_j g_j(v_j) without equations: scalar roots."""
 
     def __init__(self, g: Function, shift: Array) -> None:
-        self.g, self.shift = g, shift
+        self.g = g
+        self.shift = shift
         self.mu = g.constants(len(shift))[1] + shift
 
     def minimise(self, linear: Array, start: Array) -> tuple[Array, int]:
@@ -101,7 +102,10 @@ class Descent(Minimiser, Smooth):
     """Newton steps, or L-BFGS where g has no Hessian."""
 
     def __init__(self, g: OfOneVector, shift: Array, E: Array, point: Array) -> None:
-        self.g, self.shift, self.E, self.point = g, shift, E, point
+        self.g = g
+        self.shift = shift
+        self.E = E
+        self.point = point
 
     def value(self, u: Array, linear: Array) -> float:
         """g + shift + linear."""
@@ -137,7 +141,9 @@ def minimiser(g: OfOneVector, shift: Array, E: Array, point: Array) -> Minimiser
 
 def pieces(f: Objective, d: int, q: int) -> list[tuple[slice, OfOneVector]]:
     """The parts of f that may be minimised apart, with their entries of (x, z)."""
-    x, z, both = slice(0, d), slice(d, d + q), slice(0, d + q)
+    x = slice(0, d)
+    z = slice(d, d + q)
+    both = slice(0, d + q)
     if isinstance(f, Separable):
         zero = SquaredDistance(0.0)
         parts = ((x, f.x_part or zero), (z, f.z_part or zero))
@@ -150,9 +156,11 @@ def without_factorizations(work: Workspace) -> bool:
 
     About 20 gradients each then. One reduction.
     """
-    problem, rows = work.problem, []
+    problem = work.problem
+    rows = []
     for i, agent in problem.agents.items():
-        d, equations = problem.d[i], (problem.p[i], problem.r[i])
+        d = problem.d[i]
+        equations = (problem.p[i], problem.r[i])
         cheap = True
         for where, g in pieces(agent.objective, d, problem.q):
             if not isinstance(g, Function):
@@ -174,15 +182,18 @@ class LocalMinimisers:
     """
 
     def __init__(self, work: Workspace) -> None:
-        problem, space = work.problem, work.space
-        self.space, self.ledger = space, work.ledger
+        problem = work.problem
+        space = work.space
+        self.space = space
+        self.ledger = work.ledger
         self.objectives = [agent.objective for agent in problem.agents.values()]
         shifts = curvature_shift(work.curvature)
         self.shifted, self.shift = bool(shifts.any()), shifts[list(problem.agents)]
         own = OwnEquations(work)
         self._pieces: list[list[tuple[slice, Minimiser]]] = []
         for k, f in enumerate(self.objectives):
-            d, q = space.d[k], space.q
+            d = space.d[k]
+            q = space.q
             V_C, V_D, point = own.of(k)
             E = scipy.linalg.block_diag(V_C, V_D)
             shift = np.repeat([0.0, self.shift[k]], [d, q])
@@ -195,9 +206,11 @@ class LocalMinimisers:
     def minimise(self, h: Array, start: Array) -> tuple[Array, Array]:
         """(u(h), gradients spent); ``start`` is where the searches begin. Cost: 1 argmin."""
         self.ledger.charge(argmins=1)
-        out, spent = self.space.zeros(), np.zeros((self.space.count, 1))
+        out = self.space.zeros()
+        spent = np.zeros((self.space.count, 1))
         for k, built in enumerate(self._pieces):
-            linear, near = self.space.read(h, k), self.space.read(start, k)
+            linear = self.space.read(h, k)
+            near = self.space.read(start, k)
             u = np.empty_like(linear)
             for where, piece in built:
                 u[where], count = piece.minimise(linear[where], near[where])

@@ -51,7 +51,8 @@ class Smooth(ABC):
         u = self.feasible(start)
         gradient = self.gradient(u, linear)
         scale = float(np.linalg.norm(linear)) + float(np.linalg.norm(gradient))
-        count, least = 1, np.inf
+        count = 1
+        least = np.inf
         for _ in range(STEPS):
             size = float(np.linalg.norm(self.tangent(gradient)))
             # Rounding may forbid the tolerance: near the end a step that gains nothing is last.
@@ -66,7 +67,9 @@ class Smooth(ABC):
     def _descend(
         self, u: Array, gradient: Array, step: Array, linear: Array
     ) -> tuple[Array, Array]:
-        slope, now, t = float(gradient @ step), self.value(u, linear), 1.0
+        slope = float(gradient @ step)
+        now = self.value(u, linear)
+        t = 1.0
         while True:
             moved = u + t * step
             ahead = self.gradient(moved, linear)
@@ -85,7 +88,10 @@ class Smooth(ABC):
             return self.value(u, linear), self.tangent(self.gradient(u, linear))
 
         found = scipy.optimize.minimize(
-            both, np.zeros_like(base), jac=True, method="L-BFGS-B",
+            both,
+            np.zeros_like(base),
+            jac=True,
+            method="L-BFGS-B",
             options={"maxcor": 30, "maxiter": 2000, "ftol": 1e-18, "gtol": 1e-12},
-        )  # fmt: skip
+        )
         return np.asarray(base + self.tangent(found.x)), int(found.nfev)

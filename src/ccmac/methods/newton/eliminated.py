@@ -77,9 +77,13 @@ class EliminatedNewton(Iteration[EliminatedState]):
     """The iteration of the module text; ``size`` random vectors open the span."""
 
     def __init__(self, work: Workspace, explicit: Explicit, size: int, seed: int) -> None:
-        self.work, self.explicit = work, explicit
-        self.problem, self.runtime, self.space = work.problem, work.runtime, work.space
-        self.A, self.m = work.coupling.A, work.problem.m
+        self.work = work
+        self.explicit = explicit
+        self.problem = work.problem
+        self.runtime = work.runtime
+        self.space = work.space
+        self.A = work.coupling.A
+        self.m = work.problem.m
         self.capacity = min(explicit.rank, max(FLOATS // (2 * self.m), LEAST))
         own = OwnEquations(work)
         self._local = []
@@ -124,7 +128,9 @@ class EliminatedNewton(Iteration[EliminatedState]):
         self, x: Array, z: Array, dual: Array | None = None, price: Array | None = None
     ) -> EliminatedState:
         """The user's point; the span begins with the block."""
-        u, K, q = self.space.joined(x, z), self.capacity, self.problem.q
+        u = self.space.joined(x, z)
+        K = self.capacity
+        q = self.problem.q
         P, E = np.zeros((2, 1, K, self.m))
         span = Span(P[0], E[0], 0)
         if len(self._block):
@@ -147,7 +153,8 @@ class EliminatedNewton(Iteration[EliminatedState]):
 
     def step(self, state: EliminatedState) -> EliminatedState:
         """One vector more, then the best point of the span as far as it is known."""
-        state, h = self._thinned(state), self.explicit
+        state = self._thinned(state)
+        h = self.explicit
         v = state.span.outside(state.s[0] - state.before[0])
         parts = [self._images(self._inverse(v))]
         if not h.common:
@@ -170,7 +177,8 @@ class EliminatedNewton(Iteration[EliminatedState]):
 
     def _joined(self, state: EliminatedState, v: Array, image: Array) -> EliminatedState:
         """v in the span, and the gap at the point where s was heard."""
-        c, span = state.c[0], state.span
+        c = state.c[0]
+        span = state.span
         inside = c[: span.k] - span.E[: span.k] @ state.s[0]
         wider, outside = span.extended(v, image)
         fresh = math.isfinite(state.value)  # s was heard at this very point
@@ -178,13 +186,19 @@ class EliminatedNewton(Iteration[EliminatedState]):
         waited = 0 if gap < state.least else state.waited + 1
         over = gap <= SETTLED * float(np.linalg.norm(c)) or waited >= PATIENCE
         return replace(
-            state, k=wider.k, before=state.s, gap=gap, least=min(gap, state.least),
-            waited=waited, over=bool(over),
-        )  # fmt: skip
+            state,
+            k=wider.k,
+            before=state.s,
+            gap=gap,
+            least=min(gap, state.least),
+            waited=waited,
+            over=bool(over),
+        )
 
     def _planned(self, state: EliminatedState) -> EliminatedState:
         """The Newton step in the span; none where the slope is not known yet."""
-        c, step = state.c[0], np.zeros_like(state.c[0])
+        c = state.c[0]
+        step = np.zeros_like(state.c[0])
         if math.isfinite(state.value):
             gradient = self.reduced.gradient(state.span, c, state.slope[0])
             step = self.reduced.newton(state.span, gradient, state.bend[0])
@@ -192,7 +206,8 @@ class EliminatedNewton(Iteration[EliminatedState]):
 
     def _placed(self, state: EliminatedState) -> EliminatedState:
         """x at the price, copies of z as it follows."""
-        c, span = state.c[0], state.span
+        c = state.c[0]
+        span = state.span
         u = self.space.zeros()
         self.space.x(u)[...] = self._minimisers(span.price(c))
         self.space.z(u)[...] = self.reduced.shared(span.image(c))
@@ -211,7 +226,8 @@ class EliminatedNewton(Iteration[EliminatedState]):
     def _heard(self, state: EliminatedState, sums: list[Array]) -> EliminatedState:
         """Take the step, or the best of the shorter ones, whose slope is asked for next."""
         slope, bend, values = sums
-        c, step = state.c[0], state.step[0]
+        c = state.c[0]
+        step = state.step[0]
         ends = c + LENGTHS[:, None] * step
         values = values + 0.5 * np.sum(ends**2, axis=1)
         s = -slope[None] / self.explicit.beta
@@ -237,13 +253,15 @@ class EliminatedNewton(Iteration[EliminatedState]):
 
         Cost: 2 argmins, 2 A, one averaging of m floats, of m + q where h has to be summed.
         """
-        h, span = self.explicit, state.span
+        h = self.explicit
+        span = state.span
         left = found.gradient_x + self.A.adjoint_common(found.price)
         left -= self.work.local.project(left)
         own = self._each(left, lambda g, v: g.inverse(v))
         parts = [self._images(own)] + ([] if h.common else [h.bends(found.z)])
         image, *bend = (mean[0] * self.problem.n for mean in self.runtime.combine(parts))
-        E, tau = span.E[: span.k], span.P[: span.k] @ image
+        E = span.E[: span.k]
+        tau = span.P[: span.k] @ image
         gram = h.gram(found.z, E) if h.common else (E * bend[0]) @ E.T
         price = self.runtime.common(span.price(tau + self.reduced.descent(tau, gram)))
         return np.asarray(found.x - own + self._inverse(price))
@@ -263,7 +281,8 @@ class EliminatedNewton(Iteration[EliminatedState]):
     @property
     def cost(self) -> Cost:
         """Of every step."""
-        width, common = self.m, self.explicit.common
+        width = self.m
+        common = self.explicit.common
         own = Cost(argmins=3) if common else Cost(argmins=2, gradients=3)
         width += 0 if common else 2 * self.problem.q + len(LENGTHS)
         return own + 3 * self.A.cost + self.runtime.average_cost(width)

@@ -49,10 +49,14 @@ class CrossNewton(Method):
         reduced = summable(work)
         if reduced is not None:
             return Prepared(
-                SummedNewton(work, reduced), None, "summed", "few coupled and shared variables",
-                {"rows": reduced.rank}, USUAL,
+                SummedNewton(work, reduced),
+                None,
+                "summed",
+                "few coupled and shared variables",
+                {"rows": reduced.rank},
+                USUAL,
                 first_check=4,
-            )  # fmt: skip
+            )
         curved = "strongly convex" in work.capabilities
         raise MethodRefused(
             "method cross-newton needs coupled rows that give z (every B_i a sparse multiple of "
@@ -70,9 +74,10 @@ class CrossNewton(Method):
         if not request.reference:
             stopping = ExplicitStop(ExplicitProof(work, explicit), request.tol, iteration.refined)
         settings = {
-            "sketch": size, "span": iteration.capacity,
+            "sketch": size,
+            "span": iteration.capacity,
             "shared losses": "the same at all agents" if explicit.common else "summed",
-        }  # fmt: skip
+        }
         return Prepared(
             iteration, stopping, "eliminated", "the coupled rows give z", settings, proves=True
         )

@@ -66,7 +66,8 @@ class Span:
         span that is full must be thinned first; what is rounding stays outside.
         """
         inside = self.P[: self.k] @ image
-        v, image = v - inside @ self.P[: self.k], image - inside @ self.E[: self.k]
+        v = v - inside @ self.P[: self.k]
+        image = image - inside @ self.E[: self.k]
         square = float(v @ image)
         length = math.sqrt(max(square, 0.0))
         blurred = FAINT * float(np.linalg.norm(v)) * float(np.linalg.norm(image))
@@ -80,7 +81,8 @@ class Span:
         half = self.k // 2
         kept = np.stack([c[:half], self.E[:half] @ price], axis=1)
         turn, _ = np.linalg.qr(kept)
-        start, newer = turn.shape[1], self.k - half
+        start = turn.shape[1]
+        newer = self.k - half
         for rows in (self.P, self.E):
             rows[: start + newer] = np.concatenate([turn.T @ rows[:half], rows[half : self.k]])
         new = np.zeros_like(c)
@@ -112,7 +114,8 @@ class OnSpan:
 
     def descent(self, gradient: Array, gram: Array) -> Array:
         """-F''^{-1} gradient from E h'' E'."""
-        k, out = len(gram), np.zeros_like(gradient)
+        k = len(gram)
+        out = np.zeros_like(gradient)
         if k:
             H = gram / self.explicit.beta**2
             H[np.diag_indices(k)] += 1.0
@@ -121,9 +124,11 @@ class OnSpan:
 
     def minimiser(self, span: Span, c: Array) -> Array:
         """argmin over the span, starting at c, where everybody knows h."""
-        h, goal = self.explicit, -1.0
+        h = self.explicit
+        goal = -1.0
         z = self.shared(span.image(c))
-        value, slope = h.value(z) + 0.5 * float(c @ c), h.slope(z)
+        value = h.value(z) + 0.5 * float(c @ c)
+        slope = h.slope(z)
         for _ in range(STEPS):
             gradient = self.gradient(span, c, slope)
             step = self.descent(gradient, h.gram(z, span.E[: span.k]))
@@ -131,9 +136,13 @@ class OnSpan:
             goal = INNER * fall if goal < 0 else goal
             if fall <= max(goal, SETTLED * float(c @ c)):
                 break
-            move, t, low, high = span.image(step) / h.beta, 1.0, (0.0, -fall), (1.0, 0.0)
+            move = span.image(step) / h.beta
+            t = 1.0
+            low = (0.0, -fall)
+            high = (1.0, 0.0)
             for _ in range(TRIES):
-                ahead, there = c + t * step, z + t * move
+                ahead = c + t * step
+                there = z + t * move
                 rise = h.value(there) + 0.5 * float(ahead @ ahead) - value
                 slope = h.slope(there)
                 along = float(self.gradient(span, ahead, slope) @ step)
@@ -145,7 +154,9 @@ class OnSpan:
                 low, high = ((t, along), high) if along < 0 else (low, (t, along))
                 share = -low[1] / max(high[1] - low[1], 1e-300)
                 t = low[0] + min(max(share, 1e-3), 0.999) * (high[0] - low[0])
-            c, z, value = ahead, there, value + rise
+            c = ahead
+            z = there
+            value = value + rise
             if fall <= ALIKE * abs(value):  # below what values tell: this step was the last
                 break
         return c

@@ -49,7 +49,9 @@ class SummedNewton(Iteration[SummedState]):
 
     def __init__(self, work: Workspace, reduced: Reduced) -> None:
         self.work, self.whitened = work, Whitened(work.problem, reduced)
-        self.space, self.runtime, self.problem = work.space, work.runtime, work.problem
+        self.space = work.space
+        self.runtime = work.runtime
+        self.problem = work.problem
         self.objectives = [agent.objective for agent in self.problem.agents.values()]
 
     def start(
@@ -65,8 +67,10 @@ class SummedNewton(Iteration[SummedState]):
             u = self._feasible(state.u)
             return replace(state, u=u, ahead=u.copy(), count=1)
         models = self._models(state.ahead)
-        z, mu = self.space.z(state.ahead)[0], state.mu[0]
-        W, move = self.whitened, state.ahead - state.u
+        z = self.space.z(state.ahead)[0]
+        mu = state.mu[0]
+        W = self.whitened
+        move = state.ahead - state.u
         triangles = np.stack([model.triangle() for model in models])
         own = [triangles, residuals(models, z, mu), self._values(state.u, move)]
         sums = [mean[0] * self.problem.n for mean in self.runtime.combine(own)]
@@ -77,13 +81,19 @@ class SummedNewton(Iteration[SummedState]):
             lower = values[best] < state.value
             u = ahead if lower else state.u
             return replace(
-                state, u=u.copy(), ahead=ahead, cut=state.cut + 1, count=state.count + 1,
-                value=math.inf if lower else state.value, over=state.cut >= TRIALS,
-            )  # fmt: skip
+                state,
+                u=u.copy(),
+                ahead=ahead,
+                cut=state.cut + 1,
+                count=state.count + 1,
+                value=math.inf if lower else state.value,
+                over=state.cut >= TRIALS,
+            )
         change = np.zeros(0)
         if W.size:
             change = W.factorized(triangle)(W.lacking(total, z, mu))
-        z, mu = z + change[: W.q], mu + change[W.q :]
+        z = z + change[: W.q]
+        mu = mu + change[W.q :]
         ahead = self.space.zeros()
         for k, model in enumerate(models):
             self.space.x_of(ahead, k)[...] = model.x(z, mu)
@@ -96,9 +106,15 @@ class SummedNewton(Iteration[SummedState]):
         idle = fall <= ALIKE * abs(value)
         cut = state.cut + 1 if idle else 0
         return replace(
-            state, u=state.ahead, ahead=ahead, mu=mu[None], value=value, cut=cut,
-            count=state.count + 1, over=cut >= TRIALS,
-        )  # fmt: skip
+            state,
+            u=state.ahead,
+            ahead=ahead,
+            mu=mu[None],
+            value=value,
+            cut=cut,
+            count=state.count + 1,
+            over=cut >= TRIALS,
+        )
 
     def _enough(self, state: SummedState, value: float) -> bool:
         """Whether the whole step, to this value, is taken: unless it rises."""
@@ -112,8 +128,10 @@ class SummedNewton(Iteration[SummedState]):
         self.work.ledger.charge(argmins=1, gradients=1)
         models = []
         for k, f in enumerate(self.objectives):
-            x, z = self.space.x_of(u, k), self.space.z(u)[k]
-            H, slope = f.hessian(x, z), np.concatenate(f.gradient(x, z))
+            x = self.space.x_of(u, k)
+            z = self.space.z(u)[k]
+            H = f.hessian(x, z)
+            slope = np.concatenate(f.gradient(x, z))
             g = H @ np.concatenate([x, z]) - slope
             try:
                 model = LocalModel(H, g, self.whitened.kernels[k], self.whitened.A[k])
@@ -135,7 +153,8 @@ class SummedNewton(Iteration[SummedState]):
 
     def _feasible(self, u: Array) -> Array:
         """The nearest point on all equations: one averaging."""
-        W, z = self.whitened, self.space.z(u)[0]
+        W = self.whitened
+        z = self.space.z(u)[0]
         inside = [
             kernel.basis.T @ (self.space.x_of(u, k) - kernel.point)
             for k, kernel in enumerate(W.kernels)

@@ -54,9 +54,11 @@ class CrossSliding(ConvexMethod):
     scheduled: ClassVar[dict[str, str]] = {"lipschitz": "certified"}
 
     schedule: str = option(
-        "practical", str, SCHEDULE + "; or subgradients with doubling, whatever has a prox",
+        "practical",
+        str,
+        SCHEDULE + "; or subgradients with doubling, whatever has a prox",
         choices=("practical", "subgradient", "certified"),
-    )  # fmt: skip
+    )
     lipschitz: float | None = option(
         None, float, "M >= ||F'|| within 3R of the solution; by default as declared"
     )
@@ -115,16 +117,19 @@ class CrossSliding(ConvexMethod):
         """``split``: the smooth and the simple part, where F itself has no prox."""
         simple = work.problem if split is None else split[1]
         equal = not unequal_steps(simple, work.runtime)
-        realized, goal = self._realized(work, request, equal_steps=equal), self.goal(request)
+        realized = self._realized(work, request, equal_steps=equal)
+        goal = self.goal(request)
         certifier = self._certifier(work, request, realized)
         w0 = certifier.w0
         if split is None:
-            why, mode = "proximal steps, every objective has a prox", "proximal"
+            why = "proximal steps, every objective has a prox"
+            mode = "proximal"
             parts = Parts(None, realized.objective)
             weight = first_weight(realized.objective, w0)
         else:
             why = "proximal steps for the simple parts, gradients for the smooth ones"
-            mode, parts = "proximal gradient", Parts.of(realized, split, equal=equal)
+            mode = "proximal gradient"
+            parts = Parts.of(realized, split, equal=equal)
             slope = np.zeros_like(w0) + parts.slope(w0)
             weight = first_weight(realized.objective, w0, partial(parts.backward, w0, slope))
         anchored = not work.curvature.smooth
@@ -134,9 +139,11 @@ class CrossSliding(ConvexMethod):
         return proved(iteration, stopping, why, found)
 
     def _doubling(self, work: Workspace, request: Request) -> Prepared:
-        realized, goal = self._realized(work, request), self.goal(request)
+        realized = self._realized(work, request)
+        goal = self.goal(request)
         certifier = self._certifier(work, request, realized)
-        w0, space = certifier.w0, realized.space
+        w0 = certifier.w0
+        space = realized.space
         feasible, _ = certifier.repaired(w0, 0.0)
         steep = steepness(space.norm(realized.objective.gradient(w0)))
         # R is at least (F(w0) - F*)/M; doubling does the rest.
@@ -150,24 +157,34 @@ class CrossSliding(ConvexMethod):
         return proved(iteration, stopping, "subgradients, with doubling", found)
 
     def _certified(self, work: Workspace, request: Request) -> Prepared:
-        realized, goal = self._realized(work, request), self.goal(request)
+        realized = self._realized(work, request)
+        goal = self.goal(request)
         assert goal.radius is not None
         steep = (self.lipschitz or declared_lipschitz(work)) * max(1.0, realized.s)
-        radius, epsilon = execution_radius(realized, goal.radius), goal.absolute
+        radius = execution_radius(realized, goal.radius)
+        epsilon = goal.absolute
         certifier = self._certifier(work, request, realized)
         feasible, _ = certifier.repaired(certifier.w0, 0.0)
-        interval, mu = realized.system.interval, realized.objective.mu
-        norm, sigma = 1.0, 1.0
+        interval = realized.system.interval
+        mu = realized.objective.mu
+        norm = 1.0
+        sigma = 1.0
         if not realized.system.empty:
-            norm, sigma = math.sqrt(interval.high), math.sqrt(interval.low)
+            norm = math.sqrt(interval.high)
+            sigma = math.sqrt(interval.low)
         mu = mu if math.isfinite(mu) else 0.0
         phases = certified_phases(norm, sigma, steep, radius, epsilon, mu)
         iteration = Sliding(certifier, goal, feasible, tuple(phases))
         found = found_in(
-            realized, schedule="certified", lipschitz=steep, T_ns=steep * radius / epsilon,
-            phases=len(phases), affine=sum(p.affine for p in phases),
-            subgradients=sum(p.subgradients for p in phases), epsilon_schedule=epsilon,
-        )  # fmt: skip
+            realized,
+            schedule="certified",
+            lipschitz=steep,
+            T_ns=steep * radius / epsilon,
+            phases=len(phases),
+            affine=sum(p.affine for p in phases),
+            subgradients=sum(p.subgradients for p in phases),
+            epsilon_schedule=epsilon,
+        )
         stopping = GapStop(iteration, goal, found, scheduled=True)
         return proved(iteration, stopping, "the certified schedule", found, iteration.horizon)
 

@@ -32,7 +32,8 @@ GRID = 10.0 ** np.arange(-8, 7)
 def split(objective: Objective) -> tuple[Objective, Objective] | None:
     """(H, G) with H smooth, G with a prox; None when a term offers neither."""
     if isinstance(objective, Separable):
-        x, z = _split(objective.x_part), _split(objective.z_part)
+        x = _split(objective.x_part)
+        z = _split(objective.z_part)
         if x is None or z is None:
             return None
         return Separable(x[0], z[0]), Separable(x[1], z[1])
@@ -72,10 +73,12 @@ def split_problem(work: Workspace) -> tuple[Problem, Problem] | None:
     smooth, simple = (
         Problem(
             {i: _holder(pair[k], problem.d[i]) for i, pair in pairs.items() if pair is not None},
-            n=problem.n, q=problem.q, m=0,
+            n=problem.n,
+            q=problem.q,
+            m=0,
         )
         for k in (0, 1)
-    )  # fmt: skip
+    )
     return smooth, simple
 
 
@@ -94,7 +97,9 @@ class Parts:
     @classmethod
     def of(cls, realized: Realized, problems: tuple[Problem, Problem], *, equal: bool) -> Parts:
         """At the realization's scale; one reduction. ``equal``: G's prox needs one step for all."""
-        whole, space, part = realized.objective, realized.space, problems[0]
+        whole = realized.objective
+        space = realized.space
+        part = problems[0]
         rows = []
         for i, agent in part.agents.items():
             bends = agent.objective.curvature(part.d[i], part.q)
@@ -111,7 +116,8 @@ class Parts:
 
     def bend(self, v: Array) -> Array:
         """diag(L_x, L_z) v."""
-        space, out = self.simple.space, np.zeros_like(v)
+        space = self.simple.space
+        out = np.zeros_like(v)
         space.x(out)[...] = self.curvature[0] * space.x(v)
         space.z(out)[...] = self.curvature[1] * space.z(v)
         return out
@@ -122,7 +128,8 @@ class Parts:
 
     def backward(self, x: Array, slope: Array, weight: float) -> Array:
         """argmin_u <slope, u> + G(u) + (1/2) <u - x, (weight + diag(L_x, L_z)) (u - x)>: 1 prox."""
-        space, step = self.simple.space, slope / weight
+        space = self.simple.space
+        step = slope / weight
         stiff_x, stiff_z = (weight + L for L in self.curvature)
         if self.smooth is not None:
             space.x(step)[...] *= weight / stiff_x
@@ -152,14 +159,16 @@ def first_weight(
     the weight is that of a step as long as 1 + ||w0||.
     """
     space = objective.space
-    values, lengths = [], []
+    values = []
+    lengths = []
     for weight in GRID:
         point = move(float(weight)) if move else proximal(objective, w0, float(weight))
         values.append(objective.values(point))
         lengths.append(space.partial_dots(point - w0, point - w0))
     size = space.partial_dots(w0, w0)
     totals = space.runtime.total(np.concatenate([*values, *lengths, size], axis=1))
-    heights, moves = totals[: len(GRID)], np.sqrt(totals[len(GRID) : -1])
+    heights = totals[: len(GRID)]
+    moves = np.sqrt(totals[len(GRID) : -1])
     top = float(heights[-1])
     gains = top - heights
     if not gains[0] > 0:

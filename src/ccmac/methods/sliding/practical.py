@@ -58,48 +58,74 @@ class DoublingSliding(SubgradientIteration[DoublingState]):
         steep = steepness(self.space.norm(self.objective.gradient(w)))
         zeros = self.space.zeros
         return DoublingState(
-            w=w, last=w.copy(), x=w.copy(), x_before=w.copy(), hat=w.copy(), centre=w.copy(),
-            mean=zeros(), dual=zeros(), p=zeros(), w_sum=zeros(), slope_sum=zeros(),
-            products=np.zeros((self.space.count, 1)), lipschitz=steep, radius=self.radius,
+            w=w,
+            last=w.copy(),
+            x=w.copy(),
+            x_before=w.copy(),
+            hat=w.copy(),
+            centre=w.copy(),
+            mean=zeros(),
+            dual=zeros(),
+            p=zeros(),
+            w_sum=zeros(),
+            slope_sum=zeros(),
+            products=np.zeros((self.space.count, 1)),
+            lipschitz=steep,
+            radius=self.radius,
             target=steep * self.radius,
-        )  # fmt: skip
+        )
 
     def phase(self, state: DoublingState) -> Phase:
         """Lengths for what is known now."""
-        high, low = 1.0, 1.0
+        high = 1.0
+        low = 1.0
         if not self.system.empty:
-            high, low = self.system.interval.high, self.system.interval.low
+            high = self.system.interval.high
+            low = self.system.interval.low
         phase = balanced_phase(
-            math.sqrt(high), math.sqrt(low), state.lipschitz, state.radius, state.target,
+            math.sqrt(high),
+            math.sqrt(low),
+            state.lipschitz,
+            state.radius,
+            state.target,
             thrift=THRIFT,
-        )  # fmt: skip
+        )
         return replace(phase, inner=min(phase.inner, LONGEST))
 
     def step(self, state: DoublingState) -> DoublingState:
         """One outer step; at the end of a phase the guesses are renewed."""
-        space, phase = self.space, self.phase(state)
+        space = self.space
+        phase = self.phase(state)
         sums = Sums(state.w_sum, state.slope_sum, state.products, state.terms)
         if state.fresh:
             sums = Sums(space.zeros(), space.zeros(), np.zeros((space.count, 1)))
         state = replace(
-            self.outer_step(state, phase, sums), w_sum=sums.points, slope_sum=sums.slopes,
-            products=sums.products, terms=sums.terms, fresh=False,
-        )  # fmt: skip
+            self.outer_step(state, phase, sums),
+            w_sum=sums.points,
+            slope_sum=sums.slopes,
+            products=sums.products,
+            terms=sums.terms,
+            fresh=False,
+        )
         if state.outer < phase.outer:
             return state
         average = state.mean / state.outer
         moved, steep = space.norms(average - state.centre, self.objective.gradient(average))
         return replace(
-            self.renewed(state, average), w=average, lipschitz=max(state.lipschitz, steep),
+            self.renewed(state, average),
+            w=average,
+            lipschitz=max(state.lipschitz, steep),
             radius=max(state.radius, min(2.0 * moved, 2.0 * state.radius)),
-            target=0.5 * state.target, fresh=True,
-        )  # fmt: skip
+            target=0.5 * state.target,
+            fresh=True,
+        )
 
     def averaged(self, state: DoublingState) -> tuple[Array, Array, Later]:
         """Where subgradients were taken since the phase began."""
         if not state.terms:
             return super().averaged(state)
-        point, slope = state.w_sum / state.terms, state.slope_sum / state.terms
+        point = state.w_sum / state.terms
+        slope = state.slope_sum / state.terms
         rows = state.products / state.terms - self.space.partial_dots(slope, point)
         slack = self.space.runtime.ride(rows)
         return point, slope, lambda: max(float(slack.value[0]), 0.0)

@@ -36,7 +36,9 @@ from ccmac.methods.base import State, rows, vector
 from ccmac.methods.convex import ProvedIteration, adapted_weight
 from ccmac.methods.sliding.parts import Parts
 
-SUFFICIENT, NECESSARY, LONG = 0.2, 0.8, 0.4
+SUFFICIENT = 0.2
+NECESSARY = 0.8
+LONG = 0.4
 RELAXED = 0.9  # of the longest step under which the iteration is still nonexpansive
 
 
@@ -75,11 +77,18 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
     """``weight`` is the first S; over-relaxed unless ``anchored``."""
 
     def __init__(
-        self, certifier: GapCertifier, goal: Goal, parts: Parts, weight: float, *,
+        self,
+        certifier: GapCertifier,
+        goal: Goal,
+        parts: Parts,
+        weight: float,
+        *,
         anchored: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(certifier, goal)
-        self.parts, self.weight, self.anchored = parts, weight, anchored
+        self.parts = parts
+        self.weight = weight
+        self.anchored = anchored
 
     def begin(self, w: Array, p: Array, price: Array) -> ProximalState:
         """The anchor is at the start."""
@@ -88,14 +97,29 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
             [v.copy() for _ in range(3)] for v in (w, p)
         )
         return ProximalState(
-            w, p, slope, x, q, w_start, p_start, w_anchor, p_anchor, w_sum, slope_sum,
-            np.zeros((self.space.count, 1)), self.weight,
-        )  # fmt: skip
+            w,
+            p,
+            slope,
+            x,
+            q,
+            w_start,
+            p_start,
+            w_anchor,
+            p_anchor,
+            w_sum,
+            slope_sum,
+            np.zeros((self.space.count, 1)),
+            self.weight,
+        )
 
     def step(self, state: ProximalState) -> ProximalState:
         """One iteration."""
-        space, system, parts = self.space, self.system, self.parts
-        weight, x, q = state.weight, state.x, state.q
+        space = self.space
+        system = self.system
+        parts = self.parts
+        weight = state.weight
+        x = state.x
+        q = state.q
         w = parts.backward(x, q + parts.slope(x), weight)
         step = x - w
         slope = weight * step - q
@@ -103,51 +127,80 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         slope += bent
         rows = [space.partial_dots(u, v) for u, v in ((step, step), (bent, step), (slope, w))]
         told = space.runtime.ride(np.hstack([*rows, state.told]))
-        high, p = 1.0, q
+        high = 1.0
+        p = q
         if not system.empty:
             high = system.interval.high
             p = q + (weight / high) * system.residual(2.0 * w - x)[0]
         moved, slack, product, priced = (float(v) for v in told.value)
-        w_sum, slope_sum = state.w_sum, state.slope_sum
+        w_sum = state.w_sum
+        slope_sum = state.slope_sum
         w_sum += w
         slope_sum += slope
         # Of the step before: how far p moved is known with the next message.
         length = math.sqrt(state.energy + priced * high) if state.inner else math.inf
-        before, state = state.length, replace(
-            state, w=w, p=p, slope=slope, slack=slack, products=state.products + product + slack,
-            length=length, first=length if state.inner == 1 else state.first,
-            energy=weight * (weight * moved + slack), told=space.partial_dots(p - q, p - q),
-            count=state.count + 1, inner=state.inner + 1,
-        )  # fmt: skip
+        before = state.length
+        state = replace(
+            state,
+            w=w,
+            p=p,
+            slope=slope,
+            slack=slack,
+            products=state.products + product + slack,
+            length=length,
+            first=length if state.inner == 1 else state.first,
+            energy=weight * (weight * moved + slack),
+            told=space.partial_dots(p - q, p - q),
+            count=state.count + 1,
+            inner=state.inner + 1,
+        )
         return self._anchored(state) if self._restarts(state, before) else self._ahead(state)
 
     def _ahead(self, state: ProximalState) -> ProximalState:
         """(x, q) reflected and drawn to the anchor, or over-relaxed."""
-        w, p, x, q = state.w, state.p, state.x, state.q
+        w = state.w
+        p = state.p
+        x = state.x
+        q = state.q
         ahead = 2.0 if self.parts.smooth is None else 1.5
         if not self.anchored:
             ahead *= RELAXED
             return replace(state, x=x + ahead * (w - x), q=q + ahead * (p - q))
         share = state.inner / (state.inner + 1.0)
         return replace(
-            state, x=share * (x + ahead * (w - x)) + (1.0 - share) * state.w_anchor,
+            state,
+            x=share * (x + ahead * (w - x)) + (1.0 - share) * state.w_anchor,
             q=share * (q + ahead * (p - q)) + (1.0 - share) * state.p_anchor,
-        )  # fmt: skip
+        )
 
     def _anchored(self, state: ProximalState) -> ProximalState:
         """Start anew from (w, p), with the weight that the distances travelled suggest."""
-        w, p, weight = state.w, state.p, state.weight
+        w = state.w
+        p = state.p
+        weight = state.weight
         if not self.system.empty:
             moved = p - state.p_start, w - state.w_start
             weight = adapted_weight(self.space, weight, self.weight, *moved)
         return replace(
-            state, weight=weight, x=w, q=p, w_anchor=w, p_anchor=p, w_sum=np.zeros_like(w),
-            slope_sum=np.zeros_like(w), inner=0, first=math.inf, length=math.inf, products=0.0,
-        )  # fmt: skip
+            state,
+            weight=weight,
+            x=w,
+            q=p,
+            w_anchor=w,
+            p_anchor=p,
+            w_sum=np.zeros_like(w),
+            slope_sum=np.zeros_like(w),
+            inner=0,
+            first=math.inf,
+            length=math.inf,
+            products=0.0,
+        )
 
     def _restarts(self, state: ProximalState, before: float) -> bool:
         """A step a fifth as long as the first, one that grows again, or a long time."""
-        inner, first, length = state.inner, state.first, state.length
+        inner = state.inner
+        first = state.first
+        length = state.length
         if inner < 3:
             return False
         if not self.anchored:
@@ -169,7 +222,8 @@ class ProximalPrimalDual(ProvedIteration[ProximalState]):
         found: dict[str, tuple[Array, Array, Later]] = {}
         found["last"] = state.w, state.slope, lambda: state.slack
         if state.inner > 1:
-            point, slope = state.w_sum / state.inner, state.slope_sum / state.inner
+            point = state.w_sum / state.inner
+            slope = state.slope_sum / state.inner
             product = self.space.ride((slope, point))
             found["average"] = (
                 point,

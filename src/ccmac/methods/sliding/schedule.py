@@ -50,7 +50,8 @@ def balanced_phase(
 ) -> Phase:
     """The phase for ||K|| <= norm, sigma_min^+ >= sigma; ``thrift`` > 1 shortens both loops."""
     dual = 2.0 * lipschitz / sigma
-    eta, tau = norm * dual / radius, norm * radius / dual
+    eta = norm * dual / radius
+    tau = norm * radius / dual
     inner = max(1, math.ceil(32.0 * lipschitz**2 / (eta * epsilon * thrift)) - 3)
     growth = 1.0 + 2.0 / (inner * (inner + 3))
     outer = max(1, math.ceil((1.0 + growth) * norm * radius * dual / (epsilon * thrift)))
@@ -64,7 +65,8 @@ def certified_phases(
     single = [balanced_phase(norm, sigma, lipschitz, radius, epsilon)]
     if not mu > 0:
         return single
-    phases, size = [], radius
+    phases = []
+    size = radius
     while True:
         target = mu * size * size / 8.0
         phases.append(balanced_phase(norm, sigma, lipschitz, size, max(target, epsilon)))

@@ -73,13 +73,23 @@ class SubgradientIteration(ProvedIteration[P]):
     def renewed(self, state: P, centre: Array) -> P:
         """x = x_before = xh = centre at the start of the next phase; the dual stays."""
         return replace(
-            state, x=centre, x_before=centre, hat=centre, centre=centre,
-            mean=np.zeros_like(centre), outer=0, phase=state.phase + 1,
-        )  # fmt: skip
+            state,
+            x=centre,
+            x_before=centre,
+            hat=centre,
+            centre=centre,
+            mean=np.zeros_like(centre),
+            outer=0,
+            phase=state.phase + 1,
+        )
 
     def outer_step(self, state: P, phase: Phase, sums: Sums | None = None) -> P:
         """One outer step of a phase; with ``sums`` nothing is projected and no norm is taken."""
-        space, system, x, dual, p = self.space, self.system, state.x, state.dual, state.p
+        space = self.space
+        system = self.system
+        x = state.x
+        dual = state.dual
+        p = state.p
         if not system.empty:
             dual += (x + state.hat - state.x_before - self.feasible) / phase.tau
             p = system.homogeneous().residual(dual)[0]
@@ -88,7 +98,8 @@ class SubgradientIteration(ProvedIteration[P]):
                 if size > phase.dual_radius:
                     dual *= phase.dual_radius / size
                     p *= phase.dual_radius / size
-        u, total = x, np.zeros_like(x)
+        u = x
+        total = np.zeros_like(x)
         for t in range(1, phase.inner + 1):
             space.runtime.mind_the_time()  # nothing is sent for as long as this takes
             slope = self.objective.gradient(u)
@@ -102,7 +113,8 @@ class SubgradientIteration(ProvedIteration[P]):
             if sums is None:
                 u = self._onto_ball(u, state.centre, 2.0 * phase.radius)
             total += (t + 1.0) * u
-        hat, mean = total / (0.5 * phase.inner * (phase.inner + 3)), state.mean
+        hat = total / (0.5 * phase.inner * (phase.inner + 3))
+        mean = state.mean
         mean += hat
         return replace(
             state, x_before=x, x=u, last=u, hat=hat, dual=dual, p=p, outer=state.outer + 1
@@ -145,9 +157,16 @@ class Sliding(SubgradientIteration[SlidingState]):
         """At the start of the first phase, without a dual."""
         zeros = self.space.zeros
         return SlidingState(
-            w=w, last=w.copy(), x=w.copy(), x_before=w.copy(), hat=w.copy(), centre=w.copy(),
-            mean=zeros(), dual=zeros(), p=zeros(),
-        )  # fmt: skip
+            w=w,
+            last=w.copy(),
+            x=w.copy(),
+            x_before=w.copy(),
+            hat=w.copy(),
+            centre=w.copy(),
+            mean=zeros(),
+            dual=zeros(),
+            p=zeros(),
+        )
 
     def step(self, state: SlidingState) -> SlidingState:
         """One outer step; the average of a finished phase is the next one's centre."""
@@ -180,6 +199,7 @@ class Sliding(SubgradientIteration[SlidingState]):
     @property
     def cost(self) -> Cost:
         """Of an outer step of the last phase."""
-        inner, norm = self.phases[-1].inner, self.space.runtime.total_cost()
+        inner = self.phases[-1].inner
+        norm = self.space.runtime.total_cost()
         steps = inner * (self.objective.cost + norm)
         return steps if self.system.empty else steps + self.system.cost + norm

@@ -45,7 +45,8 @@ GROUPS = (
 
 def block_size(system: AveragedSystem, structure: Structure, costs: Costs) -> int:
     """Vectors of a block, by the prices of rounds and bytes; 0 where blocks are not for it."""
-    m, A = system.coupling.m, system.coupling.A
+    m = system.coupling.m
+    A = system.coupling.A
     if structure.multiples is None or A.empty or not system.local.empty:
         return 0
     size = planned_size(system.runtime, m, costs) // 2
@@ -78,7 +79,8 @@ class BlockProfile(Profile):
 
     def ranks(self, fixed: int | None) -> list[int]:
         """A third of the vectors, and all where they span Range S_A: more cost no rounds."""
-        size, whole = self.span.size, self.span.exhausted
+        size = self.span.size
+        whole = self.span.exhausted
         if fixed is not None:
             return [min(fixed, size if whole else size - 1)]
         third = max((end for end in self.ends if end <= size // BLOCKS), default=1)
@@ -111,7 +113,8 @@ def build_block_profile(
 
     Cost: BLOCKS + 1 averagings, 2 A a vector.
     """
-    coupling, runtime = system.coupling, system.runtime
+    coupling = system.coupling
+    runtime = system.runtime
     trace = runtime.ride(_squares(coupling.A.blocks))
     rows, told = data_rows(system, w0, gradient)
     right = right_hand_sides(coupling.problem).b
@@ -140,9 +143,18 @@ def build_block_profile(
     eye = np.eye(len(values))
     whole = told.value
     return BlockProfile(
-        np.diag(values), float(np.mean(multiples**2)) * eye, float(np.mean(multiples)) ** 2 * eye,
-        misfit, slope_x, slope_z, float(whole[0]), float(whole[1]), structure, span, groups,
-    )  # fmt: skip
+        np.diag(values),
+        float(np.mean(multiples**2)) * eye,
+        float(np.mean(multiples)) ** 2 * eye,
+        misfit,
+        slope_x,
+        slope_z,
+        float(whole[0]),
+        float(whole[1]),
+        structure,
+        span,
+        groups,
+    )
 
 
 def _squares(blocks: list[Any]) -> Array:
@@ -178,7 +190,8 @@ def _along(span: RitzBlocks, v: Array) -> Array:
 
 def _groups(size: int) -> tuple[int, ...]:
     """Where groups end: single vectors first, then more and more."""
-    ends, end = [], 0
+    ends = []
+    end = 0
     while end < size:
         end += next(step for until, step in GROUPS if end < until)
         ends.append(min(end, size))

@@ -49,7 +49,8 @@ def averaged(work: Workspace, wanted: Wanted) -> Realized:
 
 def _again(work: Workspace, known: Realized, moved: frozenset[str]) -> Realized:
     """A realization with other right-hand sides or linear terms; an interval widened stays so."""
-    f, system = known.objective, known.system
+    f = known.objective
+    system = known.system
     assert isinstance(system, AveragedSystem)
     objective = ExecutionObjective(
         work.problem, work.space, s=f.s, augment=f.augment, mu=f.mu, L=f.L
@@ -59,7 +60,8 @@ def _again(work: Workspace, known: Realized, moved: frozenset[str]) -> Realized:
 
 def _executed(work: Workspace, wanted: Wanted) -> Realized:
     """The setup itself."""
-    problem, given = work.problem, wanted.certificates
+    problem = work.problem
+    given = wanted.certificates
     table = work.curvature
     if wanted.stand_in is not None:
         table = table.regularized(wanted.stand_in)
@@ -84,7 +86,8 @@ def _executed(work: Workspace, wanted: Wanted) -> Realized:
     s = choice.candidate.s
     constants = choice.constants if wanted.stand_in is None else work.curvature.at(s)
     objective = ExecutionObjective(problem, work.space, s=s, **vars(constants))
-    c, interval = choice.candidate, final.interval
+    c = choice.candidate
+    interval = final.interval
     details = {
         "scale": s,
         "normalizer": f"{c.normalizer} {c.inner}" if c.normalizer != "none" else "none",
@@ -96,16 +99,28 @@ def _executed(work: Workspace, wanted: Wanted) -> Realized:
         **(among(final) if wanted.goal.lean else {}),
     }
     return Realized(
-        "averaged", work.space, objective, final, s, c.outer, "interval", details, choice.table,
-        None if wanted.stand_in else c.iterations, tuple(notes), choice.block,
-    )  # fmt: skip
+        "averaged",
+        work.space,
+        objective,
+        final,
+        s,
+        c.outer,
+        "interval",
+        details,
+        choice.table,
+        None if wanted.stand_in else c.iterations,
+        tuple(notes),
+        choice.block,
+    )
 
 
 def _equations(work: Workspace, wanted: Wanted) -> tuple[LocalEquations, SharedEquations]:
     """C and D as the access allows; what is fixed of the shared ones later stays here."""
     if wanted.access == "factor":
         return work.local, work.shared.copied()
-    given, problem, runtime = wanted.certificates, work.problem, work.runtime
+    given = wanted.certificates
+    problem = work.problem
+    runtime = work.runtime
     interval = (given.l_C, given.u_C) if given.l_C and given.u_C else None
     return (
         LocalEquations(problem, runtime, "matvec", interval or local_interval(work)),
@@ -114,15 +129,22 @@ def _equations(work: Workspace, wanted: Wanted) -> tuple[LocalEquations, SharedE
 
 
 def _fixed(
-    system: AveragedSystem, choice: Choice, normalizer: Normalizer | None, given: Certificates,
-    rng: np.random.Generator, notes: list[str], *, small: bool,
-) -> AveragedSystem:  # fmt: skip
+    system: AveragedSystem,
+    choice: Choice,
+    normalizer: Normalizer | None,
+    given: Certificates,
+    rng: np.random.Generator,
+    notes: list[str],
+    *,
+    small: bool,
+) -> AveragedSystem:
     """The system as planned, with the interval of its normal operator."""
     final = system.at_scale(choice.candidate.s)
     common = choice.cosine is None
     cosine = choice.cosine if choice.cosine is not None else 0.0
     if given.cross_factor is not None:
-        cosine, common = friedrichs_cosine(given.cross_factor), True
+        cosine = friedrichs_cosine(given.cross_factor)
+        common = True
     source = choice.spectrum.source
     if source == "proved" and not system.shared.empty:
         source = "exhausted"  # as that of D was
@@ -142,10 +164,16 @@ def structural_cosine(system: AveragedSystem, multiples_bound: float | None) -> 
 
 
 def _plan(
-    work: Workspace, system: AveragedSystem, table: CurvatureTable, wanted: Wanted,
+    work: Workspace,
+    system: AveragedSystem,
+    table: CurvatureTable,
+    wanted: Wanted,
     rng: np.random.Generator,
-) -> tuple[Choice, Normalizer | None]:  # fmt: skip
-    problem, space, fixed, given = work.problem, work.space, wanted.fixed, wanted.certificates
+) -> tuple[Choice, Normalizer | None]:
+    problem = work.problem
+    space = work.space
+    fixed = wanted.fixed
+    given = wanted.certificates
     if system.coupling.empty:
         system.prepare_target(right_hand_sides(problem).b)
         s = table.balance() * math.sqrt(fixed.scale or 1.0)
@@ -174,19 +202,30 @@ def _plan(
     cosine = structural_cosine(system, structure.cosine_bound())
     goal = replace(wanted.goal, by_price=wanted.goal.by_price and profile.block is not None)
     planner = Planner(
-        system, profile, table, goal, fixed, supplied=supplied, cosine=cosine,
+        system,
+        profile,
+        table,
+        goal,
+        fixed,
+        supplied=supplied,
+        cosine=cosine,
         probed=None if probed is None else _quotients(probed),
-    )  # fmt: skip
+    )
     choice = planner.choose()
     return choice, planner.normalizer(choice)
 
 
 def _profile(
-    system: AveragedSystem, w0: Array, gradient: Array, structure: Structure, wanted: Wanted,
+    system: AveragedSystem,
+    w0: Array,
+    gradient: Array,
+    structure: Structure,
+    wanted: Wanted,
     rng: np.random.Generator,
-) -> Profile:  # fmt: skip
+) -> Profile:
     """From blocks where their lower end is known by structure, else from Lanczos steps."""
-    m, fixed = system.coupling.m, wanted.fixed
+    m = system.coupling.m
+    fixed = wanted.fixed
     small = m <= SMALL
     if not small and fixed.lanczos is None and wanted.certificates.mu_HC is None:
         size = block_size(system, structure, wanted.goal.costs)
@@ -222,7 +261,8 @@ def probed_curvature(plain: ExecutionObjective, w0: Array, gradient: Array) -> R
     change = gradient - plain.gradient(ahead)
     columns = []
     for u, scale in ((gradient, np.ones_like(steps)), (change, 1.0 / steps)):
-        only_x, only_z = u.copy(), u.copy()
+        only_x = u.copy()
+        only_z = u.copy()
         space.z(only_x)[...] = 0.0
         space.x(only_z)[...] = 0.0
         columns += [scale * space.partial_dots(v, gradient)[:, 0] for v in (only_x, only_z)]
@@ -249,7 +289,8 @@ def local_interval(work: Workspace) -> tuple[float, float]:
 
 def _explore_shared(shared: SharedEquations, rng: np.random.Generator) -> None:
     """Lanczos on S_D: its whole range when q is small, else its interval with margins."""
-    runtime, q = shared.runtime, shared.q
+    runtime = shared.runtime
+    q = shared.q
     small = q <= SMALL
     seed = rng.standard_normal((1, q))
     steps = q + 1 if small else LANCZOS_STEPS

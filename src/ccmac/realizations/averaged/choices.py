@@ -100,9 +100,13 @@ class Candidate:
     def scored(self, iterations: float, step: StepPrice) -> Candidate:
         """With the bill of so many iterations."""
         return replace(
-            self, iterations=iterations, rounds=iterations * step.rounds, gradients=iterations,
-            products=iterations * step.products, bill=iterations * step.bill,
-        )  # fmt: skip
+            self,
+            iterations=iterations,
+            rounds=iterations * step.rounds,
+            gradients=iterations,
+            products=iterations * step.products,
+            bill=iterations * step.bill,
+        )
 
 
 class StepPrice(NamedTuple):
@@ -210,7 +214,8 @@ class Deflation(Normalizer):
 
     def apply(self, right: Array) -> Array:
         """P right."""
-        W, SW = self.basis, self.images
+        W = self.basis
+        SW = self.images
         inner = self.inverse @ (W @ right[0])
         fine = right[0] - inner @ SW
         again = self.inverse @ (SW @ fine)

@@ -77,7 +77,8 @@ def _rank(row: _Row) -> tuple[float, float, int]:
 def _unbeaten(rows: list[_Row]) -> list[_Row]:
     """Those with no other of the same outer degree, a narrower interval and no higher price."""
     widths = [row.setting.high / row.setting.low for row in rows]
-    narrowest, kept = dict[int, float](), set[int]()
+    narrowest = dict[int, float]()
+    kept = set[int]()
     for k in sorted(range(len(rows)), key=lambda k: (rows[k].setting.weight, widths[k])):
         outer = rows[k].setting.outer
         if not narrowest.get(outer, math.inf) < widths[k]:
@@ -102,13 +103,24 @@ class Planner:
     """
 
     def __init__(
-        self, system: AveragedSystem, profile: Profile, table: CurvatureTable, goal: Aim,
-        fixed: Fixed, *, supplied: Interval | None, cosine: float | None,
+        self,
+        system: AveragedSystem,
+        profile: Profile,
+        table: CurvatureTable,
+        goal: Aim,
+        fixed: Fixed,
+        *,
+        supplied: Interval | None,
+        cosine: float | None,
         probed: tuple[float, float] | None = None,
-    ) -> None:  # fmt: skip
-        self.system, self.profile, self.table = system, profile, table
-        self.goal, self.fixed = goal, fixed
-        self.supplied, self.cosine = supplied, cosine
+    ) -> None:
+        self.system = system
+        self.profile = profile
+        self.table = table
+        self.goal = goal
+        self.fixed = fixed
+        self.supplied = supplied
+        self.cosine = cosine
         self.balance = table.balance()
         self._steps: dict[tuple[int, int, bool, Few | None], StepPrice] = {}
         self._residuals: dict[tuple[int, Few | None], Cost] = {}
@@ -116,10 +128,12 @@ class Planner:
         L_x = float(table.L_x.max())
         self.blocks = np.array(
             [
-                min(float(table.mu_x.min()), L_x), L_x,
-                max(float(table.mu_z.mean()), 0.0), float(table.L_z.max()),
+                min(float(table.mu_x.min()), L_x),
+                L_x,
+                max(float(table.mu_z.mean()), 0.0),
+                float(table.L_z.max()),
             ]
-        )  # fmt: skip
+        )
         if probed is not None:
             # A block the start does not excite keeps its declared constants.
             for first, seen in ((0, probed[0]), (2, probed[1])):
@@ -145,7 +159,8 @@ class Planner:
         while step:
             step //= 2
             best = min(scored, key=_rank).candidate
-            tried, place = {row.candidate.settings for row in scored}, scales.index(best.scale)
+            tried = {row.candidate.settings for row in scored}
+            place = scales.index(best.scale)
             near = scales[max(place - step, 0) : place + step + 1 : step or 1]
             around = [row for s in near for row in self._at_scale(s, best)]
             around = [row for row in around if row.candidate.settings not in tried]
@@ -162,18 +177,26 @@ class Planner:
         safest = min(close, key=lambda row: row.setting.high / row.setting.low)
         table = tuple(row.candidate for row in scored)
         return Choice(
-            safest.candidate, safest.constants, safest.spectrum, self.cosine, table,
+            safest.candidate,
+            safest.constants,
+            safest.spectrum,
+            self.cosine,
+            table,
             self.profile.block,
-        )  # fmt: skip
+        )
 
     def _scored(self, rows: list[_Row], known: float = math.inf) -> list[_Row]:
         """With what the twin expects of them, where they may beat a bill that is known."""
         if not rows:
             return []
         iterations = predict(
-            [row.setting for row in rows], self.goal.target, self.goal.measure,
-            self.system.runtime.mind_the_time, by_price=self.goal.by_price, known=known,
-        )  # fmt: skip
+            [row.setting for row in rows],
+            self.goal.target,
+            self.goal.measure,
+            self.system.runtime.mind_the_time,
+            by_price=self.goal.by_price,
+            known=known,
+        )
         scored = list(rows)
         for k in np.flatnonzero(np.isfinite(iterations)):  # the others have no bill
             row = rows[k]
@@ -183,7 +206,8 @@ class Planner:
 
     def normalizer(self, choice: Choice) -> Normalizer:
         """The one chosen; its images may cost an averaging."""
-        c, spectrum = choice.candidate, choice.spectrum
+        c = choice.candidate
+        spectrum = choice.spectrum
         if c.normalizer == "deflation":
             return self.profile.deflation(self.system, c.s, c.inner, spectrum)
         return SemiIteration(spectrum.low, spectrum.high, c.inner)
@@ -222,7 +246,8 @@ class Planner:
         if model is None:
             return []
         (s, constants, modes, spectrum, cosine), rows = model, []
-        condition, crossed = constants.condition, cross_factor(cosine)
+        condition = constants.condition
+        crossed = cross_factor(cosine)
         for kind, inner, response, spread in self._normalizers(s, modes, spectrum, around):
             low, _ = weighted_extremes(spread[0], 1.0, cosine)
             _, high = weighted_extremes(spread[1], 1.0, cosine)
@@ -241,7 +266,8 @@ class Planner:
         self, s: float, modes: Modes, spectrum: Interval, around: Candidate | None
     ) -> list[_Normalizing]:
         found: list[_Normalizing] = []
-        wanted, fixed = self.fixed.normalizer, self.fixed.inner
+        wanted = self.fixed.normalizer
+        fixed = self.fixed.inner
         near = None if around is None else around.inner
         if around is not None:
             wanted = around.normalizer

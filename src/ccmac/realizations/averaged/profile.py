@@ -141,7 +141,8 @@ class LanczosProfile(Profile):
 
     def deflation(self, system: AveragedSystem, s: float, r: int, spectrum: Interval) -> Deflation:
         """Its images cost one averaging unless the structure gives them."""
-        krylov, s0 = self.krylov, system.coupling.s
+        krylov = self.krylov
+        s0 = system.coupling.s
         if krylov.exhausted:
             return _whole_deflation(system, self, s, spectrum)
         basis = krylov.basis[:r].copy()  # lets the other Krylov vectors go
@@ -172,7 +173,8 @@ def build_profile(
     ``gradient`` is the unscaled gradient of F at w0 in the execution layout. ``exhaust`` goes on
     until all of Range(S) is spanned.
     """
-    runtime, coupling = system.runtime, system.coupling
+    runtime = system.runtime
+    coupling = system.coupling
     rows, told = data_rows(system, w0, gradient)
     mean_start, along_x, along_z = runtime.combine(rows)
     misfit = mean_start - system.target
@@ -191,12 +193,17 @@ def build_profile(
     M_A = T - s * s * M_B
     whole = told.value
     return LanczosProfile(
-        M_A, M_B, M_mean,
+        M_A,
+        M_B,
+        M_mean,
         agreed_dots(runtime, krylov.basis, misfit),
         agreed_dots(runtime, krylov.basis, along_x),
         agreed_dots(runtime, krylov.basis, along_z),
-        float(whole[0]), float(whole[1]), structure, krylov,
-    )  # fmt: skip
+        float(whole[0]),
+        float(whole[1]),
+        structure,
+        krylov,
+    )
 
 
 def data_rows(system: AveragedSystem, w0: Array, gradient: Array) -> tuple[list[Array], Rider]:
@@ -204,8 +211,10 @@ def data_rows(system: AveragedSystem, w0: Array, gradient: Array) -> tuple[list[
 
     The squares of grad_x and grad_z ride on the next message. Cost: 2 A, 2 B, 2 projectors C.
     """
-    coupling, space = system.coupling, system.space
-    gx, gz = space.x(gradient), space.z(gradient)
+    coupling = system.coupling
+    space = system.space
+    gx = space.x(gradient)
+    gz = space.z(gradient)
     kernel_gx = gx if system.local.empty else gx - system.local.project(gx)
     plain = coupling.rescaled(1.0, 1.0)
     projected = space.x(w0) - system.local.project(space.x(w0))
@@ -226,13 +235,16 @@ def _shared_grams(
     system: AveragedSystem, krylov: Krylov, structure: Structure
 ) -> tuple[Array, Array]:
     """(W'(1/n sum B B')W, W' Bbar Bbar' W): one averaging of k q floats, one reduction."""
-    k, runtime, coupling = krylov.steps, system.runtime, system.coupling
+    k = krylov.steps
+    runtime = system.runtime
+    coupling = system.coupling
     if coupling.B.empty:
         return np.zeros((k, k)), np.zeros((k, k))
     if structure.multiples is not None:
         beta = structure.multiples
         return np.mean(beta**2) * np.eye(k), np.mean(beta) ** 2 * np.eye(k)
-    q, count = coupling.q, len(coupling.problem.agents)
+    q = coupling.q
+    count = len(coupling.problem.agents)
     images = np.zeros((count, k * q))
     grams = np.zeros((count, k * k))
     runtime.ledger.charge(B=k)
@@ -283,7 +295,8 @@ def _whole_deflation(
     values, vectors = np.linalg.eigh((T + T.T) / 2)
     keep = values > KERNEL * values[-1]
     rotate = np.ascontiguousarray(vectors[:, keep].T)
-    basis, images = rotate @ krylov.basis, rotate @ images
+    basis = rotate @ krylov.basis
+    images = rotate @ images
     inverse = np.diag(1.0 / values[keep])
     if krylov.complete:
         return Deflation(basis, images, inverse, 1.0, 1.0)

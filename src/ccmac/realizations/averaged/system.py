@@ -38,7 +38,10 @@ class AveragedSystem(AffineSystem):
     def __init__(
         self, space: Space, coupling: Coupling, local: LocalEquations, shared: SharedEquations
     ) -> None:
-        self.space, self.coupling, self.local, self.shared = space, coupling, local, shared
+        self.space = space
+        self.coupling = coupling
+        self.local = local
+        self.shared = shared
         self.runtime = space.runtime
         self.consensus = self.runtime.n > 1
         self.empty = coupling.empty and local.empty and shared.empty and not self.consensus
@@ -74,7 +77,8 @@ class AveragedSystem(AffineSystem):
 
         They travel with the next message.
         """
-        other, told = copy.copy(self), self._target
+        other = copy.copy(self)
+        told = self._target
         if isinstance(told, Rider) and told.found is None:  # the last solve sent nothing
             moved = frozenset("bce")
         other.coupling = work.coupling.rescaled(1.0, self.coupling.s)
@@ -161,7 +165,8 @@ class AveragedSystem(AffineSystem):
     # -- the residual ---------------------------------------------------------------------------
     def _channels(self, w: Array, few: Few | None) -> tuple[Array, Array, Array, Array]:
         """(P_C x, coupled price, mean z, D-part) of the residual at w."""
-        x, z = self.space.x(w), self.space.z(w)
+        x = self.space.x(w)
+        z = self.space.z(w)
         self.runtime.ledger.charge(affine=2)
         projected = self.local.project(x)
         kernel_x = x if self.local.empty else x - projected
@@ -199,7 +204,8 @@ class AveragedSystem(AffineSystem):
     def _residual(self, w: Array, few: Few | None) -> tuple[Array, Array]:
         projected, price, mean_z, shared = self._channels(w, few)
         out = np.empty_like(w)
-        out_x, out_z = self.space.x(out), self.space.z(out)
+        out_x = self.space.x(out)
+        out_z = self.space.z(out)
         self._first(price, projected, out_x, out_z)
         if self.consensus:
             out_z += self.space.z(w)
@@ -239,7 +245,8 @@ class AveragedSystem(AffineSystem):
         """Cost of one residual with a normalizer of that many averagings."""
         product = self.coupling.product_cost()
         cost = Cost(affine=2) + product + self.local.cost
-        width, q = self.coupling.width, self.coupling.q
+        width = self.coupling.width
+        q = self.coupling.q
         cost = cost + self.runtime.average_cost(width + q, own=self._first_own(few))
         chains: list[tuple[int, int]] = []
         if not self.coupling.empty:
@@ -284,7 +291,8 @@ def lockstep(runtime: Runtime, chains: Sequence[Chain], own: Own = None) -> list
 
 def lockstep_cost(runtime: Runtime, chains: Sequence[tuple[int, int]], own: Own = None) -> Cost:
     """Static communication cost of chains given as (averagings, width)."""
-    cost, begun = Cost(), 0
+    cost = Cost()
+    begun = 0
     for end in sorted({steps for steps, _ in chains if steps}):
         order = [k for k, (steps, _) in enumerate(chains) if begun < steps]
         width = sum(chains[k][1] for k in order)

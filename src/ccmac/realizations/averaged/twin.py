@@ -33,7 +33,8 @@ class Modes:
     def __init__(
         self, profile: Profile, s: float, constants: ScaledCurvature, blocks: Array, n: int
     ) -> None:
-        self.s, self.constants = s, constants
+        self.s = s
+        self.constants = constants
         mu_x, L_x, mu_z, L_z = blocks
         theta, vectors = profile.ritz(s)
         root = math.sqrt(n)
@@ -48,7 +49,8 @@ class Modes:
         # As many at every scale, also where rounding makes two of them alike.
         curvatures = sorted({(hx, hz) for hx in (mu_x, L_x) for hz in (mu_z, L_z)})
         self.copies = len(curvatures)
-        share, count = 1.0 / math.sqrt(self.copies), len(a)
+        share = 1.0 / math.sqrt(self.copies)
+        count = len(a)
         (rows, gradients), misfits = np.zeros((2, count + 2, 3)), np.zeros(count + 2)
         rows[:count] = np.stack([a, b, c], axis=1)
         gradients[:count, 0], gradients[:count, 1] = share * g_x, share * g_z
@@ -66,7 +68,9 @@ class Modes:
 
     def _solve(self) -> Array:
         """min h w^2/2 + g w  s.t.  row w = -misfit, w_3 = 0, mode by mode."""
-        h, g, k = self.hessians, self.gradients, self.rows
+        h = self.hessians
+        g = self.gradients
+        k = self.rows
         flat = np.zeros_like(g)
         safe = np.maximum(h[:, :2], 1e-300)
         free = -g[:, :2] / safe
@@ -112,7 +116,8 @@ def semi_response(theta: Array, low: float, high: float, steps: Array) -> Array:
     """q(theta) of the semi-iterations, one row for each number of steps."""
     if high <= low:
         return np.full((len(steps), len(theta)), 1.0 / low)
-    centre, half = (high + low) / 2, (high - low) / 2
+    centre = (high + low) / 2
+    half = (high - low) / 2
     x = (centre - theta) / half
     residual = chebyshev(steps[:, None], x) / chebyshev(steps, np.array(centre / half))[:, None]
     return np.where(theta > 0, (1 - residual) / np.maximum(theta, 1e-300), 1.0 / centre)
@@ -129,17 +134,25 @@ def corrections(settings: list[Setting]) -> Array:
     q = np.stack([st.modes.spread(st.response) for st in settings])
     length = np.hypot(k[..., 0], k[..., 1])
     a, b = (_ratio(k[..., j], length) for j in (0, 1))
-    uu, u3, e3 = q * length**2, q * length * k[..., 2], q * k[..., 2] ** 2 + 1.0
-    mean, half = (uu + e3) / 2, np.hypot((uu - e3) / 2, u3)
+    uu = q * length**2
+    u3 = q * length * k[..., 2]
+    e3 = q * k[..., 2] ** 2 + 1.0
+    mean = (uu + e3) / 2
+    half = np.hypot((uu - e3) / 2, u3)
     high = mean + half
     low = np.maximum(_ratio(uu * e3 - u3 * u3, high), 0.0)
     apart = high - low
     # Where the two coincide, G is a multiple of I there and the slope does not matter.
-    f_high, f_low = _correction(settings, high), _correction(settings, low)
+    f_high = _correction(settings, high)
+    f_low = _correction(settings, low)
     beta = np.where(apart > 1e-9 * high, _ratio(f_high - f_low, apart), 0.0)
     alpha = f_high - beta * high
-    uu, u3, e3 = alpha + beta * uu, beta * u3, alpha + beta * e3
-    ab, a3, b3 = a * b * uu, a * u3, b * u3
+    uu = alpha + beta * uu
+    u3 = beta * u3
+    e3 = alpha + beta * e3
+    ab = a * b * uu
+    a3 = a * u3
+    b3 = b * u3
     return np.stack([a * a * uu, ab, a3, ab, b * b * uu, b3, a3, b3, e3]).reshape(3, 3, *a.shape)
 
 
@@ -149,7 +162,8 @@ def _correction(settings: list[Setting], values: Array) -> Array:
         np.array(v)[:, None]
         for v in zip(*((s.low, s.high, s.outer) for s in settings), strict=True)
     )
-    centre, half = (high + low) / 2, (high - low) / 2
+    centre = (high + low) / 2
+    half = (high - low) / 2
     narrow = half <= 1e-14 * centre
     safe = np.where(narrow, centre, half)
     poly = 1.0 - chebyshev(outer, (centre - values) / safe) / chebyshev(outer, centre / safe)
@@ -159,10 +173,14 @@ def _correction(settings: list[Setting], values: Array) -> Array:
 
 @np.errstate(over="ignore", invalid="ignore")  # candidates may diverge; those are dropped
 def predict(
-    settings: list[Setting], target: float, measure: tuple[float, float],
-    mind_the_time: Callable[[], object] = lambda: None, *, by_price: bool = False,
+    settings: list[Setting],
+    target: float,
+    measure: tuple[float, float],
+    mind_the_time: Callable[[], object] = lambda: None,
+    *,
+    by_price: bool = False,
     known: float = math.inf,
-) -> Array:  # fmt: skip
+) -> Array:
     """Iterations until the squared error, relative to the start, is at most ``target``.
 
     ``measure`` weighs the x and z coordinates of the error in the user's variables (times s^2 for
@@ -170,23 +188,30 @@ def predict(
     longer win, also against a bill that is ``known``, are dropped (their prediction is inf).
     ``mind_the_time`` is called now and then; what it raises ends the prediction.
     """
-    count, modes = len(settings), [st.modes for st in settings]
+    count = len(settings)
+    modes = [st.modes for st in settings]
     h, price, solution = (
         np.ascontiguousarray(np.stack(v).transpose(2, 0, 1))
         for v in zip(*((m.hessians, m.gradients, m.solutions) for m in modes), strict=True)
     )
     weights = np.array([[measure[0], measure[1] * m.s**2, 0.0] for m in modes]).T[:, :, None]
     tau, step, shrunk, theta, rho = (v[:, None] for v in _steps(settings))
-    ahead, bill = 2 * tau / (2 - tau), np.array([st.weight for st in settings])
+    ahead = 2 * tau / (2 - tau)
+    bill = np.array([st.weight for st in settings])
     P = theta * corrections(settings)
-    offset, curved, weights = _applied(P, solution), h - rho, np.sqrt(weights)
+    offset = _applied(P, solution)
+    curved = h - rho
+    weights = np.sqrt(weights)
     # The error is that of ``price`` or of w, times ``gauge``, plus ``away``.
     away = weights * solution
     enough = max(target, REACHABLE) * _squares(away)
     gauge = weights / np.maximum(h, 1e-300) if by_price else weights + np.zeros_like(h)
     away = away if by_price else -away
-    result, alive, best = np.full(count, np.inf), np.arange(count), known
-    w, behind = np.zeros_like(h), np.zeros_like(h)
+    result = np.full(count, np.inf)
+    alive = np.arange(count)
+    best = known
+    w = np.zeros_like(h)
+    behind = np.zeros_like(h)
     for iteration in range(1, LONGEST + 1):
         if iteration % 100 == 0:
             mind_the_time()
@@ -195,7 +220,8 @@ def predict(
         r = _applied(P, half) - offset
         price += r
         half -= step * r
-        behind, w = mixed + ahead * (half - w), half
+        behind = mixed + ahead * (half - w)
+        w = half
         error = _squares((price if by_price else w) * gauge + away)
         done = error <= enough
         if done.any():
@@ -206,7 +232,8 @@ def predict(
         keep = ~done & ((iteration + 1) * bill < SLOWER * best) & np.isfinite(error)
         if not keep.any():
             break
-        P, alive = P[:, :, keep], alive[keep]
+        P = P[:, :, keep]
+        alive = alive[keep]
         bill, enough, tau, step, shrunk, ahead = (
             v[keep] for v in (bill, enough, tau, step, shrunk, ahead)
         )
@@ -220,7 +247,8 @@ def _steps(settings: list[Setting]) -> Array:
     """(tau, eta/(1 + eta mu), 1/(1 + eta mu), theta, mu) of APAPC, candidate by candidate."""
     found = []
     for st in settings:
-        mu, L = st.modes.constants.mu, st.modes.constants.L
+        mu = st.modes.constants.mu
+        L = st.modes.constants.L
         tau, eta, theta = apapc_steps(mu, L, *correction_interval(st.low, st.high, st.outer))
         shrunk = 1.0 / (1.0 + eta * mu)
         found.append((tau, eta * shrunk, shrunk, theta, mu))

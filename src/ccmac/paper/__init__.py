@@ -1,0 +1,1 @@
+"""What only the paper needs: its realizations, comparators, hard families, data, experiments."""

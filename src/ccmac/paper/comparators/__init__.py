@@ -1,0 +1,1 @@
+"""The methods that cross-apapc is compared with, on the same interface."""

@@ -1,0 +1,203 @@
+"""The accelerated method for mixed constraints without coupling through z (Yarmoshik et al. 2026).
+
+For B = 0 the equations on (x, y) and on z have orthogonal row spaces,
+
+    L1 = [A, a W~; b P_C, 0],   L2 = [D; g W~],   a^2 = 12 h, b^2 = 6 h, g^2 = 8 d_D,
+
+W~ a graph filter with spectrum in [1/2, 3/2] and h = max ||A_i||^2, d_D = max ||D_i||^2, so that
+one APAPC iteration corrects both by Chebyshev polynomials of their own degrees N_j =
+ceil((b_j/a_j)^{1/2}) on [mu_HC/4, 37 h] and [mu_D/2, 19 d_D], adding the displacements. Objective
+F + (r/2) ||A x + a W~ y - b||^2, r = mu_f/(2h), with L = L_f + 14 mu_f, mu = mu_f/2.
+With B != 0 only a reduction that does without copies of z (R2, R3) helps; then L2 is absent.
+Cost: 1 gradient, 2 N_1 + 2 products with A, 2 N_2 with D, 2 nu (N_1 + N_2 + 1) rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ccmac.errors import MethodRefused
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.linalg.chebyshev import chebyshev_correction, outer_degree
+from ccmac.methods.base import Prepared, Request
+from ccmac.methods.options import option
+from ccmac.methods.realized import JudgedMethod
+from ccmac.paper.comparators.accelerated import (
+    HIGH,
+    AcceleratedIteration,
+    GraphRows,
+    Penalized,
+    row_correction,
+)
+from ccmac.paper.comparators.reductions import CoupledForm
+from ccmac.paper.comparators.spectra import largest_norm, least_eigenvalue
+from ccmac.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class MixedConstants:
+    """The numbers of the module text (d_D = mu_D = 0: no equations on z)."""
+
+    h: float
+    mu_HC: float
+    d_D: float
+    mu_D: float
+    mu_f: float
+    L_f: float
+
+
+class MixedIteration(AcceleratedIteration):
+    """The corrections towards L1 and, where z is copied, towards L2, added."""
+
+    def __init__(self, form: CoupledForm, constants: MixedConstants) -> None:
+        c = constants
+        objective = Penalized(c.mu_f / (2 * c.h), c.mu_f / 2, c.L_f + 14 * c.mu_f, HIGH)
+        super().__init__(GraphRows(form, math.sqrt(12 * c.h)), objective)
+        self.local = form.work.local
+        self.shared = form.work.shared
+        self.beta = math.sqrt(6 * c.h)
+        self.copied = form.name == "none"
+        # Intervals of L1'L1 and L2'L2 (without D that of W~^2), and the weight of W~ in L2.
+        self.first = c.mu_HC / 4, 37 * c.h
+        self.second = (c.mu_D / 2, 19 * c.d_D) if c.d_D else (0.25, 2.25)
+        self.g = math.sqrt(8 * c.d_D) if c.d_D else 1.0
+        self.degrees = outer_degree(*self.first), outer_degree(*self.second)
+
+    def correction(self, v: Array) -> Array:
+        """Both displacements."""
+        N_1, N_2 = self.degrees
+        if self.local.empty:
+            moved = self.coupled_correction(v, self.first, N_1)
+        else:
+            rows = row_correction(self._first_gram, self._first_misfit(v), self.first, N_1)
+            moved = self._first_adjoint(rows)
+        if self.copied:
+            moved += chebyshev_correction(self._second, v, *self.second, N_2)[0]
+        return moved
+
+    # Rows of L1: those of the coupled equation, then b P_C x in the places of x.
+    def _first_misfit(self, v: Array) -> Array:
+        """L1 v - right."""
+        x = self.space.x(v)
+        own = self.beta * (self.local.project(x) - self.local.point)
+        return np.concatenate([self.coupled.misfit(v).ravel(), own])
+
+    def _first_adjoint(self, rows: Array) -> Array:
+        """L1'rows; the second part lies in Range P_C."""
+        on_coupled, own = self._split(rows)
+        v = self.coupled.adjoint(on_coupled)
+        self.space.x(v)[...] += self.beta * own
+        return v
+
+    def _first_gram(self, rows: Array) -> Array:
+        """L1 L1'rows: twice the coupled cost and one projector."""
+        on_coupled, own = self._split(rows)
+        u = self.form.adjoint(on_coupled)
+        x = self.space.x(u)
+        x += self.beta * own
+        image = self.coupled.weight**2 * self.coupled.filter(on_coupled, times=2)
+        image += self.form.forward(u)
+        return np.concatenate([image.ravel(), self.beta * self.local.project(x)])
+
+    def _split(self, rows: Array) -> tuple[Array, Array]:
+        size = self.form.right.size
+        return rows[:size].reshape(self.form.right.shape), rows[size:]
+
+    def _second(self, v: Array) -> tuple[Array, Array]:
+        """L2'(L2 v - right) on z; zero elsewhere."""
+        image = np.zeros_like(v)
+        z = self.space.z(v)
+        out = self.space.z(image)
+        family = self.shared.family
+        out[...] = self.g**2 * self.coupled.filter(z, times=2)
+        if not self.shared.empty:
+            out += family.adjoint(family.forward(z) - self.shared.right).reshape(z.shape)
+        return image, v[:0]
+
+    @property
+    def correction_cost(self) -> Cost:
+        """N_1 residuals of L1, N_2 of L2."""
+        N_1, N_2 = self.degrees
+        total = N_1 * (2 * self.coupled.cost + self.local.cost)
+        if self.copied:
+            on_z = 2 * self.coupled.filter.cost(self.space.q)
+            total = total + N_2 * (on_z + 2 * self.shared.family.cost)
+        return total
+
+
+def constants_of(form: CoupledForm, seed: int) -> MixedConstants:
+    """By local work, reductions and at most two Lanczos runs; refused where some mu_f = 0."""
+    work = form.work
+    space = form.space
+    local = form.work.local
+    shared = form.work.shared
+    mu_f, L_f = form.curvature()
+    if mu_f <= 0:
+        raise MethodRefused(
+            "method mixed-yarmoshik needs every f_i strongly convex; use cross-apapc, which "
+            "recovers the curvature of the sum"
+        )
+
+    def gram(v: Array) -> Array:
+        u = form.adjoint(np.broadcast_to(v, form.right.shape))
+        space.x(u)[...] -= local.project(space.x(u))
+        return form.forward(u)
+
+    h = largest_norm(form) or 1.0
+    mu_HC = min(least_eigenvalue(work, gram, form.width, seed), h) if form.width else h
+    if shared.empty or form.name != "none":
+        return MixedConstants(h, mu_HC, 0.0, 0.0, mu_f, L_f)
+    mu_D = least_eigenvalue(work, shared.gram_contribution, space.q, seed)
+    return MixedConstants(h, mu_HC, 1.0, mu_D, mu_f, L_f)  # d_D = 1: orthonormal rows
+
+
+def coupled_through_z(work: Workspace) -> bool:
+    """Whether some B_i has an entry that is not zero (an operator counts as one); one reduction."""
+
+    def nonzero(block: object) -> bool:
+        entries = block if isinstance(block, np.ndarray) else getattr(block, "data", None)
+        return bool(np.any(entries)) if isinstance(entries, np.ndarray) else block is not None
+
+    rows = [[float(nonzero(block))] for block in work.problem.blocks("B")]
+    return bool(work.runtime.gather(np.array(rows)).any())
+
+
+@dataclass(frozen=True)
+class MixedYarmoshik(JudgedMethod):
+    """The accelerated method for mixed constraints: directly when B = 0, else on R2 or R3."""
+
+    name = "mixed-yarmoshik"
+    summary = "accelerated method for mixed constraints with B = 0 (or reduction R2, R3)"
+    needs = frozenset({"smooth", "strongly convex"})
+
+    reduction: str | None = option(None, str, "where z goes if B is not zero", choices=("R2", "R3"))
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """Four reductions and at most two Lanczos runs for the constants."""
+        if coupled_through_z(work) and self.reduction is None:
+            raise MethodRefused(
+                f"method {self.name} needs B = 0: its channels must not meet in z; use "
+                "cross-apapc, or reduction='R2' or 'R3' if z may be pooled"
+            )
+        form = CoupledForm(work, self.reduction or "none")
+        constants = constants_of(form, request.seed)
+        iteration = MixedIteration(form, constants)
+        settings = {
+            "reduction": form.name,
+            "h": constants.h,
+            "mu_HC": constants.mu_HC,
+            "mu_D": constants.mu_D,
+            "degrees": iteration.degrees,
+            "graph degree": iteration.coupled.filter.degree,
+        }
+        return Prepared(
+            iteration,
+            None,
+            f"coupled {form.name}",
+            "mixed constraints without coupling through z",
+            settings,
+        )

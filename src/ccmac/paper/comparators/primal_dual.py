@@ -1,0 +1,251 @@
+"""The classical primal-dual methods, on the stack without normalizers.
+
+K = [(2/(a+b))^{1/2} Pi H P_kerC; P_C; I - Pi; ...] of the averaged realization: the coupled row is
+only divided by a number, so every residual costs one averaging. The block scale of z is the one the
+planner finds best at this normalization (``scale`` fixes it). The methods need K only through
+K'(K w - v), and keep p = K'y instead of the dual variable y:
+
+    condat-vu  w+ = w - tau (grad Phi(w) + p),       p+ = p + sigma K'(K (2 w+ - w) - v)
+    pdhg       w+ = prox_{tau Phi}(w - tau p),       p+ = p + sigma K'(K (2 w+ - w) - v)
+    papc       h  = w - tau grad Phi(w),  p+ = p + sigma K'(K (h - tau p) - v),  w+ = h - tau p+
+
+``balance`` multiplies the rule that splits the steps; ``tune="grid"`` lets :data:`BALANCES` race.
+Both together are refused. Cost: 1 gradient (pdhg: 1 prox), 1 residual (2 affine calls, one
+averaging).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from ccmac.inputs import Array
+from ccmac.ledger import Cost
+from ccmac.methods.base import Method, Prepared, Request, State, vector
+from ccmac.methods.options import option
+from ccmac.methods.realized import CERTIFICATES, LeanIteration
+from ccmac.paper.comparators.tuning import TUNE, refuse_both, tuned
+from ccmac.realizations.averaged.build import averaged
+from ccmac.realizations.averaged.choices import Aim, Fixed, Wanted
+from ccmac.realizations.base import Certificates, Realized, among
+from ccmac.realizations.objective import proximal
+from ccmac.workspace import Workspace
+
+BALANCES = (1.0, 0.1, 0.3, 3.0, 10.0)
+WIDEN_LIMIT = 8
+
+
+# -- iterations ------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class PrimalDualState(State):
+    """w and the dual p = K'y."""
+
+    w: Array = vector()
+    p: Array = vector()
+
+
+class PrimalDualIteration(LeanIteration[PrimalDualState]):
+    """Primal step ``tau``, dual step ``sigma``."""
+
+    def __init__(self, realized: Realized, tau: float, sigma: float) -> None:
+        super().__init__(realized)
+        self.tau = tau
+        self.sigma = sigma
+
+    def begin(self, w: Array, p: Array, price: Array) -> PrimalDualState:
+        """Without the price: only p is kept."""
+        return PrimalDualState(w, p)
+
+    def ascend(self, p: Array, w: Array) -> None:
+        """p += sigma K'(K w - v). Cost: 1 residual."""
+        if not self.system.empty:
+            p += self.sigma * self.system.lean(w)[0]
+
+    @property
+    def cost(self) -> Cost:
+        """1 gradient and 1 residual."""
+        return self.objective.cost + self.residual_cost
+
+
+class CondatVuIteration(PrimalDualIteration):
+    """Gradient step, extrapolated dual step; converges when 1/tau - sigma ||K||^2 >= L/2."""
+
+    def step(self, state: PrimalDualState) -> PrimalDualState:
+        """One iteration; p is used up."""
+        w = state.w
+        p = state.p
+        ahead = w - self.tau * (self.objective.gradient(w) + p)
+        self.ascend(p, 2.0 * ahead - w)
+        return PrimalDualState(ahead, p)
+
+
+class PdhgIteration(PrimalDualIteration):
+    """Proximal step, extrapolated dual step; converges when tau sigma ||K||^2 <= 1.
+
+    The prox is that of sum_i f_i: a consensus augmentation plays no part in it.
+    """
+
+    def step(self, state: PrimalDualState) -> PrimalDualState:
+        """One iteration; p is used up."""
+        w = state.w
+        p = state.p
+        ahead = proximal(self.objective, w - self.tau * p, 1.0 / self.tau)
+        self.ascend(p, 2.0 * ahead - w)
+        return PrimalDualState(ahead, p)
+
+    @property
+    def cost(self) -> Cost:
+        """1 prox and 1 residual."""
+        return Cost(proxes=1) + self.residual_cost
+
+
+class PapcIteration(PrimalDualIteration):
+    """Gradient step, projection by one dual step; needs tau < 2/L and sigma tau ||K||^2 <= 1."""
+
+    def step(self, state: PrimalDualState) -> PrimalDualState:
+        """One iteration; p is used up."""
+        w = state.w
+        p = state.p
+        descent = w - self.tau * self.objective.gradient(w)
+        self.ascend(p, descent - self.tau * p)
+        return PrimalDualState(descent - self.tau * p, p)
+
+
+# -- methods ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class PrimalDualMethod(Method):
+    """Steps from the constants and the interval of the plain stack; see the module text."""
+
+    why: ClassVar[str]
+    needs = frozenset({"smooth", "strongly convex"})
+
+    certificates: Certificates | None = option(None, Certificates, CERTIFICATES)
+    balance: float | None = option(None, float, "factor of the rule that splits the steps (1)")
+    scale: float | None = option(None, float, "s^2 of z = s z~ in units of the balanced scale")
+    tune: str | None = option(None, str, f"balance: {TUNE}", choices=("grid",))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_both(self, "balance")
+
+    @abstractmethod
+    def iteration(self, realized: Realized, balance: float) -> PrimalDualIteration:
+        """The iteration with its rule multiplied by ``balance``."""
+
+    def prepare(self, work: Workspace, request: Request) -> Prepared:
+        """The plain averaged stack (one Lanczos run), then perhaps a race."""
+        wanted = Wanted(
+            (request.x0, request.z0),
+            Aim(request.target, request.measure, request.costs, lean=True),
+            Fixed(self.scale, "semi-iteration", inner=1, outer=1),
+            self.certificates or Certificates(),
+            seed=request.seed,
+        )
+        realized = averaged(work, wanted)
+        balance = self.balance or 1.0
+        if self.tune is not None:
+            balance = tuned(work, request, BALANCES, partial(self.iteration, realized), "w")
+        return self._prepared(realized, balance)
+
+    def _prepared(self, realized: Realized, balance: float, widened: int = 0) -> Prepared:
+        """Judged on the stack itself."""
+        iteration = self.iteration(realized, balance)
+        interval = realized.system.interval
+        settings = {
+            "scale": realized.s,
+            "balance": balance,
+            "interval": (interval.low, interval.high),
+            "tau": iteration.tau,
+            "sigma": iteration.sigma,
+            **among(realized.system),
+        }
+        found = {
+            "interval": [interval.low, interval.high],
+            "source": interval.source,
+            "mu": realized.objective.mu,
+            "L": realized.objective.L,
+            "widened": widened,
+        }
+
+        def widen() -> Prepared:
+            realized.system.widen()
+            return self._prepared(realized, balance, widened + 1)
+
+        return Prepared(
+            iteration,
+            None,
+            "averaged",
+            self.why,
+            settings,
+            certificates=found,
+            judge=realized,
+            widen=widen if widened < WIDEN_LIMIT else None,
+        )
+
+
+def _even(realized: Realized) -> float:
+    """(mu L kappa(K'K))^{1/2}: primal and dual contract alike."""
+    mu = realized.objective.mu
+    L = realized.objective.L
+    interval = realized.system.interval
+    return math.sqrt(mu * L * interval.ratio)
+
+
+@dataclass(frozen=True)
+class CondatVu(PrimalDualMethod):
+    """Condat (2013), Vu (2013): gradient steps in the primal, extrapolated steps in the dual.
+
+    With s = max(L/2, (mu L kappa(K'K))^{1/2}): sigma = s/||K||^2, tau = 0.999/(L/2 + s).
+    """
+
+    name = "condat-vu"
+    summary = "Condat-Vu primal-dual gradient steps on the stack without normalization"
+    why = "primal-dual steps without normalization"
+
+    def iteration(self, realized: Realized, balance: float) -> CondatVuIteration:
+        """``balance`` multiplies s."""
+        L = realized.objective.L
+        s = balance * max(L / 2, _even(realized))
+        return CondatVuIteration(realized, 0.999 / (L / 2 + s), s / realized.system.interval.high)
+
+
+@dataclass(frozen=True)
+class Pdhg(PrimalDualMethod):
+    """Chambolle-Pock: proximal maps of the local objectives instead of gradients.
+
+    tau = (mu L kappa(K'K))^{-1/2}, sigma = 1/(tau ||K||^2); linear when Phi is smooth and strongly
+    convex.
+    """
+
+    name = "pdhg"
+    summary = "primal-dual hybrid gradients: proximal maps of the local objectives, not normalized"
+    needs = frozenset({"smooth", "strongly convex", "prox"})
+    why = "proximal maps of the local objectives"
+
+    def iteration(self, realized: Realized, balance: float) -> PdhgIteration:
+        """``balance`` divides tau."""
+        tau = 1.0 / (balance * _even(realized))
+        return PdhgIteration(realized, tau, 1.0 / (tau * realized.system.interval.high))
+
+
+@dataclass(frozen=True)
+class Papc(PrimalDualMethod):
+    """A projected gradient step whose projection is one dual step.
+
+    tau = 2/(L + mu), sigma = 1/(tau ||K||^2); linear at max{(1 - tau mu)^2, 1 - lambda_-/lambda_+}
+    when Phi is strongly convex.
+    """
+
+    name = "papc"
+    summary = "proximal alternating predictor-corrector on the stack without normalization"
+    why = "proximal alternating predictor-corrector, not accelerated"
+
+    def iteration(self, realized: Realized, balance: float) -> PapcIteration:
+        """``balance`` multiplies tau, which stays below 2/L."""
+        mu = realized.objective.mu
+        L = realized.objective.L
+        tau = min(balance * 2.0 / (L + mu), 1.999 / L)
+        return PapcIteration(realized, tau, 1.0 / (tau * realized.system.interval.high))

@@ -1,0 +1,275 @@
+"""The theory's orders evaluated for one problem (Table closest-comparison, Appendix resources).
+
+With L_eps = log(1/eps), T_sc = sqrt(kappa_f) L_eps and T_cvx = sqrt(L_f R^2 / eps), a row of the
+comparison gives gradients, affine work and neighbor rounds; the primitive ledger gives products by
+block with T = sqrt(kappa_f) chi log_+(R_E/eps),
+
+    N_A, N_B = T sqrt(k_1),   N_C = T sqrt(k_1 kappa_C),   N_D = T sqrt(k_2),
+    Lambda_in = sqrt(k_1)(1 + sqrt(kappa_C)) + sqrt(k_2),   Gamma_in = sqrt(k_1) + sqrt(k_2),
+    products = T Lambda_in,   rounds = T Gamma_in sqrt(kappa_W),
+
+absent families counting zero. Orders leave constants out: they compare, they do not predict.
+Nothing here communicates; all agents must be in one process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ccmac.angles.measure import geometry
+from ccmac.angles.structural import Structural
+from ccmac.errors import InputError
+from ccmac.inputs import of_kind, positive
+from ccmac.network import as_network
+from ccmac.paper.complexity_spectra import coupled_condition, stack_condition
+from ccmac.problem import Problem
+from ccmac.runtime import InProcess
+from ccmac.workspace.curvature import CurvatureTable
+
+OWN = "CC-MAC"
+STRONG = "strong"
+CONVEX = "general"
+WHITENING = 0.5  # delta of the certified construction
+KNOWN = 1e30  # a condition that double precision can tell from an infinite one is far below
+
+
+@dataclass(frozen=True)
+class ComparedWork:
+    """One line of the comparison; None where the work gives no bound or a number is missing."""
+
+    work: str
+    model: str
+    convexity: str
+    gradients: float | None
+    affine: float | None
+    rounds: float | None
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Lift:
+    """The paper's certified construction: degrees and rounds of one iteration (exact, not orders).
+
+    rounds = nu 2N [(2 N_1 + 1) + (2 N_2 + 1)] + 2 nu.
+    """
+
+    graph_degree: int
+    normalizers: tuple[int, int]
+    outer_degree: int
+    rounds_per_iteration: int
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """Constants of the problem and the orders that follow from them."""
+
+    tol: float
+    numbers: Mapping[str, float | None]
+    comparison: tuple[ComparedWork, ...]
+    primitive: Mapping[str, float | None]
+    lift: Lift | None
+    estimated: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings."""
+        found = asdict(self)
+        return {("certified_lift" if key == "lift" else key): v for key, v in found.items()}
+
+
+def complexity(
+    problem: Problem,
+    network: Any = None,
+    *,
+    tol: float = 1e-6,
+    radius: float | None = None,
+    energy_radius: float = 1.0,
+) -> Complexity:
+    """Evaluate the orders at eps = ``tol``; ``radius`` (R) adds the smooth convex rows."""
+    of_kind("problem", problem, Problem, "a ccmac.Problem")
+    tol = positive("tol", tol)
+    energy_radius = positive("energy_radius", energy_radius)
+    if not tol < 1:
+        raise InputError(f"tol = {tol!r}: give a number between 0 and 1, such as 1e-6")
+    radius = None if radius is None else positive("radius", radius)
+    network = as_network(network, problem.n)
+    found = geometry(problem, network=network)
+    s = found.structural
+    assert s is not None  # a Problem always has structural parameters
+    curvature = CurvatureTable(problem, InProcess(network)).at(1.0)
+    kappa_f = curvature.condition if math.isfinite(curvature.L) else math.inf
+    kappa_K, K_estimated = stack_condition(problem, network)
+    kappa_A, A_estimated = coupled_condition(problem, network)
+    numbers: dict[str, float | None] = {
+        "kappa_f": kappa_f,
+        "L_f": curvature.L,
+        "mu_f": curvature.mu,
+        "cross_factor": found.cross_factor,
+        "k_1": s.k_1,
+        "k_2": s.k_2,
+        "kappa_C": s.kappa_C,
+        "kappa_W": network.condition,
+        "kappa_K": kappa_K,
+        "kappa_A": kappa_A,
+        "T_sc": _times(math.sqrt(kappa_f), math.log(1 / tol)),
+        "T_cvx": None if radius is None else math.sqrt(curvature.L / tol) * radius,
+    }
+    names = [("kappa_K", K_estimated), ("kappa_A", A_estimated)]
+    estimated = [*s.estimated, *(name for name, flag in names if flag)]
+    return Complexity(
+        tol,
+        numbers,
+        tuple(_comparison(problem, numbers, tol)),
+        _primitive(problem, numbers, math.log(max(math.e, energy_radius / tol))),
+        certified_lift(problem, s, found.cross_factor),
+        tuple(estimated),
+    )
+
+
+def _comparison(
+    problem: Problem, numbers: Mapping[str, float | None], tol: float
+) -> list[ComparedWork]:
+    chi = numbers["cross_factor"]
+    kappa_W = numbers["kappa_W"]
+    T = numbers["T_sc"]
+    graph = _root(kappa_W) if problem.n > 1 else 0.0
+    joint = _root(numbers["kappa_K"])
+    coupled = _root(numbers["kappa_A"])
+    mixed, communicating = _mixed(numbers)
+
+    def row(
+        name: str,
+        model: str,
+        convexity: str,
+        T: float | None,
+        affine: float | None,
+        rounds: float | None,
+        remark: str = "",
+    ) -> ComparedWork:
+        products = _times(affine, T)
+        sent = _times(rounds, graph, T)
+        return ComparedWork(name, model, convexity, T, products, sent, remark)
+
+    rows = [
+        row("Salim 2022", "K w = v", STRONG, T, joint, None, "centralized"),
+        row(
+            "Yarmoshik 2025",
+            "coupled",
+            STRONG,
+            T,
+            coupled,
+            coupled,
+            "z as coupled rows" if problem.q else "",
+        ),
+    ]
+    free = not _present(problem, "B")
+    if free:
+        rows.append(row("Yarmoshik 2026", "mixed", STRONG, T, mixed, communicating))
+    else:
+        rows.append(row("Yarmoshik 2026", "mixed", STRONG, None, None, None, "needs B = 0"))
+    rows.append(row("cross-apapc", OWN, STRONG, T, chi, chi))
+    T_cvx = numbers["T_cvx"]
+    if T_cvx is None:
+        return rows
+    if free:
+        with_log = _times(T_cvx, math.log(1 / tol))
+        rows.append(row("Yarmoshik 2026", "mixed", CONVEX, with_log, mixed, communicating))
+    rows.append(row("cross-continuation", OWN, CONVEX, T_cvx, chi, chi))
+    return rows
+
+
+def _primitive(
+    problem: Problem, numbers: Mapping[str, float | None], log: float
+) -> dict[str, float | None]:
+    """Orders of the primitive ledger (eq. explicit-primitive-complexity)."""
+    kappa_f = numbers["kappa_f"]
+    T = _times(_root(kappa_f), numbers["cross_factor"], log)
+    first, second, local = (_root(numbers[k]) for k in ("k_1", "k_2", "kappa_C"))
+    has = {name: _present(problem, name) for name in "ABCD"}
+    coupled = has["A"] or has["B"]
+    zero = 0.0
+    products = (1.0 if coupled else zero, local if has["C"] else zero)
+    inner = _times(first, _plus(*products)) if any(p != 0 for p in products) else zero
+    Lambda = _plus(inner, second if has["D"] else zero)
+    Gamma = _plus(first if coupled else zero, second if problem.q else zero)
+    graph = _root(numbers["kappa_W"]) if problem.n > 1 else zero
+    return {
+        "T": T,
+        "Lambda_in": Lambda,
+        "Gamma_in": Gamma,
+        "gradients": _times(_root(kappa_f), log),
+        "A": _times(first, T) if has["A"] else zero,
+        "B": _times(first, T) if has["B"] else zero,
+        "C": _times(first, local, T) if has["C"] else zero,
+        "D": _times(second, T) if has["D"] else zero,
+        "affine": T,
+        "products": _times(Lambda, T),
+        "rounds": _times(Gamma, graph, T),
+    }
+
+
+def certified_lift(problem: Problem, s: Structural, chi: float) -> Lift | None:
+    """Degrees of the paper's lift with exact certificates.
+
+    None where a constant is unknown or a condition infinite (beyond :data:`KNOWN`).
+
+    Intervals [mu_HC/4, 37 h] and [mu_D/2, 19 d_D] (D = 0: [1/4, 9/4]), joint interval
+    [(1 - delta)/(3 chi^2), 2 (1 + delta)], delta = 1/2.
+    """
+    if s.k_1 is None or s.k_2 is None or s.kappa_W is None:
+        return None
+    if not all(v <= KNOWN for v in (s.k_1, s.k_2, s.kappa_W, chi * chi)):
+        return None
+    coupled = _present(problem, "A") or _present(problem, "B")
+    if problem.n == 1:
+        graph = 0
+    elif s.kappa_W <= 1 + 1e-9:
+        graph = 1
+    else:
+        graph = math.ceil(math.sqrt(s.kappa_W) / 2 * math.log(4))
+    first = _normalizer(148 * s.k_1) if coupled else _normalizer(3.0)
+    second = _normalizer(38 * s.k_2) if _present(problem, "D") else _normalizer(9.0)
+    ratio = 2 * (1 + WHITENING) * 3 * chi * chi / (1 - WHITENING)
+    outer = math.ceil(math.sqrt(ratio) - 1e-9)
+    actions = (2 * first + 1 if coupled else 0) + (2 * second + 1 if problem.q else 0)
+    penalty = 2 * graph if coupled else 0
+    return Lift(graph, (first, second), outer, graph * 2 * outer * actions + penalty)
+
+
+def _normalizer(ratio: float) -> int:
+    """Degree N of x^{-1/2} on an interval of this ratio (Proposition poly-normalization)."""
+    return math.ceil(math.sqrt(ratio) / 2 * math.log(6 / WHITENING)) - 1
+
+
+def _mixed(numbers: Mapping[str, float | None]) -> tuple[float | None, float | None]:
+    """(Lambda_mix, Gamma_mix without the graph factor); k_1, k_2 are their conditions at B = 0."""
+    first, second, local = (_root(numbers[k]) for k in ("k_1", "k_2", "kappa_C"))
+    return _plus(_times(first, _plus(1.0, local)), second), _plus(first, second)
+
+
+def _present(problem: Problem, name: str) -> bool:
+    return any(b is not None and 0 not in b.shape and _nonzero(b) for b in problem.blocks(name))
+
+
+def _nonzero(block: Any) -> bool:
+    """Operators, whose entries are not known, count as nonzero."""
+    if hasattr(block, "nnz"):
+        return bool(block.nnz)
+    return bool(block.any()) if hasattr(block, "any") else True
+
+
+def _root(value: float | None) -> float | None:
+    return None if value is None else math.sqrt(value)
+
+
+def _times(*factors: float | None) -> float | None:
+    """The product; None as soon as a factor is unknown or infinite."""
+    known = [f for f in factors if f is not None and math.isfinite(f)]
+    return math.prod(known) if len(known) == len(factors) else None
+
+
+def _plus(*terms: float | None) -> float | None:
+    known = [t for t in terms if t is not None]
+    return sum(known) if len(known) == len(terms) else None

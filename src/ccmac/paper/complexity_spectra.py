@@ -1,0 +1,121 @@
+"""Condition numbers of the un-normalized stacks that other methods work with.
+
+``stack_condition``    kappa(K'K) of the canonical stack K = [K_1; K_2]
+``coupled_condition``  max_i ||A'_i||^2 / lambda_min^+(n^{-1} sum_i A'_i A'_i') of the reduction to
+                       coupled rows alone: A'_i = [A_i B_i; 0 W_i (x) I; C_i 0; 0 D_i]
+
+Dense where the stack is small. Else Lanczos inside Range(K'), where no zero eigenvalue lives: its
+extreme Ritz values lie inside the positive spectrum, so that the condition is estimated from below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+
+from ccmac.angles.operators import canonical_channels
+from ccmac.inputs import Array
+from ccmac.linalg.blocks import multiply
+from ccmac.linalg.operator import to_dense
+from ccmac.linalg.ranks import numerical_rank
+from ccmac.linalg.tolerances import RANK
+from ccmac.network import Network
+from ccmac.problem import Problem
+
+DENSE = 1200
+STEPS = 150
+UNSEEN = 1e-24
+STORED = 2e7  # floats kept for the Krylov basis
+
+
+def stack_condition(problem: Problem, network: Network) -> tuple[float | None, bool]:
+    """(kappa(K'K) over the positive spectrum, whether it is an estimate)."""
+    low, high, estimated = _extremes(problem, network, coupled_weight=1.0)
+    return (high / low if low > 0 else 1.0), estimated
+
+
+def coupled_condition(problem: Problem, network: Network) -> tuple[float | None, bool]:
+    """(kappa_A of the coupled reduction, whether it is an estimate)."""
+    low, _, estimated = _extremes(problem, network, coupled_weight=float(np.sqrt(problem.n)))
+    top = max(_agent_top(problem, network, i) for i in problem.agents)
+    return (top / (low / problem.n) if low > 0 else 1.0), estimated
+
+
+def _extremes(
+    problem: Problem, network: Network, coupled_weight: float
+) -> tuple[float, float, bool]:
+    """Extreme positive eigenvalues of K'K with the coupled rows scaled; (0, 0) if K = 0."""
+    channels = canonical_channels(problem, network)
+    K_1 = channels.K_1
+    K_2 = channels.K_2
+    weight = np.ones(K_1.shape[0])
+    weight[: problem.m] = coupled_weight**2
+    size = K_1.shape[1]
+
+    def normal(u: Array) -> Array:
+        return K_1.adjoint(weight * K_1.forward(u)) + K_2.adjoint(K_2.forward(u))
+
+    if size <= DENSE:
+        rows = np.vstack([np.sqrt(weight)[:, None] * to_dense(K_1), to_dense(K_2)])
+        values = sla.svdvals(rows) if rows.size else np.zeros(0)
+        values = values[: numerical_rank(values, rows.shape)]
+        return (*(values[[-1, 0]] ** 2).tolist(), False) if values.size else (0.0, 0.0, False)
+    ritz = _ritz_values(normal, size)
+    return (float(ritz[0]), float(ritz[-1]), True) if ritz.size else (0.0, 0.0, True)
+
+
+def _ritz_values(normal: Callable[[Array], Array], size: int) -> Array:
+    """Ritz values of a positive semidefinite operator on its range, ascending."""
+    start = normal(np.random.default_rng(0).standard_normal(size))
+    norm = float(np.linalg.norm(start))
+    if norm == 0:
+        return np.zeros(0)
+    steps = int(min(STEPS, size, max(20, STORED / size)))
+    basis = np.zeros((steps, size))
+    basis[0] = start / norm
+    diagonal = np.zeros(steps)
+    off = np.zeros(steps)
+    count = steps
+    for k in range(steps):
+        w = normal(basis[k])
+        diagonal[k] = basis[k] @ w
+        for _ in range(2):  # twice is enough
+            w -= basis[: k + 1].T @ (basis[: k + 1] @ w)
+        off[k] = np.linalg.norm(w)
+        if off[k] <= 1e-8 * diagonal[: k + 1].max() or k + 1 == steps:
+            count = k + 1
+            break
+        basis[k + 1] = w / off[k]
+    values, vectors = sla.eigh_tridiagonal(diagonal[:count], off[: count - 1])
+    # The start lies in the range: a Ritz vector that it does not see came from rounding.
+    seen = vectors[0] ** 2 > UNSEEN
+    return np.asarray(values[seen & (values > RANK * values[-1])])
+
+
+def _agent_top(problem: Problem, network: Network, i: int) -> float:
+    """lambda_max(A'_i' A'_i) on (x_i, z_i), by Lanczos."""
+    agent = problem.agents[i]
+    d = problem.d[i]
+    q = problem.q
+    column = network.weights[[i], :].toarray()
+    links = float(np.sum(column**2)) if problem.n > 1 else 0.0
+
+    def normal(u: Array) -> Array:
+        x = u[:d]
+        z = u[d:]
+        coupled = _summed([(agent.A, x), (agent.B, z)], problem.m)
+        pulled = [(agent.A, coupled), (agent.C, _summed([(agent.C, x)], problem.p[i]))]
+        shared = [(agent.B, coupled), (agent.D, _summed([(agent.D, z)], problem.r[i]))]
+        on_z = links * z + _summed(shared, q, adjoint=True)
+        return np.concatenate([_summed(pulled, d, adjoint=True), on_z])
+
+    ritz = _ritz_values(normal, d + q) if d + q else np.zeros(0)
+    return float(ritz[-1]) if ritz.size else 0.0
+
+
+def _summed(pairs: list[tuple[Any, Any]], size: int, *, adjoint: bool = False) -> Array:
+    products = [multiply(block, v, adjoint=adjoint) for block, v in pairs if block is not None]
+    return np.asarray(np.sum([np.zeros(size), *products], axis=0))

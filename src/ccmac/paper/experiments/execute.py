@@ -1,0 +1,230 @@
+"""Running a suite: what is left to do, in parallel; interruptible, resumable.
+
+While it runs: a table with an estimate of the time left on a terminal, plain lines elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ccmac.errors import InputError
+from ccmac.paper.experiments.pool import Outcome, Pool, Worker
+from ccmac.paper.experiments.records import (
+    check_places,
+    clean,
+    pending,
+    read_suite,
+    write_record,
+    write_suite,
+)
+from ccmac.paper.experiments.runs import SuiteRun
+from ccmac.paper.experiments.suite import Suite
+from ccmac.paper.experiments.task import machine
+from ccmac.storage.files import fresh
+from ccmac.storage.locks import locked
+
+
+@dataclass
+class Tally:
+    """What one call of :func:`run_suite` did."""
+
+    skipped: int = 0
+    statuses: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def missed(self) -> list[str]:
+        """Runs of this call that did not reach their target."""
+        return [name for name, status in self.statuses.items() if status != "optimal"]
+
+
+def run_suite(
+    suite: Suite,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    resume: bool = False,
+    only: str = "",
+    plugins: Sequence[str] = (),
+    display: Display | None = None,
+) -> Tally:
+    """Execute the runs of a suite that have no finished record in ``folder``.
+
+    A failing run is recorded and does not stop the others. ``resume`` is needed to continue in a
+    directory that already belongs to the suite. ``only`` takes the runs whose name contains it.
+    """
+    if jobs < 1:
+        raise InputError(f"jobs = {jobs} must be at least 1")
+    _check(suite, folder, resume)
+    busy = f"{folder} is in use by another runner; wait for it"
+    with fresh(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / ".lock", busy):
+            left = pending(folder, suite)
+            todo = [run for run in left if only in run.id]
+            check_places(folder, todo)
+            clean(folder)
+            write_suite(folder, suite)
+            tally = Tally(skipped=len(suite.runs) - len(left))
+            show = display or Display(sys.stderr)
+            tasks = grouped(todo)
+            with show.running(suite, tally.skipped, tasks, jobs):
+                for task, reported in Pool(jobs, folder, plugins).map(tasks, show.tick):
+                    outcome = _lost(task, folder) if reported is None else reported
+                    for name, status, _ in outcome:
+                        tally.statuses[name] = status
+                    show.done(task, outcome)
+            return tally
+
+
+def grouped(runs: Sequence[SuiteRun]) -> list[list[SuiteRun]]:
+    """Runs that share their iterates, together; in the order of first appearance."""
+    groups: dict[str, list[SuiteRun]] = {}
+    for run in runs:
+        groups.setdefault(run.solve_key, []).append(run)
+    return list(groups.values())
+
+
+def _lost(task: Sequence[SuiteRun], folder: Path) -> list[tuple[str, str, float]]:
+    """Record runs whose worker vanished."""
+    message = "the worker process was killed (out of memory?); resume with fewer jobs"
+    for run in task:
+        write_record(
+            folder, run, {"status": "failed", "message": message, "provenance": machine()}, ""
+        )
+    return [(run.id, "failed", 0.0) for run in task]
+
+
+def _check(suite: Suite, folder: Path, resume: bool) -> None:
+    if not (folder / "suite.json").exists():
+        if (folder / "runs").exists() and not resume:
+            raise InputError(f"{folder} already holds runs; choose another --out")
+        return
+    if not resume:
+        raise InputError(f"{folder} already holds a suite; add --resume, or choose another --out")
+    there = read_suite(folder)
+    if (there.name, there.profile) != (suite.name, suite.profile):
+        raise InputError(
+            f"{folder} belongs to the suite {there.name} ({there.profile}); choose another --out"
+        )
+
+
+RECENT = 6
+
+
+class Display:
+    """Follows a suite; tells how long it will still take."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self.live: Live | None = None
+
+    @contextmanager
+    def running(
+        self, suite: Suite, skipped: int, tasks: Sequence[Sequence[SuiteRun]], jobs: int
+    ) -> Iterator[None]:
+        """Show the suite while the block runs."""
+        self.suite = suite
+        self.skipped = skipped
+        self.jobs = jobs
+        self.waiting = list(tasks)
+        self.statuses: Counter[str] = Counter()
+        self.recent: deque[tuple[str, str, float]] = deque(maxlen=RECENT)
+        self.spent: dict[str, list[float]] = defaultdict(list)
+        self.begun = time.monotonic()
+        if self.console.is_terminal:
+            with Live(console=self.console, refresh_per_second=4) as self.live:
+                yield
+        else:
+            self.console.print(
+                f"{suite.name} ({suite.profile}): {sum(map(len, tasks))} runs to do, "
+                f"{skipped} done before"
+            )
+            yield
+        self.live = None
+
+    def tick(self, workers: list[Worker]) -> None:
+        """Called about twice a second."""
+        if self.live is not None:
+            self.live.update(self._view(workers))
+
+    def done(self, task: Sequence[SuiteRun], outcome: Outcome) -> None:
+        """A task ended."""
+        self.waiting.remove(task)
+        total = sum(seconds for _, _, seconds in outcome)
+        self.spent[_kind(task[0])].append(total)
+        for name, status, seconds in outcome:
+            self.statuses[status] += 1
+            self.recent.append((name, status, seconds))
+            if self.live is None:
+                done = self.skipped + sum(self.statuses.values())
+                self.console.print(
+                    f"[{done}/{len(self.suite.runs)}] {name} {status} {seconds:.1f} s"
+                    f", {clock(self.remaining())} left",
+                    markup=False,
+                    soft_wrap=True,
+                )
+
+    def remaining(self) -> float:
+        """Seconds left, from the mean time of tasks of the same kind (of all, if none ended)."""
+        everything = [t for times in self.spent.values() for t in times]
+        if not everything:
+            return float("nan")
+        mean = sum(everything) / len(everything)
+        total = 0.0
+        for task in self.waiting:
+            times = self.spent.get(_kind(task[0]))
+            total += sum(times) / len(times) if times else mean
+        return total / self.jobs
+
+    def _view(self, workers: list[Worker]) -> Group:
+        total = len(self.suite.runs)
+        done = self.skipped + sum(self.statuses.values())
+        failed = sum(count for status, count in self.statuses.items() if status != "optimal")
+        head = Text.assemble(
+            (f"{self.suite.name} ", "bold"),
+            f"({self.suite.profile})  {done}/{total} runs  ",
+            (f"{failed} missed  " if failed else "", "red"),
+            f"{clock(time.monotonic() - self.begun)} elapsed, {clock(self.remaining())} left",
+        )
+        table = Table(box=None, pad_edge=False, expand=True)
+        table.add_column("run", overflow="ellipsis", no_wrap=True, ratio=1)
+        table.add_column("status", no_wrap=True)
+        table.add_column("time", justify="right", no_wrap=True)
+        for name, status, seconds in self.recent:
+            colour = "green" if status == "optimal" else "red"
+            table.add_row(name, Text(status, colour), f"{seconds:.1f} s")
+        now = time.monotonic()
+        for worker in workers:
+            if worker.task:
+                extra = f" (+{len(worker.task) - 1} graphs)" if len(worker.task) > 1 else ""
+                table.add_row(
+                    worker.task[0].id + extra, Text("running", "cyan"), clock(now - worker.since)
+                )
+        return Group(head, ProgressBar(total=total, completed=done), table)
+
+
+def clock(seconds: float) -> str:
+    """``1:02:03`` or ``2:03``; ``?`` when unknown."""
+    if math.isnan(seconds):
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _kind(run: SuiteRun) -> str:
+    return f"{run.data} {run.agents} {run.label}"

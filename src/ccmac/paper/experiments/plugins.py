@@ -1,0 +1,61 @@
+"""Methods and data sets of one's own: a Python file named on the command line.
+
+The file may define ``METHODS`` (a list of classes derived from :class:`ccmac.methods.Method`) and
+``DATASETS`` (a mapping from a name to a function without arguments that returns ``(X, y)``). A
+suite never names such a file itself: reading a suite executes nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ccmac.errors import InputError
+from ccmac.methods.base import Method
+from ccmac.methods.registry import REGISTRY
+from ccmac.paper.data import RECORDS
+from ccmac.texts import is_file, shown
+
+DATASETS: dict[str, Callable[[], tuple[Any, Any]]] = {}
+
+
+def load_plugins(files: Sequence[str]) -> None:
+    """Execute the files and register what they define."""
+    for file in files:
+        _load(Path(file))
+
+
+def _load(path: Path) -> None:
+    if not is_file(path):
+        raise InputError(f"plugin {path}: no such file")
+    spec = importlib.util.spec_from_file_location(f"ccmac_plugin_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"plugin {path}: not a Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the file may raise anything, SystemExit too
+        raise InputError(f"plugin {path}: {type(error).__name__}: {error}") from error
+    found = getattr(module, "METHODS", [])
+    sets = getattr(module, "DATASETS", {})
+    if not (isinstance(found, list | tuple) and isinstance(sets, dict)):
+        raise InputError(f"plugin {path}: METHODS is no list, or DATASETS no dict")
+    if not found and not sets:
+        raise InputError(f"plugin {path}: defines neither METHODS nor DATASETS")
+    for method in found:
+        ours = isinstance(method, type) and issubclass(method, Method)
+        if not (ours and isinstance(getattr(method, "name", None), str)):
+            raise InputError(
+                f"plugin {path}: METHODS holds {shown(method)}; give classes derived from Method"
+            )
+        REGISTRY[method.name] = method
+    for name, make in sets.items():
+        if not isinstance(name, str) or name in RECORDS or not callable(make):
+            raise InputError(
+                f"plugin {path}: data set {shown(name)} is taken, no text, or has no function"
+            )
+        DATASETS[name] = make

@@ -1,0 +1,151 @@
+"""Tables of a suite: Markdown, LaTeX, CSV or JSON, one row per set, size and method."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from ccmac.errors import InputError
+from ccmac.paper.experiments.analysis import Quartiles, TableRow, rows
+from ccmac.paper.experiments.records import Record
+from ccmac.texts import dumps, plain, shown
+
+FORMS = ("markdown", "latex", "csv", "json")
+HEAD = (
+    "data",
+    "N",
+    "d",
+    "agents",
+    "method",
+    "runs",
+    "grad.",
+    "norm. aff.",
+    "raw aff.",
+    "rounds",
+    "setup rounds",
+    "max err.",
+)
+TEXT_COLUMNS = ("data", "method")
+
+
+def render(records: Sequence[Record], form: str = "markdown") -> str:
+    """The table of the records in one of :data:`FORMS`.
+
+    Counts are those of the solve phase, medians with [Q1, Q3] where these differ. ``raw aff.`` are
+    block products with A_i (or B_i) that K_1 needed; modelled rounds are marked.
+    """
+    if form not in FORMS:
+        raise InputError(f"table format {shown(form)} is unknown; take {', '.join(FORMS)}")
+    found = rows(records)
+    if form == "json":
+        return dumps([asdict(row) for row in found], 1)
+    return {"csv": _csv, "latex": _latex, "markdown": _markdown}[form](found)
+
+
+def _cells(
+    row: TableRow, quartiles: Callable[[Quartiles], str], error: Callable[[float], str], mark: str
+) -> list[str]:
+    work = row.gradients if row.gradients.high > 0 else row.argmins
+    kind = "" if row.gradients.high > 0 or not row.argmins.high > 0 else " argmins"
+    return [
+        row.data,
+        _number(row.samples or math.nan),
+        _number(row.features or math.nan),
+        str(row.agents),
+        row.label,
+        f"{row.reached}/{row.runs}",
+        quartiles(work) + kind,
+        quartiles(row.affine),
+        quartiles(row.raw),
+        quartiles(row.rounds) + (mark if row.modelled else ""),
+        quartiles(row.setup_rounds),
+        error(row.worst_error),
+    ]
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def _plain_quartiles(q: Quartiles) -> str:
+    middle = _number(q.median)
+    spread = "" if q.low == q.high else f" [{_number(q.low)}, {_number(q.high)}]"
+    return middle if math.isnan(q.median) else middle + spread
+
+
+def _plain_error(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.2e}"
+
+
+def cells(records: Sequence[Record]) -> list[list[str]]:
+    """The rows of the table as texts under :data:`HEAD`."""
+    return [_cells(row, _plain_quartiles, _plain_error, " mod.") for row in rows(records)]
+
+
+def _markdown(found: Sequence[TableRow]) -> str:
+    align = ["---" if name in TEXT_COLUMNS else "---:" for name in HEAD]
+    lines = [f"| {' | '.join(HEAD)} |", f"|{'|'.join(align)}|"]
+    for row in found:
+        lines.append(f"| {' | '.join(_cells(row, _plain_quartiles, _plain_error, ' mod.'))} |")
+    if any(row.modelled for row in found):
+        lines += ["", "mod.: modelled rounds of the theorem's oracle, not executed."]
+    return "\n".join(lines)
+
+
+def _latex(found: Sequence[TableRow]) -> str:
+    spec = "".join("l" if name in TEXT_COLUMNS else "r" for name in HEAD)
+    lines = [
+        rf"\begin{{tabular}}{{@{{}}{spec}@{{}}}}",
+        r"\toprule",
+        " & ".join(_escape(name) for name in HEAD) + r"\\",
+        r"\midrule",
+    ]
+    for row in found:
+        cells = _cells(row, _plain_quartiles, _tex_error, "$^{m}$")
+        shown = [c if "$" in c else _escape(c) for c in cells]
+        shown[0] = rf"\texttt{{{_escape(row.data)}}}"
+        lines.append(" & ".join(re.sub(r"(?<=\d),(?=\d)", r"\\,", c) for c in shown) + r"\\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _tex_error(value: float) -> str:
+    if math.isnan(value):
+        return "--"
+    mantissa, power = f"{value:.2e}".split("e")
+    return rf"${mantissa}\times10^{{{int(power)}}}$"
+
+
+def _escape(text: str) -> str:
+    for sign in "_&%#":
+        text = text.replace(sign, "\\" + sign)
+    return text.replace("–", "--")
+
+
+def _csv(found: Sequence[TableRow]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    counts = ("gradients", "argmins", "affine", "raw", "rounds", "setup_rounds")
+    ends = ("low", "median", "high")
+    single = (
+        "data",
+        "samples",
+        "features",
+        "agents",
+        "label",
+        "runs",
+        "reached",
+        "modelled",
+        "worst_error",
+    )
+    writer.writerow([*single, *(f"{c}_{e}" for c in counts for e in ends)])
+    for row in found:
+        content = plain(asdict(row))
+        values = [content[c][e] for c in counts for e in ends]
+        writer.writerow([*(content[name] for name in single), *values])
+    return text.getvalue().rstrip("\n")

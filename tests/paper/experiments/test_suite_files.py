@@ -1,0 +1,181 @@
+"""Suites: what they expand to, and errors that point at the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccmac.errors import InputError
+from ccmac.network.spec import build_family, parse_family
+from ccmac.paper.experiments import suite
+from ccmac.paper.experiments.runs import SuiteRun
+
+GOOD = """\
+suite: toy
+tol: 1e-4
+data: [a1a-like]
+agents: [4, 8]
+partition_seeds: [0, 1, 2]
+alpha: [uniform, feature-norm, {cross_factor: 1.5}]
+networks:
+  - ring
+  - erdos_renyi: {p: 0.5, seeds: [0, 1]}
+methods:
+  - name: cross-apapc
+    paper: {realization: canonical, inner: 6}
+expect: {reached: all, paper: {alpha_aff: [0.9, 1.1]}}
+"""
+
+
+def test_expansion_is_the_product_of_the_lists() -> None:
+    found = suite.read(GOOD, "toy.yaml", "paper")
+    assert len(found.runs) == 2 * 3 * 3 * 3
+    assert len({run.id for run in found.runs}) == len(found.runs)
+    assert found.expect == {"reached": "all", "alpha_aff": [0.9, 1.1]}
+    assert suite.read(GOOD, "toy.yaml", "practical").expect == {"reached": "all"}
+    run = found.runs[0]
+    assert run.tol == 1e-4
+    assert run.options == {"realization": "canonical", "inner": 6}
+    assert SuiteRun.from_dict(run.as_dict()) == run
+
+
+def test_one_solve_serves_all_graphs_of_the_oracle_only() -> None:
+    oracle = suite.read(GOOD, "toy.yaml", "paper").runs
+    executed = suite.read(GOOD, "toy.yaml", "practical").runs
+    assert len({run.solve_key for run in oracle}) == len(oracle) // 3
+    assert len({run.solve_key for run in executed}) == len(executed)
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "runs", "solves"),
+    [
+        ("scaling", "paper", 182, 14),
+        ("scaling", "practical", 182, 182),
+        ("scaling-tight", "paper", 182, 14),
+        ("robustness", "paper", 48, 16),
+        ("robustness", "practical", 48, 48),
+        ("smoke", "practical", 8, 8),
+    ],
+)
+def test_bundled_suites_have_their_size(name: str, profile: str, runs: int, solves: int) -> None:
+    found = suite.load(name, profile)
+    assert (len(found.runs), len({run.solve_key for run in found.runs})) == (runs, solves)
+
+
+def test_every_bundled_suite_loads_in_every_profile_it_offers() -> None:
+    sizes = {}
+    for name in suite.bundled():
+        for profile in suite.PROFILES:
+            offered = "profiles: [" not in (text := suite.bundled()[name].read_text())
+            if offered or f"profiles: [{profile}]" in text:
+                sizes[name, profile] = len(suite.load(name, profile).runs)
+    assert sizes["comparison", "paper"] == sizes["comparison", "practical"] == 60
+    assert sizes["a8a", "paper"] == sizes["a8a", "practical"] == 12
+    total = sum(sizes[name, "paper"] for name in ("scaling", "robustness", "comparison", "a8a"))
+    assert total == 302
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("tol: 1e-4", "tol: tiny", 2, "tol: expected a number"),
+        ("tol: 1e-4", "tol: 2", 2, "outside"),
+        ("tol: 1e-4", "tolerance: 1e-4", 2, "the key is unknown"),
+        ("[a1a-like]", "[a1b]", 3, "no data set is called 'a1b'"),
+        ("[a1a-like]", "[./absent.svm]", 3, "does not exist"),
+        ("[4, 8]", "[4, 0]", 4, "agents[1]: 0 is below 1"),
+        ("[4, 8]", "[]", 4, "the list is empty"),
+        ("1.5}", "0.5}", 6, "alpha[2].cross_factor: 0.5 lies outside"),
+        ("  - ring", "  - rings", 8, "networks[0]: 'rings' is unknown"),
+        ("  - ring", "  - grid: {rows: 2, cols: 4}", 8, "8 agents"),
+        ("  - ring", "  - random_regular", 8, "needs its parameters"),
+        ("p: 0.5", "p: 1.5", 9, "networks[1].erdos_renyi.p"),
+        ("cross-apapc", "cross-apap", 11, "did you mean 'cross-apapc'?"),
+        ("realization", "realisation", 12, "did you mean 'realization'?"),
+        ("reached: all", "reached: most", 13, "expected a whole number"),
+        ("tol: 1e-4", "tol: 1e-4\ntol: 1e-5", 3, "given twice"),
+        ("tol: 1e-4", "tol: !!python/object:os.system x", 2, "is not plain data"),
+        ("[4, 8]", "[4, 8", 5, "not YAML"),
+    ],
+)
+def test_errors_point_at_the_line(old: str, new: str, line: int, words: str) -> None:
+    assert old in GOOD
+    with pytest.raises(InputError) as caught:
+        suite.read(GOOD.replace(old, new, 1), "toy.yaml", "paper")
+    message = str(caught.value)
+    assert message.startswith(f"toy.yaml, line {line}: ")
+    assert words in message
+    assert "\n" not in message
+
+
+def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the key 'methods' is missing"):
+        suite.read("suite: x\ndata: a1a\nagents: 2\nnetworks: ring\n", "x.yaml")
+    with pytest.raises(InputError, match="neither a file nor bundled"):
+        suite.load("no-such-suite")
+    with pytest.raises(InputError, match=r"x\.yaml, line 1: the file is empty"):
+        suite.read("", "x.yaml")
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="line 1: is not a UTF-8 text"):
+        suite.load(str(binary))
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
+    with pytest.raises(InputError, match=r"^any\.yaml, line \d+: "):
+        suite.read(text, "any.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("suite: toy", "suite: 2024-13-45", None),
+        ("tol: 1e-4", "tol: !!int foo", "is not a number"),
+        ("tol: 1e-4", f"tol: {'9' * 5000}", "is not a number"),
+        ("tol: 1e-4", "tol: .nan", "outside"),
+        ("inner: 6", "inner: .inf", "is not a finite number"),
+        ("[a1a-like]", f"[./{'x' * 5000}]", "does not exist"),
+        ("[a1a-like]", '["./\\0"]', "control characters"),
+        ("[a1a-like]", f"[{'x' * 5000}]", "no data set is called"),
+        ("  - ring", f"  - {'x' * 5000}", "is unknown"),
+        ("  - ring", f"  - grid:{'9' * 30}x{'9' * 30}", "a whole number of about 60 digits"),
+        ("  - ring", "  - erdos_renyi:nan", "give erdos_renyi:PROBABILITY:SEED"),
+        ("cross-apapc", "x" * 5000, "is unknown"),
+        ("partition_seeds: [0, 1, 2]", f"partition_seeds: {list(range(5000))}", "90,000 runs"),
+        ("methods:", "methods: &m\n  - *m", "inside its own anchor"),
+        ("title", "titel", "did you mean 'title'?"),
+    ],
+)
+def test_hostile_suites(old: str, new: str, words: str | None) -> None:
+    text = GOOD.replace("tol:", "title: a toy\ntol:", 1)
+    assert old in text
+    text = text.replace(old, new, 1)
+    if words is None:
+        suite.read(text, "toy.yaml", "paper")
+        return
+    with pytest.raises(InputError) as caught:
+        suite.read(text, "toy.yaml", "paper", 50_000)
+    message = str(caught.value)
+    assert words in message
+    assert message.startswith("toy.yaml, line ")
+    assert len(message) < 400
+
+
+def test_networks_are_named_as_on_the_command_line() -> None:
+    text = GOOD.replace("[4, 8]", "8")
+    short = text.replace("- ring", "- grid:2x4").replace(
+        "- erdos_renyi: {p: 0.5, seeds: [0, 1]}", "- erdos_renyi:0.5:0\n  - erdos_renyi:0.5:1"
+    )
+    long = text.replace("- ring", "- grid: {rows: 2, cols: 4}")
+    assert suite.read(short, "f").runs == suite.read(long, "f").runs
+
+
+def test_a_run_builds_the_network_it_names() -> None:
+    assert build_family({"family": "grid", "rows": 2, "cols": 4}, 8).name == "grid(2,4)"
+    assert build_family({"family": "random_regular", "degree": 4, "seed": 1}, 8).n == 8
+    with pytest.raises(InputError, match="the problem has 6"):
+        build_family(parse_family("grid:2x4"), 6)
