@@ -1,4 +1,4 @@
-# make demo | test | lint | pins | adversarial | fuzz | interior | soak | bench | docs | clean      needs only python3 (3.11+) and make
+# make demo | test | test-docs | lint | pins | adversarial | fuzz | interior | soak | bench | docs | clean      needs only python3 (3.11+) and make
 #
 # Everything runs in .venv, which is made when missing and reused otherwise. Each set of extras has
 # a stamp file in it, so that pip runs again only after pyproject.toml changed.
@@ -29,13 +29,17 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint pins adversarial fuzz interior bench docs clean lock soak test-floor test-floor-short
+.PHONY: demo test test-docs lint pins adversarial fuzz interior bench docs clean lock soak test-floor test-floor-short
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/ccmac demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not gallery and not browser"
+
+# The examples, drawn, and pages in a browser.
+test-docs: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "gallery or browser"
 
 # Thousands of problems judged in exact arithmetic: make adversarial COUNT=4000 SEED=7
 COUNT ?= 2000

@@ -62,6 +62,7 @@ def test_the_readme_example_is_twenty_lines() -> None:
     assert expected
 
 
+@pytest.mark.gallery
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_draws(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
