@@ -21,54 +21,6 @@ from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 
 
-@pytest.mark.parametrize("left", [0.0, 7.0])
-def test_the_rounding_of_gradients_in_closed_form(left: float) -> None:
-    """|grad| = 13 with a rounding of its own, |A| = 3, |y| = 2; of grad + A'y ``left`` is left."""
-    gradient = np.array([5.0, 12.0])
-    proof: Any = object.__new__(ExplicitProof)
-    back = -gradient + np.array([left, 0.0])
-    proof.work = Fake(
-        ledger=Fake(charge=lambda **units: None),
-        local=Fake(project=lambda v: 0.25 * v),
-        coupling=Fake(A=Fake(adjoint_common=lambda price: back)),
-    )
-    proof.space = Fake(count=1, x_of=lambda v, k: v)
-    proof.explicit = Fake(
-        x_parts=[Fake(precise_at=lambda x: (gradient.astype(np.longdouble), 7 * EPS))]
-    )
-    proof._norms, proof.problem = [3.0], Fake(m=4)
-    said, squares = proof._gradients(np.array([3.0, 4.0]), np.array([0.0, 2.0]))
-    assert said.tolist() == gradient.tolist()
-    rounding = EPS * ((2 + 8) * (13 + 6) + 4 * 6 + 3.5)
-    assert squares.shape == (1, 1)
-    said = math.sqrt(squares[0, 0]) - 0.75 * left
-    assert said == pytest.approx(2 * rounding, rel=1e-2 if left else 1e-9, abs=0.0)
-
-
-def test_constants_are_those_of_agents_that_have_unknowns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """mu less what a decomposition may round; an agent without x bends nowhere."""
-    monkeypatch.setattr(explicit, "EPS", 2.0**-5)
-    monkeypatch.setattr(explicit, "right_hand_sides", lambda problem: Fake(b=np.zeros((3, 1))))
-    table = Fake(
-        mu_x=np.array([2.0, 0.5, 1.0]),
-        L_x=np.array([4.0, 9.0, 1.0]),
-        d=np.array([3, 0, 1]),
-        L_z=np.array([1.0, 2.0, 4.0]),
-    )
-    problem = Fake(agents={0: None, 2: None})
-    work: Any = Fake(space=None, runtime=None, problem=problem, curvature=table)
-    known: Any = Fake(norms=np.array([3.0, 4.0, 12.0]))
-    found = ExplicitProof(work, known)
-    assert found.mu == min(2.0 - 2 * 2.0**-5 * 3 * 4.0, 1.0 - 2 * 2.0**-5)
-    table.mu_x[2] = 9.0
-    assert ExplicitProof(work, known).mu == 2.0 - 2 * 2.0**-5 * 3 * 4.0
-    assert found.L_z == 7.0
-    assert found._norms.tolist() == [3.0, 12.0]
-    assert found.norm == pytest.approx(13.0)
-    table.d[:] = 0
-    assert ExplicitProof(work, known).mu == math.inf
-
-
 def _vertical(seed: int) -> Any:
     """Columns of sizes 1e-3 to 1e3, weakly regularized; an agent without columns among them."""
     random = np.random.default_rng(seed)

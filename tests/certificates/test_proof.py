@@ -20,7 +20,7 @@ from ccmac.certificates import proof as module
 from ccmac.certificates.error_bound import Proved
 from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.proof import Proof
-from ccmac.objectives import Custom, Logistic, Quadratic
+from ccmac.objectives import Logistic, Quadratic
 from ccmac.runtime import InProcess
 from ccmac.workspace import Workspace
 from certificates.points import distance, flat, pieces, stationarity, workspace
@@ -236,22 +236,6 @@ def _newton(M: list[Array], y: list[Array], ridge: float, K: Array, right: Array
         if np.linalg.norm(move) < 1e-14 * (1 + np.linalg.norm(u)):
             break
     return u
-
-
-def test_the_gradient_noise_of_objectives_of_ones_own() -> None:
-    """Declared smoothness times the size of the point, and the gradient's own size."""
-    f = Custom(lambda x, z: 0.0, lambda x, z: (2 * x, 3 * z), smoothness=8.0, strong_convexity=1.0)
-    work = Workspace(Problem([Agent(f, A=[[1.0]], b=[0.0])], q=1), InProcess(Network.complete(1)))
-    found = Proof.of(work)
-    assert found is not None
-    gradient, rounding = found.agents[0].gradient(np.array([3.0]), np.array([4.0]))
-    assert gradient.tolist() == [6.0, 12.0]
-    size = 8.0 * 5.0 + math.hypot(6.0, 12.0)
-    assert rounding == pytest.approx(2 * 2.0**-52 * 4 * size, rel=1e-12, abs=0.0)
-    # Of a point with more digits at its rounding: what lies between counts with the smoothness.
-    tail = np.longdouble(2.0) ** -54
-    _, more = found.agents[0].gradient(3 + np.array([3 * tail]), 4 + np.array([4 * tail]))
-    assert more - rounding == pytest.approx(8.0 * 5.0 * 2.0**-54, rel=1e-3, abs=0.0)
 
 
 def test_no_proof_without_strong_convexity_or_affordable_equations(

@@ -23,7 +23,7 @@ from ccmac.certificates.error_bound import Particulars, Proved
 from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.stopping import FIRST_CHECK, Check, Judged, Stopping
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, Long, norm, product
+from ccmac.linalg.extended import EPS_LONG, Long, gradient_rounding, norm, product
 from ccmac.linalg.nystrom import Nystrom, Shifted
 from ccmac.linalg.tolerances import EPS
 from ccmac.realizations.base import Images
@@ -143,7 +143,8 @@ class DualBound:
         """
         parts = self.parts
         agent = list(self.parts.problem.agents.values())[k]
-        gradient, rounding = agent.objective.precise_gradient(x, z)
+        gradient = agent.objective.precise_gradient(x, z)
+        rounding = gradient_rounding(gradient, np.append(x, z), parts.own_L[k])
         own = gradient[: len(x)]
         block = float(parts.lengths_of_blocks[k])
         long = EPS_LONG * (parts.m + 4) * (block * length + norm(own))

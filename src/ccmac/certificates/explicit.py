@@ -23,7 +23,7 @@ import numpy as np
 from ccmac.certificates.error_bound import Proved
 from ccmac.certificates.stopping import Check, Judged, Stopping
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, product
+from ccmac.linalg.extended import EPS_LONG, gradient_rounding, product
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 from ccmac.workspace.coupling import right_hand_sides
@@ -46,6 +46,9 @@ class ExplicitProof:
         own = table.mu_x - 2 * EPS * table.d * table.L_x
         self.mu = float(own[table.d > 0].min(initial=math.inf))
         self.L_z = float(table.L_z.sum())
+        here = list(self.problem.agents)
+        self._own_L_x = table.L_x[here]
+        self._own_L_z = table.L_z[here]
         self._norms = explicit.norms[list(self.problem.agents)]
         self.norm = math.sqrt(math.fsum(explicit.norms**2))
         self._right = right_hand_sides(self.problem).b
@@ -98,15 +101,14 @@ class ExplicitProof:
         self.work.ledger.charge(gradients=1)
         n = self.problem.n
         found = [part.precise_at(z) for part in self.explicit.parts]
-        slopes = np.stack([row.astype(np.float64) for row, _ in found])
-        off = found[0][1]
+        slopes = np.stack([row.astype(np.float64) for row in found])
+        own = [gradient_rounding(row, z, L) for row, L in zip(found, self._own_L_z, strict=True)]
+        off = own[0]
         if self.explicit.common:
             slope = self.runtime.common(n * slopes[0])
             return slopes, slope, _size(slope), n * off
         # What all are told of an agent's rounding counts in units of EPS, as sizes do.
-        sizes = np.array(
-            [[_size(row) + off / EPS] for row, (_, off) in zip(slopes, found, strict=True)]
-        )
+        sizes = np.array([[_size(row) + off / EPS] for row, off in zip(slopes, own, strict=True)])
         total, size = self.runtime.combine([slopes, sizes])
         return slopes, total[0] * n, float(size[0, 0]) * n, 0.0
 
@@ -117,8 +119,10 @@ class ExplicitProof:
         gradient = np.zeros_like(x)
         off = np.zeros(space.count)
         for k, part in enumerate(self.explicit.x_parts):
-            own, rounding = part.precise_at(space.x_of(x, k))
-            space.x_of(gradient, k)[...], off[k] = own, rounding
+            point = space.x_of(x, k)
+            own = part.precise_at(point)
+            space.x_of(gradient, k)[...] = own
+            off[k] = gradient_rounding(own, point, self._own_L_x[k])
         share = 1.0  # what is projected is rounded as well
         before = np.zeros(space.count)
         if not long:

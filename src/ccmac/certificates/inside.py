@@ -51,15 +51,15 @@ def inner_bound(r: float, delta: float, mu: float, L: float) -> float:
     return math.hypot(delta, min((s + steep * delta) / root, (r + L * delta) / mu))
 
 
-def told(model: LocalModel, H: Array, d: int, off_H: float = 0.0) -> list[float]:
+def told(model: LocalModel, H: Array, d: int) -> list[float]:
     """One agent's numbers: p, t^2, rounding of its parts of S, W and G, what is lost, margins and
-    ||H_zz||; ``off_H`` is what rounding may have changed in H.
+    ||H_zz||.
     """
     size = float(np.linalg.norm(H))
     N = model.N
     q = model.q
     rounding = 4 * (len(H) + 4) * EPS
-    bends = float(np.linalg.norm(H[:, :d] @ model.along)) + rounding * size + off_H
+    bends = float(np.linalg.norm(H[:, :d] @ model.along)) + rounding * size
     p, kappa = _least(N.T @ H[:d, :d] @ N, rounding)
     solved_z = model.solved[:, :q]
     solved_rows = model.solved[:, q:]

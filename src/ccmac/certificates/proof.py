@@ -58,16 +58,14 @@ class Proof:
         if table.separable:
             mu = min(float(table.mu_x.min()), float(table.mu_z.sum()))
             self.L = max(float(table.L_x.max()), float(table.L_z.sum()))
-            own = np.maximum(table.L_x, table.L_z)
         else:
             mu = float(table.mu.min())
             self.L = float(table.L.sum())
-            own = table.L
         # Constants from a decomposition are right to its rounding.
         # Without any unknowns there is no curvature to speak of, and no error either.
         mu = mu if mu < math.inf else 1.0
         self._widest = int(table.d.max(initial=0))  # of all agents: all must find the same bound
-        self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(own.max())
+        self.mu = mu - 2 * EPS * (self._widest + self.problem.q) * float(table.own_L.max())
         self.agents = [Share(work, reduced, k) for k in range(len(self.problem.agents))]
         self.open = not work.runtime.averaging.hides
         self.inside = 0.0  # curvature on the kernel of all equations, where that is what is known

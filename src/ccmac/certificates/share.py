@@ -12,7 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
+from ccmac.linalg.extended import (
+    EPS_LONG,
+    Long,
+    gradient_rounding,
+    halves,
+    norm,
+    product,
+    square,
+    summed,
+)
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 from ccmac.workspace.reduced import Reduced
@@ -98,10 +107,13 @@ class Share:
         self.c = np.zeros(len(self.C)) if agent.c is None else agent.c
         self.kernel, self.hidden = reduced.kernels[k], reduced.hidden(k)
         self.scaled = norm(reduced.unit[:, None] * self.A)
+        self.L = float(work.curvature.own_L[self.i])
 
     def gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
         """(grad f_i, bound on its rounding)."""
-        return self.objective.precise_gradient(x, z)
+        gradient = self.objective.precise_gradient(x, z)
+        rounding = gradient_rounding(gradient, np.concatenate([x, z]), self.L)
+        return gradient.astype(np.longdouble), rounding
 
     def misfit(self, x: Array | Long, z: Array | Long) -> Long:
         """A_i x_i + B_i z - b_i."""

@@ -201,8 +201,8 @@ class Direct(Iteration[DirectState]):
         x, z = self.point(state)
         local = []
         for k, share in enumerate(self.proof.agents):
-            slope, rounding = share.gradient(self.space.x_of(x, k), z[k])
-            local.append(share.stationarity(slope[: share.d], rounding, coupled)[1])
+            slope, _ = share.gradient(self.space.x_of(x, k), z[k])
+            local.append(share.stationarity(slope[: share.d], 0.0, coupled)[1])
         shared = summed(state.prices)[self.problem.m :].astype(np.float64)
         return Prices(coupled, shared, local, [np.zeros(0)] * len(local))
 

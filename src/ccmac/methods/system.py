@@ -192,8 +192,7 @@ def flat(work: Workspace, reduced: Reduced, proof: Proof) -> System:
         H = dense(H)
         own = work.flats.own[k]
         agents.append(LocalModel(H, np.asarray(g), reduced.kernels[k], whitened.A[k], own))
-        off = agent.objective.form_rounding(problem.d[i], problem.q)
-        facts.append(told(agents[-1], H, problem.d[i], off))
+        facts.append(told(agents[-1], H, problem.d[i]))
     runtime.ledger.charge(argmins=1, A=problem.m if "A" in problem.present else 0)
     known = runtime.ride(np.array(facts), whole=True)
     rows = np.stack([np.append(model.triangle(), model.residual(*zero)) for model in agents])

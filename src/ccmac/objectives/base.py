@@ -19,8 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ccmac.inputs import Array
-from ccmac.linalg.extended import Long, norm
-from ccmac.linalg.tolerances import EPS
+from ccmac.linalg.extended import Long
 from ccmac.objectives.polyhedral import Polyhedral
 
 
@@ -103,30 +102,20 @@ class Objective(ABC):
         """(grad_x f, grad_z f), or one subgradient when f is not smooth."""
         raise TypeError(f"{type(self).__name__} has no gradient")
 
-    def precise_gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
-        """(grad f of (x, z) in the long format, a bound on the length of its rounding).
+    def precise_gradient(self, x: Array | Long, z: Array | Long) -> Array | Long:
+        """grad f of (x, z), in the long format where the objective can be evaluated in it.
 
-        What certificates ask: of the data as they are given, not of products that were rounded.
-        Here from the gradient in doubles (:func:`from_doubles`).
+        Elsewhere in doubles: the format says with which eps rounding is counted.
         """
-        L, (high_x, high_z) = self.curvature(len(x), len(z)).L, (_double(v) for v in (x, z))
-        slope = np.concatenate(self.gradient(high_x, high_z))
-        return from_doubles(slope, np.concatenate([x, z]), L)
+        return np.concatenate(self.gradient(x.astype(np.float64), z.astype(np.float64)))
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
         """argmin f(u, v) + ||u - x||^2/(2 step_x) + ||v - z||^2/(2 step_z)."""
         raise TypeError(f"{type(self).__name__} has no prox")
 
     def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
-        """(H, g, c) with f(u) = u'Hu/2 - g'u + c on u = (x, z), for capability ``quadratic``.
-
-        As doubles hold it: H differs from that of f by :meth:`form_rounding` in norm at most.
-        """
+        """(H, g, c) with f(u) = u'Hu/2 - g'u + c on u = (x, z), for capability ``quadratic``."""
         raise TypeError(f"{type(self).__name__} is not quadratic")
-
-    def form_rounding(self, d: int, q: int) -> float:
-        """What rounding may have changed in the H of :meth:`quadratic`, in norm."""
-        return 0.0
 
     @property
     def has_hessian(self) -> bool:
@@ -170,21 +159,6 @@ class Objective(ABC):
     def fuse(cls, members: Sequence[Objective], d: Sequence[int], q: int) -> FusedGradient | None:
         """A vectorised gradient over all agents of this class, or None to loop."""
         return None
-
-
-def from_doubles(slope: Array, v: Array | Long, L: float) -> tuple[Long, float]:
-    """A gradient computed in doubles at v as rounded, for :meth:`Objective.precise_gradient`.
-
-    Its rounding is taken for that of a product of size L ||v|| + ||slope||; between v and its
-    rounding it changes by L times their distance.
-    """
-    size = L * norm(v) + float(np.linalg.norm(slope))
-    off = L * norm(v - _double(v))
-    return slope.astype(np.longdouble), 2 * EPS * (len(v) + 2) * size + off
-
-
-def _double(v: Array | Long) -> Array:
-    return v.astype(np.float64)
 
 
 class FusedGradient(ABC):

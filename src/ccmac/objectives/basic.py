@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix, real_vector
-from ccmac.linalg.extended import EPS_LONG, Long, norm
+from ccmac.linalg.extended import Long
 from ccmac.linalg.symmetric import diagonal_matrix
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.linear import check_rows, row_norms_squared
@@ -60,11 +60,9 @@ class SquaredDistance(Centred):
     def gradient_at(self, v: Array) -> Array:
         return self.weight * v if self._shift is None else self.weight * v - self._shift
 
-    def precise_at(self, v: Array | Long) -> tuple[Long, float]:
-        """weight (v - centre): two roundings of every entry."""
-        long = v.astype(np.longdouble)
-        gradient = self.weight * (long if self.centre is None else long - self.centre)
-        return gradient, 2 * EPS_LONG * norm(gradient)
+    def precise_at(self, v: Array | Long) -> Array | Long:
+        """weight (v - centre)."""
+        return np.asarray(self.weight * self._shifted(v.astype(np.longdouble)))
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """(v + step weight centre) / (1 + step weight)."""

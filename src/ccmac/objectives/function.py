@@ -13,7 +13,7 @@ from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.extended import Long
 from ccmac.linalg.symmetric import diagonal_matrix
-from ccmac.objectives.base import Curvature, Objective, from_doubles, joint, separated
+from ccmac.objectives.base import Curvature, Objective, joint, separated
 from ccmac.objectives.entrywise import rise
 from ccmac.objectives.piecewise import Pieces
 from ccmac.objectives.polyhedral import Polyhedral
@@ -52,9 +52,9 @@ class Function(Objective):
             return np.zeros(0)
         raise TypeError(f"{type(self).__name__} has no gradient")
 
-    def precise_at(self, v: Array | Long) -> tuple[Long, float]:
-        """(grad g(v) in the long format, a bound on the length of its rounding)."""
-        return from_doubles(self.gradient_at(v.astype(np.float64)), v, self.constants(len(v))[0])
+    def precise_at(self, v: Array | Long) -> Array | Long:
+        """grad g(v), in the long format where g can be evaluated in it, else in doubles."""
+        return self.gradient_at(v.astype(np.float64))
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """argmin_u g(u) + ||u - v||^2/(2 step); of the empty vector any function has one."""
@@ -65,10 +65,6 @@ class Function(Objective):
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
         """(H, g, c) with g(v) = v'Hv/2 - g'v + c, for capability ``quadratic``."""
         raise TypeError(f"{type(self).__name__} is not quadratic")
-
-    def form_rounding_at(self, size: int) -> float:
-        """What rounding may have changed in the H of :meth:`quadratic_at`, in norm."""
-        return 0.0
 
     @property
     def has_hessian(self) -> bool:
@@ -143,7 +139,7 @@ class Function(Objective):
         full = self.gradient_at(np.concatenate([x, z]))
         return full[: len(x)], full[len(x) :]
 
-    def precise_gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
+    def precise_gradient(self, x: Array | Long, z: Array | Long) -> Array | Long:
         """:meth:`precise_at` (x, z)."""
         return self.precise_at(np.concatenate([x, z]))
 
@@ -160,10 +156,6 @@ class Function(Objective):
     def quadratic(self, d: int, q: int) -> tuple[Array | sp.csr_array, Array, float]:
         """The quadratic form on (x, z)."""
         return self.quadratic_at(d + q)
-
-    def form_rounding(self, d: int, q: int) -> float:
-        """Of the form on (x, z)."""
-        return self.form_rounding_at(d + q)
 
     def hessian(self, x: Array, z: Array) -> Array:
         """The Hessian on (x, z)."""

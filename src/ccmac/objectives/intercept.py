@@ -13,7 +13,6 @@ one of scores Mv + 1 b: it is polyhedral, with b among its slacks.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,27 +20,15 @@ import scipy.sparse as sp
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array
-from ccmac.linalg.extended import EPS_LONG, Long, norm
-from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.entrywise import rise
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.loss import Hinge, Loss, MarginLoss
 from ccmac.objectives.multinomial import Multinomial
-from ccmac.objectives.offsets import WIDEST, class_offsets, ramps, root
+from ccmac.objectives.offsets import class_offsets, ramps, root
 from ccmac.objectives.piecewise import crossing
 from ccmac.objectives.polyhedral import Polyhedral, hinges
 
 BENT = 1e-12  # of all weights: curvature in b that is more than rounding
-
-
-@dataclass(frozen=True)
-class _Slopes:
-    """Of a loss, their rounding, their sums by columns and the rounding of those."""
-
-    slopes: Long
-    off: float
-    sums: Long
-    off_sums: float
 
 
 class Intercept(Function):
@@ -146,78 +133,6 @@ class Intercept(Function):
         if "gradient" not in self.capabilities:
             return super().gradient_at(v)
         return self.loss.gradient_at(self.fitted(v))
-
-    def precise_at(self, v: Array | Long) -> tuple[Long, float]:
-        """That of the loss at v + 1 b', and what it is off by where b is off by ``room``:
-
-            |s - s*|^2 <= L <rho, b - b*>,   |s - s*| <= L sqrt(rows) |b - b*|
-
-        for the slopes s with sums rho, since those of the minimiser b* are zero.
-        """
-        L = self.loss.constants(len(v))[0]
-        long = v.astype(np.longdouble)
-        b = self.offset(v.astype(np.float64))
-        at = self._slopes(long, b)
-        classes = isinstance(self.loss, Multinomial)
-        room = self._spread(long, b, at) if classes else self._bracket(long, b)
-        if not (L and room):
-            return at.slopes, at.off
-        rho = norm(at.sums) + at.off_sums
-        far = min(math.sqrt(L * rho) * math.sqrt(room), L * math.sqrt(len(v) / len(b)) * room)
-        return at.slopes, at.off + far * (1 + 8 * EPS)
-
-    def _slopes(self, v: Long, b: Array) -> _Slopes:
-        """At v + 1 b'."""
-        moved = (v.reshape(-1, len(b)) + b).ravel()
-        slopes, off = self.loss.precise_at(moved)
-        off += self.loss.constants(len(v))[0] * EPS_LONG * norm(moved)
-        table = slopes.reshape(-1, len(b))
-        root = math.sqrt(len(table))
-        return _Slopes(
-            slopes, off, table.sum(axis=0), root * (off + len(table) * EPS_LONG * norm(slopes))
-        )
-
-    def _bracket(self, v: Long, b: Array) -> float:
-        """|b - b*| at most: on either side the sum of the slopes has the sign of that side."""
-        room = 0.0
-        for side in (1.0, -1.0):
-            reach = EPS * max(abs(float(b[0])), float(np.abs(v).max(initial=0.0)))
-            while reach < WIDEST:
-                there = self._slopes(v, b + side * reach)
-                if side * float(there.sums[0]) > there.off_sums:
-                    break
-                reach = 8.0 * max(reach, 1e-300)
-            room = max(room, reach * (1 + EPS) + EPS * abs(float(b[0])))
-        return room
-
-    def _spread(self, v: Long, b: Array, at: _Slopes) -> float:
-        """|b - b*| at most, for classes, both of sum zero.
-
-        The third derivative along u is at most sqrt 2 |u| times the second, so that with c the
-        least second derivative at b
-
-            |rho| >= c (1 - exp(-sqrt 2 |b - b*|)) / sqrt 2,
-
-        and |b - b*| <= 2 |rho| / c where sqrt 2 |rho| <= c / 2. In any case sorted entries of b*
-        are at most S + log(K W / w) apart, S the range of a row of scores, W all weights, w those
-        of the rarest class: classes above a gap would get more than theirs from those below.
-        """
-        assert isinstance(self.loss, Multinomial)
-        loss = self.loss
-        K = len(b)
-        u = (v.reshape(-1, K) + b).astype(np.float64).ravel()
-        own = loss.offset_curvature(u, np.zeros((0, len(u))))[1]
-        weights = np.broadcast_to(loss.weight, loss.y.shape)
-        total = float(weights.sum())
-        least = float(np.linalg.eigvalsh(own + float(np.trace(own)) / K)[0])
-        least -= EPS * (len(u) + 8) * float(np.trace(own))
-        least *= 1 - 8 * EPS * (float(np.abs(u).max()) + K + 8)  # probabilities are exponentials
-        rho = norm(at.sums) + at.off_sums
-        if math.sqrt(8) * rho <= least:
-            return 2 * rho / least
-        rarest = min(float(weights[loss.y == k].sum()) for k in range(K))
-        gap = float(np.ptp(v.reshape(-1, K), axis=1).max()) + math.log(K * total / rarest)
-        return norm(b) + math.sqrt(K) * (K - 1) * gap * (1 + 8 * EPS)
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the module."""

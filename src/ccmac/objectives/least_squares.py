@@ -17,9 +17,8 @@ from ccmac.linalg.symmetric import (
     gram_extremes,
     gram_factorized,
 )
-from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.function import Step
-from ccmac.objectives.linear import Linear, row_norms_squared
+from ccmac.objectives.linear import Linear
 
 
 class Ridge(Linear):
@@ -88,13 +87,6 @@ class Ridge(Linear):
     def slopes(self, image: Any) -> Any:
         """weight (Mv - y)."""
         return self.weight * (image - self.y) if self.y is not None else np.zeros_like(image)
-
-    def form_rounding_at(self, size: int) -> float:
-        """Of M'M, sums of as many products as M has rows, of the weight and of the ridge."""
-        if self.isotropic() is not None:
-            return EPS * (self.weight + self.regularization)
-        squares = self.weight * float(np.sum(row_norms_squared(self.M)))
-        return EPS * ((int(self.M.shape[0]) + 4) * squares + self.regularization)
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """Solves with weight M'M + diag(regularization + 1/step); the factor is kept."""

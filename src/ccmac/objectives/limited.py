@@ -105,14 +105,14 @@ class Limited(Objective):
         slope, other = self.objective.gradient(x[: self.d], z)
         return np.concatenate([slope, np.zeros(self.slacks)]), other
 
-    def precise_gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
+    def precise_gradient(self, x: Array | Long, z: Array | Long) -> Array | Long:
         """Of f; 0 in the slacks."""
         if not self.free:
             return super().precise_gradient(x, z)
-        slope, rounding = self.objective.precise_gradient(x[: self.d], z)
-        whole = np.zeros(len(self.lower), dtype=np.longdouble)
+        slope = self.objective.precise_gradient(x[: self.d], z)
+        whole = np.zeros(len(self.lower), dtype=slope.dtype)
         whole[self.seen] = slope
-        return whole, rounding
+        return whole
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
         """That of f with its box; the slacks are clipped."""
@@ -136,10 +136,6 @@ class Limited(Objective):
         slope = np.zeros(size)
         slope[self.seen] = g
         return wide, slope, constant
-
-    def form_rounding(self, d: int, q: int) -> float:
-        """Of the form of f."""
-        return self.objective.form_rounding(self.d, self.q)
 
     def polyhedral(self, d: int, q: int) -> Polyhedral:
         """The form of f with the bounds, empty columns for the slacks."""

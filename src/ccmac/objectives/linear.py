@@ -10,13 +10,10 @@ import numpy as np
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, is_sparse, nonnegative, real_matrix
-from ccmac.linalg.extended import EPS_LONG, Long, norm, product
+from ccmac.linalg.extended import Long, product
 from ccmac.linalg.symmetric import diagonal_matrix, gram_extremes
-from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function
-
-SLOPE = 8  # units in the last place that a slope may be off by
 
 
 class Linear(Function):
@@ -48,26 +45,14 @@ class Linear(Function):
 
     @abstractmethod
     def slopes(self, image: Any) -> Any:
-        """weight * l' at an image, in its format, every entry to SLOPE units in the last place."""
+        """weight * l' at an image, in its format."""
 
-    def precise_at(self, v: Array | Long) -> tuple[Long, float]:
-        """weight M'l'(Mv) + ridge v, from M and y themselves.
-
-        Rounding entry by entry: a sum of k products is off by k EPS_LONG of its terms' sizes, an
-        image off by e moves its slope by at most sup weight l'' e.
-        """
+    def precise_at(self, v: Array | Long) -> Array | Long:
+        """weight M'l'(Mv) + ridge v, from M and y themselves."""
         v = v.astype(np.longdouble)
         if self.M is None:
-            slopes = self.slopes(v)
-            gradient = slopes + self.ridge * v
-            return gradient, (SLOPE + 2) * EPS_LONG * (norm(slopes) + self.ridge * norm(v))
-        (rows, columns), sizes = self.M.shape, abs(self.M)
-        slopes = self.slopes(product(self.M, v))
-        gradient = product(self.M.T, slopes) + self.ridge * v
-        steep, size = (np.abs(w).astype(np.float64) for w in (slopes, v))
-        off = self.bend[1] * (columns + 1) * (sizes @ size) + (rows + SLOPE + 2) * steep
-        whole = norm(sizes.T @ off) + 2 * self.ridge * norm(size)
-        return gradient, EPS_LONG * whole * (1 + 4 * EPS * (rows + columns))
+            return np.asarray(self.slopes(v) + self.ridge * v)
+        return product(self.M.T, self.slopes(product(self.M, v))) + self.ridge * v
 
     def curvature(self, d: int, q: int) -> Curvature:
         """From the columns of M that act on x and on z."""

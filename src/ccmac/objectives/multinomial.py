@@ -19,7 +19,7 @@ from scipy.special import logsumexp, softmax, wrightomega
 
 from ccmac.errors import InputError
 from ccmac.inputs import Array, real_vector
-from ccmac.linalg.extended import EPS_LONG, Long, norm
+from ccmac.linalg.extended import Long
 from ccmac.objectives.function import Function, Step
 from ccmac.texts import shown
 
@@ -85,16 +85,11 @@ class Multinomial(Function):
         """weight_j (softmax - indicator of the class)."""
         return np.asarray(self.slopes(softmax(self._scores(v), axis=1)).ravel())
 
-    def precise_at(self, v: Array | Long) -> tuple[Long, float]:
-        """The same in the long format, every entry to 2 K + 12 units in the last place and as many
-        as its score lies below the largest: what exp makes of the rounding of a difference.
-        """
+    def precise_at(self, v: Array | Long) -> Array | Long:
+        """The same in the long format."""
         scores = self._scores(v.astype(np.longdouble))
-        below = scores - scores.max(axis=1, keepdims=True)
-        powers = np.exp(below)
-        gradient = self.slopes(powers / powers.sum(axis=1, keepdims=True)).ravel()
-        many = 2 * self.classes + 12 + float(np.max(-below, initial=0.0))
-        return gradient, many * EPS_LONG * norm(gradient)
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(self.slopes(powers / powers.sum(axis=1, keepdims=True)).ravel())
 
     has_gram = True
 

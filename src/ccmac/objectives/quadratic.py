@@ -1,13 +1,7 @@
-"""f(u) = u'Hu/2 - g'u on u = (x, z), H symmetric (to rounding) and positive semidefinite.
-
-Of an H that rounding left unsymmetric f sees the symmetric part alone, (H + H')/2 = S + R: S in
-doubles, which everything is computed with, and R its rounding, exact in doubles too, which
-certificates add.
-"""
+"""f(u) = u'Hu/2 - g'u on u = (x, z), H symmetric (to rounding) and positive semidefinite."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +11,7 @@ import scipy.sparse as sp
 from ccmac.errors import InputError
 from ccmac.inputs import Array, as_array, is_sparse, real_matrix, real_vector
 from ccmac.linalg.blocks import entries
-from ccmac.linalg.extended import EPS_LONG, Long, norm, product
+from ccmac.linalg.extended import Long, product
 from ccmac.linalg.symmetric import (
     DENSE_LIMIT,
     Extremes,
@@ -26,7 +20,7 @@ from ccmac.linalg.symmetric import (
     eigenvalue_extremes,
     factorized,
 )
-from ccmac.linalg.tolerances import EPS, EXTREME_MARGIN
+from ccmac.linalg.tolerances import EXTREME_MARGIN
 from ccmac.objectives.base import Curvature
 from ccmac.objectives.function import Function, Step
 from ccmac.objectives.piecewise import Pieces
@@ -35,7 +29,7 @@ from ccmac.objectives.piecewise import Pieces
 class Quadratic(Function):
     """0.5 u'Hu - g'u; ``H`` may be a matrix, a sparse matrix or a vector (its diagonal).
 
-    ``H`` becomes its symmetric part S; ``given`` is H as it was given, where that is another.
+    Of an H that rounding left unsymmetric the symmetric part (H + H')/2 is taken.
 
     L and mu are the extreme eigenvalues of H: exact up to 1,500 entries or when H is diagonal,
     else Lanczos estimates widened by a relative 1e-6 (and mu = 0, convexity being taken on trust,
@@ -45,11 +39,11 @@ class Quadratic(Function):
 
     capabilities = frozenset({"gradient", "prox", "quadratic"})
     entrywise_steps = True
+    arguments = ("H", "g")
 
     def __init__(self, H: Any, g: Any) -> None:
         self.g = real_vector("Quadratic, g", g)
-        self.given = _checked(H, len(self.g))
-        self.H, self._rest = _symmetric(self.given)
+        self.H = _symmetric(H, len(self.g))
         self.coordinatewise = _is_diagonal(self.H)
         self._factors = FactorCache()
         low, high, exact = self._extremes
@@ -58,10 +52,6 @@ class Quadratic(Function):
                 f"Quadratic, H: is indefinite (smallest eigenvalue {low:.3g}); "
                 "the objective must be convex"
             )
-
-    def state(self) -> Mapping[str, Any]:
-        """H as it was given."""
-        return {"H": self.given, "g": self.g}
 
     @property
     def size(self) -> int:
@@ -100,14 +90,8 @@ class Quadratic(Function):
     def gradient_at(self, v: Array) -> Array:
         return np.asarray(self.H @ v - self.g)
 
-    def precise_at(self, v: Array | Long) -> tuple[Long, float]:
-        """(S + R) v - g."""
-        gradient = product(self.H, v) - self.g
-        if self._rest is not None:
-            gradient += product(self._rest, v)
-        sizes = abs(self.H) @ np.abs(v).astype(np.float64) + np.abs(self.g)
-        many = len(v) + (2 if self._rest is None else 4)
-        return gradient, many * EPS_LONG * float(np.linalg.norm(sizes)) * (1 + 8 * EPS)
+    def precise_at(self, v: Array | Long) -> Array | Long:
+        return product(self.H, v) - self.g
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """(I + step H)^{-1} (v + step g)."""
@@ -117,10 +101,6 @@ class Quadratic(Function):
 
     def quadratic_at(self, size: int) -> tuple[Array | sp.csr_array, Array, float]:
         return self.H, self.g, 0.0
-
-    def form_rounding_at(self, size: int) -> float:
-        """R."""
-        return 0.0 if self._rest is None else norm(entries(self._rest))
 
     def pieces(self) -> Pieces | None:
         """One piece, where H is diagonal."""
@@ -132,8 +112,8 @@ def _is_diagonal(H: Any) -> bool:
     return not (off.nnz and off.data.any() if is_sparse(off) else off.any())
 
 
-def _checked(H: Any, size: int) -> Any:
-    """H as a matrix that is symmetric but for rounding."""
+def _symmetric(H: Any, size: int) -> Any:
+    """The symmetric part of H, which must be symmetric but for rounding."""
     if not is_sparse(H) and as_array("Quadratic, H", H).ndim == 1:
         matrix = diagonal_matrix(real_vector("Quadratic, H", H))
     else:
@@ -147,16 +127,6 @@ def _checked(H: Any, size: int) -> Any:
         raise InputError(
             f"Quadratic, H: is not symmetric (largest asymmetry {gap:.3g}); pass (H + H')/2"
         )
-    return matrix
-
-
-def _symmetric(H: Any) -> tuple[Any, Any]:
-    """(S, R) with S + R = (H + H')/2; R None where H is symmetric as it is."""
-    if not np.any(entries(H - H.T)):
-        return H, None
-    # The error of a rounded sum is a double: (H - (s - (s - H))) + (H' - (s - H)).
-    turned = H.T.tocsr() if is_sparse(H) else H.T
-    total = H + turned
-    share = total - H
-    rest = (H - (total - share)) + (turned - share)
-    return 0.5 * total, 0.5 * rest
+    if not np.any(entries(matrix - matrix.T)):
+        return matrix
+    return 0.5 * (matrix + (matrix.T.tocsr() if is_sparse(matrix) else matrix.T))

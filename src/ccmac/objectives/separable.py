@@ -89,12 +89,12 @@ class Separable(Objective):
             np.zeros_like(z) if self.z_part is None else self.z_part.gradient_at(z),
         )
 
-    def precise_gradient(self, x: Array | Long, z: Array | Long) -> tuple[Long, float]:
-        """Blockwise."""
+    def precise_gradient(self, x: Array | Long, z: Array | Long) -> Array | Long:
+        """Blockwise; long where both blocks are."""
         zero = SquaredDistance(0.0)
-        on_x, off_x = (self.x_part or zero).precise_at(x)
-        on_z, off_z = (self.z_part or zero).precise_at(z)
-        return np.concatenate([on_x, on_z]), math.hypot(off_x, off_z)
+        blocks = (self.x_part or zero).precise_at(x), (self.z_part or zero).precise_at(z)
+        kind: Any = min(g.dtype for g in blocks)
+        return np.concatenate(blocks).astype(kind)
 
     def prox(self, x: Array, z: Array, step_x: float, step_z: float) -> tuple[Array, Array]:
         """Blockwise, each with its own step."""
@@ -110,11 +110,6 @@ class Separable(Objective):
         H_z, g_z, c_z = (self.z_part or zero).quadratic_at(q)
         H = sp.csr_array(sp.block_diag([H_x, H_z], format="csr"))
         return H, np.concatenate([g_x, g_z]), c_x + c_z
-
-    def form_rounding(self, d: int, q: int) -> float:
-        """The larger of the blocks'."""
-        x = 0.0 if self.x_part is None else self.x_part.form_rounding_at(d)
-        return max(x, 0.0 if self.z_part is None else self.z_part.form_rounding_at(q))
 
     @property
     def has_hessian(self) -> bool:

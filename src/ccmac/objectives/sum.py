@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import plus
-from ccmac.linalg.extended import EPS_LONG, Long, norm
-from ccmac.linalg.tolerances import EPS
+from ccmac.linalg.extended import Long, norm
 from ccmac.objectives.basic import Box
 from ccmac.objectives.entrywise import increasing_root
 from ccmac.objectives.function import Function, Step
@@ -118,8 +117,7 @@ class Sum(Function):
     def constants(self, size: int) -> tuple[float, float]:
         """Of the merged quadratic, else sums."""
         if self._merged is not None:
-            (L, mu), off = self._merged.constants(size), self.form_rounding_at(size)
-            return L + off, max(mu - off, 0.0)
+            return self._merged.constants(size)
         pairs = [part.constants(size) for part in self.parts]
         return math.fsum(L for L, _ in pairs), math.fsum(mu for _, mu in pairs)
 
@@ -132,12 +130,11 @@ class Sum(Function):
             total += part.gradient_at(v)
         return total
 
-    def precise_at(self, v: Array | Long) -> tuple[Long, float]:
-        """Sums of the parts' gradients, and of their roundings."""
+    def precise_at(self, v: Array | Long) -> Array | Long:
+        """Sums of the parts' gradients; long where all of them are."""
         known = [part.precise_at(v) for part in self.parts]
-        total = sum((gradient for gradient, _ in known[1:]), known[0][0])
-        sizes = math.fsum(norm(gradient) for gradient, _ in known)
-        return total, math.fsum(off for _, off in known) + len(known) * EPS_LONG * sizes
+        kind: Any = min(g.dtype for g in known)
+        return np.asarray(sum(known[1:], known[0]), dtype=kind)
 
     def prox_at(self, v: Array, step: Step) -> Array:
         """See the class: merge squared distances, then one prox, then the box; or a row on top."""
@@ -202,12 +199,6 @@ class Sum(Function):
         forms = [part.quadratic_at(size) for part in self.parts]
         H = reduce(plus, [form[0] for form in forms])
         return H, np.sum([g for _, g, _ in forms], axis=0), math.fsum(c for _, _, c in forms)
-
-    def form_rounding_at(self, size: int) -> float:
-        """Of the parts' forms, and of their sum."""
-        off = math.fsum(part.form_rounding_at(size) for part in self.parts)
-        sizes = math.fsum(part.constants(size)[0] for part in self.parts)
-        return off + EPS * (len(self.parts) - 1) * math.sqrt(size) * sizes
 
     @property
     def has_hessian(self) -> bool:

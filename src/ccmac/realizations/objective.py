@@ -15,7 +15,7 @@ import numpy as np
 from ccmac.errors import GradientError
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg.extended import EPS_LONG, norm
+from ccmac.linalg.extended import gradient_rounding, norm
 from ccmac.linalg.tolerances import DENSE_MARGIN, EPS
 from ccmac.objectives.base import FusedGradient, Objective
 from ccmac.problem import Problem
@@ -102,16 +102,16 @@ class ExecutionObjective:
         off = np.zeros(self.space.count)
         out_x = space.x(out)
         out_z = space.z(out)
+        L = self.L if math.isfinite(self.L) else 0.0
         for k, (member, (x, z)) in enumerate(zip(self._members, space.split(w), strict=True)):
             unit = np.repeat(np.array([self.t, self.s], dtype=np.longdouble), [len(x), len(z)])
-            point = unit * np.concatenate([x, z])
-            slope, rounding = member.precise_gradient(point[: len(x)], point[len(x) :])
-            slope = unit * slope
+            own = np.concatenate([x, z])
+            point = unit * own
+            slope = member.precise_gradient(point[: len(x)], point[len(x) :])
+            slope *= unit.astype(slope.dtype)
             double = slope.astype(np.float64)
             out_x[space.offsets[k] : space.offsets[k + 1]], out_z[k] = np.split(double, [len(x)])
-            L = max(self.L, 0.0) if math.isfinite(self.L) else 0.0
-            lost = EPS_LONG * (norm(slope) + L * norm(np.concatenate([x, z])))
-            off[k] = max(self.t, self.s) * rounding + norm(slope - double) + 2 * lost
+            off[k] = gradient_rounding(slope, own, L) + norm(slope - double)
         if not np.isfinite(np.add.reduce(out[: space.z_end])):
             self._report(self.t * space.x(w), self.s * space.z(w), out_x, out_z)
         self._add(w, out)

@@ -82,6 +82,11 @@ class CurvatureTable:
         return not self.mixes.any()
 
     @property
+    def own_L(self) -> Array:
+        """Smoothness of every f_i in all its unknowns."""
+        return np.maximum(self.L_x, self.L_z) if self.separable else self.L
+
+    @property
     def size(self) -> int:
         """Execution variables of all agents: sum of d_i + q."""
         return int(self.d.sum()) + len(self.d) * self.problem.q

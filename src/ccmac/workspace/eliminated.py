@@ -72,6 +72,7 @@ class Eliminated:
         self.A = coupling.A
         self.table = table
         self.m = problem.m
+        self.own_L = table.own_L[list(problem.agents)]  # of the agents here
         self.multiples = table.multiple
         self.h_of = declared[:, 1]
         self.beta, self.h = math.fsum(self.multiples), math.fsum(self.h_of)
