@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 import ccmac
@@ -61,3 +62,29 @@ def test_what_nobody_vouches_for_is_not_called_supplied(
     assert canonical(work, certificates=radius).system.interval.source == "proved"
     monkeypatch.setattr("ccmac.paper.realizations.canonical.WELL", 1.0)
     assert canonical(work, interval=interval).system.interval.source == "estimated"
+
+
+def test_a_met_reference_is_optimal_and_claims_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where the bound at the end rests on an estimate."""
+    problem = random_quadratic(1, 4)
+    exact = ccmac.solve(problem, "complete", "cross-cg", 1e-10)
+    monkeypatch.setattr("ccmac.workspace.reduced.ROWS", 0)
+    result = ccmac.solve(problem, "complete", CrossApapc(), 1e-6, reference=exact)
+    assert (result.status, result.certificates["rests_on"]) == ("optimal", "reference")
+    assert result.relative_error <= 1e-6
+    assert math.isnan(result.error_bound)
+    short = ccmac.solve(problem, "complete", CrossApapc(), 1e-6, reference=exact, max_iterations=3)
+    assert short.status == "max_iterations"
+    assert short.certificates["rests_on"] != "reference"
+
+
+def test_channels_too_large_to_factor_are_proved_where_the_geometry_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = np.random.default_rng(0).standard_normal((30, 8))
+    problem = ccmac.vfl.problem(X, X[:, 0], 4)
+    monkeypatch.setattr("ccmac.paper.realizations.canonical.DENSE_ROWS", 0)
+    found = canonical(Workspace(problem, InProcess(Network.complete(4))))
+    assert found.system.interval.source == "proved"

@@ -87,6 +87,7 @@ class Outcome:
     relative_error: float = math.nan
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
+    at_reference: bool = False  # RelErr to the reference is at most the tolerance
 
     @property
     def proved(self) -> float:
@@ -123,6 +124,7 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
     check = None
     notes = list[str]()
     status = "max_iterations"
+    at_reference = False
     count = settings.first
     if count and settings.saver is not None and health.resume(state, count):
         status = "finished"
@@ -152,8 +154,9 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
             settings.trace.record(count, seconds, ledger, relative_error, bound, energy)
             if settings.report is not None:
                 settings.report(count, bound, relative_error, ledger)
-            seen = settings.observer is not None and relative_error <= settings.observer.tol
-            if seen or (check is not None and check.done):
+            if settings.observer is not None:
+                at_reference = relative_error <= settings.observer.tol
+            if at_reference or (check is not None and check.done):
                 status = "optimal"
                 break
             health.ask(state, count)
@@ -175,7 +178,8 @@ def drive(iteration: Iteration[Any], state: State, settings: Settings) -> Outcom
                 status = "finished"
                 break
     runtime.notes.asked = never
-    return Outcome(status, state, count, check, relative_error, time.perf_counter() - begun, notes)
+    seconds = time.perf_counter() - begun
+    return Outcome(status, state, count, check, relative_error, seconds, notes, at_reference)
 
 
 def _step(health: _Health, state: State, count: int, timed: bool) -> tuple[State, bool]:

@@ -66,9 +66,11 @@ def finish(
             seen = _looked(work, prepared, bound, (x, z), repaired=repaired)
         if bound is not None:
             seen.residuals["stationarity"] = bound.stationarity
-    rests = _rests_on(prepared, bound, work)
+    rests = rests_on = _rests_on(prepared, bound, work)
     if seen.infeasibility is not None:
         status = "infeasible"
+    elif outcome.at_reference:
+        rests_on = "reference"
     elif status == "optimal" and bound is not None and rests == "estimated":
         status = "converged"
     error = math.nan if bound is None or seen.infeasibility is not None else bound.error
@@ -92,7 +94,7 @@ def finish(
         ledger=runtime.ledger,
         trace=trace,
         plan=plan,
-        certificates={**prepared.certificates, **_facts(work, bound, rests)},
+        certificates={**prepared.certificates, **_facts(work, bound, rests_on)},
         provenance=provenance(runtime, seed),
         infeasibility=seen.infeasibility,
         warnings=warnings,

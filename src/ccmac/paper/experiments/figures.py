@@ -33,7 +33,7 @@ PANELS = (
 
 
 def draw(folder: Path, out: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
-    """Write every figure the records allow; returns the files."""
+    """Write every figure the records allow; returns the files. None at all is an error."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -46,7 +46,13 @@ def draw(folder: Path, out: Path, formats: Sequence[str] = ("png",)) -> list[Pat
 
     records = [r for r in read_records(folder) if r.finished]
     written = []
-    for name, figure in figures(records).items():
+    drawn = figures(records)
+    if not drawn:
+        raise InputError(
+            f"{folder}: its {len(records)} finished runs have nothing to draw; look at "
+            f"ccmac suite status {folder}"
+        )
+    for name, figure in drawn.items():
         for form in formats:
             with atomic_path(out / f"{name}.{form}") as place:
                 figure.savefig(place, dpi=160, bbox_inches="tight")

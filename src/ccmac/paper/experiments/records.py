@@ -31,7 +31,15 @@ from ccmac.paper.experiments.suite import Suite
 from ccmac.storage.files import atomic_directory, atomic_write
 from ccmac.texts import MEGABYTE, dumps, loads, plain, read_text
 
-FINISHED = ("optimal", "max_iterations", "infeasible", "diverged", "finished")
+FINISHED = (
+    "optimal",
+    "converged",
+    "stalled",
+    "max_iterations",
+    "infeasible",
+    "unbounded",
+    "diverged",
+)
 TRACE_ROWS = 1500
 PRODUCTS = "ABCD"
 COUNTS = ("gradients", "argmins", "products", "rounds", "modelled_rounds", "bytes", "seconds")
@@ -124,8 +132,11 @@ class Record:
 
     @property
     def reached(self) -> bool:
-        """Whether the target was met."""
-        return self.status == "optimal"
+        """Whether the target was met: RelErr <= tol, or what the certificate proves."""
+        if self.run.stop != "reference":
+            return self.status == "optimal"
+        error = self.summary.get("relative_error")
+        return self.finished and error is not None and float(error) <= self.run.tol
 
     def count(self, unit: str, phase: str = "solve") -> int:
         """Ledger count; ``products`` adds up the block products, ``raw`` counts those of K_1."""

@@ -211,7 +211,9 @@ class _Normalizers:
         """
         if replace(self.given, energy_radius=None) != Certificates():
             return "supplied"
-        iterated = self.facts is not None and (self.facts.residual > 0 or not self.dense)
+        facts = self.facts
+        iterated = facts is not None and (facts.residual > 0 or facts.rests_on != "computed")
+        iterated |= self.structural is not None and bool(self.structural.estimated)
         return "estimated" if iterated or self.chi > WELL else "proved"
 
     def _fits(self, rows: int) -> bool:

@@ -1,0 +1,80 @@
+"""A small suite in the paper profile from end to end: the 302 runs in small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ccmac.cli.main import main
+from ccmac.paper.experiments.records import pending, read_records, read_suite
+
+SUITE = """\
+suite: small
+data: a1a
+agents: 8
+alpha: [{cross_factor: 1.5}, {cross_factor: 2}, {cross_factor: 3}, {cross_factor: 5}]
+networks: [path, ring, "grid:2x4"]
+methods:
+  - name: cross-apapc
+    paper: {realization: canonical, inner: 28, interval: certificate}
+expect:
+  reached: all
+  paper: {alpha_aff: [0.95, 1.05], alpha_comm: [0.95, 1.05]}
+"""
+CALLS = {"a1a": (344, 430, 704, 1144), "a1a-like": (336, 420, 688, 1118)}
+PER_CALL = {"path": 6, "ring": 3, "grid": 4}  # ceil sqrt(kappa_W)
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_run_resume_verify_table_and_figure(
+    real: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1,605 equations fit no dense factorization: as in all of the paper's own runs."""
+    file = tmp_path / "small.yaml"
+    out = tmp_path / "out"
+    file.write_text(SUITE if real else SUITE.replace("a1a", "a1a-like"), encoding="utf-8")
+    run = ["suite", "run", str(file), "--profile", "paper", "--out", str(out)]
+
+    assert main([*run, "--only", "ring"]) == 0
+    assert len(pending(out, read_suite(out))) == 8
+    assert main([*run, "--resume"]) == 0
+    capsys.readouterr()
+    assert main([*run, "--resume"]) == 0
+    assert "12 were done before" in capsys.readouterr().out
+
+    records = read_records(out)
+    assert {(r.status, r.reached, r.modelled) for r in records} == {("optimal", True, True)}
+    assert all(r.summary["certificates"]["rests_on"] == "reference" for r in records)
+    [name] = {r.run.data for r in records}
+    assert (
+        tuple(r.count("affine") for r in records if r.run.network["family"] == "ring")
+        == (CALLS[name])
+    )
+    for r in records:
+        assert r.rounds == PER_CALL[r.run.network["family"]] * r.count("affine")
+
+    for arguments, words in (
+        (["verify", str(out)], "ok   12 runs reached the target, 12 expected"),
+        (["table", str(out)], f"| {name} | 1,605 | 123 | 8 | cross-apapc | 12/12 |"),
+        (["figures", str(out), "--formats", "png"], "scaling.png"),
+    ):
+        capsys.readouterr()
+        assert main(["suite", *arguments]) == 0, capsys.readouterr()
+        assert words in capsys.readouterr().out
+
+
+def test_a_figure_without_anything_to_draw_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(SUITE.replace("agents: 8", "agents: 8\nmax_iterations: 1"), encoding="utf-8")
+    out = tmp_path / "out"
+    assert main(["suite", "run", str(file), "--profile", "paper", "--out", str(out)]) == 1
+    capsys.readouterr()
+    for trace in out.glob("runs/*/trace.csv"):
+        trace.unlink()
+    assert main(["suite", "figures", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert "nothing to draw" in error
+    assert len(error.splitlines()) == 1
