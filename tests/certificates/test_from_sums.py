@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ccmac.certificates import closest
-from ccmac.certificates.closest import CONFLICT, PASSES, ClosestPoint, FromSums
+from ccmac.certificates.closest import CONFLICT, ClosestPoint, FromSums
 from ccmac.certificates.weighing import Lambda, Weighed
 from ccmac.inputs import Array
 
@@ -55,40 +55,6 @@ class Made(FromSums):
     def _sharpened(self, coupled: Array, deltas: list[Array]) -> tuple[Array, list[Array]]:
         self.sharpened += 1
         return coupled, deltas
-
-
-@pytest.mark.parametrize("proved", [True, False])
-def test_multipliers_of_the_misfit_are_weighed(
-    proved: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = Made(np.array([1.0, -2.0, 0.5, 3.0]), np.ones(1))
-    said = list[Any]()
-    monkeypatch.setattr(closest, "proves", lambda *a, **more: said.append((a, more)) or proved)
-    gram = made.gram
-    right = made.gram.right
-    outside = gram.U_null @ (gram.U_null.T @ right)
-    z = gram.Bbar.T @ (1.5 * right[:M]) + gram.D.T @ (2.5 * right[M:])
-    near = np.array([0.25, 2.0])  # powers of two that bring the rows' lengths, 5 and 1/2, near one
-    delta = near**2 * (made.e - made.D @ z)
-    own2 = float(np.sum((delta / near) ** 2))
-    whole = math.sqrt(own2 + float(outside[:M] @ outside[:M]))
-    seen, found = made.found()
-    assert made.sharpened == PASSES
-    [(prices, squares)] = made.asked
-    assert prices.coupled == pytest.approx(gram.unit * outside[:M] / whole)
-    assert prices.shared[0] == pytest.approx(delta / whole)
-    assert prices.shared[1].shape == (0,)
-    assert prices.local == ("local", prices.coupled.tolist())
-    assert squares == [5.0, 4.0]
-    inside = float(np.linalg.norm(gram.U.T @ right / gram.sigma))
-    assert said == [((0.5, 0.125, pytest.approx(math.hypot(3.0, inside))), {"agree": None})]
-    if not proved:
-        assert found is None
-        return
-    told: Any = found
-    assert (told[0] is prices, told[1] is seen) == (True, True)
-    coupled = float(np.linalg.norm(outside[:M] / gram.unit))
-    assert told[2] == pytest.approx({"coupled": coupled, "shared": math.sqrt(own2)})
 
 
 def test_without_a_misfit_there_is_nothing_to_weigh() -> None:

@@ -28,7 +28,7 @@ from ccmac.certificates.infeasibility import (
     described,
     doubted,
 )
-from ccmac.certificates.own_rows import contradiction, defect_of
+from ccmac.certificates.own_rows import contradiction
 from ccmac.linalg.extended import EPS_LONG
 from ccmac.linalg.ranks import row_space
 from ccmac.objectives import Quadratic
@@ -135,8 +135,8 @@ def test_shared_equations_of_one_agent_are_named() -> None:
     assert "own equations D" in said.message
     assert set(said.shared) == {0}
     assert said.value == pytest.approx(1e-6 / math.sqrt(2))
-    assert said.defect == 0.0  # multipliers +-1 of equal rows
-    assert said.radius == math.inf
+    assert said.defect <= 1e-18  # multipliers +-1 of equal rows
+    assert said.radius > 1e12
 
 
 @pytest.mark.parametrize("right", [1.0, -1e-6, 1e-300])
@@ -283,17 +283,6 @@ def test_contradictions_found_by_a_repair_where_nothing_is_gathered(
     assert result.message.startswith("infeasible: ")
 
 
-def test_the_defect_in_closed_form() -> None:
-    """|| 3 - 1 || and four times eps times the sizes; exactly 0 where it is seen to be."""
-    one = np.ones((1, 1))
-    pairs = [(one, np.array([3.0])), (one, np.array([-1.0]))]
-    noise = defect_of(pairs) - np.longdouble(2.0)
-    assert float(noise) == pytest.approx(4 * EPS_LONG * 4.0, abs=2.0**-51)
-    tiny = [(one, np.array([1.0])), (one, np.array([-1.0 + 2.0**-53]))]
-    assert defect_of(tiny) == pytest.approx(2.0**-53 + 4 * EPS_LONG * 2.0, rel=1e-9, abs=0.0)
-    assert defect_of([(one, np.array([1.0])), (one, np.array([-1.0]))]) == 0.0
-
-
 @pytest.mark.parametrize("level", [2.0**-7, 2.0**-20, 2.0**-26])
 def test_the_value_of_a_small_contradiction_is_exact(level: float) -> None:
     """lambda'v is a difference of numbers of size one: what travels are their two halves."""
@@ -335,24 +324,15 @@ def _thrice(level: float, where: str) -> Problem:
 
 @pytest.mark.parametrize("where", ["b", "c", "e"])
 @pytest.mark.parametrize(
-    ("power", "word"), [(13, "infeasible"), (30, "infeasible"), (44, "converged"), (52, "optimal")]
+    ("power", "word"), [(13, "infeasible"), (30, "infeasible"), (52, "optimal")]
 )
-def test_small_contradictions_are_proved_or_doubted_or_rounding(
-    power: int, word: str, where: str
-) -> None:
+def test_small_contradictions_are_proved_or_rounding(power: int, word: str, where: str) -> None:
     for method in ("auto", "cross-apapc"):
         result = ccmac.solve(_thrice(2.0**-power, where), "complete", method)
-        if word == "converged" and result.status == "infeasible":
-            # On some processors the price's last bits happen to cancel the rows exactly.
-            assert (result.infeasibility.defect, result.infeasibility.radius) == (0.0, math.inf)
-            continue
         assert result.status == word
         if word == "infeasible":
             assert result.infeasibility.radius >= REACH
         assert math.isfinite(result.error_bound) == (word == "optimal")
-        assert math.isfinite(result.error_estimate) == (word == "converged")
-        doubted = any("too little for a proof" in text for text in result.warnings)
-        assert doubted == (word == "converged")
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,9 @@ from ccmac import Agent, Network, Problem, Stack, geometry
 from ccmac.ledger import Ledger
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.ranks import (
-    Doubt,
-    RowSpace,
-    digits,
-    made_of_rounded,
     numerical_rank,
     rank_cut,
+    redundant,
     rounding_of_rows,
     row_lengths,
     row_space,
@@ -262,86 +259,10 @@ def test_dependent_rows_keep_the_singular_values_of_the_matrix() -> None:
     assert squared_range(M.T) == pytest.approx((2, s[1] ** 2, s[0] ** 2), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("exponent", "doubt"),
-    [(36, Doubt.NONE), (40, Doubt.OPINION), (44, Doubt.OPINION), (51, Doubt.ROUNDING)],
-)
-def test_rows_that_nearly_agree_are_in_doubt_however_near_they_are(
-    exponent: int, doubt: Doubt
-) -> None:
-    found = row_space(np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-exponent]]))
-    assert found.rank == (2 if exponent == 36 else 1)
-    assert found.excess == (0 if exponent == 36 else 1)
-    assert found.doubt == doubt
-
-
-@pytest.mark.parametrize(("rows", "rank", "columns"), [(6, 3, 5), (60, 20, 50), (100, 45, 75)])
-def test_rows_that_rounding_made_nearly_dependent_are_told_from_dependent_ones(
-    rows: int, rank: int, columns: int
-) -> None:
-    for seed in range(5):
-        random = np.random.default_rng(seed)
-        mix = random.standard_normal((rows, rank))
-        common = random.standard_normal((rank, columns))
-        found = row_space(mix @ common)
-        assert (found.rank, found.doubt) == (rank, Doubt.CONVENTION)
-        exact = np.round(8 * mix) @ np.round(64 * common) * 2.0**-30
-        assert row_space(exact).doubt == Doubt.NONE
-
-
-def test_zero_rows_and_unused_columns_are_in_no_doubt() -> None:
-    M = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0], [3.0, 5.0, 0.0], [1.0, 1.0, 0.0]])
-    found = row_space(M)
-    assert (found.rank, found.excess, found.doubt) == (2, 0, Doubt.NONE)
-    assert row_space(np.zeros((2, 3))).doubt == Doubt.NONE
-    assert row_space(np.zeros((0, 3))).doubt == Doubt.NONE
-
-
-def test_numbers_that_look_rounded() -> None:
-    M = np.array([[0.1, 1 / 3, 0.0, 1.0], [1.0, -2.5, 2.0**-60, 3.0], [0.1, 0.5, 1.0, 0.0]])
-    entries, rounded = digits(M)
-    assert entries.tolist() == [3, 4, 3]
-    assert rounded.tolist() == [2, 0, 1]
-    assert digits(np.array([[1.0 + 2.0**-45, 1.0 + 2.0**-44]]))[1].tolist() == [1]
-    assert made_of_rounded((entries, rounded), np.array([1.0, 0.0, 0.0]))
-    assert not made_of_rounded((entries, rounded), np.array([1.0, 0.0, 1e-3]))
-    assert made_of_rounded((np.array([4]), np.array([2])), np.ones(1))
-
-
 def test_the_condition_is_that_of_the_unit_rows() -> None:  # sqrt(1 -+ 0.6)
     found = row_space(np.array([[5.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 2.0]]))
     assert found.condition == pytest.approx(2.0)
     assert row_space(np.zeros((0, 3))).condition == 1.0
-
-
-def test_rows_that_take_no_part_in_a_dependence_do_not_count() -> None:
-    M = np.array([[0.1, 1 / 3, 0.0], [0.1 * 3, 1.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
-    found = row_space(M)
-    assert (found.rank, found.excess, found.doubt) == (2, 1, Doubt.CONVENTION)
-    edge = rounding_of_rows((2, 3))
-    assert edge / EPS == pytest.approx(4 + np.sqrt(3))
-    assert (rounding_of_rows(()) / EPS, rank_cut(())) == (4.0, RANK)
-    assert Doubt.of(edge, (2, 3), rounded=True) == Doubt.CONVENTION
-    assert Doubt.of(edge, (2, 3), rounded=False) == Doubt.ROUNDING
-    assert Doubt.of(1.01 * edge, (2, 3), rounded=True) == Doubt.OPINION
-
-
-def test_a_small_part_in_a_dependence_is_a_part() -> None:
-    """1 - 1e-9 of a row's square lies inside: 3e-5 of it does not, and its numbers are exact."""
-    rows = np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-51]])
-    for outside, doubt in ((1e-9, Doubt.ROUNDING), (1e-13, Doubt.CONVENTION)):
-        left = np.full((2, 1), np.sqrt(1 - outside))
-        found = RowSpace(left, np.ones(1), np.ones((2, 1)), np.ones(2), dropped=1e-5, rows=rows)
-        assert (found.excess, found.doubt) == (1, doubt)
-
-
-def test_right_hand_sides_that_take_no_part_in_a_contradiction_do_not_count() -> None:
-    M = np.vstack([np.eye(1, 6), np.eye(6)])
-    found = row_space(M)
-    exact = [3.0, 4.0, 5.0, 6.0, 7.0]
-    assert found.agrees(np.array([0.1, 0.1, *exact])) is True
-    assert found.agrees(np.array([0.1, 0.2, *exact])) is None  # may be their rounding
-    assert found.agrees(np.array([1.0, 2.0, *np.sqrt(exact)])) is False
 
 
 def test_lengths_of_rows_dense_and_sparse() -> None:
@@ -349,3 +270,28 @@ def test_lengths_of_rows_dense_and_sparse() -> None:
     for store in (np.asarray, sp.csr_array):
         assert row_lengths(store(M)) == pytest.approx([5.0, 0.0, 5e-200], rel=1e-14, abs=0.0)
     assert row_lengths(np.zeros((2, 0))).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("exponent", "rank"), [(30, 2), (36, 2), (37, 1), (51, 1)])
+def test_rows_closer_than_the_cut_are_dependent(exponent: int, rank: int) -> None:
+    """[1 2; 1 2 + t]: the ratio of the singular values is t / 10, cut at 1e-12 (t = 2^-36.5)."""
+    found = row_space(np.array([[1.0, 2.0], [1.0, 2.0 + 2.0**-exponent]]))
+    assert found.rank == rank
+
+
+@pytest.mark.parametrize(("rows", "rank", "columns"), [(6, 3, 5), (60, 20, 50), (100, 45, 75)])
+def test_redundant_rows_leave_the_row_space(rows: int, rank: int, columns: int) -> None:
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        M = random.standard_normal((rows, rank)) @ random.standard_normal((rank, columns))
+        dropped = redundant(row_space(M).left)
+        assert len(dropped) == rows - rank
+        kept = np.delete(M, dropped, axis=0)
+        assert np.linalg.matrix_rank(kept, tol=1e-8) == rank
+    assert redundant(row_space(np.zeros((2, 3))).left) == [0, 1]
+    assert redundant(row_space(np.eye(3)).left) == []
+
+
+def test_what_rounding_leaves_of_dependent_rows() -> None:
+    assert rounding_of_rows((2, 3)) / EPS == pytest.approx(4 + np.sqrt(3))
+    assert (rounding_of_rows(()) / EPS, rank_cut(())) == (4.0, RANK)

@@ -18,7 +18,7 @@ from ccmac.linalg.chebyshev import semi_iteration_chain
 from ccmac.linalg.lanczos import DRIFT, extend, extreme_ritz, lanczos
 from ccmac.linalg.nystrom import Nystrom
 from ccmac.linalg.operator import LinearOperator, dot_test
-from ccmac.linalg.ranks import mostly_rounded, rank_cut, row_space, squared_range
+from ccmac.linalg.ranks import rank_cut, row_space, squared_range
 from ccmac.linalg.ritz_blocks import RitzBlocks
 from ccmac.linalg.symmetric import eigenvalue_extremes, gram_extremes
 from ccmac.network import Network
@@ -107,20 +107,6 @@ def test_right_hand_sides_agree_up_to_rounding_of_their_size(size: float) -> Non
         assert found == pytest.approx(gap / math.sqrt(2) if seen else 0.0, rel=1e-4)
 
 
-def test_most_numbers_of_all_sides_decide() -> None:
-    """Entries and rounded ones of three sides; the last has no part in the contradiction."""
-    part = np.array([1.0, 1.0, 0.0])
-    for entries, rounded, said in (
-        ([4, 4, 9], [1, 3, 0], True),
-        ([4, 4, 9], [1, 2, 9], False),
-        ([4, 4, 0], [3, 0, 0], False),
-        ([0, 0, 5], [0, 0, 5], False),
-        ([6, 1, 0], [3, 1, 0], True),
-        ([6, 3, 0], [3, 1, 0], False),
-    ):
-        assert mostly_rounded((np.array(entries), np.array(rounded)), part) is said
-
-
 def test_a_single_entry_is_a_multiple_of_the_identity() -> None:
     assert identity_multiple(sp.csr_array([[3.0]])) == 3.0
     assert identity_multiple(sp.csr_array(np.diag([3.0, 3.0]))) == 3.0
@@ -136,28 +122,6 @@ def test_eigenvalues_of_dependent_rows_in_any_unit(size: float) -> None:
     values = np.linalg.svd(M, compute_uv=False)[:3] ** 2
     rank, low, high = squared_range(size * M)
     assert (rank, low / size**2, high / size**2) == pytest.approx((3, values[2], values[0]))
-
-
-def test_rows_that_are_dependent_exactly_leave_no_solution() -> None:
-    """Two rows that differ in the last digits have one, however large; three rows of two do not."""
-    near = np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-50]])
-    found = row_space(near)
-    assert (found.rank, found.excess, found.agrees(np.array([1.0, 2.0]))) == (1, 1, True)
-    more = row_space(np.vstack([near, near[0]]))
-    assert (more.rank, more.excess, more.agrees(np.array([1.0, 2.0, 3.0]))) == (1, 1, False)
-    assert more.agrees(np.array([1.0, 2.0, 1.0]))
-
-
-def test_sides_agree_by_the_rows_that_are_in_no_combination() -> None:
-    """Rows 0 and 1 are independent, row 2 is their sum: their sides decide what is rounding."""
-    rows = row_space(
-        np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0], [1.0, -1.0, 5.0]])
-    )
-    assert rows.rank == 3
-    assert rows.agrees(np.array([1.0, 2.0, 3.0, 0.1])) is True
-    third = 1 / 3  # uses all of its bits; the last row has no part in the contradiction
-    assert rows.agrees(np.array([1.0, 2.0, 4.0, third])) is False
-    assert rows.agrees(np.array([third, 2 / 7, 4.0, 1.0])) is None
 
 
 def test_rows_with_entries_that_are_stored_and_zero() -> None:

@@ -18,7 +18,6 @@ def test_ranks() -> None:
     assert near(math.sqrt(t.GRAM_RANK), 3.16e-6)
     assert t.UNEVEN**4 == 2.0**32
     assert near(t.CONSISTENCY, 1e3 * t.RANK)
-    assert near(t.TAKES_PART, 1e6 * t.RANK)
     assert near(t.PROJECTOR, 45 * t.EPS)
 
 

@@ -11,12 +11,10 @@ import pytest
 
 from ccmac.certificates.stopping import Check
 from ccmac.ledger import Cost, Costs, Ledger
-from ccmac.linalg.ranks import Doubt
 from ccmac.methods import Auto, auto, run
 from ccmac.methods.driver import Outcome
 from ccmac.methods.run import DEFAULT_ITERATIONS, Run
 from ccmac.plans import Alternative
-from ccmac.workspace.gram import Gram
 
 STRONG = {"smooth", "strongly convex"}
 
@@ -32,7 +30,6 @@ def work(*able: str, **more: Any) -> Any:
         "reduced": None,
         "explicit": None,
         "compressible": 0,
-        "rows_in_doubt": Doubt.NONE,
         "curvature": Fake(factorable=True, separable=False, L=np.ones(2)),
         "runtime": Fake(averaging=Fake(rounds=2)),
         "ledger": Ledger(),
@@ -73,13 +70,6 @@ def test_smooth_and_strongly_convex() -> None:
         assert first(Auto(**asks), work(*quadratic, gatherable=True)) == "cross-apapc"
     assert first(Auto(access="factor"), work(*quadratic, gatherable=True)) == "cross-direct"
     assert first(Auto(), work(*quadratic, gatherable=True, stack=Fake())) == "cross-apapc"
-
-
-def test_masked_rows_are_independent_where_nobody_doubts_it() -> None:
-    known = Gram.independent.fget  # type: ignore[attr-defined]
-    assert not known(Fake(doubt=Doubt.OPINION, least=1.0))
-    assert not known(Fake(doubt=Doubt.NONE, least=0.0))
-    assert known(Fake(doubt=Doubt.ROUNDING, least=1e-9))
 
 
 def test_newton_where_it_has_a_form(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,8 +155,6 @@ def test_what_comes_after_a_method_that_stalls() -> None:
     assert len(Auto().ranked(work("smooth"), asked())) == 1
     direct = work(*STRONG, "quadratic", gatherable=True)
     assert [m.name for m, _ in Auto().ranked(direct, asked())] == ["cross-direct", "cross-cg"]
-    direct.rows_in_doubt = Doubt.OPINION  # no method's bound is finite
-    assert len(Auto().ranked(direct, asked())) == 1
 
 
 @pytest.mark.parametrize(

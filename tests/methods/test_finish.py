@@ -13,7 +13,7 @@ import ccmac
 from ccmac.certificates.error_bound import Proved
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
-from ccmac.linalg.ranks import Doubt
+from ccmac.linalg.ranks import row_space
 from ccmac.methods import finish
 from ccmac.methods.driver import Outcome
 from ccmac.runtime import InProcess
@@ -100,37 +100,34 @@ def proved() -> Proved:
 def test_on_what_a_bound_rests() -> None:
     judge = Fake(system=Fake(interval=Fake(source="supplied")))
     bound: Any = object()
-    sure: Any = Fake(doubts=[], rows_in_doubt=Doubt.CONVENTION)
+    sure: Any = Fake(doubts=[])
     assert finish._rests_on(prepared(judge=judge), None, sure) == "nothing"
     assert finish._rests_on(prepared(judge=judge), bound, sure) == "supplied"
     assert finish._rests_on(prepared(judge=judge), proved(), sure) == "proved"
     assert finish._rests_on(prepared(), bound, sure) == "proved"
-    doubted: Any = Fake(doubts=["one"], rows_in_doubt=Doubt.NONE)
+    doubted: Any = Fake(doubts=["one"])
     assert finish._rests_on(prepared(judge=judge), bound, doubted) == "estimated"
-    rounding: Any = Fake(doubts=[], rows_in_doubt=Doubt.ROUNDING)
-    assert finish._rests_on(prepared(judge=judge), proved(), rounding) == "estimated"
-    assert finish._rests_on(prepared(judge=judge), bound, rounding) == "supplied"
 
 
 @pytest.mark.parametrize(
-    ("kept", "dropped", "doubt", "told"),
-    [
-        (100.0, 0.01, Doubt.NONE, False),
-        (99.0, 0.0, Doubt.NONE, True),
-        (1e9, 0.011, Doubt.NONE, True),
-        (1e9, 0.0, Doubt.CONVENTION, True),
-    ],
+    ("kept", "dropped", "told"), [(100.0, 0.01, False), (99.0, 0.0, True), (1e9, 0.011, True)]
 )
-def test_what_is_said_of_the_rows(kept: float, dropped: float, doubt: Doubt, told: bool) -> None:
-    """Where something lies within two decades of the cut, or in doubt."""
+def test_what_is_said_of_the_rows(kept: float, dropped: float, told: bool) -> None:
+    """Which were left out, and whether something lies within two decades of the cut."""
     near = {"kept": kept, "dropped": dropped}
-    reduced = Fake(rank=3, least=0.5, condition=7.0, near_cut=near, doubt=doubt)
+    reduced = Fake(rank=3, least=0.5, condition=7.0, near_cut=near, convention="said")
+    reduced.redundant = {"coupled": [2], "shared": {}}
     work: Any = Fake(runtime=Fake(notes=Fake(led=False, drift=2e-16)), reduced=reduced)
+    work.problem = Fake(agents={4: None, 7: None})
+    work.local = Fake(spaces=[row_space(np.eye(2)), row_space(np.ones((2, 1)))])
     facts = finish._facts(work, proved(), "proved")
-    rows = {"rank": 3, "least_singular_value": 0.5, "condition": 7.0}
+    rows: dict[str, Any] = {"rank": 3, "least_singular_value": 0.5, "condition": 7.0}
+    [row] = facts["rows"]["dropped"]["local"].pop("7")
+    assert row in (0, 1)
+    rows |= {"dropped": {"coupled": [2], "local": {}}, "convention": "said"}
     expected: dict[str, Any] = {"rests_on": "proved", "rows": rows}
     if told:
-        expected["rank_cut"] = {**near, "doubt": doubt.name.lower()}
+        expected["rank_cut"] = near
     assert facts == expected
     assert finish._facts(work, None, "nothing") == {"rests_on": "nothing"}
     work.runtime.notes.led = True

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from ccmac.certificates.certifier import Certifier
-from ccmac.certificates.infeasibility import Infeasibility, claimed, may_contradict, proves
+from ccmac.certificates.infeasibility import Infeasibility, claimed, proves
 from ccmac.certificates.prices import CONFLICT, Recovery
 from ccmac.certificates.weighing import Lambda, Weighed, Weighing
 from ccmac.inputs import Array
@@ -51,10 +51,7 @@ def diagnosed(
     violation = max(norms["coupled"], norms["shared"])
     if violation <= allowed:
         return None
-    known = vars(work).get("gram") or work.reduced
-    found = None
-    if known is None or may_contradict(known.agree, known.doubt):
-        found = ClosestPoint(recovery).at(realized, w, price, norms)
+    found = ClosestPoint(recovery).at(realized, w, price, norms)
     if found is None:
         work.doubts.append(UNMET.format(violation))
     return found
@@ -197,7 +194,7 @@ class FromSums(ClosestPoint):
         points = [float(kernel.point @ kernel.point) for kernel in gram.kernels]
         seen = self.own.weighed(prices, points)
         inside = norm((gram.U.T @ gram.right) / gram.sigma)
-        if not proves(seen.sure, seen.defect, math.hypot(seen.size, inside), agree=None):
+        if not proves(seen.sure, seen.defect, math.hypot(seen.size, inside)):
             return seen, None
         return seen, self.own.certificate(prices, seen, norms)
 

@@ -1,9 +1,7 @@
 """Finds contradictions among the equations, and proves them in the user's own blocks.
 
 Inside an agent or among equations that all know; what is claimed is a certificate of
-:mod:`ccmac.certificates.infeasibility`. Exact arithmetic tells whether equations agree
-(:attr:`ccmac.workspace.reduced.Reduced.agree`): those that do contradict nothing, and of those that
-do not the multipliers are sharpened until K'lambda is their rounding.
+:mod:`ccmac.certificates.infeasibility`. Multipliers are sharpened until K'lambda is their rounding.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from ccmac.certificates.infeasibility import (
     Infeasibility,
     described,
     doubted,
-    may_contradict,
     proves,
 )
 from ccmac.certificates.own_rows import PASSES, SEEN, contradiction, defect_of, of_rows, sharpened
@@ -29,7 +26,6 @@ from ccmac.certificates.prices import Recovery
 from ccmac.certificates.share import unmet
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, Long, dot, norm, product, rounded_sum
-from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 from ccmac.workspace.gram import Gram
@@ -103,33 +99,28 @@ class Conflicts:
         return self._heeded(found)
 
     def late(self) -> Infeasibility | None:
-        """Once all messages have travelled: what is too small to be seen, but there exactly, or
-        what the angles of the kernels may have hidden.
-        """
+        """Once all messages have travelled: what the angles of the kernels may have hidden."""
         reduced = self.work.reduced
         told = vars(self.work).get("gram")
-        if told is not None and not self.doubt:
+        if self.doubt:
+            return None
+        if told is not None:
             return self._heeded(self._from_sums(told))
-        if self.doubt or reduced is None or reduced.agree:
+        if reduced is None or not reduced.angle or not reduced.U_null.shape[1]:
             return None
         outside = reduced.U_null @ (reduced.U_null.T @ reduced.right)
-        if reduced.agree is None and not _stands_out(reduced, norm(outside)):
-            return None
-        if reduced.angle:
-            return self._heeded(self._closest(reduced))
-        exactly = reduced.agree is False and np.any(outside)
-        return self._heeded(self._along(reduced, outside) if exactly else None)
+        return self._heeded(self._closest(reduced)) if _stands_out(reduced, norm(outside)) else None
 
     def _closest(self, reduced: Reduced) -> Infeasibility | None:
         """Along the misfit of all equations, those of the C_i included."""
         outside, length = unmet(self.work, reduced, PASSES)
-        if length == 0 or (reduced.agree is None and not _stands_out(reduced, length)):
+        if not _stands_out(reduced, length):
             return None
         return self._along(reduced, outside)
 
     def _from_sums(self, gram: Gram) -> Infeasibility | None:
-        """Where rows are masked, and exact arithmetic tells that they do not agree."""
-        if gram.agree is not False:
+        """Where rows are masked."""
+        if not _stands_out(gram, norm(gram.U_null.T @ gram.right)):
             return None
         seen, found = FromSums(Recovery(self.work), gram).found()
         if found is None:
@@ -205,22 +196,19 @@ class Conflicts:
     def _along(self, reduced: Reduced, outside: Array) -> Infeasibility | None:
         """The certificate with multipliers along ``outside``, if it proves something.
 
-        They are sharpened where that is not enough, unless exact arithmetic finds no contradiction.
+        They are sharpened where that is not enough.
         """
         scaled: Long = (outside / np.linalg.norm(outside)).astype(np.longdouble)
         seen = self._weighed(reduced, scaled, 1)
-        agree = reduced.agree  # its message has travelled with the shares
-        if agree and reduced.doubt == Doubt.NONE:
-            return None
-        proved = proves(seen.sure, seen.defect, seen.size, agree)
-        if not (proved or agree):
+        proved = proves(seen.sure, seen.defect, seen.size)
+        if not proved:
             for _ in range(PASSES):
                 scaled = self._sharpened(reduced, scaled)
             seen = self._weighed(reduced, scaled, PASSES)
-            proved = proves(seen.sure, seen.defect, seen.size, agree)
-        if proved and may_contradict(agree, reduced.doubt):
+            proved = proves(seen.sure, seen.defect, seen.size)
+        if proved:
             return self._certificate(reduced, outside, seen)
-        if seen.sure > 0 and (agree is False or doubted(seen.sure, seen.defect, seen.size)):
+        if doubted(seen.sure, seen.defect, seen.size):
             self._doubt("all agents together", seen.value, seen.defect)
         return None
 

@@ -39,7 +39,7 @@ from ccmac.certificates.prices import Multipliers
 from ccmac.certificates.recession import FLAT, Recession
 from ccmac.inputs import Array
 from ccmac.linalg.extended import EPS_LONG, norm, product
-from ccmac.linalg.ranks import Doubt, rounding_of_rows
+from ccmac.linalg.ranks import rounding_of_rows
 from ccmac.linalg.tolerances import EPS
 from ccmac.objectives.polyhedral import Polyhedral
 from ccmac.workspace import Workspace
@@ -204,12 +204,9 @@ class Duality:
     def _below(self, owed: float, slope: float, distance: float) -> float:
         """F* - F(w) at most; 0, unknown, where bounds or epigraphs are in the way to the equations.
 
-        ``slope`` and ``distance`` are in the user's units; infinite where the rank of the equations
-        is a matter of opinion.
+        ``slope`` and ``distance`` are in the user's units.
         """
         table = self.work.curvature
-        if self.reduced.doubt == Doubt.OPINION:
-            return math.inf
         if not table.quadratic:
             return 0.0
         return owed + distance * (slope + float(table.L.sum()) * distance / 2)
@@ -301,8 +298,8 @@ class Duality:
             return None
         if curvature > FLAT * length or rows_left > self._rounding:
             return None  # more may end the fall, far away
-        if self.reduced.doubt > Doubt.CONVENTION or self.work.doubts:
-            return None  # a row or a curvature that was dropped may end the fall, however far away
+        if self.work.doubts:
+            return None  # a curvature that was dropped may end the fall, however far away
         return Recession([v / length for v in pieces], z / length, fall, defect)
 
 

@@ -19,22 +19,9 @@ import numpy as np
 
 from ccmac.certificates.prices import Multipliers
 from ccmac.inputs import Array
-from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 
 TURNED = 0.5  # share beyond which a decomposition says nothing of single directions
-
-ROUNDED_ROWS = (
-    "some equations are combinations of others but for rounding, and were left out: double "
-    "precision cannot tell, so what is said of the error is an estimate; give them to the last "
-    "digit, or leave them out"
-)
-TAKEN_FOR_DEPENDENT = (
-    "some equations are combinations of others but for rounding, in numbers that are rounded: they "
-    "count as dependent, and the bound is about the equations without them; leave them out to be "
-    "sure"
-)
-DOUBTED = {Doubt.ROUNDING: ROUNDED_ROWS, Doubt.CONVENTION: TAKEN_FOR_DEPENDENT}
 
 
 @dataclass(frozen=True)

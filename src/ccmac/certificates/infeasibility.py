@@ -3,11 +3,9 @@
 For every solution w of K w = v, |lambda'v| = |lambda'K w| <= ||K'lambda|| ||w||: the equations have
 no solution of norm below R = |lambda'v| / ||K'lambda||. A contradiction is claimed when R, computed
 in the user's own blocks with all rounding against it, exceeds REACH times max(1, the norm of the
-least-squares point), or EXACT_REACH times where exact arithmetic says that there is one, in numbers
-that are not rounded or of PLAIN and more (:func:`proves`). Where R exceeds it by less, though by
-DOUBTED or more, or where exact arithmetic says so, there is doubt: no contradiction is claimed and
-no bound either. Equations that agree to the last digit contradict nothing (:func:`may_contradict`).
-Words name the conflicting blocks.
+least-squares point), or EXACT_REACH times one of PLAIN and more (:func:`proves`). Where R exceeds
+it by less, though by DOUBTED or more, there is doubt: no contradiction is claimed and no bound
+either. Words name the conflicting blocks.
 """
 
 from __future__ import annotations
@@ -20,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from ccmac.inputs import Array
-from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 
 REACH = 1e5  # solutions this many times larger than the least-squares point are out of reach
-EXACT_REACH = 200.0  # where exact arithmetic finds them contradictory
+EXACT_REACH = 200.0  # where the misfit is PLAIN
 PLAIN = 0.7e-4  # 1e-4 in rows of unit length: those scaled by powers of two are so but for sqrt(2)
 DOUBTED = 10.0  # a consistent system has R at most the norm of its least solution
 VISIBLE = 1e-6  # share of lambda above which a block is named
@@ -80,27 +77,13 @@ def claimed(value: float, defect: float, size: float, reach: float = REACH) -> b
     return value > 0 and value >= reach * max(1.0, size) * defect
 
 
-def may_contradict(agree: bool | None, doubt: Doubt) -> bool:
-    """Whether a contradiction may be claimed of equations that ``agree`` to the last digit or not.
-
-    Those that do contradict nothing: some point meets them, however large. Unless rows made of
-    rounded numbers were taken to be dependent, by convention.
-    """
-    return not agree or doubt == Doubt.CONVENTION
-
-
-def proves(sure: float, defect: float, size: float, agree: bool | None) -> bool:
-    """Whether multipliers of unit length prove a contradiction; ``agree``: what exact arithmetic
-    says, None where right-hand sides may be rounded.
+def proves(sure: float, defect: float, size: float) -> bool:
+    """Whether multipliers of unit length prove a contradiction.
 
     What multipliers are off by as doubles counts in any case: EXACT_REACH eps beside the closest
-    point is the least misfit that is claimed, REACH eps where right-hand sides look rounded and it
-    is below PLAIN. Unless they cancel better than that, and nothing looks rounded.
+    point is the least misfit that is claimed, REACH eps where it is below PLAIN.
     """
-    if agree is False and claimed(sure, defect, size):
-        return True
-    plain = agree is False or (agree is None and sure >= PLAIN)
-    return claimed(sure, max(defect, EPS), size, EXACT_REACH if plain else REACH)
+    return claimed(sure, max(defect, EPS), size, EXACT_REACH if sure >= PLAIN else REACH)
 
 
 def doubted(value: float, defect: float, size: float) -> bool:

@@ -8,20 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ccmac.certificates.infeasibility import PLAIN, doubted, may_contradict, proves
+from ccmac.certificates.infeasibility import PLAIN, doubted, proves
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense
-from ccmac.linalg.extended import (
-    EPS_LONG,
-    PRIMES,
-    Long,
-    dot,
-    norm,
-    product,
-    product_modulo,
-    residues,
-)
-from ccmac.linalg.ranks import Doubt, RowSpace
+from ccmac.linalg.extended import EPS_LONG, Long, dot, norm, product
+from ccmac.linalg.ranks import RowSpace
 from ccmac.linalg.tolerances import EPS
 
 SEEN = 64 * EPS  # share of a right-hand side below which a misfit is rounding
@@ -38,13 +29,8 @@ class Contradiction:
     defect: float
 
 
-def contradiction(
-    block: Any, right: Array, space: RowSpace, *, exact: bool = False
-) -> Contradiction | None:
-    """What of ``right`` lies outside the range, as a multiplier of rows; None if it is rounding.
-
-    ``exact``: there is a contradiction, however small.
-    """
+def contradiction(block: Any, right: Array, space: RowSpace) -> Contradiction | None:
+    """What of ``right`` lies outside the range, as a multiplier of rows; None if it is rounding."""
     unit = space.inverse_lengths * right
     zero = space.inverse_lengths == 0
     if np.any(zero & (right != 0)):  # 0 = right
@@ -55,7 +41,7 @@ def contradiction(
     gap -= space.left @ (space.left.T @ gap)
     length = float(np.linalg.norm(gap))
     rounding = SEEN * math.sqrt(len(gap)) * float(np.linalg.norm(unit))
-    if length <= (0.0 if exact else min(rounding, PLAIN)):
+    if length <= min(rounding, PLAIN):
         return None
     matrix = dense(block)
     price = space.inverse_lengths * gap / length
@@ -80,42 +66,22 @@ def _weighed(matrix: Array, right: Array, price: Array) -> Contradiction:
 
 
 def defect_of(pairs: list[tuple[Any, Array]]) -> float:
-    """||sum M'price|| at most; 0 where it is that exactly."""
+    """||sum M'price|| at most."""
     total = sum(product(matrix.T, price) for matrix, price in pairs)
-    if not np.any(total) and _cancel(pairs):
-        return 0.0
     spread = sum(norm(np.abs(matrix).T @ np.abs(price)) for matrix, price in pairs)
     return norm(total) + (sum(len(price) for _, price in pairs) + 2) * EPS_LONG * spread
-
-
-def _cancel(pairs: list[tuple[Any, Array]]) -> bool:
-    """Whether sum M'price, which rounds to zero, is zero modulo the primes."""
-    for prime in PRIMES:
-        total: Any = 0
-        for matrix, price in pairs:
-            rows = matrix.astype(np.float64)
-            if np.any(rows != matrix):
-                return False
-            left, right = (residues(v, prime) for v in (rows.T, price[:, None]))
-            total = (total + product_modulo(left, right, prime)) % prime
-        if np.any(total):
-            return False
-    return True
 
 
 def of_rows(block: Any, right: Array, space: RowSpace) -> tuple[float, float, Contradiction | None]:
     """(value, defect, contradiction) of one that is claimed; else (- its value, defect, None) where
     there is doubt, or (0, condition of the rows, None).
     """
-    agree = space.agrees(right)
-    seen = None
-    if not agree or space.doubt:
-        seen = contradiction(block, right, space, exact=agree is False)
+    seen = contradiction(block, right, space)
     if seen is not None:
         size = float(np.linalg.norm(space.coordinates(right)))
         sure = seen.sure - 4 * EPS * float(np.abs(seen.price) @ np.abs(right))
-        if may_contradict(agree, space.doubt) and proves(sure, seen.defect, size, agree):
+        if proves(sure, seen.defect, size):
             return seen.value, seen.defect, seen
-        if sure > 0 and (agree is False or doubted(sure, seen.defect, size)):
+        if doubted(sure, seen.defect, size):
             return -seen.value, seen.defect, None
-    return 0.0, 1 / EPS if space.doubt > Doubt.CONVENTION else space.condition, None
+    return 0.0, space.condition, None

@@ -8,9 +8,9 @@ D = ||w - w*|| obeys the bound of :mod:`ccmac.certificates.error_bound` with mu 
 :mod:`ccmac.certificates.inside` where a quadratic F bends on ker K only). delta comes from
 violations of the equations themselves, divided by a lower bound of the least singular value of the
 rows (:class:`ccmac.workspace.reduced.Reduced`); what rounding may have added to a gradient, a
-violation, a kernel or that singular value is added to r and delta. Where the rank of the rows is a
-matter of opinion the bound is infinite; where rows are dependent but for rounding, the bound is an
-estimate (:class:`ccmac.linalg.ranks.Doubt`).
+violation, a kernel or that singular value is added to r and delta. Rows that are
+dependent by the convention of :mod:`ccmac.linalg.ranks` are left out: the bound is about the
+problem without them.
 
 :meth:`Proof.judged` proves it of any point and price in one averaging, which carries residuals,
 objective and what multipliers need as well (:mod:`ccmac.certificates.share`). Of quadratics the
@@ -33,7 +33,6 @@ from ccmac.certificates.share import NUMBERS, Heard, Share, Told
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
 from ccmac.linalg.extended import EPS_LONG, Long, halves, norm, product, square, summed
-from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 from ccmac.runtime.notes import heard_by_all
 from ccmac.workspace import Workspace
@@ -198,7 +197,7 @@ class Proof:
         delta = self._distance(z, summed(heard.misfit), long_size, heard) * (1 + 16 * EPS)
         tail = math.hypot(heard.tail, norm(z - z_high)) * (1 + 16 * EPS)
         error = math.inf
-        finite = math.isfinite(r) and math.isfinite(delta) and self.reduced.doubt < Doubt.OPINION
+        finite = math.isfinite(r) and math.isfinite(delta)
         if finite and 0 < self.mu < math.inf:
             error = distance_bound(r, delta, self.mu, self.L) + tail
         elif finite and self.inside > 0:

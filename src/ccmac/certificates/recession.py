@@ -22,7 +22,6 @@ from ccmac.certificates.infeasibility import REACH
 from ccmac.certificates.proof import Pieces, Proof
 from ccmac.inputs import Array, is_sparse
 from ccmac.linalg.extended import Long, norm
-from ccmac.linalg.ranks import Doubt
 from ccmac.linalg.tolerances import EPS
 from ccmac.workspace import Workspace
 
@@ -83,8 +82,6 @@ def recession(work: Workspace) -> Recession | None:
     defect = math.sqrt(bend) + math.sqrt(local) + coupled
     if fall <= 1e-9 * sizes or fall < REACH * defect * max(1.0, sizes):
         return None
-    if proof.reduced.doubt > Doubt.CONVENTION:
-        return None  # a row that was dropped may end the fall, however far away
     return Recession(d_x, d_z, fall, defect)
 
 

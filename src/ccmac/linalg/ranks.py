@@ -2,6 +2,9 @@
 
     R^{-1} M = U S V'        R = diag(row lengths), zero rows left out
 
+Singular values below 1e-12 of the largest are zero, by convention: rows that near to dependent are
+dependent, and what is claimed is claimed without them. Those above count, however small.
+
 Row lengths change neither the row space nor the solutions of M x = v, and without them a small
 equation is not mistaken for a missing one: [[1, 0], [0, 1e-11]] has rank 2. V spans Range(M');
 solutions have V'x = S^{-1} U' R^{-1} v, and M' kappa = V w for kappa = R^{-1} U S^{-1} w.
@@ -11,65 +14,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from ccmac.inputs import Array, is_sparse
-from ccmac.linalg.extended import exact_rank
-from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK, TAKES_PART
-
-
-class Doubt(IntEnum):
-    """Whether rows that were dropped depend on the others."""
-
-    NONE = 0
-    """They do, exactly, or nothing was dropped."""
-    CONVENTION = 1
-    """They do but for rounding, and are made of rounded numbers: taken to be dependent."""
-    ROUNDING = 2
-    """They do but for what rounding could have done, yet their numbers do not look rounded: an
-    estimate at best."""
-    OPINION = 3
-    """They do not, as far as rounding goes; they are too near to dependent to be kept."""
-
-    @classmethod
-    def of(cls, dropped: float, shape: tuple[int, ...], *, rounded: bool) -> Doubt:
-        """About rows not exactly dependent: the singular value over the largest, and whether the
-        rows are made of rounded numbers.
-        """
-        if dropped > rounding_of_rows(shape):
-            return cls.OPINION
-        return cls.CONVENTION if rounded else cls.ROUNDING
-
-
-def digits(matrix: Array) -> tuple[Array, Array]:
-    """By rows: how many entries are not zero, and how many of them use the last eight of 53 bits.
-
-    A result of rounding does so but for one in 256; integers, halves and the like do not.
-    """
-    mantissa, _ = np.frexp(matrix)
-    last = np.ldexp(mantissa, 53).astype(np.int64) % 256
-    return np.count_nonzero(matrix, axis=1), np.count_nonzero(last, axis=1)
-
-
-def made_of_rounded(counts: tuple[Array, Array], part: Array) -> bool:
-    """Whether every row that has a ``part`` in the dropped directions is mostly rounded numbers."""
-    entries, rounded = counts
-    return not np.any((part > TAKES_PART) & (2 * rounded < entries))
-
-
-def mostly_rounded(counts: tuple[Array, Array], part: Array) -> bool:
-    """Whether most numbers of right-hand sides that have a ``part`` in a contradiction are rounded
-    ones: then it may be their rounding.
-    """
-    there = part > TAKES_PART
-    entries, rounded = (float(v[there].sum()) for v in counts)
-    return 2 * rounded >= entries > 0
+from ccmac.linalg.tolerances import CONSISTENCY, EPS, RANK
 
 
 def rank_cut(shape: tuple[int, ...]) -> float:
@@ -84,6 +38,17 @@ def rounding_of_rows(shape: tuple[int, ...]) -> float:
     entries together.
     """
     return EPS * (4.0 + math.sqrt(max(shape, default=0)))
+
+
+def redundant(left: Array) -> list[int]:
+    """Rows without which the others span the same space, from the left singular vectors that count
+    (rows x rank).
+    """
+    rows, rank = left.shape
+    if rank in (0, rows):
+        return list(range(rows - rank))
+    _, _, order = scipy.linalg.qr(left.T, mode="economic", pivoting=True)
+    return sorted(int(k) for k in order[rank:])
 
 
 def numerical_rank(singular: Array, shape: tuple[int, ...], scale: float = 0.0) -> int:
@@ -102,7 +67,7 @@ class RowSpace:
     ``basis`` has orthonormal columns spanning Range(M'); ``inverse_lengths`` is the diagonal of
     R^{-1} with 0 for zero rows. ``kept`` is the least kept singular value over the cut (at least 1,
     infinite without any) and ``dropped`` the largest dropped one over it (at most 1, 0 without
-    any). ``rows`` is M.
+    any).
     """
 
     left: Array
@@ -111,7 +76,6 @@ class RowSpace:
     inverse_lengths: Array
     kept: float = math.inf
     dropped: float = 0.0
-    rows: Array | None = None
 
     @property
     def rank(self) -> int:
@@ -122,44 +86,6 @@ class RowSpace:
     def condition(self) -> float:
         """Of the unit rows, over the row space (1 without rows)."""
         return float(self.singular[0] / self.singular[-1]) if self.rank else 1.0
-
-    @cached_property
-    def excess(self) -> int:
-        """By how much the rank of the rows, to the last digit, exceeds :attr:`rank`."""
-        if self.rows is None or self.rank == min(self._present):
-            return 0
-        return max(exact_rank(self.rows) - self.rank, 0)
-
-    @property
-    def doubt(self) -> Doubt:
-        """About what was dropped."""
-        if not self.excess:
-            return Doubt.NONE
-        assert self.rows is not None
-        inside = np.sum(self.left**2, axis=1)
-        part = np.sqrt(np.maximum(1.0 - inside, 0.0))
-        shape = self._present
-        rounded = made_of_rounded(digits(self.rows), part)
-        return Doubt.of(self.dropped * rank_cut(shape), shape, rounded=rounded)
-
-    def agrees(self, right: Array) -> bool | None:
-        """Whether M x = ``right`` has a solution, to the last digit; None where it has none but for
-        what may be the rounding of ``right``.
-        """
-        if self.rows is None or self.rank == len(self.rows):
-            return True
-        if exact_rank(np.column_stack([self.rows, right])) == exact_rank(self.rows):
-            return True
-        inside = np.sum(self.left**2, axis=1)
-        part = np.sqrt(np.maximum(1.0 - inside, 0.0))
-        return None if mostly_rounded(digits(right[:, None]), part) else False
-
-    @property
-    def _present(self) -> tuple[int, int]:
-        """Rows and columns with entries."""
-        assert self.rows is not None
-        there = self.rows != 0
-        return int(there.any(axis=1).sum()), int(there.any(axis=0).sum())
 
     @cached_property
     def combination(self) -> Array:
@@ -192,7 +118,7 @@ def row_space(matrix: Array) -> RowSpace:
     touched = np.any(matrix != 0, axis=0)
     if not used.any():
         empty = np.zeros((len(inverse), 0)), np.zeros(0), np.zeros((matrix.shape[1], 0))
-        return RowSpace(*empty, inverse, rows=matrix)
+        return RowSpace(*empty, inverse)
     rows = inverse[used, None] * matrix[np.ix_(used, touched)]
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
     cut = rank_cut(rows.shape) * float(s[0])
@@ -201,7 +127,7 @@ def row_space(matrix: Array) -> RowSpace:
     basis = np.zeros((matrix.shape[1], rank))
     left[used], basis[touched] = U[:, :rank], Vt[:rank].T
     dropped = float(s[rank] / cut) if rank < len(s) else 0.0
-    return RowSpace(left, s[:rank], basis, inverse, float(s[rank - 1] / cut), dropped, matrix)
+    return RowSpace(left, s[:rank], basis, inverse, float(s[rank - 1] / cut), dropped)
 
 
 def squared_range(matrix: Array) -> tuple[int, float, float]:

@@ -28,9 +28,6 @@ CONSISTENCY = 1e-9
 above which the equations contradict each other. A direction kept at the rank cut carries errors of
 eps / RANK = 2e-4 in its coordinate, but moves the rows by eps only; 1e-9 is far above and still
 below any error one would call small."""
-TAKES_PART = 1e-6
-"""Share of a unit row in the directions that were dropped above which it takes part in them: those
-of rows that do not are rounding, 1e-15 times the condition of the others."""
 PROJECTOR = 1e-14
 """Error of a projector applied as a polynomial: that of rounding, so that it may be composed."""
 

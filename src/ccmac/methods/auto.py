@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ccmac.ledger import GREATEST, Cost
-from ccmac.linalg.ranks import Doubt
 from ccmac.methods.apapc import CrossApapc
 from ccmac.methods.base import Method, Prepared, Request
 from ccmac.methods.cg import CrossCg
@@ -77,8 +76,8 @@ class Auto(Method):
         following = list[type[Method]]()
         if isinstance(method, CrossDirect) and not strongly:
             following = [CrossIpm]
-        elif isinstance(method, CrossDirect) and work.rows_in_doubt != Doubt.OPINION:
-            following = [CrossCg]  # no bound is finite where the rank is a matter of opinion
+        elif isinstance(method, CrossDirect):
+            following = [CrossCg]
         elif isinstance(method, CrossCg | CrossLbfgs | CrossNewton):
             following = [CrossApapc if strongly else CrossContinuation]
         after = [(self._with(kind), "what came before it stalled") for kind in following]

@@ -12,14 +12,14 @@ import scipy
 
 from ccmac.certificates.certifier import Certifier
 from ccmac.certificates.closest import diagnosed
-from ccmac.certificates.error_bound import DOUBTED, Bound, Proved
+from ccmac.certificates.error_bound import Bound, Proved
 from ccmac.certificates.infeasibility import Infeasibility
 from ccmac.certificates.outside import Outside
 from ccmac.certificates.prices import Multipliers, Recovery
 from ccmac.certificates.recession import Recession
 from ccmac.certificates.stopping import Check
 from ccmac.inputs import Array
-from ccmac.linalg.ranks import Doubt
+from ccmac.linalg.ranks import redundant
 from ccmac.methods.base import Prepared, Request
 from ccmac.methods.driver import Outcome
 from ccmac.plans import Plan
@@ -31,6 +31,11 @@ from ccmac.runtime.base import Rider
 from ccmac.trace import Trace
 from ccmac.version import __version__
 from ccmac.workspace import Workspace
+
+DEPENDENT = (
+    "some equations count as dependent on the others, by convention ({}): what is said of the "
+    "error is about the problem without them; certificates['rows']['dropped'] lists them"
+)
 
 
 def finish(
@@ -76,9 +81,11 @@ def finish(
     error = math.nan if bound is None or seen.infeasibility is not None else bound.error
     checked = [] if prepared.stopping is None else prepared.stopping.notes
     late = [text for text in work.doubts if text not in warnings]
+    facts = _facts(work, bound, rests_on)
+    rows = facts.get("rows", {}).get("dropped", {})
+    if {"coupled", "shared"} & rows.keys() and (work.reduced is None or "rank_cut" in facts):
+        checked = [*checked, DEPENDENT.format(facts["rows"]["convention"])]
     warnings = [*late, *warnings, *prepared.notes, *checked, *runtime.notes.warnings]
-    if isinstance(bound, Proved) and work.rows_in_doubt in DOUBTED:
-        warnings.append(DOUBTED[work.rows_in_doubt])
     return Result(
         _split(problem, x),
         np.array(seen.mean[0]),
@@ -94,7 +101,7 @@ def finish(
         ledger=runtime.ledger,
         trace=trace,
         plan=plan,
-        certificates={**prepared.certificates, **_facts(work, bound, rests_on)},
+        certificates={**prepared.certificates, **facts},
         provenance=provenance(runtime, seed),
         infeasibility=seen.infeasibility,
         warnings=warnings,
@@ -276,7 +283,7 @@ def _rests_on(prepared: Prepared, bound: Bound | Proved | None, work: Workspace)
     if work.doubts:
         return "estimated"
     if isinstance(bound, Proved) or prepared.judge is None:
-        return "estimated" if work.rows_in_doubt == Doubt.ROUNDING else "proved"
+        return "proved"
     return prepared.judge.system.interval.source
 
 
@@ -285,17 +292,27 @@ def _facts(work: Workspace, bound: Bound | Proved | None, rests: str) -> dict[st
     facts: dict[str, Any] = {"rests_on": rests}
     if work.runtime.notes.led:
         facts["drift"] = work.runtime.notes.drift
-    if isinstance(bound, Proved) and work.reduced is not None:
-        reduced = work.reduced
+    known = work.reduced or vars(work).get("gram")
+    if isinstance(bound, Proved) and known is not None:
         facts["rows"] = {
-            "rank": reduced.rank,
-            "least_singular_value": reduced.least,
-            "condition": reduced.condition,
+            "rank": known.rank,
+            "least_singular_value": known.least,
+            "condition": known.condition,
         }
-        near = reduced.near_cut
-        if near["kept"] < 100 or near["dropped"] > 0.01 or reduced.doubt:
-            facts["rank_cut"] = {**near, "doubt": reduced.doubt.name.lower()}
+        dropped = {**known.redundant, "local": _redundant_own(work)}
+        if any(dropped.values()):
+            facts["rows"]["dropped"] = {kind: rows for kind, rows in dropped.items() if rows}
+            facts["rows"]["convention"] = known.convention
+        near = known.near_cut
+        if near["kept"] < 100 or near["dropped"] > 0.01:
+            facts["rank_cut"] = near
     return facts
+
+
+def _redundant_own(work: Workspace) -> dict[str, list[int]]:
+    """Rows of C_i, by the agents here, that were left out as dependent."""
+    pairs = zip(work.problem.agents, work.local.spaces, strict=False)
+    return {str(i): rows for i, space in pairs if (rows := redundant(space.left))}
 
 
 def _split(problem: Problem, x: Array) -> list[Array]:

@@ -63,8 +63,8 @@ def resolved(work: Workspace, found: Interval) -> Interval:
     gathered equations show that there are no such rows.
     """
     if found.source == "exhausted":
-        return replace(found, source="proved" if work.well_told else "estimated")
-    if found.source == "proved" and not work.own_well_told:
+        return replace(found, source="proved" if work.well_conditioned else "estimated")
+    if found.source == "proved" and not work.own_well_conditioned:
         return replace(found, source="estimated")
     return found
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.limits import Reduction
-from ccmac.linalg.ranks import Doubt
 from ccmac.problem import Problem
 from ccmac.runtime.base import Runtime
 from ccmac.runtime.space import Space
@@ -214,22 +213,16 @@ class Workspace:
             return Flats(self.problem, self.runtime, self.kernels)
 
     @property
-    def own_well_told(self) -> bool:
+    def own_well_conditioned(self) -> bool:
         """Whether no agent's own rows are nearly dependent."""
         return self.own_condition <= WELL
 
     @property
-    def well_told(self) -> bool:
+    def well_conditioned(self) -> bool:
         """Whether it is known that no rows are nearly dependent, together or in one agent."""
-        if not self.own_well_told or self.reduced is None:
+        if not self.own_well_conditioned or self.reduced is None:
             return False
-        return self.reduced.condition <= WELL and self.reduced.doubt <= Doubt.CONVENTION
-
-    @property
-    def rows_in_doubt(self) -> Doubt:
-        """Whether rows that were dropped depend on the others."""
-        known = vars(self).get("gram") or self.reduced
-        return Doubt.NONE if known is None else known.doubt
+        return self.reduced.condition <= WELL
 
     @cached_property
     def explicit(self) -> Explicit | None:

@@ -4,39 +4,24 @@
 ``access="matvec"``: only products with C_i, through a Chebyshev polynomial on the certified
 interval [l_C, u_C] accurate to rounding. Either way the agent holds P_{C_i}, the projector onto
 Range(C_i'), and the least-norm point C_i^+ c_i; :class:`Kernel` is what is left free.
-
-What all equations are to the last digit is told on these kernels (:class:`Exactly`). That
-
-    rank K = sum_i rank C_i + rank [A_1 N_1 .. A_n N_n  Bbar; 0  D],    N_i a basis of ker C_i
-
-holds modulo a prime as well, where everything is exact (:mod:`ccmac.linalg.extended`). Every agent
-tells a basis of A_i ker C_i and its B_i, both modulo two primes in one float, how many entries its
-rows have and how many of them look rounded, and by how much the rank of C_i exceeds what a
-decomposition found: l (min(l, d) + q + 2) + 1 floats with the next averaging, l as in
-:mod:`ccmac.workspace.reduced`. With the agents' parts of the right-hand sides, 3 l + 1 floats more,
-all know whether these agree.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.ledger import Cost
-from ccmac.linalg import extended
 from ccmac.linalg.blocks import dense
 from ccmac.linalg.chebyshev import semi_iteration, smallest_degree
 from ccmac.linalg.families import LocalFamily
-from ccmac.linalg.ranks import RowSpace, digits, mostly_rounded, row_space
+from ccmac.linalg.ranks import RowSpace, row_space
 from ccmac.linalg.tolerances import EPS, PROJECTOR
 from ccmac.problem import Problem
-from ccmac.runtime.base import Rider, Runtime
-from ccmac.workspace.coupling import Packing
+from ccmac.runtime.base import Runtime
 
 
 class LocalEquations:
@@ -177,125 +162,3 @@ def kernels_of(problem: Problem, local: LocalEquations) -> list[Kernel]:
     else:
         spaces = local.spaces
     return [Kernel.of(space, point) for space, point in zip(spaces, points, strict=True)]
-
-
-Blocks = tuple[int, int, Array, Array, Array]
-Sides = tuple[int, Array, Array, Array, Array]
-
-
-class Exactly:
-    """The rows as they are, modulo the primes; ``wide`` is what an image has at most, ``D`` is
-    known to all.
-    """
-
-    def __init__(self, runtime: Runtime, packing: Packing, wide: int, D: Array) -> None:
-        self.runtime = runtime
-        self.packing = packing
-        self.wide = wide
-        self.D = D
-
-    def tell(self, blocks: Iterable[Blocks]) -> None:
-        """What the agents of this process say; ``blocks`` are (agent, excess, A, B, C) of each."""
-        rows = []
-        for i, excess, A, B, C in blocks:
-            images = []
-            shared = []
-            for prime in extended.PRIMES:
-                images.append(extended.image_of_kernel(A, C, prime, self.wide))
-                shared.append(extended.residues(B, prime))
-            counts = np.stack(digits(np.hstack([A, B])), axis=1).astype(np.float64)
-            parts = extended.packed(*images), extended.packed(*shared)
-            own = [self.packing.packed(part, i) for part in (*parts, counts)]
-            rows.append(np.concatenate([*own, [excess]]))
-        self._rows: Rider = self.runtime.ride(np.stack(rows), whole=True)
-
-    def tell_sides(self, sides: Iterable[Sides]) -> None:
-        """What they say of (agent, A, C, b, c): b - A x with C x = c, :func:`digits` of b and c for
-        every coupled row, and 1 where there is no such x, 2 more where some of b lies in rows of
-        others.
-        """
-        rows = []
-        packed = self.packing.packed
-        for i, A, C, b, c in sides:
-            both = [extended.side_on_kernel(A, C, (b, c), prime) for prime in extended.PRIMES]
-            counts = np.stack(digits(b[:, None]), axis=1).astype(np.float64)
-            counts += np.any(A, axis=1)[:, None] * [float(v.sum()) for v in digits(c[:, None])]
-            unknown = float(any(v[0] for v in both)) + 2.0 * self.packing.outside(b, i)
-            side = packed(extended.packed(both[0][1:], both[1][1:]), i)
-            rows.append(np.concatenate([side, packed(counts, i), [unknown]]))
-        self._sides: Rider = self.runtime.ride(np.stack(rows), whole=True)
-
-    @cached_property
-    def _heard(self) -> tuple[list[extended.Residues], int, tuple[Array, Array]]:
-        """(coupled and shared rows on the kernels for each prime, excess, :func:`digits`)."""
-        (n, m), (r, q), wide = self.packing.shape, self.D.shape, self.wide
-        ends = self.packing.length * np.cumsum([wide, q, 2])
-        unpacked = self.packing.unpacked
-        images, shared, counts, excess = np.split(self._rows.value, ends, axis=1)
-        parts = zip(
-            extended.PRIMES,
-            extended.unpacked(unpacked(images, wide)),
-            extended.unpacked(unpacked(shared, q)),
-            strict=True,
-        )
-        stacks = []
-        for prime, image, B in parts:
-            coupled = image.transpose(1, 0, 2).reshape(m, n * wide)
-            upper = np.hstack([coupled, B.sum(axis=0) % prime])
-            lower = np.hstack(
-                [np.zeros((r, n * wide), dtype=np.int64), extended.residues(self.D, prime)]
-            )
-            stacks.append(np.vstack([upper, lower]))
-        return stacks, int(excess.sum()), _joined(np.add.reduce(unpacked(counts, 2)), self.D)
-
-    @cached_property
-    def rank(self) -> int:
-        """Of the coupled and shared rows on the kernels."""
-        return _rank(self._heard[0])
-
-    @property
-    def excess(self) -> int:
-        """By how much the ranks of the C_i exceed those decomposed."""
-        return self._heard[1]
-
-    @property
-    def digits(self) -> tuple[Array, Array]:
-        """Of the coupled and the shared rows."""
-        return self._heard[2]
-
-    def agree(self, e: Array, part: Array) -> bool | None:
-        """Whether all equations have a solution.
-
-        None where that is not known, or where they have none but for what may be rounding of the
-        right-hand sides with a ``part`` in it.
-        """
-        sides, counts, unknown = np.split(
-            self._sides.value, self.packing.length * np.cumsum([1, 2]), axis=1
-        )
-        if np.any(unknown % 2):
-            return None
-        if self.rank == self.packing.shape[1] + len(self.D):
-            return True
-        if unknown.any():
-            return None
-        both = extended.unpacked(self.packing.unpacked(sides))
-        right = [
-            np.append(side.sum(axis=0) % prime, extended.residues(e, prime))
-            for prime, side in zip(extended.PRIMES, both, strict=True)
-        ]
-        whole = [np.column_stack(pair) for pair in zip(self._heard[0], right, strict=True)]
-        if _rank(whole) == self.rank:
-            return True
-        numbers = _joined(np.add.reduce(self.packing.unpacked(counts, 2)), e[:, None])
-        return None if mostly_rounded(numbers, part) else False
-
-
-def _rank(stacks: list[extended.Residues]) -> int:
-    pairs = zip(stacks, extended.PRIMES, strict=True)
-    return max(extended.rank_modulo(stack, prime) for stack, prime in pairs)
-
-
-def _joined(coupled: Array, shared: Array) -> tuple[Array, Array]:
-    """:func:`digits` of coupled rows, summed, and of shared ones."""
-    entries, rounded = digits(shared)
-    return np.append(coupled[:, 0], entries), np.append(coupled[:, 1], rounded)

@@ -17,20 +17,20 @@ import copy
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ccmac.inputs import Array
 from ccmac.linalg.blocks import dense, powers
 from ccmac.linalg.extended import EPS_LONG, Long, norm
-from ccmac.linalg.ranks import Doubt, made_of_rounded, rank_cut, row_space
-from ccmac.linalg.tolerances import EPS
+from ccmac.linalg.ranks import rank_cut, redundant, row_space
+from ccmac.linalg.tolerances import EPS, RANK
 from ccmac.problem import Problem
 from ccmac.runtime.base import Rider, Runtime
 from ccmac.workspace.coupling import Packing, Supports
 from ccmac.workspace.curvature import CurvatureTable
-from ccmac.workspace.local import Exactly, Kernel, LocalEquations
+from ccmac.workspace.local import Kernel, LocalEquations
 
 Rows = TypeVar("Rows", Array, Long)
 
@@ -69,8 +69,7 @@ class Reduced:
     rounded = 0.0
     off_D = 0.0
     off_e = 0.0
-    exactly: Exactly | None = None  # asked for where rows seem to depend on others
-    _whole = False  # no coupled row is zero
+    convention = f"singular values of unit rows below {RANK:.0e} of the largest are zero"
 
     def __init__(
         self,
@@ -95,11 +94,11 @@ class Reduced:
         factors = unpacked(factors, wide)
         B = unpacked(B, q)
         squares = unpacked(squares)
-        beta = unpacked(beta) if not facts[:, 2:].any() else self._all_sides()
+        beta = unpacked(beta) if not facts[:, 1:].any() else self._all_sides()
         self.Bbar = np.add.reduce(B.astype(np.longdouble))
         self.size_B = np.add.reduce(np.abs(B))  # the sum may cancel
         self._sides: Rider | Array = np.stack([np.add.reduce(beta), np.add.reduce(np.abs(beta))])
-        self.angle, self._own = float(facts[:, 0].max()), Doubt(int(facts[:, 1].max()))
+        self.angle = float(facts[:, 0].max())
         counts = table.r.astype(int)
         n = len(table.r)
         used = np.arange(deep)[None, :] < counts[:, None]
@@ -119,56 +118,18 @@ class Reduced:
         rounding = 4 * EPS * (n + m + wide + int(table.d.max(initial=0))) * before
         rounding += n * EPS_LONG * norm(self.unit[:, None] * self.size_B)
         self._decompose(factors, rounding + self.angle * before)
-        self._ask(np.any(factors != 0, axis=(0, 2)) | (whole > 0), wide)
-
-    def _ask(self, there: Array, wide: int) -> None:
-        """Where rows seem to depend on others, all must know whether they do.
-
-        ``there``: coupled rows with entries in A.
-        """
-        problem = self.problem
-        there = there | np.any(self.size_B != 0, axis=1)
-        rows = int(np.count_nonzero(there))
-        rows += int(np.any(self.D, axis=1).sum()) if self.shared.doubt else self.shared.rank
-        self._whole = problem.m == int(np.count_nonzero(there))
-        if self._own or self.rank < rows:
-            self.exactly = Exactly(self.runtime, self.packing, wide, self.D)
-            own = zip(problem.agents, self.kernels, self.A, self.B, self.C, strict=True)
-            self.exactly.tell((i, kernel.space.excess, A, B, C) for i, kernel, A, B, C in own)
-            self._tell_sides()
-
-    def _tell_sides(self) -> None:
-        """The right-hand sides to the last digit."""
-        assert self.exactly is not None
-        own = zip(self.problem.agents.items(), self.A, self.C, strict=True)
-        self.exactly.tell_sides(
-            (i, A, C, _side(agent.b, len(A)), _side(agent.c, len(C))) for (i, agent), A, C in own
-        )
 
     @cached_property
-    def doubt(self) -> Doubt:
-        """Whether rows that were dropped depend on the others; by messages that travel along.
-
-        They do if the rank of all rows, those of the C_i included, is as found here.
-        """
-        if self.exactly is None:
-            return Doubt.NONE
-        if self.exactly.rank + self.exactly.excess <= self.rank:
-            return Doubt.NONE
-        if self.exactly.rank <= self.rank:
-            return self._own  # what exceeds is in the rows of the C_i
-        rounded = made_of_rounded(self.exactly.digits, np.linalg.norm(self.U_null, axis=1))
-        return max(self._own, Doubt.of(*self._dropped, rounded=rounded))
-
-    @cached_property
-    def agree(self) -> bool | None:
-        """Whether the equations have a solution, to the last digit.
-
-        None where that is not known, or where they have none but for what may be rounding.
-        """
-        if self.exactly is not None:
-            return self.exactly.agree(self.e, np.linalg.norm(self.U_null, axis=1))
-        return self.shared.agrees(self.e) if self._whole else None
+    def redundant(self) -> dict[str, Any]:
+        """Rows that were left out as dependent: coupled ones, and those of D by agents."""
+        m = self.problem.m
+        rows = redundant(self.U)
+        owners = {i: np.arange(own.start, own.stop) for i, own in enumerate(self.rows_of)}
+        shared = {i: np.flatnonzero(np.isin(own + m, rows)) for i, own in owners.items()}
+        return {
+            "coupled": [k for k in rows if k < m],
+            "shared": {str(i): found.tolist() for i, found in shared.items() if len(found)},
+        }
 
     def _take(self, problem: Problem, runtime: Runtime, kernels: list[Kernel]) -> None:
         """The blocks of the agents owned here."""
@@ -184,7 +145,7 @@ class Reduced:
         self.C = [_filled(c, rows, k) for c, rows, k in own]
 
     def _message(self, k: int, wide: int, deep: int) -> Array:
-        """One agent's factor, B, part of beta, rows of D; its kernel's angle and doubt."""
+        """One agent's factor, B, part of beta, rows of D; the angle of its kernel."""
         problem = self.problem
         kernel = self.kernels[k]
         i = list(problem.agents)[k]
@@ -207,7 +168,7 @@ class Reduced:
                 packed(np.sum(self.A[k] ** 2, axis=1), i),
                 D.ravel(),
                 e,
-                [kernel.angle, float(kernel.space.doubt)],
+                [kernel.angle],
                 *([] if self.packing.supports is None else [[self.packing.outside(side, i)]]),
             ]
         )
@@ -241,7 +202,6 @@ class Reduced:
         dropped = float(s[self.rank] / cut) if self.rank < len(s) and cut else 0.0
         kept = float(self.sigma[-1] / cut) if self.rank else np.inf
         self.near_cut = {"kept": kept, "dropped": dropped}
-        self._dropped = dropped * cut / max(top, 1.0), (m + r, n * wide + q)
         self.frobenius = float(np.linalg.norm(T))
         self.least = max(float(self.sigma[-1]) - slack, 0.0) if self.rank else np.inf
 
@@ -249,7 +209,6 @@ class Reduced:
     def again(self, problem: Problem, local: LocalEquations) -> Reduced:
         """The same equations with the b_i and c_i of ``problem``, which travel with a message."""
         other = copy.copy(self)
-        vars(other).pop("agree", None)
         points = np.split(local.point, np.cumsum(list(problem.d.values()))[:-1])
         pairs = zip(self.kernels, points, strict=True)
         other.problem, other.kernels = problem, [replace(k, point=p) for k, p in pairs]
@@ -259,9 +218,6 @@ class Reduced:
             rows.append(np.append(beta, np.abs(beta)))
         if problem.m:
             other._sides = self.runtime.ride(np.stack(rows))
-        if self.exactly is not None:
-            other.exactly = copy.copy(self.exactly)
-            other._tell_sides()
         return other
 
     def _known(self) -> Array:
