@@ -97,9 +97,9 @@ class Trial:
 
     def running(self) -> bool:
         """Wait until every owner has saved once; False where the run ended before."""
-        places = [self.folder / f"state-{i}" / "checkpoint.json" for i in range(N)]
+        places = [self.folder / f"state-{i}" for i in range(N)]
         end = time.monotonic() + LIMIT
-        while not all(place.exists() for place in places):
+        while not all(list(place.glob("state-*.npz")) for place in places):
             if time.monotonic() > end or any(job.poll() is not None for job in self.jobs):
                 return False
             time.sleep(0.02)

@@ -16,9 +16,9 @@ import reprlib
 import stat
 import unicodedata
 from collections.abc import Iterable, Mapping
-from io import BufferedReader, FileIO
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -36,7 +36,6 @@ __all__ = [
     "open_file",
     "WORDS",
     "plain",
-    "read_bytes",
     "read_text",
     "shown",
     "steers",
@@ -82,50 +81,14 @@ def is_file(path: str | Path) -> bool:
 
 
 # -- reading ---------------------------------------------------------------------------------------
-class _Ordinary(BufferedReader):
-    """A file that has its bytes at once; some below /proc only look like one."""
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        return bytes(_there(super().read(size)))
-
-    def readinto(self, buffer: Any, /) -> int:
-        return int(_there(super().readinto(buffer)))
-
-
-def _there(found: Any) -> Any:
-    if found is None:
-        raise OSError(errno.EINVAL, "not an ordinary file")
-    return found
-
-
 def open_file(path: str | Path) -> BufferedReader:
-    """An ordinary file, to read its bytes; OSError for a pipe or a device, which may not end.
-
-    And for what no file can be called: a zero byte, half a character.
-    """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    """An ordinary file, to read its bytes; OSError for a pipe or a device, which may not end."""
     try:
-        descriptor = os.open(path, flags)
-    except ValueError:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise OSError(errno.EINVAL, "not an ordinary file")
+        return open(path, "rb")
+    except ValueError:  # a zero byte, half a character
         raise OSError(errno.EINVAL, "no file has such a name") from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not an ordinary file")
-    return _Ordinary(FileIO(descriptor, "rb"))
-
-
-def read_bytes(stream: BinaryIO, limit: int) -> bytes:
-    """What is left of a stream, and at most one byte more than ``limit``.
-
-    Piece by piece: asked for everything at once, a stream makes room for all of the limit.
-    """
-    found = bytearray()
-    try:
-        while len(found) <= limit and (more := stream.read(min(MEGABYTE, limit + 1 - len(found)))):
-            found += more
-        return bytes(found)
-    except MemoryError:
-        raise OSError(errno.ENOMEM, "holds more than fits into the memory") from None
 
 
 def read_text(path: Path, what: str, limit: int) -> str:
@@ -135,7 +98,7 @@ def read_text(path: Path, what: str, limit: int) -> str:
     """
     try:
         with open_file(path) as stream:
-            content = read_bytes(stream, limit)
+            content = stream.read(limit + 1)
         if len(content) > limit:
             raise InputError(f"{what}: holds more than {limit:,} bytes; is it the right file?")
         return content.decode("utf-8")

@@ -37,7 +37,7 @@ class Trace:
 
     A row has the :data:`COLUMNS`; NaN where something was not measured at that iteration. Of a run
     of more than ``limit`` rows every second is kept, later every fourth, and so on, and always the
-    first and the last. ``epoch`` counts how often rows were dropped.
+    first and the last.
     """
 
     def __init__(self, limit: int = ROWS) -> None:
@@ -46,7 +46,6 @@ class Trace:
         self._count = 0
         self._seen = 0
         self._stride = 1
-        self.epoch = 0
 
     def record(
         self,
@@ -93,14 +92,13 @@ class Trace:
         """Every second row moves to the front, in place: a long run keeps the memory it has."""
         rows = self._rows
         last = self._rows[self._count - 1].copy()
-        kept = -(-self.settled // 2)
+        kept = -(-(len(self) - self._loose) // 2)
         done = 1
         while done < kept:
             more = min(done, kept - done)
             rows[done : done + more] = rows[2 * done : 2 * (done + more) : 2]
             done += more
         self._stride = 2 * self._stride
-        self.epoch = self.epoch + 1
         self._count = kept
         if self._loose:
             rows[kept] = last
@@ -137,35 +135,18 @@ class Trace:
         return pd.DataFrame(self.as_dict())
 
     # -- for a checkpoint --------------------------------------------------------------------------
-    @property
-    def settled(self) -> int:
-        """How many rows stay as they are within this epoch."""
-        return len(self) - self._loose
+    def memory(self) -> tuple[dict[str, int], Array]:
+        """Counts and rows, for :meth:`recall`."""
+        return {"seen": self._seen, "stride": self._stride, "limit": self.limit}, self._table
 
-    def since(self, first: int) -> Array:
-        """The settled rows from ``first`` on; a view, which holds until the next row."""
-        return self._rows[first : self.settled]
-
-    def memory(self) -> dict[str, Any]:
-        """Everything but the settled rows; numbers as text, since some are NaN."""
-        last = [repr(v) for v in self._rows[self._count - 1].tolist()] if self._loose else []
-        return {
-            "seen": self._seen,
-            "stride": self._stride,
-            "epoch": self.epoch,
-            "limit": self.limit,
-            "last": last,
-        }
-
-    def restore(self, settled: Array, memory: dict[str, Any]) -> None:
+    def recall(self, counts: dict[str, int], rows: Array) -> None:
         """Continue a stored history; ValueError where the two do not fit."""
-        counts = [memory[name] for name in ("seen", "stride", "epoch", "limit")]
-        if any(type(v) is not int or v < 0 for v in counts) or min(counts[1], counts[3] - 1) < 1:
-            raise ValueError("the counts of the trace are none")
-        self._seen, self._stride, self.epoch, self.limit = counts
-        last = [float(v) for v in memory["last"]]
-        if len(last) != WIDTH * self._loose or len(settled) != -(-self._seen // self._stride):
-            raise ValueError("the rows of the trace do not fit their counts")
-        loose = np.array(last, dtype=np.float64).reshape(-1, WIDTH)
-        self._rows = np.vstack((np.asarray(settled, dtype=np.float64), loose))
-        self._count = len(self._rows)
+        self._seen, self._stride, self.limit = (
+            int(counts[name]) for name in ("seen", "stride", "limit")
+        )
+        if min(self._stride, self.limit - 1) < 1 or rows.shape[1:] != (WIDTH,):
+            raise ValueError("the history is none")
+        if len(rows) != -(-self._seen // self._stride) + self._loose:
+            raise ValueError("the rows of the history do not fit their counts")
+        self._rows = np.array(rows, dtype=np.float64)
+        self._count = len(rows)

@@ -1,18 +1,15 @@
-"""One result per output folder, nobody else's files touched, nothing lost when writing fails."""
+"""The folder of a result, and signals at any moment."""
 
 from __future__ import annotations
 
 import dataclasses
 import errno
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-import zlib
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,119 +21,44 @@ from ccmac.cli import solution
 from ccmac.cli.solution import SUMMARY, read_solution
 from ccmac.errors import InputError
 from ccmac.problem import Problem
-from ccmac.storage import generations
-from ccmac.storage.files import atomic_write
 from cli.conftest import Run
 
 PROGRAM = "from ccmac.cli.main import run; run()"
 
 
-def write_parts(out: Path, ends: list[int], value: float) -> list[str]:
-    """Eight agents in parts as ranks write them, all x equal to ``value``; what is in it."""
-    parts = {}
-    number = generations.number()
-    place = generations.staged(out, number)
-    for start, stop in pairwise(ends):
-        arrays = {"z": np.zeros(1)} | {f"x{i}": np.full(2, value) for i in range(start, stop)}
-        name = solution.part_name(range(start, stop), 8)
-        content = solution.packed(arrays)
-        parts[name] = zlib.crc32(content)
-        atomic_write(place / name, content)
-    atomic_write(place / "trace.csv", str(value))
-    atomic_write(place / SUMMARY, json.dumps({"parts": parts, "value": value}))
-    generations.publish(out, number, SUMMARY)
-    return [*parts, SUMMARY, "trace.csv"]
+def solved(saved: Path, out: Path) -> ccmac.Result:
+    """A result in ``out``, as a program of its own would write it."""
+    problem = Problem.load(saved / "calibration")
+    result = ccmac.solve(problem, "ring", "cross-apapc", 1e-3)
+    solution.write(out, result, problem.n, {"asked": "nothing"})
+    return result
 
 
-def values(out: Path) -> set[float]:
-    """What a reader sees: of the solution, the trace and the summary."""
-    seen = {float(v) for x in read_solution(out, range(8)).x for v in x}
-    seen.add(float(generations.current(out, "trace.csv").read_text()))
-    return seen | {json.loads(generations.current(out, SUMMARY).read_text())["value"]}
+def test_a_result_is_read_as_it_was_written(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "solution-0000-0003.npz").write_bytes(b"of another split")
+    (tmp_path / "solution-mine.npz").write_bytes(b"mine")
+    result = solved(saved, tmp_path)
+    found = read_solution(tmp_path, range(8))
+    assert all(np.array_equal(a, b) for a, b in zip(found.x, result.x, strict=True))
+    assert np.array_equal(found.multipliers.coupled, result.multipliers.coupled)
+    names = {"summary.json", "trace.csv", "solution.npz", "solution-mine.npz"}
+    assert {file.name for file in tmp_path.iterdir()} == names
 
 
-def test_another_split_leaves_nothing_of_the_old_one(tmp_path: Path) -> None:
-    write_parts(tmp_path, [0, 4, 8], 1.0)
-    mine = ("solution-mine.npz", "solution.npz.bak", "solution-0000-0007.npz", ".next")
-    for name in mine:
-        (tmp_path / name).write_bytes(b"mine")
-    names = write_parts(tmp_path, [0, 3, 6, 8], 2.0)
-    assert values(tmp_path) == {2.0}
-    assert {file.name for file in tmp_path.iterdir()} == {*names, *mine}
-
-
-def test_a_part_that_somebody_has_changed_is_not_removed(tmp_path: Path) -> None:
-    write_parts(tmp_path, [0, 4, 8], 1.0)
-    (tmp_path / "solution-0000-0003.npz").write_bytes(b"mine")
-    names = write_parts(tmp_path, [0, 8], 2.0)
-    assert {file.name for file in tmp_path.iterdir()} == {*names, "solution-0000-0003.npz"}
-
-
-CHANGES = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod")
-
-
-def killed_at(moment: int, work: Callable[[], object]) -> bool:
-    """Run ``work`` in a child that is killed before its change number ``moment``; whether it was.
-
-    Counted are calls that change a file or folder, as the interpreter's audit tells them.
-    """
-    pid = os.fork()
-    if pid == 0:
-        left = [moment]
-
-        def audit(event: str, _: tuple[Any, ...]) -> None:
-            if event in CHANGES:
-                left[0] -= 1
-                if left[0] < 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        sys.addaudithook(audit)
-        try:
-            work()
-        finally:
-            os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-
-
-@pytest.mark.parametrize("ends", [[0, 8], [0, 4, 8], [0, 3, 6, 8]])
-def test_killed_at_any_moment_the_folder_is_the_old_run_or_the_new_one(
-    tmp_path: Path, ends: list[int]
-) -> None:
-    seen = []
-    moment = 0
-    while True:
-        out = tmp_path / str(moment)
-        write_parts(out, [0, 4, 8], 1.0)
-        killed = killed_at(moment, lambda out=out: write_parts(out, ends, 2.0))  # type: ignore[misc]
-        [value] = values(out)  # one generation, the same in all of its files
-        seen.append(value)
-        names = write_parts(out, [0, 2, 8], 3.0)
-        assert values(out) == {3.0}
-        assert sorted(file.name for file in out.iterdir()) == sorted(names)
-        if not killed:
-            break
-        moment += 1
-    assert moment > 12
-    assert seen == sorted(seen)  # first the old one, from one moment on the new one
-    assert {seen[0], seen[-1]} == {1.0, 2.0}
-
-
-def test_a_reader_beside_a_writer_sees_whole_runs(tmp_path: Path) -> None:
-    write_parts(tmp_path, [0, 4, 8], 1.0)
-    pid = os.fork()
-    if pid == 0:
-        for k in range(40):
-            write_parts(tmp_path, [0, 4, 8] if k % 2 else [0, 8], 2.0 + k)
-        os._exit(0)
-    while not os.waitpid(pid, os.WNOHANG)[0]:
-        assert len({float(v) for x in read_solution(tmp_path, range(8)).x for v in x}) == 1
-
-
-@pytest.mark.parametrize("text", ["{", '{"parts": 3}', '{"parts": {"../x.npz": 1}}', "[" * 9999])
-def test_a_summary_that_is_none(tmp_path: Path, text: str) -> None:
-    write_parts(tmp_path, [0, 8], 1.0)
+@pytest.mark.parametrize("text", ["{", '{"parts": 3}', '{"parts": {"../x.npz": "a"}}', "[" * 9999])
+def test_a_summary_that_is_none(saved: Path, tmp_path: Path, text: str) -> None:
+    solved(saved, tmp_path)
     (tmp_path / SUMMARY).write_text(text)
     with pytest.raises(InputError, match=r"summary\.json"):
+        read_solution(tmp_path, range(8))
+
+
+def test_a_solution_of_another_run_than_the_summarys(saved: Path, tmp_path: Path) -> None:
+    """As a run leaves it that is killed between the two."""
+    solved(saved, tmp_path)
+    content = (tmp_path / "solution.npz").read_bytes()
+    (tmp_path / "solution.npz").write_bytes(content[:-1] + b"x")
+    with pytest.raises(InputError, match="does not match its checksum"):
         read_solution(tmp_path, range(8))
 
 
@@ -159,34 +81,17 @@ def test_a_refused_run_leaves_no_empty_folder(run: Run, saved: Path, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_a_full_disk_after_the_solve_loses_nothing(
-    run: Run, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path, data: bytes) -> None:
-        if path.parent.parent.name == "out":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        atomic_write(path, data)
-
-    monkeypatch.setattr(generations, "atomic_write", full)
-    told = run("solve", saved / "calibration", "--method", "cross-apapc", "--out", "out")
-    assert told.code == 1
-    assert told.err.count("error:") == 1
-    assert "No space left on device" in told.err
-    [place] = tmp_path.glob("ccmac-rescue-*")
-    assert place.name in told.err
-    assert len(read_solution(place, range(8)).x) == 8
-
-
 def test_where_nothing_can_be_written_it_is_one_line(
     run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(generations, "atomic_write", full)
+    monkeypatch.setattr(solution, "atomic_write", full)
     told = run("solve", saved / "dispatch", "--out", "out")
     assert told.code == 1
     assert told.err.count("\n") == 1
+    assert "No space left on device" in told.err
 
 
 def start(saved: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
@@ -214,7 +119,7 @@ def test_a_signal_in_the_loop_keeps_the_state(
 ) -> None:
     job = start(saved, tmp_path, "--checkpoint", "state", "--every", "1", "--out", "out")
     until = time.monotonic() + 60
-    while not (tmp_path / "state" / "checkpoint.json").exists() and time.monotonic() < until:
+    while not list((tmp_path / "state").glob("state-*.npz")) and time.monotonic() < until:
         time.sleep(0.002)
     job.send_signal(number)
     _, err = job.communicate(timeout=60)
@@ -292,5 +197,5 @@ def test_the_checkpoint_of_another_problem_is_refused_by_name(
     Problem(agents).save(tmp_path / "p", replace=True)
     told = run(*common)
     assert told.code == 2
-    assert "checkpoint state: the objective of agent 3 differs from the stored" in told.err
+    assert "checkpoint state: the data of agent 3 differs from the stored" in told.err
     assert told.err.count("\n") == 1

@@ -207,7 +207,7 @@ def test_a_warm_start_begins_where_the_solution_was() -> None:
 def test_a_checkpoint_of_other_senses_is_refused(tmp_path: Path) -> None:
     first = one_sided("<=", 3.0)
     ccmac.solve(first, tol=1e-12, max_iterations=1, checkpoint=tmp_path / "c")
-    with pytest.raises(InputError, match="block A of agent 0"):
+    with pytest.raises(InputError, match="the data of agent 0"):
         ccmac.solve(one_sided(">=", 3.0), tol=1e-12, checkpoint=tmp_path / "c")
 
 

@@ -1,333 +1,376 @@
-"""What checkpoints decide: when, which generation, and which numbers they believe."""
+"""A stored run continues to the same bits, and refuses everything else in one line."""
 
 from __future__ import annotations
 
-import math
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace as Fake
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from filelock import FileLock
+from scipy.sparse.linalg import aslinearoperator
 
 import ccmac
 from ccmac.errors import InputError
-from ccmac.methods import checkpoints
-from ccmac.methods.checkpoints import EVERY, LARGEST, Checkpoints
-from ccmac.methods.driver import Settings, drive
+from ccmac.ledger import Ledger
+from ccmac.methods import CrossApapc, CrossCg, CrossLbfgs
+from ccmac.methods import run as runs
+from ccmac.methods.cg import DualConjugateGradients
+from ccmac.objectives import Custom, Logistic, Quadratic, Separable, SquaredDistance
 from ccmac.paper.instances import random_quadratic
-from ccmac.runtime.masked import Masked
-from ccmac.storage.states import counts, number, told
+from ccmac.storage.checkpoint import LOCK, Store
+from ccmac.trace import Trace
+from pins.problems import posed
+
+NETWORK = "ring"
+METHOD = CrossApapc()
 
 
-def made(**more: Any) -> Any:
-    found = object.__new__(Checkpoints)
-    vars(found).update(more)
-    return found
+def columns(result: ccmac.Result) -> list[Any]:
+    names = ("iteration", "rounds", "gradients", "bytes")
+    return [result.trace[name].tolist() for name in names]
+
+
+def assert_same(found: ccmac.Result, whole: ccmac.Result) -> None:
+    """Bits, bill, history, verdict."""
+    assert [x.tobytes() for x in found.x] == [x.tobytes() for x in whole.x]
+    assert found.z.tobytes() == whole.z.tobytes()
+    assert (found.status, found.iterations) == (whole.status, whole.iterations)
+    assert repr(found.error_bound) == repr(whole.error_bound)
+    assert found.ledger.as_dict() == whole.ledger.as_dict()
+    assert columns(found) == columns(whole)
+
+
+# -- the same bits ---------------------------------------------------------------------------------
+def regression(loss: str) -> ccmac.Problem:
+    X = np.random.default_rng(1).standard_normal((60, 12))
+    return ccmac.vfl.problem(X, np.resize([1.0, -1.0, -1.0], 60), 3, loss=loss, regularization=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("others", "common"),
-    [
-        ([5.0, 6.0], 6),
-        ([4.0, 5.0], 5),
-        ([5.0, -1.0], 5),
-        ([-1.0, -1.0], "refused"),
-        ([3.0, 4.0], "refused"),
-    ],
+    "method",
+    [CrossApapc(), "joint-apapc", CrossLbfgs(), "cross-newton", CrossCg(), "dpmm", "cross-sliding"],
 )
-def test_the_newest_generation_that_all_have(
-    others: list[float], common: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Here are 1, 5 and 6: the last two are told, a row for each agent here."""
-    monkeypatch.setattr(
-        checkpoints.apart, "generations", lambda path: {6: "six", 1: "one", 5: "five"}
-    )
-    told: list[Any] = []
-
-    def gather(rows: Any) -> Any:
-        told.append(rows)
-        return [*rows, np.array(others)]
-
-    found = made(directory="here", runtime=Fake(owned=[0, 1], _gather=gather))
-    if common == "refused":
-        with pytest.raises(InputError, match=r"agent 2 has generation (none|3, 4), others .*5, 6"):
-            found._common_generation()
-    else:
-        assert found._common_generation() == {6: "six", 5: "five"}[common]
-    assert told[0].tolist() == [[5.0, 6.0], [5.0, 6.0]]
-
-
-def test_what_a_stored_run_is_known_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four differences are named; then problem, version, and what it was planned for."""
-    found = made(directory="here", identity={}, _problem="abc")
-    stored = {
-        "identity": {},
-        "problem": "abc",
-        "version": checkpoints.__version__,
-        "planned": [1e-3, "1e-6"],
-        "path": ["next", 3],
-    }
-    monkeypatch.setattr(checkpoints, "differences", lambda stored, mine: [])
-    found._recognise(stored)
-    assert (found.planned, found.target, found.path) == (1e-3, 1e-6, ["next", "3"])
-    assert found._stored is stored
-    for change, why in (
-        ({"problem": "abd"}, "problem and version"),
-        ({"version": "0"}, "problem and version"),
-        ({"planned": [1.0]}, "planned for;"),
-        ({"path": None}, "planned for;"),
-        ({"planned": [1.0, 0.0]}, "no positive"),
-        ({"planned": ["inf", 1.0]}, "no positive"),
-    ):
-        with pytest.raises(InputError, match=f"checkpoint here: .*{why}"):
-            found._recognise({**stored, **change})
-    for count, words in (
-        (1, ": d0 differs from"),
-        (2, ": d0, d1 differ from"),
-        (4, "d3 differ from"),
-        (5, "d3 and 1 more differ from"),
-        (7, "d3 and 3 more differ from"),
-    ):
-        named = [f"d{k}" for k in range(count)]
-        monkeypatch.setattr(checkpoints, "differences", lambda stored, mine, named=named: named)
-        with pytest.raises(InputError, match=words):
-            found._recognise(stored)
-
-
-def test_a_run_ended_while_it_was_first_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    for mine, other, refused in (
-        ({0: "first"}, [-1.0, -1.0], False),
-        ({0: "a", 1: "b"}, [-1.0, -1.0], True),
-    ):
-        monkeypatch.setattr(checkpoints.apart, "generations", lambda path, mine=mine: mine)
-        found = made(
-            directory="here",
-            runtime=Fake(owned=[0], _gather=lambda rows, o=other: [*rows, np.array(o)]),
-        )
-        if refused:
-            with pytest.raises(InputError, match="agent 1 has generation none, others 0, 1"):
-                found._common_generation()
-        else:
-            assert found._common_generation() is None
-
-
-def test_when_it_is_time_to_save(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: 110.0)
-    counted = made(every=3)
-    assert [k for k in range(1, 8) if counted.due(k)] == [3, 6]
-    for seconds, root, late in (
-        (10.0, True, True),
-        (10.1, True, False),
-        (10.0, False, False),
-        (None, True, False),
-    ):
-        alone = made(
-            every=None, seconds=seconds, _last=100.0, runtime=Fake(alone=True, is_root=root)
-        )
-        assert alone.due(1) == late
-    notes = Fake(save=True)
-    told = made(
-        every=None, seconds=1.0, _last=0.0, runtime=Fake(alone=False, is_root=True, notes=notes)
-    )
-    assert told.due(1)
-    assert not told.due(2)  # it was heard once
-    assert EVERY == 50
-
-
-def test_a_run_goes_on_where_nothing_can_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The warning says how often, and when last."""
-    tried: list[int] = []
-
-    def full(runtime: Any, directory: Path, count: int, *_: Any, **__: Any) -> None:
-        tried.append(count)
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(checkpoints.store, "save", full)
-    result = ccmac.solve(
-        random_quadratic(0, 3),
-        "path",
-        "cross-apapc",
-        1e-12,
-        max_iterations=6,
-        checkpoint={"path": tmp_path, "every": 2},
-    )
-    assert result.status == "max_iterations"
-    assert tried[:3] == [2, 4, 6]
-    words = f"{len(tried)} could not be written, the last at iteration 6 (No space left on device)"
-    assert [text for text in result.warnings if f"checkpoint {tmp_path}: {words}" in text]
-
-
-def test_numbers_of_a_stored_state() -> None:
-    assert (told(math.inf), told(-math.inf), told(1.5), told(3), told(True)) == (
-        "inf",
-        "-inf",
-        1.5,
-        3,
-        True,
-    )
-    assert math.isinf(number("gap", 0.0, "inf"))
-    assert number("gap", 0.0, 2) == 2.0
-    assert isinstance(number("gap", 0.0, 2), float)
-    assert number("count", 0, 7) == 7
-    assert number("over", False, True) is True
-    for before, stored in ((0, 1.5), (0, True), (False, 1), (0.0, None), (0.0, [])):
-        with pytest.raises(ValueError, match=f"n is no {type(before).__name__}"):
-            number("n", before, stored)
-    with pytest.raises(ValueError, match="far"):
-        number("gap", 0.0, "far")
-    ledger = {"setup": {"A": 0}, "solve": {"rounds": 3}}
-    assert counts(ledger) == ledger
-    for wrong in (
-        {"setup": {"A": -1}},
-        {"setup": {"A": 1.0}},
-        {"other": {"A": 1}},
-        {"setup": {"A": True}},
-    ):
-        with pytest.raises(ValueError, match="holds no counts"):
-            counts(wrong)
-
-
-def test_pieces_are_those_of_the_method() -> None:
-    found = made(iteration=Fake(space=Fake(count=2)))
-    like = np.zeros((2, 1))
-    good = np.array([LARGEST])
-
-    def stored(*pieces: Any) -> Any:
-        return Fake(agents={"rows:r": list(pieces)})
-
-    assert len(found._pieces(stored(good, -good), "rows:r", like)) == 2
-    for pieces, why in (
-        ((good,), "is there for 1 agents"),
-        ((good, np.array([1])), "of kind int64"),
-        ((good, 1.01 * good), "beyond"),
-        ((good, good * math.nan), "holds NaN"),
-    ):
-        with pytest.raises(ValueError, match=why):
-            found._pieces(stored(*pieces), "rows:r", like)
-    free = np.full((2, 1), math.inf)
-    assert len(found._pieces(stored(good, good * math.inf), "rows:r", free)) == 2
-
-
-def test_a_resumed_run_asks_after_its_health_as_before() -> None:
-    """Where it goes on from a checkpoint, and there alone."""
-    asked: list[int] = []
-    runtime = Fake(ledger=None, notes=Fake(stop=False, asked=None), network=Fake(diameter=1))
-
-    def point(state: Any) -> Any:
-        asked.append(1)
-        raise KeyboardInterrupt
-
-    iteration: Any = Fake(
-        space=Fake(runtime=runtime), cost={"rounds": 0, "averagings": 0}, point=point, silent=False
-    )
-    saver: Any = object()
-    for first, kept, resumed in ((10, saver, True), (0, saver, False), (10, None, False)):
-        asked.clear()
-        settings = Settings(first, first=first, saver=kept)  # no step is left to do
-        if resumed:
-            with pytest.raises(KeyboardInterrupt):
-                drive(iteration, None, settings)  # type: ignore[arg-type]
-        else:
-            assert drive(iteration, None, settings).iterations == first  # type: ignore[arg-type]
-        assert bool(asked) == resumed
-
-
-def again(method: str, stop: int, last: int, folder: Path) -> tuple[Any, Any]:
-    """A run of ``last`` iterations, and one that was begun for ``stop`` and continued."""
-    X = np.random.default_rng(1).standard_normal((60, 12))
-    y = np.resize([1.0, -1.0, -1.0], 60)
-    loss = "logistic" if method == "cross-newton" else "squared"
-    problem = ccmac.vfl.problem(X, y, 3, loss=loss, regularization=1e-5)
-    whole = ccmac.solve(problem, "ring", method, 1e-15, max_iterations=last)
-    for limit in (stop, stop, last, last):
-        found = ccmac.solve(
-            problem,
-            "ring",
-            method,
-            1e-15,
-            max_iterations=limit,
-            checkpoint={"path": folder, "every": 1},
-        )
-    return whole, found
-
-
-@pytest.mark.parametrize("method", ["cross-apapc", "joint-apapc", "cross-lbfgs", "cross-newton"])
 @pytest.mark.parametrize(("stop", "last"), [(1, 9), (9, 9), (12, 25)])
-def test_what_waited_for_a_message_is_on_the_bill_once(
-    tmp_path: Path, method: str, stop: int, last: int
-) -> None:
-    """Numbers asked for in the setup that travel later were charged again by every run that went on
-    from a checkpoint, and one that had ended by itself took a step more.
-    """
-    whole, found = again(method, stop, last, tmp_path / "state")
-    assert found.ledger.as_dict() == whole.ledger.as_dict()
-    assert (found.status, found.iterations) == (whole.status, whole.iterations)
-    assert [x.tobytes() for x in found.x] == [x.tobytes() for x in whole.x]
+def test_a_run_in_pieces_is_the_same_run(tmp_path: Path, method: Any, stop: int, last: int) -> None:
+    """Also one that has ended already, and one whose setup asked for sums that travel later."""
+    problem = regression("logistic" if method == "cross-newton" else "squared")
+    whole = ccmac.solve(problem, NETWORK, method, 1e-15, max_iterations=last)
+    kept = {"path": tmp_path / "state", "every": 1}
+    for limit in (stop, stop, last, last):
+        found = ccmac.solve(problem, NETWORK, method, 1e-15, max_iterations=limit, checkpoint=kept)
+    assert_same(found, whole)
+    names = sorted(file.name for file in (tmp_path / "state").iterdir() if file.name != LOCK)
+    assert len(names) == 1  # earlier saves are gone
+
+
+@pytest.mark.parametrize("method", [CrossApapc(), CrossCg(), CrossLbfgs(), "cross-direct"])
+def test_a_certified_run_in_pieces_ends_where_it_would(tmp_path: Path, method: Any) -> None:
+    made = posed("quadratic")
+    tol = 1e-30 if method == "cross-direct" else 1e-8
+    whole = ccmac.solve(made.problem, made.network, method, tol)
+    kept = {"path": tmp_path, "every": 1}
+    for limit in (1, 3, None):
+        found = ccmac.solve(
+            made.problem, made.network, method, tol, checkpoint=kept, max_iterations=limit
+        )
+    assert_same(found, whole)
 
 
 def test_masked_sums_go_on_with_the_scales_agreed_upon(tmp_path: Path) -> None:
-    """They were agreed upon again, and charged, by every run that went on from a checkpoint."""
     problem = random_quadratic(0, 4)
-    asked = {"tol": 1e-15, "averaging": "masked"}
-    whole = ccmac.solve(problem, "ring", "pdhg", max_iterations=23, **asked)
+    asked: dict[str, Any] = {"method": "pdhg", "tol": 1e-15, "averaging": "masked"}
+    whole = ccmac.solve(problem, NETWORK, max_iterations=23, **asked)
+    asked["checkpoint"] = {"path": tmp_path / "state", "every": 2}
     for limit in (7, 7, 23, 23):
+        found = ccmac.solve(problem, NETWORK, max_iterations=limit, **asked)
+    assert_same(found, whole)
+
+
+def test_a_run_that_went_on_with_another_method_resumes_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked = [(CrossCg(), "first"), (CrossApapc(), "second")]
+    monkeypatch.setattr(runs.Auto, "ranked", lambda *_: list(ranked))
+    monkeypatch.setattr(DualConjugateGradients, "finished", lambda *_: True)
+    problem = random_quadratic(7, n=4)
+    whole = ccmac.solve(problem, NETWORK, "auto", 1e-8)
+    assert whole.plan is not None
+    assert whole.plan.method == "cross-apapc"
+    kept = {"path": tmp_path, "every": 3}
+    ccmac.solve(problem, NETWORK, "auto", 1e-8, checkpoint=kept, max_iterations=8)
+    assert_same(ccmac.solve(problem, NETWORK, "auto", 1e-8, checkpoint=kept), whole)
+
+
+@pytest.mark.parametrize("limit", [6, 20_000])
+def test_a_history_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    monkeypatch.setattr(runs, "Trace", lambda: Trace(limit))
+    problem = random_quadratic(7, n=4)
+    whole = ccmac.solve(problem, NETWORK, METHOD, 1e-8)
+    for stop in (4, 11, 29, None):
         found = ccmac.solve(
-            problem,
-            "ring",
-            "pdhg",
-            max_iterations=limit,
-            **asked,
-            checkpoint={"path": tmp_path / "state", "every": 2},
+            problem, NETWORK, METHOD, 1e-8, checkpoint=tmp_path, max_iterations=stop
         )
-    assert found.ledger.as_dict() == whole.ledger.as_dict()
-    assert [x.tobytes() for x in found.x] == [x.tobytes() for x in whole.x]
-    assert repr(found.error_bound) == repr(whole.error_bound)
+    assert columns(found) == columns(whole)
+
+
+@pytest.mark.parametrize("limit", [2, 5, 8])
+@pytest.mark.parametrize("count", [1, 2, 5, 6, 9, 17, 100])
+def test_a_history_is_thinned_and_keeps_its_ends(limit: int, count: int) -> None:
+    trace = Trace(limit)
+    for k in range(1, count + 1):
+        trace.record(k, 0.1 * k, Ledger(), float("nan"), 1.0 / k)
+    kept = trace["iteration"]
+    assert len(kept) <= limit + 1
+    assert (kept[0], kept[-1]) == (1, count)
+    assert len(set(np.diff(kept)[:-1])) <= 1
+    assert count > limit or list(kept) == list(range(1, count + 1))
+
+
+# -- what a run depends on -------------------------------------------------------------------------
+def logistic(flip: int | None = None, weight: float = 0.1) -> ccmac.Problem:
+    """Four agents with labels; those of agent ``flip`` are turned round."""
+    rng = np.random.default_rng(3)
+    agents = []
+    for i in range(4):
+        data = rng.standard_normal((12, 3))
+        labels = rng.choice([-1.0, 1.0], 12)
+        z = Logistic(data, -labels if i == flip else labels, ridge=weight)
+        objective = Separable(SquaredDistance(1.0, rng.standard_normal(4)), z)
+        A = sp.random_array((3, 4), density=0.6, rng=rng, format="csr")
+        agents.append(ccmac.Agent(objective, A=A, B=rng.standard_normal((3, 3)), b=np.ones(3)))
+    return ccmac.Problem(agents)
+
+
+def with_agent(problem: ccmac.Problem, i: int, **blocks: Any) -> ccmac.Problem:
+    agents = list(problem.agents.values())
+    agents[i] = replace(agents[i], **blocks)
+    return ccmac.Problem(agents)
+
+
+def permuted(problem: ccmac.Problem) -> ccmac.Problem:
+    """The same stored numbers of A_2 at other places."""
+    A = problem.agents[2].A
+    moved = sp.csr_array((A.data, (A.indices + 1) % A.shape[1], A.indptr), shape=A.shape)
+    return with_agent(problem, 2, A=moved)
+
+
+def square(shift: float) -> Custom:
+    return Custom(
+        lambda x, z: 0.5 * float(x @ x + z @ z) - shift * float(x.sum()),
+        lambda x, z: (x - shift, z),
+        1.0,
+        1.0,
+    )
+
+
+def operators(scale: float = 1.0, shift: float = 0.5) -> ccmac.Problem:
+    rng = np.random.default_rng(5)
+    agents = []
+    for i in range(3):
+        A = aslinearoperator((scale if i == 1 else 1.0) * rng.standard_normal((2, 3)))
+        f = square(shift if i == 2 else 0.5)
+        lower = -10 * np.ones(3) if i == 2 else None
+        agents.append(ccmac.Agent(f, A=A, B=rng.standard_normal((2, 2)), b=np.ones(2), lower=lower))
+    return ccmac.Problem(agents)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("state")
+    ended = ccmac.solve(logistic(), NETWORK, METHOD, 1e-9, checkpoint=place, max_iterations=9)
+    assert ended.status == "max_iterations"
+    return place
 
 
 @pytest.mark.parametrize(
-    "stored", [3, [3], [[[1], [2, 3]]], [[[1.5], [2]]], [[[-1], [2]]], [["a", "b"]]]
+    ("change", "words"),
+    [
+        ({"problem": lambda: logistic(flip=3)}, "the data of agent 3 differs"),
+        ({"problem": lambda: logistic(weight=1.0)}, "the data of agent 0, 1, 2, ... differs"),
+        ({"problem": lambda: permuted(logistic())}, "the data of agent 2 differs"),
+        ({"problem": lambda: with_agent(logistic(), 1, b=np.zeros(3))}, "the data of agent 1"),
+        ({"network": "path"}, "the network"),
+        ({"averaging": "tree"}, "the averaging scheme"),
+        ({"method": CrossApapc(inner=2)}, "an option of the method differs"),
+        ({"method": "dpmm"}, "the method, "),
+        ({"seed": 5}, "the seed"),
+        ({"costs": ccmac.Costs(round=7.0)}, "the costs"),
+        ({"reference": np.ones(16)}, "the reference"),
+        ({"warm_start": ccmac.Solution([np.ones(4)] * 4, np.zeros(3))}, "the data of agent 0"),
+        ({"warm_start": ccmac.Solution([np.zeros(4)] * 4, np.ones(3))}, "the starting point"),
+    ],
 )
-def test_scales_that_are_none(stored: Any) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        Masked(ccmac.Network.ring(4)).recall(stored)
-    masked = Masked(ccmac.Network.ring(4))
-    masked.recall([[[3, 1], [-900, 7]]])
-    assert masked.memory() == [[[3, 1], [-900, 7]]]
+def test_another_run_is_refused(stored: Path, change: dict[str, Any], words: str) -> None:
+    before = {f.name: f.read_bytes() for f in stored.iterdir()}
+    asked: dict[str, Any] = {"problem": logistic, "network": NETWORK, "method": METHOD, **change}
+    problem = asked.pop("problem")()
+    with pytest.raises(InputError) as caught:
+        ccmac.solve(problem, tol=1e-9, checkpoint=stored, **asked)
+    assert words in str(caught.value)
+    assert "from the stored run's" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert {f.name: f.read_bytes() for f in stored.iterdir()} == before
 
 
-@pytest.mark.parametrize("steps", [7, 12])
-def test_what_stalled_before_a_run_was_saved_still_counts(tmp_path: Path, steps: int) -> None:
-    """Beyond double precision cross-direct stalls, and cross-cg after it; the better is told."""
-    draw = np.random.default_rng(0).standard_normal
-    H = np.diag(np.geomspace(1.0, 1e6, 6))
-    agents = [
-        ccmac.Agent(
-            ccmac.objectives.Quadratic(H, draw(6)), A=draw((2, 4)), B=draw((2, 2)), b=draw(2)
-        )
-        for _ in range(4)
-    ]
-    kept = {"path": tmp_path / "kept", "every": 1}
-    seen = list[int]()
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (lambda: operators(scale=1.5), "the data of agent 1 differs"),
+        (lambda: operators(shift=0.25), "the data of agent 2 differs"),
+    ],
+)
+def test_code_is_known_by_what_it_answers(
+    tmp_path: Path, other: Callable[[], ccmac.Problem], words: str
+) -> None:
+    ccmac.solve(operators(), NETWORK, tol=1e-9, checkpoint=tmp_path, max_iterations=2)
+    ccmac.solve(operators(), NETWORK, tol=1e-9, checkpoint=tmp_path, max_iterations=3)
+    with pytest.raises(InputError, match=words):
+        ccmac.solve(other(), NETWORK, tol=1e-9, checkpoint=tmp_path)
 
-    def solved(**more: Any) -> ccmac.Result:
-        return ccmac.solve(ccmac.Problem(agents), "ring", tol=1e-16, **more)
 
-    whole = solved(checkpoint={"path": tmp_path / "whole", "every": 1})
-    assert whole.plan.method == "cross-direct"
-    assert "cross-direct stalled; went on with cross-cg" in whole.warnings
-    solved(checkpoint=kept, callback=lambda k, state: seen.append(k) or len(seen) == steps)
-    assert max(seen) < steps  # in the second method
-    again = solved(checkpoint=kept)
-    assert (again.plan.method, again.status, again.error_bound, again.iterations) == (
-        whole.plan.method,
-        whole.status,
-        whole.error_bound,
-        whole.iterations,
+@pytest.mark.parametrize("tol", [1e-3, 1e-9, 1e-11])
+@pytest.mark.parametrize("method", [METHOD, "auto"])
+def test_another_tolerance_is_accepted(tmp_path: Path, method: Any, tol: float) -> None:
+    problem = logistic()
+    asked = {"checkpoint": {"path": tmp_path, "every": 4}}
+    ccmac.solve(problem, NETWORK, method, 1e-6, max_iterations=9, **asked)
+    fresh = ccmac.solve(problem, NETWORK, method, tol)
+    resumed = ccmac.solve(problem, NETWORK, method, tol, max_seconds=300.0, **asked)
+    assert resumed.status == fresh.status == "optimal"
+    gap = np.concatenate([*resumed.x, resumed.z]) - np.concatenate([*fresh.x, fresh.z])
+    assert np.linalg.norm(gap) <= fresh.error_bound + resumed.error_bound
+
+
+def test_a_certified_schedule_belongs_to_its_tolerance(tmp_path: Path) -> None:
+    flat = Quadratic(np.diag([1.0, 0.0]), np.ones(2) * [1.0, 0.0])
+    problem = ccmac.Problem([ccmac.Agent(flat, A=[[1.0]], B=[[1.0]], b=[1.0]) for _ in range(3)])
+    method = ccmac.methods.CrossContinuation(schedule="certified", radius=3.0)
+    ccmac.solve(problem, NETWORK, method, 1e-2, checkpoint=tmp_path, max_iterations=3)
+    with pytest.raises(InputError, match="the tolerance of a certified schedule"):
+        ccmac.solve(problem, NETWORK, method, 1e-3, checkpoint=tmp_path)
+
+
+# -- the folder ------------------------------------------------------------------------------------
+def only_file(folder: Path) -> Path:
+    [file] = folder.glob("state-*.npz")
+    return file
+
+
+def test_a_save_that_not_all_have_written_does_not_count(tmp_path: Path) -> None:
+    """As two processes leave it, of which one is killed before its file has its name."""
+    problem = random_quadratic(7, n=4)
+    whole = ccmac.solve(problem, NETWORK, METHOD, 1e-8)
+    ccmac.solve(problem, NETWORK, METHOD, 1e-8, checkpoint=tmp_path, max_iterations=11)
+    half = ["state-000099-00000-00001.npz", ".state-000099-00002-00003.1a2b3c4d.npz"]
+    theirs = ["state-of-mind.npz", ".hidden", "notes.txt"]
+    for name in (*half, *theirs):
+        (tmp_path / name).write_bytes(b"half")
+    found = ccmac.solve(problem, NETWORK, METHOD, 1e-8, checkpoint={"path": tmp_path, "every": 3})
+    assert_same(found, whole)
+    left = {file.name for file in tmp_path.iterdir()}
+    assert left >= set(theirs)
+    assert not left & set(half)
+
+
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    problem = random_quadratic(7, n=4)
+    ccmac.solve(problem, NETWORK, METHOD, 1e-8, checkpoint=tmp_path / "s", max_iterations=11)
+    sound = only_file(tmp_path / "s")
+    content = sound.read_bytes()
+    with np.load(sound) as archive:
+        arrays = dict(archive)
+    spot = content.index(arrays["agents/vector:w"].tobytes()) + 5
+    flipped = content[:spot] + bytes([content[spot] ^ 1]) + content[spot + 1 :]
+    for change in (
+        {"meta": np.frombuffer(b"[]", dtype=np.uint8)},
+        {"agents/vector:w": arrays["agents/vector:w"][:-1]},
+        {"agents/vector:w": np.full_like(arrays["agents/vector:w"], np.nan)},
+        {"agents/vector:w": arrays["agents/vector:w"].astype(np.float32)},
+        {"shared/trace": np.zeros((2, 3))},
+    ):
+        assert set(change) <= set(arrays)
+        np.savez(sound, **(arrays | change))
+        with pytest.raises(InputError, match="checkpoint"):
+            ccmac.solve(problem, NETWORK, METHOD, 1e-8, checkpoint=tmp_path / "s")
+    for damaged in (flipped, content[:-100], b"", b"x" * 999):
+        sound.write_bytes(damaged)
+        with pytest.raises(InputError, match="is damaged") as caught:
+            ccmac.solve(problem, NETWORK, METHOD, 1e-8, checkpoint=tmp_path / "s")
+        assert "\n" not in str(caught.value)
+        assert sound.read_bytes() == damaged
+
+
+def test_files_of_some_agents_are_not_all(tmp_path: Path) -> None:
+    problem = random_quadratic(7, n=4)
+    ccmac.solve(problem, NETWORK, METHOD, 1e-8, checkpoint=tmp_path, max_iterations=11)
+    first = only_file(tmp_path)
+    shutil.move(first, tmp_path / "state-000003-00000-00002.npz")
+    with pytest.raises(InputError, match="no save is there of all agents"):
+        ccmac.solve(problem, NETWORK, METHOD, 1e-8, checkpoint=tmp_path)
+
+
+def test_a_run_that_was_killed_while_it_was_first_saved_begins_again(tmp_path: Path) -> None:
+    problem = random_quadratic(7, n=4)
+    whole = ccmac.solve(problem, NETWORK, METHOD, 1e-8)
+    (tmp_path / "state-000000-00000-00001.npz").write_bytes(b"of another process")
+    kept = {"path": tmp_path, "every": 3}
+    assert_same(ccmac.solve(problem, NETWORK, METHOD, 1e-8, checkpoint=kept), whole)
+    assert only_file(tmp_path).name.endswith("-00000-00003.npz")
+
+
+def test_one_run_at_a_time_has_the_folder(tmp_path: Path) -> None:
+    with FileLock(tmp_path / LOCK), pytest.raises(InputError, match="another run is writing"):
+        ccmac.solve(random_quadratic(7, n=4), NETWORK, METHOD, checkpoint=tmp_path)
+
+
+def test_a_full_disk_does_not_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Store, "save", full)
+    kept = {"path": tmp_path, "every": 2}
+    ended = ccmac.solve(
+        random_quadratic(0, 3), "path", METHOD, 1e-12, checkpoint=kept, max_iterations=6
     )
-    for one, other in zip([*again.x, again.z], [*whole.x, whole.z], strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert again.ledger.as_dict() == whole.ledger.as_dict()
-    assert again.warnings == whole.warnings
+    assert ended.status == "max_iterations"
+    words = "could not be written, the last at iteration 6 (No space left on device)"
+    assert any(words in text for text in ended.warnings)
+
+
+def test_saved_by_the_clock(tmp_path: Path) -> None:
+    kept = {"path": tmp_path, "seconds": 1e-9}
+    problem = random_quadratic(0, 3)
+    ccmac.solve(problem, "path", METHOD, 1e-12, checkpoint=kept, callback=lambda k, _: k == 5)
+    number = int(only_file(tmp_path).name.split("-")[1])
+    assert number == 5  # saves 0 to 4, and one at the end
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_solve(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file" / "state", Path("/proc/new")):
+        with pytest.raises(InputError, match="cannot"):
+            ccmac.solve(random_quadratic(7, n=4), NETWORK, METHOD, checkpoint=place)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        False,
+        3,
+        b"state",
+        {"path": None},
+        {"path": "s", "every": 0},
+        {"path": "s", "every": 2.5},
+        {"path": "s", "seconds": float("nan")},
+        {"path": "s", "seconds": "soon"},
+        {"path": "s", "often": 1},
+    ],
+)
+def test_what_is_no_checkpoint_is_refused(wanted: Any) -> None:
+    with pytest.raises(InputError, match=r"^checkpoint: "):
+        ccmac.solve(random_quadratic(7, n=4), NETWORK, checkpoint=wanted)

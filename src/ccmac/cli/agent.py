@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ccmac.cli.kept import keep_here, told_rescue, tried
 from ccmac.cli.options import AsJson, fitted, print_json
+from ccmac.cli.solution import try_out, write
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
 from ccmac.methods.registry import parse
@@ -103,12 +103,13 @@ def show(
     agent = Agent.load(asked.path(mine.folder))
     problem = public.problem(mine.agent, agent)
     out = asked.path(mine.out)
-    with tried(out), asked.links(patience) as links:
+    try_out(out)
+    with asked.links(patience) as links:
         links.start()
         result = _solve(asked, problem, method, links)
-        place, error = keep_here(out, result, public.agents, _record(asked))
-    _report(asked, result, place, as_json)
-    raise typer.Exit(exit_code(result) if error is None else told_rescue(out, place, error))
+        write(out, result, public.agents, _record(asked))
+    _report(asked, result, out, as_json)
+    raise typer.Exit(exit_code(result))
 
 
 def _solve(asked: Owner, problem: Problem, method: Any, links: Links) -> Result:
@@ -143,13 +144,12 @@ def _record(asked: Owner) -> dict[str, Any]:
     }
 
 
-def _report(asked: Owner, result: Result, place: Path | None, as_json: bool) -> None:
+def _report(asked: Owner, result: Result, out: Path, as_json: bool) -> None:
     if as_json:
         print_json({**_record(asked), **result.as_dict()})
     else:
         typer.echo(fitted(str(result)))
-    if place is not None:
-        typer.echo(f"\nwritten to {place}", err=as_json)
+    typer.echo(f"\nwritten to {out}", err=as_json)
     if result.status == "interrupted":
         typer.echo("interrupted; start all owners again to continue", err=True)
 

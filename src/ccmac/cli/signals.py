@@ -1,24 +1,17 @@
 """SIGTERM for the command line: the same as Ctrl-C, with an exit code of its own.
 
 Outside the loop of a run it ends the command in one line; the loop, which sees :meth:`note`, ends
-after the current step and keeps the state. Nothing is imported here that takes time: signals are
-listened to before anything else is loaded.
+after the current step and keeps the state.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPTED = 130
 TERMINATED = 143
-
-
-class Terminated(KeyboardInterrupt):
-    """The system asked the program to end."""
 
 
 class Termination:
@@ -34,7 +27,7 @@ class Termination:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """End what is under way."""
         self.seen = True
-        raise Terminated
+        raise KeyboardInterrupt
 
 
 def listen() -> None:
@@ -44,33 +37,6 @@ def listen() -> None:
     before = signal.getsignal(signal.SIGTERM)
     if before is signal.SIG_DFL or isinstance(before, Termination):
         signal.signal(signal.SIGTERM, Termination())
-
-
-@contextmanager
-def waiting() -> Iterator[None]:
-    """Let a signal wait for the end of the block; a second one ends the program at once.
-
-    For the loading of modules: an exception raised within the start of an extension becomes an
-    ImportError there, or is lost.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    told: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        told.append(number)
-        signal.signal(number, signal.SIG_DFL)
-
-    listened = (signal.SIGINT, signal.SIGTERM)
-    before = {n: signal.signal(n, note) for n in listened if callable(signal.getsignal(n))}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for sent in told:
-            signal.raise_signal(sent)
 
 
 def interrupted(error: BaseException | None) -> bool:

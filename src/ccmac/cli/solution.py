@@ -2,16 +2,16 @@
 
 The solution is one ``solution.npz``, or under MPI without gathering one file
 ``solution-FIRST-LAST.npz`` for each range of agents. Arrays are named by what they are: ``z``,
-``x3`` and, where the method knows prices, ``coupled``, ``local3``, ``shared3``, ``consensus3``,
-and with bounds ``lower3``, ``upper3``, ``z_lower``, ``z_upper``.
-``summary.json`` names the files of its run with their checksums: readers take these and no others.
-All of them replace an earlier run's at one moment (:mod:`ccmac.storage.generations`).
+``x3`` and, where the method knows multipliers, ``coupled``, ``local3``, ``shared3``,
+``consensus3``, and with bounds ``lower3``, ``upper3``, ``z_lower``, ``z_upper``.
+``summary.json`` is written last and names the files of its run with their checksums.
 """
 
 from __future__ import annotations
 
-import io
-import tempfile
+import errno
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,15 @@ from ccmac.errors import InputError
 from ccmac.inputs import Array
 from ccmac.problem import Problem
 from ccmac.results import Result, Solution
-from ccmac.storage.generations import BYTES, PART, attempt, checksum, current, parts_of
-from ccmac.storage.npz import read_npz, refuse_endless
-from ccmac.texts import dumps, loads, open_file, read_text
+from ccmac.storage.files import atomic_path, atomic_write, try_file
+from ccmac.storage.npz import read_file, write_npz
+from ccmac.texts import MEGABYTE, dumps, loads, read_text
 
 WHOLE = "solution.npz"
 TRACE = "trace.csv"
 SUMMARY = "summary.json"
+PART = re.compile(r"solution(-\d{4,}-\d{4,})?\.npz")
+BYTES = 64 * MEGABYTE
 # Of every agent one: x3, local3, ...; the other arrays are the same for all.
 AGENTWISE = ("x", "local", "shared", "consensus", "lower", "upper")
 
@@ -38,16 +40,16 @@ def arrays_of(solution: Solution, agents: range) -> dict[str, Array]:
     """The named arrays of the agents in ``agents``."""
     found: dict[str, Array] = {"z": np.asarray(solution.z)}
     found |= {f"x{i}": np.asarray(x) for i, x in zip(agents, solution.x, strict=True)}
-    prices = solution.multipliers
-    if isinstance(prices, Multipliers):
-        found["coupled"] = prices.coupled
+    dual = solution.multipliers
+    if isinstance(dual, Multipliers):
+        found["coupled"] = dual.coupled
         for name in ("local", "shared", "consensus"):
-            rows = getattr(prices, name)
+            rows = getattr(dual, name)
             found |= {f"{name}{i}": np.asarray(v) for i, v in zip(agents, rows, strict=True)}
-        if prices.lower:
-            found |= {"z_lower": prices.z_lower, "z_upper": prices.z_upper}
+        if dual.lower:
+            found |= {"z_lower": dual.z_lower, "z_upper": dual.z_upper}
             for name in ("lower", "upper"):
-                pairs = zip(agents, getattr(prices, name), strict=True)
+                pairs = zip(agents, getattr(dual, name), strict=True)
                 found |= {f"{name}{i}": np.asarray(v) for i, v in pairs}
     return found
 
@@ -59,80 +61,109 @@ def part_name(agents: range, n: int) -> str:
     return f"solution-{agents.start:04d}-{agents.stop - 1:04d}.npz"
 
 
-def packed(arrays: Mapping[str, Array]) -> bytes:
-    """One archive; nothing in it is pickled."""
-    stream = io.BytesIO()
-    members = dict[str, Any](arrays)
-    np.savez(stream, **members)  # plain numbers: nothing that would need pickle
-    return stream.getvalue()
-
-
-def told(result: Result, more: Mapping[str, Any], parts: Mapping[str, int]) -> dict[str, str]:
-    """``trace.csv``, and ``summary.json``, which makes ``parts`` the solution."""
-    record = {**more, **result.as_dict(), "parts": dict(parts)}
-    return {TRACE: result.trace.to_csv(), SUMMARY: dumps(record) + "\n"}
-
-
-def prepare(out: Path, names: tuple[str, ...] = (SUMMARY, TRACE, WHOLE)) -> None:
-    """Make the directory and try to write ``names`` there, the index first; InputError if not."""
+def try_out(out: Path | None) -> None:
+    """See before the work whether ``out`` can be written."""
     try:
-        attempt(out, *names)
+        if out is not None:
+            try_file(out / SUMMARY)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
         raise InputError(
-            f"--out {out}: cannot be written ({reason}); choose another place"
+            f"--out {out}: cannot be written ({error.strerror}); choose another place"
         ) from None
 
 
-def rescued(number: int, error: Exception) -> Path:
-    """A folder of its own that can be written instead; ``error`` is raised where there is none."""
-    for base in (Path.cwd(), Path(tempfile.gettempdir())):
-        place = base / f"ccmac-rescue-{number}"
+def write(out: Path, result: Result, n: int, record: Mapping[str, Any]) -> None:
+    """The result of this process, which has all agents or keeps a folder for its own."""
+    name = part_name(result.agents, n)
+    _finish(out, result, record, {name: _write_part(out / name, arrays_of(result, result.agents))})
+
+
+def write_ranks(
+    out: Path, result: Result, runtime: Any, gather: bool, record: Mapping[str, Any]
+) -> None:
+    """Every rank writes its x_i, or rank 0 all of them; rank 0 writes the record.
+
+    OSError in all ranks where one could not write.
+    """
+    agents = range(runtime.n) if gather else result.agents
+    arrays = _collected(runtime, result) if gather else arrays_of(result, agents)
+    failed = 0
+    sha256 = 64 * "0"
+    try:
+        if runtime.is_root or not gather:
+            sha256 = _write_part(out / part_name(agents, runtime.n), arrays)
+    except OSError as error:
+        failed = error.errno or errno.EIO
+    row = [failed, agents.start, agents.stop, *bytes.fromhex(sha256)]
+    # Nobody's row arrives before its file is there: the gather is the barrier too.
+    known = runtime._gather(np.tile(np.array(row, dtype=float), (len(result.agents), 1)))
+    failed = int(known[:, 0].max())
+    if runtime.is_root and not failed:
+        parts = {
+            part_name(range(int(first), int(stop)), runtime.n): bytes(map(int, sha)).hex()
+            for _, first, stop, *sha in (known[:1] if gather else known)
+        }
         try:
-            prepare(place)
-        except InputError:
-            continue
-        return place
-    raise error
+            _finish(out, result, record, parts)
+        except OSError as error:
+            failed = error.errno or errno.EIO
+    failed = int(runtime._gather(np.full((len(result.agents), 1), float(failed))).max())
+    if failed:
+        raise OSError(failed, os.strerror(failed), str(out))
 
 
-def listed(out: Path) -> dict[str, int | None]:
+def _collected(runtime: Any, result: Result) -> dict[str, Array]:
+    """The arrays of all agents on rank 0; of no use elsewhere."""
+    mine = arrays_of(result, result.agents)
+    found = dict(mine)
+    for kind in AGENTWISE:
+        if f"{kind}{result.agents[0]}" in mine:
+            rows = runtime.collect([mine[f"{kind}{i}"] for i in result.agents])
+            found |= {} if rows is None else {f"{kind}{i}": row for i, row in enumerate(rows)}
+    return found
+
+
+def _write_part(path: Path, arrays: Mapping[str, Array]) -> str:
+    with atomic_path(path) as place:
+        return write_npz(place, arrays)
+
+
+def _finish(out: Path, result: Result, record: Mapping[str, Any], parts: dict[str, str]) -> None:
+    """The history, and last the summary, which makes ``parts`` the solution; others go."""
+    atomic_write(out / TRACE, result.trace.to_csv())
+    atomic_write(out / SUMMARY, dumps({**record, **result.as_dict(), "parts": parts}) + "\n")
+    for file in out.iterdir():
+        if PART.fullmatch(file.name) and file.name not in parts:
+            file.unlink()
+
+
+def _listed(out: Path) -> dict[str, str | None]:
     """The files of the solution in ``out`` with their checksums, as its summary names them.
 
-    Without a summary, or with one that names none: whatever has the name of a part.
+    Without a summary: whatever has the name of a part.
     """
-    summary = current(out, SUMMARY)
+    summary = out / SUMMARY
     try:
-        record = loads(read_text(summary, str(summary), BYTES))
+        parts = loads(read_text(summary, str(summary), BYTES))["parts"]
+        if all(PART.fullmatch(name) and isinstance(sha, str) for name, sha in parts.items()):
+            return dict(parts)
     except FileNotFoundError:
-        if current(out, SUMMARY) != summary:  # it has just taken its name
-            return listed(out)
-        record = {}
-    except (OSError, ValueError):
-        raise InputError(f"{summary}: is damaged; solve again") from None
-    if isinstance(record, dict) and "parts" not in record:
         names = sorted(path.name for path in out.glob("solution*.npz"))
         return {name: None for name in names if PART.fullmatch(name)}
-    parts = parts_of(record)
-    if parts is None:
-        raise InputError(f"{summary}: names no parts of a solution; solve again")
-    return dict(parts)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise InputError(f"{summary}: is damaged, or of another program; solve again")
 
 
 def read_solution(out: Path, agents: range, sizes: Problem | None = None) -> Solution:
     """What an earlier solve wrote for ``agents``, to start from; ``sizes`` are compared."""
-    parts = listed(out)
+    parts = _listed(out)
     if not parts:
         raise InputError(f"--warm-start {out}: holds no solution.npz; give the --out of a solve")
     found: dict[str, Array] = {}
-    try:
-        for name in sorted(parts):
-            # z and prices that all agents know: those of the first
-            found = _part(out, name, parts[name]) | found
-    except InputError:
-        if listed(out) == parts:
-            raise
-        return read_solution(out, agents, sizes)  # another run has just replaced it
+    for name in sorted(parts):
+        # z and multipliers that all agents know: those of the first
+        found = _read(out / name, parts[name]) | found
     missing = [i for i in agents if f"x{i}" not in found]
     if missing or "z" not in found:
         raise InputError(
@@ -141,7 +172,7 @@ def read_solution(out: Path, agents: range, sizes: Problem | None = None) -> Sol
         )
     if sizes is not None:
         _check_sizes(out, found, agents, sizes)
-    return Solution([found[f"x{i}"] for i in agents], found["z"], _prices(found, agents))
+    return Solution([found[f"x{i}"] for i in agents], found["z"], _multipliers(found, agents))
 
 
 def _check_sizes(out: Path, found: Mapping[str, Array], agents: range, problem: Problem) -> None:
@@ -157,37 +188,16 @@ def _check_sizes(out: Path, found: Mapping[str, Array], agents: range, problem: 
             )
 
 
-def _part(out: Path, name: str, crc: int | None) -> dict[str, Array]:
-    """One part of the generation that counts; it may be taking its name just now."""
-    place = current(out, name)
-    try:
-        return _read(place, crc)
-    except InputError:
-        if place.exists():
-            raise
-        return _read(current(out, name), crc)
-
-
-def _read(path: Path, crc: int | None) -> dict[str, Array]:
-    try:
-        with open_file(path) as stream:
-            refuse_endless(stream)
-            if crc is not None and checksum(stream) != crc:
-                raise InputError(f"{path}: is not the file its summary names; solve again")
-            stream.seek(0)
-            arrays = read_npz(stream)
-        if any(array.dtype.kind not in "iuf" for array in arrays.values()):
-            raise ValueError("not real numbers")
-    except InputError:
-        raise
-    except (OSError, ValueError):
-        raise InputError(f"{path}: is damaged or not a solution; solve again") from None
+def _read(path: Path, sha256: str | None) -> dict[str, Array]:
+    arrays = read_file(str(path), path, sha256)
+    if any(array.dtype.kind not in "iuf" for array in arrays.values()):
+        raise InputError(f"{path}: is not a solution; solve again")
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise InputError(f"{path}: holds NaN or infinite entries; start without it")
     return {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
 
 
-def _prices(found: Mapping[str, Array], agents: range) -> Multipliers | None:
+def _multipliers(found: Mapping[str, Array], agents: range) -> Multipliers | None:
     names = ["coupled", *(f"{k}{i}" for k in ("local", "shared", "consensus") for i in agents)]
     if any(name not in found for name in names):
         return None

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from ccmac.api import solve
-from ccmac.cli.kept import keep_here, keep_ranks, told_rescue, tried
 from ccmac.cli.options import (
     AsJson,
     Chosen,
@@ -21,7 +20,7 @@ from ccmac.cli.options import (
     print_json,
 )
 from ccmac.cli.signals import TERMINATED, terminated
-from ccmac.cli.solution import SUMMARY, TRACE, part_name, read_solution
+from ccmac.cli.solution import read_solution, try_out, write, write_ranks
 from ccmac.errors import InputError
 from ccmac.methods.base import Method
 from ccmac.network import as_network
@@ -34,7 +33,7 @@ from ccmac.storage.problems import read_manifest
 from ccmac.texts import dumps, shown
 
 EXIT_CODES = {"optimal": 0, "converged": 0, "infeasible": 3, "unbounded": 3, "interrupted": 130}
-RESCUE = Path("ccmac-interrupted")
+INTERRUPTED = Path("ccmac-interrupted")
 EPILOG = (
     "Example: `ccmac solve my-problem --network ring --tol 1e-6 --out result`\n\n"
     "On four processes: `mpiexec -n 4 ccmac solve my-problem --network ring --runtime mpi "
@@ -157,21 +156,19 @@ def show(
 
 def _in_process(request: Call) -> int:
     problem = Problem.load(request.directory)
-    with tried(request.running.out):
-        result = _solve(request, problem, None, range(problem.n))
+    try_out(request.running.out)
+    result = _solve(request, problem, None, range(problem.n))
     out = _place(request, result)
-    if out is None:
-        return _report(request, problem, result, None)
-    place, error = keep_here(out, result, problem.n, _record(request, problem))
-    code = _report(request, problem, result, place)
-    return code if error is None else told_rescue(out, place, error)
+    if out is not None:
+        write(out, result, problem.n, _record(request, problem))
+    return _report(request, problem, result, out)
 
 
 def _place(request: Call, result: Result) -> Path | None:
     """Where the result goes; an interruption never loses the work."""
     out = request.running.out
     lost = result.status == "interrupted" and request.running.checkpoint is None
-    return RESCUE if out is None and lost else out
+    return INTERRUPTED if out is None and lost else out
 
 
 def _on_ranks(request: Call) -> int:
@@ -192,24 +189,18 @@ def _on_ranks(request: Call) -> int:
             token = {"manifest": repr(manifest), **request.settings(), "gather": running.gather}
             problem = Problem.load(request.directory, agents=runtime.owned)
             runtime.check_consistent(dumps(token))  # all have loaded before anybody writes
-            owned = range(manifest.n) if running.gather else runtime.owned
-            with tried(running.out, (SUMMARY, TRACE, part_name(owned, manifest.n))):
-                result = _solve(request, problem, runtime, runtime.owned)
-            out = _place(request, result)
-            lost = None
-            if out is not None:
-                place, lost = keep_ranks(
-                    out, result, runtime, running.gather, _record(request, problem)
-                )
-            sent = runtime.audit_report()
-            code = exit_code(result) if lost is None else 1
             if runtime.is_root:
-                code = _report(request, problem, result, None if out is None else place)
-                if lost is not None and out is not None:
-                    code = told_rescue(out, place, lost)
+                try_out(running.out)
+            result = _solve(request, problem, runtime, runtime.owned)
+            out = _place(request, result)
+            if out is not None:
+                write_ranks(out, result, runtime, running.gather, _record(request, problem))
+            sent = runtime.audit_report()
+            if runtime.is_root:
+                _report(request, problem, result, out)
                 if sent is not None:
                     typer.echo("\n" + table(sent), err=request.as_json)
-    return code
+    return exit_code(result)
 
 
 def _solve(request: Call, problem: Problem, runtime: Runtime | None, owned: range) -> Result:

@@ -17,14 +17,12 @@ import numpy as np
 import typer
 
 from ccmac.api import make_runtime
-from ccmac.cli.kept import tried
 from ccmac.cli.options import AsJson, fitted, print_json
 from ccmac.cli.solve import exit_code
 from ccmac.errors import InputError
 from ccmac.network import as_network
 from ccmac.runtime import Runtime
 from ccmac.runtime.averaging import by_name
-from ccmac.storage import generations
 from ccmac.storage.files import atomic_write, try_file
 from ccmac.storage.owner import Mine, Public, checked_mine, checked_public, read_toml
 from ccmac.texts import MEGABYTE, cut, dumps, loads, nearest, open_file, read_text, shown
@@ -95,11 +93,13 @@ def take_part(file: File, *, as_json: AsJson = False) -> None:
     """Fit a model with the other parties; write this party's weights and scores."""
     me = read_me(file)
     out = file.parent / me.out
-    with tried(out, (MODEL, SCORES)), connected(file, me) as runtime:
+    try_file(out / MODEL)
+    with connected(file, me) as runtime:
         table, y = read_own(file, me, me.table, labels=me.label)
         model, rows, result = train(me.agreement, table, y, runtime)
         scores = _table(["key"], rows.keys, model.scores(rows))
-        generations.write(out, {SCORES: scores, MODEL: dumps(_content(model))}, MODEL)
+        atomic_write(out / SCORES, scores)
+        atomic_write(out / MODEL, dumps(_content(model)))
     if as_json:
         print_json({"party": me.party, **result.as_dict()})
     else:
@@ -115,9 +115,9 @@ def sum_scores(file: File) -> None:
         raise InputError(f'{file}: names no table of new rows; add new = "FILE"')
     try_file(file.parent / me.out / PREDICTIONS)
     with connected(file, me) as runtime:
-        model = read_model(place := generations.current(file.parent / me.out, MODEL))
+        model = read_model(file.parent / me.out / MODEL)
         if model.party != me.party:
-            raise InputError(f"{place}: is the model of another party, {shown(model.party)}")
+            raise InputError(f"{file}: {MODEL} is the model of another party, {shown(model.party)}")
         table, _ = read_own(file, me, me.new, columns=list(model.columns))
         rows, scores = predict(me.agreement, model, table, runtime)
         place = file.parent / me.out / PREDICTIONS

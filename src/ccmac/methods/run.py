@@ -67,7 +67,6 @@ class Run:
         self.begun = 0.0
         self.warnings: list[str] = []
         self.saver: Checkpoints | None = None
-        self._before: list[tuple[Prepared, Plan]] = []  # what had stalled when a run was stored
         self.found: Result | None = None  # before it is told in the user's rows
         self._told: Rider | None = None
 
@@ -216,8 +215,8 @@ class Run:
             outcome.check = Check(math.nan, True, verdict=conflict)
         if outcome.check is not None and outcome.check.verdict is not None:
             return without_solution(work, outcome, plan, trace, self.request.seed)
-        if (stalled or self._before) and self._unproved(prepared, outcome):
-            ended = [*self._repeated(limits), *stalled, (prepared, outcome, plan)]
+        if stalled and self._unproved(prepared, outcome):
+            ended = [*stalled, (prepared, outcome, plan)]
             prepared, outcome, plan = min(ended, key=lambda end: end[1].proved)
         self._heed()
         notes = [*outcome.notes, *([] if saver is None else saver.notes)]
@@ -244,26 +243,14 @@ class Run:
 
     def _again(self, prepared: Prepared, saver: Checkpoints | None) -> Prepared:
         """Prepared as the stored run was when it was last saved."""
-        for step in () if saver is None else saver.path:
+        for step in () if saver is None else saver.steps:
             if step == "wider" and prepared.widen is not None:
                 prepared = self._widened(prepared)
             elif step == "next" and self.others:
-                self._before.append((prepared, self.plan(prepared)))
                 prepared = self._following() or prepared
             elif saver is not None:
                 saver.refuse("its history does not fit the method")
         return prepared
-
-    def _repeated(self, limits: Limits) -> list[tuple[Prepared, Outcome, Plan]]:
-        """What had stalled before the stored run was saved, run again: no checkpoint holds it."""
-        ended = []
-        quiet = replace(limits, callback=None, progress=False)
-        with self.work.ledger.observing():
-            for prepared, plan in self._before:
-                outcome = self._drive(prepared, quiet, Trace(), None)
-                if outcome.status == "finished" and self._unproved(prepared, outcome):
-                    ended.append((prepared, outcome, plan))
-        return ended
 
     def _widened(self, prepared: Prepared) -> Prepared:
         assert prepared.widen is not None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ccmac.errors import InputError
-from ccmac.texts import MEGABYTE, cut, open_file, read_bytes, shown
+from ccmac.texts import MEGABYTE, cut, open_file, shown
 
 Address = tuple[str, int]
 CONGESTION = (b"cubic", b"reno")  # the first that the system allows
@@ -37,7 +37,7 @@ class Credentials:
         try:
             for file in (self.certificate, self.key, self.authority):
                 with open_file(Path(file)) as stream:  # a pipe would be waited for
-                    if len(read_bytes(stream, MEGABYTE)) > MEGABYTE:
+                    if len(stream.read(MEGABYTE + 1)) > MEGABYTE:
                         raise OSError(errno.EFBIG, "holds more than a megabyte")
             context.load_cert_chain(self.certificate, self.key, password=_no_password)
             context.load_verify_locations(self.authority)

@@ -10,11 +10,8 @@ A value is a JSON scalar or a one-key object: ``array`` and ``csr`` refer to nam
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-from collections.abc import Mapping
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +23,8 @@ from ccmac.errors import InputError
 from ccmac.inputs import is_sparse
 from ccmac.objectives import KINDS, Objective
 from ccmac.problem import LIMITS, MATRICES, RIGHT_HAND_SIDES, Agent
-from ccmac.storage.npz import read_npz, refuse_endless
-from ccmac.texts import cut, loads, open_file, shown
+from ccmac.storage.npz import read_file
+from ccmac.texts import cut, loads, shown
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 OBJECTIVE = "objective"
@@ -64,14 +61,6 @@ def encode_objective(objective: Objective) -> tuple[dict[str, Any], Named]:
     return _objective("objective", objective, OBJECTIVE, arrays), arrays
 
 
-def write_arrays(path: Path, arrays: Named) -> str:
-    """Write the file; return its SHA-256."""
-    members: dict[str, Any] = arrays
-    np.savez(path, **members)  # plain numbers and text: nothing that would need pickle
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def read_agent(i: int | str, path: Path, sha256: str) -> Agent:
     """The agent of one file, whose content must have the checksum; ``i`` tells errors which."""
     where = f"agent {i}, file {path.name}"
@@ -80,18 +69,16 @@ def read_agent(i: int | str, path: Path, sha256: str) -> Agent:
     blocks |= {name: arrays.take(name, sparse=False) for name in LIMITS if arrays.has(name)}
     if arrays.has(NAME):
         blocks[NAME] = str(arrays.take(NAME, sparse=False))
-    text = arrays.take(OBJECTIVE, sparse=False)
-    if text.dtype.kind != "U" or text.ndim:
-        raise InputError(f"{where}, block objective: is not a text; {AGAIN}")
     inner = f"{where}, objective"
     try:
-        tree = loads(str(text))
-    except ValueError as error:
-        raise InputError(f"{inner}: is not valid JSON ({cut(str(error))}); save it again") from None
-    try:
+        tree = loads(str(arrays.take(OBJECTIVE, sparse=False)))
         return Agent(_build(inner, tree, arrays), **blocks)
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{inner}: is not valid JSON ({cut(str(error))}); {AGAIN}") from None
     except RecursionError:
-        raise InputError(f"{inner}: is nested too deeply; save it again") from None
+        raise InputError(f"{inner}: is nested too deeply; {AGAIN}") from None
 
 
 def _put(arrays: Named, name: str, value: Any) -> None:
@@ -108,18 +95,7 @@ class Arrays:
 
     def __init__(self, where: str, path: Path, sha256: str) -> None:
         self.where = where
-        try:
-            with open_file(path) as stream:
-                _check(where, stream, sha256)
-                self.arrays = read_npz(stream)
-        except FileNotFoundError:
-            raise InputError(f"{where}: the file is missing; restore it or save again") from None
-        except InputError:
-            raise
-        except ValueError:
-            raise InputError(f"{where}: is not a file of plain arrays; {AGAIN}") from None
-        except OSError as error:
-            raise InputError(f"{where}: cannot be read ({type(error).__name__})") from None
+        self.arrays = read_file(where, path, sha256)
 
     def has(self, name: str) -> bool:
         """Whether a dense or sparse array of that name is there."""
@@ -141,30 +117,16 @@ class Arrays:
     def _csr(self, name: str, data: Any, indices: Any, indptr: Any, shape: Any) -> sp.csr_array:
         """Every index is checked: a product with a bad one would read foreign memory."""
         try:
-            if shape.shape != (2,) or any(
-                a.dtype.kind not in "iu" for a in (indices, indptr, shape)
-            ):
+            rows, columns = (int(length) for length in shape)
+            if data.shape != indices.shape or data.shape != (int(indptr[-1]),):
                 raise ValueError
-            if not data.shape == indices.shape == (int(indptr.ravel()[-1]),):
-                raise ValueError
-            matrix = sp.csr_array((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
+            matrix = sp.csr_array((data, indices, indptr), shape=(rows, columns))
             matrix.check_format(full_check=True)
         except (TypeError, ValueError, IndexError, OverflowError):
             raise InputError(
                 f"{self.where}, block {name}: is not a valid sparse matrix; {AGAIN}"
             ) from None
         return matrix
-
-
-def _check(where: str, stream: BufferedReader, sha256: str) -> None:
-    """Compare the checksum, and go back to the beginning: what was hashed is what is read."""
-    refuse_endless(stream)
-    if hashlib.file_digest(stream, "sha256").hexdigest() != sha256.lower():
-        raise InputError(
-            f"{where}: the content does not match its checksum (changed or cut short); "
-            f"restore it or {AGAIN}"
-        )
-    stream.seek(0)
 
 
 # -- objectives ------------------------------------------------------------------------------------
@@ -222,12 +184,10 @@ def _build(where: str, node: Any, arrays: Arrays) -> Objective:
 
 
 def _read(where: str, node: Any, arrays: Arrays) -> Any:
-    if not isinstance(node, Mapping):
-        if isinstance(node, list):
-            raise InputError(f"{where}: has a bare list in an objective; save it again")
+    if not isinstance(node, dict | list):
         return node
-    if len(node) == 1:
-        tag, content = next(iter(node.items()))
+    if isinstance(node, dict) and len(node) == 1:
+        [(tag, content)] = node.items()
         if tag == "objective":
             return _build(where, content, arrays)
         if tag == "list" and isinstance(content, list):
@@ -236,6 +196,4 @@ def _read(where: str, node: Any, arrays: Arrays) -> Any:
             return float(content)
         if tag in ("array", "csr") and isinstance(content, str):
             return arrays.take(content, sparse=tag == "csr")
-    raise InputError(
-        f"{where}: has an unknown entry {shown(sorted(node))} in an objective; save it again"
-    )
+    raise InputError(f"{where}: has an unknown entry {shown(node)} in an objective; {AGAIN}")

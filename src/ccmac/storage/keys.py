@@ -16,7 +16,7 @@ from typing import Any
 
 from ccmac.errors import InputError
 from ccmac.storage.files import atomic_write
-from ccmac.texts import MEGABYTE, open_file, read_bytes, shown
+from ccmac.texts import MEGABYTE, open_file, shown
 
 AUTHORITY = "authority"
 DAYS = 90
@@ -75,7 +75,7 @@ def make_keys(directory: Path, names: Sequence[str], days: int = DAYS) -> list[P
 def _read(path: Path) -> bytes:
     """A certificate or a key, which is short."""
     with open_file(path) as stream:
-        return read_bytes(stream, MEGABYTE)
+        return stream.read(MEGABYTE + 1)
 
 
 def _new_key() -> Any:

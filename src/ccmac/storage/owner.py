@@ -20,9 +20,10 @@ from ccmac.errors import InputError
 from ccmac.network import Network
 from ccmac.problem import Agent, Problem
 from ccmac.problem.agent import clean_agent
-from ccmac.storage.agents import encode_agent, read_agent, write_arrays
+from ccmac.storage.agents import encode_agent, read_agent
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
+from ccmac.storage.npz import write_npz
 from ccmac.texts import DIGITS, MEGABYTE, SHOWN, WORDS, cut, read_text, shown, steers
 
 FILE_NAME = "agent.yaml"
@@ -103,7 +104,7 @@ def save_agent(agent: Agent, directory: Path, *, replace: bool = False) -> None:
     """Write one agent; the directory appears complete or not at all."""
     arrays = encode_agent(0, clean_agent(0, agent))
     with atomic_directory(directory, replace=r"agent\.(yaml|npz)" if replace else None) as target:
-        sha256 = write_arrays(target / ARRAYS, arrays)
+        sha256 = write_npz(target / ARRAYS, arrays)
         content = {"format": FORMAT, "version": VERSION, "file": ARRAYS, "sha256": sha256}
         (target / FILE_NAME).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 

@@ -17,9 +17,10 @@ import yaml
 from ccmac.errors import InputError
 from ccmac.inputs import several, whole
 from ccmac.problem import Problem
-from ccmac.storage.agents import encode_agent, read_agent, write_arrays
+from ccmac.storage.agents import encode_agent, read_agent
 from ccmac.storage.files import atomic_directory
 from ccmac.storage.located import parse
+from ccmac.storage.npz import write_npz
 from ccmac.texts import MEGABYTE, SHOWN, WORDS, cut, read_text, shown
 from ccmac.vertical import Vertical, VflProblem
 
@@ -98,7 +99,7 @@ def save_problem(problem: Problem, directory: Path, *, replace: bool = False) ->
         entries = []
         for i, arrays in encoded.items():
             name = f"agent-{i:04d}.npz"
-            sha256 = write_arrays(target / name, arrays)
+            sha256 = write_npz(target / name, arrays)
             entries.append(AgentEntry(name, sha256, problem.d[i], problem.p[i], problem.r[i]))
         sizes = problem.n, problem.q, problem.m
         common = _common(problem)

@@ -19,7 +19,7 @@ import platformdirs
 from ccmac.errors import InputError
 from ccmac.paper.data.registry import KnownSet
 from ccmac.paper.data.svmlight import parse_svmlight
-from ccmac.texts import is_file, open_file, read_bytes, shown
+from ccmac.texts import is_file, open_file, shown
 
 VARIABLE = "CCMAC_DATA"
 SUFFIXES = ("", ".txt", ".bz2", ".xz")
@@ -48,7 +48,7 @@ def read_text(path: Path, *, compression: str | None = None) -> bytes:
             size = os.fstat(packed.fileno()).st_size
             limit = min(LIMIT, max(_UNPACKED, _TIMES * size) if stream is not packed else LIMIT)
             long = size > limit  # then it need not be read
-            text = b"" if long else read_bytes(stream, limit)
+            text = b"" if long else stream.read(-1 if stream is packed else limit + 1)
     except (EOFError, lzma.LZMAError) as error:
         raise InputError(f"{path} is damaged or cut short ({error}): replace the file") from None
     except OSError as error:

@@ -30,8 +30,7 @@ from ccmac.paper.data.files import LIMIT, VARIABLE
 from ccmac.paper.data.lookalike import generate
 from ccmac.paper.data.registry import LIKE, Dataset, KnownSet, resolve
 from ccmac.paper.data.svmlight import parse_svmlight
-from ccmac.storage.files import fresh
-from ccmac.storage.locks import locked
+from ccmac.storage.files import fresh, locked
 from ccmac.texts import cut
 
 

@@ -34,8 +34,7 @@ from ccmac.paper.experiments.records import (
 from ccmac.paper.experiments.runs import SuiteRun
 from ccmac.paper.experiments.suite import Suite
 from ccmac.paper.experiments.task import machine
-from ccmac.storage.files import fresh
-from ccmac.storage.locks import locked
+from ccmac.storage.files import fresh, locked
 
 
 @dataclass
